@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Warnings and sanitizers for every target of ours, as one interface library.
+add_library(gpuprof_options INTERFACE)
+target_compile_options(gpuprof_options INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer)
+if(GPUPROF_SANITIZE)
+  target_compile_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE} -fno-sanitize-recover=all -g)
+  target_link_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE})
+endif()
+
+# Code that runs inside the traced process: no exceptions, no RTTI, no thread-safe statics, because no
+# C++ runtime library may come with it (design rule 2). Also linked into tools and tests.
+add_library(gpuprof_guest_options INTERFACE)
+target_link_libraries(gpuprof_guest_options INTERFACE gpuprof_options)
+target_compile_options(gpuprof_guest_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables>
+  -fvisibility=hidden -ftls-model=initial-exec)

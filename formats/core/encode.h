@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records to dump bytes. Used by the collector's drain thread and by the tools, which turn what a
+// killed process left in its ring into the same chunks: one path, one reader.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "formats/core/byte_buffer.h"
+#include "formats/core/record.h"
+#include "formats/core/ring_file.h"
+#include "formats/core/string_table.h"
+
+namespace gpuprof {
+
+// What the encoder must know to turn ids into names. Views stay valid while a batch is open.
+class NameResolver {
+ public:
+  virtual std::string_view string(StringId id) const = 0;
+  virtual std::string_view api_name(ApiId api) const = 0;   // "" if unknown
+  virtual uint32_t api_domain(ApiId api) const = 0;         // Shape.api_domain
+  virtual std::string_view function_name(uint64_t function) const = 0;  // "" if unknown
+  virtual const LaunchShape* launch_shape(uint32_t id) const = 0;
+
+ protected:
+  ~NameResolver() = default;
+};
+
+// Collects records of many ring chunks and writes them as one self-contained Events message.
+// Single-threaded; memory comes from mmap and is kept between batches.
+class BatchEncoder {
+ public:
+  explicit BatchEncoder(const NameResolver& names);
+  ~BatchEncoder();
+
+  void begin(uint32_t window, uint32_t clock_shift);
+  // Host records go to the lane of (thread_id); gpu records to the lane that their payload names.
+  // Returns false when memory could not be had: the record is not in the batch.
+  bool add(const Record& record, uint32_t thread_id, std::string_view thread_name);
+  // Notes that ring chunk `sequence` is wholly in this batch.
+  bool add_ring_chunk(uint64_t sequence);
+  size_t size() const;  // records added
+  // Appends the serialized Events message to `out`. False when memory could not be had.
+  bool finish(ByteBuffer& out);
+
+ private:
+  struct State;
+  State* state_;
+};
+
+// Appends a serialized Steps message of boundaries[0..count) (ticks), the first being number `first`.
+bool encode_steps(ByteBuffer& out, const uint64_t* boundaries, size_t count, uint64_t first,
+                  uint32_t clock_shift, std::string_view source);
+
+}  // namespace gpuprof

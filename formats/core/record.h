@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fixed-size record that hooks and CUPTI callbacks write into per-thread buffers, as it lies in
+// memory and in the ring file. Trivially copyable, no pointers into anything but the traced process.
+// Times are raw clock ticks (see ClockInfo in ring_file.h); names are offsets into the ring's string
+// table (StringId), so that a ring left by a killed process can be read without that process.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace gpuprof {
+
+// Offset of an interned string in the string table; 0 is the empty string.
+using StringId = uint32_t;
+// Index of a row of preload's table of intercepted functions; kNoApi for what is not in the table.
+using ApiId = uint16_t;
+inline constexpr ApiId kNoApi = 0xffff;
+
+// What a record is. Host kinds come from hooks (and CUPTI callbacks for calls that no hook saw),
+// gpu_* kinds from CUPTI activity. Values are part of the dump format: never reuse one.
+enum class Kind : uint8_t {
+  none = 0,
+  // host side: [begin, end] is the call
+  call = 1,        // a traced call with no arguments worth keeping; payload: call
+  launch = 2,      // kernel or graph launch; payload: launch
+  copy = 3,        // payload: copy
+  set = 4,         // payload: set
+  alloc = 5,       // payload: memory
+  dealloc = 6,     // payload: memory (bytes 0 where the call does not say)
+  sync = 7,        // payload: sync
+  event = 8,       // create, record, destroy; payload: sync
+  stream = 9,      // create, destroy, wait; payload: sync
+  collective = 10, // payload: collective
+  nvtx_range = 11, // push/pop or start/end of one thread or process; payload: nvtx
+  nvtx_mark = 12,  // begin == end; payload: nvtx
+  // device side: [begin, end] is the work on the GPU
+  gpu_kernel = 32, // payload: gpu_kernel
+  gpu_copy = 33,   // payload: gpu_copy
+  gpu_set = 34,    // payload: gpu_copy
+  gpu_sync = 35,   // CUPTI's synchronization record (host waited); payload: gpu_sync
+  gpu_event = 36,  // payload: gpu_sync
+  gpu_memory = 37, // CUPTI's memory record (allocation or release); payload: gpu_memory
+  overhead = 38,   // CUPTI's own work; payload: overhead
+};
+
+struct Dim3 {
+  uint32_t x, y, z;
+};
+
+enum RecordFlags : uint8_t {
+  kFlagFromCallback = 1,  // a call no hook saw (static cudart), reported by CUPTI's callback
+  kFlagNoTime = 2,        // CUPTI gave no usable time stamp; begin/end are those of the API call or 0
+  kFlagDriver = 4,        // the call is of the driver API, not the runtime
+  kFlagOpenEnd = 8,       // the range was still open when the window ended
+};
+
+// How a collective names its element type and its operation: NCCL's enum values as given.
+struct Record {
+  uint64_t begin;        // ticks
+  uint64_t end;          // ticks, >= begin
+  uint32_t correlation;  // CUPTI's correlation id; 0: none
+  ApiId api;             // kNoApi: see `name` in the payload
+  Kind kind;
+  uint8_t flags;         // RecordFlags
+  union {
+    struct {
+      uint64_t handle;   // whatever handle the call is about, or 0
+      StringId name;     // function name when api == kNoApi
+      int32_t result;
+    } call;
+    struct {
+      uint64_t function;   // host function pointer, cudaKernel_t or cudaGraphExec_t
+      uint64_t stream;     // handle as the program passed it
+      uint32_t grid_x;
+      uint16_t grid_y, grid_z;
+      uint16_t block_x, block_y, block_z;
+      int16_t result;      // cudaError_t
+      uint32_t shared_bytes;
+      StringId name;       // kernel name; 0: resolve `function` through the ring's function names
+    } launch;
+    struct {
+      uint64_t destination, source, bytes, stream;
+      uint8_t direction;   // cudaMemcpyKind
+      uint8_t reserved;
+      int16_t result;
+      StringId name;       // function name when api == kNoApi
+    } copy;
+    struct {
+      uint64_t address, bytes, stream;
+      uint32_t value;
+      int16_t result;
+      uint16_t reserved;
+      StringId name;
+      uint32_t reserved2;
+    } set;
+    struct {
+      uint64_t address, bytes, stream;
+      uint64_t pool;
+      int16_t result;
+      uint16_t reserved;
+      StringId name;
+    } memory;
+    struct {
+      uint64_t stream, event;
+      int32_t result;
+      uint32_t flags;
+      StringId name;
+      uint32_t reserved;
+      uint64_t reserved2;
+    } sync;
+    struct {
+      uint64_t communicator;
+      uint64_t count;      // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
+      uint64_t stream;
+      uint32_t sequence;   // index of this collective on its communicator, from 0
+      int32_t peer;        // root or peer rank; -1: none
+      uint16_t rank_count; // 0: unknown
+      uint16_t rank;
+      uint8_t data_type;   // ncclDataType_t; 0xff: none
+      uint8_t operation;   // ncclRedOp_t; 0xff: none
+      int16_t result;
+    } collective;
+    struct {
+      StringId message;
+      StringId domain;     // 0: the default domain
+      uint32_t category, color;
+      uint64_t payload;
+      uint64_t range_id;   // start/end ranges; 0 for push/pop
+      uint32_t depth;      // push/pop nesting depth, from 0
+      uint32_t reserved;
+    } nvtx;
+    struct {
+      StringId name;       // mangled, as CUPTI gives it
+      uint32_t shape;      // id in the ring's launch-shape table; 0: none
+      uint32_t stream;     // CUPTI stream id
+      uint16_t device;
+      uint16_t context;
+      uint64_t graph_node; // 0: not from a graph
+      uint32_t graph;
+      uint16_t channel;
+      uint16_t channel_type;
+      uint64_t reserved;
+    } gpu_kernel;
+    struct {
+      uint64_t bytes;
+      uint32_t stream;
+      uint16_t device, context;
+      uint8_t direction;   // CUpti_ActivityMemcpyKind; 0 for sets
+      uint8_t source_kind, destination_kind;  // CUpti_ActivityMemoryKind
+      uint8_t flags;       // CUpti_ActivityFlag
+      uint32_t value;      // sets: the byte value
+      uint64_t graph_node;
+      uint32_t graph;
+      uint16_t peer_source, peer_destination;  // device ids of a peer copy, else 0xffff
+    } gpu_copy;
+    struct {
+      uint32_t type;       // CUpti_ActivitySynchronizationType
+      uint32_t stream;     // CUPTI stream id; 0xffffffff: none
+      uint16_t device, context;
+      uint32_t event_id;
+      uint64_t event_sync_id;
+      uint64_t device_time;  // ticks, CUDA_EVENT records; 0: not given
+      uint64_t reserved;
+    } gpu_sync;
+    struct {
+      uint64_t address, bytes;
+      uint32_t operation;  // CUpti_ActivityMemoryOperationType
+      uint32_t memory_kind;
+      uint16_t device, context;
+      uint32_t stream;
+      uint64_t pool;
+    } gpu_memory;
+    struct {
+      uint32_t type;       // CUpti_ActivityOverheadKind
+      uint32_t object_kind;
+      uint64_t object;     // thread or device id
+      uint64_t reserved[3];
+    } overhead;
+    uint64_t words[5];
+  };
+};
+
+static_assert(sizeof(Record) == 64, "one cache line: the hot path writes it once");
+static_assert(std::is_trivially_copyable_v<Record>);
+
+constexpr bool is_gpu_kind(Kind kind) { return static_cast<uint8_t>(kind) >= 32; }
+
+// What one kernel launch looks like besides its name; few distinct ones in a program, so interned.
+struct LaunchShape {
+  Dim3 grid;
+  Dim3 block;
+  uint32_t static_shared_bytes;
+  uint32_t dynamic_shared_bytes;
+  uint32_t registers_per_thread;
+  uint32_t cluster_x, cluster_y, cluster_z;
+  uint32_t local_bytes_per_thread;
+  uint32_t reserved;
+};
+static_assert(sizeof(LaunchShape) == 56);
+
+}  // namespace gpuprof

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings: one constexpr table, read by the preloaded library and by the gpuprof command.
+// No allocation, no exceptions, libc only: it runs in the traced process before anything else.
+// Order of precedence, lowest first: default, /etc/gpuprof.conf, the file GPUPROF_CONFIG names, the
+// environment, flags of `gpuprof run` (which sets the environment of the program it starts).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gpuprof {
+
+enum class Setting : uint8_t {
+  mode, schedule, step, output, run, scratch, preset, activities, ranks, buffer_mb, cupti, log, config,
+  count
+};
+
+struct SettingRow {
+  Setting id;
+  const char* name;           // "GPUPROF_MODE"
+  const char* default_value;
+  const char* allowed;        // for messages: "on, off"
+  const char* help;           // one line
+};
+
+inline constexpr size_t kSettingCount = static_cast<size_t>(Setting::count);
+extern const SettingRow kSettingRows[kSettingCount];
+
+enum class SettingSource : uint8_t { defaults, system_file, config_file, environment };
+
+// One line, ready to print after "gpuprof: ": names variable, value, and what is allowed.
+struct SettingError {
+  char text[512];
+};
+
+// What can be recorded, a bit each; the names are those of GPUPROF_ACTIVITIES.
+enum class Activity : uint8_t { step, kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, count };
+inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);
+const char* activity_name(Activity activity);
+
+enum class StepSource : uint8_t { automatic, manual, nvtx, sync, time };
+enum class LogLevel : uint8_t { error, warn, info, debug };
+enum class Mode : uint8_t { on, off };
+
+struct ScheduleSpec {
+  uint32_t skip_first = 10;
+  uint32_t skip_first_wait = 0;  // steps of `wait` left out before the first cycle when not 0
+  uint32_t wait = 0;
+  uint32_t warmup = 2;
+  uint32_t active = 10;
+  uint32_t repeat = 1;           // 0: for ever
+  double max_s = 30;             // a window ends early after this many seconds; 0: no limit
+  double max_mb = 256;           // or this many MB of records; 0: no limit
+};
+
+struct StepSpec {
+  StepSource source = StepSource::automatic;
+  uint32_t every = 1;        // sync:N
+  double milliseconds = 0;   // time:MS
+  char name[128] = {};       // nvtx:NAME
+};
+
+// The values as the program will use them.
+struct Config {
+  Mode mode;
+  ScheduleSpec schedule;
+  StepSpec step;
+  uint32_t activities;       // bit per Activity
+  uint32_t buffer_mb;        // size of the ring's record buffers, 1 to 65536
+  LogLevel log;
+  bool rank_selected;        // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
+  char output[1024];         // %h %r %p %j %q{VAR} not yet expanded: see expand_output
+  char run[256];             // empty: choose one
+  char scratch[1024];        // empty: choose
+  char cupti[1024];          // empty: look for it; "off": do not use CUPTI; else a path
+};
+
+// Raw texts and where each came from. About 10 KiB; put it in static storage.
+class Settings {
+ public:
+  Settings();  // defaults
+  // "NAME=VALUE" lines, '#' comments, blanks, optional quotes. A missing file is no error for
+  // the system file (returns true). On error returns false and fills `error` (names file and line).
+  bool load_file(const char* path, SettingSource source, SettingError& error);
+  // Takes GPUPROF_* out of `environment` (a NULL-terminated NAME=VALUE array). Unknown GPUPROF_*
+  // names are reported through `unknown` (may be null), nearest known name given. GPUPROF_TEST_* is ours.
+  bool load_environment(char* const* environment, SettingError& error,
+                        void (*unknown)(const char* name, const char* nearest, void* context),
+                        void* context);
+  // All sources in order: system file, GPUPROF_CONFIG file, environment.
+  bool load_all(char* const* environment, SettingError& error,
+                void (*unknown)(const char*, const char*, void*), void* context);
+  bool set(std::string_view name, std::string_view value, SettingSource source, SettingError& error);
+
+  const char* text(Setting id) const;
+  SettingSource source(Setting id) const;
+  const char* source_name(Setting id) const;  // "default", "/etc/gpuprof.conf", path, "environment"
+
+  // Checks every value and fills `config`. `rank` is -1 when unknown.
+  bool parse(int rank, Config& config, SettingError& error) const;
+
+ private:
+  struct Value {
+    char text[1024];
+    SettingSource source;
+  };
+  Value values_[kSettingCount];
+  char config_path_[1024];
+};
+
+bool parse_schedule(std::string_view text, ScheduleSpec& spec, SettingError& error);
+bool parse_step(std::string_view text, StepSpec& spec, SettingError& error);
+// "skip_first=10,wait=0,..." in full, for the dump's header. Returns the length written.
+size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size);
+size_t format_step(const StepSpec& spec, char* out, size_t size);
+
+// What is known of the process's place in the job, from RANK, LOCAL_RANK, WORLD_SIZE and what Open MPI,
+// MPICH/PMI, Slurm and torchrun set instead. -1 and 0 when not known.
+struct JobPlace {
+  int rank;
+  int local_rank;
+  int world_size;
+  char job[128];  // job id: Slurm, PBS, LSF, Kubernetes pod's job, torchrun's run id; "" if none
+};
+JobPlace find_job_place(char* const* environment);
+
+// Expands %h host, %r rank ("0" when unknown), %p pid, %j job ("nojob"), %q{VAR}, %% in `pattern`.
+// False when the result does not fit or a %-sequence is unknown (error filled).
+bool expand_output(const char* pattern, const JobPlace& place, const char* host, int pid,
+                   char* const* environment, char* out, size_t size, SettingError& error);
+
+}  // namespace gpuprof
