@@ -3,7 +3,8 @@
 // loses no committed record. Written by the collector, read by the collector's drain thread and, after
 // a crash, by the tools. All offsets are bytes from the file's start; everything is little-endian.
 //
-//   RingHeader | identity text | step log | string table | shape table | function names | chunks | tail
+//   RingHeader | identity text | step log | string table | shape table | function names |
+//   API names | chunks | tail
 //
 // The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log entries
 // moved out of the fixed region. The file is complete in size before the first record is written.
@@ -65,6 +66,13 @@ struct FunctionName {
   uint32_t ready;     // 1 once the row is complete
 };
 
+// One row of preload's table of intercepted functions; the row's index is the ApiId. Written once,
+// before the first record.
+struct ApiName {
+  StringId name;
+  uint32_t domain;  // Shape.api_domain: 1 runtime, 2 driver, 3 nccl, 4 other
+};
+
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 16;
 
@@ -112,7 +120,8 @@ struct RingHeader {
   RingRegion steps;     // uint64_t ticks of boundaries; `used` counts bytes
   RingRegion strings;   // StringTable
   RingRegion shapes;    // ShapeTable
-  RingRegion functions; // FunctionName rows
+  RingRegion functions; // FunctionName rows; `used` counts bytes
+  RingRegion api_names; // ApiName rows; `used` counts bytes
   RingRegion chunks;    // RingChunk[chunk_count]
   uint64_t tail_offset; // where appended dump chunks begin
   uint64_t steps_base;  // index of the first boundary in `steps` (earlier ones are in the tail)
