@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that libgpuprof.so can be loaded into anybody's program (docs/ARCHITECTURE.md): it needs only
+glibc, and an old one, and exports only what it interposes and gpuprof's own names.
+
+usage: check_library.py --source REPOSITORY (LIBRARY | --self-test [--compiler CC])
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6", "ld-linux-x86-64.so.2"}
+NEWEST_GLIBC = (2, 28)
+OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|ncclProfiler_v[0-9]+)$")
+# What is interposed of libc and the dynamic linker. CUDA's, CUPTI's and NCCL's names are the rows of preload/*.def.
+LIBC_NAMES = {
+    "dlsym", "dlvsym", "dlopen", "dlmopen", "dlclose", "getenv", "secure_getenv", "_exit", "_Exit", "quick_exit",
+    "fork", "vfork", "_Fork", "clone", "execve", "execv", "execvp", "execvpe", "execl", "execle", "execlp",
+    "execveat", "fexecve", "posix_spawn", "posix_spawnp", "close", "close_range", "closefrom", "daemon", "abort",
+}
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def table_names(source):
+    """Every identifier in preload's tables, and its per-thread-stream twins."""
+    names = set()
+    for table in sorted((source / "preload").glob("*.def")):
+        text = re.sub(r"//[^\n]*|/\*.*?\*/", "", table.read_text(), flags=re.S)
+        names |= set(re.findall(r"\b[A-Za-z_][A-Za-z0-9_]*\b", text))
+    return names | {name + suffix for name in names for suffix in ("_ptsz", "_ptds")}
+
+
+def problems_of(library, interposed):
+    """Every broken rule, one line each."""
+    problems = []
+    dynamic = run("readelf", "-dW", library)
+    for name in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+        if name not in NEEDED:
+            problems.append(f"needs {name}; allowed: {' '.join(sorted(NEEDED))}")
+    for tag in ("RPATH", "RUNPATH", "TEXTREL"):
+        if f"({tag})" in dynamic:
+            problems.append(f"has a {tag} entry")
+
+    for version in sorted(set(re.findall(r"Name: (\S+)\s+Flags", run("readelf", "-VW", library)))):
+        if version.startswith("GPUPROF"):
+            continue  # our own version node
+        match = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
+        if not match:
+            problems.append(f"needs symbol version {version}; only GLIBC_2.x up to 2.28 may be needed")
+        elif (int(match[1]), int(match[2])) > NEWEST_GLIBC:
+            users = [s for s in run("nm", "-D", "--undefined-only", library).split() if s.endswith("@" + version)]
+            problems.append(f"needs {version} (newest allowed: GLIBC_2.28), for {' '.join(users) or 'the linker'}")
+
+    for line in run("nm", "-D", "--defined-only", library).splitlines():
+        name = line.split()[-1].split("@")[0]
+        if line.split()[-2] == "A":  # the version node itself
+            continue
+        if name not in interposed and name not in LIBC_NAMES and not OWN_NAMES.match(name):
+            problems.append(f"exports {name}, which is neither interposed nor one of gpuprof's own names")
+
+    stack = re.search(r"GNU_STACK.*", run("readelf", "-lW", library))
+    if not stack or re.search(r"\bRWE\b", stack[0]):
+        problems.append("asks for an executable stack")
+    return problems
+
+
+def report(library, interposed):
+    problems = problems_of(library, interposed)
+    print("\n".join([f"{library}: {p}" for p in problems] + [f"check_library: {len(problems)} problems"]))
+    return 1 if problems else 0
+
+
+SELF_TEST = [  # what, source, link options, part of the expected problem (None: the library is fine)
+    ("fine", "void gpuprof_step(void) {}", [], None),
+    ("fine: interposes dlsym", "void *dlsym(void *h, const char *n) { (void)h; (void)n; return 0; }", [], None),
+    ("leaks a name", "void helper(void) {}", [], "exports helper"),
+    ("C++ runtime", "void gpuprof_step(void) {}", ["-Wl,--no-as-needed", "-l:libstdc++.so.6"], "needs libstdc++.so.6"),
+    ("run path", "void gpuprof_step(void) {}", ["-Wl,-rpath,/opt"], "PATH entry"),
+    ("executable stack", "void gpuprof_step(void) {}", ["-Wl,-z,execstack"], "executable stack"),
+    ("new glibc", "unsigned arc4random(void); unsigned gpuprof_r(void) { return arc4random(); }", [], "GLIBC_2.36"),
+]
+
+
+def self_test(compiler, interposed):
+    wrong = 0
+    for what, text, options, expected in SELF_TEST:
+        with tempfile.TemporaryDirectory() as folder:
+            source, library = pathlib.Path(folder) / "l.c", pathlib.Path(folder) / "l.so"
+            source.write_text(text)
+            subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, *options], check=True,
+                           capture_output=True)
+            problems = problems_of(library, interposed)
+        good = not problems if expected is None else any(expected in p for p in problems)
+        if not good:
+            print(f"{what}: expected {expected!r}, got {problems}")
+            wrong += 1
+    print(f"check_library: self-test, {len(SELF_TEST)} cases, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.strip().splitlines()[-1].removeprefix("usage: "))
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("library", nargs="?")
+    options = parser.parse_args()
+    interposed = table_names(options.source)
+    if options.self_test:
+        return self_test(options.compiler, interposed)
+    if not options.library:
+        parser.error("name a library")
+    return report(options.library, interposed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
