@@ -13,14 +13,16 @@
 
 namespace gpuprof {
 
-// What the encoder must know to turn ids into names. Views stay valid while a batch is open.
+// What the encoder must know to turn ids into names; asked in finish() only, so that a name that
+// comes to be known while the batch is open is used. Views stay valid until finish() returns.
+// The functions are not pure because a pure one needs a symbol of the C++ runtime library.
 class NameResolver {
  public:
-  virtual std::string_view string(StringId id) const = 0;
-  virtual std::string_view api_name(ApiId api) const = 0;   // "" if unknown
-  virtual uint32_t api_domain(ApiId api) const = 0;         // Shape.api_domain
-  virtual std::string_view function_name(uint64_t function) const = 0;  // "" if unknown
-  virtual const LaunchShape* launch_shape(uint32_t id) const = 0;
+  virtual std::string_view string(StringId) const { return {}; }
+  virtual std::string_view api_name(ApiId) const { return {}; }   // "" if unknown
+  virtual uint32_t api_domain(ApiId) const { return 0; }          // Shape.api_domain
+  virtual std::string_view function_name(uint64_t) const { return {}; }  // "" if unknown
+  virtual const LaunchShape* launch_shape(uint32_t) const { return nullptr; }
 
  protected:
   ~NameResolver() = default;
@@ -35,12 +37,15 @@ class BatchEncoder {
 
   void begin(uint32_t window, uint32_t clock_shift);
   // Host records go to the lane of (thread_id); gpu records to the lane that their payload names.
+  // Records may come in any order; a record of a kind that the format does not know is left out.
   // Returns false when memory could not be had: the record is not in the batch.
   bool add(const Record& record, uint32_t thread_id, std::string_view thread_name);
   // Notes that ring chunk `sequence` is wholly in this batch.
   bool add_ring_chunk(uint64_t sequence);
   size_t size() const;  // records added
-  // Appends the serialized Events message to `out`. False when memory could not be had.
+  // Appends the serialized Events message to `out` and empties the batch. False when memory could
+  // not be had; `out` is then unchanged and the batch is lost. Dictionaries are per batch: 30,000
+  // records and more make them cheap.
   bool finish(ByteBuffer& out);
 
  private:

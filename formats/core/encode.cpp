@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/core/encode.h"
+
+#include <algorithm>
+#include <new>
+
+#include "formats/core/columns.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+// Field numbers of gpuprof.proto.
+namespace events_field {
+enum : uint32_t { string = 1, shape = 2, lane = 3, base_time = 4, window = 5, ring_chunk = 6 };
+}
+namespace lane_field {
+enum : uint32_t {
+  type = 1, thread_id = 2, thread_name = 3, device = 4, context = 5, stream = 6, shape = 7,
+  begin = 8, duration = 9, correlation = 10, bytes = 11, address = 12, address2 = 13, value = 14
+};
+}
+enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4 };
+
+constexpr uint32_t kNone = 0xffffffff;
+
+// The bits of a record that make its Shape: the record itself with all that varies set to 0.
+struct ShapeKey {
+  uint64_t words[6];
+  bool operator==(const ShapeKey& other) const = default;
+};
+
+ShapeKey key_of(const Record& record, const KindLayout& layout) {
+  ShapeKey key;
+  key.words[0] = uint64_t{record.api} << 16 | uint64_t{static_cast<uint8_t>(record.kind)} << 8 |
+                 record.flags;
+  for (int i = 0; i < 5; ++i) key.words[i + 1] = record.words[i] & layout.shape_mask[i];
+  return key;
+}
+
+uint64_t hash_of(const uint64_t* words, int count) {
+  uint64_t hash = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < count; ++i) {
+    hash = (hash ^ words[i]) * 0xd1b54a32d192ed03u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+struct LaneKey {
+  uint64_t type;
+  uint64_t id;  // thread id, or device | context << 16 | stream << 32
+  bool operator==(const LaneKey& other) const = default;
+};
+
+LaneKey lane_of(const Record& r, uint32_t thread_id) {
+  const auto stream_lane = [](uint64_t device, uint64_t context, uint64_t stream) {
+    return LaneKey{kStream, device | context << 16 | stream << 32};
+  };
+  switch (r.kind) {
+    case Kind::gpu_kernel:
+      return stream_lane(r.gpu_kernel.device, r.gpu_kernel.context, r.gpu_kernel.stream);
+    case Kind::gpu_copy:
+    case Kind::gpu_set:
+      return stream_lane(r.gpu_copy.device, r.gpu_copy.context, r.gpu_copy.stream);
+    case Kind::gpu_sync:
+    case Kind::gpu_event: return {kDevice, r.gpu_sync.device};
+    case Kind::gpu_memory: return {kDevice, r.gpu_memory.device};
+    case Kind::overhead: return {kOverhead, 0};
+    default: return {kThread, thread_id};
+  }
+}
+
+struct Lane {
+  LaneKey key;
+  char thread_name[16];
+  uint32_t name_length;
+  uint32_t count;
+  uint32_t first;  // in the order array, once the batch is laid out
+};
+
+struct Entry {
+  uint64_t begin, end;  // clock units
+  uint32_t lane;
+  uint32_t shape;
+  uint32_t correlation;
+  uint32_t columns;
+  ColumnValues values;
+};
+
+bool before(const Entry& a, const Entry& b) {
+  return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+}
+
+// A set of keys with their positions in an array; open addressing, positions + 1 in the slots.
+class Index {
+ public:
+  void clear() { std::fill(slots_.begin(), slots_.end(), 0u); }
+
+  // Position of the item for which `same` holds, kNone when there is none.
+  template <typename Same>
+  uint32_t find(uint64_t hash, Same same) const {
+    if (slots_.empty()) return kNone;
+    for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
+      const uint32_t slot = slots_[at];
+      if (slot == 0) return kNone;
+      if (same(slot - 1)) return slot - 1;
+    }
+  }
+  // Room for `count` items at half load; `hash_at` gives the hash of the item at a position.
+  template <typename HashAt>
+  bool make_room(size_t count, size_t have, HashAt hash_at) {
+    if (count * 2 <= slots_.size()) return true;
+    size_t size = slots_.size() ? slots_.size() * 2 : 256;
+    while (size < count * 2) size *= 2;
+    if (!slots_.resize(size)) return false;
+    clear();
+    for (size_t i = 0; i < have; ++i) insert(hash_at(i), static_cast<uint32_t>(i));
+    return true;
+  }
+  void insert(uint64_t hash, uint32_t position) {
+    size_t at = hash & (slots_.size() - 1);
+    while (slots_[at]) at = (at + 1) & (slots_.size() - 1);
+    slots_[at] = position + 1;
+  }
+
+ private:
+  PodVector<uint32_t> slots_;
+};
+
+// Bytes of one packed column under construction.
+class Column {
+ public:
+  bool start(size_t count) {
+    bytes_.clear();
+    any_ = false;
+    if (!bytes_.reserve(count * kMaxVarintBytes)) return false;
+    at_ = bytes_.data();
+    return true;
+  }
+  void put(uint64_t value) {
+    any_ |= value != 0;
+    at_ = put_varint(at_, value);
+  }
+  bool any() const { return any_; }
+  void write(WireWriter& wire, uint32_t field) const {
+    const auto size = static_cast<size_t>(at_ - bytes_.data());
+    if (any_ && size) wire.bytes(field, bytes_.data(), size);
+  }
+  void write_always(WireWriter& wire, uint32_t field) const {
+    const auto size = static_cast<size_t>(at_ - bytes_.data());
+    if (size) wire.bytes(field, bytes_.data(), size);
+  }
+
+ private:
+  ByteBuffer bytes_;
+  uint8_t* at_ = nullptr;
+  bool any_ = false;
+};
+
+}  // namespace
+
+struct BatchEncoder::State {
+  explicit State(const NameResolver& resolver) : names(resolver) {}
+
+  const NameResolver& names;
+  uint32_t window = 0;
+  uint32_t shift = 0;
+  uint64_t base_time = 0;
+  PodVector<Entry> entries;
+  PodVector<Lane> lanes;
+  Index lane_index;
+  uint32_t last_lane = kNone;
+  PodVector<ShapeKey> shapes;
+  Index shape_index;
+  PodVector<uint64_t> ring_chunks;
+  PodVector<std::string_view> strings;  // views into the tables behind `names`
+  Index string_index;
+  PodVector<uint32_t> order, late, merged;
+  Column shape, begin, duration, correlation, bytes, address, address2, value;
+
+  uint32_t lane_for(const LaneKey& key, std::string_view thread_name);
+  uint32_t shape_for(const ShapeKey& key);
+  uint32_t string_for(std::string_view text);
+  bool write_shape(WireWriter& wire, const ShapeKey& key);
+  bool lay_out();
+  bool sort_lane(const Lane& lane);
+  bool fill_columns(const Lane& lane);
+  void write_lane(WireWriter& wire, const Lane& lane);
+  bool write(WireWriter& wire);
+};
+
+uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thread_name) {
+  if (last_lane != kNone && lanes[last_lane].key == key) return last_lane;
+  const auto hash_at = [this](size_t i) { return hash_of(&lanes[i].key.type, 2); };
+  const uint64_t hash = hash_of(&key.type, 2);
+  uint32_t found = lane_index.find(hash, [&](uint32_t i) { return lanes[i].key == key; });
+  if (found == kNone) {
+    Lane lane{};
+    lane.key = key;
+    if (key.type == kThread) {
+      lane.name_length = static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
+      std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
+    }
+    if (!lane_index.make_room(lanes.size() + 1, lanes.size(), hash_at)) return kNone;
+    if (!lanes.push_back(lane)) return kNone;
+    found = static_cast<uint32_t>(lanes.size() - 1);
+    lane_index.insert(hash, found);
+  }
+  return last_lane = found;
+}
+
+uint32_t BatchEncoder::State::shape_for(const ShapeKey& key) {
+  const uint64_t hash = hash_of(key.words, 6);
+  uint32_t found = shape_index.find(hash, [&](uint32_t i) { return shapes[i] == key; });
+  if (found != kNone) return found;
+  const auto hash_at = [this](size_t i) { return hash_of(shapes[i].words, 6); };
+  if (!shape_index.make_room(shapes.size() + 1, shapes.size(), hash_at)) return kNone;
+  if (!shapes.push_back(key)) return kNone;
+  found = static_cast<uint32_t>(shapes.size() - 1);
+  shape_index.insert(hash, found);
+  return found;
+}
+
+// Position in Events.string; 0 for the empty one. kNone when memory could not be had.
+uint32_t BatchEncoder::State::string_for(std::string_view text) {
+  if (text.empty()) return 0;
+  const uint64_t hash = hash_bytes(text.data(), text.size());
+  const uint32_t found = string_index.find(hash, [&](uint32_t i) { return strings[i] == text; });
+  if (found != kNone) return found + 1;
+  const auto hash_at = [this](size_t i) {
+    return hash_bytes(strings[i].data(), strings[i].size());
+  };
+  if (!string_index.make_room(strings.size() + 1, strings.size(), hash_at)) return kNone;
+  if (!strings.push_back(text)) return kNone;
+  string_index.insert(hash, static_cast<uint32_t>(strings.size() - 1));
+  return static_cast<uint32_t>(strings.size());
+}
+
+// Splits the entries into lanes: order[lane.first ...) are the entries of a lane in begin order.
+bool BatchEncoder::State::lay_out() {
+  if (!order.resize(entries.size())) return false;
+  uint32_t first = 0;
+  for (Lane& lane : lanes) {
+    lane.first = first;
+    first += lane.count;
+    lane.count = 0;
+  }
+  for (uint32_t i = 0; i < entries.size(); ++i) {
+    Lane& lane = lanes[entries[i].lane];
+    order[lane.first + lane.count++] = i;
+  }
+  for (const Lane& lane : lanes) {
+    if (!sort_lane(lane)) return false;
+  }
+  return true;
+}
+
+// Calls are recorded when they end, so most entries are in order and outer calls come late: the late
+// ones are sorted by themselves and merged in.
+bool BatchEncoder::State::sort_lane(const Lane& lane) {
+  uint32_t* const items = order.data() + lane.first;
+  late.clear();
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < lane.count; ++i) {
+    if (kept && before(entries[items[i]], entries[items[kept - 1]])) {
+      if (!late.push_back(items[i])) return false;
+    } else {
+      items[kept++] = items[i];
+    }
+  }
+  if (late.empty()) return true;
+  const auto less = [this](uint32_t a, uint32_t b) {
+    const Entry &x = entries[a], &y = entries[b];
+    if (x.begin != y.begin) return x.begin < y.begin;
+    if (x.end != y.end) return x.end > y.end;
+    return a < b;
+  };
+  std::sort(late.begin(), late.end(), less);
+  if (!merged.resize(lane.count)) return false;
+  std::merge(items, items + kept, late.begin(), late.end(), merged.begin(), less);
+  std::copy(merged.begin(), merged.end(), items);
+  return true;
+}
+
+bool BatchEncoder::State::fill_columns(const Lane& lane) {
+  for (Column* column : {&shape, &begin, &duration, &correlation, &bytes, &address, &address2,
+                         &value}) {
+    if (!column->start(lane.count)) return false;
+  }
+  uint64_t last_end = base_time, last_address = 0, last_address2 = 0;
+  uint32_t last_correlation = 0;
+  for (uint32_t i = 0; i < lane.count; ++i) {
+    const Entry& entry = entries[order[lane.first + i]];
+    shape.put(entry.shape);
+    begin.put(zigzag(static_cast<int64_t>(entry.begin - last_end)));
+    duration.put(entry.end - entry.begin);
+    last_end = entry.end;
+    if (entry.correlation) {
+      const int64_t step = int64_t{entry.correlation} - last_correlation;
+      correlation.put(zigzag(step >= 0 ? step + 1 : step));
+      last_correlation = entry.correlation;
+    } else {
+      correlation.put(0);
+    }
+    if (entry.columns & kColumnBytes) bytes.put(entry.values.bytes);
+    if (entry.columns & kColumnAddress) {
+      address.put(zigzag(static_cast<int64_t>(entry.values.address - last_address)));
+      last_address = entry.values.address;
+    }
+    if (entry.columns & kColumnAddress2) {
+      address2.put(zigzag(static_cast<int64_t>(entry.values.address2 - last_address2)));
+      last_address2 = entry.values.address2;
+    }
+    if (entry.columns & kColumnValue) value.put(entry.values.value);
+  }
+  return true;
+}
+
+void BatchEncoder::State::write_lane(WireWriter& wire, const Lane& lane) {
+  namespace f = lane_field;
+  const size_t mark = wire.open(events_field::lane);
+  wire.uint(f::type, lane.key.type);
+  if (lane.key.type == kThread) {
+    wire.uint(f::thread_id, lane.key.id);
+    wire.text(f::thread_name, {lane.thread_name, lane.name_length});
+  } else {
+    wire.uint(f::device, lane.key.id & 0xffff);
+    wire.uint(f::context, lane.key.id >> 16 & 0xffff);
+    wire.uint(f::stream, lane.key.id >> 32);
+  }
+  shape.write_always(wire, f::shape);
+  begin.write_always(wire, f::begin);
+  duration.write_always(wire, f::duration);
+  correlation.write(wire, f::correlation);
+  bytes.write(wire, f::bytes);
+  address.write(wire, f::address);
+  address2.write(wire, f::address2);
+  value.write(wire, f::value);
+  wire.close(mark);
+}
+
+namespace {
+
+void write_launch_shape(WireWriter& wire, const LaunchShape& shape) {
+  wire.uint(6, shape.grid.x);
+  wire.uint(7, shape.grid.y);
+  wire.uint(8, shape.grid.z);
+  wire.uint(9, shape.block.x);
+  wire.uint(10, shape.block.y);
+  wire.uint(11, shape.block.z);
+  wire.uint(12, shape.dynamic_shared_bytes);
+  wire.uint(13, shape.static_shared_bytes);
+  wire.uint(14, shape.registers_per_thread);
+  wire.uint(15, shape.cluster_x);
+  wire.uint(16, shape.cluster_y);
+  wire.uint(17, shape.cluster_z);
+  wire.uint(18, shape.local_bytes_per_thread);
+}
+
+// The fields of Shape that are plain numbers.
+void write_host_numbers(WireWriter& wire, const Record& r) {
+  switch (r.kind) {
+    case Kind::call: wire.sint(4, r.call.result); break;
+    case Kind::launch:
+      wire.sint(4, r.launch.result);
+      wire.uint(6, r.launch.grid_x);
+      wire.uint(7, r.launch.grid_y);
+      wire.uint(8, r.launch.grid_z);
+      wire.uint(9, r.launch.block_x);
+      wire.uint(10, r.launch.block_y);
+      wire.uint(11, r.launch.block_z);
+      wire.uint(12, r.launch.shared_bytes);
+      wire.uint(19, r.launch.stream);
+      wire.uint(43, r.launch.function);
+      break;
+    case Kind::copy:
+      wire.sint(4, r.copy.result);
+      wire.uint(19, r.copy.stream);
+      wire.uint(20, r.copy.direction);
+      break;
+    case Kind::set:
+      wire.sint(4, r.set.result);
+      wire.uint(19, r.set.stream);
+      wire.uint(23, r.set.value);
+      break;
+    case Kind::alloc:
+    case Kind::dealloc:
+      wire.sint(4, r.memory.result);
+      wire.uint(19, r.memory.stream);
+      wire.uint(40, r.memory.pool);
+      break;
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream:
+      wire.sint(4, r.sync.result);
+      wire.uint(19, r.sync.stream);
+      wire.uint(23, r.sync.flags);
+      break;
+    case Kind::collective:
+      wire.sint(4, r.collective.result);
+      wire.uint(19, r.collective.stream);
+      wire.uint(24, r.collective.communicator);
+      wire.uint(25, static_cast<uint8_t>(r.collective.data_type + 1));
+      wire.uint(26, static_cast<uint8_t>(r.collective.operation + 1));
+      wire.uint(27, static_cast<uint32_t>(r.collective.peer) + 1u);
+      wire.uint(28, r.collective.rank + 1u);
+      wire.uint(29, r.collective.rank_count);
+      break;
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark:
+      wire.uint(31, r.nvtx.category);
+      wire.uint(32, r.nvtx.color);
+      wire.uint(37, r.nvtx.depth);
+      break;
+    default: break;
+  }
+}
+
+void write_gpu_numbers(WireWriter& wire, const Record& r) {
+  switch (r.kind) {
+    case Kind::gpu_kernel:
+      wire.uint(30, r.gpu_kernel.graph);
+      wire.uint(35, r.gpu_kernel.channel);
+      wire.uint(36, r.gpu_kernel.channel_type);
+      break;
+    case Kind::gpu_copy:
+    case Kind::gpu_set: {
+      const uint16_t from = r.gpu_copy.peer_source, to = r.gpu_copy.peer_destination;
+      wire.uint(20, r.gpu_copy.direction);
+      wire.uint(21, r.gpu_copy.source_kind);
+      wire.uint(22, r.gpu_copy.destination_kind);
+      wire.uint(23, r.gpu_copy.value);
+      wire.uint(30, r.gpu_copy.graph);
+      wire.uint(39, static_cast<uint16_t>(from + 1));
+      wire.uint(41, from != 0xffff || to != 0xffff);
+      wire.uint(44, r.gpu_copy.flags);
+      wire.uint(45, static_cast<uint16_t>(to + 1));
+      break;
+    }
+    case Kind::gpu_sync:
+    case Kind::gpu_event:
+      wire.uint(23, r.gpu_sync.type + 1u);
+      wire.uint(34, r.gpu_sync.context);
+      wire.uint(38, r.gpu_sync.stream + 1u);
+      break;
+    case Kind::gpu_memory:
+      wire.uint(23, r.gpu_memory.operation + 1u);
+      wire.uint(33, r.gpu_memory.memory_kind);
+      wire.uint(34, r.gpu_memory.context);
+      wire.uint(38, r.gpu_memory.stream + 1u);
+      wire.uint(40, r.gpu_memory.pool);
+      break;
+    case Kind::overhead:
+      wire.uint(23, r.overhead.type + 1u);
+      wire.uint(46, r.overhead.object_kind);
+      break;
+    default: break;
+  }
+}
+
+Record record_of(const ShapeKey& key) {
+  Record record{};
+  record.flags = static_cast<uint8_t>(key.words[0]);
+  record.kind = static_cast<Kind>(static_cast<uint8_t>(key.words[0] >> 8));
+  record.api = static_cast<ApiId>(key.words[0] >> 16);
+  std::memcpy(record.words, key.words + 1, sizeof record.words);
+  return record;
+}
+
+// The StringId of the name that the payload itself carries, 0 where the kind has none.
+StringId payload_name(const Record& r) {
+  switch (r.kind) {
+    case Kind::call: return r.call.name;
+    case Kind::copy: return r.copy.name;
+    case Kind::set: return r.set.name;
+    case Kind::alloc:
+    case Kind::dealloc: return r.memory.name;
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream: return r.sync.name;
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark: return r.nvtx.message;
+    case Kind::gpu_kernel: return r.gpu_kernel.name;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
+  const Record r = record_of(key);
+  const std::string_view name =
+      r.api != kNoApi ? names.api_name(r.api) : names.string(payload_name(r));
+  std::string_view detail;
+  if (r.kind == Kind::launch) {
+    detail = r.launch.name ? names.string(r.launch.name) : names.function_name(r.launch.function);
+  } else if (r.kind == Kind::nvtx_range || r.kind == Kind::nvtx_mark) {
+    detail = names.string(r.nvtx.domain);
+  }
+  const uint32_t name_index = string_for(name), detail_index = string_for(detail);
+  if (name_index == kNone || detail_index == kNone) return false;
+  const size_t mark = wire.open(events_field::shape);
+  wire.uint(1, static_cast<uint8_t>(r.kind));
+  wire.uint(2, name_index);
+  wire.uint(3, r.flags);
+  wire.uint(5, detail_index);
+  if (r.api != kNoApi) wire.uint(42, names.api_domain(r.api));
+  if (is_gpu_kind(r.kind)) {
+    if (r.kind == Kind::gpu_kernel) {
+      const LaunchShape* const launch = names.launch_shape(r.gpu_kernel.shape);
+      if (launch) write_launch_shape(wire, *launch);
+    }
+    write_gpu_numbers(wire, r);
+  } else {
+    write_host_numbers(wire, r);
+  }
+  wire.close(mark);
+  return wire.ok();
+}
+
+bool BatchEncoder::State::write(WireWriter& wire) {
+  if (!lay_out()) return false;
+  for (const ShapeKey& key : shapes) {
+    if (!write_shape(wire, key)) return false;
+  }
+  wire.bytes(events_field::string, std::string_view{});
+  for (const std::string_view text : strings) wire.bytes(events_field::string, text);
+  for (const Lane& lane : lanes) {
+    if (!fill_columns(lane)) return false;
+    write_lane(wire, lane);
+  }
+  wire.uint(events_field::base_time, base_time);
+  wire.uint(events_field::window, window);
+  if (!shape.start(ring_chunks.size())) return false;
+  for (const uint64_t sequence : ring_chunks) shape.put(sequence);
+  shape.write_always(wire, events_field::ring_chunk);
+  return wire.ok();
+}
+
+BatchEncoder::BatchEncoder(const NameResolver& names) : state_(nullptr) {
+  void* const memory = ::mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) state_ = new (memory) State(names);
+}
+
+BatchEncoder::~BatchEncoder() {
+  if (!state_) return;
+  state_->~State();
+  ::munmap(state_, sizeof(State));
+}
+
+void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
+  if (!state_) return;
+  State& s = *state_;
+  s.window = window;
+  s.shift = clock_shift;
+  s.base_time = 0;
+  s.entries.clear();
+  s.lanes.clear();
+  s.lane_index.clear();
+  s.last_lane = kNone;
+  s.shapes.clear();
+  s.shape_index.clear();
+  s.ring_chunks.clear();
+  s.strings.clear();
+  s.string_index.clear();
+}
+
+bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_view thread_name) {
+  if (!state_) return false;
+  State& s = *state_;
+  const KindLayout* const layout = layout_of(record.kind);
+  if (!layout) return true;
+  const uint32_t lane = s.lane_for(lane_of(record, thread_id), thread_name);
+  const uint32_t shape = s.shape_for(key_of(record, *layout));
+  if (lane == kNone || shape == kNone) return false;
+  Entry entry;
+  entry.begin = record.begin >> s.shift;
+  entry.end = std::max(record.end, record.begin) >> s.shift;
+  entry.lane = lane;
+  entry.shape = shape;
+  entry.correlation = record.correlation;
+  entry.columns = layout->columns;
+  entry.values = column_values(record, s.shift);
+  if (!s.entries.push_back(entry)) return false;
+  if (s.entries.size() == 1) s.base_time = entry.begin;
+  ++s.lanes[lane].count;
+  return true;
+}
+
+bool BatchEncoder::add_ring_chunk(uint64_t sequence) {
+  return state_ && state_->ring_chunks.push_back(sequence);
+}
+
+size_t BatchEncoder::size() const { return state_ ? state_->entries.size() : 0; }
+
+bool BatchEncoder::finish(ByteBuffer& out) {
+  if (!state_) return false;
+  const size_t start = out.size();
+  WireWriter wire(out);
+  const bool written = state_->write(wire);
+  if (!written) out.truncate(start);
+  begin(state_->window, state_->shift);
+  return written;
+}
+
+bool encode_steps(ByteBuffer& out, const uint64_t* boundaries, size_t count, uint64_t first,
+                  uint32_t clock_shift, std::string_view source) {
+  const size_t start = out.size();
+  WireWriter wire(out);
+  Column column;
+  if (!column.start(count)) return false;
+  uint64_t last = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t now = boundaries[i] >> clock_shift;
+    column.put(zigzag(static_cast<int64_t>(now - last)));
+    last = now;
+  }
+  wire.uint(1, first);
+  column.write_always(wire, 2);
+  wire.text(3, source);
+  if (!wire.ok()) out.truncate(start);
+  return wire.ok();
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/core/string_table.h"
+
+#include <bit>
+#include <cstring>
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kMaxText = 4095;
+constexpr uint64_t kMaxProbes = 256;  // a table this crowded counts as full
+
+__extension__ typedef unsigned __int128 Wide;
+
+uint64_t mix(uint64_t a, uint64_t b) {
+  const Wide product = static_cast<Wide>(a) * b;
+  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
+}
+
+constexpr uint64_t slot_value(uint64_t hash, uint64_t id) {
+  return (hash & 0xffffffff00000000u) | id;
+}
+
+// Where a table's parts lie in its region; all zero when the region cannot hold a table (or, in a
+// file that cannot be trusted, does not).
+struct Layout {
+  uint64_t slot_count = 0;
+  uint64_t rest_offset = 0;
+  uint64_t rest_bytes = 0;
+};
+
+Layout layout_of(const void* memory, size_t bytes) {
+  Layout layout;
+  if (!memory || bytes < 24) return layout;
+  uint64_t slots;
+  std::memcpy(&slots, memory, sizeof slots);
+  if (!std::has_single_bit(slots) || slots > (bytes - 8) / 8) return layout;
+  layout.slot_count = slots;
+  layout.rest_offset = 8 + slots * 8;
+  layout.rest_bytes = bytes - layout.rest_offset;
+  return layout;
+}
+
+void format_slots(void* memory, size_t bytes, size_t bytes_per_slot) {
+  if (bytes < 24) return;
+  uint64_t slots = std::bit_floor(bytes / bytes_per_slot);
+  if (slots == 0) slots = 1;
+  std::memcpy(memory, &slots, sizeof slots);
+}
+
+}  // namespace
+
+uint64_t hash_bytes(const void* data, size_t size) {
+  constexpr uint64_t kFirst = 0x9e3779b97f4a7c15u, kSecond = 0xd1b54a32d192ed03u;
+  const auto* bytes = static_cast<const uint8_t*>(data);
+  uint64_t hash = kSecond ^ size;
+  for (; size >= 8; bytes += 8, size -= 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes, 8);
+    hash = mix(hash ^ word, kFirst);
+  }
+  uint64_t last = 0;
+  if (size) std::memcpy(&last, bytes, size);
+  hash = mix(hash ^ last, kFirst);
+  return mix(hash ^ kFirst, kSecond);
+}
+
+void StringTable::format(void* memory, size_t bytes) { format_slots(memory, bytes, 32); }
+
+StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used) : used_(used) {
+  const Layout layout = layout_of(memory, bytes);
+  if (!layout.slot_count) return;
+  slots_ = reinterpret_cast<std::atomic<uint64_t>*>(static_cast<uint8_t*>(memory) + 8);
+  slot_count_ = layout.slot_count;
+  arena_ = static_cast<uint8_t*>(memory) + layout.rest_offset;
+  arena_bytes_ = layout.rest_bytes;
+}
+
+StringId StringTable::intern(std::string_view text) {
+  if (text.empty() || !slot_count_) return 0;
+  text = text.substr(0, kMaxText);
+  const uint64_t hash = hash_bytes(text.data(), text.size());
+  StringId mine = 0;  // our copy in the arena, once there is one
+  const uint64_t probes = slot_count_ < kMaxProbes ? slot_count_ : kMaxProbes;
+  for (uint64_t i = 0; i < probes; ++i) {
+    std::atomic<uint64_t>& slot = slots_[(hash + i) & (slot_count_ - 1)];
+    uint64_t value = slot.load(std::memory_order_acquire);
+    if (value == 0) {
+      if (!mine) {
+        const uint64_t bytes = (4 + text.size() + 3) & ~uint64_t{3};
+        if (used_->load(std::memory_order_relaxed) + bytes > arena_bytes_) return 0;
+        const uint64_t offset = used_->fetch_add(bytes, std::memory_order_relaxed);
+        if (offset + bytes > arena_bytes_) return 0;
+        const auto length = static_cast<uint32_t>(text.size());
+        std::memcpy(arena_ + offset, &length, 4);
+        std::memcpy(arena_ + offset + 4, text.data(), text.size());
+        mine = static_cast<StringId>(offset / 4 + 1);
+      }
+      if (slot.compare_exchange_strong(value, slot_value(hash, mine), std::memory_order_acq_rel)) {
+        return mine;
+      }
+    }
+    if (slot_value(hash, 0) == (value & 0xffffffff00000000u)) {
+      const auto id = static_cast<StringId>(value);
+      if (get(id) == text) return id;
+    }
+  }
+  return 0;
+}
+
+std::string_view StringTable::get(StringId id) const {
+  if (id == 0 || !slot_count_) return {};
+  const uint64_t offset = (uint64_t{id} - 1) * 4;
+  if (offset + 4 > arena_bytes_) return {};
+  uint32_t length;
+  std::memcpy(&length, arena_ + offset, 4);
+  if (length > kMaxText || length > arena_bytes_ - offset - 4) return {};
+  return {reinterpret_cast<const char*>(arena_ + offset + 4), length};
+}
+
+void ShapeTable::format(void* memory, size_t bytes) {
+  format_slots(memory, bytes, sizeof(LaunchShape));
+}
+
+ShapeTable::ShapeTable(void* memory, size_t bytes, std::atomic<uint64_t>* used) : used_(used) {
+  const Layout layout = layout_of(memory, bytes);
+  if (!layout.slot_count) return;
+  slots_ = reinterpret_cast<std::atomic<uint64_t>*>(static_cast<uint8_t*>(memory) + 8);
+  slot_count_ = layout.slot_count;
+  rows_ = reinterpret_cast<LaunchShape*>(static_cast<uint8_t*>(memory) + layout.rest_offset);
+  row_count_ = layout.rest_bytes / sizeof(LaunchShape);
+}
+
+uint32_t ShapeTable::intern(const LaunchShape& shape) {
+  if (!slot_count_) return 0;
+  const uint64_t hash = hash_bytes(&shape, sizeof shape);
+  uint32_t mine = 0;
+  const uint64_t probes = slot_count_ < kMaxProbes ? slot_count_ : kMaxProbes;
+  for (uint64_t i = 0; i < probes; ++i) {
+    std::atomic<uint64_t>& slot = slots_[(hash + i) & (slot_count_ - 1)];
+    uint64_t value = slot.load(std::memory_order_acquire);
+    if (value == 0) {
+      if (!mine) {
+        if (used_->load(std::memory_order_relaxed) / sizeof shape >= row_count_) return 0;
+        const uint64_t row =
+            used_->fetch_add(sizeof shape, std::memory_order_relaxed) / sizeof shape;
+        if (row >= row_count_) return 0;
+        rows_[row] = shape;
+        mine = static_cast<uint32_t>(row + 1);
+      }
+      if (slot.compare_exchange_strong(value, slot_value(hash, mine), std::memory_order_acq_rel)) {
+        return mine;
+      }
+    }
+    if (slot_value(hash, 0) == (value & 0xffffffff00000000u)) {
+      const LaunchShape* const row = get(static_cast<uint32_t>(value));
+      if (row && std::memcmp(row, &shape, sizeof shape) == 0) return static_cast<uint32_t>(value);
+    }
+  }
+  return 0;
+}
+
+const LaunchShape* ShapeTable::get(uint32_t id) const {
+  const uint64_t rows = used_ ? used_->load(std::memory_order_acquire) / sizeof(LaunchShape) : 0;
+  if (id == 0 || id > row_count_ || id > rows) return nullptr;
+  return &rows_[id - 1];
+}
+
+}  // namespace gpuprof
