@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hazard: every way a process ends. The exit code or signal must stay as it is, atexit handlers
+// must run (or not) as before, and what was recorded must be in a dump or in what the process left
+// behind.
+#include <pthread.h>
+#include <signal.h>
+
+#include "tests/programs/hazard.h"
+
+static void say_atexit(void) {
+  printf("atexit handler\n");
+  fflush(stdout);
+}
+
+static void say_quick(void) {
+  printf("at_quick_exit handler\n");
+  fflush(stdout);
+}
+
+static void work(void) {
+  atexit(say_atexit);
+  at_quick_exit(say_quick);
+  hazard_steps(5, 4);
+  printf("worked\n");
+  fflush(stdout);
+}
+
+static int by_return(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  return 3;
+}
+
+static int by_exit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  exit(4);
+}
+
+static int by_exit_unsynced(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  hazard_launch(7, NULL);  // still running on the device when the process ends
+  exit(4);
+}
+
+static int by_underscore_exit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  _exit(5);
+}
+
+static int by_capital_exit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  _Exit(6);
+}
+
+static int by_quick_exit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  quick_exit(7);
+}
+
+static int by_abort(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  abort();
+}
+
+static int by_sigterm(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  raise(SIGTERM);
+  return 91;
+}
+
+static int by_sigkill(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  raise(SIGKILL);
+  return 91;
+}
+
+static int by_segv(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  *(volatile int*)8 = 1;
+  return 91;
+}
+
+static void exit_now(int signal) {
+  (void)signal;
+  _exit(8);
+}
+
+static int in_handler(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  signal(SIGUSR1, exit_now);
+  raise(SIGUSR1);
+  return 91;
+}
+
+static void* thread_exits(void* unused) {
+  (void)unused;
+  exit(9);
+}
+
+static int from_thread(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  work();
+  pthread_create(&thread, NULL, thread_exits, NULL);
+  pause();
+  return 91;
+}
+
+static void* thread_goes_on(void* unused) {
+  (void)unused;
+  usleep(20000);
+  hazard_launch(2, NULL);
+  printf("last thread\n");
+  fflush(stdout);
+  return NULL;
+}
+
+static int main_thread_first(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  work();
+  pthread_create(&thread, NULL, thread_goes_on, NULL);
+  pthread_exit(NULL);
+}
+
+static void* launch_for_ever(void* unused) {
+  (void)unused;
+  for (;;) {
+    hazard_launch(1, NULL);
+    usleep(100);
+  }
+  return NULL;
+}
+
+static int while_others_launch(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  work();
+  for (int i = 0; i < 4; ++i) pthread_create(&thread, NULL, launch_for_ever, NULL);
+  usleep(20000);
+  exit(10);
+}
+
+static void exit_handler_works(void) {
+  hazard_steps(1, 3);
+  printf("worked in atexit\n");
+  fflush(stdout);
+}
+
+static int work_in_atexit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  atexit(exit_handler_works);
+  work();
+  return 11;
+}
+
+int main(int argc, char** argv) {
+  static const struct hazard_case cases[] = {
+      {"return", by_return},
+      {"exit", by_exit},
+      {"exit_unsynced", by_exit_unsynced},
+      {"_exit", by_underscore_exit},
+      {"_Exit", by_capital_exit},
+      {"quick_exit", by_quick_exit},
+      {"abort", by_abort},
+      {"sigterm", by_sigterm},
+      {"sigkill", by_sigkill},
+      {"segv", by_segv},
+      {"exit_in_handler", in_handler},
+      {"exit_from_thread", from_thread},
+      {"main_thread_first", main_thread_first},
+      {"while_others_launch", while_others_launch},
+      {"work_in_atexit", work_in_atexit},
+  };
+  return hazard_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
+}
