@@ -16,21 +16,25 @@ enum class Phase : uint8_t { waiting, warmup, active, done };
 struct Transition {
   Phase before;
   Phase after;
-  bool window_ends;    // a window ended at this boundary (its last step is boundary - 1)
+  bool window_ends;    // a window ended: its last step is boundary - 1, or last_step() after a jump
   bool window_begins;  // a window begins at this boundary (its first step is boundary)
-  uint32_t window;     // number of the window that begins or ended, from 0
+  uint32_t window;     // number of the window that begins, else of the one that ended, from 0
+  uint32_t ended_window;  // where both happen at once, the one that ended
 };
 
 class Schedule {
  public:
   explicit Schedule(const ScheduleSpec& spec);
-  // Boundary `index` was reached (0, 1, 2, ... each once; a jump is legal and passes through what lies
-  // between, opening no window that would also have ended).
+  // Boundary `index` was reached (0, 1, 2, ... each once; a jump is legal and passes through what
+  // lies between, opening no window that would also have ended).
   Transition advance(uint64_t index);
-  // The window is closed early (time, size, exit). The schedule goes on with the next cycle, if any.
+  // The window is closed early (time, size, exit), or its warmup is given up. The schedule goes on
+  // with the next cycle, if any; no Transition reports the end of this one. No effect in other
+  // phases.
   void cut();
   Phase phase() const { return phase_; }
-  // The phase of step `index` by the spec alone; `window` receives its cycle number.
+  // The phase of step `index` by the spec alone; `window` receives its cycle number, counted from
+  // 0.
   Phase phase_of(uint64_t index, uint64_t* window) const;
   // First and last step of window `window`.
   uint64_t first_step(uint64_t window) const;

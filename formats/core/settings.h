@@ -29,6 +29,8 @@ extern const SettingRow kSettingRows[kSettingCount];
 
 enum class SettingSource : uint8_t { defaults, system_file, config_file, environment };
 
+inline constexpr const char* kSystemSettingsFile = "/etc/gpuprof.conf";
+
 // One line, ready to print after "gpuprof: ": names variable, value, and what is allowed.
 struct SettingError {
   char text[512];
@@ -45,7 +47,7 @@ enum class Mode : uint8_t { on, off };
 
 struct ScheduleSpec {
   uint32_t skip_first = 10;
-  uint32_t skip_first_wait = 0;  // steps of `wait` left out before the first cycle when not 0
+  uint32_t skip_first_wait = 0;  // 1: the first cycle starts without its `wait`
   uint32_t wait = 0;
   uint32_t warmup = 2;
   uint32_t active = 10;
@@ -71,26 +73,30 @@ struct Config {
   LogLevel log;
   bool rank_selected;        // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
   char output[1024];         // %h %r %p %j %q{VAR} not yet expanded: see expand_output
-  char run[256];             // empty: choose one
-  char scratch[1024];        // empty: choose
+  char run[256];             // empty: choose one; may hold the same %-sequences
+  char scratch[1024];        // empty: choose; may hold the same %-sequences
   char cupti[1024];          // empty: look for it; "off": do not use CUPTI; else a path
 };
 
-// Raw texts and where each came from. About 10 KiB; put it in static storage.
+// Told of each GPUPROF_* name that is no setting, with the known name that is nearest to it.
+using UnknownSetting = void (*)(const char* name, const char* nearest, void* context);
+
+// Raw texts and where each came from. About 15 KiB; put it in static storage.
 class Settings {
  public:
   Settings();  // defaults
   // "NAME=VALUE" lines, '#' comments, blanks, optional quotes. A missing file is no error for
   // the system file (returns true). On error returns false and fills `error` (names file and line).
-  bool load_file(const char* path, SettingSource source, SettingError& error);
-  // Takes GPUPROF_* out of `environment` (a NULL-terminated NAME=VALUE array). Unknown GPUPROF_*
-  // names are reported through `unknown` (may be null), nearest known name given. GPUPROF_TEST_* is ours.
-  bool load_environment(char* const* environment, SettingError& error,
-                        void (*unknown)(const char* name, const char* nearest, void* context),
+  // GPUPROF_CONFIG is refused in a file. `unknown` may be null, here and below.
+  bool load_file(const char* path, SettingSource source, SettingError& error,
+                 UnknownSetting unknown = nullptr, void* context = nullptr);
+  // Takes GPUPROF_* out of `environment` (a NULL-terminated NAME=VALUE array). GPUPROF_TEST_* is ours.
+  bool load_environment(char* const* environment, SettingError& error, UnknownSetting unknown,
                         void* context);
   // All sources in order: system file, GPUPROF_CONFIG file, environment.
-  bool load_all(char* const* environment, SettingError& error,
-                void (*unknown)(const char*, const char*, void*), void* context);
+  bool load_all(char* const* environment, SettingError& error, UnknownSetting unknown,
+                void* context);
+  // An empty value stands for the default. Only the name and the length are checked here.
   bool set(std::string_view name, std::string_view value, SettingSource source, SettingError& error);
 
   const char* text(Setting id) const;
@@ -101,6 +107,10 @@ class Settings {
   bool parse(int rank, Config& config, SettingError& error) const;
 
  private:
+  bool load_line(std::string_view line, SettingSource source, char* reason, size_t size,
+                 UnknownSetting unknown, void* context);
+  bool parse_one(Setting id, int rank, Config& config, SettingError& error) const;
+
   struct Value {
     char text[1024];
     SettingSource source;
@@ -109,9 +119,13 @@ class Settings {
   char config_path_[1024];
 };
 
+// The known GPUPROF_* name nearest to `name` by edit distance; never null.
+const char* nearest_setting(std::string_view name);
+
 bool parse_schedule(std::string_view text, ScheduleSpec& spec, SettingError& error);
 bool parse_step(std::string_view text, StepSpec& spec, SettingError& error);
-// "skip_first=10,wait=0,..." in full, for the dump's header. Returns the length written.
+// "skip_first=10,skip_first_wait=0,wait=0,..." in full, for the dump's header. Returns the length
+// written, which is less than the whole when `size` is too small.
 size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size);
 size_t format_step(const StepSpec& spec, char* out, size_t size);
 
@@ -126,7 +140,8 @@ struct JobPlace {
 JobPlace find_job_place(char* const* environment);
 
 // Expands %h host, %r rank ("0" when unknown), %p pid, %j job ("nojob"), %q{VAR}, %% in `pattern`.
-// False when the result does not fit or a %-sequence is unknown (error filled).
+// False when the result does not fit, a %-sequence is unknown or VAR is not set (error filled). The
+// message quotes `pattern` and does not know which setting it came from.
 bool expand_output(const char* pattern, const JobPlace& place, const char* host, int pid,
                    char* const* environment, char* out, size_t size, SettingError& error);
 

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's place in its job, and output names made from it.
+#include "formats/core/settings.h"
+#include "formats/core/text.h"
+
+namespace gpuprof {
+namespace {
+
+// In order of preference: what the framework was told beats what the launcher below it says.
+constexpr std::string_view kRankNames[] = {
+    "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
+constexpr std::string_view kLocalRankNames[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+                                                "SLURM_LOCALID"};
+constexpr std::string_view kWorldNames[] = {
+    "WORLD_SIZE",          "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+    "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
+constexpr std::string_view kJobNames[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+
+template <size_t N>
+int find_number(char* const* environment, const std::string_view (&names)[N], int otherwise) {
+  for (const std::string_view name : names) {
+    const char* text = find_in_environment(environment, name);
+    uint64_t value = 0;
+    if (text != nullptr && parse_whole(text, value) && value < 1u << 30) {
+      return static_cast<int>(value);
+    }
+  }
+  return otherwise;
+}
+
+std::string_view text_of(char* const* environment, std::string_view name) {
+  const char* value = find_in_environment(environment, name);
+  return value != nullptr ? value : "";
+}
+
+// Takes "-<digits>" off the end.
+bool drop_index(std::string_view& name) {
+  size_t end = name.size();
+  while (end > 0 && name[end - 1] >= '0' && name[end - 1] <= '9') --end;
+  if (end == name.size() || end < 2 || name[end - 1] != '-') return false;
+  name = slice(name, 0, end - 1);
+  return true;
+}
+
+// A pod is named after its job: <job>-<index> or <job>-<role>-<index>, then perhaps -<5 random
+// characters of the alphabet without vowels>.
+std::string_view job_of_pod(std::string_view pod) {
+  if (drop_index(pod)) {
+    constexpr std::string_view kRoles[] = {"-worker", "-master", "-launcher"};
+    for (const std::string_view role : kRoles) {
+      if (pod.size() > role.size() && slice(pod, pod.size() - role.size()) == role) {
+        pod.remove_suffix(role.size());
+      }
+    }
+    return pod;
+  }
+  constexpr size_t kSuffix = 6;
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  if (pod.size() <= kSuffix || pod[pod.size() - kSuffix] != '-') return pod;
+  for (const char c : slice(pod, pod.size() - kSuffix + 1)) {
+    bool known = false;
+    for (const char letter : kAlphabet) known = known || c == letter;
+    if (!known) return pod;
+  }
+  pod.remove_suffix(kSuffix);
+  drop_index(pod);
+  return pod;
+}
+
+std::string_view find_job(char* const* environment) {
+  for (const std::string_view name : kJobNames) {
+    const std::string_view job = text_of(environment, name);
+    if (!job.empty()) return job;
+  }
+  if (!text_of(environment, "KUBERNETES_SERVICE_HOST").empty()) {
+    const std::string_view job = job_of_pod(text_of(environment, "HOSTNAME"));
+    if (!job.empty()) return job;
+  }
+  const std::string_view run = text_of(environment, "TORCHELASTIC_RUN_ID");
+  return run == "none" ? std::string_view() : run;  // "none" is torchrun's default, not an id
+}
+
+// What stands for the sequence at the front of `rest` (after the %), which is taken off.
+bool add_sequence(std::string_view& rest, const JobPlace& place, const char* host, int pid,
+                  char* const* environment, TextBuilder& out, TextBuilder& problem) {
+  const char c = rest.empty() ? '\0' : rest[0];
+  if (starts_with(rest, "q{")) {
+    rest = slice(rest, 2);
+    const size_t length = rest.size();
+    const std::string_view name = take_until(rest, '}');
+    if (name.size() == length) {
+      problem.add("%q{ has no closing }");
+      return false;
+    }
+    const char* value = find_in_environment(environment, name);
+    if (value == nullptr) {
+      problem.add(slice(name, 0, 80)).add(" is not set in the environment; set it or leave %q out");
+      return false;
+    }
+    out.add(value);
+    return true;
+  }
+  rest = slice(rest, 1);
+  switch (c) {
+    case 'h':
+      out.add(host);
+      return true;
+    case 'r':
+      out.add_whole(place.rank < 0 ? 0 : static_cast<uint64_t>(place.rank));
+      return true;
+    case 'p':
+      out.add_whole(static_cast<uint64_t>(pid));
+      return true;
+    case 'j':
+      out.add(place.job[0] != '\0' ? place.job : "nojob");
+      return true;
+    case '%':
+      out.add('%');
+      return true;
+    default:
+      problem.add("after % allowed are h (host), r (rank), p (pid), j (job), q{VARIABLE} and %");
+      return false;
+  }
+}
+
+}  // namespace
+
+JobPlace find_job_place(char* const* environment) {
+  JobPlace place{};
+  place.rank = find_number(environment, kRankNames, -1);
+  place.local_rank = find_number(environment, kLocalRankNames, -1);
+  place.world_size = find_number(environment, kWorldNames, 0);
+  if (place.rank >= place.world_size) place.world_size = 0;  // they are not of the same job
+  TextBuilder job(place.job, sizeof(place.job));
+  for (const char c : find_job(environment)) {
+    // It becomes the name of a directory.
+    job.add(c == '/' || static_cast<unsigned char>(c) <= ' ' ? '_' : c);
+  }
+  return place;
+}
+
+bool expand_output(const char* pattern, const JobPlace& place, const char* host, int pid,
+                   char* const* environment, char* out, size_t size, SettingError& error) {
+  char text[256];
+  TextBuilder problem(text, sizeof(text));
+  TextBuilder result(out, size);
+  std::string_view rest = pattern;
+  bool good = true;
+  while (good && !rest.empty()) {
+    const char c = rest[0];
+    rest = slice(rest, 1);
+    if (c == '%') {
+      good = add_sequence(rest, place, host, pid, environment, result, problem);
+    } else {
+      result.add(c);
+    }
+  }
+  if (good && result.truncated()) {
+    good = false;
+    problem.add("is too long once expanded");
+  }
+  if (!good) {
+    TextBuilder(error.text, sizeof(error.text)).add_quoted(pattern).add(": ").add(text);
+  }
+  return good;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/core/setting_values.h"
+
+#include "formats/core/text.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr const char* kActivityNames[kActivityCount] = {
+    "step", "kernel", "memcpy", "memset", "sync", "api", "graph", "nccl", "alloc", "nvtx"};
+
+constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
+
+constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
+                                  bit(Activity::memcpy) | bit(Activity::memset) |
+                                  bit(Activity::nccl) | bit(Activity::sync);
+constexpr uint32_t kDefaultPreset = kLightPreset | bit(Activity::api) | bit(Activity::alloc) |
+                                    bit(Activity::nvtx) | bit(Activity::graph);
+
+constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";
+constexpr const char* kStepSources =
+    "auto, manual, nvtx:NAME, sync:N (every Nth cudaDeviceSynchronize), time:MS";
+
+// The whole-number keys of a schedule; max_s and max_mb may have a fraction.
+struct ScheduleKey {
+  std::string_view name;
+  uint32_t ScheduleSpec::*whole;
+  double ScheduleSpec::*decimal;
+  uint32_t low, high;
+};
+
+constexpr ScheduleKey kScheduleKeys[] = {
+    {"skip_first", &ScheduleSpec::skip_first, nullptr, 0, 1000000000},
+    {"skip_first_wait", &ScheduleSpec::skip_first_wait, nullptr, 0, 1},
+    {"wait", &ScheduleSpec::wait, nullptr, 0, 1000000000},
+    {"warmup", &ScheduleSpec::warmup, nullptr, 0, 1000000},
+    {"active", &ScheduleSpec::active, nullptr, 1, 1000000},
+    {"repeat", &ScheduleSpec::repeat, nullptr, 0, 1000000},
+    {"max_s", nullptr, &ScheduleSpec::max_s, 0, 1000000},
+    {"max_mb", nullptr, &ScheduleSpec::max_mb, 0, 1000000},
+};
+
+TextBuilder explain(Reason& reason) { return TextBuilder(reason.text, sizeof(reason.text)); }
+
+bool refuse(Reason& reason, std::string_view text) {
+  explain(reason).add(text);
+  return false;
+}
+
+bool refuse_schedule_value(const ScheduleKey& key, Reason& reason) {
+  explain(reason)
+      .add(key.name)
+      .add(key.decimal != nullptr ? " must be a number from " : " must be a whole number from ")
+      .add_whole(key.low)
+      .add(" to ")
+      .add_whole(key.high)
+      .add(" (for example ")
+      .add(kScheduleExample)
+      .add(")");
+  return false;
+}
+
+bool refuse_schedule_key(std::string_view name, std::string_view problem, Reason& reason) {
+  TextBuilder out = explain(reason);
+  out.add_quoted(name, 40).add(problem);
+  const char* separator = " ";
+  for (const ScheduleKey& key : kScheduleKeys) {
+    out.add(separator).add(key.name).add("=N");
+    separator = ",";
+  }
+  out.add(" (for example ").add(kScheduleExample).add(")");
+  return false;
+}
+
+bool read_schedule_item(std::string_view item, ScheduleSpec& spec, uint32_t& seen, Reason& reason) {
+  std::string_view value = item;
+  const std::string_view name = trim(take_until(value, '='));
+  value = trim(value);
+  for (size_t i = 0; i < sizeof(kScheduleKeys) / sizeof(kScheduleKeys[0]); ++i) {
+    const ScheduleKey& key = kScheduleKeys[i];
+    if (key.name != name) continue;
+    if ((seen & (1u << i)) != 0) {
+      explain(reason).add(name).add(" is given twice; give it once");
+      return false;
+    }
+    seen |= 1u << i;
+    uint64_t whole = 0;
+    double decimal = 0;
+    if (key.decimal != nullptr) {
+      if (!parse_decimal(value, decimal) || decimal > key.high) {
+        return refuse_schedule_value(key, reason);
+      }
+      spec.*key.decimal = decimal;
+      return true;
+    }
+    if (!parse_whole(value, whole) || whole < key.low || whole > key.high) {
+      return refuse_schedule_value(key, reason);
+    }
+    spec.*key.whole = static_cast<uint32_t>(whole);
+    return true;
+  }
+  return refuse_schedule_key(name, " is not a key of a schedule; the keys are", reason);
+}
+
+bool find_activity(std::string_view name, uint32_t& mask) {
+  for (size_t i = 0; i < kActivityCount; ++i) {
+    if (name == kActivityNames[i]) {
+      mask = 1u << i;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool refuse_activity(std::string_view name, Reason& reason) {
+  TextBuilder out = explain(reason);
+  out.add_quoted(name, 40).add(" is not an activity; allowed are");
+  const char* separator = " ";
+  for (const char* known : kActivityNames) {
+    out.add(separator).add(known);
+    separator = ", ";
+  }
+  out.add(" (a list, or changes to the preset such as +api,-nvtx)");
+  return false;
+}
+
+bool read_rank_range(std::string_view item, uint64_t& low, uint64_t& high) {
+  std::string_view rest = item;
+  const std::string_view first = trim(take_until(rest, '-'));
+  if (!parse_whole(first, low)) return false;
+  if (first.size() == item.size()) {
+    high = low;
+    return true;
+  }
+  return parse_whole(trim(rest), high) && low <= high;
+}
+
+// Whether every %-sequence of `pattern` is one that expand_output knows.
+bool check_pattern(std::string_view pattern, Reason& reason) {
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') continue;
+    const std::string_view rest = slice(pattern, i + 1);
+    const char c = rest.empty() ? '\0' : rest[0];
+    bool known = c == 'h' || c == 'r' || c == 'p' || c == 'j' || c == '%';
+    size_t length = 1;
+    if (starts_with(rest, "q{")) {
+      while (length < rest.size() && rest[length] != '}') ++length;
+      known = length > 2 && length < rest.size();
+    }
+    if (!known) {
+      return refuse(reason,
+                    "after % allowed are h (host), r (rank), p (pid), j (job), q{VARIABLE} and %");
+    }
+    i += length;
+  }
+  return true;
+}
+
+}  // namespace
+
+const char* activity_name(Activity activity) {
+  const size_t index = static_cast<size_t>(activity);
+  return index < kActivityCount ? kActivityNames[index] : "";
+}
+
+bool read_mode(std::string_view text, Mode& mode, Reason& reason) {
+  if (text != "on" && text != "off") return refuse(reason, "must be on or off");
+  mode = text == "on" ? Mode::on : Mode::off;
+  return true;
+}
+
+bool read_log_level(std::string_view text, LogLevel& level, Reason& reason) {
+  constexpr std::string_view kNames[] = {"error", "warn", "info", "debug"};
+  for (size_t i = 0; i < 4; ++i) {
+    if (text != kNames[i]) continue;
+    level = static_cast<LogLevel>(i);
+    return true;
+  }
+  return refuse(reason, "must be error, warn, info or debug");
+}
+
+bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason) {
+  ScheduleSpec result;
+  uint32_t seen = 0;
+  ListReader items(text);
+  for (std::string_view item; items.next(item);) {
+    if (!read_schedule_item(item, result, seen, reason)) return false;
+  }
+  spec = result;
+  return true;
+}
+
+bool read_step(std::string_view text, StepSpec& spec, Reason& reason) {
+  StepSpec result;
+  std::string_view argument = text;
+  const std::string_view source = take_until(argument, ':');
+  const bool has_argument = source.size() < text.size();
+  uint64_t every = 0;
+  if (text == "auto") {
+    result.source = StepSource::automatic;
+  } else if (text == "manual") {
+    result.source = StepSource::manual;
+  } else if (source == "nvtx" && has_argument) {
+    result.source = StepSource::nvtx;
+    if (argument.empty() || !copy_text(argument, result.name, sizeof(result.name))) {
+      return refuse(reason, "the name of an NVTX range has 1 to 127 characters, as in nvtx:step");
+    }
+  } else if (source == "sync" && has_argument) {
+    result.source = StepSource::sync;
+    if (!parse_whole(argument, every) || every < 1 || every > 1000000) {
+      return refuse(reason, "sync:N takes a whole number from 1 to 1000000, as in sync:1");
+    }
+    result.every = static_cast<uint32_t>(every);
+  } else if (source == "time" && has_argument) {
+    result.source = StepSource::time;
+    if (!parse_decimal(argument, result.milliseconds) || result.milliseconds < 1 ||
+        result.milliseconds > 86400000) {
+      return refuse(reason, "time:MS takes milliseconds from 1 to 86400000, as in time:1000");
+    }
+  } else {
+    explain(reason).add("must be one of ").add(kStepSources);
+    return false;
+  }
+  spec = result;
+  return true;
+}
+
+bool read_preset(std::string_view text, uint32_t& activities, Reason& reason) {
+  if (text != "light" && text != "default") return refuse(reason, "must be light or default");
+  activities = text == "light" ? kLightPreset : kDefaultPreset;
+  return true;
+}
+
+bool read_activities(std::string_view text, uint32_t& activities, Reason& reason) {
+  if (text.empty() || text == "preset") return true;
+  const bool changes = text[0] == '+' || text[0] == '-';
+  uint32_t result = changes ? activities : 0;
+  ListReader items(text);
+  for (std::string_view item; items.next(item);) {
+    const char sign = item.empty() ? '\0' : item[0];
+    if ((sign == '+' || sign == '-') != changes) {
+      return refuse(reason, changes ? "every activity needs + or - here, as in +api,-nvtx"
+                                    : "+ and - do not go with a plain list; use one or the other");
+    }
+    if (changes) item.remove_prefix(1);
+    uint32_t mask = 0;
+    if (!find_activity(item, mask)) return refuse_activity(item, reason);
+    result = sign == '-' ? result & ~mask : result | mask;
+  }
+  activities = result;
+  return true;
+}
+
+bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason) {
+  selected = true;
+  if (text == "all") return true;
+  bool found = false;
+  ListReader items(text);
+  for (std::string_view item; items.next(item);) {
+    uint64_t low = 0, high = 0;
+    if (!read_rank_range(item, low, high)) {
+      return refuse(reason, "must be all, or ranks and ranges of ranks, as in 0,8-15");
+    }
+    if (rank >= 0 && low <= static_cast<uint64_t>(rank) && static_cast<uint64_t>(rank) <= high) {
+      found = true;
+    }
+  }
+  selected = found || rank < 0;
+  return true;
+}
+
+bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason) {
+  uint64_t value = 0;
+  if (!parse_whole(text, value) || value < 1 || value > 65536) {
+    return refuse(reason, "must be a whole number of megabytes from 1 to 65536 (for example 64)");
+  }
+  megabytes = static_cast<uint32_t>(value);
+  return true;
+}
+
+bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason) {
+  if (text == "auto") return copy_text("", out, size);
+  bool is_path = false;
+  for (const char c : text) is_path = is_path || c == '/';
+  if (text != "off" && !is_path) {
+    return refuse(reason, "must be auto, off, or the path of libcupti.so (with a /)");
+  }
+  if (!copy_text(text, out, size)) return refuse(reason, "is too long for a path");
+  return true;
+}
+
+bool read_run(std::string_view text, char* out, size_t size, Reason& reason) {
+  if (text == "auto") return copy_text("", out, size);
+  for (const char c : text) {
+    if (c == '/')
+      return refuse(reason, "must be a plain name without / (a directory is made of it)");
+  }
+  if (text == "." || text == ".." || text == "latest") {
+    return refuse(reason, "is a reserved name; choose another");
+  }
+  if (!check_pattern(text, reason)) return false;
+  if (!copy_text(text, out, size)) return refuse(reason, "must have fewer than 256 characters");
+  return true;
+}
+
+bool read_directory(std::string_view text, bool automatic, char* out, size_t size, Reason& reason) {
+  if (automatic && text == "auto") text = "";
+  if (!check_pattern(text, reason)) return false;
+  if (!copy_text(text, out, size)) return refuse(reason, "is too long for a path");
+  return true;
+}
+
+size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size) {
+  TextBuilder text(out, size);
+  for (const ScheduleKey& key : kScheduleKeys) {
+    if (text.size() > 0) text.add(',');
+    text.add(key.name).add('=');
+    if (key.decimal != nullptr) {
+      text.add_decimal(spec.*key.decimal);
+    } else {
+      text.add_whole(spec.*key.whole);
+    }
+  }
+  return text.size();
+}
+
+size_t format_step(const StepSpec& spec, char* out, size_t size) {
+  TextBuilder text(out, size);
+  switch (spec.source) {
+    case StepSource::automatic:
+      text.add("auto");
+      break;
+    case StepSource::manual:
+      text.add("manual");
+      break;
+    case StepSource::nvtx:
+      text.add("nvtx:").add(spec.name);
+      break;
+    case StepSource::sync:
+      text.add("sync:").add_whole(spec.every);
+      break;
+    case StepSource::time:
+      text.add("time:").add_decimal(spec.milliseconds);
+      break;
+  }
+  return text.size();
+}
+
+}  // namespace gpuprof

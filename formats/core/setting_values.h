@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the text of each setting is read. Internal to the settings: others use Settings::parse.
+// Each reader returns false and fills `reason` with the part of the message after `NAME="value": `.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "formats/core/settings.h"
+
+namespace gpuprof {
+
+struct Reason {
+  char text[384];
+};
+
+bool read_mode(std::string_view text, Mode& mode, Reason& reason);
+bool read_log_level(std::string_view text, LogLevel& level, Reason& reason);
+bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason);
+bool read_step(std::string_view text, StepSpec& spec, Reason& reason);
+bool read_preset(std::string_view text, uint32_t& activities, Reason& reason);
+// `activities` holds the preset's on entry.
+bool read_activities(std::string_view text, uint32_t& activities, Reason& reason);
+bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
+bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
+bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);
+bool read_run(std::string_view text, char* out, size_t size, Reason& reason);
+// A directory whose name may hold %-sequences. `automatic`: whether "auto" stands for "".
+bool read_directory(std::string_view text, bool automatic, char* out, size_t size, Reason& reason);
+
+}  // namespace gpuprof
