@@ -50,6 +50,7 @@ jmp_buf target;
 
 void jump(int depth) {
   hazard_launch(1, nullptr);
+  if (depth < 0) return;  // never: tells the compiler that this ends
   if (depth > 0) jump(depth - 1);
   longjmp(target, 1);
 }

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: where this build's things are, and how to run a program bare, under
+the preloaded library, or under `gpuprof run`, and read its dumps back."""
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GPUPROF_TEST_BUILD", SOURCE / "build"))
+BIN = os.environ.get("GPUPROF_BIN", str(BUILD / "tools/gpuprof"))
+LIB = os.environ.get("GPUPROF_LIB", str(BUILD / "preload/libgpuprof.so"))
+SIMCUDA = os.environ.get("GPUPROF_SIMCUDA", str(BUILD / "tests/simcuda"))
+HAZARDS = BUILD / "tests/programs/hazards"
+SIMTRAIN = os.environ.get("GPUPROF_SIMTRAIN", str(BUILD / "tests/programs/simtrain/simtrain"))
+SANITIZER = os.environ.get("GPUPROF_TEST_SANITIZER", "")
+RUNTIME = os.environ.get("GPUPROF_TEST_RUNTIME", "")  # a sanitizer's, to be preloaded
+PYTHON = sys.executable
+
+# The window is open from the first call to the last; each cudaDeviceSynchronize is a step.
+WHOLE_RUN = {
+    "GPUPROF_STEP": "sync:1",
+    "GPUPROF_SCHEDULE": "skip_first=0,wait=0,warmup=0,active=1000000,repeat=1,max_s=0,max_mb=0",
+}
+
+
+@dataclasses.dataclass
+class Run:
+    code: int  # exit code, or minus the signal
+    out: str
+    err: str
+
+
+def environment(**settings):
+    """This process's, without gpuprof's and the simulator's settings, plus `settings`."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_", "LD_"))}
+    clean["LD_LIBRARY_PATH"] = SIMCUDA
+    if RUNTIME:
+        clean["LD_PRELOAD"] = RUNTIME
+        clean["ASAN_OPTIONS"] = "detect_leaks=0:handle_segv=0:handle_abort=0:verify_asan_link_order=0"
+        clean["TSAN_OPTIONS"] = "report_bugs=0:handle_segv=0:handle_abort=0"
+    clean.update({k: str(v) for k, v in settings.items()})
+    return clean
+
+
+def preloaded(**settings):
+    """environment() with the library preloaded."""
+    result = environment(**settings)
+    result["LD_PRELOAD"] = ":".join(filter(None, [RUNTIME, LIB]))
+    return result
+
+
+def run(command, env=None, cwd=None, timeout=120):
+    done = subprocess.run([str(c) for c in command], env=env or environment(), cwd=cwd, timeout=timeout,
+                          stdin=subprocess.DEVNULL, capture_output=True)
+    return Run(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+
+
+def gpuprof(*arguments, env=None, cwd=None, timeout=300):
+    return run([BIN, *arguments], env=env, cwd=cwd, timeout=timeout)
+
+
+def checked(*arguments, **options):
+    """gpuprof(), which must succeed."""
+    done = gpuprof(*arguments, **options)
+    assert done.code == 0, f"gpuprof {' '.join(map(str, arguments))}: exit {done.code}\n{done.err}"
+    return done
+
+
+def dumps(folder):
+    """Dumps and what killed processes left, below `folder`, without what `latest` links to."""
+    found = []
+    for path, _, names in os.walk(folder):
+        found += [pathlib.Path(path) / n for n in names if n.endswith((".gpuprof", ".gpuprof.part", ".gpuprof.ring"))]
+    return sorted(found)
+
+
+def info(*paths):
+    return json.loads(checked("info", "--format", "json", *paths).out)
+
+
+def records(path):
+    """Every record of one dump, as `gpuprof parse --format json` gives them: one JSON object a line."""
+    return [json.loads(line) for line in checked("parse", "--format", "json", path).out.splitlines()]
+
+
+def of_kind(found, *kinds):
+    return [record for record in found if record.get("kind") in kinds]
+
+
+def our_lines(text):
+    return [line for line in text.splitlines() if line.startswith("gpuprof:")]

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each hazard program ends the same way and prints the same with and without the library, whatever the
+schedule, and what it did on the GPU is in its dump."""
+import dataclasses
+import signal
+
+import pytest
+
+import harness
+
+ANY = None  # as many launches as the clock allowed
+DEFAULT_SCHEDULE = {}
+OFF = {"GPUPROF_MODE": "off"}
+
+
+@dataclasses.dataclass
+class Hazard:
+    program: str
+    case: str = ""
+    launches: tuple = ()  # of each process that used the GPU, in any order
+    killed: bool = False  # the dump is what the kernel kept of a process that could not write one
+    lossy: bool = False   # no dump can be asked for: no room, no descriptor, no memory
+
+    def command(self):
+        return [harness.HAZARDS / self.program] + ([self.case] if self.case else [])
+
+    def __str__(self):
+        return f"{self.program}-{self.case}".rstrip("-")
+
+
+HAZARDS = [
+    Hazard("end", "return", (20,)),
+    Hazard("end", "exit", (20,)),
+    Hazard("end", "exit_unsynced", (27,)),
+    Hazard("end", "_exit", (20,)),
+    Hazard("end", "_Exit", (20,)),
+    Hazard("end", "quick_exit", (20,)),
+    Hazard("end", "abort", (20,), killed=True),
+    Hazard("end", "sigterm", (20,), killed=True),
+    Hazard("end", "sigkill", (20,), killed=True),
+    Hazard("end", "segv", (20,), killed=True),
+    Hazard("end", "exit_in_handler", (20,)),
+    Hazard("end", "exit_from_thread", (20,)),
+    Hazard("end", "main_thread_first", (22,)),
+    Hazard("end", "while_others_launch", ANY),
+    Hazard("end", "work_in_atexit", (23,)),
+    Hazard("process", "fork", (20,)),
+    Hazard("process", "fork_gpu", (6, 20)),
+    Hazard("process", "fork_first", (6,)),
+    Hazard("process", "fork_exit", (15,)),
+    Hazard("process", "fork_levels", (1, 2, 3)),
+    Hazard("process", "fork_many", (5,)),
+    Hazard("process", "fork_threads", ANY),
+    Hazard("process", "vfork", (20,)),
+    Hazard("process", "posix_spawn", (20,)),
+    Hazard("process", "system", (20,)),
+    Hazard("process", "wait_any", (20,)),
+    Hazard("process", "daemon", (5, 6)),
+    Hazard("exec", "shell", (15,)),
+    Hazard("exec", "self", (6, 15)),
+    Hazard("exec", "fails", (30,)),
+    Hazard("exec", "environment", (15,)),
+    Hazard("exec", "thread", (15,)),
+    Hazard("signals", "handler", (20,)),
+    Hazard("signals", "read", (10,)),
+    Hazard("signals", "quiet", (10,)),
+    Hazard("signals", "storm", (2000,)),
+    Hazard("signals", "state", (20,)),
+    Hazard("signals", "sigchld", (40,)),
+    Hazard("signals", "sigterm_exit", (20,)),
+    Hazard("signals", "sigwait", (20,)),
+    Hazard("threads", "many", (3001,)),
+    Hazard("threads", "detached", (41,)),
+    Hazard("threads", "small_stack", (61,)),
+    Hazard("threads", "big_stack", (4,)),
+    # 2 launches, the thread_local's destructor, and the key's three times; then hazard_steps' own
+    Hazard("threads", "tls_destructor", (61,)),
+    Hazard("threads", "cancel", (41,)),
+    Hazard("threads", "first_call", (80,)),
+    Hazard("unwinding", "exceptions", (1051,)),
+    Hazard("unwinding", "uncaught", (10,), killed=True),
+    Hazard("unwinding", "longjmp", (1001,)),
+    Hazard("early_late", "", (12,)),
+    Hazard("next", "", (10,)),
+    Hazard("environment", "unchanged", (20,)),
+    Hazard("environment", "changed", (21,)),
+    Hazard("environment", "threads", (20,)),
+    Hazard("resources", "closed_standard", (40,)),
+    Hazard("resources", "close_all", (530,)),
+    Hazard("resources", "few_descriptors", lossy=True),
+    Hazard("resources", "small_files", lossy=True),
+    Hazard("resources", "small_files_later", lossy=True),
+    Hazard("resources", "little_memory", lossy=True),
+    Hazard("resources", "no_processes", lossy=True),
+    Hazard("resources", "unwritable_folder", (20,)),
+    Hazard("resources", "chdir", (20,)),
+    Hazard("resources", "umask", (20,)),
+    Hazard("dynamic", "local", (10,)),
+    Hazard("dynamic", "lazy", (10,)),
+    Hazard("dynamic", "global", (10,)),
+    Hazard("dynamic", "deepbind", (10,)),
+    Hazard("dynamic", "repeat", (40,)),
+    Hazard("dynamic", "semantics"),
+]
+
+
+def visible(text):
+    """What the program printed, less the settings that this test itself put into its environment."""
+    return [line for line in text.splitlines() if not line.startswith(("LD_PRELOAD=", "GPUPROF_"))]
+
+
+@pytest.fixture(scope="module")
+def bare_runs():
+    """How each program runs without us, run once."""
+    known = {}
+
+    def get(hazard):
+        if str(hazard) not in known:
+            known[str(hazard)] = harness.run(hazard.command())
+        return known[str(hazard)]
+
+    return get
+
+
+def launches_of(folder):
+    """Launches of each process that left dumps in `folder`; a process may leave more than one."""
+    by_process = {}
+    for path in harness.dumps(folder):
+        header = harness.info(path)["files"][0]
+        key = (header["host"], header["pid"], header.get("start", ""))
+        by_process[key] = by_process.get(key, 0) + len(harness.of_kind(harness.records(path), "launch"))
+    return tuple(sorted(count for count in by_process.values() if count))
+
+
+def assert_same(profiled, bare):
+    assert profiled.code == bare.code, f"stderr:\n{profiled.err}"
+    assert visible(profiled.out) == visible(bare.out)
+
+
+@pytest.mark.parametrize("hazard", HAZARDS, ids=str)
+def test_recorded_whole(hazard, bare_runs, tmp_path):
+    bare = bare_runs(hazard)
+    profiled = harness.run(hazard.command(), harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN))
+    assert_same(profiled, bare)
+    if hazard.lossy:
+        return
+    found = launches_of(tmp_path / "out")
+    if hazard.launches is ANY:
+        assert found and min(found) > 0
+    else:
+        assert found == tuple(sorted(hazard.launches)), profiled.err
+    left = [p for p in harness.dumps(tmp_path / "out") if p.suffix != ".gpuprof"]
+    assert bool(left) == (hazard.killed and bool(hazard.launches)), f"left behind: {left}"
+
+
+@pytest.mark.parametrize("hazard", HAZARDS, ids=str)
+def test_before_the_window(hazard, bare_runs, tmp_path):
+    profiled = harness.run(hazard.command(), harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out"))
+    assert_same(profiled, bare_runs(hazard))
+
+
+@pytest.mark.parametrize("hazard", HAZARDS, ids=str)
+def test_off(hazard, bare_runs, tmp_path):
+    profiled = harness.run(hazard.command(), harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_MODE="off"))
+    assert_same(profiled, bare_runs(hazard))
+    assert not (tmp_path / "out").exists()
+    assert not harness.our_lines(profiled.err)
+
+
+# The programs hold what they promise without us: else the comparisons above compare nothing.
+@pytest.mark.parametrize("case, code, line", [
+    ("end return", 3, "atexit handler"),
+    ("end _exit", 5, "worked"),
+    ("end quick_exit", 7, "at_quick_exit handler"),
+    ("end sigterm", -signal.SIGTERM, "worked"),
+    ("end sigkill", -signal.SIGKILL, "worked"),
+    ("end abort", -signal.SIGABRT, "worked"),
+    ("end segv", -signal.SIGSEGV, "worked"),
+    ("end exit_from_thread", 9, "atexit handler"),
+    ("process wait_any", 0, "then none: -1, errno 10"),
+    ("exec shell", 3, "from sh"),
+    ("exec fails", 5, "exec failed with errno 2"),
+    ("signals quiet", 0, "undisturbed waits: 12"),
+    ("signals read", 0, "read: -1, errno 4, signals 1"),
+    ("unwinding exceptions", 0, "caught 100, the last from the library"),
+    ("resources closed_standard", 20, None),
+    ("resources close_all", 0, "files intact: 60 of 60, closed or changed: 0"),
+    ("next", 0, "value 42"),
+    ("early_late", 0, "freed in a destructor: 0"),
+])
+def test_programs_do_what_they_say(case, code, line, bare_runs):
+    program, _, name = case.partition(" ")
+    bare = bare_runs(Hazard(program, name))
+    assert bare.code == code, bare.err
+    assert line is None or line in bare.out.splitlines()
