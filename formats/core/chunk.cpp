@@ -68,7 +68,7 @@ size_t deflate_to(ByteBuffer& out, const uint8_t* body, size_t size, int level) 
 bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t size, int level) {
   constexpr size_t kMaxHead = 64;
   const size_t start = out.size();
-  if (size > UINT32_MAX - kMaxHead || !out.reserve(start + size + 2 * kMaxHead)) return false;
+  if (size > kMaxBodyBytes || !out.reserve(start + size + 2 * kMaxHead)) return false;
   ByteBuffer packed;
   if (!packed.reserve(size + kMaxHead)) return false;
   const size_t packed_size = deflate_to(packed, body, size, level);

@@ -11,13 +11,16 @@ namespace gpuprof {
 
 inline constexpr uint64_t kChunkMagic = 0x314b484346525047;  // "GPRFCHK1" in file order
 inline constexpr uint32_t kFormatVersion = 1;
+// Readers refuse bodies that are larger, so that a damaged size cannot make them ask for the moon.
+inline constexpr uint32_t kMaxBodyBytes = 64u << 20;
 
 enum class ChunkKind : uint32_t { header = 1, events = 2, steps = 3, summary = 4 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 
 // Appends one chunk to `out`: compresses `body` (kept as it is where that does not make it smaller)
 // and adds magic, size and CRC32C. `level` is libdeflate's, 1 to 12; 0: no compression.
-// Returns false only when memory for the buffers cannot be had; `out` is then unchanged.
+// Returns false when memory for the buffers cannot be had or `size` is over kMaxBodyBytes; `out` is
+// then unchanged. Any thread.
 bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t size, int level);
 
 }  // namespace gpuprof

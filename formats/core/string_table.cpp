@@ -34,7 +34,8 @@ Layout layout_of(const void* memory, size_t bytes) {
   if (!memory || bytes < 24) return layout;
   uint64_t slots;
   std::memcpy(&slots, memory, sizeof slots);
-  if (!std::has_single_bit(slots) || slots > (bytes - 8) / 8) return layout;
+  const bool power_of_two = slots && !(slots & (slots - 1));
+  if (!power_of_two || slots > (bytes - 8) / 8) return layout;
   layout.slot_count = slots;
   layout.rest_offset = 8 + slots * 8;
   layout.rest_bytes = bytes - layout.rest_offset;
