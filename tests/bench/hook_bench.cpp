@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call costs, in the process it runs in: hook_bench.py starts it bare, with the nop library, and
+// with the real one in its phases, and compares. Every repetition is short and begins with a pause, in
+// which the drain thread empties the buffers: what is measured is a call, not a full buffer.
+#include <benchmark/benchmark.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <thread>
+
+#include "collector/clock.h"
+
+namespace {
+
+constexpr int kUnroll = 8;
+constexpr int kIterations = 500;  // x 8 calls: four buffers
+constexpr int kRepetitions = 60;
+
+void record_event(benchmark::State& state) {
+  for (auto _ : state) {
+    for (int i = 0; i < kUnroll; ++i) cudaEventRecord(nullptr, nullptr);
+  }
+}
+
+void launch_kernel(benchmark::State& state) {
+  void* arguments[1] = {nullptr};
+  for (auto _ : state) {
+    for (int i = 0; i < kUnroll; ++i) {
+      cudaLaunchKernel(arguments, dim3(1), dim3(32), arguments, 0, nullptr);
+    }
+  }
+}
+
+void read_clock_twice(benchmark::State& state) {
+  for (auto _ : state) {
+    for (int i = 0; i < kUnroll; ++i) {
+      const uint64_t begin = gpuprof::now_ticks();
+      benchmark::DoNotOptimize(begin);
+      benchmark::ClobberMemory();
+      const uint64_t end = gpuprof::now_ticks();
+      benchmark::DoNotOptimize(end);
+    }
+  }
+}
+
+void pause_for_drain(const benchmark::State&) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(3));
+}
+
+void add(const char* name, void (*body)(benchmark::State&), int threads) {
+  benchmark::RegisterBenchmark(name, body)
+      ->Threads(threads)
+      ->Iterations(kIterations)
+      ->Repetitions(kRepetitions)
+      ->Setup(pause_for_drain)
+      ->UseRealTime();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  gpuprof::choose_clock();  // the one that the library chooses, too
+  cudaEventRecord(nullptr, nullptr);  // the first call starts a session
+  add("clock", read_clock_twice, 1);
+  add("event", record_event, 1);
+  add("launch", launch_kernel, 1);
+  add("clock2", read_clock_twice, 2);
+  add("event2", record_event, 2);
+  add("launch2", launch_kernel, 2);
+  benchmark::Initialize(&argc, argv);
+  benchmark::AddCustomContext("calls_per_iteration", std::to_string(kUnroll));
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}

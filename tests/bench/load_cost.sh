@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What LD_PRELOAD of the library costs a program that uses no GPU: the best of many starts of /bin/true, in
+# turn with and without. Exit 1 when over 1 ms, or when a file was left.
+# usage: tests/bench/load_cost.sh [BUILD]
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+build=$(realpath "${1:-build}")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+python3 - "$build/preload/libgpuprof.so" <<'PYTHON'
+import os, pathlib, sys, time
+library = sys.argv[1]
+base = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "LD_PRELOAD"))}
+best = {"bare": 1e9, "preloaded": 1e9}
+for _ in range(300):
+    for name, environment in (("bare", base), ("preloaded", base | {"LD_PRELOAD": library})):
+        begin = time.perf_counter()
+        os.waitpid(os.posix_spawn("/bin/true", ["true"], environment), 0)
+        best[name] = min(best[name], time.perf_counter() - begin)
+extra = (best["preloaded"] - best["bare"]) * 1e3
+left = [p.name for p in pathlib.Path(".").iterdir()]
+print(f"/bin/true: {best['bare'] * 1e3:.2f} ms, preloaded {best['preloaded'] * 1e3:.2f} ms: {extra:.2f} ms more (at most 1); "
+      f"files left: {left or 'none'}")
+sys.exit(extra > 1 or bool(left))
+PYTHON
