@@ -81,26 +81,6 @@ bool refuse_file(const char* path, std::string_view problem, int code, SettingEr
   return false;
 }
 
-// Distance between two names: insertions, deletions and substitutions.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  constexpr size_t kLongest = 64;
-  a = slice(a, 0, kLongest);
-  b = slice(b, 0, kLongest);
-  size_t row[kLongest + 1];
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      const size_t shifted = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-      row[j] = substituted < shifted ? substituted : shifted;
-    }
-  }
-  return row[b.size()];
-}
-
 void report_unknown(std::string_view name, UnknownSetting unknown, void* context) {
   if (unknown == nullptr) return;
   char text[128];

@@ -162,6 +162,26 @@ inline bool copy_text(std::string_view text, char* out, size_t size) {
   return !builder.truncated();
 }
 
+// Insertions, deletions and substitutions between two names; only the first 64 characters count.
+inline size_t edit_distance(std::string_view a, std::string_view b) {
+  constexpr size_t kLongest = 64;
+  a = slice(a, 0, kLongest);
+  b = slice(b, 0, kLongest);
+  size_t row[kLongest + 1];
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      const size_t shifted = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+      row[j] = substituted < shifted ? substituted : shifted;
+    }
+  }
+  return row[b.size()];
+}
+
 // Value of `name` in a NULL-terminated NAME=VALUE array; nullptr when it is not set.
 inline const char* find_in_environment(char* const* environment, std::string_view name) {
   for (char* const* entry = environment; entry != nullptr && *entry != nullptr; ++entry) {
