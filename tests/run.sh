@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up, builds, and runs every test that this machine can run; says which it skipped and why. Ends in
+# ctest's summary.
+# usage: tests/run.sh [--preset NAME] [LEVEL...]     LEVEL: unit sim viewers torch gpu (default: all)
+#   unit     one module each                      sim      programs on the simulated CUDA stack
+#   viewers  what outside viewers make of it      torch    a real PyTorch, no GPU       gpu   a GPU
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=dev
+if [ "${1:-}" = --preset ]; then
+  preset=${2:?tests/run.sh: --preset needs a name}
+  shift 2
+fi
+all_levels=(unit sim viewers torch gpu)
+levels=("$@")
+[ ${#levels[@]} -gt 0 ] || levels=("${all_levels[@]}")
+for level in "${levels[@]}"; do
+  case " ${all_levels[*]} " in
+    *" $level "*) ;;
+    *) echo "tests/run.sh: unknown level '$level'; allowed: ${all_levels[*]}" >&2; exit 2 ;;
+  esac
+done
+build=build
+[ "$preset" = dev ] || build=build-$preset
+
+tools/setup.sh
+cmake --preset "$preset" >"/tmp/gpuprof-configure-$$.log" 2>&1 || { cat "/tmp/gpuprof-configure-$$.log"; exit 1; }
+rm -f "/tmp/gpuprof-configure-$$.log"
+cmake --build "$build" --parallel "$(nproc)"
+
+# Why a level cannot run here; prints nothing when it can.
+why_not() {
+  grep -qx "  $1" <<<"$known" || { echo "no test of this level in this build"; return; }
+  case $1 in
+    torch) python3 -c 'import torch' 2>/dev/null || echo "python3 has no torch" ;;
+    gpu) nvidia-smi -L >/dev/null 2>&1 || echo "no GPU (nvidia-smi -L fails)" ;;
+  esac
+}
+
+known=$(ctest --test-dir "$build" --print-labels)
+chosen=()
+for level in "${levels[@]}"; do
+  reason=$(why_not "$level")
+  if [ -n "$reason" ]; then
+    echo "tests/run.sh: skipped $level: $reason"
+  else
+    chosen+=("$level")
+  fi
+done
+if [ ${#chosen[@]} -eq 0 ]; then
+  echo "tests/run.sh: nothing to run" >&2
+  exit 1
+fi
+echo "tests/run.sh: running ${chosen[*]}"
+labels=$(IFS='|'; echo "${chosen[*]}")
+exec ctest --test-dir "$build" --label-regex "^($labels)\$" --output-on-failure --no-tests=error \
+  --parallel "$(nproc)" </dev/null
