@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings and surroundings that are wrong, or that leave nothing to record: one clear line, the right exit
+code, and a program that is none the worse."""
+import os
+import pathlib
+import shutil
+
+import pytest
+
+import harness
+
+PROGRAM = [harness.HAZARDS / "end", "return"]  # exits 3 after 20 launches
+BARE_OUTPUT = "worked\natexit handler\n"
+
+WRONG = [  # variable, value, what the message must hold besides both
+    ("GPUPROF_MODE", "fast", "on, off"),
+    ("GPUPROF_SCHEDULE", "active=-1", "active"),
+    ("GPUPROF_SCHEDULE", "active=ten", "ten"),
+    ("GPUPROF_SCHEDULE", "skip_frist=1", "skip_first"),
+    ("GPUPROF_SCHEDULE", "active=99999999999999999999", "active"),
+    ("GPUPROF_STEP", "optimiser", "manual"),
+    ("GPUPROF_STEP", "nvtx:", "nvtx:NAME"),
+    ("GPUPROF_STEP", "sync:0", "sync"),
+    ("GPUPROF_STEP", "time:-5", "time"),
+    ("GPUPROF_PRESET", "heavy", "light, default"),
+    ("GPUPROF_ACTIVITIES", "+kernels", "kernel"),
+    ("GPUPROF_RANKS", "1-", "0,8-15"),
+    ("GPUPROF_BUFFER_MB", "0", "1 to 65536"),
+    ("GPUPROF_BUFFER_MB", "64M", "1 to 65536"),
+    ("GPUPROF_LOG", "loud", "debug"),
+    ("GPUPROF_OUTPUT", "out-%z", "%"),
+    ("GPUPROF_CONFIG", "/nonexistent/gpuprof.conf", "no such file"),
+]
+
+
+def assert_unharmed(run):
+    assert (run.code, run.out) == (3, BARE_OUTPUT), run.err
+
+
+@pytest.mark.parametrize("variable, value, hint", WRONG)
+def test_wrong_value_in_a_preloaded_program(variable, value, hint, tmp_path):
+    settings = {"GPUPROF_OUTPUT": tmp_path / "out", **harness.WHOLE_RUN, variable: value}
+    run = harness.run(PROGRAM, harness.preloaded(**settings), cwd=tmp_path)
+    assert_unharmed(run)
+    lines = run.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("gpuprof:"), run.err
+    assert value in lines[0] and hint in lines[0]
+    if variable != "GPUPROF_CONFIG":
+        assert variable in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable, value, hint", WRONG)
+def test_wrong_value_under_run(variable, value, hint, tmp_path):
+    run = harness.gpuprof("run", "--set", f"{variable}={value}", "--", *PROGRAM, cwd=tmp_path)
+    assert (run.code, run.out) == (2, "")
+    assert len(run.err.splitlines()) == 1
+    assert value in run.err and hint in run.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_value_is_silent_where_no_gpu_is_used(tmp_path):
+    run = harness.run(["/bin/true"], harness.preloaded(GPUPROF_MODE="fast"), cwd=tmp_path)
+    assert (run.code, run.out, run.err) == (0, "", "")
+
+
+def test_unknown_name_is_warned_of(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDUL="active=1",
+                                                 **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    warnings = [line for line in harness.our_lines(run.err) if "GPUPROF_SCHEDUL " in line]
+    assert len(warnings) == 1 and "GPUPROF_SCHEDULE" in warnings[0]
+    assert harness.dumps(tmp_path / "out")
+
+
+@pytest.mark.parametrize("output", ["/proc/gpuprof-out", "/dev/null/out", "{tmp}/file/out"])
+def test_unwritable_output(output, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    output = output.replace("{tmp}", str(tmp_path))
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=output, **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    lines = run.err.splitlines()
+    assert len(lines) == 1 and lines[0].startswith("gpuprof:") and output in lines[0], run.err
+
+
+def test_files_are_private(tmp_path):
+    old = os.umask(0)
+    try:
+        run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN))
+    finally:
+        os.umask(old)
+    assert_unharmed(run)
+    dump, = harness.dumps(tmp_path / "out")
+    assert dump.stat().st_mode & 0o777 == 0o600
+    assert dump.parent.stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "out" / "latest").resolve() == dump.parent
+
+
+@pytest.mark.parametrize("command", [
+    ["/bin/true"],
+    ["bash", "-c", "for i in 1 2 3; do /bin/true; done; echo $((6 * 7)) | cat; ls / >/dev/null"],
+    [harness.PYTHON, "-c", "import json, threading; print(json.dumps([1]))"],
+], ids=["true", "bash", "python"])
+def test_asleep_without_a_gpu(command, tmp_path):
+    bare = harness.run(command, cwd=tmp_path)
+    run = harness.run(command, harness.preloaded(), cwd=tmp_path)
+    assert (run.code, run.out, run.err) == (bare.code, bare.out, bare.err)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_program_that_ends_before_its_window(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1"))
+    assert_unharmed(run)
+    lines = harness.our_lines(run.err)
+    assert len(lines) == 1 and "GPUPROF_SCHEDULE" in lines[0] and "skip_first" in lines[0], run.err
+    assert harness.dumps(tmp_path / "out") == []
+
+
+def test_ranks_not_selected(tmp_path):
+    settings = {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_RANKS": "0,8-15", "WORLD_SIZE": 16, **harness.WHOLE_RUN}
+    run = harness.run(PROGRAM, harness.preloaded(RANK=3, LOCAL_RANK=3, **settings))
+    assert_unharmed(run)
+    assert run.err == "" and not (tmp_path / "out").exists()
+    assert_unharmed(harness.run(PROGRAM, harness.preloaded(RANK=9, LOCAL_RANK=1, **settings)))
+    dump, = harness.dumps(tmp_path / "out")
+    assert "_r9_" in dump.name
+
+
+def test_config_file_and_precedence(tmp_path):
+    file = tmp_path / "gpuprof.conf"
+    file.write_text(f"# a comment\nGPUPROF_OUTPUT={tmp_path / 'from_file'}\nGPUPROF_STEP='sync:1'\nGPUPROF_RUN=r\n"
+                    f"GPUPROF_SCHEDULE={harness.WHOLE_RUN['GPUPROF_SCHEDULE']}\n")
+    assert_unharmed(harness.run(PROGRAM, harness.preloaded(GPUPROF_CONFIG=file)))
+    assert len(harness.dumps(tmp_path / "from_file" / "r")) == 1
+    assert_unharmed(harness.run(PROGRAM, harness.preloaded(GPUPROF_CONFIG=file, GPUPROF_OUTPUT=tmp_path / "from_env")))
+    assert len(harness.dumps(tmp_path / "from_env" / "r")) == 1
+
+
+def gpu_records(dump):
+    return harness.of_kind(harness.records(dump), "gpu_kernel", "gpu_copy", "gpu_set")
+
+
+def assert_hooks_only(run, folder, *reason):
+    """The calls are there with kernel names, no GPU record is, and the dump says why."""
+    assert_unharmed(run)
+    dump, = harness.dumps(folder)
+    launches = harness.of_kind(harness.records(dump), "launch")
+    assert len(launches) == 20
+    assert all("hazard_kernel" in str(launch) for launch in launches)
+    assert gpu_records(dump) == []
+    why = harness.info(dump)["files"][0]["gpu_times_missing"]
+    assert why and all(word in why for word in reason), why
+
+
+def test_cupti_turned_off(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_CUPTI="off", **harness.WHOLE_RUN))
+    assert_hooks_only(run, tmp_path, "GPUPROF_CUPTI")
+
+
+def test_no_cupti_on_the_machine(tmp_path):
+    stack = tmp_path / "stack"  # the simulated stack less libcupti
+    stack.mkdir()
+    for file in pathlib.Path(harness.SIMCUDA).glob("lib*.so*"):
+        if "cupti" not in file.name:
+            shutil.copy(file, stack / file.name)
+    program = tmp_path / "end"  # away from its run path
+    shutil.copy(PROGRAM[0], program)
+    strip_run_path(program)
+    run = harness.run([program, "return"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", LD_LIBRARY_PATH=stack, **harness.WHOLE_RUN))
+    assert_hooks_only(run, tmp_path / "out", "libcupti")
+
+
+def strip_run_path(program):
+    """Overwrites DT_RUNPATH's text, so that only LD_LIBRARY_PATH counts."""
+    data = program.read_bytes()
+    path = str(harness.SIMCUDA).encode()
+    assert path in data
+    program.write_bytes(data.replace(path, b"/" + b"x" * (len(path) - 1)))
+
+
+def test_cupti_taken_by_another_tool(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="subscriber_taken",
+                                                 **harness.WHOLE_RUN))
+    assert_hooks_only(run, tmp_path)
+
+
+def test_cupti_drops_are_counted(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="drop:0.5",
+                                                 **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    dump, = harness.dumps(tmp_path)
+    lost = harness.info(dump)["losses"]
+    assert lost.get("cupti_dropped", 0) > 0
+    assert len(harness.of_kind(harness.records(dump), "gpu_kernel")) < 20
+
+
+def test_zero_gpu_timestamps_are_flagged(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="zero_timestamps",
+                                                 **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    dump, = harness.dumps(tmp_path)
+    assert harness.info(dump)["losses"].get("bad_timestamp", 0) > 0
+
+
+# gpuprof itself on what is no dump.
+@pytest.mark.parametrize("content", [b"", b"hello\n", os.urandom(4096), b"\0" * 100000, b"{}"],
+                         ids=["empty", "text", "random", "zeros", "json"])
+@pytest.mark.parametrize("command", [["info"], ["parse"], ["convert", "--to", "chrome"]], ids=lambda c: c[0])
+def test_not_a_dump(command, content, tmp_path):
+    file = tmp_path / "bad.gpuprof"
+    file.write_bytes(content)
+    run = harness.gpuprof(*command, file, cwd=tmp_path)
+    assert run.code == 2
+    assert len(run.err.splitlines()) == 1 and str(file) in run.err, run.err
+    assert [p.name for p in tmp_path.iterdir()] == ["bad.gpuprof"]
+
+
+def test_missing_input(tmp_path):
+    for command in (["info"], ["parse"], ["convert", "--to", "perfetto"]):
+        run = harness.gpuprof(*command, tmp_path / "nothing.gpuprof", cwd=tmp_path)
+        assert run.code == 2 and len(run.err.splitlines()) == 1 and "nothing.gpuprof" in run.err
+
+
+def test_truncated_dump_loses_only_its_tail(tmp_path):
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    dump, = harness.dumps(tmp_path / "out")
+    whole = dump.read_bytes()
+    cut = tmp_path / "cut.gpuprof"
+    most = 0
+    for share in range(0, 100, 7):
+        cut.write_bytes(whole[:len(whole) * share // 100])
+        run = harness.gpuprof("parse", "--format", "json", cut)
+        assert run.code in (0, 2) and len(harness.our_lines(run.err)) <= 1
+        count = len(run.out.splitlines()) if run.code == 0 else 0
+        assert count >= most, "a longer piece gave fewer records"
+        most = count
