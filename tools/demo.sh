@@ -39,7 +39,7 @@ if nvidia-smi -L >/dev/null 2>&1 && cudart=$(find_cudart); then
   [ -z "$cudart" ] || export LD_LIBRARY_PATH="$cudart${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 else
   echo "demo: no GPU (or no libcudart) here: using the simulated CUDA stack, whose times are made up"
-  export LD_LIBRARY_PATH="$PWD/build/tests/simcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+  export LD_LIBRARY_PATH="$PWD/build/simcuda/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
 
 rm -rf "$output"
