@@ -40,7 +40,7 @@ libdeflate_compressor* take_compressor(int level) {
   libdeflate_compressor* const kept = kept_compressor.exchange(nullptr, std::memory_order_acquire);
   if (kept && kept_level.load(std::memory_order_relaxed) == level) return kept;
   if (kept) libdeflate_free_compressor(kept);
-  libdeflate_set_memory_allocator(map_block, unmap_block);
+  prepare_libdeflate();
   return libdeflate_alloc_compressor(level);
 }
 
@@ -64,6 +64,8 @@ size_t deflate_to(ByteBuffer& out, const uint8_t* body, size_t size, int level) 
 }
 
 }  // namespace
+
+void prepare_libdeflate() { libdeflate_set_memory_allocator(map_block, unmap_block); }
 
 bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t size, int level) {
   constexpr size_t kMaxHead = 64;

@@ -79,7 +79,7 @@ StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used
 
 StringId StringTable::intern(std::string_view text) {
   if (text.empty() || !slot_count_) return 0;
-  text = text.substr(0, kMaxText);
+  if (text.size() > kMaxText) text = {text.data(), kMaxText};
   const uint64_t hash = hash_bytes(text.data(), text.size());
   StringId mine = 0;  // our copy in the arena, once there is one
   const uint64_t probes = slot_count_ < kMaxProbes ? slot_count_ : kMaxProbes;

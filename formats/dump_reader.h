@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the chunks of a dump (FORMAT.md), whole or cut or damaged: what is readable is delivered, the
+// rest is reported. Input is not trusted; nothing here throws for what is in a file.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/gpuprof.pb.h"
+
+namespace gpuprof {
+
+// Something wrong with an input, one line for the user.
+struct Problem {
+  std::string file;
+  uint64_t offset = 0;  // bytes from the file's start
+  std::string reason;
+
+  std::string text() const;  // "FILE: offset N: REASON"
+};
+
+// Receives the chunks of a file in their order.
+class ChunkVisitor {
+ public:
+  virtual ~ChunkVisitor() = default;
+  // Starts a new dump; `offset` is where its chunk lies. Every `on_*` after it belongs to this dump.
+  virtual void on_header(const dump::Header&, uint64_t /*offset*/) {}
+  virtual void on_events(const dump::Events&, uint64_t /*offset*/) {}
+  virtual void on_steps(const dump::Steps&, uint64_t /*offset*/) {}
+  virtual void on_summary(const dump::Summary&, uint64_t /*offset*/) {}
+  // Bytes were lost between the chunks delivered before and after this call.
+  virtual void on_damage(const Problem&) {}
+};
+
+struct ReadOptions {
+  uint64_t base_offset = 0;  // added to offsets in problems: `bytes` is a part of a larger file
+};
+
+struct ReadResult {
+  uint64_t chunks = 0;      // delivered
+  bool cut = false;         // the last chunk is incomplete
+  bool damaged = false;     // bytes were skipped
+  bool refused = false;     // a dump of a newer format version was skipped
+};
+
+// Problems are appended to `problems`. Memory: at most the largest chunk, decompressed.
+ReadResult read_chunks(std::string_view bytes, const std::string& file, const ReadOptions& options,
+                       ChunkVisitor& visitor, std::vector<Problem>& problems);
+
+}  // namespace gpuprof

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/file_bytes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 20;
+
+}  // namespace
+
+bool read_file(const std::string& path, std::string& bytes, std::string& reason) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) {
+    reason = std::string("cannot be opened: ") + std::strerror(errno);
+    return false;
+  }
+  struct stat info {};
+  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+    reason = "is not a regular file";
+    ::close(file);
+    return false;
+  }
+  bytes.resize(static_cast<size_t>(info.st_size));
+  size_t have = 0;
+  while (have < bytes.size()) {
+    const ssize_t got = ::read(file, bytes.data() + have, bytes.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      reason = std::string("cannot be read: ") + std::strerror(errno);
+      ::close(file);
+      return false;
+    }
+    if (got == 0) break;  // it became shorter while we read
+    have += static_cast<size_t>(got);
+  }
+  bytes.resize(have);
+  ::close(file);
+  return true;
+}
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  const size_t slash = path_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
+  temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
+  buffer_.reserve(kBufferBytes);
+  struct stat info {};
+  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    fail("cannot be written");
+    return;
+  }
+  ::unlink(temporary_.c_str());
+  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file_ < 0) fail("cannot be written");
+}
+
+OutputFile::~OutputFile() {
+  if (file_ < 0) return;
+  ::close(file_);
+  ::unlink(temporary_.c_str());
+}
+
+void OutputFile::fail(const char* what) {
+  if (error_.empty()) error_ = path_ + ": " + what + ": " + std::strerror(errno);
+}
+
+void OutputFile::write(const void* data, size_t size) {
+  if (buffer_.size() + size > kBufferBytes) flush();
+  if (size >= kBufferBytes) {
+    buffer_.assign(static_cast<const char*>(data), size);
+    flush();
+    return;
+  }
+  buffer_.append(static_cast<const char*>(data), size);
+}
+
+void OutputFile::flush() {
+  size_t done = 0;
+  while (ok() && done < buffer_.size()) {
+    const ssize_t put = ::write(file_, buffer_.data() + done, buffer_.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return fail("cannot be written");
+    done += static_cast<size_t>(put);
+  }
+  written_ += done;
+  buffer_.clear();
+}
+
+bool OutputFile::commit() {
+  flush();
+  if (ok() && ::close(file_) != 0) fail("cannot be written");
+  if (ok()) file_ = -1;
+  if (ok() && ::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed into place");
+  if (!ok()) ::unlink(temporary_.c_str());
+  return ok();
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/trace.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "formats/core/string_table.h"
+
+namespace gpuprof {
+
+StringPool::StringPool() { intern({}); }
+
+StringIndex StringPool::intern(std::string_view text) {
+  const auto found = index_.find(text);
+  if (found != index_.end()) return found->second;
+  const auto index = static_cast<StringIndex>(texts_.size());
+  texts_.emplace_back(text);
+  index_.emplace(texts_.back(), index);
+  return index;
+}
+
+ShapeIndex ShapePool::intern(const Shape& shape) {
+  const uint64_t hash = hash_bytes(&shape, sizeof shape);
+  const auto [first, last] = index_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (std::memcmp(&shapes_[number(at->second)], &shape, sizeof shape) == 0) return at->second;
+  }
+  const auto index = static_cast<ShapeIndex>(shapes_.size());
+  shapes_.push_back(shape);
+  index_.emplace(hash, index);
+  return index;
+}
+
+std::span<const Step> Process::window_steps() const {
+  const auto inside = [this](const Step& step) {
+    if (has_summary) return step.step >= summary.first_step() && step.step <= summary.last_step();
+    return step.begin >= window_begin;
+  };
+  if (has_summary && summary.last_step() + 1 == summary.first_step()) return {};
+  const auto first = std::find_if(steps.begin(), steps.end(), inside);
+  const auto last = std::find_if_not(first, steps.end(), inside);
+  return {first, last};
+}
+
+const StreamLink* Process::stream_of(uint64_t handle) const {
+  const auto found = std::find_if(streams.begin(), streams.end(),
+                                  [handle](const StreamLink& s) { return s.handle == handle; });
+  return found == streams.end() ? nullptr : &*found;
+}
+
+std::string_view kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::none: return "none";
+    case Kind::call: return "call";
+    case Kind::launch: return "launch";
+    case Kind::copy: return "copy";
+    case Kind::set: return "set";
+    case Kind::alloc: return "alloc";
+    case Kind::dealloc: return "dealloc";
+    case Kind::sync: return "sync";
+    case Kind::event: return "event";
+    case Kind::stream: return "stream";
+    case Kind::collective: return "collective";
+    case Kind::nvtx_range: return "nvtx_range";
+    case Kind::nvtx_mark: return "nvtx_mark";
+    case Kind::gpu_kernel: return "gpu_kernel";
+    case Kind::gpu_copy: return "gpu_copy";
+    case Kind::gpu_set: return "gpu_set";
+    case Kind::gpu_sync: return "gpu_sync";
+    case Kind::gpu_event: return "gpu_event";
+    case Kind::gpu_memory: return "gpu_memory";
+    case Kind::overhead: return "overhead";
+  }
+  return "unknown";
+}
+
+std::string_view loss_name(Loss loss) {
+  switch (loss) {
+    case Loss::buffer_full: return "buffer_full";
+    case Loss::string_table_full: return "string_table_full";
+    case Loss::shape_table_full: return "shape_table_full";
+    case Loss::cupti_dropped: return "cupti_dropped";
+    case Loss::cupti_unknown: return "cupti_unknown";
+    case Loss::bad_timestamp: return "bad_timestamp";
+    case Loss::write_error: return "write_error";
+    case Loss::step_log_full: return "step_log_full";
+    case Loss::unfinished_gpu: return "unfinished_gpu";
+    case Loss::nvtx_depth: return "nvtx_depth";
+    case Loss::unmatched_thread: return "unmatched_thread";
+  }
+  return "unknown";
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The in-memory trace that tools and exporters work on: events of all processes, names and launch
+// shapes interned over all of them.
+//
+// Times are int64 nanoseconds since the Unix epoch: CLOCK_MONOTONIC plus the distance of
+// CLOCK_REALTIME to it at the start of the process's window, so that durations are true even where
+// the wall clock was set meanwhile. Process::monotonic() and Process::clock give the other clocks.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/clock_map.h"
+#include "formats/core/record.h"
+#include "formats/core/ring_file.h"
+#include "formats/dump_reader.h"
+
+namespace gpuprof {
+
+enum class StringIndex : uint32_t { empty = 0 };
+enum class ShapeIndex : uint32_t {};
+enum class LaneIndex : uint32_t {};   // in Process::lanes
+enum class EventIndex : uint32_t { none = 0xffffffff };  // in Process::events
+
+template <typename Index>
+constexpr uint32_t number(Index index) {
+  return static_cast<uint32_t>(index);
+}
+
+// Interned texts; views stay valid as long as the pool lives.
+class StringPool {
+ public:
+  StringPool();
+  StringPool(const StringPool&) = delete;
+  StringPool& operator=(const StringPool&) = delete;
+  StringPool(StringPool&&) = default;
+  StringPool& operator=(StringPool&&) = default;
+  StringIndex intern(std::string_view text);
+  std::string_view operator[](StringIndex index) const { return texts_[number(index)]; }
+  size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;
+  std::unordered_map<std::string_view, StringIndex> index_;
+};
+
+enum class ApiDomain : uint32_t { none = 0, runtime = 1, driver = 2, nccl = 3, other = 4 };
+
+// What is constant over many events: see message Shape in gpuprof.proto for the fields. Fields that
+// a kind does not have are 0; "+1" encodings of the file are undone, kAbsent stands for absent.
+struct Shape {
+  static constexpr uint32_t kAbsent = 0xffffffff;
+
+  uint64_t stream_handle;
+  uint64_t communicator;
+  uint64_t pool;
+  uint64_t function;
+  StringIndex name;    // as recorded: API name, mangled kernel, NVTX message
+  StringIndex detail;  // launch: mangled kernel name; nvtx: domain
+  StringIndex label;   // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
+  int32_t result;
+  Dim3 grid, block;
+  uint32_t dynamic_shared_bytes, static_shared_bytes, registers_per_thread, local_bytes_per_thread;
+  uint32_t cluster_x, cluster_y, cluster_z;
+  ApiDomain domain;
+  uint32_t direction, source_kind, destination_kind;
+  uint32_t value;        // sets: the value; host sync kinds: flags
+  uint32_t cupti_type;   // gpu_sync, gpu_event, gpu_memory (operation), overhead; else kAbsent
+  uint32_t data_type, operation;   // NCCL's values, kAbsent: none
+  uint32_t peer, rank, rank_count; // peer, rank: kAbsent if none
+  uint32_t graph, category, color, memory_kind, context, channel, channel_type, depth;
+  uint32_t stream;       // gpu_sync, gpu_memory: CUPTI stream id, kAbsent: none
+  uint32_t peer_source, peer_destination;  // device ids of a peer copy, else kAbsent
+  uint32_t cupti_flags, object_kind;
+  Kind kind;
+  uint8_t flags;         // RecordFlags
+  uint8_t reserved[2];   // keeps the struct free of padding: shapes are compared as bytes
+};
+static_assert(std::has_unique_object_representations_v<Shape>);
+
+// Interned shapes; a label for people is made once for each.
+class ShapePool {
+ public:
+  ShapeIndex intern(const Shape& shape);
+  const Shape& operator[](ShapeIndex index) const { return shapes_[number(index)]; }
+  size_t size() const { return shapes_.size(); }
+  auto begin() const { return shapes_.begin(); }
+  auto end() const { return shapes_.end(); }
+
+ private:
+  std::vector<Shape> shapes_;
+  std::unordered_multimap<uint64_t, ShapeIndex> index_;
+};
+
+// The less common parts of an event.
+struct EventExtra {
+  uint64_t bytes;     // sizes; collectives: element count
+  uint64_t address;   // allocation, destination, handle of a call, NVTX range id, overhead object
+  uint64_t address2;  // copies: source; sync kinds: event handle; gpu_sync: device time (Unix ns or 0)
+  uint64_t value;     // collective sequence, graph node, CUPTI event id, NVTX payload
+};
+
+struct Event {
+  int64_t begin, end;     // ns, end >= begin
+  ShapeIndex shape;
+  LaneIndex lane;
+  uint32_t correlation;   // 0: none
+  uint32_t extra;         // in Process::extras; entry 0 is all zero
+  // Host event: the first GPU event it caused. GPU event: the host event that caused it.
+  EventIndex partner = EventIndex::none;
+  // GPU event: the next one of the same host event (graphs have many), in order of begin.
+  EventIndex next_sibling = EventIndex::none;
+};
+static_assert(sizeof(Event) == 40);
+
+enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 4 };
+
+struct Lane {
+  LaneType type;
+  uint32_t thread_id;       // thread
+  std::string thread_name;
+  uint32_t device, context, stream;
+  uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
+};
+
+struct Step {
+  uint64_t step;  // n: between boundaries n and n + 1
+  int64_t begin, end;
+};
+
+// What the program passed as a stream, and the CUPTI stream it turned out to be.
+struct StreamLink {
+  uint64_t handle;
+  uint32_t device, context, stream;
+};
+
+struct CollectiveKernel {
+  EventIndex collective;  // Kind::collective
+  EventIndex kernel;      // Kind::gpu_kernel; gpu_copy where NCCL makes do with a copy (one rank)
+};
+
+enum class Completeness : uint8_t {
+  complete,
+  truncated,  // no Summary: the process was killed, or is still running, or the file was cut
+  damaged,    // bytes were skipped
+};
+
+// One process in one window.
+struct Process {
+  std::string path;          // the file it came from (the first, where there are several)
+  Completeness completeness = Completeness::truncated;
+  bool recovered = false;    // parts come from the ring of a killed process
+  bool has_header = false;
+  bool has_summary = false;
+  dump::Header header;
+  dump::Summary summary;     // where it is missing: what is known without it
+  std::string gpu_times_missing;  // why there are no GPU times; empty: there are
+  std::string step_source;
+  ClockMap clock;
+  int64_t realtime_offset = 0;   // times here minus CLOCK_MONOTONIC
+  int64_t window_begin = 0, window_end = 0;
+  std::vector<Lane> lanes;   // threads in order of id, then streams, devices, overhead
+  std::vector<Event> events;
+  std::vector<EventExtra> extras;
+  std::vector<Step> steps;   // the step log of the whole run, in order
+  std::array<uint64_t, kLossKinds> losses{};
+  std::vector<StreamLink> streams;
+  std::vector<CollectiveKernel> collective_kernels;  // in order of collective
+
+  std::span<const Event> lane_events(const Lane& lane) const {
+    return {events.data() + lane.first_event, lane.event_count};
+  }
+  const Event& event(EventIndex index) const { return events[number(index)]; }
+  EventIndex index_of(const Event& event) const {
+    return static_cast<EventIndex>(&event - events.data());
+  }
+  const EventExtra& extra(const Event& event) const { return extras[event.extra]; }
+  const Lane& lane(const Event& event) const { return lanes[number(event.lane)]; }
+  int64_t monotonic(int64_t time) const { return time - realtime_offset; }
+  // Steps that lie in the window (of a complete dump: those that its Summary names).
+  std::span<const Step> window_steps() const;
+  // The CUPTI stream behind a handle; null when no joined pair told.
+  const StreamLink* stream_of(uint64_t handle) const;
+};
+
+struct Trace {
+  StringPool strings;
+  ShapePool shapes;
+  std::vector<Process> processes;  // in order of rank, then pid, then window
+  std::vector<Problem> problems;
+  std::vector<std::string> notes;  // for the user: which of several runs was taken, and the like
+
+  const Shape& shape(const Event& event) const { return shapes[event.shape]; }
+  std::string_view text(StringIndex index) const { return strings[index]; }
+};
+
+// Names of enum values, for messages.
+std::string_view kind_name(Kind kind);
+std::string_view loss_name(Loss loss);
+
+}  // namespace gpuprof

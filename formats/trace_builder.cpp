@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/trace_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+
+#include "formats/core/columns.h"
+#include "formats/shape_decoder.h"
+#include "formats/trace_join.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kEventsPerByte = 32;  // no real stream compresses to less
+constexpr uint64_t kEventsAlways = 1 << 20;
+
+// A lane under construction. Times in its events are clock units until the segment ends.
+struct OpenLane {
+  Lane lane;
+  std::vector<Event> events;
+};
+
+using LaneKey = std::tuple<LaneType, uint32_t, uint32_t, uint32_t, uint32_t>;
+
+LaneKey key_of(const dump::Lane& lane) {
+  const auto type = static_cast<LaneType>(lane.type());
+  if (type == LaneType::thread) return {type, lane.thread_id(), 0, 0, 0};
+  return {type, 0, lane.device(), lane.context(), lane.stream()};
+}
+
+// Walks one optional column: entries for the events whose kind has it, or none at all.
+template <typename Field>
+class OptionalColumn {
+ public:
+  explicit OptionalColumn(const Field& field) : field_(field) {}
+  bool fits(int expected) const { return field_.empty() || field_.size() == expected; }
+  uint64_t next() { return field_.empty() ? 0 : static_cast<uint64_t>(field_[at_++]); }
+  uint64_t next_delta() { return last_ += next(); }
+
+ private:
+  const Field& field_;
+  int at_ = 0;
+  uint64_t last_ = 0;
+};
+
+// How many events of a lane have each column.
+struct ColumnCounts {
+  int bytes = 0, address = 0, address2 = 0, value = 0;
+  void add(uint8_t columns) {
+    bytes += (columns & kColumnBytes) != 0;
+    address += (columns & kColumnAddress) != 0;
+    address2 += (columns & kColumnAddress2) != 0;
+    value += (columns & kColumnValue) != 0;
+  }
+};
+
+uint8_t columns_of(const Shape& shape) {
+  const KindLayout* const layout = layout_of(shape.kind);
+  return layout ? layout->columns : 0;
+}
+
+// Adding with a ceiling: what a file claims must not overflow.
+uint64_t add_capped(uint64_t a, uint64_t b) {
+  const uint64_t sum = a + b;
+  return sum < a ? std::numeric_limits<uint64_t>::max() : sum;
+}
+
+}  // namespace
+
+struct TraceBuilder::Segment {
+  Process process;
+  std::map<LaneKey, OpenLane> lanes;
+  std::map<uint64_t, uint64_t> boundaries;  // number -> clock units
+  std::unordered_set<uint64_t> ring_chunks;
+
+  // Null when the lane is sound, else what is wrong with it.
+  const char* add_lane(const dump::Lane& lane, const std::vector<ShapeIndex>& shapes,
+                       const Trace& trace, uint64_t base_time);
+  void fix_clock();
+  void fix_window();
+  void fix_steps();
+  void lay_out_events();
+  void convert_times();
+  void fix_summary(const Trace& trace);
+};
+
+const char* TraceBuilder::Segment::add_lane(const dump::Lane& lane,
+                                            const std::vector<ShapeIndex>& shapes,
+                                            const Trace& trace, uint64_t base_time) {
+  const int count = lane.shape_size();
+  if (lane.type() < dump::Lane::THREAD || lane.type() > dump::Lane::OVERHEAD) {
+    return "is of an unknown type";
+  }
+  if (lane.begin_size() != count || lane.duration_size() != count ||
+      (lane.correlation_size() != count && lane.correlation_size() != 0)) {
+    return "has columns of different lengths";
+  }
+  ColumnCounts counts;
+  for (const uint32_t shape : lane.shape()) {
+    if (shape >= shapes.size()) return "names a shape that is not there";
+    counts.add(columns_of(trace.shapes[shapes[shape]]));
+  }
+  OptionalColumn bytes(lane.bytes()), value(lane.value());
+  OptionalColumn address(lane.address()), address2(lane.address2());
+  if (!bytes.fits(counts.bytes) || !address.fits(counts.address) ||
+      !address2.fits(counts.address2) || !value.fits(counts.value)) {
+    return "has a column of the wrong length";
+  }
+  OpenLane& open = lanes[key_of(lane)];
+  open.lane = Lane{static_cast<LaneType>(lane.type()),
+                   lane.thread_id(),
+                   lane.thread_name().empty() ? open.lane.thread_name : lane.thread_name(),
+                   lane.device(), lane.context(), lane.stream(), 0, 0};
+  uint64_t last_end = base_time;
+  int64_t correlation = 0;
+  for (int i = 0; i < count; ++i) {
+    Event event{};
+    event.partner = event.next_sibling = EventIndex::none;
+    event.shape = shapes[lane.shape(i)];
+    event.begin = static_cast<int64_t>(last_end + static_cast<uint64_t>(lane.begin(i)));
+    last_end = add_capped(static_cast<uint64_t>(event.begin), lane.duration(i));
+    event.end = static_cast<int64_t>(last_end);
+    const int64_t step = lane.correlation().empty() ? 0 : lane.correlation(i);
+    if (step) {
+      correlation = static_cast<int64_t>(static_cast<uint64_t>(correlation) +
+                                         static_cast<uint64_t>(step > 0 ? step - 1 : step));
+      event.correlation = static_cast<uint32_t>(correlation);
+    }
+    const uint8_t columns = columns_of(trace.shapes[event.shape]);
+    EventExtra extra{};
+    if (columns & kColumnBytes) extra.bytes = bytes.next();
+    if (columns & kColumnAddress) extra.address = address.next_delta();
+    if (columns & kColumnAddress2) extra.address2 = address2.next_delta();
+    if (columns & kColumnValue) extra.value = value.next();
+    if (extra.bytes | extra.address | extra.address2 | extra.value) {
+      event.extra = static_cast<uint32_t>(process.extras.size());
+      process.extras.push_back(extra);
+    }
+    open.events.push_back(event);
+  }
+  return nullptr;
+}
+
+// The Summary has all anchors of the run; the header those up to the window's begin.
+void TraceBuilder::Segment::fix_clock() {
+  dump::Clock clock = process.header.clock();
+  const dump::Clock& late = process.summary.clock();
+  if (!process.has_header) clock.set_shift(late.shift());
+  if (!clock.source()) clock.set_source(late.source());
+  if (!clock.ticks_per_second()) clock.set_ticks_per_second(late.ticks_per_second());
+  clock.mutable_anchor()->MergeFrom(late.anchor());
+  process.clock = ClockMap::from(clock);
+}
+
+void TraceBuilder::Segment::fix_window() {
+  Process& p = process;
+  const auto first_of = [](uint64_t a, uint64_t b) { return a ? a : b; };
+  uint64_t begin = first_of(p.summary.window_begin_ticks(), p.header.window_begin_ticks());
+  uint64_t end = p.summary.window_end_ticks();
+  if (begin == 0 && !p.clock.anchors().empty()) begin = p.clock.anchors().front().ticks;
+  p.realtime_offset = p.clock.realtime_ns(begin) - p.clock.monotonic_ns(begin);
+  p.window_begin = p.clock.monotonic_ns(begin) + p.realtime_offset;
+  p.window_end = end ? p.clock.monotonic_ns(end) + p.realtime_offset : 0;
+}
+
+void TraceBuilder::Segment::lay_out_events() {
+  size_t total = 0;
+  for (const auto& [key, open] : lanes) total += open.events.size();
+  process.events.reserve(total);
+  const auto earlier = [](const Event& a, const Event& b) {
+    const auto ab = static_cast<uint64_t>(a.begin), bb = static_cast<uint64_t>(b.begin);
+    return ab != bb ? ab < bb : static_cast<uint64_t>(a.end) > static_cast<uint64_t>(b.end);
+  };
+  for (auto& [key, open] : lanes) {
+    if (!std::is_sorted(open.events.begin(), open.events.end(), earlier)) {
+      std::stable_sort(open.events.begin(), open.events.end(), earlier);
+    }
+    open.lane.first_event = static_cast<uint32_t>(process.events.size());
+    open.lane.event_count = static_cast<uint32_t>(open.events.size());
+    for (Event& event : open.events) {
+      event.lane = static_cast<LaneIndex>(process.lanes.size());
+      process.events.push_back(event);
+    }
+    process.lanes.push_back(std::move(open.lane));
+    std::vector<Event>().swap(open.events);
+  }
+  lanes.clear();
+}
+
+void TraceBuilder::Segment::convert_times() {
+  const auto time_of = [this](int64_t units) {
+    return process.clock.monotonic_ns(process.clock.ticks(static_cast<uint64_t>(units))) +
+           process.realtime_offset;
+  };
+  int64_t last = process.window_begin;
+  for (Event& event : process.events) {
+    event.begin = time_of(event.begin);
+    event.end = std::max(event.begin, time_of(event.end));
+    last = std::max(last, event.end);
+  }
+  if (!process.window_end) process.window_end = last;
+}
+
+void TraceBuilder::Segment::fix_steps() {
+  const auto time_of = [this](uint64_t units) {
+    return process.clock.monotonic_ns(process.clock.ticks(units)) + process.realtime_offset;
+  };
+  for (auto at = boundaries.begin(); at != boundaries.end(); ++at) {
+    const auto next = std::next(at);
+    if (next == boundaries.end() || next->first != at->first + 1) continue;
+    const int64_t begin = time_of(at->second);
+    process.steps.push_back({at->first, begin, std::max(begin, time_of(next->second))});
+  }
+}
+
+void TraceBuilder::Segment::fix_summary(const Trace& trace) {
+  Process& p = process;
+  for (const dump::LossCount& loss : p.summary.loss()) {
+    if (loss.cause() < p.losses.size()) p.losses[loss.cause()] += loss.count();
+  }
+  p.gpu_times_missing =
+      p.has_summary ? p.summary.gpu_times_missing() : p.header.gpu_times_missing();
+  p.step_source = p.summary.step_source().empty() ? p.header.step_source() : p.summary.step_source();
+  for (Event& event : p.events) {  // device times of gpu_sync are clock units still
+    const Kind kind = trace.shape(event).kind;
+    if ((kind != Kind::gpu_sync && kind != Kind::gpu_event) || !event.extra) continue;
+    uint64_t& time = p.extras[event.extra].address2;
+    if (time) {
+      time = static_cast<uint64_t>(p.clock.monotonic_ns(p.clock.ticks(time)) + p.realtime_offset);
+    }
+  }
+}
+
+TraceBuilder::TraceBuilder(Trace& trace, std::string file, uint64_t input_bytes)
+    : trace_(trace),
+      file_(std::move(file)),
+      event_limit_(kEventsAlways + input_bytes * kEventsPerByte) {}
+
+TraceBuilder::~TraceBuilder() = default;
+
+TraceBuilder::Segment& TraceBuilder::segment() {
+  if (!segment_) {
+    segment_ = std::make_unique<Segment>();
+    segment_->process.path = file_;
+    segment_->process.extras.push_back({});
+    segment_->process.header.set_rank(-1);
+    segment_->process.header.set_local_rank(-1);
+  }
+  return *segment_;
+}
+
+void TraceBuilder::end_segment() {
+  if (!segment_) return;
+  const std::unique_ptr<Segment> done = std::move(segment_);
+  Process& p = done->process;
+  done->fix_clock();
+  done->fix_window();
+  done->lay_out_events();
+  done->convert_times();
+  done->fix_steps();
+  done->fix_summary(trace_);
+  join_process(trace_, p);
+  if (damaged_) {
+    p.completeness = Completeness::damaged;
+  } else {
+    p.completeness = p.has_summary ? Completeness::complete : Completeness::truncated;
+  }
+  damaged_ = false;
+  if (!p.clock.usable()) {
+    trace_.problems.push_back(
+        {file_, 0, "the clock cannot be related to wall time: the chunk that says how is missing; "
+                   "times are clock ticks"});
+  }
+  trace_.processes.push_back(std::move(p));
+  ++appended_;
+}
+
+void TraceBuilder::on_header(const dump::Header& header, uint64_t) {
+  // A damage found before the header of a second dump belongs to the first one.
+  end_segment();
+  Process& p = segment().process;
+  p.header = header;
+  p.has_header = true;
+}
+
+void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  Segment& s = segment();
+  const auto problem = [&](std::string reason) {
+    trace_.problems.push_back({file_, offset, std::move(reason)});
+    damaged_ = true;
+  };
+  std::vector<ShapeIndex> shapes;
+  if (!decode_shapes(events, trace_, shapes)) {
+    return problem("a chunk's shapes name strings that are not there; the chunk was skipped");
+  }
+  for (const dump::Lane& lane : events.lane()) {
+    events_ += static_cast<uint64_t>(lane.shape_size());
+    if (events_ > event_limit_) {
+      return problem("more events than a file of this size can hold; the rest was skipped");
+    }
+    const char* const wrong = s.add_lane(lane, shapes, trace_, events.base_time());
+    if (wrong) problem(fmt::format("a lane {}; it was skipped", wrong));
+  }
+  s.ring_chunks.insert(events.ring_chunk().begin(), events.ring_chunk().end());
+}
+
+void TraceBuilder::on_steps(const dump::Steps& steps, uint64_t) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  Segment& s = segment();
+  uint64_t time = 0, index = steps.first();
+  for (const int64_t delta : steps.boundary()) {
+    time += static_cast<uint64_t>(delta);
+    s.boundaries.emplace(index++, time);
+  }
+}
+
+void TraceBuilder::on_summary(const dump::Summary& summary, uint64_t) {
+  Process& p = segment().process;
+  p.summary = summary;
+  p.has_summary = true;
+}
+
+void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }
+
+void TraceBuilder::mark_recovered() { segment().process.recovered = true; }
+
+bool TraceBuilder::has_summary() const { return segment_ && segment_->process.has_summary; }
+
+const std::unordered_set<uint64_t>& TraceBuilder::ring_chunks() const {
+  static const std::unordered_set<uint64_t> none;
+  return segment_ ? segment_->ring_chunks : none;
+}
+
+size_t TraceBuilder::finish() {
+  end_segment();
+  return appended_;
+}
+
+}  // namespace gpuprof

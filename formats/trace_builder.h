@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chunks to Processes of a Trace. Column counts and indices of the input are checked here.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "formats/dump_reader.h"
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+// Receives the chunks of one file (or of a file and the ring beside it) and appends a Process to
+// `trace` for each dump in it. Not thread-safe.
+class TraceBuilder : public ChunkVisitor {
+ public:
+  // `input_bytes` bounds how many events are believed, so that a small hostile file stays small.
+  TraceBuilder(Trace& trace, std::string file, uint64_t input_bytes);
+  ~TraceBuilder() override;
+
+  void on_header(const dump::Header& header, uint64_t offset) override;
+  void on_events(const dump::Events& events, uint64_t offset) override;
+  void on_steps(const dump::Steps& steps, uint64_t offset) override;
+  void on_summary(const dump::Summary& summary, uint64_t offset) override;
+  void on_damage(const Problem& problem) override;
+
+  // The dump that is being read gets parts from a ring from now on.
+  void mark_recovered();
+  // Whether the dump being read has its Summary.
+  bool has_summary() const;
+  // Ring chunks that are in the dump being read.
+  const std::unordered_set<uint64_t>& ring_chunks() const;
+  // The last dump ends. Returns the number of Processes appended since the builder was made.
+  size_t finish();
+
+ private:
+  struct Segment;
+  Segment& segment();
+  void end_segment();
+
+  Trace& trace_;
+  std::string file_;
+  uint64_t event_limit_;
+  uint64_t events_ = 0;
+  size_t appended_ = 0;
+  bool damaged_ = false;
+  std::unique_ptr<Segment> segment_;
+};
+
+}  // namespace gpuprof
