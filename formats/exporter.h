@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writers of outside formats, a row each. Adding one: a file with its `write`, and its row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+struct ExportOptions {
+  // Called now and then with events written and events in all; may be empty.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+struct Exporter {
+  const char* name;         // as in `gpuprof convert --to NAME`
+  const char* suffix;       // of the output beside the input, with its dot
+  const char* description;  // one line; says what opens it
+  // Writes all processes of the trace to `path`: complete, or absent. False: `error` says why in one
+  // line that names the file. Memory beyond the trace: a few MB and what is proportional to streams.
+  bool (*write)(const Trace& trace, const std::string& path, const ExportOptions& options,
+                std::string& error);
+};
+
+std::span<const Exporter> exporters();
+const Exporter* find_exporter(std::string_view name);  // null: no such
+
+}  // namespace gpuprof
