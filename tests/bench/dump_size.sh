@@ -22,7 +22,7 @@ scratch = pathlib.Path(sys.argv[1])
 info = json.loads((scratch / "info.json").read_text())
 size = sum(p.stat().st_size for p in (scratch / "out").rglob("*.gpuprof") if not p.is_symlink() and
            not any(parent.is_symlink() for parent in p.parents))
-events = info["events"] if isinstance(info["events"], int) else sum(info["events"].values())
+events = info["event_count"]
 print(f"{size} bytes, {events} events: {size / events:.2f} bytes per event (at most 5); losses: {info['losses'] or 'none'}")
 sys.exit(events < 200000 or size / events > 5)
 PYTHON

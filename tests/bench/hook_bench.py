@@ -64,7 +64,7 @@ def losses_of(options, folder):
     if done.returncode != 0:
         sys.exit(f"hook_bench: no dump of the recording run: {done.stderr}")
     info = json.loads(done.stdout)
-    return info["events"], info["losses"]
+    return info["event_count"], info["losses"]
 
 
 def main():

@@ -33,9 +33,9 @@ static int child_uses_gpu(int argc, char** argv) {
   (void)argc, (void)argv;
   hazard_steps(2, 5);
   pid_t child = fork();
-  if (child == 0) {
-    hazard_steps(3, 2);
-    printf("child worked\n");
+  if (child == 0) {  // CUDA does not outlive fork: the child gets its error, and we must not hang
+    void* memory = NULL;
+    printf("child: CUDA error %d\n", (int)cudaMalloc(&memory, 1 << 20));
     exit(4);
   }
   wait_for("child", child);
@@ -65,16 +65,16 @@ static int child_exits_by_exit(int argc, char** argv) {
   return 0;
 }
 
+// Each level forks first and uses the GPU afterwards, as CUDA wants it.
 static void fork_down(int level) {
   if (level == 0) return;
-  hazard_steps(1, level);
-  fflush(stdout);
   pid_t child = fork();
   if (child == 0) {
     fork_down(level - 1);
     exit(level);
   }
   wait_for("level", child);
+  hazard_steps(1, level);
 }
 
 static int levels(int argc, char** argv) {
@@ -174,8 +174,10 @@ static int wait_for_any(int argc, char** argv) {
   int status = 0;
   printf("own child first: %d\n", waitpid(-1, &status, 0) == child);
   hazard_print_status("child", status);
-  printf("then none: %d, errno %d\n", (int)waitpid(-1, &status, 0), errno);
-  printf("none, of any kind: %d, errno %d\n", (int)waitpid(-1, &status, __WALL | WNOHANG), errno);
+  int none = (int)waitpid(-1, &status, 0);
+  printf("then none: %d, errno %d\n", none, errno);
+  none = (int)waitpid(-1, &status, __WALL | WNOHANG);
+  printf("none, of any kind: %d, errno %d\n", none, errno);
   hazard_steps(2, 5);
   return 0;
 }
@@ -185,7 +187,6 @@ static int as_daemon(int argc, char** argv) {
   int ends[2];
   char word[16] = "";
   if (pipe(ends) != 0) return 91;
-  hazard_steps(1, 5);
   pid_t child = fork();
   if (child == 0) {
     setsid();

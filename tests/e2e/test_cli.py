@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gpuprof command: exit codes, single-line messages, and `run` as a transparent wrapper."""
+import json
+import os
+import pathlib
+import pty
+import random
+import re
+import shutil
+import signal
+import subprocess
+
+import harness
+import pytest
+
+PYTHON = harness.PYTHON
+
+
+def clean_environment(**settings):
+    """Bare surroundings: what runs here needs neither the simulated stack nor a sanitizer's runtime
+    except where the library is preloaded into it."""
+    return harness.environment(**settings)
+
+
+def assert_one_line(run, *words, code=2):
+    """Nothing on stdout, one line of ours on stderr that holds all of `words`."""
+    lines = run.err.splitlines()
+    assert run.code == code, run.err
+    assert len(lines) == 1 and lines[0].startswith("gpuprof: "), run.err
+    for word in words:
+        assert word in lines[0], run.err
+    assert run.out == ""
+
+
+# What is asked for.
+@pytest.mark.parametrize("arguments, words", [
+    ([], ["no command", "--help"]),
+    (["confg"], ["confg", "config"]),
+    (["reprot"], ["reprot"]),
+    (["--verbose"], ["--verbose"]),
+    (["lib", "extra"], ["lib", "extra"]),
+    (["info"], ["info", "INPUT"]),
+    (["parse"], ["parse", "INPUT"]),
+    (["convert", "x"], ["convert", "--to"]),
+    (["convert", "x", "--to", "pdf"], ["convert", "pdf", "perfetto", "chrome"]),
+    (["info", "x", "--format", "xml"], ["info", "xml", "json"]),
+    (["parse", "x", "--format", "xml"], ["parse", "xml", "json"]),
+    (["config", "--format", "yaml"], ["config", "yaml", "json"]),
+    (["info", "--nonsense", "x"], ["info", "--nonsense"]),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def test_wrong_usage(arguments, words):
+    assert_one_line(harness.gpuprof(*arguments), *words)
+
+
+def test_version_and_help():
+    assert re.fullmatch(r"gpuprof \d+\.\d+\.\d+\n", harness.checked("--version").out)
+    listed = harness.checked("--help").out
+    for command in ("run", "convert", "info", "parse", "config", "lib"):
+        assert re.search(rf"^  {command} ", listed, re.M)
+        text = harness.checked(command, "--help").out
+        assert f"Usage: gpuprof {command}" in text
+    assert "begin_mono_ns" in harness.checked("parse", "--help").out
+
+
+def test_needs_only_glibc():
+    if harness.SANITIZER:
+        pytest.skip("a sanitizer's runtime is one more library")
+    needed = re.findall(r"NEEDED.*\[(.*)\]", harness.run(["readelf", "-d", harness.BIN]).out)
+    assert needed and set(needed) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needed
+
+
+# lib
+def test_lib_names_the_library():
+    path = harness.checked("lib").out.rstrip("\n")
+    assert os.path.isabs(path) and os.path.samefile(path, harness.LIB)
+
+
+@pytest.mark.parametrize("place", ["bin", "preload", "lib/gpuprof", "lib"])
+def test_lib_looks_where_it_is_installed(place, tmp_path):
+    (tmp_path / "bin").mkdir()
+    binary = shutil.copy(harness.BIN, tmp_path / "bin")
+    (tmp_path / place).mkdir(parents=True, exist_ok=True)
+    library = pathlib.Path(shutil.copy(harness.LIB, tmp_path / place / "libgpuprof.so"))
+    run = harness.run([binary, "lib"])
+    assert (run.code, run.out) == (0, f"{library.resolve()}\n")
+
+
+def test_lib_missing(tmp_path):
+    binary = shutil.copy(harness.BIN, tmp_path)
+    assert_one_line(harness.run([binary, "lib"]), "libgpuprof.so", str(tmp_path))
+    assert_one_line(harness.run([binary, "run", "--", "true"]), "libgpuprof.so")
+
+
+# config
+def test_config_says_where_each_comes_from(tmp_path):
+    file = tmp_path / "settings"
+    file.write_text("GPUPROF_LOG=info\nGPUPROF_STEP=sync:2\n")
+    env = clean_environment(GPUPROF_CONFIG=file, GPUPROF_STEP="manual", GPUPROF_PRESET="light")
+    rows = {row["name"]: row for row in json.loads(harness.checked("config", "--format", "json", env=env).out)}
+    assert (rows["GPUPROF_LOG"]["value"], rows["GPUPROF_LOG"]["source"]) == ("info", str(file))
+    assert (rows["GPUPROF_STEP"]["value"], rows["GPUPROF_STEP"]["source"]) == ("manual", "environment")
+    assert rows["GPUPROF_ACTIVITIES"]["value"] == "step,kernel,memcpy,memset,sync,nccl"
+    assert rows["GPUPROF_BUFFER_MB"]["source"] == "default"
+    text = harness.checked("config", env=env).out
+    for name, row in rows.items():
+        assert f"{name} = {row['value'] or '(none)'}" in text and row["allowed"] in text
+
+
+def test_config_warns_of_unknown_names():
+    run = harness.checked("config", env=clean_environment(GPUPROF_SCEDULE="active=1", GPUPROF_TEST_X="1"))
+    assert run.err == "gpuprof: warning: GPUPROF_SCEDULE is not a setting; did you mean GPUPROF_SCHEDULE?\n"
+
+
+WRONG_SETTINGS = [
+    ("GPUPROF_MODE", "armed", ["on", "off"]),
+    ("GPUPROF_SCHEDULE", "active=x", ["active must be a whole number from 1 to 1000000"]),
+    ("GPUPROF_STEP", "nvtx", ["nvtx:NAME", "sync:N", "time:MS"]),
+    ("GPUPROF_PRESET", "full", ["light", "default"]),
+    ("GPUPROF_ACTIVITIES", "+kernels", ["kernel", "memcpy"]),
+    ("GPUPROF_RANKS", "one", ["0,8-15"]),
+    ("GPUPROF_BUFFER_MB", "lots", ["1 to 65536"]),
+    ("GPUPROF_CUPTI", "maybe", ["auto", "off"]),
+    ("GPUPROF_LOG", "all", ["error", "debug"]),
+    ("GPUPROF_OUTPUT", "%x", ["%"]),
+]
+
+
+@pytest.mark.parametrize("name, value, words", WRONG_SETTINGS, ids=[row[0] for row in WRONG_SETTINGS])
+def test_wrong_setting_stops_run_before_the_program(name, value, words, tmp_path):
+    program = ["sh", "-c", f"touch {tmp_path / 'started'}"]
+    for run in (harness.gpuprof("run", "--", *program, env=clean_environment(**{name: value})),
+                harness.gpuprof("run", "--set", f"{name}={value}", "--", *program)):
+        assert_one_line(run, f'{name}="{value}": ', *words)
+    assert list(tmp_path.iterdir()) == []
+    assert_one_line(harness.gpuprof("config", env=clean_environment(**{name: value})), f'{name}="{value}": ')
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["run"], ["--"]),
+    (["run", "--"], ["--"]),
+    (["run", "true"], ["--", "true"]),
+    (["run", "true", "--flag"], ["--", "true"]),
+    (["run", "--schedul", "active=1", "--", "true"], ["--schedul"]),
+    (["run", "--schedule", "--", "true"], ["--schedule"]),
+    (["run", "--set", "GPUPROF_LOG", "--", "true"], ["GPUPROF_LOG", "NAME=VALUE"]),
+    (["run", "--set", "GPUPROF_LOGS=info", "--", "true"], ["GPUPROF_LOGS", "GPUPROF_LOG"]),
+    (["run", "--set", "GPUPROF_CUPTI=/nonexistent/libcupti.so", "--", "true"], ["/nonexistent/libcupti.so"]),
+    (["run", "--schedule", "wait=-1", "--", "true"], ["GPUPROF_SCHEDULE", "wait must be"]),
+    (["run", "--set", "GPUPROF_CONFIG=/nonexistent", "--", "true"], ["/nonexistent"]),
+], ids=lambda value: " ".join(value) if len(value) < 2 or value[0] == "run" else None)
+def test_wrong_use_of_run(arguments, words):
+    assert_one_line(harness.gpuprof(*arguments), *words)
+
+
+# run: what the program gets
+def variables_of(*arguments, env=None, cwd=None):
+    run = harness.gpuprof("run", *arguments, "--", "env", "-0", env=env, cwd=cwd)
+    assert run.code == 0, run.err
+    return dict(entry.split("=", 1) for entry in run.out.split("\0") if entry)
+
+
+def test_run_sets_only_the_programs_environment(tmp_path):
+    before = dict(os.environ)
+    given = variables_of("-o", "out dir", "--schedule", "active=3", "--step", "sync:1", "--preset", "light",
+                         "--activities", "kernel", "--ranks", "0", "--set", "GPUPROF_LOG=info",
+                         "--set", "GPUPROF_BUFFER_MB=8", cwd=tmp_path)
+    assert given["GPUPROF_OUTPUT"] == str(tmp_path / "out dir")
+    assert {k: v for k, v in given.items() if k.startswith("GPUPROF_") and k != "GPUPROF_OUTPUT"} == {
+        "GPUPROF_SCHEDULE": "active=3", "GPUPROF_STEP": "sync:1", "GPUPROF_PRESET": "light",
+        "GPUPROF_ACTIVITIES": "kernel", "GPUPROF_RANKS": "0", "GPUPROF_LOG": "info", "GPUPROF_BUFFER_MB": "8"}
+    expected = clean_environment()
+    for name in set(expected) - {"LD_PRELOAD", "PWD"}:
+        assert given[name] == expected[name]
+    assert dict(os.environ) == before and list(tmp_path.iterdir()) == []
+
+
+def test_run_keeps_other_preloads(tmp_path):
+    other = "/lib/x86_64-linux-gnu/libm.so.6"
+    preload = variables_of(env=clean_environment(LD_PRELOAD=":".join(filter(None, [harness.RUNTIME, other]))))["LD_PRELOAD"]
+    paths = preload.split(":")
+    assert os.path.samefile(paths[0], harness.LIB) and paths[-1] == other
+    twice = variables_of(env=clean_environment(LD_PRELOAD=preload))["LD_PRELOAD"]
+    assert twice == preload
+
+
+def test_run_makes_paths_absolute(tmp_path):
+    odd = tmp_path / "100% odd"
+    odd.mkdir()
+    given = variables_of("-o", "o_%r", env=clean_environment(GPUPROF_SCRATCH="s"), cwd=odd)
+    doubled = str(odd).replace("%", "%%")
+    assert given["GPUPROF_OUTPUT"] == f"{doubled}/o_%r"
+    assert given["GPUPROF_SCRATCH"] == f"{doubled}/s"
+    assert variables_of(cwd=tmp_path)["GPUPROF_OUTPUT"] == str(tmp_path / "gpuprof-out")
+    given = variables_of("-o", "%q{WHERE}/x", env=clean_environment(WHERE="/abs"), cwd=tmp_path)
+    assert given["GPUPROF_OUTPUT"] == "%q{WHERE}/x"
+
+
+def test_an_empty_flag_takes_the_default_back(tmp_path):
+    given = variables_of("--step", "", env=clean_environment(GPUPROF_STEP="manual"), cwd=tmp_path)
+    assert given["GPUPROF_STEP"] == ""
+
+
+# run: exits as the program does
+@pytest.mark.parametrize("code", [0, 1, 2, 42, 255])
+def test_run_passes_the_exit_code(code):
+    run = harness.gpuprof("run", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}")
+    assert (run.code, run.out, run.err) == (code, "out\n", "err\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGINT, signal.SIGPIPE],
+                         ids=lambda s: s.name)
+def test_run_passes_a_death_by_signal(number):
+    run = harness.gpuprof("run", "--", "sh", "-c", f"kill -{int(number)} $$")
+    assert (run.code, run.out, run.err) == (128 + number, "", "")
+
+
+def test_run_of_what_cannot_be_started(tmp_path):
+    assert_one_line(harness.gpuprof("run", "--", "no-such-command"), "no-such-command", "not found", code=127)
+    assert_one_line(harness.gpuprof("run", "--", "./none", cwd=tmp_path), "./none", code=127)
+    plain = tmp_path / "plain"
+    plain.write_text("echo\n")
+    assert_one_line(harness.gpuprof("run", "--", plain), str(plain), "Permission denied", code=126)
+    script = tmp_path / "script"
+    script.write_text("#!/nonexistent/interpreter\n")
+    script.chmod(0o755)
+    assert_one_line(harness.gpuprof("run", "--", script), str(script), "interpreter", code=127)
+
+
+def test_run_warns_of_static_programs(tmp_path):
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 3; }\n")
+    program = tmp_path / "static"
+    built = harness.run(["gcc", "-static", "-o", program, source])
+    if built.code != 0:
+        pytest.skip("no static C library here")
+    run = harness.gpuprof("run", "--", program)
+    assert run.code == 3 and run.out == ""
+    assert re.fullmatch(r"gpuprof: warning: .*static runs unprofiled: it is linked statically.*\n", run.err)
+
+
+COUNTER = """
+import os, signal, sys, time
+seen = []
+for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
+    signal.signal(getattr(signal, name), lambda number, frame: seen.append(signal.Signals(number).name))
+print("ready", flush=True)
+while not seen:
+    time.sleep(0.01)
+time.sleep(0.3)  # a second copy would come now
+print(*seen, os.environ.get("LD_PRELOAD", "") != "", flush=True)
+sys.exit(7)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1], ids=lambda s: s.name)
+def test_run_passes_signals_on(number):
+    with subprocess.Popen([harness.BIN, "run", "--", PYTHON, "-c", COUNTER], stdout=subprocess.PIPE,
+                          env=clean_environment(), text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == f"{number.name} True\n"
+        assert process.wait() == 7
+
+
+def test_ctrl_c_reaches_the_program_once():
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(harness.BIN, [harness.BIN, "run", "--", PYTHON, "-c", COUNTER], clean_environment())
+    seen = b""
+    while b"ready" not in seen:
+        seen += os.read(terminal, 1000)
+    os.write(terminal, b"\x03")
+    try:
+        while True:
+            part = os.read(terminal, 1000)
+            if not part:
+                break
+            seen += part
+    except OSError:  # the terminal's way of saying that the other side is closed
+        pass
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
+    assert b"SIGINT True" in seen and b"SIGINT SIGINT" not in seen
+
+
+def test_run_leaves_ignored_signals_ignored():
+    script = f"trap '' HUP; exec {harness.BIN} run -- sh -c 'kill -HUP $$; echo alive'"
+    assert harness.run(["sh", "-c", script]).out == "alive\n"
+
+
+def test_run_does_not_pass_a_changed_sigpipe():
+    assert harness.gpuprof("run", "--", "grep", "SigIgn", "/proc/self/status").out == \
+        harness.run(["grep", "SigIgn", "/proc/self/status"]).out
+
+
+# Inputs that are no dumps, or no longer whole.
+READERS = [["info"], ["info", "--format", "json"], ["parse"], ["parse", "--format", "json"],
+           ["convert", "--to", "perfetto"], ["convert", "--to", "chrome"]]
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_input_that_is_not_there(command, tmp_path):
+    assert_one_line(harness.gpuprof(*command, tmp_path / "none.gpuprof"), "none.gpuprof")
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_empty_directory(command, tmp_path):
+    assert_one_line(harness.gpuprof(*command, tmp_path), str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+NO_DUMPS = {"empty": b"", "text": b"hello\n" * 100, "zeros": bytes(70000), "random": random.Random(1).randbytes(70000)}
+
+
+@pytest.mark.parametrize("content", NO_DUMPS.values(), ids=NO_DUMPS.keys())
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_no_dump(command, content, tmp_path):
+    file = tmp_path / "x.gpuprof"
+    file.write_bytes(content)
+    run = harness.gpuprof(*command, file)
+    assert_one_line(run, str(file), "empty" if not content else "")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.gpuprof"]
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory):
+    """A dump of a small program with a few steps."""
+    folder = tmp_path_factory.mktemp("dump")
+    run = harness.run([harness.SIMTRAIN, "--steps", "8", "--layers", "4", "--seed", "1"],
+                      harness.preloaded(GPUPROF_OUTPUT=folder, **harness.WHOLE_RUN))
+    assert run.code == 0, run.err
+    found, = harness.dumps(folder)
+    return found
+
+
+def test_parse_lines(dump):
+    header, *lines, summary = harness.records(dump)
+    assert header["kind"] == "header" and summary["kind"] == "summary"
+    assert summary["complete"] is True and header["completeness"] == "complete"
+    steps = harness.of_kind(lines, "step")
+    records = [line for line in lines if line["kind"] != "step"]
+    assert [step["number"] for step in steps] == list(range(len(steps))) and any(step["in_window"] for step in steps)
+    assert all(a["end_mono_ns"] == b["begin_mono_ns"] for a, b in zip(steps, steps[1:]))
+    assert len(records) == summary["event_count"] == sum(summary["events"].values())
+    assert all(a["begin_mono_ns"] <= b["begin_mono_ns"] for a, b in zip(records, records[1:]))
+    by_index = {record["index"]: record for record in records}
+    kernels = harness.of_kind(records, "gpu_kernel")
+    assert kernels
+    for kernel in kernels:
+        launch = by_index[kernel["partner"]]
+        assert launch["kind"] == "launch" and launch["correlation"] == kernel["correlation"] != 0
+        assert (launch["kernel"], launch["grid"], launch["block"], launch["stream"]) == (
+            kernel["name"], kernel["grid"], kernel["block"], kernel["lane"]["stream"])
+    text = harness.checked("parse", dump).out.splitlines()
+    assert len(text) == len(lines) + 3  # two headings and the summary
+
+
+def test_info_agrees_with_parse(dump):
+    summary = harness.records(dump)[-1]
+    info = harness.info(dump)
+    assert info["events"] == summary["events"] and info["losses"] == summary["losses"]
+    assert info["files"][0]["path"] == str(dump) and info["problems"] == []
+    text = harness.checked("info", dump).out
+    assert str(dump) in text and f"events     {info['event_count']}: " in text
+
+
+@pytest.mark.parametrize("part", [0.3, 0.9])
+def test_truncated_dump_gives_what_is_left(dump, part, tmp_path):
+    cut = tmp_path / "cut.gpuprof"
+    cut.write_bytes(dump.read_bytes()[:int(dump.stat().st_size * part)])
+    run = harness.gpuprof("info", "--format", "json", cut)
+    assert run.code == 0
+    assert "cut.gpuprof" in run.err and "offset" in run.err and len(run.err.splitlines()) == 1
+    assert json.loads(run.out)["files"][0]["completeness"] == "truncated"
+    for target, suffix in (("perfetto", ".pftrace"), ("chrome", ".json")):
+        run = harness.gpuprof("convert", cut, "--to", target, cwd=tmp_path)
+        assert run.code == 0 and len(run.err.splitlines()) == 1, run.err
+        assert (tmp_path / f"cut{suffix}").stat().st_size > 0
+
+
+def test_one_readable_input_is_enough(dump, tmp_path):
+    bad = tmp_path / "bad.gpuprof"
+    bad.write_bytes(b"nothing of the kind")
+    run = harness.gpuprof("info", "--format", "json", bad, dump)
+    assert run.code == 0 and "bad.gpuprof" in run.err
+    assert len(json.loads(run.out)["files"]) == 1
+
+
+@pytest.mark.parametrize("target, suffix", [("perfetto", ".pftrace"), ("chrome", ".json")])
+def test_convert_writes_beside_the_input(dump, target, suffix, tmp_path):
+    shutil.copy(dump, tmp_path / "a.gpuprof")
+    run = harness.checked("convert", "a.gpuprof", "--to", target, cwd=tmp_path)
+    written = tmp_path / f"a{suffix}"
+    assert written.name in run.out and written.stat().st_size > 0
+    run = harness.checked("convert", ".", "--to", target, cwd=tmp_path)
+    assert (tmp_path / f"trace{suffix}").stat().st_size > 0
+    run = harness.checked("convert", "a.gpuprof", "--to", target, "-o", "other", cwd=tmp_path)
+    assert (tmp_path / "other").read_bytes() == written.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["a.gpuprof", f"a{suffix}", f"trace{suffix}", "other"])
+    if target == "chrome":
+        assert json.loads(written.read_text())["traceEvents"]
+
+
+def test_convert_to_a_place_that_cannot_be_written(dump, tmp_path):
+    target = tmp_path / "none" / "x.json"
+    assert_one_line(harness.gpuprof("convert", dump, "--to", "chrome", "-o", target), str(target))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convert_does_not_overwrite_its_input(dump, tmp_path):
+    file = pathlib.Path(shutil.copy(dump, tmp_path / "a.gpuprof"))
+    before = file.read_bytes()
+    assert_one_line(harness.gpuprof("convert", file, "--to", "chrome", "-o", file), str(file))
+    assert file.read_bytes() == before
+
+
+def test_full_disk_is_said(dump):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([harness.BIN, "parse", dump], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env=clean_environment())
+    assert done.returncode == 2 and done.stderr.startswith("gpuprof: standard output cannot be written")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_closed_pipe_ends_quietly(dump):
+    done = subprocess.run(["bash", "-c", '"$0" parse "$1" | head -1; echo "${PIPESTATUS[0]}"', harness.BIN, str(dump)],
+                          capture_output=True, text=True, env=clean_environment())
+    assert done.stderr == "" and done.stdout.splitlines()[-1] == "0"
