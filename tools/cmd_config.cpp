@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof config: the settings in force, where each comes from, what is allowed.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/core/settings.h"
+#include "tools/command.h"
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+std::string list_activities(uint32_t mask) {
+  std::string out;
+  for (size_t i = 0; i < kActivityCount; ++i) {
+    if ((mask >> i & 1) == 0) continue;
+    if (!out.empty()) out += ',';
+    out += activity_name(static_cast<Activity>(i));
+  }
+  return out;
+}
+
+// The value as the program will use it, where that says more than the text.
+std::string value_in_force(const Settings& settings, const Config& config, Setting id) {
+  char text[512];
+  switch (id) {
+    case Setting::schedule:
+      format_schedule(config.schedule, text, sizeof(text));
+      return text;
+    case Setting::activities:
+      return list_activities(config.activities);
+    default:
+      return settings.text(id);
+  }
+}
+
+void print_text(const Settings& settings, const Config& config) {
+  for (const SettingRow& row : kSettingRows) {
+    const std::string value = value_in_force(settings, config, row.id);
+    put_line("{} = {}", row.name, value.empty() ? "(none)" : value);
+    put_line("    from {}; allowed: {}", settings.source_name(row.id), row.allowed);
+    put_line("    {}", row.help);
+  }
+}
+
+void print_json(const Settings& settings, const Config& config) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const SettingRow& row : kSettingRows) {
+    out.push_back({{"name", row.name},
+                   {"value", value_in_force(settings, config, row.id)},
+                   {"text", settings.text(row.id)},
+                   {"source", settings.source_name(row.id)},
+                   {"default", row.default_value},
+                   {"allowed", row.allowed},
+                   {"help", row.help}});
+  }
+  put(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void warn_unknown(const char* name, const char* nearest, void*) {
+  print_warning(fmt::format("{} is not a setting; did you mean {}?", name, nearest));
+}
+
+}  // namespace
+
+int run_config(const Command& command, int count, char** arguments) {
+  CLI::App app;
+  std::string format = "text";
+  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  int code = kExitDone;
+  if (!parse_arguments(app, command, count, arguments, code)) return code;
+
+  auto settings = std::make_unique<Settings>();
+  auto config = std::make_unique<Config>();
+  SettingError error;
+  if (!settings->load_all(environ, error, warn_unknown, nullptr) ||
+      !settings->parse(find_job_place(environ).rank, *config, error)) {
+    throw Failure(error.text);
+  }
+  if (format == "json") {
+    print_json(*settings, *config);
+  } else {
+    print_text(*settings, *config);
+  }
+  return kExitDone;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof info: what dumps hold and what they lack.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/describe.h"
+#include "tools/inputs.h"
+
+namespace gpuprof {
+namespace {
+
+struct Totals {
+  std::map<Kind, uint64_t> events;
+  std::array<uint64_t, kLossKinds> losses{};
+  std::set<int32_t> ranks;  // known ones
+  bool any_step = false;
+  uint64_t first_step = 0, last_step = 0;
+};
+
+Totals total(const Trace& trace) {
+  Totals out;
+  for (const Process& process : trace.processes) {
+    for (const auto& [kind, count] : count_events(trace, process)) out.events[kind] += count;
+    for (size_t i = 0; i < kLossKinds; ++i) out.losses[i] += process.losses[i];
+    if (process.has_header && process.header.rank() >= 0) out.ranks.insert(process.header.rank());
+    const std::span<const Step> steps = process.window_steps();
+    if (steps.empty()) continue;
+    out.first_step =
+        out.any_step ? std::min(out.first_step, steps.front().step) : steps.front().step;
+    out.last_step = std::max(out.last_step, steps.back().step);
+    out.any_step = true;
+  }
+  return out;
+}
+
+uint64_t sum(const std::map<Kind, uint64_t>& counts) {
+  uint64_t out = 0;
+  for (const auto& [kind, count] : counts) out += count;
+  return out;
+}
+
+void print_json(const Trace& trace) {
+  const Totals totals = total(trace);
+  Json out = {{"files", Json::array()}, {"ranks", totals.ranks}};
+  for (const Process& process : trace.processes) {
+    Json file = describe_header(process);
+    file.update(describe_summary(trace, process));
+    out["files"].push_back(std::move(file));
+  }
+  out["steps"] = {{"count", totals.any_step ? totals.last_step - totals.first_step + 1 : 0}};
+  if (totals.any_step) {
+    out["steps"]["first"] = totals.first_step;
+    out["steps"]["last"] = totals.last_step;
+  }
+  out["event_count"] = sum(totals.events);
+  out["events"] = counts_json(totals.events);
+  out["losses"] = losses_json(totals.losses);
+  out["problems"] = Json::array();
+  for (const Problem& problem : trace.problems) {
+    out["problems"].push_back(
+        {{"file", problem.file}, {"offset", problem.offset}, {"reason", problem.reason}});
+  }
+  out["notes"] = trace.notes;
+  put(dump_json(out, 2) + "\n");
+}
+
+std::string counts_text(const std::map<Kind, uint64_t>& counts) {
+  std::string out = fmt::format("{}", sum(counts));
+  const char* separator = ": ";
+  for (const auto& [kind, count] : counts) {
+    out += fmt::format("{}{} {}", separator, kind_name(kind), count);
+    separator = ", ";
+  }
+  return out;
+}
+
+std::string losses_text(const std::array<uint64_t, kLossKinds>& losses) {
+  std::string out;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (losses[i] == 0) continue;
+    out +=
+        fmt::format("{}{} {}", out.empty() ? "" : ", ", loss_name(static_cast<Loss>(i)), losses[i]);
+  }
+  return out.empty() ? "nothing" : out;
+}
+
+// CUDA's numbering: 13020 is 13.2.
+std::string cuda_version(uint32_t version) {
+  return version == 0 ? "unknown" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string nccl_version(uint32_t version) {
+  const uint32_t major = version >= 10000 ? version / 10000 : version / 1000;
+  const uint32_t minor = version >= 10000 ? version / 100 % 100 : version / 100 % 10;
+  return version == 0 ? "none" : fmt::format("{}.{}.{}", major, minor, version % 100);
+}
+
+std::string program_text(const dump::Header& header) {
+  std::string command;
+  for (const std::string& argument : header.command()) {
+    command += command.empty() ? argument : " " + argument;
+  }
+  std::string rank = header.rank() >= 0 ? fmt::format(", rank {}", header.rank()) : "";
+  if (header.rank() >= 0 && header.world_size() > 0) {
+    rank += fmt::format(" of {}", header.world_size());
+  }
+  return fmt::format("{} (pid {} on {}{})", command.empty() ? header.executable() : command,
+                     header.pid(), header.host(), rank);
+}
+
+std::string window_text(const Process& process) {
+  const std::span<const Step> steps = process.window_steps();
+  std::string out = fmt::format("{}, ", process.header.window());
+  out += steps.empty() ? "no whole step"
+                       : fmt::format("steps {}-{}", steps.front().step, steps.back().step);
+  out +=
+      fmt::format(" ({}), {}", process.step_source,
+                  format_duration(static_cast<double>(process.window_end - process.window_begin)));
+  if (!process.summary.end_reason().empty()) {
+    out += fmt::format(", ended by {}{}", process.summary.end_reason(),
+                       process.summary.partial() ? " before its last step" : "");
+  }
+  return out;
+}
+
+std::string state_text(const Process& process) {
+  std::string out = completeness_name(process.completeness);
+  if (process.completeness == Completeness::truncated) {
+    out +=
+        ": the process was killed, or still runs, or the file was cut; what is readable is shown";
+  }
+  if (process.completeness == Completeness::damaged) {
+    out += ": parts are unreadable; the rest is shown";
+  }
+  return out + (process.recovered ? "; recovered from the buffers of the process" : "");
+}
+
+std::string step_log_text(const Process& process) {
+  if (process.steps.empty()) return "no steps";
+  double shortest = 1e300, longest = 0, all = 0;
+  for (const Step& step : process.steps) {
+    const double length = static_cast<double>(step.end - step.begin);
+    shortest = std::min(shortest, length);
+    longest = std::max(longest, length);
+    all += length;
+  }
+  return fmt::format("{} steps in the whole run, {} to {}, {} on average", process.steps.size(),
+                     format_duration(shortest), format_duration(longest),
+                     format_duration(all / static_cast<double>(process.steps.size())));
+}
+
+void print_row(const char* name, std::string_view text) {
+  // Texts come from files: what could steer a terminal is left out.
+  std::string line = fmt::format("  {:<10} {}", name, text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  }
+  put(line + "\n");
+}
+
+void print_text(const Trace& trace, const Process& process) {
+  const dump::Header& header = process.header;
+  put_line("{}", process.path);
+  print_row("state", state_text(process));
+  if (process.has_header) {
+    print_row("program", program_text(header));
+    print_row("window", window_text(process));
+    print_row("schedule", header.schedule());
+  }
+  print_row("step log", step_log_text(process));
+  for (const dump::Device& device : header.device()) {
+    print_row("device",
+              fmt::format("{}: {}, {} multiprocessors, {}", device.id(), device.name(),
+                          device.multiprocessors(), format_bytes(device.total_memory_bytes())));
+  }
+  if (process.has_header) {
+    print_row(
+        "versions",
+        fmt::format("gpuprof {}, driver {}, runtime {}, CUPTI {}, NCCL {}", header.tool_version(),
+                    cuda_version(header.driver_version()), cuda_version(header.runtime_version()),
+                    header.cupti_version() == 0 ? "none" : std::to_string(header.cupti_version()),
+                    nccl_version(header.nccl_version())));
+  }
+  print_row("GPU times", process.gpu_times_missing.empty()
+                             ? "present"
+                             : "missing: " + process.gpu_times_missing);
+  print_row("events", counts_text(count_events(trace, process)));
+  print_row("lost", losses_text(process.losses));
+  if (process.has_summary) {
+    const OwnCost cost = own_cost(process);
+    print_row("own cost",
+              fmt::format("{:.2f} % of the window: hooks {}, writing {}, CUPTI {}", cost.percent,
+                          format_duration(static_cast<double>(cost.hooks_ns)),
+                          format_duration(static_cast<double>(cost.drain_ns)),
+                          format_duration(static_cast<double>(cost.cupti_ns))));
+  }
+}
+
+void print_totals(const Trace& trace) {
+  const Totals totals = total(trace);
+  put_line("{} dumps, {} known ranks", trace.processes.size(), totals.ranks.size());
+  print_row("events", counts_text(totals.events));
+  print_row("lost", losses_text(totals.losses));
+}
+
+}  // namespace
+
+int run_info(const Command& command, int count, char** arguments) {
+  CLI::App app;
+  std::vector<std::string> inputs;
+  std::string format = "text";
+  app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
+      ->required();
+  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  int code = kExitDone;
+  if (!parse_arguments(app, command, count, arguments, code)) return code;
+
+  const Input input = load_inputs(inputs);
+  const Trace& trace = input.trace;
+  if (format == "json") {
+    print_json(trace);
+    return kExitDone;
+  }
+  for (const Process& process : trace.processes) print_text(trace, process);
+  if (trace.processes.size() > 1) print_totals(trace);
+  return kExitDone;
+}
+
+}  // namespace gpuprof

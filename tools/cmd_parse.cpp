@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof parse: every record, one line each.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/describe.h"
+#include "tools/inputs.h"
+#include "tools/record_fields.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr std::pair<RecordFlags, std::string_view> kFlagNames[] = {
+    {kFlagFromCallback, "from_callback"},
+    {kFlagNoTime, "no_time"},
+    {kFlagDriver, "driver"},
+    {kFlagOpenEnd, "open_end"},
+};
+
+std::string lane_text(const Lane& lane) {
+  switch (lane.type) {
+    case LaneType::thread:
+      return fmt::format("thread {}", lane.thread_id);
+    case LaneType::stream:
+      return fmt::format("gpu {} stream {}", lane.device, lane.stream);
+    case LaneType::device:
+      return fmt::format("gpu {}", lane.device);
+    case LaneType::overhead:
+      return "overhead";
+  }
+  return "";
+}
+
+void append_lane_json(std::string& out, const Lane& lane) {
+  auto end = std::back_inserter(out);
+  switch (lane.type) {
+    case LaneType::thread:
+      fmt::format_to(end, "{{\"type\":\"thread\",\"tid\":{},\"name\":", lane.thread_id);
+      append_json_string(out, lane.thread_name);
+      out += '}';
+      break;
+    case LaneType::stream:
+      fmt::format_to(end, "{{\"type\":\"stream\",\"device\":{},\"context\":{},\"stream\":{}}}",
+                     lane.device, lane.context, lane.stream);
+      break;
+    case LaneType::device:
+      fmt::format_to(end, "{{\"type\":\"device\",\"device\":{}}}", lane.device);
+      break;
+    case LaneType::overhead:
+      out += "{\"type\":\"overhead\"}";
+      break;
+  }
+}
+
+std::string text_record(const Trace& trace, const Process& process, const Event& event) {
+  const Shape& shape = trace.shape(event);
+  std::string label;
+  append_json_string(label, trace.text(shape.label));  // as one line; the quotes are taken off
+  std::string out = fmt::format(
+      "{:>13} {:>17} {:<16} {:<10} {:>10} {}", event.begin - process.window_begin,
+      process.monotonic(event.begin), lane_text(process.lane(event)), kind_name(shape.kind),
+      event.end - event.begin, std::string_view(label).substr(1, label.size() - 2));
+  FieldWriter fields(FieldWriter::Style::text, out);
+  if (event.correlation != 0) fields.number("correlation", uint64_t{event.correlation});
+  write_arguments(trace, process, event, fields);
+  for (const auto& [flag, name] : kFlagNames) {
+    if ((shape.flags & flag) != 0) out += fmt::format(" {}", name);
+  }
+  return out;
+}
+
+std::string json_record(const Trace& trace, const Process& process, const Event& event) {
+  const Shape& shape = trace.shape(event);
+  std::string out =
+      fmt::format("{{\"index\":{},\"kind\":\"{}\",\"name\":", number(process.index_of(event)),
+                  kind_name(shape.kind));
+  append_json_string(out, trace.text(shape.name));
+  out += ",\"label\":";
+  append_json_string(out, trace.text(shape.label));
+  out += ",\"lane\":";
+  append_lane_json(out, process.lane(event));
+  FieldWriter fields(FieldWriter::Style::json, out);
+  fields.number("begin_ns", event.begin - process.window_begin);
+  fields.number("begin_mono_ns", process.monotonic(event.begin));
+  fields.number("end_mono_ns", process.monotonic(event.end));
+  fields.number("duration_ns", event.end - event.begin);
+  fields.number("correlation", uint64_t{event.correlation});
+  if (event.partner != EventIndex::none) {
+    fields.number("partner", uint64_t{number(event.partner)});
+  }
+  out += ",\"flags\":[";
+  const char* separator = "";
+  for (const auto& [flag, name] : kFlagNames) {
+    if ((shape.flags & flag) == 0) continue;
+    fmt::format_to(std::back_inserter(out), "{}\"{}\"", separator, name);
+    separator = ",";
+  }
+  out += ']';
+  write_arguments(trace, process, event, fields);
+  return out + "}";
+}
+
+// Puts {"kind": kind} in front.
+std::string json_line(const char* kind, const Json& fields) {
+  Json out = {{"kind", kind}};
+  out.update(fields);
+  return dump_json(out);
+}
+
+bool is_in_window(const Process& process, const Step& step) {
+  const std::span<const Step> window = process.window_steps();
+  return !window.empty() && step.step >= window.front().step && step.step <= window.back().step;
+}
+
+std::vector<uint32_t> by_begin(const Process& process) {
+  std::vector<uint32_t> order(process.events.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return process.events[a].begin < process.events[b].begin;
+  });
+  return order;
+}
+
+void print_json(const Trace& trace, const Process& process) {
+  put_line("{}", json_line("header", describe_header(process)));
+  for (const Step& step : process.steps) {
+    put_line(R"({{"kind":"step","number":{},"begin_mono_ns":{},"end_mono_ns":{},"in_window":{}}})",
+             step.step, process.monotonic(step.begin), process.monotonic(step.end),
+             is_in_window(process, step));
+  }
+  for (const uint32_t index : by_begin(process)) {
+    put(json_record(trace, process, process.events[index]) + "\n");
+  }
+  put_line("{}", json_line("summary", describe_summary(trace, process)));
+}
+
+void print_text(const Trace& trace, const Process& process) {
+  put_line("# {}", dump_json(describe_header(process)));
+  put_line("# {:>11} {:>17} {:<16} {:<10} {:>10} {}", "since window", "monotonic ns", "lane",
+           "kind", "ns", "name and arguments");
+  for (const Step& step : process.steps) {
+    put_line("{:>13} {:>17} {:<16} {:<10} {:>10} {}{}", step.begin - process.window_begin,
+             process.monotonic(step.begin), "-", "step", step.end - step.begin, step.step,
+             is_in_window(process, step) ? " in_window" : "");
+  }
+  for (const uint32_t index : by_begin(process)) {
+    put(text_record(trace, process, process.events[index]) + "\n");
+  }
+  put_line("# {}", dump_json(describe_summary(trace, process)));
+}
+
+}  // namespace
+
+int run_parse(const Command& command, int count, char** arguments) {
+  CLI::App app;
+  std::string input;
+  std::string format = "text";
+  app.add_option("INPUT", input, "a dump, what a killed process left, or a directory of them")
+      ->required();
+  app.add_option("--format", format, "text or json (one object a line)")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.footer(kRecordKeys);
+  int code = kExitDone;
+  if (!parse_arguments(app, command, count, arguments, code)) return code;
+
+  const Input loaded = load_inputs({input});
+  const Trace& trace = loaded.trace;
+  for (const Process& process : trace.processes) {
+    if (format == "json") {
+      print_json(trace, process);
+    } else {
+      print_text(trace, process);
+    }
+  }
+  return kExitDone;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof run: starts a program with the library preloaded and the settings in its environment.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/core/settings.h"
+#include "tools/child.h"
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/library_path.h"
+#include "tools/program_file.h"
+
+namespace gpuprof {
+namespace {
+
+struct Flag {
+  const char* option;
+  Setting setting;
+  const char* help;
+};
+
+constexpr Flag kFlags[] = {
+    {"-o,--output", Setting::output, "directory for the dumps (GPUPROF_OUTPUT)"},
+    {"--schedule", Setting::schedule, "which steps are recorded (GPUPROF_SCHEDULE)"},
+    {"--step", Setting::step, "what marks a step (GPUPROF_STEP)"},
+    {"--preset", Setting::preset, "light or default (GPUPROF_PRESET)"},
+    {"--activities", Setting::activities, "what is recorded (GPUPROF_ACTIVITIES)"},
+    {"--ranks", Setting::ranks, "which ranks are profiled (GPUPROF_RANKS)"},
+};
+
+using Assignments = std::vector<std::pair<std::string, std::string>>;
+
+// Sets NAME in a list of NAME=VALUE.
+void assign(std::vector<std::string>& environment, const std::string& name,
+            const std::string& value) {
+  const std::string prefix = name + "=";
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(prefix); });
+  environment.push_back(prefix + value);
+}
+
+std::string value_of(const std::vector<std::string>& environment, const std::string& name) {
+  const std::string prefix = name + "=";
+  for (const std::string& entry : environment) {
+    if (entry.starts_with(prefix)) return entry.substr(prefix.size());
+  }
+  return "";
+}
+
+Assignments parse_sets(const std::vector<std::string>& texts) {
+  Assignments out;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      throw Failure(
+          fmt::format("run: --set \"{}\": must be NAME=VALUE, as in GPUPROF_LOG=info", text));
+    }
+    out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return out;
+}
+
+// `pattern` may hold %-sequences; the directory in front of it is plain text, so its % are doubled.
+std::string absolute_pattern(const std::string& pattern) {
+  const JobPlace place = find_job_place(environ);
+  char expanded[4096];
+  SettingError error;
+  if (!expand_output(pattern.c_str(), place, "host", 0, environ, expanded, sizeof(expanded),
+                     error)) {
+    return pattern;  // what it lacks may be set where the program runs
+  }
+  if (expanded[0] == '/') return pattern;
+  std::string folder;
+  for (const char c : std::filesystem::current_path().string()) {
+    folder += c == '%' ? "%%" : std::string(1, c);
+  }
+  return folder + "/" + pattern;
+}
+
+// A program that changes its directory must still find and write what was named here.
+Assignments absolute_paths(const Settings& settings, const Config& config) {
+  Assignments out;
+  const auto name = [](Setting id) { return kSettingRows[static_cast<size_t>(id)].name; };
+  const std::string output = absolute_pattern(config.output);
+  if (output != config.output) out.emplace_back(name(Setting::output), output);
+  if (config.scratch[0] != '\0') {
+    out.emplace_back(name(Setting::scratch), absolute_pattern(config.scratch));
+  }
+  const std::string cupti = config.cupti;
+  if (!cupti.empty() && cupti != "off") {
+    if (access(config.cupti, R_OK) != 0) {
+      throw Failure(
+          fmt::format("GPUPROF_CUPTI=\"{}\": cannot be read; give the path of libcupti.so, "
+                      "or auto, or off",
+                      cupti));
+    }
+    out.emplace_back(name(Setting::cupti), std::filesystem::absolute(cupti).string());
+  }
+  const std::string file = settings.text(Setting::config);
+  if (!file.empty())
+    out.emplace_back(name(Setting::config), std::filesystem::absolute(file).string());
+  return out;
+}
+
+// Checks all settings as the library will; throws Failure on the first bad one.
+Assignments check_settings(const Assignments& flags) {
+  auto settings = std::make_unique<Settings>();
+  auto config = std::make_unique<Config>();
+  SettingError error;
+  bool good = settings->load_all(environ, error, nullptr, nullptr);
+  for (size_t i = 0; good && i < flags.size(); ++i) {
+    good = settings->set(flags[i].first, flags[i].second, SettingSource::environment, error);
+  }
+  if (!good || !settings->parse(find_job_place(environ).rank, *config, error)) {
+    throw Failure(error.text);
+  }
+  return absolute_paths(*settings, *config);
+}
+
+std::vector<std::string> child_environment(const Assignments& flags, const std::string& library) {
+  std::vector<std::string> out;
+  for (char** entry = environ; *entry != nullptr; ++entry) out.push_back(*entry);
+  for (const auto& [name, value] : flags) assign(out, name, value);
+  for (const auto& [name, value] : check_settings(flags)) assign(out, name, value);
+  const std::string before = value_of(out, "LD_PRELOAD");
+  if ((":" + before + ":").find(":" + library + ":") == std::string::npos) {
+    assign(out, "LD_PRELOAD", before.empty() ? library : library + ":" + before);
+  }
+  return out;
+}
+
+void check_program(const std::string& name) {
+  const std::string path = find_program(name);
+  const std::string reason = path.empty() ? "" : why_not_preloadable(path);
+  if (reason.empty()) return;
+  print_warning(
+      fmt::format("{} runs unprofiled: {}, so no library can be preloaded into it", path, reason));
+}
+
+}  // namespace
+
+int run_run(const Command& command, int count, char** arguments) {
+  // Everything after -- is the program's.
+  char** separator = std::find_if(arguments, arguments + count,
+                                  [](const char* text) { return std::string_view(text) == "--"; });
+  const int own_count = static_cast<int>(separator - arguments);
+  const int skipped = std::min(count, own_count + 1);
+  const std::vector<std::string> program(arguments + skipped, arguments + count);
+
+  CLI::App app;
+  std::string values[std::size(kFlags)];
+  std::vector<std::string> sets;
+  for (size_t i = 0; i < std::size(kFlags); ++i) {
+    app.add_option(kFlags[i].option, values[i], kFlags[i].help);
+  }
+  app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
+      ->allow_extra_args(false);
+  app.prefix_command();  // a program without -- before it is told from a mistyped option below
+  int code = kExitDone;
+  if (!parse_arguments(app, command, own_count, arguments, code)) return code;
+  const std::vector<std::string> stray = app.remaining();
+  if (!stray.empty()) {
+    throw Failure(
+        stray[0].starts_with('-')
+            ? fmt::format("run: {} is no option; see gpuprof run --help", stray[0])
+            : fmt::format("run: \"{}\": put -- before the program, as in gpuprof run -- {}",
+                          stray[0], stray[0]));
+  }
+  if (program.empty()) {
+    throw Failure("run: no program given; put it after --, as in gpuprof run -- python train.py");
+  }
+
+  Assignments flags;
+  for (size_t i = 0; i < std::size(kFlags); ++i) {
+    if (app.count(CLI::detail::split(kFlags[i].option, ',').back()) == 0) continue;
+    flags.emplace_back(kSettingRows[static_cast<size_t>(kFlags[i].setting)].name, values[i]);
+  }
+  for (auto& assignment : parse_sets(sets)) flags.push_back(std::move(assignment));
+
+  const std::string library = find_library();
+  if (library.find_first_of(" \t:") != std::string::npos) {
+    throw Failure(fmt::format(
+        "run: {}: LD_PRELOAD cannot name a path with a blank or a colon; move it", library));
+  }
+  const std::vector<std::string> environment = child_environment(flags, library);
+  check_program(program[0]);
+  flush_output();
+  return run_child(program, environment);
+}
+
+}  // namespace gpuprof

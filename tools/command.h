@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// One command of gpuprof is one row of kCommands and one cmd_<name>.cpp that defines its run
+// function.
+#pragma once
+
+#include <span>
+
+namespace CLI {
+class App;
+}
+
+namespace gpuprof {
+
+inline constexpr int kExitDone = 0;
+inline constexpr int kExitGateFailed = 1;
+inline constexpr int kExitBadUsage = 2;  // or no input was readable
+
+struct Command {
+  const char* name;
+  const char* synopsis;  // what follows "gpuprof ", for --help
+  const char* usage;     // one line that says what it does
+  // `arguments[0]` is the command's name. Returns the exit code. May throw Failure (console.h).
+  int (*run)(const Command& command, int count, char** arguments);
+};
+
+std::span<const Command> commands();
+
+// Parses the arguments into what `app` was set up with. Returns false when the command is to end at
+// once with `code`: after --help (printed here), or after a mistake (one line on standard error).
+bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments, int& code);
+
+int run_run(const Command& command, int count, char** arguments);
+int run_convert(const Command& command, int count, char** arguments);
+int run_info(const Command& command, int count, char** arguments);
+int run_parse(const Command& command, int count, char** arguments);
+int run_config(const Command& command, int count, char** arguments);
+int run_lib(const Command& command, int count, char** arguments);
+
+}  // namespace gpuprof

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/console.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kBufferBytes = 64 * 1024;
+constexpr auto kFirstProgress = std::chrono::seconds(1);
+constexpr auto kNextProgress = std::chrono::milliseconds(200);
+
+std::string& buffer() {
+  static std::string text;
+  return text;
+}
+
+void print_message(std::string_view text, std::string_view word, const char* colour) {
+  std::string line(text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  const bool terminal = isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  line = fmt::format("{}gpuprof:{} {}{}\n", terminal ? colour : "", terminal ? "\033[0m" : "", word,
+                     line);
+  // One write, so that lines of several processes do not mix.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+void flush_output() {
+  std::string text;
+  text.swap(buffer());
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t count = write(STDOUT_FILENO, rest.data(), rest.size());
+    if (count >= 0) {
+      rest.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EPIPE) {
+      throw ClosedPipe();
+    } else if (errno != EINTR) {
+      throw Failure(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+    }
+  }
+}
+
+void put(std::string_view text) {
+  buffer() += text;
+  if (buffer().size() >= kBufferBytes) flush_output();
+}
+
+void print_error(std::string_view text) { print_message(text, "", "\033[31m"); }
+
+void print_warning(std::string_view text) { print_message(text, "warning: ", "\033[33m"); }
+
+void print_note(std::string_view text) { print_message(text, "", "\033[1m"); }
+
+std::string format_bytes(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string format_duration(double nanoseconds) {
+  if (nanoseconds < 1e3) return fmt::format("{:.0f} ns", nanoseconds);
+  if (nanoseconds < 1e6) return fmt::format("{:.3f} us", nanoseconds / 1e3);
+  if (nanoseconds < 1e9) return fmt::format("{:.3f} ms", nanoseconds / 1e6);
+  return fmt::format("{:.3f} s", nanoseconds / 1e9);
+}
+
+Progress::Progress(std::string label)
+    : label_(std::move(label)),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      next_(std::chrono::steady_clock::now() + kFirstProgress) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(uint64_t done, uint64_t total) {
+  if (!terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_) return;
+  next_ = now + kNextProgress;
+  shown_ = true;
+  const uint64_t percent = total == 0 ? 0 : done * 100 / total;
+  std::fputs(fmt::format("\r\033[K{}: {} %", label_, percent).c_str(), stderr);
+  std::fflush(stderr);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/describe.h"
+
+namespace gpuprof {
+namespace {
+
+Json describe_devices(const dump::Header& header) {
+  Json out = Json::array();
+  for (const dump::Device& device : header.device()) {
+    out.push_back({{"id", device.id()},
+                   {"name", device.name()},
+                   {"total_memory_bytes", device.total_memory_bytes()},
+                   {"compute_capability", std::to_string(device.compute_major()) + "." +
+                                              std::to_string(device.compute_minor())},
+                   {"multiprocessors", device.multiprocessors()}});
+  }
+  return out;
+}
+
+Json describe_settings(const dump::Header& header) {
+  Json out = Json::array();
+  for (const dump::Setting& setting : header.setting()) {
+    out.push_back(
+        {{"name", setting.name()}, {"value", setting.value()}, {"source", setting.source()}});
+  }
+  return out;
+}
+
+Json describe_versions(const dump::Header& header) {
+  return {{"gpuprof", header.tool_version()},  {"format", header.format_version()},
+          {"driver", header.driver_version()}, {"runtime", header.runtime_version()},
+          {"cupti", header.cupti_version()},   {"nccl", header.nccl_version()}};
+}
+
+}  // namespace
+
+Json describe_header(const Process& process) {
+  const dump::Header& header = process.header;
+  Json command = Json::array();
+  for (const std::string& argument : header.command()) command.push_back(argument);
+  return {{"path", process.path},
+          {"completeness", completeness_name(process.completeness)},
+          {"recovered", process.recovered},
+          {"has_header", process.has_header},
+          {"host", header.host()},
+          {"pid", header.pid()},
+          {"start", header.os_start_time()},
+          {"rank", header.rank()},
+          {"world_size", header.world_size()},
+          {"local_rank", header.local_rank()},
+          {"run", header.run()},
+          {"job", header.job()},
+          {"user", header.user()},
+          {"window", header.window()},
+          {"command", command},
+          {"executable", header.executable()},
+          {"schedule", header.schedule()},
+          {"step_source", process.step_source},
+          {"window_begin_mono_ns", process.monotonic(process.window_begin)},
+          {"window_end_mono_ns", process.monotonic(process.window_end)},
+          {"window_begin_unix_ns", process.window_begin},
+          {"clock", header.clock().source() == dump::CLOCK_SOURCE_TSC ? "tsc" : "monotonic"},
+          {"clock_note", header.clock_note()},
+          {"gpu_times_missing", process.gpu_times_missing},
+          {"versions", describe_versions(header)},
+          {"devices", describe_devices(header)},
+          {"settings", describe_settings(header)}};
+}
+
+Json describe_summary(const Trace& trace, const Process& process) {
+  const std::span<const Step> steps = process.window_steps();
+  const OwnCost cost = own_cost(process);
+  Json step_json = {{"count", steps.size()}, {"log", process.steps.size()}};
+  if (!steps.empty()) {
+    step_json["first"] = steps.front().step;
+    step_json["last"] = steps.back().step;
+  }
+  return {{"complete", process.completeness == Completeness::complete},
+          {"steps", step_json},
+          {"partial", process.summary.partial()},
+          {"end_reason", process.summary.end_reason()},
+          {"event_count", process.events.size()},
+          {"events", counts_json(count_events(trace, process))},
+          {"losses", losses_json(process.losses)},
+          {"own_cost",
+           {{"hooks_ns", cost.hooks_ns},
+            {"drain_cpu_ns", cost.drain_ns},
+            {"cupti_ns", cost.cupti_ns},
+            {"percent", cost.percent}}}};
+}
+
+std::map<Kind, uint64_t> count_events(const Trace& trace, const Process& process) {
+  std::map<Kind, uint64_t> counts;
+  for (const Event& event : process.events) ++counts[trace.shape(event).kind];
+  return counts;
+}
+
+Json losses_json(const std::array<uint64_t, kLossKinds>& losses) {
+  Json out = Json::object();
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (losses[i] != 0) out[std::string(loss_name(static_cast<Loss>(i)))] = losses[i];
+  }
+  return out;
+}
+
+Json counts_json(const std::map<Kind, uint64_t>& counts) {
+  Json out = Json::object();
+  for (const auto& [kind, count] : counts) out[std::string(kind_name(kind))] = count;
+  return out;
+}
+
+const char* completeness_name(Completeness completeness) {
+  switch (completeness) {
+    case Completeness::complete:
+      return "complete";
+    case Completeness::truncated:
+      return "truncated";
+    case Completeness::damaged:
+      return "damaged";
+  }
+  return "";
+}
+
+std::string dump_json(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+OwnCost own_cost(const Process& process) {
+  const dump::Summary& summary = process.summary;
+  OwnCost cost{summary.hook_cost_ns(), summary.drain_cpu_ns(), summary.cupti_overhead_ns(), 0};
+  const int64_t length = process.window_end - process.window_begin;
+  if (length > 0) {
+    const uint64_t total = cost.hooks_ns + cost.drain_ns + cost.cupti_ns;
+    cost.percent = 100.0 * static_cast<double>(total) / static_cast<double>(length);
+  }
+  return cost;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dump says of itself, as JSON: `gpuprof info` and the first and last lines of `gpuprof
+// parse`.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+using Json = nlohmann::ordered_json;
+
+// Header, window, versions, devices, settings. Times are CLOCK_MONOTONIC nanoseconds of that
+// process.
+Json describe_header(const Process& process);
+
+// Counts, losses, steps of the window, how the window ended, the profiler's own cost.
+Json describe_summary(const Trace& trace, const Process& process);
+
+// Events by kind, in the order of the kinds; what was lost by cause, without zeros.
+std::map<Kind, uint64_t> count_events(const Trace& trace, const Process& process);
+Json losses_json(const std::array<uint64_t, kLossKinds>& losses);
+Json counts_json(const std::map<Kind, uint64_t>& counts);
+
+const char* completeness_name(Completeness completeness);
+
+// One line; bytes that are not UTF-8 are replaced.
+std::string dump_json(const Json& json, int indent = -1);
+
+// Total of the profiler's own work in the window, and the share of the window it is of one core.
+struct OwnCost {
+  uint64_t hooks_ns, drain_ns, cupti_ns;
+  double percent;  // of the window's length; 0 when that is not known
+};
+OwnCost own_cost(const Process& process);
+
+}  // namespace gpuprof

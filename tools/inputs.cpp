@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/inputs.h"
+
+#include <map>
+
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+// The first problem of a file tells most; damage may come in hundreds.
+void warn_of_problems(const std::vector<Problem>& problems) {
+  std::map<std::string, size_t> counts;
+  for (const Problem& problem : problems) ++counts[problem.file];
+  for (const Problem& problem : problems) {
+    const auto count = counts.find(problem.file);
+    if (count == counts.end()) continue;
+    print_warning(count->second == 1 ? problem.text()
+                                     : fmt::format("{}; and {} more problems in this file",
+                                                   problem.text(), count->second - 1));
+    counts.erase(count);
+  }
+}
+
+}  // namespace
+
+Input load_inputs(const std::vector<std::string>& paths) {
+  Input input;
+  {
+    Progress progress("reading");
+    InputOptions options;
+    options.progress = [&](const std::string&, size_t number, size_t count) {
+      progress.update(number, count);
+    };
+    input = load_input(paths, options);
+  }
+  for (const std::string& note : input.trace.notes) print_note(note);
+  const std::vector<Problem>& problems = input.trace.problems;
+  if (!input.readable()) {
+    throw Failure(problems.empty() ? fmt::format("{}: nothing readable", paths[0])
+                                   : problems[0].text());
+  }
+  warn_of_problems(problems);
+  return input;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/input.h"
+
+namespace gpuprof {
+
+// Reads all inputs into one trace, showing progress. What is wrong with inputs of which something
+// could be read is said on standard error, a line for each file. Throws Failure when nothing could.
+Input load_inputs(const std::vector<std::string>& paths);
+
+}  // namespace gpuprof

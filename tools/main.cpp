@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gpuprof command: finds the row of the command named first and runs it.
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "formats/core/text.h"
+#include "tools/command.h"
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr Command kCommands[] = {
+    {"run",
+     "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
+     "[--set NAME=VALUE]... -- COMMAND...",
+     "run a program and record its windows; exits as the program does", run_run},
+    {"convert", "convert INPUT... --to FORMAT [-o OUT]", "turn dumps into a trace for a viewer",
+     run_convert},
+    {"info", "info INPUT... [--format text|json]", "what dumps hold: header, steps, counts, losses",
+     run_info},
+    {"parse", "parse INPUT [--format text|json]", "every record of a dump, one line each",
+     run_parse},
+    {"config", "config [--format text|json]",
+     "the settings in force, where each comes from, what is allowed", run_config},
+    {"lib", "lib", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
+};
+
+void print_help() {
+  put("gpuprof records what a GPU program does, and shows it.\n\nUsage: gpuprof COMMAND ...\n\n");
+  for (const Command& command : kCommands) {
+    put_line("  {:<8} {}", command.name, command.usage);
+  }
+  put("\ngpuprof COMMAND --help says more. gpuprof --version prints the version.\n"
+      "To record without gpuprof run: LD_PRELOAD=$(gpuprof lib) COMMAND...\n");
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& command : kCommands) {
+    if (name == command.name) return &command;
+  }
+  return nullptr;
+}
+
+const char* nearest_command(std::string_view name) {
+  const char* nearest = kCommands[0].name;
+  for (const Command& command : kCommands) {
+    if (edit_distance(name, command.name) < edit_distance(name, nearest)) nearest = command.name;
+  }
+  return nearest;
+}
+
+int dispatch(int count, char** arguments) {
+  const std::string_view name = count > 1 ? arguments[1] : "";
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return kExitDone;
+  }
+  if (name == "--version" || name == "-V") {
+    put("gpuprof " GPUPROF_VERSION "\n");
+    return kExitDone;
+  }
+  if (count < 2) {
+    print_error("no command given; gpuprof --help lists them");
+    return kExitBadUsage;
+  }
+  const Command* command = find_command(name);
+  if (command == nullptr) {
+    print_error(fmt::format("\"{}\" is no command; did you mean {}? gpuprof --help lists them",
+                            name, nearest_command(name)));
+    return kExitBadUsage;
+  }
+  // Writes to a closed pipe then fail, and end the command quietly. A program that `run` starts
+  // must not inherit this.
+  if (command->run != run_run) std::signal(SIGPIPE, SIG_IGN);
+  return command->run(*command, count - 1, arguments + 1);
+}
+
+int guarded_main(int count, char** arguments) {
+  try {
+    const int code = dispatch(count, arguments);
+    flush_output();
+    return code;
+  } catch (const ClosedPipe&) {
+    return kExitDone;
+  } catch (const Failure& failure) {
+    print_error(failure.what());
+  } catch (const std::bad_alloc&) {
+    print_error("out of memory");
+  } catch (const std::exception& error) {
+    print_error(error.what());
+  }
+  return kExitBadUsage;
+}
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+namespace {
+
+void print_command_help(const CLI::App& app, const Command& command) {
+  put_line("{}\n\nUsage: gpuprof {}\n", command.usage, command.synopsis);
+  for (const CLI::Option* option : app.get_options()) {
+    put_line("  {:<16} {}",
+             option->get_positional() ? option->get_name(true) : option->get_name(false, true),
+             option->get_description());
+  }
+  if (!app.get_footer().empty()) put_line("\n{}", app.get_footer());
+}
+
+}  // namespace
+
+bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments,
+                     int& code) {
+  app.set_help_flag("-h,--help", "this text");
+  try {
+    app.parse(count, arguments);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    print_command_help(app, command);
+    code = kExitDone;
+  } catch (const CLI::ParseError& error) {
+    print_error(
+        fmt::format("{}: {}; see gpuprof {} --help", command.name, error.what(), command.name));
+    code = kExitBadUsage;
+  }
+  return false;
+}
+
+}  // namespace gpuprof
+
+int main(int count, char** arguments) { return gpuprof::guarded_main(count, arguments); }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be known of a program before it is started.
+#pragma once
+
+#include <string>
+
+namespace gpuprof {
+
+// The file that running `command` would execute, looked for as execvp does; empty when there is
+// none.
+std::string find_program(const std::string& command);
+
+// Why a library cannot be preloaded into the program in `path` ("it is linked statically"); empty
+// when nothing speaks against it. Of a script, its interpreter is looked at.
+std::string why_not_preloadable(const std::string& path);
+
+}  // namespace gpuprof
