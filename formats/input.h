@@ -14,7 +14,7 @@ namespace gpuprof {
 struct InputFile {
   std::string path;
   uint64_t bytes = 0;
-  size_t first_process = 0, processes = 0;  // what it became in Trace::processes; 0: nothing readable
+  size_t processes = 0;  // that it gave (Process::path names it); 0: none, or it completed another's
 };
 
 struct Input {

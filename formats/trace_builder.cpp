@@ -75,7 +75,6 @@ struct TraceBuilder::Segment {
   Process process;
   std::map<LaneKey, OpenLane> lanes;
   std::map<uint64_t, uint64_t> boundaries;  // number -> clock units
-  std::unordered_set<uint64_t> ring_chunks;
 
   // Null when the lane is sound, else what is wrong with it.
   const char* add_lane(const dump::Lane& lane, const std::vector<ShapeIndex>& shapes,
@@ -246,6 +245,7 @@ TraceBuilder::Segment& TraceBuilder::segment() {
   if (!segment_) {
     segment_ = std::make_unique<Segment>();
     segment_->process.path = file_;
+    segment_->process.recovered = recovered_;
     segment_->process.extras.push_back({});
     segment_->process.header.set_rank(-1);
     segment_->process.header.set_local_rank(-1);
@@ -264,10 +264,12 @@ void TraceBuilder::end_segment() {
   done->fix_steps();
   done->fix_summary(trace_);
   join_process(trace_, p);
+  if (p.recovered) p.summary.set_events(p.events.size());
   if (damaged_) {
     p.completeness = Completeness::damaged;
   } else {
-    p.completeness = p.has_summary ? Completeness::complete : Completeness::truncated;
+    const bool whole = p.has_summary && !p.recovered;
+    p.completeness = whole ? Completeness::complete : Completeness::truncated;
   }
   damaged_ = false;
   if (!p.clock.usable()) {
@@ -306,7 +308,7 @@ void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
     const char* const wrong = s.add_lane(lane, shapes, trace_, events.base_time());
     if (wrong) problem(fmt::format("a lane {}; it was skipped", wrong));
   }
-  s.ring_chunks.insert(events.ring_chunk().begin(), events.ring_chunk().end());
+  ring_chunks_.insert(events.ring_chunk().begin(), events.ring_chunk().end());
 }
 
 void TraceBuilder::on_steps(const dump::Steps& steps, uint64_t) {
@@ -327,14 +329,14 @@ void TraceBuilder::on_summary(const dump::Summary& summary, uint64_t) {
 
 void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }
 
-void TraceBuilder::mark_recovered() { segment().process.recovered = true; }
+void TraceBuilder::mark_recovered() {
+  recovered_ = true;
+  if (segment_) segment_->process.recovered = true;
+}
 
 bool TraceBuilder::has_summary() const { return segment_ && segment_->process.has_summary; }
 
-const std::unordered_set<uint64_t>& TraceBuilder::ring_chunks() const {
-  static const std::unordered_set<uint64_t> none;
-  return segment_ ? segment_->ring_chunks : none;
-}
+uint32_t TraceBuilder::window() const { return segment_ ? segment_->process.header.window() : 0; }
 
 size_t TraceBuilder::finish() {
   end_segment();

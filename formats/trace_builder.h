@@ -26,12 +26,16 @@ class TraceBuilder : public ChunkVisitor {
   void on_summary(const dump::Summary& summary, uint64_t offset) override;
   void on_damage(const Problem& problem) override;
 
-  // The dump that is being read gets parts from a ring from now on.
+  // What follows comes from a ring: it belongs to the dump being read, or starts one.
   void mark_recovered();
+  // Whether a dump is being read, that is, some chunk of one was delivered.
+  bool has_dump() const { return segment_ != nullptr; }
   // Whether the dump being read has its Summary.
   bool has_summary() const;
-  // Ring chunks that are in the dump being read.
-  const std::unordered_set<uint64_t>& ring_chunks() const;
+  // Window of the dump being read.
+  uint32_t window() const;
+  // Ring chunks that went into what was read so far.
+  const std::unordered_set<uint64_t>& ring_chunks() const { return ring_chunks_; }
   // The last dump ends. Returns the number of Processes appended since the builder was made.
   size_t finish();
 
@@ -46,6 +50,8 @@ class TraceBuilder : public ChunkVisitor {
   uint64_t events_ = 0;
   size_t appended_ = 0;
   bool damaged_ = false;
+  bool recovered_ = false;
+  std::unordered_set<uint64_t> ring_chunks_;
   std::unique_ptr<Segment> segment_;
 };
 

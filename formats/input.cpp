@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+#include "formats/file_bytes.h"
+#include "formats/ring_reader.h"
+#include "formats/trace_builder.h"
+
+namespace gpuprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kDump = ".gpuprof", kPart = ".gpuprof.part", kRing = ".gpuprof.ring";
+
+bool is_ours(std::string_view name) {
+  return name.ends_with(kDump) || name.ends_with(kPart) || name.ends_with(kRing);
+}
+
+// What the file names of one process have in common: no suffix, no window.
+std::string process_key(const std::string& path) {
+  std::string_view key = path;
+  for (const std::string_view suffix : {kPart, kRing, kDump}) {
+    if (key.ends_with(suffix)) {
+      key.remove_suffix(suffix.size());
+      break;
+    }
+  }
+  const size_t mark = key.rfind("_w");
+  if (mark != std::string_view::npos && mark + 2 < key.size() &&
+      key.find_first_not_of("0123456789", mark + 2) == std::string_view::npos) {
+    key = key.substr(0, mark);
+  }
+  return std::string(key);
+}
+
+struct ProcessFiles {
+  std::vector<std::string> dumps, parts, rings;
+};
+
+class Loader {
+ public:
+  Loader(Input& input, const InputOptions& options) : input_(input), options_(options) {}
+
+  void add(const std::string& path) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    if (!fs::exists(status)) {
+      problem(path, error && error != std::errc::no_such_file_or_directory
+                        ? "cannot be opened: " + error.message()
+                        : std::string("no such file or directory"));
+    } else if (fs::is_directory(status)) {
+      add_directory(path);
+    } else {
+      add_file(path);
+      add_companions(path);
+    }
+  }
+
+  void load() {
+    for (const auto& [key, files] : groups_) {
+      count_ += files.dumps.size() + files.parts.size() + files.rings.size();
+    }
+    for (const std::string& key : order_) load_process(groups_[key]);
+    auto& processes = input_.trace.processes;
+    std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
+      const auto key = [](const Process& p) {
+        const dump::Header& h = p.header;
+        return std::tuple(h.rank(), std::string_view(h.host()), h.pid(), h.window());
+      };
+      return key(a) < key(b);
+    });
+  }
+
+ private:
+  void problem(const std::string& path, std::string reason) {
+    input_.trace.problems.push_back({path, 0, std::move(reason)});
+  }
+
+  void add_file(const std::string& path) {
+    std::error_code error;
+    const fs::path same = fs::weakly_canonical(path, error);
+    if (!seen_.insert(error ? path : same.string()).second) return;
+    const std::string key = process_key(path);
+    if (!groups_.contains(key)) order_.push_back(key);
+    ProcessFiles& files = groups_[key];
+    (path.ends_with(kPart) ? files.parts : path.ends_with(kRing) ? files.rings : files.dumps)
+        .push_back(path);
+  }
+
+  // The ring of a part that was named alone, and the parts of a ring.
+  void add_companions(const std::string& path) {
+    const bool part = path.ends_with(kPart), ring = path.ends_with(kRing);
+    if (!part && !ring) return;
+    const fs::path folder = fs::path(path).parent_path();
+    std::error_code error;
+    std::vector<std::string> found;
+    for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
+         at.increment(error)) {
+      const std::string other = (folder / at->path().filename()).string();
+      if (other.ends_with(part ? kRing : kPart) && process_key(other) == process_key(path)) {
+        found.push_back(other);
+      }
+    }
+    std::sort(found.begin(), found.end());
+    for (const std::string& other : found) add_file(other);
+  }
+
+  void add_directory(const std::string& path) {
+    // Files by run. A run is a directory's name: with %h in the output each host has its own folder.
+    std::map<std::string, std::vector<std::string>> runs;
+    std::map<std::string, fs::file_time_type> newest;
+    std::error_code error;
+    fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
+    for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+      std::error_code ignored;
+      const std::string file = at->path().string();
+      if (!is_ours(file) || !at->is_regular_file(ignored)) continue;
+      const std::string run = at->path().parent_path().filename().string();
+      runs[run].push_back(file);
+      newest[run] = std::max(newest[run], at->last_write_time(ignored));
+    }
+    if (error) problem(path, "cannot be searched: " + error.message());
+    if (runs.empty()) {
+      if (!error) problem(path, "no gpuprof dump in this directory");
+      return;
+    }
+    const std::string chosen = choose_run(path, newest);
+    std::vector<std::string>& files = runs[chosen];
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) add_file(file);
+  }
+
+  std::string choose_run(const std::string& path,
+                         const std::map<std::string, fs::file_time_type>& newest) {
+    if (newest.size() == 1) return newest.begin()->first;
+    std::error_code error;
+    const fs::path link = fs::path(path) / "latest";
+    const bool linked = fs::is_symlink(link, error);
+    const fs::path target = linked ? fs::canonical(link, error) : fs::path();
+    std::string chosen, why;
+    if (linked && !error && newest.contains(target.filename().string())) {
+      chosen = target.filename().string();
+      why = "the one that its link `latest` names";
+    } else {
+      const auto last = std::max_element(newest.begin(), newest.end(), [](auto& a, auto& b) {
+        return a.second < b.second;
+      });
+      chosen = last->first;
+      why = "the newest";
+    }
+    input_.trace.notes.push_back(fmt::format("{} holds {} runs; taking {}, {}; name its directory "
+                                             "to take another",
+                                             path, newest.size(), why, chosen));
+    return chosen;
+  }
+
+  void load_process(const ProcessFiles& files) {
+    known_.clear();  // sequence numbers are those of one process
+    for (const std::string& path : files.dumps) load_dump(path);
+    struct OpenRing {
+      std::string path, bytes;
+      std::unique_ptr<RingReader> reader;
+    };
+    std::vector<OpenRing> rings;
+    for (const std::string& path : files.rings) {
+      OpenRing ring;
+      ring.path = path;
+      if (!read(path, ring.bytes)) continue;
+      rings.push_back(std::move(ring));
+    }
+    for (OpenRing& ring : rings) {  // after the last move: the reader looks into `bytes`
+      ring.reader = std::make_unique<RingReader>(ring.bytes, ring.path, input_.trace.problems);
+    }
+    std::set<uint32_t> completed;
+    for (const std::string& path : files.parts) {
+      RingReader* const ring = rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
+      load_part(path, ring, completed);
+    }
+    for (OpenRing& ring : rings) {
+      if (ring.reader->ok()) load_ring(*ring.reader, ring.path, ring.bytes, completed, files);
+    }
+  }
+
+  // Reads a file and notes it; false (and a problem) where there is nothing.
+  bool read(const std::string& path, std::string& bytes) {
+    if (options_.progress) options_.progress(path, input_.files.size(), count_);
+    std::string reason;
+    if (!read_file(path, bytes, reason)) {
+      problem(path, reason);
+      return false;
+    }
+    input_.files.push_back({path, bytes.size(), 0});
+    if (bytes.empty()) problem(path, "the file is empty");
+    return !bytes.empty();
+  }
+
+  void load_dump(const std::string& path) {
+    std::string bytes;
+    if (!read(path, bytes)) return;
+    if (is_ring(bytes)) {
+      RingReader ring(bytes, path, input_.trace.problems);
+      if (ring.ok()) load_ring(ring, path, bytes, {}, {});
+      return;
+    }
+    TraceBuilder builder(input_.trace, path, bytes.size());
+    read_into(builder, path, bytes);
+    finish(builder, path);
+  }
+
+  void read_into(TraceBuilder& builder, const std::string& path, std::string_view bytes) {
+    read_chunks(bytes, path, {}, builder, input_.trace.problems);
+    known_.insert(builder.ring_chunks().begin(), builder.ring_chunks().end());
+  }
+
+  void finish(TraceBuilder& builder, const std::string& path) {
+    for (InputFile& file : input_.files) {
+      if (file.path != path) continue;
+      file.processes += builder.finish();
+      const bool told = std::any_of(
+          input_.trace.problems.begin(), input_.trace.problems.end(),
+          [&](const Problem& problem) { return problem.file == path; });
+      if (file.processes == 0 && !told) problem(path, "holds nothing that can be read");
+    }
+  }
+
+  // A window that was never closed; the rest of its records are in the ring.
+  void load_part(const std::string& path, RingReader* ring, std::set<uint32_t>& completed) {
+    std::string bytes;
+    if (!read(path, bytes)) return;
+    TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes() : 0));
+    read_into(builder, path, bytes);
+    if (ring && builder.has_dump() && !builder.has_summary()) {
+      const uint32_t window = builder.window();
+      ByteBuffer rest;
+      ring->recover({window, false}, known_, rest);
+      builder.mark_recovered();
+      read_into(builder, path, {reinterpret_cast<const char*>(rest.data()), rest.size()});
+      completed.insert(window);
+    }
+    finish(builder, path);
+  }
+
+  void load_ring(RingReader& ring, const std::string& path, const std::string& bytes,
+                 const std::set<uint32_t>& completed, const ProcessFiles& files) {
+    const RingInfo info = ring.info(known_);
+    std::vector<uint32_t> windows = info.windows;
+    if (windows.empty() && files.dumps.empty() && files.parts.empty()) {
+      windows.push_back(info.window);  // it never came to its window: header and step log are left
+    }
+    for (const uint32_t window : windows) {
+      if (completed.contains(window)) continue;
+      ByteBuffer chunks;
+      ring.recover({window, true}, known_, chunks);
+      TraceBuilder builder(input_.trace, path, bytes.size());
+      const std::string_view view(reinterpret_cast<const char*>(chunks.data()), chunks.size());
+      builder.mark_recovered();
+      read_into(builder, path, view);
+      finish(builder, path);
+    }
+  }
+
+  Input& input_;
+  const InputOptions& options_;
+  std::map<std::string, ProcessFiles> groups_;
+  std::vector<std::string> order_;
+  std::set<std::string> seen_;
+  KnownChunks known_;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+Input load_input(const std::vector<std::string>& paths, const InputOptions& options) {
+  Input input;
+  Loader loader(input, options);
+  for (const std::string& path : paths) loader.add(path);
+  loader.load();
+  return input;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/ring_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <unordered_map>
+
+#include "formats/core/chunk.h"
+#include "formats/core/columns.h"
+#include "formats/core/encode.h"
+#include "formats/core/ring_file.h"
+#include "formats/core/string_table.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kBatchRecords = 64 * 1024;
+constexpr int kLevel = 3;
+
+// The ring's own tables as the encoder asks for them.
+class RingNames : public NameResolver {
+ public:
+  StringTable strings;
+  ShapeTable shapes;
+  std::vector<ApiName> apis;
+  std::unordered_map<uint64_t, StringId> functions;
+
+  std::string_view string(StringId id) const override { return strings.get(id); }
+  std::string_view api_name(ApiId api) const override {
+    return api < apis.size() ? strings.get(apis[api].name) : std::string_view();
+  }
+  uint32_t api_domain(ApiId api) const override { return api < apis.size() ? apis[api].domain : 0; }
+  std::string_view function_name(uint64_t function) const override {
+    const auto found = functions.find(function);
+    return found == functions.end() ? std::string_view() : strings.get(found->second);
+  }
+  const LaunchShape* launch_shape(uint32_t id) const override { return shapes.get(id); }
+};
+
+// Copies Steps chunks on: those that the drain thread moved to the ring's tail.
+class StepsCopier : public ChunkVisitor {
+ public:
+  explicit StepsCopier(ByteBuffer& out) : out_(out) {}
+  void on_steps(const dump::Steps& steps, uint64_t) override {
+    const std::string body = steps.SerializeAsString();
+    append_chunk(out_, ChunkKind::steps, reinterpret_cast<const uint8_t*>(body.data()), body.size(),
+                 kLevel);
+  }
+
+ private:
+  ByteBuffer& out_;
+};
+
+template <typename T>
+T load(const std::atomic<T>& value) {
+  return value.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool is_ring(std::string_view bytes) {
+  uint64_t magic = 0;
+  if (bytes.size() < sizeof magic) return false;
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  return magic == kRingMagic;
+}
+
+struct RingReader::Parts {
+  std::string_view bytes;
+  std::string file;
+  std::vector<Problem>& problems;
+  std::string aligned;  // a copy, where `bytes` does not lie on 8 bytes
+  alignas(RingHeader) unsigned char head_bytes[sizeof(RingHeader)] = {};
+  std::atomic<uint64_t> strings_used{0}, shapes_used{0};
+  RingNames names;
+  dump::Header identity;
+  bool ok = false;
+
+  Parts(std::string_view view, std::string name, std::vector<Problem>& list)
+      : bytes(view), file(std::move(name)), problems(list) {}
+  const RingHeader& head() const { return *reinterpret_cast<const RingHeader*>(head_bytes); }
+  void problem(uint64_t offset, std::string reason) {
+    problems.push_back({file, offset, std::move(reason)});
+  }
+
+  bool check_head();
+  std::string_view region(const RingRegion& region, const char* what);
+  std::string_view filled(const RingRegion& region, const char* what);
+  void open_tables();
+  size_t chunk_count() const;
+  const RingChunk& chunk(size_t index) const;
+  bool wanted(const RingChunk& chunk, const KnownChunks& known) const;
+
+  dump::Clock clock() const;
+  void append(ByteBuffer& out, ChunkKind kind, const google::protobuf::MessageLite& message);
+  void append_header(ByteBuffer& out, uint32_t window);
+  void append_steps(ByteBuffer& out);
+  void append_summary(ByteBuffer& out, uint32_t window, uint64_t records);
+  uint64_t append_events(ByteBuffer& out, uint32_t window, const KnownChunks& known);
+};
+
+bool RingReader::Parts::check_head() {
+  if (bytes.empty()) return problem(0, "the file is empty"), false;
+  if (!is_ring(bytes)) return problem(0, "this is not a gpuprof ring"), false;
+  if (bytes.size() < sizeof(RingHeader)) return problem(0, "the ring's head is cut"), false;
+  std::memcpy(head_bytes, bytes.data(), sizeof(RingHeader));
+  const RingHeader& h = head();
+  if (h.version > kRingVersion) {
+    problem(8, fmt::format("ring version {} is newer than this gpuprof reads, which is version {}; "
+                           "use a newer gpuprof",
+                           h.version, kRingVersion));
+    return false;
+  }
+  if (h.version == 0 || h.header_bytes != sizeof(RingHeader) || h.record_bytes != sizeof(Record) ||
+      h.chunk_bytes != kChunkBytes || h.clock_shift > 32) {
+    problem(8, "the ring's head is damaged");
+    return false;
+  }
+  return true;
+}
+
+// The bytes of a region, empty (and a problem) where it does not lie within the file.
+std::string_view RingReader::Parts::region(const RingRegion& region, const char* what) {
+  if (region.offset % 8 != 0 || region.offset > bytes.size() ||
+      region.bytes > bytes.size() - region.offset) {
+    problem(region.offset, fmt::format("the ring's {} does not lie within the file", what));
+    return {};
+  }
+  return bytes.substr(region.offset, region.bytes);
+}
+
+std::string_view RingReader::Parts::filled(const RingRegion& r, const char* what) {
+  const std::string_view all = region(r, what);
+  return all.substr(0, std::min<uint64_t>(load(r.used), all.size()));
+}
+
+void RingReader::Parts::open_tables() {
+  const RingHeader& h = head();
+  const auto table = [](std::string_view region) { return const_cast<char*>(region.data()); };
+  const std::string_view strings = region(h.strings, "string table");
+  const std::string_view shapes = region(h.shapes, "shape table");
+  strings_used = std::min<uint64_t>(load(h.strings.used), strings.size());
+  shapes_used = std::min<uint64_t>(load(h.shapes.used), shapes.size());
+  names.strings = StringTable(table(strings), strings.size(), &strings_used);
+  names.shapes = ShapeTable(table(shapes), shapes.size(), &shapes_used);
+
+  const std::string_view apis = filled(h.api_names, "table of API names");
+  names.apis.resize(std::min<size_t>(apis.size() / sizeof(ApiName), kNoApi));
+  if (!names.apis.empty()) {
+    std::memcpy(names.apis.data(), apis.data(), names.apis.size() * sizeof(ApiName));
+  }
+
+  const std::string_view functions = filled(h.functions, "table of functions");
+  for (size_t at = 0; at + sizeof(FunctionName) <= functions.size(); at += sizeof(FunctionName)) {
+    FunctionName row;
+    std::memcpy(&row, functions.data() + at, sizeof row);
+    if (row.ready == 1) names.functions[row.function] = row.name;
+  }
+
+  const std::string_view identity_bytes = filled(h.identity, "identity");
+  if (!identity.ParseFromArray(identity_bytes.data(), static_cast<int>(identity_bytes.size()))) {
+    problem(h.identity.offset, "the ring's identity cannot be parsed");
+    identity.Clear();
+    identity.set_rank(-1);
+    identity.set_local_rank(-1);
+  }
+}
+
+size_t RingReader::Parts::chunk_count() const {
+  const RingHeader& h = head();
+  if (h.chunks.offset % alignof(RingChunk) != 0 || h.chunks.offset > bytes.size()) return 0;
+  const uint64_t there = (bytes.size() - h.chunks.offset) / kChunkBytes;
+  return std::min<uint64_t>({h.chunk_count, there, h.chunks.bytes / kChunkBytes});
+}
+
+const RingChunk& RingReader::Parts::chunk(size_t index) const {
+  return *reinterpret_cast<const RingChunk*>(bytes.data() + head().chunks.offset +
+                                             index * kChunkBytes);
+}
+
+bool RingReader::Parts::wanted(const RingChunk& chunk, const KnownChunks& known) const {
+  const uint32_t state = load(chunk.state);
+  const bool written = state == static_cast<uint32_t>(ChunkState::open) ||
+                       state == static_cast<uint32_t>(ChunkState::full);
+  return written && load(chunk.committed) != 0 && !known.contains(chunk.sequence);
+}
+
+dump::Clock RingReader::Parts::clock() const {
+  const RingHeader& h = head();
+  dump::Clock clock;
+  clock.set_source(h.clock_source == static_cast<uint32_t>(ClockSource::tsc)
+                       ? dump::CLOCK_SOURCE_TSC
+                       : dump::CLOCK_SOURCE_MONOTONIC);
+  clock.set_shift(h.clock_shift);
+  clock.set_ticks_per_second(identity.clock().ticks_per_second());
+  const uint32_t count = std::min<uint32_t>(load(h.anchor_count), kMaxAnchors);
+  for (uint32_t i = 0; i < count; ++i) {
+    dump::ClockAnchor* const anchor = clock.add_anchor();
+    anchor->set_ticks(h.anchors[i].ticks);
+    anchor->set_monotonic_ns(h.anchors[i].monotonic_ns);
+    anchor->set_realtime_ns(h.anchors[i].realtime_ns);
+  }
+  return clock;
+}
+
+void RingReader::Parts::append(ByteBuffer& out, ChunkKind kind,
+                               const google::protobuf::MessageLite& message) {
+  const std::string body = message.SerializeAsString();
+  append_chunk(out, kind, reinterpret_cast<const uint8_t*>(body.data()), body.size(), kLevel);
+}
+
+void RingReader::Parts::append_header(ByteBuffer& out, uint32_t window) {
+  const RingHeader& h = head();
+  dump::Header header = identity;
+  if (header.format_version() == 0) header.set_format_version(kFormatVersion);
+  if (header.pid() == 0) header.set_pid(h.process_id);
+  header.set_window(window);
+  *header.mutable_clock() = clock();
+  if (window == load(h.window)) header.set_window_begin_ticks(load(h.window_begin_ticks));
+  append(out, ChunkKind::header, header);
+}
+
+uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
+                                          const KnownChunks& known) {
+  BatchEncoder encoder(names);
+  uint64_t records = 0;
+  const auto flush = [&] {
+    ByteBuffer body;
+    if (encoder.size() == 0) return;
+    if (encoder.finish(body)) {
+      append_chunk(out, ChunkKind::events, body.data(), body.size(), kLevel);
+    }
+  };
+  encoder.begin(window, head().clock_shift);
+  for (size_t i = 0; i < chunk_count(); ++i) {
+    const RingChunk& c = chunk(i);
+    if (!wanted(c, known) || c.window != window) continue;
+    if (encoder.size() + kRecordsPerChunk > kBatchRecords) {
+      flush();
+      encoder.begin(window, head().clock_shift);
+    }
+    const std::string_view thread_name(c.thread_name, strnlen(c.thread_name, sizeof c.thread_name));
+    const uint32_t committed = std::min(load(c.committed), kRecordsPerChunk);
+    for (uint32_t r = 0; r < committed; ++r) {
+      if (layout_of(c.records[r].kind)) ++records;
+      encoder.add(c.records[r], c.thread_id, thread_name);
+    }
+    encoder.add_ring_chunk(c.sequence);
+  }
+  flush();
+  return records;
+}
+
+void RingReader::Parts::append_steps(ByteBuffer& out) {
+  const RingHeader& h = head();
+  if (h.tail_offset && h.tail_offset < bytes.size()) {
+    std::string_view tail = bytes.substr(h.tail_offset);
+    tail = tail.substr(0, tail.find_last_not_of('\0') + 1);
+    StepsCopier copier(out);
+    read_chunks(tail, file, {h.tail_offset}, copier, problems);
+  }
+  const std::string_view steps = filled(h.steps, "step log");
+  std::vector<uint64_t> boundaries(steps.size() / sizeof(uint64_t));
+  if (boundaries.empty()) return;
+  std::memcpy(boundaries.data(), steps.data(), boundaries.size() * sizeof(uint64_t));
+  ByteBuffer body;
+  if (encode_steps(body, boundaries.data(), boundaries.size(), h.steps_base, h.clock_shift,
+                   identity.step_source())) {
+    append_chunk(out, ChunkKind::steps, body.data(), body.size(), kLevel);
+  }
+}
+
+void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_t records) {
+  const RingHeader& h = head();
+  dump::Summary summary;
+  *summary.mutable_clock() = clock();
+  if (window == load(h.window)) {
+    summary.set_window_begin_ticks(load(h.window_begin_ticks));
+    summary.set_window_end_ticks(load(h.window_end_ticks));
+    summary.set_first_step(load(h.window_first_step));
+    summary.set_last_step(load(h.window_last_step));
+    if (load(h.window_begin_ticks) == 0) summary.set_last_step(summary.first_step() - 1);
+  }
+  summary.set_partial(true);
+  summary.set_end_reason("recovered");
+  summary.set_events(records);
+  summary.set_gpu_times_missing(identity.gpu_times_missing());
+  for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
+    const uint64_t count = load(h.losses[cause]);
+    if (!count) continue;
+    dump::LossCount* const loss = summary.add_loss();
+    loss->set_cause(cause);
+    loss->set_count(count);
+  }
+  append(out, ChunkKind::summary, summary);
+}
+
+RingReader::RingReader(std::string_view bytes, std::string file, std::vector<Problem>& problems)
+    : parts_(std::make_unique<Parts>(bytes, std::move(file), problems)) {
+  Parts& p = *parts_;
+  if (!p.check_head()) return;
+  if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(uint64_t) != 0) {
+    p.aligned.assign(bytes);
+    p.bytes = p.aligned;
+  }
+  p.open_tables();
+  p.ok = true;
+}
+
+RingReader::~RingReader() = default;
+
+uint64_t RingReader::bytes() const { return parts_->bytes.size(); }
+
+bool RingReader::ok() const { return parts_->ok; }
+
+RingInfo RingReader::info(const KnownChunks& known) const {
+  const RingHeader& h = parts_->head();
+  RingInfo info;
+  info.process_id = h.process_id;
+  info.window = load(h.window);
+  info.phase = load(h.phase);
+  std::set<uint32_t> windows;
+  for (size_t i = 0; i < parts_->chunk_count(); ++i) {
+    const RingChunk& chunk = parts_->chunk(i);
+    if (parts_->wanted(chunk, known)) windows.insert(chunk.window);
+  }
+  const bool open = info.phase == static_cast<uint32_t>(SessionPhase::active) ||
+                    info.phase == static_cast<uint32_t>(SessionPhase::closing);
+  if (open) windows.insert(info.window);
+  info.windows.assign(windows.begin(), windows.end());
+  return info;
+}
+
+uint64_t RingReader::recover(const Wanted& wanted, const KnownChunks& known, ByteBuffer& out) {
+  if (wanted.header) parts_->append_header(out, wanted.window);
+  const uint64_t records = parts_->append_events(out, wanted.window, known);
+  parts_->append_steps(out);
+  parts_->append_summary(out, wanted.window, records);
+  return records;
+}
+
+}  // namespace gpuprof
