@@ -28,12 +28,12 @@ def run(*command):
 
 
 def table_names(source):
-    """Every identifier in preload's tables, and its per-thread-stream twins."""
+    """The symbols of the rows of preload's tables: GPUPROF_<something>(library, symbol, ...)."""
     names = set()
     for table in sorted((source / "preload").glob("*.def")):
-        text = re.sub(r"//[^\n]*|/\*.*?\*/", "", table.read_text(), flags=re.S)
-        names |= set(re.findall(r"\b[A-Za-z_][A-Za-z0-9_]*\b", text))
-    return names | {name + suffix for name in names for suffix in ("_ptsz", "_ptds")}
+        text = re.sub(r"//[^\n]*", "", table.read_text())
+        names |= set(re.findall(r"^GPUPROF_[A-Z_]+\(\s*\w+\s*,\s*(\w+)", text, flags=re.M))
+    return names
 
 
 def problems_of(library, interposed):

@@ -144,9 +144,9 @@ static int by_spawn(int argc, char** argv) {
   hazard_steps(2, 5);
   char* arguments[] = {(char*)"sh", (char*)"-c", (char*)"echo spawned; exit 10", NULL};
   pid_t child = 0;
-  printf("posix_spawn: %d\n", posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ));
-  fflush(stdout);
+  int error = posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, environ);
   wait_for("spawned", child);
+  printf("posix_spawn: %d\n", error);
   printf("posix_spawn of nothing: %d\n",
          posix_spawn(&child, "/nonexistent/program", NULL, NULL, arguments, environ));
   hazard_steps(2, 5);
