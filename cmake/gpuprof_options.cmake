@@ -12,5 +12,5 @@ endif()
 add_library(gpuprof_guest_options INTERFACE)
 target_link_libraries(gpuprof_guest_options INTERFACE gpuprof_options)
 target_compile_options(gpuprof_guest_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-asynchronous-unwind-tables>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
   -fvisibility=hidden -ftls-model=initial-exec)

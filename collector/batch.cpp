@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/batch.h"
+
+#include <bit>
+
+#include "collector/names.h"
+#include "collector/ring.h"
+#include "collector/session.h"
+
+namespace gpuprof {
+namespace {
+
+// Larger batches compress better; the records stay in the ring until theirs is written.
+constexpr size_t kBatchRecords = 256 * 1024;
+
+bool expects_gpu_work(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return record.launch.result == 0;
+    case Kind::copy: return record.copy.result == 0 &&
+                            (record.copy.bytes != 0 || (record.flags & kFlagFromCallback));
+    case Kind::set: return record.set.result == 0 &&
+                           (record.set.bytes != 0 || (record.flags & kFlagFromCallback));
+    default: return false;
+  }
+}
+
+bool is_gpu_work(Kind kind) {
+  return kind == Kind::gpu_kernel || kind == Kind::gpu_copy || kind == Kind::gpu_set;
+}
+
+bool test(const PodVector<uint64_t>& bits, uint32_t bit) {
+  return bit / 64 < bits.size() && (bits[bit / 64] >> (bit % 64) & 1);
+}
+
+void set(PodVector<uint64_t>& bits, uint32_t bit) {
+  if (bit / 64 >= bits.size() && !bits.resize(bit / 64 + 64)) return;
+  bits[bit / 64] |= uint64_t{1} << (bit % 64);
+}
+
+bool is_cupti_buffer(const RingChunk& chunk) {
+  return chunk.committed.load(std::memory_order_acquire) != 0 && is_gpu_kind(chunk.records[0].kind);
+}
+
+}  // namespace
+
+WindowCollector::WindowCollector() : encoder_(*this) {}
+
+void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
+  window_ = window;
+  begin_ticks_ = begin_ticks;
+  called_.clear();
+  expected_.clear();
+  seen_.clear();
+  have_base_ = false;
+  first_called_ = 0;
+  events_ = hook_records_ = 0;
+  const size_t chunks = ring()->header->chunk_count;
+  // A quarter of a small ring, so that hooks never wait for room.
+  batch_records_ = chunks * kRecordsPerChunk / 4;
+  if (batch_records_ > kBatchRecords) batch_records_ = kBatchRecords;
+  (void)taken_.resize(chunks);
+  encoder_.begin(window, ring()->header->clock_shift);
+}
+
+// Correlation ids grow, but records of several threads come in any order: ids a little below the
+// first one seen must have a place too.
+bool WindowCollector::in_base(uint32_t correlation) {
+  if (correlation == 0) return false;
+  if (!have_base_) {
+    base_ = correlation > 65536 ? (correlation - 65536) & ~63u : 0;
+    have_base_ = true;
+  }
+  return correlation >= base_;
+}
+
+void WindowCollector::note(const Record& record) {
+  if (!is_gpu_kind(record.kind)) ++hook_records_;
+  if (!in_base(record.correlation)) return;
+  const uint32_t bit = record.correlation - base_;
+  if (is_gpu_work(record.kind)) {
+    set(seen_, bit);
+  } else if (!is_gpu_kind(record.kind)) {
+    set(called_, bit);
+    if (!first_called_ || record.correlation < first_called_) first_called_ = record.correlation;
+    if (expects_gpu_work(record)) set(expected_, bit);
+  }
+}
+
+uint64_t WindowCollector::awaited() const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < expected_.size(); ++i) {
+    const uint64_t seen = i < seen_.size() ? seen_[i] : 0;
+    count += static_cast<uint64_t>(std::popcount(expected_[i] & ~seen));
+  }
+  return count;
+}
+
+// Host records begin in the window. GPU records were launched in it or ran during it: work launched
+// in the last warm-up step still keeps the GPU busy.
+bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) const {
+  if (!is_gpu_kind(record.kind)) {
+    return record.begin >= begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
+  }
+  if (have_base_ && record.correlation >= base_ && test(called_, record.correlation - base_)) {
+    return true;
+  }
+  if (record.flags & kFlagNoTime) {
+    return end_ticks == 0 && first_called_ != 0 && record.correlation > first_called_;
+  }
+  return record.end > begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
+}
+
+WindowCollector::Taken& WindowCollector::taken(uint32_t index, const RingChunk& chunk) {
+  Taken& entry = taken_[index];
+  if (entry.sequence != chunk.sequence) entry = Taken{chunk.sequence, 0, 0};
+  return entry;
+}
+
+size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks) {
+  const RingChunk& chunk = *ring()->chunk(index);
+  const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+  Taken& entry = taken(index, chunk);
+  size_t count = 0;
+  for (uint32_t i = entry.records; i < committed; ++i) {
+    const Record& record = chunk.records[i];
+    const bool here = belongs(record, end_ticks);
+    if (here || is_gpu_kind(record.kind)) note(record);
+    if (!here) continue;
+    if (encoder_.add(record, chunk.thread_id, std::string_view(chunk.thread_name))) {
+      ++count;
+    } else {
+      count_loss(Loss::buffer_full);
+    }
+  }
+  entry.records = committed;
+  encoder_.add_ring_chunk(chunk.sequence);
+  events_ += count;
+  if (encoder_.size() >= batch_records_) flush(file);
+  return count;
+}
+
+size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ticks) {
+  Ring& buffers = *ring();
+  const uint32_t chunks = buffers.header->chunk_count;
+  size_t count = 0;
+  // Host records first: they tell which GPU records belong to the window.
+  for (const bool gpu_pass : {false, true}) {
+    for (uint32_t i = 0; i < chunks; ++i) {
+      const RingChunk& chunk = *buffers.chunk(i);
+      const uint32_t state = chunk.state.load(std::memory_order_acquire);
+      const bool full = state == static_cast<uint32_t>(ChunkState::full);
+      const bool open = state == static_cast<uint32_t>(ChunkState::open);
+      if (!full && !(open && everything)) continue;
+      if (is_cupti_buffer(chunk) == gpu_pass) count += take(i, file, end_ticks);
+    }
+  }
+  return count;
+}
+
+void WindowCollector::flush(DumpFile& file) {
+  if (encoder_.size() != 0) {
+    body_.clear();
+    if (encoder_.finish(body_)) {
+      file.write(ChunkKind::events, body_);
+    } else {
+      count_loss(Loss::write_error);
+    }
+    encoder_.begin(window_, ring()->header->clock_shift);
+  }
+  // What is written (or was empty) may be used again.
+  const uint32_t chunks = ring()->header->chunk_count;
+  for (uint32_t i = 0; i < chunks; ++i) {
+    RingChunk* const chunk = ring()->chunk(i);
+    if (chunk->state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::full)) {
+      continue;
+    }
+    const Taken& taken = taken_[i];
+    if (taken.sequence == chunk->sequence &&
+        taken.records == chunk->committed.load(std::memory_order_acquire)) {
+      release_chunk(chunk);
+    }
+  }
+}
+
+void WindowCollector::store_function_name(uint64_t function) {
+  constexpr size_t kSlots = 65536;  // twice the rows that the ring has room for
+  if (named_.empty() && !named_.resize(kSlots)) return;
+  size_t slot = (function * 0x9e3779b97f4a7c15ull >> 40) % kSlots;
+  while (named_[slot] != 0 && named_[slot] != function) slot = (slot + 1) % kSlots;
+  if (named_[slot] == function) return;
+  const std::string_view name = lookup_function(reinterpret_cast<const void*>(function));
+  RingRegion& region = ring()->header->functions;
+  const uint64_t used = region.used.load(std::memory_order_relaxed);
+  if (name.empty() || used + sizeof(FunctionName) > region.bytes) return;
+  named_[slot] = function;
+  ring()->region<FunctionName>(region)[used / sizeof(FunctionName)] =
+      FunctionName{function, intern_string(name), 1};
+  region.used.store(used + sizeof(FunctionName), std::memory_order_release);
+}
+
+void WindowCollector::note_function_names() {
+  Ring& buffers = *ring();
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free)) continue;
+    Taken& entry = taken(i, chunk);
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+    for (; entry.named < committed; ++entry.named) {
+      const Record& record = chunk.records[entry.named];
+      if (record.kind != Kind::launch || record.launch.function == last) continue;
+      last = record.launch.function;
+      store_function_name(last);
+    }
+  }
+}
+
+std::string_view WindowCollector::string(StringId id) const { return ring()->strings.get(id); }
+
+std::string_view WindowCollector::api_name(ApiId api) const {
+  return api < api_count() ? std::string_view(api_rows()[api].name) : std::string_view();
+}
+
+uint32_t WindowCollector::api_domain(ApiId api) const {
+  if (api >= api_count()) return 4;
+  return api_rows()[api].library == Library::nccl ? 3 : 1;
+}
+
+std::string_view WindowCollector::function_name(uint64_t function) const {
+  return lookup_function(reinterpret_cast<const void*>(function));
+}
+
+const LaunchShape* WindowCollector::launch_shape(uint32_t id) const { return ring()->shapes.get(id); }
+
+}  // namespace gpuprof

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The clock of every record: TSC ticks where the kernel and the CPU call the TSC invariant, else
+// CLOCK_MONOTONIC nanoseconds. now_ticks() is safe from any thread and before our constructor.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "formats/core/ring_file.h"
+
+namespace gpuprof {
+
+inline uint64_t monotonic_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+extern bool g_clock_is_tsc;  // fixed by choose_clock(), before the first record
+
+inline uint64_t now_ticks() {
+#if defined(__x86_64__)
+  if (__builtin_expect(g_clock_is_tsc, 1)) return __rdtsc();
+#endif
+  return monotonic_ns();
+}
+
+struct ClockChoice {
+  ClockSource source;
+  uint32_t shift;        // dump unit = ticks >> shift; chosen so that a unit is about 1 ns
+  double ticks_per_ns;   // estimate, good to 1e-3; for limits and messages only
+  const char* note;      // why the TSC was not used; "" if it was
+};
+
+// Decides once, at session start; about 2 ms (it measures the TSC's rate).
+ClockChoice choose_clock();
+
+// Reads the three clocks tightly together: the best of several tries.
+ClockAnchor read_anchor();
+
+}  // namespace gpuprof

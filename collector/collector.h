@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What preload/ (and the exported C functions) may ask of the collector besides recording (recorder.h).
+// No function here throws, and none blocks for longer than stated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/recorder.h"
+
+namespace gpuprof {
+
+// ---- process life ------------------------------------------------------------------------------
+
+// From the library's constructor, which hooks may precede. Notes the time; touches nothing else.
+// `rows` lives as long as the process. `own_path` is this library's path ("" if unknown).
+void collector_init(const ApiRow* rows, size_t count, const char* own_path);
+
+// First traced call of the process: reads the settings and starts the session, or switches all hooks
+// off. Returns the flags now in force for `api`. Other threads wait for the starting one, 2 s at most.
+uint8_t wake_session(ApiId api);
+
+// Ends the session: closes an open window (flagged partial), waits for its dump. Idempotent; at most
+// 10 s (longer only while the dump grows). `reason` as in Summary.end_reason.
+void finish_session(const char* reason);
+
+// In the child of fork: the parent's session is not ours; asleep again.
+void forget_session_in_child();
+
+// Whether a session of this very process (not of a vfork parent) is running.
+bool session_is_live();
+
+// True unless GPUPROF_MODE=off stands in the environment: whether to answer NVTX's look-up.
+bool wants_injection();
+const char* own_path();
+
+// ---- steps -------------------------------------------------------------------------------------
+
+// After a call whose flags held kHookStep.
+void step_after_call(ApiId api);
+// gpuprof_step(): the end of one step.
+void step_manual();
+
+// ---- names and communicators -------------------------------------------------------------------
+
+// From __cudaRegisterFunction: `name` must stay valid until unregister_functions(module).
+void register_function(const void* module, const void* host_function, const char* name);
+void unregister_functions(const void* module);
+// From __cudaGetKernel: `kernel` stands for `host_function`.
+void register_kernel(const void* kernel, const void* host_function);
+
+struct CommunicatorPlace {
+  uint16_t rank_count;  // 0: unknown
+  uint16_t rank;
+};
+void register_communicator(const void* communicator, CommunicatorPlace place);
+void forget_communicator(const void* communicator);
+// Place and the next sequence number (counted since the warm-up of the window began).
+CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence);
+
+}  // namespace gpuprof

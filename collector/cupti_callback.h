@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cupti.h>
+
+#include "formats/core/record.h"
+
+namespace gpuprof {
+
+// Which row of preload's table a runtime callback id is. Before the callback is enabled.
+void set_callback_api(uint32_t callback_id, ApiId api);
+
+// The subscriber's callback: on the thread that makes the call, at its entry and exit.
+void CUPTIAPI on_api_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                              const void* data);
+
+}  // namespace gpuprof

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/drain.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "collector/batch.h"
+#include "collector/collector.h"
+#include "collector/cupti_session.h"
+#include "collector/device_info.h"
+#include "collector/dump_file.h"
+#include "collector/identity.h"
+#include "collector/log.h"
+#include "collector/os.h"
+#include "collector/ring.h"
+#include "collector/session.h"
+#include "collector/summary.h"
+#include "formats/core/encode.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kMs = 1000000;
+constexpr uint64_t kSecond = 1000 * kMs;
+constexpr uint64_t kPollActive = 20 * kMs;
+constexpr uint64_t kPollIdle = 250 * kMs;
+constexpr uint64_t kFlushPeriod = 500 * kMs;     // rule: at least once a second
+constexpr uint64_t kAnchorPeriod = kSecond;
+constexpr uint64_t kWaitForGpu = 2 * kSecond;    // for launches still running when a window ends
+
+// Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried out.
+std::atomic<uint32_t> g_wanted{0};
+std::atomic<uint32_t> g_word{0};
+std::atomic<uint32_t> g_progress{0};
+std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
+std::atomic<uint32_t> g_ended{0};
+std::atomic<uint32_t> g_tid{0};
+
+// All of the thread's state; in memory of its own, made anew for each session (fork).
+struct Drain {
+  WindowCollector collector;
+  DumpFile file;
+  ByteBuffer body;
+  HookCost hook_cost{};
+  uint64_t last_flush = 0;
+  uint64_t last_anchor = 0;
+  uint64_t cpu_at_begin = 0;
+  bool window_open = false;
+  uint32_t written = 0;
+};
+alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
+Drain* g_drain = nullptr;
+
+bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
+
+uint64_t thread_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * kSecond + static_cast<uint64_t>(used.tv_nsec);
+}
+
+// The first anchor and the newest always stay; in between, evenly thinned out.
+void add_anchor() {
+  RingHeader& header = *ring()->header;
+  uint32_t count = header.anchor_count.load(std::memory_order_relaxed);
+  if (count == kMaxAnchors) {
+    for (uint32_t i = 1; i < kMaxAnchors / 2; ++i) header.anchors[i] = header.anchors[i * 2];
+    count = kMaxAnchors / 2;
+  }
+  header.anchors[count] = read_anchor();
+  header.anchor_count.store(count + 1, std::memory_order_release);
+}
+
+void write_header(Drain& drain) {
+  drain.body.clear();
+  if (encode_header(drain.body, gpu_times_missing())) drain.file.write(ChunkKind::header, drain.body);
+  // Kept in the ring too: a process killed before its first batch must still be identifiable.
+  RingRegion& identity = ring()->header->identity;
+  if (drain.body.size() <= identity.bytes) {
+    std::memcpy(ring()->region<void>(identity), drain.body.data(), drain.body.size());
+    identity.used.store(drain.body.size(), std::memory_order_release);
+  }
+}
+
+void open_window(Drain& drain) {
+  Session& s = session();
+  const Window window = s.window;
+  add_anchor();
+  drain.collector.begin(window.number, window.begin_ticks);
+  drain.cpu_at_begin = thread_cpu_ns();
+  drain.file.open(s.stem, window.number);
+  write_header(drain);
+  drain.window_open = true;
+  drain.last_flush = monotonic_ns();
+}
+
+// Takes records until every launch of the window has its GPU record, 2 s at most.
+void collect_to_the_end(Drain& drain, const Window& window) {
+  const bool exiting = g_wanted.load() & static_cast<uint32_t>(DrainCommand::exit);
+  const uint64_t begun = monotonic_ns();
+  for (;;) {
+    cupti_flush(false);
+    drain.collector.collect(drain.file, true, window.end_ticks);
+    if (!cupti_is_attached() || drain.collector.awaited() == 0) break;
+    if (monotonic_ns() - begun > kWaitForGpu) {
+      cupti_flush(exiting);
+      drain.collector.collect(drain.file, true, window.end_ticks);
+      break;
+    }
+    ::usleep(5000);
+    g_progress.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (cupti_is_attached()) count_loss(Loss::unfinished_gpu, drain.collector.awaited());
+}
+
+void write_steps(Drain& drain) {
+  const RingHeader& header = *ring()->header;
+  char source[160];
+  session().tracker.describe(source, sizeof source);
+  const uint64_t count = header.steps.used.load(std::memory_order_acquire) / sizeof(uint64_t);
+  drain.body.clear();
+  if (encode_steps(drain.body, ring()->region<uint64_t>(header.steps), count, header.steps_base,
+                   header.clock_shift, source)) {
+    drain.file.write(ChunkKind::steps, drain.body);
+  }
+}
+
+void close_window(Drain& drain) {
+  Session& s = session();
+  if (!drain.window_open) open_window(drain);
+  const Window window = s.window;
+  collect_to_the_end(drain, window);
+  add_anchor();
+  drain.collector.flush(drain.file);
+  write_steps(drain);
+  WindowTotals totals{};
+  totals.events = drain.collector.events();
+  totals.hook_records = drain.collector.hook_records();
+  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records);
+  totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
+  totals.cupti_overhead_ns =
+      static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) / s.clock.ticks_per_ns);
+  drain.body.clear();
+  if (encode_summary(drain.body, window, totals)) drain.file.write(ChunkKind::summary, drain.body);
+  if (drain.file.finish()) ++drain.written;
+  note_window_totals(window, totals);
+  drain.window_open = false;
+  // The next window's warm-up may have begun already; then CUPTI stays on.
+  if (s.schedule->phase() != Phase::warmup || s.finishing.load()) cupti_detach();
+  update_latest_link();
+  ++s.windows_done;
+  SessionPhase closing = SessionPhase::closing;
+  s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
+  ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
+}
+
+void check_limits(Drain& drain, uint64_t ticks) {
+  const Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  const double seconds =
+      static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
+  const double megabytes = static_cast<double>(drain.collector.events()) * sizeof(Record) / 1e6;
+  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
+  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
+}
+
+void carry_out_requests(Drain& drain) {
+  for (const DrainCommand command : {DrainCommand::attach, DrainCommand::watch, DrainCommand::close}) {
+    const uint32_t bit = static_cast<uint32_t>(command);
+    if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
+    // An attach asked for while a window closes waits for that.
+    if (command == DrainCommand::attach && !drain.window_open) cupti_attach();
+    if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
+    if (command == DrainCommand::close) close_window(drain);
+    g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
+    g_progress.fetch_add(1, std::memory_order_release);
+    futex_wake_all(g_progress);
+  }
+}
+
+void tick(Drain& drain) {
+  const uint64_t now_ns = monotonic_ns();
+  const uint64_t ticks = now_ticks();
+  steps_tick(ticks);
+  if (now_ns - drain.last_anchor > kAnchorPeriod) {
+    drain.last_anchor = now_ns;
+    add_anchor();
+  }
+  if (!window_is_open()) return;
+  if (now_ns - drain.last_flush > kFlushPeriod) {
+    drain.last_flush = now_ns;
+    cupti_flush(false);
+  }
+  drain.collector.note_function_names();
+  drain.collector.collect(drain.file, false, 0);
+  // Many short threads fill the pool with nearly empty buffers: write early.
+  if (free_chunks() < ring()->header->chunk_count / 2) drain.collector.flush(drain.file);
+  check_limits(drain, ticks);
+  g_progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool prepare() {
+  Session& s = session();
+  char path[1600], link[1600], why[1700] = "";
+  make_ring_names(path, sizeof path, link, sizeof link);
+  if (!create_ring(path, s.config.buffer_mb, s.clock, s.process_start_ticks, why, sizeof why)) {
+    log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
+             s.config.buffer_mb);
+    return false;
+  }
+  if (why[0]) {
+    log_line(LogLevel::warn, "%s; buffers are in memory only, a killed process loses its window", why);
+  }
+  ring_store_apis(api_rows(), api_count());
+  publish_ring();
+  link_ring(link);
+  return true;
+}
+
+void* run(void*) {
+  ++t_state.blocked;
+  ::prctl(PR_SET_NAME, "gpuprof");
+  g_tid.store(current_tid());
+  const bool ready = prepare();
+  if (ready) {
+    g_drain->hook_cost = measure_hook_cost();
+    add_anchor();
+  }
+  g_started.store(ready ? 1 : 2, std::memory_order_release);
+  futex_wake_all(g_started);
+  if (!ready) return nullptr;
+  Drain& drain = *g_drain;
+  for (;;) {
+    const uint32_t seen = g_word.load(std::memory_order_acquire);
+    carry_out_requests(drain);
+    tick(drain);
+    if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit)) break;
+    const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+    uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
+    if (session().tracker.source() == StepSource::time) wait = kMs;
+    futex_wait(g_word, seen, wait);
+  }
+  cupti_detach();
+  g_ended.store(1, std::memory_order_release);
+  futex_wake_all(g_progress);
+  return nullptr;
+}
+
+}  // namespace
+
+bool start_drain_thread() {
+  g_drain = new (g_drain_memory) Drain;
+  g_wanted = g_word = g_started = g_ended = 0;
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread; the new one inherits it
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, 512 * 1024);
+  pthread_t thread;
+  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (failed) {
+    log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
+             std::strerror(failed));
+    return false;
+  }
+  const uint64_t begun = monotonic_ns();
+  while (g_started.load(std::memory_order_acquire) == 0 && monotonic_ns() - begun < 5 * kSecond) {
+    futex_wait(g_started, 0, 100 * kMs);
+  }
+  return g_started.load(std::memory_order_acquire) == 1;
+}
+
+void drain_request(DrainCommand command) {
+  g_wanted.fetch_or(static_cast<uint32_t>(command), std::memory_order_acq_rel);
+  g_word.fetch_add(1, std::memory_order_release);
+  futex_wake_all(g_word);
+}
+
+bool drain_wait_idle(uint64_t timeout_ns) {
+  constexpr uint32_t kSlow =
+      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close);
+  if (on_drain_thread()) {
+    carry_out_requests(*g_drain);
+    return true;
+  }
+  const uint64_t begun = monotonic_ns();
+  for (;;) {
+    const uint32_t seen = g_progress.load(std::memory_order_acquire);
+    if (!(g_wanted.load(std::memory_order_acquire) & kSlow)) return true;
+    if (monotonic_ns() - begun > timeout_ns) return false;
+    futex_wait(g_progress, seen, 50 * kMs);
+  }
+}
+
+bool drain_wait_exit() {
+  drain_request(DrainCommand::exit);
+  uint64_t last_change = monotonic_ns();
+  uint32_t seen = g_progress.load(std::memory_order_acquire);
+  while (!g_ended.load(std::memory_order_acquire)) {
+    if (on_drain_thread() || monotonic_ns() - last_change > 10 * kSecond) return false;
+    futex_wait(g_progress, seen, 50 * kMs);
+    const uint32_t now = g_progress.load(std::memory_order_acquire);
+    if (now != seen) last_change = monotonic_ns();
+    seen = now;
+  }
+  return true;
+}
+
+void forget_drain_thread() {
+  g_wanted = g_word = g_started = g_ended = 0;
+  g_tid = 0;
+  g_drain = nullptr;
+}
+
+}  // namespace gpuprof

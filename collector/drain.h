@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drain thread: the only thread of ours. It creates the ring, attaches and detaches CUPTI, turns
+// full buffers into dump chunks and writes files. All signals are blocked on it.
+#pragma once
+
+#include <cstdint>
+
+namespace gpuprof {
+
+enum class DrainCommand : uint32_t {
+  attach = 1,  // a window is near: CUPTI on
+  watch = 2,   // the window is open: poll often
+  close = 4,   // the window has ended: collect, write, CUPTI off
+  exit = 8,    // write what is left and end
+};
+
+// Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.
+bool start_drain_thread();
+void drain_request(DrainCommand command);
+// Waits until the thread has carried out attach and close requests. True at once on the thread
+// itself, which carries them out first. False after the time-out.
+bool drain_wait_idle(uint64_t timeout_ns);
+// Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.
+bool drain_wait_exit();
+void forget_drain_thread();  // in the child after fork
+
+}  // namespace gpuprof

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Included before every file of the preloaded library on x86-64. glibc 2.34 moved libpthread and libdl
+// into libc and gave their functions new symbol versions; a library that asks for those is ignored by
+// an older ld.so. The old versions are still there under the old number.
+#pragma once
+
+#define GPUPROF_OLD_SYMBOL(name, version) __asm__(".symver " #name "," #name "@" version)
+GPUPROF_OLD_SYMBOL(pthread_create, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(pthread_key_create, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(pthread_setspecific, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(pthread_attr_setstacksize, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(dlopen, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(dladdr, "GLIBC_2.2.5");
+#undef GPUPROF_OLD_SYMBOL

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who this process is: output names, and the dump's Header.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "formats/core/byte_buffer.h"
+
+namespace gpuprof {
+
+// Fills host, run, directory and stem of the session and creates the directory (0700 what we make).
+// False: said why.
+bool make_output_names();
+
+// Where the ring goes: beside the dumps, or on GPUPROF_SCRATCH (or $TMPDIR, /tmp) where those lie on a
+// network file system. `link` is the name beside the dumps to link from; "" when it is the ring itself.
+void make_ring_names(char* path, size_t path_size, char* link, size_t link_size);
+
+// <OUTPUT>/latest -> <run>. Failing is no error: it is a convenience.
+void update_latest_link();
+
+// Appends a serialized Header. Drain thread; asks the CUDA runtime for devices if it is loaded.
+bool encode_header(ByteBuffer& out, const char* gpu_times_missing);
+
+// "12.3 %" style share of the run's own cost, for the closing line.
+struct OwnCost {
+  uint64_t hook_records;
+  uint64_t hook_cost_ns;
+  uint64_t drain_cpu_ns;
+  uint64_t cupti_overhead_ns;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/libraries.h"
+
+#include <dlfcn.h>
+
+#include <initializer_list>
+
+namespace gpuprof {
+namespace {
+
+SymbolLookup g_lookup = nullptr;
+
+void* first_loaded(std::initializer_list<const char*> sonames) {
+  for (const char* soname : sonames) {
+    // The extra reference is kept: a library that we may call must not be unloaded below us.
+    if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void* loaded_cudart() {
+  return first_loaded({"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"});
+}
+
+void* loaded_driver() { return first_loaded({"libcuda.so.1"}); }
+
+void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
+
+void set_symbol_lookup(SymbolLookup lookup) { g_lookup = lookup; }
+
+void* real_symbol(void* handle, const char* name) {
+  if (!handle) return nullptr;
+  return g_lookup ? g_lookup(handle, name) : ::dlsym(handle, name);
+}
+
+}  // namespace gpuprof

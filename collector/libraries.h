@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Libraries that the process has already loaded, by their sonames. Nothing is loaded here.
+#pragma once
+
+namespace gpuprof {
+
+// Handle of an already loaded libcudart, libcuda, libnccl (any known soname), or null.
+void* loaded_cudart();
+void* loaded_driver();
+void* loaded_nccl();
+
+// The real symbol, never one of our wrappers; null when `handle` is null or has none.
+void* real_symbol(void* handle, const char* name);
+
+// Set by preload at load: the real dlsym behind the interposed one.
+using SymbolLookup = void* (*)(void* handle, const char* name);
+void set_symbol_lookup(SymbolLookup lookup);
+
+}  // namespace gpuprof

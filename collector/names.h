@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look-ups over what hooks registered (collector.h): kernel names and communicators.
+#pragma once
+
+#include <string_view>
+
+namespace gpuprof {
+
+// Mangled kernel name of a host function pointer or cudaKernel_t; empty when unknown. Any thread.
+std::string_view lookup_function(const void* function);
+
+// Sequence numbers of collectives start again from 0: all ranks do so at the same step.
+void restart_sequences();
+
+// In the child after fork: a thread that no longer exists may have held the lock.
+void unlock_names_in_child();
+
+}  // namespace gpuprof

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts as NVTX hands them over: ASCII, wide, or registered before.
+#pragma once
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace gpuprof {
+
+// A message as bytes; valid while the argument is. Wide texts become UTF-8, cut at 511 bytes.
+class NvtxText {
+ public:
+  explicit NvtxText(const char* text) : view_(text ? text : "") {}
+  explicit NvtxText(const wchar_t* text);
+  explicit NvtxText(const nvtxEventAttributes_t* attributes);
+  NvtxText(const NvtxText&) = delete;
+  NvtxText& operator=(const NvtxText&) = delete;
+  std::string_view view() const { return view_; }
+
+ private:
+  void convert(const wchar_t* text);
+  std::string_view view_;
+  char converted_[512];
+};
+
+// Keeps a copy of a registered string's or domain's name for the life of the process and returns a
+// handle for it, never null; the same handle for the same name.
+const void* keep_nvtx_name(std::string_view name);
+std::string_view nvtx_name(const void* handle);
+// "" for the default domain (0).
+std::string_view nvtx_domain_name(uint64_t handle);
+
+}  // namespace gpuprof

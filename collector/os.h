@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small wrappers over libc and the kernel for code inside the traced process: no allocation, no errno
+// left changed for the host where it matters, nothing newer than glibc 2.28.
+#pragma once
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuprof {
+
+// A scope in which errno may change without the host seeing it.
+class ErrnoGuard {
+ public:
+  ErrnoGuard() : saved_(errno) {}
+  ~ErrnoGuard() { errno = saved_; }
+  ErrnoGuard(const ErrnoGuard&) = delete;
+  ErrnoGuard& operator=(const ErrnoGuard&) = delete;
+
+ private:
+  int saved_;
+};
+
+inline uint32_t current_tid() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
+inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpid)); }
+
+// Reads at most size-1 bytes, ends them with NUL, strips a last newline. False if nothing was read.
+bool read_small_file(const char* path, char* out, size_t size);
+
+// Waits while `*word == expected`, at most `timeout_ns`. Wakes may be spurious.
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns);
+void futex_wake_all(std::atomic<uint32_t>& word);
+
+// A lock for paths that run a few times a second at most. Never taken on the hot path, never while
+// vendor code or the host runs. Reset by the child after fork.
+class SpinLock {
+ public:
+  void lock() {
+    for (int spins = 0; flag_.exchange(1, std::memory_order_acquire); ++spins) {
+      if (spins > 100) ::syscall(SYS_sched_yield);
+    }
+  }
+  bool try_lock() { return flag_.exchange(1, std::memory_order_acquire) == 0; }
+  void unlock() { flag_.store(0, std::memory_order_release); }
+
+ private:
+  std::atomic<uint32_t> flag_{0};
+};
+
+class LockGuard {
+ public:
+  explicit LockGuard(SpinLock& lock) : lock_(lock) { lock_.lock(); }
+  ~LockGuard() { lock_.unlock(); }
+  LockGuard(const LockGuard&) = delete;
+  LockGuard& operator=(const LockGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boundaries to phases: the step log, the schedule, and what begins and ends a window.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "collector/collector.h"
+#include "collector/drain.h"
+#include "collector/log.h"
+#include "collector/names.h"
+#include "collector/ring.h"
+#include "collector/session.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kWaitForDrainNs = 3000000000;
+constexpr double kAutoFallbackSeconds = 30;
+constexpr double kAutoFallbackMs = 1000;
+
+double seconds_between(uint64_t from, uint64_t to) {
+  return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
+}
+
+void set_phase(SessionPhase phase) {
+  session().phase.store(phase, std::memory_order_release);
+  ring()->header->phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
+}
+
+void log_boundary(uint64_t ticks) {
+  Session& s = session();
+  RingHeader& header = *ring()->header;
+  const uint64_t used = header.steps.used.load(std::memory_order_relaxed);
+  if (used + sizeof(uint64_t) <= header.steps.bytes) {
+    ring()->region<uint64_t>(header.steps)[used / sizeof(uint64_t)] = ticks;
+    header.steps.used.store(used + sizeof(uint64_t), std::memory_order_release);
+  } else {
+    count_loss(Loss::step_log_full);
+  }
+  ++s.boundaries;
+  s.last_boundary_ticks = ticks;
+}
+
+void end_window(uint64_t ticks, const char* reason, bool partial) {
+  Session& s = session();
+  s.window.end_ticks = ticks;
+  s.window.last_step = s.boundaries - 2;  // the step before the newest boundary is the last complete
+  s.window.partial = partial;
+  s.window.end_reason = reason;
+  RingHeader& header = *ring()->header;
+  header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
+  header.window_end_ticks.store(ticks, std::memory_order_release);
+  set_phase(SessionPhase::closing);
+  apply_hook_flags();
+  drain_request(DrainCommand::close);
+}
+
+void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  // Attaching was asked for at warm-up and is normally over; with warmup=0 this waits for it.
+  drain_request(DrainCommand::attach);
+  if (!drain_wait_idle(kWaitForDrainNs)) {
+    log_line(LogLevel::warn, "window %u was left out: the dump of the one before is not written yet; "
+             "set wait= in GPUPROF_SCHEDULE", number);
+    s.schedule->cut();
+    set_phase(SessionPhase::waiting);
+    return;
+  }
+  restart_sequences();
+  s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
+  RingHeader& header = *ring()->header;
+  header.window.store(number);
+  header.window_first_step.store(static_cast<uint32_t>(first_step));
+  header.window_last_step.store(static_cast<uint32_t>(first_step));
+  header.window_end_ticks.store(0);
+  header.window_begin_ticks.store(ticks, std::memory_order_release);
+  set_phase(SessionPhase::active);
+  apply_hook_flags();
+  drain_request(DrainCommand::watch);
+}
+
+void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
+  if (change.window_ends) end_window(ticks, "schedule", false);
+  if (change.window_begins) {
+    begin_window(change.window, boundary, ticks);
+  } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
+    if (!change.window_ends) set_phase(SessionPhase::warmup);
+    drain_request(DrainCommand::attach);
+  }
+}
+
+void take_boundaries(const StepTracker::Result& result) {
+  Session& s = session();
+  if (result.count == 0) return;
+  for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
+  const uint64_t newest = s.boundaries - 1;
+  const uint64_t ticks = result.ticks[result.count - 1];
+  // Whatever closes at this boundary has its last complete step before it.
+  apply(s.schedule->advance(newest), newest, ticks);
+  if (result.chosen_now) {
+    char source[160];
+    s.tracker.describe(source, sizeof source);
+    log_line(LogLevel::info, "steps: %s", source);
+    apply_hook_flags();
+  }
+}
+
+bool ready() {
+  const SessionState state = session().state.load(std::memory_order_acquire);
+  return state == SessionState::running && !session().finishing.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool activity_on(Activity activity) {
+  return session().config.activities >> static_cast<uint32_t>(activity) & 1;
+}
+
+void apply_hook_flags() {
+  const Session& s = session();
+  const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
+  const bool sync_steps = s.tracker.wants(StepSource::sync);
+  for (size_t api = 0; api < api_count(); ++api) {
+    const ApiRow& row = api_rows()[api];
+    uint8_t flags = kHookSettled;
+    Activity activity = Activity::api;
+    if (row.kind == Kind::alloc || row.kind == Kind::dealloc) activity = Activity::alloc;
+    if (row.kind == Kind::sync) activity = Activity::sync;
+    if (row.library == Library::nccl) activity = Activity::nccl;
+    if (recording && activity_on(activity)) flags |= kHookRecord;
+    if (sync_steps && std::strcmp(row.name, "cudaDeviceSynchronize") == 0) flags |= kHookStep;
+    g_hook_flags[api].store(flags, std::memory_order_relaxed);
+  }
+}
+
+void steps_begin() {
+  const BlockedScope blocked;
+  const LockGuard guard(session().step_lock);
+  set_phase(SessionPhase::waiting);
+  apply_hook_flags();
+  take_boundaries(session().tracker.first_boundary());
+}
+
+void step_mark(StepSource source, uint64_t ticks) {
+  if (t_state.blocked || !ensure_started() || !ready()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const LockGuard guard(session().step_lock);
+  if (!ready()) return;
+  take_boundaries(session().tracker.mark(source, ticks));
+}
+
+void step_nvtx(std::string_view message, uint64_t ticks) {
+  Session& s = session();
+  if (!ensure_configured()) return;
+  const ErrnoGuard keep_errno;
+  {
+    const LockGuard guard(s.step_lock);
+    if (!s.tracker.nvtx_matches(message)) return;
+  }
+  step_mark(StepSource::nvtx, ticks);
+}
+
+void step_after_call(ApiId) { step_mark(StepSource::sync, now_ticks()); }
+
+void step_manual() { step_mark(StepSource::manual, now_ticks()); }
+
+void steps_tick(uint64_t ticks) {
+  Session& s = session();
+  if (!ready() || !s.step_lock.try_lock()) return;
+  const StepSource source = s.tracker.source();
+  if (source == StepSource::time) {
+    const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
+    if (static_cast<double>(ticks - s.last_boundary_ticks) >= period) {
+      // On a grid from the boundary before, so that a late tick does not shift all that follow.
+      const uint64_t due = s.last_boundary_ticks + static_cast<uint64_t>(period);
+      take_boundaries(s.tracker.mark(StepSource::time, due));
+    }
+  } else if (source == StepSource::automatic &&
+             seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {
+    take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs));
+  }
+  s.step_lock.unlock();
+}
+
+void cut_window(const char* reason, uint64_t ticks) {
+  Session& s = session();
+  // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
+  for (int tries = 0; !s.step_lock.try_lock(); ++tries) {
+    if (tries > 1000) return;
+    ::usleep(1000);
+  }
+  if (s.phase.load() == SessionPhase::active) {
+    end_window(ticks, reason, true);
+    s.schedule->cut();
+  }
+  s.step_lock.unlock();
+}
+
+}  // namespace gpuprof

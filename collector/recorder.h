@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hot path: what a hook does on the calling thread. No lock, no allocation, no system call but on
+// the first record of a thread and on each 1,023rd (a fresh buffer from a lock-free list).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collector/clock.h"
+#include "formats/core/record.h"
+#include "formats/core/ring_file.h"
+
+namespace gpuprof {
+
+// Libraries whose functions we intercept. A call made inside another call of the same library is part
+// of that call, not an event of its own.
+enum class Library : uint8_t { cudart, nccl, count };
+
+// One row of preload's table, as the collector needs it.
+struct ApiRow {
+  const char* name;
+  Library library;
+  Kind kind;
+};
+inline constexpr size_t kMaxApis = 256;
+
+// What the hook of one API has to do just now. Written at session and phase changes only. 0, the
+// state before our constructor, means: not decided, start a session. kHookSettled alone means off.
+enum HookFlags : uint8_t {
+  kHookRecord = 1,   // write a record
+  kHookStep = 2,     // the call is a candidate for a step boundary
+  kHookSettled = 4,  // the session is decided
+};
+extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
+
+struct NvtxThread;
+
+// A few words of initial-exec TLS: this is carved out of every thread's stack.
+struct ThreadState {
+  RingChunk* chunk;        // null: none yet
+  RingChunk* gpu_chunk;    // for CUPTI's records, where its callback runs on this thread
+  uint32_t correlation;    // id that CUPTI's callback saw during the call in progress
+  uint32_t blocked;        // > 0: one of our own threads or callbacks
+  // Frame address of the outermost hook running in each library; null: none. An address and not a
+  // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
+  // not deeper in the stack knows that the mark is stale.
+  const void* inside[static_cast<size_t>(Library::count)];
+  NvtxThread* nvtx;
+};
+// constinit: no dynamic initialisation, hence no wrapper function around each access.
+extern constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
+
+// RAII mark that a hook of `library` runs on this thread.
+class HookScope {
+ public:
+  HookScope(Library library, const void* frame)
+      : mark_(t_state.inside[static_cast<size_t>(library)]), frame_(frame) {
+    nested_ = mark_ != nullptr && frame_ < mark_;
+    if (!nested_) mark_ = frame_;
+  }
+  ~HookScope() {
+    if (!nested_) mark_ = nullptr;
+  }
+  HookScope(const HookScope&) = delete;
+  HookScope& operator=(const HookScope&) = delete;
+  bool nested() const { return nested_; }
+
+ private:
+  const void*& mark_;
+  const void* frame_;
+  bool nested_;
+};
+
+// A scope of our own in which hooks and callbacks see nothing.
+class BlockedScope {
+ public:
+  BlockedScope() { ++t_state.blocked; }
+  ~BlockedScope() { --t_state.blocked; }
+  BlockedScope(const BlockedScope&) = delete;
+  BlockedScope& operator=(const BlockedScope&) = delete;
+};
+
+// While CUPTI's buffer callback runs, records go to the thread's other buffer: host and GPU records
+// never share one, because the drain thread must read all host records of a window first.
+class GpuBufferScope {
+ public:
+  GpuBufferScope() { swap(); }
+  ~GpuBufferScope() { swap(); }
+  GpuBufferScope(const GpuBufferScope&) = delete;
+  GpuBufferScope& operator=(const GpuBufferScope&) = delete;
+
+ private:
+  static void swap() {
+    RingChunk* const other = t_state.chunk;
+    t_state.chunk = t_state.gpu_chunk;
+    t_state.gpu_chunk = other;
+  }
+};
+
+// Room for one record on this thread; null when there is none (counted as lost). The record counts
+// only after commit_record(), called on the same thread with no other reserve between.
+Record* reserve_record_slow();
+inline Record* reserve_record() {
+  RingChunk* chunk = t_state.chunk;
+  if (__builtin_expect(chunk != nullptr, 1)) {
+    const uint32_t used = chunk->committed.load(std::memory_order_relaxed);
+    if (__builtin_expect(used < kRecordsPerChunk, 1)) return &chunk->records[used];
+  }
+  return reserve_record_slow();
+}
+// Release: a reader, also one after SIGKILL, that sees the new count sees the whole record.
+inline void commit_record() {
+  RingChunk* chunk = t_state.chunk;
+  chunk->committed.store(chunk->committed.load(std::memory_order_relaxed) + 1,
+                         std::memory_order_release);
+}
+
+// Makes sure that what this thread holds (t_state) is given back when it ends.
+void release_at_thread_exit();
+
+void count_loss(Loss cause, uint64_t count = 1);
+
+// Interns on any thread; 0 when the table is full (counted) or no ring exists.
+StringId intern_string(std::string_view text);
+uint32_t intern_shape(const LaunchShape& shape);
+
+}  // namespace gpuprof

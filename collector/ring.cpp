@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/ring.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "collector/nvtx.h"
+#include "collector/os.h"
+
+namespace gpuprof {
+
+constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024;
+
+Ring g_ring;
+std::atomic<Ring*> g_published{nullptr};
+std::atomic<uint32_t> g_free{0};
+std::atomic<uint32_t> g_full{0};
+pthread_key_t g_thread_key;
+bool g_have_key = false;
+
+uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
+  region.offset = offset;
+  region.bytes = bytes;
+  return offset + bytes;
+}
+
+// Sizes: 4,095 launch shapes and some 100,000 names are far more than programs have.
+uint64_t lay_out(RingHeader& header, uint32_t buffer_mb) {
+  uint64_t end = 4096;
+  end = place(header.identity, end, 256 * 1024);
+  end = place(header.steps, end, 2 * kMiB);
+  end = place(header.strings, end, 8 * kMiB);
+  end = place(header.shapes, end, 1 * kMiB);
+  end = place(header.functions, end, 512 * 1024);
+  end = place(header.api_names, end, 4096);
+  end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};
+  header.chunk_count = static_cast<uint32_t>(buffer_mb * kMiB / kChunkBytes);
+  end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
+  header.tail_offset = end;
+  return end;
+}
+
+// A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
+void* map_file(const char* path, uint64_t bytes, int& file, char* why, size_t why_size) {
+  file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) {
+    std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
+    return MAP_FAILED;
+  }
+  void* memory = MAP_FAILED;
+  if (::syscall(SYS_fallocate, file, 0, off_t{0}, static_cast<off_t>(bytes)) != 0) {
+    std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
+                  static_cast<unsigned long long>(bytes / kMiB), path, std::strerror(errno));
+  } else {
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED) {
+      std::snprintf(why, why_size, "cannot map %s: %s", path, std::strerror(errno));
+    }
+  }
+  if (memory == MAP_FAILED) {
+    ::unlink(path);
+    ::close(file);
+    file = -1;
+  }
+  return memory;
+}
+
+// Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later thread-local
+// destructor simply takes a fresh one (and sets the key again).
+void on_thread_exit(void*) {
+  RingChunk* const chunks[] = {t_state.chunk, t_state.gpu_chunk};
+  t_state.chunk = t_state.gpu_chunk = nullptr;
+  for (RingChunk* const chunk : chunks) {
+    if (chunk) retire_chunk(chunk);
+  }
+  if (void* const ranges = t_state.nvtx) {
+    t_state.nvtx = nullptr;
+    ::munmap(ranges, kNvtxThreadBytes);
+  }
+}
+
+void push_free(uint32_t index) {
+  RingHeader& header = *g_ring.header;
+  RingChunk* chunk = g_ring.chunk(index);
+  uint64_t head = header.first_free.load(std::memory_order_acquire);
+  uint64_t next;
+  do {
+    __atomic_store_n(&chunk->next_free, static_cast<uint32_t>(head), __ATOMIC_RELAXED);
+    next = ((head >> 32) + 1) << 32 | (index + 1);  // the tag defeats ABA
+  } while (!header.first_free.compare_exchange_weak(head, next, std::memory_order_acq_rel));
+  g_free.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Ring* ring() { return g_published.load(std::memory_order_acquire); }
+
+bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock, uint64_t start_ticks,
+                 char* why, size_t why_size) {
+  RingHeader sizes{};
+  const uint64_t bytes = lay_out(sizes, buffer_mb);
+  int file = -1;
+  void* memory = path[0] ? map_file(path, bytes, file, why, why_size) : MAP_FAILED;
+  if (memory == MAP_FAILED) {
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+  }
+  g_ring.bytes = bytes;
+  g_ring.file = file;
+  std::snprintf(g_ring.path, sizeof g_ring.path, "%s", file >= 0 ? path : "");
+
+  RingHeader& header = *new (memory) RingHeader{};
+  lay_out(header, buffer_mb);
+  header.version = kRingVersion;
+  header.header_bytes = sizeof(RingHeader);
+  header.record_bytes = sizeof(Record);
+  header.chunk_bytes = kChunkBytes;
+  header.clock_source = static_cast<uint32_t>(clock.source);
+  header.clock_shift = clock.shift;
+  header.process_id = current_pid();
+  header.start_ticks = start_ticks;
+  header.next_sequence = 1;
+  header.anchors[0] = read_anchor();
+  header.anchor_count = 1;
+  g_ring.header = &header;
+  StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
+  ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
+  g_ring.strings = StringTable(g_ring.region<void>(header.strings), header.strings.bytes,
+                               &header.strings.used);
+  g_ring.shapes =
+      ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
+  for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
+  if (!g_have_key) g_have_key = ::pthread_key_create(&g_thread_key, on_thread_exit) == 0;
+  std::atomic_thread_fence(std::memory_order_release);
+  header.magic = kRingMagic;
+  return true;
+}
+
+void ring_store_apis(const ApiRow* rows, size_t count) {
+  RingRegion& region = g_ring.header->api_names;
+  ApiName* names = g_ring.region<ApiName>(region);
+  for (size_t i = 0; i < count && (i + 1) * sizeof(ApiName) <= region.bytes; ++i) {
+    names[i].name = g_ring.strings.intern(rows[i].name);
+    names[i].domain = rows[i].library == Library::nccl ? 3 : 1;
+    region.used = (i + 1) * sizeof(ApiName);
+  }
+}
+
+void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
+
+void link_ring(const char* name) {
+  if (!name[0] || !g_ring.path[0] || ::symlink(g_ring.path, name) != 0) return;
+  std::snprintf(g_ring.link, sizeof g_ring.link, "%s", name);
+}
+
+void remove_ring_file() {
+  if (g_ring.path[0]) ::unlink(g_ring.path);
+  if (g_ring.link[0]) ::unlink(g_ring.link);
+  g_ring.path[0] = g_ring.link[0] = '\0';
+}
+
+void forget_ring() {
+  g_published.store(nullptr, std::memory_order_release);
+  if (g_ring.file >= 0) ::close(g_ring.file);
+  if (g_ring.header) ::munmap(g_ring.header, g_ring.bytes);
+  g_ring = Ring{};
+  g_free = g_full = 0;
+  t_state.chunk = t_state.gpu_chunk = nullptr;
+}
+
+RingChunk* acquire_chunk() {
+  Ring* const current = ring();
+  if (!current) return nullptr;
+  RingHeader& header = *current->header;
+  uint64_t head = header.first_free.load(std::memory_order_acquire);
+  uint64_t next;
+  do {
+    const uint32_t index = static_cast<uint32_t>(head);
+    if (index == 0) return nullptr;
+    const uint32_t after =
+        __atomic_load_n(&current->chunk(index - 1)->next_free, __ATOMIC_RELAXED);
+    next = ((head >> 32) + 1) << 32 | after;
+  } while (!header.first_free.compare_exchange_weak(head, next, std::memory_order_acq_rel));
+  g_free.fetch_sub(1, std::memory_order_relaxed);
+  RingChunk* const chunk = current->chunk(static_cast<uint32_t>(head) - 1);
+  chunk->committed.store(0, std::memory_order_relaxed);
+  chunk->sequence = header.next_sequence.fetch_add(1, std::memory_order_relaxed);
+  chunk->thread_id = current_tid();
+  chunk->window = header.window.load(std::memory_order_relaxed);
+  std::memset(chunk->thread_name, 0, sizeof chunk->thread_name);
+  ::prctl(PR_GET_NAME, chunk->thread_name);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::open), std::memory_order_release);
+  return chunk;
+}
+
+void release_chunk(RingChunk* chunk) {
+  g_full.fetch_sub(1, std::memory_order_relaxed);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::free), std::memory_order_release);
+  push_free(static_cast<uint32_t>(chunk - g_ring.chunk(0)));
+}
+
+uint32_t free_chunks() { return g_free.load(std::memory_order_relaxed); }
+uint32_t full_chunks() { return g_full.load(std::memory_order_relaxed); }
+
+void retire_chunk(RingChunk* chunk) {
+  g_full.fetch_add(1, std::memory_order_relaxed);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::full), std::memory_order_release);
+}
+
+// The value only has to be other than null for the key's destructor to run.
+void release_at_thread_exit() {
+  if (g_have_key) ::pthread_setspecific(g_thread_key, &g_ring);
+}
+
+Record* reserve_record_slow() {
+  const ErrnoGuard keep_errno;
+  if (RingChunk* const full = t_state.chunk) {
+    t_state.chunk = nullptr;
+    retire_chunk(full);
+  }
+  RingChunk* const chunk = acquire_chunk();
+  if (!chunk) {
+    count_loss(Loss::buffer_full);
+    return nullptr;
+  }
+  release_at_thread_exit();
+  t_state.chunk = chunk;
+  return &chunk->records[0];
+}
+
+void count_loss(Loss cause, uint64_t count) {
+  if (Ring* const current = ring()) {
+    current->header->losses[static_cast<size_t>(cause)].fetch_add(count, std::memory_order_relaxed);
+  }
+}
+
+StringId intern_string(std::string_view text) {
+  Ring* const current = ring();
+  if (!current || text.empty()) return 0;
+  const StringId id = current->strings.intern(text);
+  if (id == 0) count_loss(Loss::string_table_full);
+  return id;
+}
+
+uint32_t intern_shape(const LaunchShape& shape) {
+  Ring* const current = ring();
+  if (!current) return 0;
+  const uint32_t id = current->shapes.intern(shape);
+  if (id == 0) count_loss(Loss::shape_table_full);
+  return id;
+}
+
+}  // namespace gpuprof

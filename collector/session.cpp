@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/session.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "collector/collector.h"
+#include "collector/cupti_session.h"
+#include "collector/drain.h"
+#include "collector/identity.h"
+#include "collector/log.h"
+#include "collector/names.h"
+#include "collector/nvtx.h"
+#include "collector/ring.h"
+#include "collector/summary.h"
+
+extern char** environ;
+
+namespace gpuprof {
+
+namespace {
+
+constinit Session g_session;
+constinit const ApiRow* g_rows = nullptr;
+constinit size_t g_row_count = 0;
+constinit char g_own_path[1024] = {};
+
+constexpr uint64_t kSecond = 1000000000;
+
+void set_all_flags(uint8_t flags) {
+  for (auto& flag : g_hook_flags) flag.store(flags, std::memory_order_relaxed);
+}
+
+void turn_off() {
+  g_session.state.store(SessionState::off, std::memory_order_release);
+  set_all_flags(kHookSettled);
+}
+
+void warn_unknown(const char* name, const char* nearest, void*) {
+  log_line(LogLevel::warn, "%s is no setting of gpuprof%s%s%s; `gpuprof config` lists them", name,
+           nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+}
+
+bool configure() {
+  Session& s = g_session;
+  s.pid = current_pid();
+  s.place = find_job_place(environ);
+  log_set(LogLevel::warn, s.place.rank, s.place.local_rank);
+  s.settings = new (s.settings_memory) Settings;
+  SettingError error;
+  if (!s.settings->load_all(environ, error, warn_unknown, nullptr) ||
+      !s.settings->parse(s.place.rank, s.config, error)) {
+    log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
+    return false;
+  }
+  log_set(s.config.log, s.place.rank, s.place.local_rank);
+  if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
+  s.tracker.start(s.config.step, s.process_start_ticks);
+  s.schedule = new (s.schedule_memory) Schedule(s.config.schedule);
+  return true;
+}
+
+bool start() {
+  Session& s = g_session;
+  const uint64_t before = now_ticks();
+  const uint64_t before_ns = monotonic_ns();
+  s.clock = choose_clock();
+  if (s.clock.source == ClockSource::monotonic) {
+    // The constructor's time was taken in ticks of a clock that will not be used.
+    const double ago = static_cast<double>(before - s.process_start_ticks) / 2.5;
+    s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
+    s.tracker.start(s.config.step, s.process_start_ticks);
+  }
+  s.start_ticks = now_ticks();
+  if (!make_output_names() || !start_drain_thread()) return false;
+  ::atexit([] { finish_session("exit"); });
+  return true;
+}
+
+// Only one thread does the work; the others wait for its outcome, 2 s at most.
+template <typename Work>
+bool once(SessionState from, SessionState busy, SessionState to, Work work) {
+  SessionState seen = from;
+  if (g_session.state.compare_exchange_strong(seen, busy)) {
+    const ErrnoGuard keep_errno;
+    const BlockedScope blocked;
+    if (!work()) {
+      turn_off();
+      return false;
+    }
+    g_session.state.store(to, std::memory_order_release);
+    return true;
+  }
+  for (uint64_t waited = 0; seen == busy && waited < 2 * kSecond; waited += 100000) {
+    ::usleep(100);
+    seen = g_session.state.load(std::memory_order_acquire);
+  }
+  return seen != busy && seen != SessionState::off;
+}
+
+}  // namespace
+
+constinit std::atomic<uint8_t> g_hook_flags[kMaxApis] = {};
+
+Session& session() { return g_session; }
+const ApiRow* api_rows() { return g_rows; }
+size_t api_count() { return g_row_count; }
+const char* own_path() { return g_own_path; }
+
+void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
+  g_rows = rows;
+  g_row_count = count < kMaxApis ? count : kMaxApis;
+  std::snprintf(g_own_path, sizeof g_own_path, "%s", own_path);
+  g_session.process_start_ticks = now_ticks();
+  ::pthread_atfork(nullptr, nullptr, forget_session_in_child);
+}
+
+bool ensure_configured() {
+  const SessionState seen = g_session.state.load(std::memory_order_acquire);
+  if (seen == SessionState::off || seen == SessionState::finished) return false;
+  if (seen >= SessionState::configured) return true;
+  return once(SessionState::asleep, SessionState::configuring, SessionState::configured, configure);
+}
+
+bool ensure_started() {
+  if (!ensure_configured()) return false;
+  const SessionState seen = g_session.state.load(std::memory_order_acquire);
+  if (seen == SessionState::running) return true;
+  if (seen != SessionState::configured && seen != SessionState::starting) return false;
+  const bool mine = seen == SessionState::configured;
+  if (!once(SessionState::configured, SessionState::starting, SessionState::running, start)) {
+    return false;
+  }
+  if (mine) steps_begin();
+  return true;
+}
+
+uint8_t wake_session(ApiId api) {
+  if (t_state.blocked) return kHookSettled;
+  ensure_started();
+  return g_hook_flags[api].load(std::memory_order_relaxed);
+}
+
+bool session_is_live() {
+  return g_session.state.load(std::memory_order_acquire) == SessionState::running &&
+         g_session.pid == current_pid();
+}
+
+bool wants_injection() {
+  for (char** entry = environ; entry && *entry; ++entry) {
+    if (std::strcmp(*entry, "GPUPROF_MODE=off") == 0) return false;
+  }
+  return g_own_path[0] != '\0';
+}
+
+void finish_session(const char* reason) {
+  Session& s = g_session;
+  if (!session_is_live() || s.finishing.exchange(true)) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  cut_window(reason, now_ticks());
+  set_all_flags(kHookSettled);
+  const bool ended = drain_wait_exit();
+  s.state.store(SessionState::finished, std::memory_order_release);
+  if (ended) {
+    remove_ring_file();
+  } else {
+    log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
+             s.stem);
+  }
+  print_closing_line();
+}
+
+void forget_session_in_child() {
+  if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
+  g_session.step_lock.unlock();
+  unlock_names_in_child();
+  forget_drain_thread();
+  forget_cupti();
+  forget_ring();
+  forget_totals();
+  t_state = ThreadState{};
+  g_session.phase = SessionPhase::idle;
+  g_session.finishing = false;
+  g_session.windows_done = 0;
+  g_session.boundaries = 0;
+  g_session.window = Window{};
+  g_session.process_start_ticks = now_ticks();
+  // A user's `off`, or a bad setting that was reported once, holds for the child too.
+  if (g_session.state.load(std::memory_order_relaxed) == SessionState::off) return;
+  g_session.state.store(SessionState::asleep, std::memory_order_release);
+  set_all_flags(0);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one profiled process: settings, phase, window. Phase changes happen on whichever thread
+// meets the boundary; slow work (CUPTI, files) on the drain thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collector/clock.h"
+#include "collector/os.h"
+#include "collector/recorder.h"
+#include "collector/schedule.h"
+#include "collector/steps.h"
+#include "formats/core/settings.h"
+
+namespace gpuprof {
+
+enum class SessionState : uint32_t {
+  asleep = 0,      // no traced call yet
+  configuring = 1,
+  configured = 2,  // settings read, wanted, not started
+  starting = 3,
+  running = 4,
+  off = 5,         // not wanted, or could not start: hooks only forward
+  finished = 6,
+};
+
+struct Window {
+  uint32_t number;
+  uint64_t first_step;
+  uint64_t begin_ticks;
+  uint64_t end_ticks;      // 0: open
+  uint64_t last_step;      // last complete step
+  bool partial;
+  const char* end_reason;
+};
+
+struct Session {
+  std::atomic<SessionState> state{SessionState::asleep};
+  uint32_t pid = 0;
+  uint64_t process_start_ticks = 0;
+  uint64_t start_ticks = 0;          // first traced call
+
+  alignas(Settings) unsigned char settings_memory[sizeof(Settings)] = {};
+  Settings* settings = nullptr;      // in settings_memory: nothing here may need a constructor at load
+  Config config{};
+  JobPlace place{};
+  char host[256] = {};
+  char directory[1100] = {};         // <OUTPUT>/<run>
+  char stem[1500] = {};              // <directory>/<host>_r<rank>_<pid>_<startns>
+  char run[300] = {};
+  ClockChoice clock{};
+
+  SpinLock step_lock;                // guards what follows, up to `window`
+  StepTracker tracker;
+  alignas(Schedule) unsigned char schedule_memory[sizeof(Schedule)] = {};
+  Schedule* schedule = nullptr;
+  uint64_t boundaries = 0;           // in the step log
+  uint64_t last_boundary_ticks = 0;
+  Window window{};
+  std::atomic<SessionPhase> phase{SessionPhase::idle};
+  uint32_t windows_done = 0;
+
+  std::atomic<bool> finishing{false};
+};
+
+Session& session();
+const ApiRow* api_rows();
+size_t api_count();
+
+// Reads the settings if that has not happened. False: not wanted here, hooks are off.
+bool ensure_configured();
+// Starts ring and drain thread if that has not happened. False: off.
+bool ensure_started();
+
+// A mark of a step source, on any thread: may change the phase. Bounded wait (3 s) at the beginning
+// of a window, until CUPTI is attached.
+void step_mark(StepSource source, uint64_t ticks);
+// The same for an NVTX range or mark of this text, at its beginning.
+void step_nvtx(std::string_view message, uint64_t ticks);
+
+// Ends the open window now, if one is open. On any thread.
+void cut_window(const char* reason, uint64_t ticks);
+
+// Boundary 0 of a source that marks ends is the process's start: opens a window that begins there.
+void steps_begin();
+// The `time` source, limits, and `auto` that found nothing; called by the drain thread.
+void steps_tick(uint64_t ticks);
+
+// Sets the flags of all hooks according to phase, activities and step source.
+void apply_hook_flags();
+bool activity_on(Activity activity);
+// True while NVTX ranges are to be recorded.
+inline bool window_is_open() {
+  return session().phase.load(std::memory_order_relaxed) == SessionPhase::active;
+}
+
+}  // namespace gpuprof

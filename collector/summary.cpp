@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/summary.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "collector/cupti_session.h"
+#include "collector/device_info.h"
+#include "collector/log.h"
+#include "collector/ring.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+// Of all windows of the run; written by the drain thread, read when it has ended.
+struct RunTotals {
+  uint32_t windows;
+  uint64_t first_step, last_step;
+  bool partial;
+  uint64_t cost_ns, window_ns;
+  uint64_t events;
+} g_run;
+
+}  // namespace
+
+HookCost measure_hook_cost() {
+  // The work of one hook: two clock readings and a record, into memory that is not the ring's.
+  constexpr int kRounds = 20, kRecords = 64;
+  alignas(64) static Record scratch[kRecords];
+  uint64_t best = ~0ull;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t begun = monotonic_ns();
+    for (int i = 0; i < kRecords; ++i) {
+      volatile Record& record = scratch[i];
+      record.begin = now_ticks();
+      record.correlation = static_cast<uint32_t>(i);
+      for (auto& word : record.words) word = begun;
+      record.end = now_ticks();
+    }
+    const uint64_t took = monotonic_ns() - begun;
+    if (took < best) best = took;
+  }
+  return {static_cast<double>(best) / kRecords};
+}
+
+uint64_t hook_cost_ns(const HookCost& cost, uint64_t records) {
+  return static_cast<uint64_t>(cost.ns_per_record * static_cast<double>(records));
+}
+
+bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals& totals) {
+  const RingHeader& header = *ring()->header;
+  WireWriter out(buffer);
+  encode_clock(out, 1, header);
+  out.uint(2, window.begin_ticks);
+  out.uint(3, window.end_ticks);
+  out.uint(4, static_cast<uint32_t>(window.first_step));
+  out.uint(5, static_cast<uint32_t>(window.last_step));
+  out.uint(6, window.partial);
+  out.text(7, window.end_reason);
+  for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
+    const uint64_t count = header.losses[cause].load(std::memory_order_relaxed);
+    if (!count) continue;
+    const size_t mark = out.open(8);
+    out.uint(1, cause);
+    out.uint(2, count);
+    out.close(mark);
+  }
+  out.uint(9, totals.events);
+  out.uint(10, totals.hook_records);
+  out.uint(11, totals.hook_cost_ns);
+  out.uint(12, totals.drain_cpu_ns);
+  out.uint(13, totals.cupti_overhead_ns);
+  out.text(14, gpu_times_missing());
+  char source[160];
+  session().tracker.describe(source, sizeof source);
+  out.text(15, source);
+  return out.ok();
+}
+
+void note_window_totals(const Window& window, const WindowTotals& totals) {
+  if (g_run.windows++ == 0) g_run.first_step = window.first_step;
+  g_run.last_step = window.last_step;
+  g_run.partial = window.partial;
+  g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
+  g_run.window_ns += static_cast<uint64_t>(
+      static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
+  g_run.events += totals.events;
+}
+
+void print_closing_line() {
+  const Session& s = session();
+  char source[160];
+  s.tracker.describe(source, sizeof source);
+  const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
+  if (g_run.windows == 0) {
+    const uint64_t first = s.schedule->first_step(0), last = s.schedule->last_step(0);
+    log_line(LogLevel::info,
+             "nothing was recorded: the program ended after %" PRIu64 " steps (%s), before the window "
+             "of steps %" PRIu64 "-%" PRIu64 "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64
+             ",warmup=1,active=%" PRIu64 "%s",
+             complete, source, first, last, complete > 8 ? complete / 2 : 1,
+             complete > 8 ? complete / 4 : 1,
+             s.tracker.source() == StepSource::automatic
+                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, sync:N, time:MS, manual)" : "");
+    return;
+  }
+  const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
+                                            static_cast<double>(g_run.window_ns) : 0;
+  const char* const slash = std::strrchr(s.directory, '/');
+  const int parent = slash ? static_cast<int>(slash - s.directory) : 0;
+  char steps[64];
+  if (g_run.last_step + 1 > g_run.first_step) {
+    std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step, g_run.last_step);
+  } else {
+    std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
+  }
+  char ranks[48] = "";
+  if (s.place.world_size > 1) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
+  log_line(LogLevel::info, "%s%s (%s)%s, %" PRIu64 " events, cost %.1f %%. Next: gpuprof convert "
+           "%.*s/latest --to perfetto", steps, g_run.partial ? ", cut short" : "", source, ranks,
+           g_run.events, cost, parent, s.directory);
+}
+
+void forget_totals() { g_run = RunTotals{}; }
+
+}  // namespace gpuprof

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the runtime learns kernels from the program, and how we learn their names without CUPTI. These
+// run while libraries are loaded, mostly before main and before our constructor.
+#include <cuda_runtime_api.h>
+
+#include "preload/export.h"
+#include "preload/hook.h"
+
+// Declared by NVIDIA only for its compiler (crt/host_runtime.h).
+extern "C" {
+GPUPROF_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);
+GPUPROF_EXPORT void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
+                                           dim3*, dim3*, int*);
+GPUPROF_EXPORT void __cudaUnregisterFatBinary(void**);
+}
+
+using gpuprof::Api;
+using gpuprof::Hook;
+
+extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
+  const cudaError_t result =
+      Hook<Api::__cudaGetKernel, decltype(__cudaGetKernel)>::call_real(kernel, host_function);
+#ifndef GPUPROF_NOP
+  if (result == cudaSuccess && kernel) gpuprof::register_kernel(*kernel, host_function);
+#endif
+  return result;
+}
+
+extern "C" void __cudaRegisterFunction(void** module, const char* host_function, char* device_function,
+                                       const char* device_name, int thread_limit, uint3* thread_id,
+                                       uint3* block_id, dim3* block, dim3* grid, int* warp_size) {
+#ifndef GPUPROF_NOP
+  gpuprof::register_function(module, host_function, device_name);
+#endif
+  Hook<Api::__cudaRegisterFunction, decltype(__cudaRegisterFunction)>::call_real(
+      module, host_function, device_function, device_name, thread_limit, thread_id, block_id, block,
+      grid, warp_size);
+}
+
+extern "C" void __cudaUnregisterFatBinary(void** module) {
+#ifndef GPUPROF_NOP
+  gpuprof::unregister_functions(module);
+#endif
+  Hook<Api::__cudaUnregisterFatBinary, decltype(__cudaUnregisterFatBinary)>::call_real(module);
+}
+
+namespace gpuprof {
+
+void fill_registration_slots() {
+#define GPUPROF_FILL_HAND(symbol)                                                          \
+  {                                                                                        \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                 \
+    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
+  }
+#define GPUPROF_API(library, symbol, kind)
+#define GPUPROF_API_AS(library, symbol, model, kind)
+#define GPUPROF_HAND(library, symbol) GPUPROF_FILL_HAND(symbol)
+#include "preload/apis.def"
+#undef GPUPROF_API
+#undef GPUPROF_API_AS
+#undef GPUPROF_HAND
+#undef GPUPROF_FILL_HAND
+}
+
+}  // namespace gpuprof

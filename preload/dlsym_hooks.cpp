@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs that look functions up by name (ctypes, JAX, plug-ins) get our wrapper where the real
+// library has the function. The assembler part is dlsym_<architecture>.S.
+#include <dlfcn.h>
+
+#include <cstdint>
+
+#include "collector/os.h"
+#include "preload/export.h"
+#include "preload/resolve.h"
+
+extern "C" {
+// Read by the assembler part; filled before it jumps.
+[[gnu::visibility("hidden")]] void* gpuprof_real_dlsym = nullptr;
+[[gnu::visibility("hidden")]] void* gpuprof_real_dlvsym = nullptr;
+[[gnu::visibility("hidden")]] void* gpuprof_filter_dlsym(void* handle, const char* name);
+[[gnu::visibility("hidden")]] void* gpuprof_filter_dlvsym(void* handle, const char* name,
+                                                         const char* version);
+}
+
+namespace gpuprof {
+namespace {
+
+void* const kAskReal = nullptr;
+void* const kNotFound = reinterpret_cast<void*>(1);
+
+// Answers from libc itself when its dlsym cannot be found: nothing can be looked up then.
+void* nothing(void*, const char*) { return nullptr; }
+
+void find_real_lookups() {
+  if (gpuprof_real_dlsym) return;
+  void* dlvsym_found = symbol_in_loaded("libc.so.6", "dlvsym");
+  if (!dlvsym_found) dlvsym_found = symbol_in_loaded("libdl.so.2", "dlvsym");
+  const DlsymFunction found = real_dlsym();
+  gpuprof_real_dlvsym = dlvsym_found ? dlvsym_found : reinterpret_cast<void*>(&nothing);
+  gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);
+}
+
+void* filter(void* handle, const char* name) {
+  find_real_lookups();
+  if (!name || handle == RTLD_NEXT) return kAskReal;
+  const Api api = find_api(name);
+  if (api == Api::count) return kAskReal;
+  HookSlot& slot = hook_slot(api);
+  if (!slot.wrapper) return kAskReal;
+  const ErrnoGuard keep_errno;
+  if (handle == RTLD_DEFAULT) {
+    // The ordinary order finds us first. A program that probes for a function must not find it
+    // only because we have a wrapper for it.
+    return slot.get() || find_real(api) ? slot.wrapper : kNotFound;
+  }
+  void* const real = real_dlsym()(handle, name);
+  if (!real || real == slot.wrapper) return kAskReal;
+  if (!slot.get()) slot.set(real);
+  // A second library of the same name (another CUDA version) is not ours to redirect.
+  return slot.get() == real ? slot.wrapper : real;
+}
+
+}  // namespace
+}  // namespace gpuprof
+
+extern "C" void* gpuprof_filter_dlsym(void* handle, const char* name) {
+  return gpuprof::filter(handle, name);
+}
+
+extern "C" void* gpuprof_filter_dlvsym(void* handle, const char* name, const char*) {
+  return gpuprof::filter(handle, name);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/elf_symbols.h"
+
+#include <elf.h>
+#include <link.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace gpuprof {
+namespace {
+
+struct DynamicTables {
+  const ElfW(Sym)* symbols = nullptr;
+  const char* strings = nullptr;
+  const uint32_t* gnu_hash = nullptr;
+};
+
+DynamicTables tables_of(const dl_phdr_info& object) {
+  DynamicTables tables;
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const auto* entry =
+        reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
+    for (; entry->d_tag != DT_NULL; ++entry) {
+      // ld.so has relocated these in place; the vDSO, which it has not, is never asked for.
+      const ElfW(Addr) address = entry->d_un.d_ptr;
+      if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
+      if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
+      if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
+    }
+  }
+  return tables;
+}
+
+uint32_t gnu_hash_of(const char* name) {
+  uint32_t hash = 5381;
+  for (; *name; ++name) hash = hash * 33 + static_cast<uint8_t>(*name);
+  return hash;
+}
+
+// https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains.
+const ElfW(Sym)* find_symbol(const DynamicTables& tables, const char* name) {
+  const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
+  const uint32_t bloom_words = tables.gnu_hash[2];
+  const uint32_t* const bucket =
+      reinterpret_cast<const uint32_t*>(reinterpret_cast<const ElfW(Addr)*>(tables.gnu_hash + 4) +
+                                        bloom_words);
+  const uint32_t* const chain = bucket + buckets;
+  const uint32_t hash = gnu_hash_of(name);
+  if (buckets == 0) return nullptr;
+  uint32_t index = bucket[hash % buckets];
+  if (index < first) return nullptr;
+  for (;; ++index) {
+    const uint32_t link = chain[index - first];
+    const ElfW(Sym)& symbol = tables.symbols[index];
+    if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
+        std::strcmp(tables.strings + symbol.st_name, name) == 0) {
+      return &symbol;
+    }
+    if (link & 1) return nullptr;
+  }
+}
+
+struct Search {
+  const char* soname;
+  const char* symbol;
+  void* found;
+};
+
+int visit(dl_phdr_info* object, size_t, void* raw) {
+  Search& search = *static_cast<Search*>(raw);
+  const char* const path = object->dlpi_name ? object->dlpi_name : "";
+  const char* const slash = std::strrchr(path, '/');
+  const char* const file = slash ? slash + 1 : path;
+  if (std::strncmp(file, search.soname, std::strlen(search.soname)) != 0) return 0;
+  const DynamicTables tables = tables_of(*object);
+  if (!tables.symbols || !tables.strings || !tables.gnu_hash) return 0;
+  const ElfW(Sym)* const symbol = find_symbol(tables, search.symbol);
+  if (!symbol) return 0;
+  search.found = reinterpret_cast<void*>(object->dlpi_addr + symbol->st_value);
+  return 1;
+}
+
+}  // namespace
+
+void* symbol_in_loaded(const char* soname, const char* symbol) {
+  Search search{soname, symbol, nullptr};
+  ::dl_iterate_phdr(visit, &search);
+  return search.found;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// The only wrapper body. Hook<api, Signature>::enter is what the program calls instead of the real
+// function; the exported symbol is an alias of it, so an unrecorded call costs two loads and a branch.
+// The real call is made outside every lock; a call inside a call of the same library is part of it.
+#pragma once
+
+#include <atomic>
+
+#include "collector/collector.h"
+#include "collector/recorder.h"
+#include "preload/resolve.h"
+
+namespace gpuprof {
+
+// Tag that picks the capture() overload of a row.
+template <Kind K>
+struct KindTag {};
+// Tag that picks a row's observe() overload, where one exists: called after each call, recorded or not.
+template <Api A>
+struct ApiTag {};
+
+// What a function returns when its library does not have it (an application that probes by symbol
+// could see ours): the library's own "no such thing".
+template <Library L>
+struct FailValue;
+template <>
+struct FailValue<Library::cudart> {
+  static constexpr int value = 500;  // cudaErrorSymbolNotFound
+};
+template <>
+struct FailValue<Library::nccl> {
+  static constexpr int value = 3;  // ncclInternalError
+};
+
+namespace {  // internal linkage: each *_hooks.cpp has its own, and the alias below may name it
+
+template <Api A, typename Signature>
+class Hook;
+
+template <Api A, typename R, typename... P>
+class Hook<A, R(P...)> {
+ public:
+  using Real = R (*)(P...);
+
+  static R enter(P... args) {
+    const Real real = real_.load(std::memory_order_relaxed);
+#ifndef GPUPROF_NOP
+    const uint8_t flags = g_hook_flags[kId].load(std::memory_order_relaxed);
+    if (__builtin_expect(flags != kHookSettled || kObserved, 0)) return traced(flags, real, args...);
+#endif
+    return real(args...);
+  }
+
+  // For functions whose body is written by hand.
+  static R call_real(P... args) { return real_.load(std::memory_order_acquire)(args...); }
+
+  static void* get() {
+    const Real real = real_.load(std::memory_order_acquire);
+    return real == &resolve_and_call ? nullptr : reinterpret_cast<void*>(real);
+  }
+  static void set(void* real) {
+    real_.store(reinterpret_cast<Real>(real), std::memory_order_release);
+  }
+
+ private:
+  static constexpr ApiId kId = static_cast<ApiId>(A);
+  static constexpr ApiRow kRow = kApiRows[kId];
+  static constexpr bool kObserved = requires(R result, P... args) {
+    observe(ApiTag<A>{}, result, args...);
+  };
+
+#ifndef GPUPROF_NOP
+  [[gnu::noinline]] static R traced(uint8_t flags, Real real, P... args) {
+    if (flags == 0) flags = wake_session(kId);
+    ThreadState& thread = t_state;
+    if (thread.blocked) return real(args...);
+    R result;
+    {
+      const HookScope scope(kRow.library, __builtin_frame_address(0));
+      if (scope.nested()) return real(args...);
+      if (flags & kHookRecord) {
+        thread.correlation = 0;
+        const uint64_t begin = now_ticks();
+        result = real(args...);
+        const uint64_t end = now_ticks();
+        if (Record* const record = reserve_record()) {
+          record->begin = begin;
+          record->end = end;
+          record->correlation = thread.correlation;
+          record->api = kId;
+          record->kind = kRow.kind;
+          record->flags = 0;
+          capture(*record, KindTag<kRow.kind>{}, result, args...);
+          commit_record();
+        }
+      } else {
+        result = real(args...);
+      }
+    }
+    if constexpr (kObserved) observe(ApiTag<A>{}, result, args...);
+    if (flags & kHookStep) step_after_call(kId);
+    return result;
+  }
+#endif
+
+  static R resolve_and_call(P... args) {
+    void* const real = find_real(A);
+    if (!real) return static_cast<R>(FailValue<kRow.library>::value);
+    set(real);
+    return reinterpret_cast<Real>(real)(args...);
+  }
+
+  static inline constinit std::atomic<Real> real_{&resolve_and_call};
+};
+
+}  // namespace
+
+// Exports `symbol` as an alias of the row's enter(): no jump in between. Must stand in a function that
+// is emitted; "i" makes the compiler emit enter().
+#define GPUPROF_EXPORT_HOOK(symbol, ...)                                                       \
+  __asm__ volatile(".globl " #symbol "\n\t.type " #symbol ",@function\n\t.set " #symbol ",%P0" \
+                   :: "i"(&Hook<Api::symbol, __VA_ARGS__>::enter))
+
+}  // namespace gpuprof

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ways a process ends or becomes another program without running exit handlers, and the one
+// environment variable that we answer for.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+
+#include "collector/collector.h"
+#include "preload/export.h"
+#include "preload/resolve.h"
+
+extern char** environ;
+
+namespace {
+
+template <typename Function>
+Function next(const char* name) {
+  const gpuprof::DlsymFunction lookup = gpuprof::real_dlsym();
+  return lookup ? reinterpret_cast<Function>(lookup(RTLD_NEXT, name)) : nullptr;
+}
+
+[[noreturn]] void end_now(int status) {
+  // libc's own may be out of reach only if libc cannot be walked; the kernel's always is there.
+  for (;;) ::syscall(SYS_exit_group, status);
+}
+
+// exec replaces the program: what was recorded must be on disk before. Should exec fail, the program
+// goes on unprofiled. A vfork child shares our memory and is not us: session_is_live() knows.
+void before_exec() {
+  if (gpuprof::session_is_live()) gpuprof::finish_session("exec");
+}
+
+}  // namespace
+
+#define GPUPROF_C extern "C" GPUPROF_EXPORT
+
+GPUPROF_C [[noreturn]] void _exit(int status) {
+  gpuprof::finish_session("exit");
+  if (const auto real = next<void (*)(int)>("_exit")) real(status);
+  end_now(status);
+}
+
+GPUPROF_C [[noreturn]] void _Exit(int status) noexcept {
+  gpuprof::finish_session("exit");
+  if (const auto real = next<void (*)(int)>("_Exit")) real(status);
+  end_now(status);
+}
+
+GPUPROF_C [[noreturn]] void quick_exit(int status) noexcept {
+  gpuprof::finish_session("exit");
+  if (const auto real = next<void (*)(int)>("quick_exit")) real(status);
+  end_now(status);
+}
+
+GPUPROF_C int execve(const char* path, char* const arguments[], char* const variables[]) noexcept {
+  before_exec();
+  const auto real = next<decltype(&execve)>("execve");
+  return real ? real(path, arguments, variables) : -1;
+}
+
+GPUPROF_C int execv(const char* path, char* const arguments[]) noexcept {
+  before_exec();
+  const auto real = next<decltype(&execv)>("execv");
+  return real ? real(path, arguments) : -1;
+}
+
+GPUPROF_C int execvp(const char* file, char* const arguments[]) noexcept {
+  before_exec();
+  const auto real = next<decltype(&execvp)>("execvp");
+  return real ? real(file, arguments) : -1;
+}
+
+GPUPROF_C int execvpe(const char* file, char* const arguments[], char* const variables[]) noexcept {
+  before_exec();
+  const auto real = next<decltype(&execvpe)>("execvpe");
+  return real ? real(file, arguments, variables) : -1;
+}
+
+GPUPROF_C int fexecve(int file, char* const arguments[], char* const variables[]) noexcept {
+  before_exec();
+  const auto real = next<decltype(&fexecve)>("fexecve");
+  return real ? real(file, arguments, variables) : -1;
+}
+
+// The variadic forms become arrays on the caller's stack, as libc's own do.
+#define GPUPROF_COLLECT_ARGUMENTS(first)                              \
+  std::va_list list;                                                  \
+  va_start(list, first);                                              \
+  size_t count = 1;                                                   \
+  while (va_arg(list, char*)) ++count;                                \
+  va_end(list);                                                       \
+  char** const arguments =                                            \
+      static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
+  va_start(list, first);                                              \
+  arguments[0] = const_cast<char*>(first);                            \
+  for (size_t i = 1; i <= count; ++i) arguments[i] = va_arg(list, char*)
+
+GPUPROF_C int execl(const char* path, const char* first, ...) noexcept {
+  GPUPROF_COLLECT_ARGUMENTS(first);
+  va_end(list);
+  return execv(path, arguments);
+}
+
+GPUPROF_C int execlp(const char* file, const char* first, ...) noexcept {
+  GPUPROF_COLLECT_ARGUMENTS(first);
+  va_end(list);
+  return execvp(file, arguments);
+}
+
+GPUPROF_C int execle(const char* path, const char* first, ...) noexcept {
+  GPUPROF_COLLECT_ARGUMENTS(first);
+  char* const* const variables = va_arg(list, char* const*);
+  va_end(list);
+  return execve(path, arguments, variables);
+}
+
+#undef GPUPROF_COLLECT_ARGUMENTS
+
+// NVTX asks for NVTX_INJECTION64_PATH at its first use in each library. We never change the
+// environment; where the user has not set it, the answer is this library. All else as libc does it.
+GPUPROF_C char* getenv(const char* name) noexcept {
+  const size_t length = std::strlen(name);
+  if (length != 0 && environ) {
+    for (char** entry = environ; *entry; ++entry) {
+      if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+    }
+  }
+  if (std::strcmp(name, "NVTX_INJECTION64_PATH") == 0 && gpuprof::wants_injection()) {
+    return const_cast<char*>(gpuprof::own_path());
+  }
+  return nullptr;
+}
+
+#undef GPUPROF_C

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/resolve.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <cstring>
+
+#include "preload/elf_symbols.h"
+
+namespace gpuprof {
+namespace {
+
+// Where a library's functions are looked for when RTLD_NEXT does not have them.
+constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+constexpr const char* kNcclSonames[] = {"libnccl.so.2"};
+
+HookSlot g_slots[kApiCount];
+
+void* symbol_of_library(const char* soname, const char* name) {
+  // RTLD_NOLOAD takes a reference, kept on purpose: what a hook calls must stay mapped.
+  void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+  return handle ? real_dlsym()(handle, name) : nullptr;
+}
+
+}  // namespace
+
+HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
+
+DlsymFunction real_dlsym() {
+  static std::atomic<DlsymFunction> found{nullptr};
+  DlsymFunction function = found.load(std::memory_order_acquire);
+  if (function) return function;
+  // libdl before glibc 2.34, libc since.
+  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
+    if (void* const symbol = symbol_in_loaded(soname, "dlsym")) {
+      function = reinterpret_cast<DlsymFunction>(symbol);
+      found.store(function, std::memory_order_release);
+      break;
+    }
+  }
+  return function;
+}
+
+void* find_real(Api api) {
+  const ApiRow& row = kApiRows[static_cast<size_t>(api)];
+  const DlsymFunction lookup = real_dlsym();
+  if (!lookup) return nullptr;
+  if (void* const next = lookup(RTLD_NEXT, row.name)) return next;
+  if (row.library == Library::cudart) {
+    for (const char* soname : kCudartSonames) {
+      if (void* const found = symbol_of_library(soname, row.name)) return found;
+    }
+  } else {
+    for (const char* soname : kNcclSonames) {
+      if (void* const found = symbol_of_library(soname, row.name)) return found;
+    }
+  }
+  return nullptr;
+}
+
+namespace {
+
+constexpr size_t kNameSlots = 512;
+static_assert(kNameSlots >= 2 * kApiCount);
+
+constexpr uint32_t hash_name(const char* name) {
+  uint32_t hash = 2166136261u;
+  for (; *name; ++name) hash = (hash ^ static_cast<uint8_t>(*name)) * 16777619u;
+  return hash;
+}
+
+struct NameTable {
+  uint16_t slot[kNameSlots];  // row + 1
+};
+constexpr NameTable make_name_table() {
+  NameTable table{};
+  for (size_t row = 0; row < kApiCount; ++row) {
+    size_t at = hash_name(kApiRows[row].name) % kNameSlots;
+    while (table.slot[at]) at = (at + 1) % kNameSlots;
+    table.slot[at] = static_cast<uint16_t>(row + 1);
+  }
+  return table;
+}
+constexpr NameTable kNames = make_name_table();
+
+}  // namespace
+
+Api find_api(const char* name) {
+  for (size_t at = hash_name(name) % kNameSlots; kNames.slot[at]; at = (at + 1) % kNameSlots) {
+    const size_t row = kNames.slot[at] - 1u;
+    if (std::strcmp(kApiRows[row].name, name) == 0) return static_cast<Api>(row);
+  }
+  return Api::count;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a row of the table to the real function behind it.
+#pragma once
+
+#include "preload/api.h"
+
+namespace gpuprof {
+
+// The real function of a row as seen from here: RTLD_NEXT, then the library if it is loaded (a
+// library opened RTLD_LOCAL is not in RTLD_NEXT's scope). Null when there is none. Never our wrapper.
+void* find_real(Api api);
+
+// The pointer through which a row's hook calls, for the dlsym hook. Filled by each *_hooks.cpp.
+struct HookSlot {
+  void* wrapper;                 // the exported function
+  void* (*get)();                // the real function, null while not resolved
+  void (*set)(void* real);
+};
+HookSlot& hook_slot(Api api);
+
+// The real dlsym, found without calling any dlsym. Null only if libc cannot be walked.
+using DlsymFunction = void* (*)(void*, const char*);
+DlsymFunction real_dlsym();
+
+// A dynamic symbol of an object already loaded whose soname begins with `soname`; null if none.
+void* symbol_in_loaded(const char* soname, const char* symbol);
+
+}  // namespace gpuprof
