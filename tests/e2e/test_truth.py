@@ -14,6 +14,7 @@ STEPS = ["--steps", "26"]  # the default schedule records steps 12 to 21
 
 def profile(folder, command, *options, **settings):
     """Runs `command` under `gpuprof run` with a truth log; returns the comparisons, one per dump."""
+    folder.mkdir(exist_ok=True)
     env = harness.environment(SIMCUDA_TRUTH=folder / "truth", **settings)
     profiled = harness.gpuprof("run", "-o", folder / "out", *options, "--", *command, env=env)
     bare = harness.run(command)
