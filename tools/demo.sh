@@ -11,7 +11,7 @@ tools/setup.sh
 echo "demo: building in build/"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-{ cmake --preset dev && cmake --build build --parallel "$(nproc)" --target gpuprof gpuprof_preload tests/simcuda/all; } \
+{ cmake --preset dev && cmake --build build --parallel "$(nproc)" --target gpuprof gpuprof_preload simcuda; } \
   >"$log" 2>&1 || { tail -50 "$log"; exit 1; }
 
 # A GPU counts only with a CUDA runtime that a program can load.
