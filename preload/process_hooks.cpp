@@ -37,19 +37,19 @@ void before_exec() {
 
 #define GPUPROF_C extern "C" GPUPROF_EXPORT
 
-GPUPROF_C [[noreturn]] void _exit(int status) {
+GPUPROF_C void _exit(int status) {
   gpuprof::finish_session("exit");
   if (const auto real = next<void (*)(int)>("_exit")) real(status);
   end_now(status);
 }
 
-GPUPROF_C [[noreturn]] void _Exit(int status) noexcept {
+GPUPROF_C void _Exit(int status) noexcept {
   gpuprof::finish_session("exit");
   if (const auto real = next<void (*)(int)>("_Exit")) real(status);
   end_now(status);
 }
 
-GPUPROF_C [[noreturn]] void quick_exit(int status) noexcept {
+GPUPROF_C void quick_exit(int status) noexcept {
   gpuprof::finish_session("exit");
   if (const auto real = next<void (*)(int)>("quick_exit")) real(status);
   end_now(status);

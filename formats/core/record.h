@@ -54,7 +54,135 @@ enum RecordFlags : uint8_t {
   kFlagOpenEnd = 8,       // the range was still open when the window ended
 };
 
-// How a collective names its element type and its operation: NCCL's enum values as given.
+// ---- payloads: what a record of one kind holds besides times; 40 bytes at most ----------------------
+
+struct CallPayload {
+  uint64_t handle;   // whatever handle the call is about, or 0
+  StringId name;     // function name when api == kNoApi
+  int32_t result;
+};
+
+struct LaunchPayload {
+  uint64_t function;   // host function pointer, cudaKernel_t or cudaGraphExec_t
+  uint64_t stream;     // handle as the program passed it
+  uint32_t grid_x;
+  uint16_t grid_y, grid_z;
+  uint16_t block_x, block_y, block_z;
+  int16_t result;      // cudaError_t
+  uint32_t shared_bytes;
+  StringId name;       // kernel name; 0: resolve `function` through the ring's function names
+};
+
+struct CopyPayload {
+  uint64_t destination, source, bytes, stream;
+  uint8_t direction;   // cudaMemcpyKind
+  uint8_t reserved;
+  int16_t result;
+  StringId name;       // function name when api == kNoApi
+};
+
+struct SetPayload {
+  uint64_t address, bytes, stream;
+  uint32_t value;
+  int16_t result;
+  uint16_t reserved;
+  StringId name;
+  uint32_t reserved2;
+};
+
+struct MemoryPayload {
+  uint64_t address, bytes, stream;
+  uint64_t pool;
+  int16_t result;
+  uint16_t reserved;
+  StringId name;
+};
+
+struct SyncPayload {
+  uint64_t stream, event;
+  int32_t result;
+  uint32_t flags;
+  StringId name;
+  uint32_t reserved;
+  uint64_t reserved2;
+};
+
+// NCCL's enum values as the program gave them.
+struct CollectivePayload {
+  uint64_t communicator;
+  uint64_t count;      // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
+  uint64_t stream;
+  uint32_t sequence;   // index of this collective on its communicator, from 0
+  int32_t peer;        // root or peer rank; -1: none
+  uint16_t rank_count; // 0: unknown
+  uint16_t rank;
+  uint8_t data_type;   // ncclDataType_t; 0xff: none
+  uint8_t operation;   // ncclRedOp_t; 0xff: none
+  int16_t result;
+};
+
+struct NvtxPayload {
+  StringId message;
+  StringId domain;     // 0: the default domain
+  uint32_t category, color;
+  uint64_t payload;
+  uint64_t range_id;   // start/end ranges; 0 for push/pop
+  uint32_t depth;      // push/pop nesting depth, from 0
+  uint32_t reserved;
+};
+
+struct GpuKernelPayload {
+  StringId name;       // mangled, as CUPTI gives it
+  uint32_t shape;      // id in the ring's launch-shape table; 0: none
+  uint32_t stream;     // CUPTI stream id
+  uint16_t device;
+  uint16_t context;
+  uint64_t graph_node; // 0: not from a graph
+  uint32_t graph;
+  uint16_t channel;
+  uint16_t channel_type;
+  uint64_t reserved;
+};
+
+struct GpuCopyPayload {
+  uint64_t bytes;
+  uint32_t stream;
+  uint16_t device, context;
+  uint8_t direction;   // CUpti_ActivityMemcpyKind; 0 for sets
+  uint8_t source_kind, destination_kind;  // CUpti_ActivityMemoryKind
+  uint8_t flags;       // CUpti_ActivityFlag
+  uint32_t value;      // sets: the byte value
+  uint64_t graph_node;
+  uint32_t graph;
+  uint16_t peer_source, peer_destination;  // device ids of a peer copy, else 0xffff
+};
+
+struct GpuSyncPayload {
+  uint32_t type;       // CUpti_ActivitySynchronizationType
+  uint32_t stream;     // CUPTI stream id; 0xffffffff: none
+  uint16_t device, context;
+  uint32_t event_id;
+  uint64_t event_sync_id;
+  uint64_t device_time;  // ticks, CUDA_EVENT records; 0: not given
+  uint64_t reserved;
+};
+
+struct GpuMemoryPayload {
+  uint64_t address, bytes;
+  uint32_t operation;  // CUpti_ActivityMemoryOperationType
+  uint32_t memory_kind;
+  uint16_t device, context;
+  uint32_t stream;
+  uint64_t pool;
+};
+
+struct OverheadPayload {
+  uint32_t type;       // CUpti_ActivityOverheadKind
+  uint32_t object_kind;
+  uint64_t object;     // thread or device id
+  uint64_t reserved[3];
+};
+
 struct Record {
   uint64_t begin;        // ticks
   uint64_t end;          // ticks, >= begin
@@ -63,119 +191,19 @@ struct Record {
   Kind kind;
   uint8_t flags;         // RecordFlags
   union {
-    struct {
-      uint64_t handle;   // whatever handle the call is about, or 0
-      StringId name;     // function name when api == kNoApi
-      int32_t result;
-    } call;
-    struct {
-      uint64_t function;   // host function pointer, cudaKernel_t or cudaGraphExec_t
-      uint64_t stream;     // handle as the program passed it
-      uint32_t grid_x;
-      uint16_t grid_y, grid_z;
-      uint16_t block_x, block_y, block_z;
-      int16_t result;      // cudaError_t
-      uint32_t shared_bytes;
-      StringId name;       // kernel name; 0: resolve `function` through the ring's function names
-    } launch;
-    struct {
-      uint64_t destination, source, bytes, stream;
-      uint8_t direction;   // cudaMemcpyKind
-      uint8_t reserved;
-      int16_t result;
-      StringId name;       // function name when api == kNoApi
-    } copy;
-    struct {
-      uint64_t address, bytes, stream;
-      uint32_t value;
-      int16_t result;
-      uint16_t reserved;
-      StringId name;
-      uint32_t reserved2;
-    } set;
-    struct {
-      uint64_t address, bytes, stream;
-      uint64_t pool;
-      int16_t result;
-      uint16_t reserved;
-      StringId name;
-    } memory;
-    struct {
-      uint64_t stream, event;
-      int32_t result;
-      uint32_t flags;
-      StringId name;
-      uint32_t reserved;
-      uint64_t reserved2;
-    } sync;
-    struct {
-      uint64_t communicator;
-      uint64_t count;      // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
-      uint64_t stream;
-      uint32_t sequence;   // index of this collective on its communicator, from 0
-      int32_t peer;        // root or peer rank; -1: none
-      uint16_t rank_count; // 0: unknown
-      uint16_t rank;
-      uint8_t data_type;   // ncclDataType_t; 0xff: none
-      uint8_t operation;   // ncclRedOp_t; 0xff: none
-      int16_t result;
-    } collective;
-    struct {
-      StringId message;
-      StringId domain;     // 0: the default domain
-      uint32_t category, color;
-      uint64_t payload;
-      uint64_t range_id;   // start/end ranges; 0 for push/pop
-      uint32_t depth;      // push/pop nesting depth, from 0
-      uint32_t reserved;
-    } nvtx;
-    struct {
-      StringId name;       // mangled, as CUPTI gives it
-      uint32_t shape;      // id in the ring's launch-shape table; 0: none
-      uint32_t stream;     // CUPTI stream id
-      uint16_t device;
-      uint16_t context;
-      uint64_t graph_node; // 0: not from a graph
-      uint32_t graph;
-      uint16_t channel;
-      uint16_t channel_type;
-      uint64_t reserved;
-    } gpu_kernel;
-    struct {
-      uint64_t bytes;
-      uint32_t stream;
-      uint16_t device, context;
-      uint8_t direction;   // CUpti_ActivityMemcpyKind; 0 for sets
-      uint8_t source_kind, destination_kind;  // CUpti_ActivityMemoryKind
-      uint8_t flags;       // CUpti_ActivityFlag
-      uint32_t value;      // sets: the byte value
-      uint64_t graph_node;
-      uint32_t graph;
-      uint16_t peer_source, peer_destination;  // device ids of a peer copy, else 0xffff
-    } gpu_copy;
-    struct {
-      uint32_t type;       // CUpti_ActivitySynchronizationType
-      uint32_t stream;     // CUPTI stream id; 0xffffffff: none
-      uint16_t device, context;
-      uint32_t event_id;
-      uint64_t event_sync_id;
-      uint64_t device_time;  // ticks, CUDA_EVENT records; 0: not given
-      uint64_t reserved;
-    } gpu_sync;
-    struct {
-      uint64_t address, bytes;
-      uint32_t operation;  // CUpti_ActivityMemoryOperationType
-      uint32_t memory_kind;
-      uint16_t device, context;
-      uint32_t stream;
-      uint64_t pool;
-    } gpu_memory;
-    struct {
-      uint32_t type;       // CUpti_ActivityOverheadKind
-      uint32_t object_kind;
-      uint64_t object;     // thread or device id
-      uint64_t reserved[3];
-    } overhead;
+    CallPayload call;
+    LaunchPayload launch;
+    CopyPayload copy;
+    SetPayload set;
+    MemoryPayload memory;
+    SyncPayload sync;
+    CollectivePayload collective;
+    NvtxPayload nvtx;
+    GpuKernelPayload gpu_kernel;
+    GpuCopyPayload gpu_copy;
+    GpuSyncPayload gpu_sync;
+    GpuMemoryPayload gpu_memory;
+    OverheadPayload overhead;
     uint64_t words[5];
   };
 };
