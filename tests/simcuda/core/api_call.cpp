@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simcuda/core/api_call.h"
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/settings.h"
+#include "tests/simcuda/core/truth_log.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+// cudaSuccess unless SIMCUDA_FAIL names this call.
+cudaError_t injected_failure(const char* name) {
+  if (settings().failures.empty()) return cudaSuccess;
+  const auto it = settings().failures.find(name);
+  if (it == settings().failures.end()) return cudaSuccess;
+  static std::mutex& mutex = *new std::mutex();
+  static auto& calls = *new std::map<std::string, uint64_t>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const bool hit = ++calls[it->first] == it->second.call;
+  return hit ? static_cast<cudaError_t>(it->second.error) : cudaSuccess;
+}
+
+}  // namespace
+
+ApiCall::ApiCall(const ApiInfo& info, const void* params, const char* symbol, CallOrigin origin)
+    : info_(info), origin_(origin) {
+  event_.begin = now_ns();
+  Core& core = Core::instance();
+  event_.driver = info.driver;
+  event_.cbid = info.cbid;
+  event_.name = info.name;
+  event_.params = params;
+  event_.symbol = symbol;
+  event_.return_value = &result_;
+  event_.device = thread_state().device;
+  event_.correlation = core.next_correlation();
+  if (CuptiSink* cupti = core.sink()) {
+    event_.enter_seen = true;
+    cupti->api_enter(event_);
+  }
+}
+
+cudaError_t ApiCall::refusal() const {
+  const cudaError_t health = Core::instance().health();
+  return health != cudaSuccess ? health : injected_failure(info_.name);
+}
+
+cudaError_t ApiCall::finish(cudaError_t result) {
+  ThreadState& thread = thread_state();
+  result_ = result;
+  if (result != cudaSuccess) thread.last_error = result;
+  event_.return_code = static_cast<uint32_t>(result);
+  event_.end = now_ns();
+  if (CuptiSink* cupti = Core::instance().sink()) {
+    cupti->api_exit(event_);
+    event_.end = now_ns();
+  }
+  if (TruthLog::instance().enabled() && (!info_.trivial || settings().truth_all)) {
+    write_truth(event_, details, thread.tid, origin_, info_.trivial);
+  }
+  return result_;
+}
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events and graphs of the simulated runtime. Passive data: the core's lock protects it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/simcuda/core/timeline.h"
+
+namespace gpuprof::simcuda {
+
+// Device work as the program asked for it; becomes an Op, or a graph node under capture.
+struct Work {
+  GpuOpInfo info;
+  uint64_t duration = 0;
+  EngineKind engine = EngineKind::kNone;
+  std::shared_ptr<GateFactory> gate;
+  uint32_t event_id = 0;  // a marker of cudaEventRecord
+  uint64_t event_sync_id = 0;
+  OpPtr begin_of;  // reported as starting with this one
+};
+
+struct Graph {
+  struct Node {
+    Work work;
+    uint64_t id = 0;
+  };
+  uint32_t id = 0;
+  std::vector<Node> nodes;  // in capture order, in which they are replayed
+};
+
+struct GraphExec {
+  uint32_t id = 0;
+  int device = 0;
+  std::vector<Graph::Node> nodes;
+  bool node_records = false;  // CUPTI recorded kernels when this was instantiated
+};
+
+struct Capture {
+  std::shared_ptr<Graph> graph;
+  uint64_t id = 0;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+};
+
+struct Stream {
+  int device = 0;
+  uint32_t id = 0;
+  uint32_t context_id = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  bool legacy = false;
+  bool blocking = true;  // ordered with the legacy default stream
+  OpPtr last;
+  std::shared_ptr<Capture> capture;
+  bool capture_origin = false;
+};
+
+struct Event {
+  uint32_t id = 0;
+  unsigned flags = 0;
+  int device = 0;
+  OpPtr op;
+  uint64_t sync_id = 0;
+  uint32_t stream_id = 0;
+  std::shared_ptr<Capture> capture;  // recorded in a capturing stream
+};
+
+struct Device {
+  int index = 0;
+  uint32_t context_id = 0;  // 0 until first used
+  uint32_t next_stream_id = 13;
+  std::shared_ptr<Stream> legacy_stream;
+  std::vector<std::shared_ptr<Stream>> streams;  // live ones, the legacy stream first
+  std::vector<OpPtr> orphans;                    // last work of destroyed streams
+  CopyEngine h2d;
+  CopyEngine d2h;
+};
+
+struct LaunchConfiguration {
+  dim3 grid;
+  dim3 block;
+  size_t shmem = 0;
+  cudaStream_t stream = nullptr;
+};
+
+// One per thread; never freed, since calls arrive while threads are being torn down.
+struct ThreadState {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  uint64_t next_kernel_ns = 0;
+  std::map<int, std::shared_ptr<Stream>> default_streams;
+  std::vector<LaunchConfiguration> configurations;
+  uint32_t tid = 0;
+};
+
+ThreadState& thread_state();
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting work into streams, waiting for it, and telling the world when it is resolved.
+
+#include <cupti.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/core.h"
+#include "tests/simcuda/core/settings.h"
+#include "tests/simcuda/core/truth_lines.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+int activity_kind(const GpuOpInfo& info) {
+  switch (info.kind) {
+    case GpuOpKind::kKernel:
+      return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    case GpuOpKind::kMemcpy:
+      return info.copy_kind == CopyKind::kPtoP ? CUPTI_ACTIVITY_KIND_MEMCPY2
+                                               : CUPTI_ACTIVITY_KIND_MEMCPY;
+    case GpuOpKind::kMemset:
+      return CUPTI_ACTIVITY_KIND_MEMSET;
+    case GpuOpKind::kGraph:
+      return CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+    case GpuOpKind::kMarker:
+      break;
+  }
+  return CUPTI_ACTIVITY_KIND_CUDA_EVENT;
+}
+
+}  // namespace
+
+// Stream order, and the legacy default stream's rule: it waits for all blocking streams, and they
+// wait for it.
+std::vector<OpPtr> Core::ordering(const Stream& stream) const {
+  const Device& device = devices_[static_cast<size_t>(stream.device)];
+  std::vector<OpPtr> after{stream.last};
+  if (stream.legacy) {
+    for (const auto& other : device.streams) {
+      if (other->blocking) after.push_back(other->last);
+    }
+    after.insert(after.end(), device.orphans.begin(), device.orphans.end());
+  } else if (stream.blocking) {
+    after.push_back(device.legacy_stream->last);
+  }
+  return after;
+}
+
+OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr& also_after) {
+  if (stream.capture != nullptr) {
+    Graph& graph = *stream.capture->graph;
+    if (work.info.kind != GpuOpKind::kMarker) {
+      work.info.device = stream.device;
+      const uint64_t node_id = static_cast<uint64_t>(graph.id) << 32 | (graph.nodes.size() + 1);
+      graph.nodes.push_back(Graph::Node{std::move(work), node_id});
+    }
+    return nullptr;
+  }
+  return run(stream, work, correlation, wanted(activity_kind(work.info)), also_after);
+}
+
+OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced,
+                const OpPtr& also_after) {
+  Device& device = devices_[static_cast<size_t>(stream.device)];
+  auto op = std::make_shared<Op>();
+  op->info = work.info;
+  op->info.device = stream.device;
+  op->info.context_id = stream.context_id;
+  op->info.stream_id = stream.id;
+  op->info.correlation = correlation;
+  op->duration = work.duration;
+  op->begin_of = work.begin_of;
+  op->event_id = work.event_id;
+  op->event_sync_id = work.event_sync_id;
+  op->earliest = now_ns() + settings().launch_latency_ns;
+  op->traced = traced;
+  if (work.engine == EngineKind::kHtoD) op->engine = &device.h2d;
+  if (work.engine == EngineKind::kDtoH) op->engine = &device.d2h;
+  if (work.gate != nullptr) op->gate = work.gate->make();
+  std::vector<OpPtr> after = ordering(stream);
+  after.push_back(also_after);
+  timeline_.enqueue(op, after);
+  stream.last = op;
+  return op;
+}
+
+std::vector<OpPtr> Core::tail(const Stream& stream) const {
+  if (stream.legacy) return ordering(stream);
+  return {stream.last};
+}
+
+std::vector<OpPtr> Core::tail(const Device& device) const {
+  std::vector<OpPtr> ops = device.orphans;
+  for (const auto& stream : device.streams) ops.push_back(stream->last);
+  return ops;
+}
+
+bool Core::finished(const std::vector<OpPtr>& ops) {
+  if (timeline_.progress()) changed_.notify_all();
+  const uint64_t now = now_ns();
+  return std::all_of(ops.begin(), ops.end(), [now](const OpPtr& op) {
+    return op == nullptr || (op->resolved && op->info.end <= now);
+  });
+}
+
+uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops) {
+  uint64_t end = 0;
+  for (const OpPtr& op : ops) {
+    if (op == nullptr) continue;
+    while (!op->resolved) {
+      if (timeline_.progress()) {
+        changed_.notify_all();
+      } else {
+        changed_.wait_for(held, std::chrono::microseconds(50));
+      }
+    }
+    end = std::max(end, op->info.end);
+  }
+  held.unlock();
+  sleep_until_ns(end);
+  return end;
+}
+
+size_t Core::progress() {
+  const Lock held = lock();
+  if (timeline_.progress()) changed_.notify_all();
+  return timeline_.pending();
+}
+
+void Core::resolved(const Op& op) {
+  if (op.info.kind != GpuOpKind::kMarker) write_truth(op.info);
+  CuptiSink* cupti = sink();
+  if (cupti == nullptr || !op.traced) return;
+  if (op.info.kind != GpuOpKind::kMarker) {
+    cupti->gpu_op(op.info);
+  } else if (op.event_id != 0) {
+    cupti->event_record(EventRecordInfo{op.info.device, op.info.context_id, op.info.stream_id,
+                                        op.event_id, op.event_sync_id, op.info.correlation,
+                                        op.info.end});
+  }
+}
+
+void Core::report_sync(const SyncInfo& info) {
+  write_truth(info);
+  if (wanted(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION)) sink()->sync(info);
+}
+
+void Core::report_memory(const MemoryInfo& info) {
+  if (wanted(CUPTI_ACTIVITY_KIND_MEMORY2)) sink()->memory(info);
+}
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUPTI's exported functions: subscribing and activity recording.
+#include <cstring>
+
+#include "tests/simcuda/cupti/callbacks.h"
+#include "tests/simcuda/cupti/session.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+// CUPTI_ERROR_UNKNOWN, as the real library says without a driver, else CUPTI_SUCCESS with the
+// session connected to the runtime, if that is in the process.
+CUptiResult start() {
+  if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
+  Session::instance().attach();
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult check_kind(CUpti_ActivityKind kind) {
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
+    return CUPTI_ERROR_INVALID_KIND;
+  }
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_SOURCE_LOCATOR:
+    case CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS:
+    case CUPTI_ACTIVITY_KIND_BRANCH:
+    case CUPTI_ACTIVITY_KIND_PC_SAMPLING:
+    case CUPTI_ACTIVITY_KIND_EVENT:
+    case CUPTI_ACTIVITY_KIND_METRIC:
+      return CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED;
+    default:
+      return CUPTI_SUCCESS;
+  }
+}
+
+CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = check_kind(kind); r != CUPTI_SUCCESS) return r;
+  Session::instance().enable(kind, on);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult set_api(bool driver, CUpti_CallbackId cbid, uint8_t on) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (cbid == 0 || cbid >= (driver ? kDriverCallbacks : kRuntimeCallbacks)) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  Session::instance().enable_api(driver, cbid, on != 0);
+  return CUPTI_SUCCESS;
+}
+
+// Values are kept for those who read them back; the simulator has no device buffers to size.
+struct Attributes {
+  std::mutex mutex;
+  size_t values[16] = {3'200'000, 3'200'000, 250, 0, 0, 0, 3, 0, 0, 1, 0};
+};
+
+Attributes& attributes() {
+  static Attributes& instance = *new Attributes();
+  return instance;
+}
+
+CUptiResult attribute(CUpti_ActivityAttribute which, size_t* size, void* value, bool set) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  const auto index = static_cast<size_t>(which);
+  if (size == nullptr || value == nullptr || index > 10) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (*size > sizeof(size_t)) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+  Attributes& all = attributes();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  if (set) {
+    all.values[index] = 0;
+    std::memcpy(&all.values[index], value, *size);
+  } else {
+    std::memcpy(value, &all.values[index], *size);
+  }
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult set_callback(uint32_t on, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain,
+                         CUpti_CallbackId cbid) {
+  if (handle == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  Subscriber* subscriber = Session::instance().subscriber(handle);
+  if (subscriber == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  std::atomic<bool>* slot = subscriber->slot(domain, cbid);
+  if (slot != nullptr) slot->store(on != 0);
+  const bool other_domain = domain > CUPTI_CB_DOMAIN_INVALID && domain < CUPTI_CB_DOMAIN_SIZE;
+  return slot != nullptr || other_domain ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult set_domain(uint32_t on, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
+  const size_t count = domain == CUPTI_CB_DOMAIN_RUNTIME_API  ? kRuntimeCallbacks
+                       : domain == CUPTI_CB_DOMAIN_DRIVER_API ? kDriverCallbacks
+                                                              : 0;
+  for (size_t i = 1; i < count; ++i) {
+    const CUptiResult r = set_callback(on, handle, domain, static_cast<CUpti_CallbackId>(i));
+    if (r != CUPTI_SUCCESS) return r;
+  }
+  return count != 0 ? CUPTI_SUCCESS : set_callback(on, handle, domain, 0);
+}
+
+bool valid_external(CUpti_ExternalCorrelationKind kind) {
+  return kind > CUPTI_EXTERNAL_CORRELATION_KIND_INVALID &&
+         kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,
+                           void* userdata) {
+  const CUptiResult r = start();
+  return r != CUPTI_SUCCESS ? r : Session::instance().subscribe(out, callback, userdata, nullptr);
+}
+CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,
+                              void* userdata, CUpti_SubscriberParams* params) {
+  const CUptiResult r = start();
+  return r != CUPTI_SUCCESS ? r : Session::instance().subscribe(out, callback, userdata, params);
+}
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
+  return Session::instance().unsubscribe(handle);
+}
+CUptiResult cuptiEnableCallback(uint32_t on, CUpti_SubscriberHandle handle,
+                                CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  return set_callback(on, handle, domain, cbid);
+}
+CUptiResult cuptiEnableDomain(uint32_t on, CUpti_SubscriberHandle handle,
+                              CUpti_CallbackDomain domain) {
+  return set_domain(on, handle, domain);
+}
+CUptiResult cuptiEnableAllDomains(uint32_t on, CUpti_SubscriberHandle handle) {
+  const CUptiResult r = set_domain(on, handle, CUPTI_CB_DOMAIN_RUNTIME_API);
+  return r != CUPTI_SUCCESS ? r : set_domain(on, handle, CUPTI_CB_DOMAIN_DRIVER_API);
+}
+CUptiResult cuptiGetCallbackState(uint32_t* on, CUpti_SubscriberHandle handle,
+                                  CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
+  Subscriber* subscriber = Session::instance().subscriber(handle);
+  if (on == nullptr || handle == nullptr || subscriber == nullptr) {
+    return CUPTI_ERROR_INVALID_PARAMETER;
+  }
+  const std::atomic<bool>* slot = subscriber->slot(domain, cbid);
+  if (slot == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *on = slot->load() ? 1 : 0;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
+                                           CUpti_BuffersCallbackCompleteFunc complete) {
+  if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  Session::instance().recorder().set_callbacks(request, complete);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) { return set_kind(kind, true); }
+CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
+  const bool was_on = (Session::instance().wanted() >> kind & 1) != 0;
+  const CUptiResult r = set_kind(kind, true);
+  if (r == CUPTI_SUCCESS && was_on) Session::instance().dump_existing(kind);
+  return r;
+}
+CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return set_kind(kind, false); }
+CUptiResult cuptiActivityFlushAll(uint32_t flag) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  return Session::instance().recorder().flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+}
+// Full buffers are delivered at once anyhow, whatever the period.
+CUptiResult cuptiActivityFlushPeriod(uint32_t) { return start(); }
+CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
+  if (dropped == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *dropped = Session::instance().recorder().take_dropped();
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid_bytes,
+                                       CUpti_Activity** record) {
+  if (record == nullptr || buffer == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint8_t* next = buffer;
+  if (*record != nullptr) {
+    next = reinterpret_cast<uint8_t*>(*record) + Recorder::record_size((*record)->kind);
+  }
+  if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  auto* found = reinterpret_cast<CUpti_Activity*>(next);
+  if (Recorder::record_size(found->kind) == 0) return CUPTI_ERROR_INVALID_KIND;
+  *record = found;
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute which, size_t* size, void* value) {
+  return attribute(which, size, value, false);
+}
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute which, size_t* size, void* value) {
+  return attribute(which, size, value, true);
+}
+CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc source) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (source == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  Session::instance().recorder().clock().set_source(source);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetTimestamp(uint64_t* out) {
+  if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *out = Session::instance().recorder().clock().client_now();
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                   uint64_t id) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
+  push_external_id(kind, id);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
+                                                  uint64_t* last) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
+  return pop_external_id(kind, last) ? CUPTI_SUCCESS : CUPTI_ERROR_QUEUE_EMPTY;
+}
+CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
+  return set_api(false, cbid, on);
+}
+CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t on) {
+  return set_api(true, cbid, on);
+}
+CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;
+  set_thread_id_type(type);
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiGetThreadIdType(CUpti_ActivityThreadIdType* type) {
+  if (type == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *type = get_thread_id_type();
+  return CUPTI_SUCCESS;
+}
+CUptiResult cuptiFinalize(void) {
+  Session::instance().reset();
+  return CUPTI_SUCCESS;
+}
+
+}  // extern "C"

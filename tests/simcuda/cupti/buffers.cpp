@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker thread: from pending records to the client's buffers.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/cupti/recorder.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(10);
+
+thread_local bool on_worker = false;
+
+}  // namespace
+
+void Recorder::set_callbacks(CUpti_BuffersCallbackRequestFunc request,
+                             CUpti_BuffersCallbackCompleteFunc complete) {
+  request_.store(request);
+  complete_.store(complete);
+}
+
+void Recorder::add(const PendingRecord& record) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  pending_.push_back(record);
+}
+
+void Recorder::set_active(bool active) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  active_ = active;
+  if (active) start_worker();
+  wake_.notify_all();
+}
+
+void Recorder::start_worker() {
+  if (worker_pid_ == ::getpid()) return;
+  worker_pid_ = ::getpid();
+  std::thread([this] { work(); }).detach();
+}
+
+CUptiResult Recorder::flush(bool everything) {
+  if (on_worker) return CUPTI_SUCCESS;
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (worker_pid_ != 0 && worker_pid_ != ::getpid()) return CUPTI_ERROR_NOT_INITIALIZED;
+  start_worker();
+  const uint64_t mine = ++flush_requested_;
+  flush_everything_ |= everything;
+  wake_.notify_all();
+  done_.wait(lock, [&] { return flush_finished_ >= mine; });
+  return CUPTI_SUCCESS;
+}
+
+void Recorder::work() {
+  on_worker = true;
+  pthread_setname_np(pthread_self(), "simcupti");
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    const auto asked = [this] { return flush_requested_ != flush_finished_; };
+    if (!asked()) {
+      if (active_ || !pending_.empty()) {
+        wake_.wait_for(lock, kPollInterval);
+      } else {
+        wake_.wait(lock);
+      }
+    }
+    const uint64_t request = flush_requested_;
+    const bool flushing = request != flush_finished_;
+    const bool everything = std::exchange(flush_everything_, false);
+    lock.unlock();
+    if (void (*progress)() = progress_.load()) progress();
+    clock_.sample();
+    const uint64_t begin = now_ns();
+    for (PendingRecord& record : take_ready(everything)) write(record);
+    if (flushing && buffer_.records > 0) {
+      deliver();
+      add_flush_overhead(begin, now_ns());
+    }
+    lock.lock();
+    flush_finished_ = request;
+    done_.notify_all();
+  }
+}
+
+// In the order of arrival, which within a stream is the order of execution.
+std::vector<PendingRecord> Recorder::take_ready(bool everything) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t now = now_ns();
+  const auto first_late = std::stable_partition(
+      pending_.begin(), pending_.end(),
+      [&](const PendingRecord& r) { return everything || r.ready <= now; });
+  std::vector<PendingRecord> ready(pending_.begin(), first_late);
+  pending_.erase(pending_.begin(), first_late);
+  return ready;
+}
+
+void Recorder::write(PendingRecord& record) {
+  for (uint8_t i = 0; i < record.time_count; ++i) {
+    uint64_t time = 0;
+    std::memcpy(&time, record.data + record.time_offsets[i], sizeof time);
+    time = clock_.convert(time);
+    std::memcpy(record.data + record.time_offsets[i], &time, sizeof time);
+  }
+  if (!have_room(record.bytes)) {
+    count_dropped();
+    return;
+  }
+  std::memcpy(buffer_.data + buffer_.used, record.data, record.bytes);
+  buffer_.used += record.bytes;
+  ++buffer_.records;
+}
+
+bool Recorder::have_room(size_t bytes) {
+  const auto fits = [&] {
+    return buffer_.data != nullptr && buffer_.used + bytes <= buffer_.size &&
+           (buffer_.max_records == 0 || buffer_.records < buffer_.max_records);
+  };
+  if (fits()) return true;
+  if (buffer_.data != nullptr) deliver();
+  const auto request = request_.load();
+  if (request == nullptr) return false;
+  buffer_ = Buffer{};
+  request(&buffer_.data, &buffer_.size, &buffer_.max_records);
+  return fits();
+}
+
+void Recorder::deliver() {
+  const Buffer full = std::exchange(buffer_, Buffer{});
+  if (const auto complete = complete_.load()) complete(nullptr, 0, full.data, full.size, full.used);
+}
+
+void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
+  if (!wants_overhead_.load()) return;
+  CUpti_ActivityOverhead3 record{};
+  record.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+  record.overheadKind = CUPTI_ACTIVITY_OVERHEAD_CUPTI_BUFFER_FLUSH;
+  record.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+  record.objectId.pt.processId = static_cast<uint32_t>(::getpid());
+  record.objectId.pt.threadId = static_cast<uint32_t>(::gettid());
+  record.start = begin;
+  record.end = end;
+  add(PendingRecord::of(record, end)
+          .with_time_at(offsetof(CUpti_ActivityOverhead3, start))
+          .with_time_at(offsetof(CUpti_ActivityOverhead3, end)));
+}
+
+size_t Recorder::record_size(CUpti_ActivityKind kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return sizeof(CUpti_ActivityMemcpyPtoP4);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return sizeof(CUpti_ActivityCudaEvent2);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION:
+      return sizeof(CUpti_ActivityExternalCorrelation);
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+      return sizeof(CUpti_ActivityDevice5);
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return sizeof(CUpti_ActivityContext3);
+    case CUPTI_ACTIVITY_KIND_STREAM:
+      return sizeof(CUpti_ActivityStream);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(CUpti_ActivityGraphTrace2);
+    default:
+      return 0;
+  }
+}
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUPTI's exported functions that only answer questions.
+#include <algorithm>
+#include <iterator>
+
+#include "tests/simcuda/cupti/session.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+struct CallbackName {
+  uint32_t cbid;
+  const char* name;
+};
+
+constexpr CallbackName kRuntimeNames[] = {
+#include "simcuda_runtime_cbids.inc"
+};
+constexpr CallbackName kDriverNames[] = {
+#include "simcuda_driver_cbids.inc"
+};
+
+template <size_t N>
+const char* find_name(const CallbackName (&names)[N], uint32_t cbid) {
+  const auto* found = std::find_if(std::begin(names), std::end(names),
+                                   [cbid](const CallbackName& n) { return n.cbid == cbid; });
+  return found == std::end(names) ? nullptr : found->name;
+}
+
+const char* result_name(CUptiResult result) {
+  switch (result) {
+    case CUPTI_SUCCESS:
+      return "CUPTI_SUCCESS";
+    case CUPTI_ERROR_INVALID_PARAMETER:
+      return "CUPTI_ERROR_INVALID_PARAMETER";
+    case CUPTI_ERROR_MAX_LIMIT_REACHED:
+      return "CUPTI_ERROR_MAX_LIMIT_REACHED";
+    case CUPTI_ERROR_NOT_INITIALIZED:
+      return "CUPTI_ERROR_NOT_INITIALIZED";
+    case CUPTI_ERROR_INVALID_KIND:
+      return "CUPTI_ERROR_INVALID_KIND";
+    case CUPTI_ERROR_QUEUE_EMPTY:
+      return "CUPTI_ERROR_QUEUE_EMPTY";
+    case CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED:
+      return "CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED";
+    case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
+      return "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+    case CUPTI_ERROR_UNKNOWN:
+      return "CUPTI_ERROR_UNKNOWN";
+    default:
+      return "CUPTI_ERROR";
+  }
+}
+
+CUptiResult stream_id(CUstream stream, bool per_thread, uint32_t* out) {
+  if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
+  if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  Session::instance().attach();
+  SimCore* core = Session::instance().core();
+  if (core == nullptr) return CUPTI_ERROR_NOT_INITIALIZED;
+  *out = core->stream_id(stream, per_thread);
+  return *out != 0 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_STREAM;
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+CUptiResult cuptiGetVersion(uint32_t* version) {
+  if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *version = 130001;
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char** name) {
+  if (name == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *name = nullptr;
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) *name = find_name(kRuntimeNames, cbid);
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) *name = find_name(kDriverNames, cbid);
+  return *name != nullptr ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
+CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
+  if (text == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *text = result_name(result);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetErrorMessage(CUptiResult result, const char** text) {
+  return cuptiGetResultString(result, text);
+}
+
+CUptiResult cuptiGetStreamId(CUcontext, CUstream stream, uint32_t* out) {
+  return stream_id(stream, false, out);
+}
+
+CUptiResult cuptiGetStreamIdEx(CUcontext, CUstream stream, uint8_t per_thread, uint32_t* out) {
+  return stream_id(stream, per_thread != 0, out);
+}
+
+CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t* out) {
+  int device = 0;
+  if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!device_of_context(context, &device)) return CUPTI_ERROR_INVALID_CONTEXT;
+  *out = static_cast<uint32_t>(device);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiGetContextId(CUcontext context, uint32_t* out) {
+  int device = 0;
+  if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (!device_of_context(context, &device)) return CUPTI_ERROR_INVALID_CONTEXT;
+  *out = static_cast<uint32_t>(device) + 1;
+  return CUPTI_SUCCESS;
+}
+
+}  // extern "C"

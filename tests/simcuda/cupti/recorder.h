@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activity records on their way to the client: kept until the device has passed them, then written
+// into the client's buffers and handed over by a thread of its own.
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <type_traits>
+#include <vector>
+
+#include "tests/simcuda/cupti/clock_map.h"
+
+namespace gpuprof::simcuda {
+
+constexpr size_t kMaxRecordBytes = sizeof(CUpti_ActivityKernel10);
+
+// A record whose time fields still hold CLOCK_MONOTONIC ns.
+struct PendingRecord {
+  uint64_t ready = 0;  // when the device is past it
+  uint16_t bytes = 0;
+  uint8_t time_count = 0;
+  uint8_t time_offsets[3] = {0, 0, 0};
+  alignas(8) unsigned char data[kMaxRecordBytes];
+
+  template <typename Record>
+  static PendingRecord of(const Record& record, uint64_t ready) {
+    static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) <= kMaxRecordBytes);
+    PendingRecord pending;
+    pending.ready = ready;
+    pending.bytes = sizeof(Record);
+    std::memcpy(pending.data, &record, sizeof(Record));
+    return pending;
+  }
+  PendingRecord& with_time_at(size_t offset) {
+    time_offsets[time_count++] = static_cast<uint8_t>(offset);
+    return *this;
+  }
+};
+
+class Recorder {
+ public:
+  ClockMap& clock() { return clock_; }
+
+  void set_callbacks(CUpti_BuffersCallbackRequestFunc request,
+                     CUpti_BuffersCallbackCompleteFunc complete);
+
+  // Any thread, possibly under the core's lock.
+  void add(const PendingRecord& record);
+  void count_dropped() { dropped_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Delivers what the device is past, or everything, and waits until that is done. Does nothing
+  // when called from a buffer callback.
+  CUptiResult flush(bool everything);
+
+  // Whether records may come: the worker then looks for them every few milliseconds.
+  void set_active(bool active);
+
+  // The count since the last call.
+  uint64_t take_dropped() { return dropped_.exchange(0, std::memory_order_relaxed); }
+
+  // Called by the worker before it looks for records, with no lock held.
+  void set_progress(void (*progress)()) { progress_ = progress; }
+  void set_wants_overhead(bool wanted) { wants_overhead_.store(wanted); }
+
+  // The size of a record of this kind, or 0.
+  static size_t record_size(CUpti_ActivityKind kind);
+
+ private:
+  struct Buffer {
+    uint8_t* data = nullptr;
+    size_t size = 0;
+    size_t used = 0;
+    size_t records = 0;
+    size_t max_records = 0;
+  };
+
+  void start_worker();
+  void work();
+  std::vector<PendingRecord> take_ready(bool everything);
+  void write(PendingRecord& record);
+  bool have_room(size_t bytes);
+  void deliver();
+  void add_flush_overhead(uint64_t begin, uint64_t end);
+
+  ClockMap clock_;
+  std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
+  std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
+  std::atomic<void (*)()> progress_{nullptr};
+  std::atomic<uint64_t> dropped_{0};
+  std::atomic<bool> wants_overhead_{false};
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  std::vector<PendingRecord> pending_;
+  bool active_ = false;
+  bool flush_everything_ = false;
+  uint64_t flush_requested_ = 0;
+  uint64_t flush_finished_ = 0;
+  int worker_pid_ = 0;  // 0: none; a forked child has none either
+
+  Buffer buffer_;  // the worker's alone
+};
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simcuda/nccl/api_scope.h"
+
+#include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
+#include <unistd.h>
+
+#include <iterator>
+#include <map>
+#include <mutex>
+
+#include "tests/simcuda/core/clock.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+thread_local int depth = 0;
+
+nvtxDomainHandle_t nvtx_domain() {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+  return domain;
+}
+
+// Registered strings, as the real library uses.
+nvtxStringHandle_t registered(const char* name) {
+  static std::mutex& mutex = *new std::mutex();
+  static auto& strings = *new std::map<const char*, nvtxStringHandle_t>();
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [it, added] = strings.try_emplace(name, nullptr);
+  if (added) it->second = nvtxDomainRegisterStringA(nvtx_domain(), name);
+  return it->second;
+}
+
+void push_range(const char* name) {
+  nvtxEventAttributes_t attributes{};
+  attributes.version = NVTX_VERSION;
+  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  attributes.message.registered = registered(name);
+  nvtxDomainRangePushEx(nvtx_domain(), &attributes);
+}
+
+}  // namespace
+
+ApiScope::ApiScope(const char* name)
+    : name_(name), begin_(now_ns()), outermost_(depth++ == 0) {
+  push_range(name);
+}
+
+ApiScope::~ApiScope() {
+  nvtxDomainRangePop(nvtx_domain());
+  --depth;
+  if (outermost_ && sim_core() != nullptr && sim_core()->truth_enabled()) write();
+}
+
+void ApiScope::describe(const CollectiveCall& call, ncclComm_t handle, const CommState& comm,
+                        cudaStream_t stream, uint64_t sequence) {
+  described_ = true;
+  call_ = call;
+  handle_ = handle;
+  hash_ = comm.hash;
+  rank_ = comm.rank;
+  ranks_ = comm.ranks;
+  sequence_ = sequence;
+  stream_id_ = sim_core()->stream_id(stream, false);
+}
+
+ncclResult_t ApiScope::finish(ncclResult_t result) {
+  result_ = result;
+  return result;
+}
+
+void ApiScope::write() const {
+  fmt::memory_buffer out;
+  fmt::format_to(std::back_inserter(out),
+                 "{{\"t\":\"nccl\",\"name\":\"{}\",\"tid\":{},\"begin\":{},\"end\":{},\"ret\":{}",
+                 name_, ::gettid(), begin_, now_ns(), static_cast<int>(result_));
+  if (described_) {
+    fmt::format_to(std::back_inserter(out),
+                   ",\"count\":{},\"dtype\":{},\"op\":{},\"root\":{},\"peer\":{},\"bytes\":{}",
+                   call_.count, static_cast<int>(call_.type), call_.op, call_.root, call_.peer,
+                   payload_bytes(call_, ranks_));
+    fmt::format_to(std::back_inserter(out),
+                   ",\"comm\":\"{}\",\"commhash\":\"{:016x}\",\"rank\":{},\"nranks\":{},"
+                   "\"stream\":{},\"seq\":{}",
+                   static_cast<const void*>(handle_), hash_, rank_, ranks_, stream_id_, sequence_);
+  }
+  fmt::format_to(std::back_inserter(out), "}}");
+  sim_core()->truth_line(std::string_view(out.data(), out.size()));
+}
+
+}  // namespace gpuprof::simcuda

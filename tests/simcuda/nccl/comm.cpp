@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators: making them, splitting them, taking them down.
+#include "tests/simcuda/nccl/comm.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/nccl/api_scope.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+constexpr char kIdPrefix[] = "simcuda_nccl_";
+
+struct Comms {
+  std::mutex mutex;
+  std::set<ncclComm_t> live;
+};
+
+Comms& comms() {
+  static Comms& instance = *new Comms();
+  return instance;
+}
+
+uint64_t hash_of(const std::string& text) {
+  uint64_t hash = 0;
+  for (const char c : text) hash = mix64(hash ^ static_cast<unsigned char>(c));
+  return hash;
+}
+
+ncclComm_t publish(std::shared_ptr<CommState> state) {
+  auto* handle = new ncclComm{std::move(state)};
+  const std::lock_guard<std::mutex> lock(comms().mutex);
+  comms().live.insert(handle);
+  return handle;
+}
+
+std::shared_ptr<CommState> make_state(int rank, int ranks, int device) {
+  auto state = std::make_shared<CommState>();
+  state->rank = rank;
+  state->ranks = ranks;
+  state->device = device;
+  state->seed = sim_core()->seed();
+  return state;
+}
+
+ncclResult_t enter(CommState& state, const std::string& name) {
+  state.rendezvous = Rendezvous::open(name, state.ranks);
+  if (state.rendezvous == nullptr) return ncclSystemError;
+  state.hash = hash_of(name);
+  state.rendezvous->join();
+  return ncclSuccess;
+}
+
+// Polls until `done()`; false after the timeout.
+template <typename Done>
+bool wait_for(Done&& done) {
+  const auto deadline = now_ns() + static_cast<uint64_t>(timeout_seconds() * 1e9);
+  while (!done()) {
+    if (now_ns() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return true;
+}
+
+ncclResult_t wait_for_all(const CommState& state) {
+  if (wait_for([&] { return state.rendezvous->complete(); })) return ncclSuccess;
+  fmt::print(stderr, "simcuda: nccl: rank {} of {}: only {} ranks came within {:.0f} s\n",
+             state.rank, state.ranks, state.rendezvous->joined(), timeout_seconds());
+  return ncclSystemError;
+}
+
+ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device) {
+  if (sim_core() == nullptr) return ncclUnhandledCudaError;
+  const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
+  const bool known = name.compare(0, sizeof kIdPrefix - 1, kIdPrefix) == 0;
+  if (out == nullptr || !known || ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
+    return ncclInvalidArgument;
+  }
+  auto state = make_state(rank, ranks, device);
+  *out = nullptr;
+  DeferredInit init;
+  init.now = [state, name] { return enter(*state, name); };
+  init.later = [state, out] {
+    const ncclResult_t result = wait_for_all(*state);
+    if (result == ncclSuccess) *out = publish(state);
+    return result;
+  };
+  return defer_or_run(std::move(init));
+}
+
+struct SplitChoice {
+  int color;
+  int key;
+};
+
+uint64_t pack(SplitChoice c) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(c.color)) << 32 | static_cast<uint32_t>(c.key);
+}
+SplitChoice unpack(uint64_t value) {
+  return {static_cast<int>(value >> 32), static_cast<int>(value & 0xffffffffu)};
+}
+
+// All ranks' choices, or false after the timeout.
+bool read_choices(const CommState& parent, uint64_t split, std::vector<SplitChoice>* choices) {
+  for (int rank = 0; rank < parent.ranks; ++rank) {
+    uint64_t value = 0;
+    if (!wait_for([&] { return parent.rendezvous->split(split, rank).get(split, &value); })) {
+      fmt::print(stderr, "simcuda: nccl: rank {} waited for rank {} in ncclCommSplit\n",
+                 parent.rank, rank);
+      return false;
+    }
+    choices->push_back(unpack(value));
+  }
+  return true;
+}
+
+// The new communicator's state: ranks of the same color, ordered by key, then by old rank.
+std::shared_ptr<CommState> place(const CommState& parent, const std::vector<SplitChoice>& choices) {
+  const int color = choices[static_cast<size_t>(parent.rank)].color;
+  if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
+  std::vector<int> members;
+  for (int rank = 0; rank < parent.ranks; ++rank) {
+    if (choices[static_cast<size_t>(rank)].color == color) members.push_back(rank);
+  }
+  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+    return choices[static_cast<size_t>(a)].key < choices[static_cast<size_t>(b)].key;
+  });
+  const auto mine = std::find(members.begin(), members.end(), parent.rank);
+  return make_state(static_cast<int>(mine - members.begin()), static_cast<int>(members.size()),
+                    parent.device);
+}
+
+ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key, ncclComm_t* out) {
+  if (out == nullptr || (color < 0 && color != NCCL_SPLIT_NOCOLOR)) return ncclInvalidArgument;
+  const uint64_t number = parent->splits.fetch_add(1);
+  parent->rendezvous->split(number, parent->rank).put(number, pack({color, key}));
+  auto state = std::make_shared<std::shared_ptr<CommState>>();
+  *out = nullptr;
+  DeferredInit init;
+  init.now = [=] {
+    std::vector<SplitChoice> choices;
+    if (!read_choices(*parent, number, &choices)) return ncclSystemError;
+    *state = place(*parent, choices);
+    if (*state == nullptr) return ncclSuccess;
+    return enter(**state, fmt::format("{}_{}c{}", parent->rendezvous->name(), number, color));
+  };
+  init.later = [=] {
+    if (*state == nullptr) return ncclSuccess;
+    const ncclResult_t result = wait_for_all(**state);
+    if (result == ncclSuccess) *out = publish(*state);
+    return result;
+  };
+  return defer_or_run(std::move(init));
+}
+
+// Waits until all enqueued operations are resolved.
+void drain(const CommState& state) {
+  while (state.resolved.load() != state.enqueued.load() && !state.aborted.load()) {
+    sim_core()->progress();
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+ncclResult_t take_down(ncclComm_t handle, bool abort) {
+  const auto state = find_comm(handle);
+  if (state == nullptr) return ncclInvalidArgument;
+  if (abort) state->aborted.store(true);
+  sim_core()->progress();
+  drain(*state);
+  {
+    const std::lock_guard<std::mutex> lock(comms().mutex);
+    comms().live.erase(handle);
+  }
+  delete handle;
+  return ncclSuccess;
+}
+
+template <typename Get>
+ncclResult_t get(ncclComm_t handle, int* out, Get&& value) {
+  const auto state = find_comm(handle);
+  if (state == nullptr || out == nullptr) return ncclInvalidArgument;
+  *out = value(*state);
+  return ncclSuccess;
+}
+
+}  // namespace
+
+SimCore* sim_core() {
+  static SimCore* const core = []() -> SimCore* {
+    void* cudart = ::dlopen("libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
+    void* entry = cudart == nullptr ? nullptr : ::dlsym(cudart, "simcuda_core");
+    return entry == nullptr ? nullptr : reinterpret_cast<SimCore* (*)()>(entry)();
+  }();
+  return core;
+}
+
+std::shared_ptr<CommState> find_comm(ncclComm_t handle) {
+  const std::lock_guard<std::mutex> lock(comms().mutex);
+  return comms().live.count(handle) != 0 ? handle->state : nullptr;
+}
+
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
+  ApiScope scope("ncclGetUniqueId");
+  if (id == nullptr) return scope.finish(ncclInvalidArgument);
+  static std::atomic<uint64_t> counter{0};
+  std::memset(id, 0, sizeof *id);
+  const auto end = fmt::format_to_n(id->internal, sizeof id->internal - 1, "{}{}_{}_{:x}", kIdPrefix,
+                                    ::getpid(), counter.fetch_add(1), now_ns());
+  return scope.finish(end.size < sizeof id->internal ? ncclSuccess : ncclInternalError);
+}
+
+ncclResult_t pncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  ApiScope scope("ncclCommInitRank");
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  return scope.finish(init_rank(comm, ranks, id, rank, sim_core()->current_device()));
+}
+
+ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                     ncclConfig_t*) {
+  ApiScope scope("ncclCommInitRankConfig");
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  return scope.finish(init_rank(comm, ranks, id, rank, sim_core()->current_device()));
+}
+
+ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int id_count,
+                                       ncclUniqueId* ids, ncclConfig_t*) {
+  ApiScope scope("ncclCommInitRankScalable");
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  if (ids == nullptr || id_count < 1) return scope.finish(ncclInvalidArgument);
+  return scope.finish(init_rank(comm, ranks, ids[0], rank, sim_core()->current_device()));
+}
+
+ncclResult_t pncclCommInitAll(ncclComm_t* handles, int count, const int* devices) {
+  ApiScope scope("ncclCommInitAll");
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  if (handles == nullptr || count < 1 || count > sim_core()->device_count()) {
+    return scope.finish(ncclInvalidArgument);
+  }
+  ncclUniqueId id;
+  pncclGetUniqueId(&id);
+  pncclGroupStart();
+  for (int i = 0; i < count; ++i) {
+    init_rank(&handles[i], count, id, i, devices == nullptr ? i : devices[i]);
+  }
+  return scope.finish(pncclGroupEnd());
+}
+
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t*) {
+  ApiScope scope("ncclCommSplit");
+  const auto parent = find_comm(comm);
+  return scope.finish(parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out));
+}
+
+ncclResult_t pncclCommFinalize(ncclComm_t comm) {
+  ApiScope scope("ncclCommFinalize");
+  const auto state = find_comm(comm);
+  if (state == nullptr) return scope.finish(ncclInvalidArgument);
+  drain(*state);
+  return scope.finish(ncclSuccess);
+}
+
+ncclResult_t pncclCommDestroy(ncclComm_t comm) {
+  ApiScope scope("ncclCommDestroy");
+  return scope.finish(take_down(comm, false));
+}
+
+ncclResult_t pncclCommAbort(ncclComm_t comm) {
+  ApiScope scope("ncclCommAbort");
+  return scope.finish(take_down(comm, true));
+}
+
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  const auto state = find_comm(comm);
+  if (state == nullptr || error == nullptr) return ncclInvalidArgument;
+  *error = state->async_error.load();
+  return ncclSuccess;
+}
+
+ncclResult_t pncclCommCount(const ncclComm_t comm, int* out) {
+  return get(comm, out, [](const CommState& s) { return s.ranks; });
+}
+ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int* out) {
+  return get(comm, out, [](const CommState& s) { return s.device; });
+}
+ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* out) {
+  return get(comm, out, [](const CommState& s) { return s.rank; });
+}
+
+__attribute__((weak, alias("pncclGetUniqueId"))) decltype(pncclGetUniqueId) ncclGetUniqueId;
+__attribute__((weak, alias("pncclCommInitRank"))) decltype(pncclCommInitRank) ncclCommInitRank;
+__attribute__((weak, alias("pncclCommInitRankConfig"))) decltype(pncclCommInitRankConfig)
+    ncclCommInitRankConfig;
+__attribute__((weak, alias("pncclCommInitRankScalable"))) decltype(pncclCommInitRankScalable)
+    ncclCommInitRankScalable;
+__attribute__((weak, alias("pncclCommInitAll"))) decltype(pncclCommInitAll) ncclCommInitAll;
+__attribute__((weak, alias("pncclCommSplit"))) decltype(pncclCommSplit) ncclCommSplit;
+__attribute__((weak, alias("pncclCommFinalize"))) decltype(pncclCommFinalize) ncclCommFinalize;
+__attribute__((weak, alias("pncclCommDestroy"))) decltype(pncclCommDestroy) ncclCommDestroy;
+__attribute__((weak, alias("pncclCommAbort"))) decltype(pncclCommAbort) ncclCommAbort;
+__attribute__((weak, alias("pncclCommGetAsyncError"))) decltype(pncclCommGetAsyncError)
+    ncclCommGetAsyncError;
+__attribute__((weak, alias("pncclCommCount"))) decltype(pncclCommCount) ncclCommCount;
+__attribute__((weak, alias("pncclCommCuDevice"))) decltype(pncclCommCuDevice) ncclCommCuDevice;
+__attribute__((weak, alias("pncclCommUserRank"))) decltype(pncclCommUserRank) ncclCommUserRank;
+
+}  // extern "C"

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a collective's kernel ends: when all ranks have come, plus the transfer, plus a jitter.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/nccl/comm.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+constexpr uint64_t kMaxJitterNs = 2000;
+
+class FusedGate final : public Gate {
+ public:
+  // Takes the work's place in the communicator's order.
+  explicit FusedGate(const FusedWork& work) : comm_(work.comm) {
+    index_ = comm_->enqueued++;
+    for (const CollectiveCall& call : work.calls) {
+      if (is_message(call.code)) {
+        add_message(call);
+      } else {
+        has_collective_ = true;
+        collective_ns_ += transfer_ns(call, comm_->ranks);
+      }
+    }
+    if (has_collective_) collective_ = comm_->collectives++;
+    note_waiting_work();
+  }
+
+  bool resolve(uint64_t* start, uint64_t* end) override {
+    if (comm_->resolved.load() != index_) return false;
+    *start = std::max(*start, comm_->last_end);
+    if (!published_) publish(*start);
+    uint64_t finish = 0;
+    const int missing = comm_->aborted.load() ? -1 : compute_end(&finish);
+    if (missing >= 0 && !timed_out(missing)) return false;
+    *start = start_;
+    *end = std::max(finish, start_ + 1);
+    comm_->last_end = *end;
+    comm_->resolved.fetch_add(1);
+    note_finished_work();
+    return true;
+  }
+
+ private:
+  struct Message {
+    int from;
+    int to;
+    uint64_t sequence;
+    uint64_t ns;
+  };
+
+  void add_message(const CollectiveCall& call) {
+    const bool send = call.code == OpCode::kSend;
+    const auto peer = static_cast<size_t>(call.peer);
+    const uint64_t sequence = send ? comm_->sent[peer]++ : comm_->received[peer]++;
+    messages_.push_back(Message{send ? comm_->rank : call.peer, send ? call.peer : comm_->rank,
+                                sequence, transfer_ns(call, comm_->ranks)});
+    sends_.push_back(send);
+  }
+
+  void publish(uint64_t start) {
+    published_ = true;
+    start_ = start;
+    waiting_since_ = now_ns();
+    Rendezvous& meet = *comm_->rendezvous;
+    if (has_collective_) meet.collective(collective_, comm_->rank).put(collective_, start);
+    for (size_t i = 0; i < messages_.size(); ++i) {
+      const Message& m = messages_[i];
+      const Side side = sends_[i] ? Side::kSender : Side::kReceiver;
+      meet.message(m.from, m.to, side, m.sequence).put(m.sequence, start);
+    }
+  }
+
+  // The rank that has not come yet, or -1 with the common end in `*finish`.
+  int compute_end(uint64_t* finish) {
+    Rendezvous& meet = *comm_->rendezvous;
+    uint64_t latest = 0;
+    for (int rank = 0; has_collective_ && rank < comm_->ranks; ++rank) {
+      uint64_t start = 0;
+      if (!meet.collective(collective_, rank).get(collective_, &start)) return rank;
+      latest = std::max(latest, start);
+    }
+    if (has_collective_) *finish = latest + collective_ns_;
+    for (const Message& m : messages_) {
+      uint64_t sender = 0;
+      uint64_t receiver = 0;
+      if (!meet.message(m.from, m.to, Side::kSender, m.sequence).get(m.sequence, &sender)) {
+        return m.from;
+      }
+      if (!meet.message(m.from, m.to, Side::kReceiver, m.sequence).get(m.sequence, &receiver)) {
+        return m.to;
+      }
+      *finish = std::max(*finish, std::max(sender, receiver) + m.ns);
+    }
+    *finish += mix64(comm_->seed ^ comm_->hash ^ index_ << 8 ^ static_cast<uint64_t>(comm_->rank)) %
+               kMaxJitterNs;
+    return -1;
+  }
+
+  bool timed_out(int missing) {
+    const double waited = static_cast<double>(now_ns() - waiting_since_) / 1e9;
+    if (waited < timeout_seconds()) return false;
+    fmt::print(stderr,
+               "simcuda: nccl: rank {} of {} waited {:.0f} s for rank {} in operation {} of its "
+               "communicator\n",
+               comm_->rank, comm_->ranks, waited, missing, index_);
+    comm_->async_error.store(ncclSystemError);
+    return true;
+  }
+
+  const std::shared_ptr<CommState> comm_;
+  uint64_t index_ = 0;
+  bool has_collective_ = false;
+  uint64_t collective_ = 0;
+  uint64_t collective_ns_ = 0;
+  std::vector<Message> messages_;
+  std::vector<bool> sends_;
+  bool published_ = false;
+  uint64_t start_ = 0;
+  uint64_t waiting_since_ = 0;
+};
+
+class FusedGateFactory final : public GateFactory {
+ public:
+  explicit FusedGateFactory(FusedWork work) : work_(std::move(work)) {}
+  std::shared_ptr<Gate> make() override { return std::make_shared<FusedGate>(work_); }
+
+ private:
+  const FusedWork work_;
+};
+
+// Resolves while anything waits. Never ends; sleeps when there is nothing to do.
+class ProgressThread {
+ public:
+  static ProgressThread& instance() {
+    static ProgressThread& thread = *new ProgressThread();
+    return thread;
+  }
+  void add() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!started_) std::thread([this] { run(); }).detach();
+    started_ = true;
+    if (++waiting_ == 1) wake_.notify_one();
+  }
+  void remove() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --waiting_;
+  }
+
+ private:
+  void run() {
+    pthread_setname_np(pthread_self(), "simnccl");
+    for (;;) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        wake_.wait(lock, [this] { return waiting_ > 0; });
+      }
+      sim_core()->progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool started_ = false;
+  uint64_t waiting_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<GateFactory> make_gate_factory(const FusedWork& work) {
+  return std::make_shared<FusedGateFactory>(work);
+}
+
+double timeout_seconds() {
+  static const double value = [] {
+    const char* text = std::getenv("SIMCUDA_NCCL_TIMEOUT_S");
+    const double number = text == nullptr ? 0 : std::strtod(text, nullptr);
+    return number > 0 ? number : 60.0;
+  }();
+  return value;
+}
+
+void note_waiting_work() { ProgressThread::instance().add(); }
+void note_finished_work() { ProgressThread::instance().remove(); }
+
+}  // namespace gpuprof::simcuda

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// ncclGroupStart/End: calls between them become one kernel per communicator and stream.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tests/simcuda/nccl/api_scope.h"
+#include "tests/simcuda/nccl/comm.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+constexpr size_t kMaxMessagesPerGroup = kMessageSlots / 2;
+
+// Never freed: calls arrive while threads are being torn down.
+struct Group {
+  int depth = 0;
+  std::vector<FusedWork> works;
+  std::vector<DeferredInit> inits;
+};
+
+Group& group() {
+  static thread_local Group* mine = nullptr;
+  if (mine == nullptr) {
+    static std::mutex& mutex = *new std::mutex();
+    static std::vector<Group*>& all = *new std::vector<Group*>();
+    mine = new Group();
+    const std::lock_guard<std::mutex> lock(mutex);
+    all.push_back(mine);
+  }
+  return *mine;
+}
+
+bool launch_in_runtime_domain() {
+  static const bool value = [] {
+    const char* text = std::getenv("SIMCUDA_NCCL_LAUNCH");
+    return text != nullptr && std::string_view(text) == "runtime";
+  }();
+  return value;
+}
+
+ncclResult_t launch(const FusedWork& work) {
+  const std::string name = kernel_name(work.calls);
+  ExternalLaunch request;
+  request.kernel_name = name.c_str();
+  request.stream = work.stream;
+  request.device = work.comm->device;
+  request.grid = 24;
+  request.block = 640;
+  request.via_driver = !launch_in_runtime_domain();
+  request.gate = make_gate_factory(work);
+  return sim_core()->launch_external(request) == cudaSuccess ? ncclSuccess
+                                                             : ncclUnhandledCudaError;
+}
+
+ncclResult_t run_inits(std::vector<DeferredInit> inits) {
+  ncclResult_t result = ncclSuccess;
+  const auto keep = [&result](ncclResult_t r) {
+    if (result == ncclSuccess) result = r;
+  };
+  for (const DeferredInit& init : inits) keep(init.now());
+  if (result != ncclSuccess) return result;
+  for (const DeferredInit& init : inits) keep(init.later());
+  return result;
+}
+
+// Joins the work of one communicator and stream, in the order of the first call of each.
+ncclResult_t fuse(std::vector<FusedWork>& works, FusedWork work) {
+  const auto same = std::find_if(works.begin(), works.end(), [&](const FusedWork& w) {
+    return w.comm == work.comm && w.stream == work.stream;
+  });
+  if (same == works.end()) {
+    works.push_back(std::move(work));
+    return ncclSuccess;
+  }
+  if (same->calls.size() >= kMaxMessagesPerGroup && is_message(work.calls.front().code)) {
+    fmt::print(stderr, "simcuda: nccl: more than {} messages in one group\n", kMaxMessagesPerGroup);
+    return ncclInvalidUsage;
+  }
+  same->calls.insert(same->calls.end(), work.calls.begin(), work.calls.end());
+  return ncclSuccess;
+}
+
+ncclResult_t end_group() {
+  Group& mine = group();
+  if (mine.depth == 0) return ncclInvalidUsage;
+  if (--mine.depth > 0) return ncclSuccess;
+  const std::vector<FusedWork> works = std::exchange(mine.works, {});
+  ncclResult_t result = run_inits(std::exchange(mine.inits, {}));
+  for (const FusedWork& work : works) {
+    const ncclResult_t launched = launch(work);
+    if (result == ncclSuccess) result = launched;
+  }
+  return result;
+}
+
+}  // namespace
+
+bool in_group() { return group().depth > 0; }
+
+ncclResult_t add_to_group(FusedWork work) {
+  return in_group() ? fuse(group().works, std::move(work)) : launch(work);
+}
+
+ncclResult_t defer_or_run(DeferredInit init) {
+  if (!in_group()) return run_inits({std::move(init)});
+  group().inits.push_back(std::move(init));
+  return ncclSuccess;
+}
+
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+ncclResult_t pncclGroupStart() {
+  ApiScope scope("ncclGroupStart");
+  ++group().depth;
+  return scope.finish(ncclSuccess);
+}
+
+ncclResult_t pncclGroupEnd() {
+  ApiScope scope("ncclGroupEnd");
+  return scope.finish(end_group());
+}
+
+__attribute__((weak, alias("pncclGroupStart"))) ncclResult_t ncclGroupStart();
+__attribute__((weak, alias("pncclGroupEnd"))) ncclResult_t ncclGroupEnd();
+
+}  // extern "C"

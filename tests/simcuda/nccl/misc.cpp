@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Versions, error texts, memory.
+#include "tests/simcuda/nccl/api_scope.h"
+#include "tests/simcuda/nccl/comm.h"
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+ncclResult_t pncclGetVersion(int* version) {
+  if (version == nullptr) return ncclInvalidArgument;
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+const char* pncclGetErrorString(ncclResult_t result) {
+  switch (result) {
+    case ncclSuccess:
+      return "no error";
+    case ncclUnhandledCudaError:
+      return "unhandled cuda error";
+    case ncclSystemError:
+      return "unhandled system error";
+    case ncclInternalError:
+      return "internal error";
+    case ncclInvalidArgument:
+      return "invalid argument";
+    case ncclInvalidUsage:
+      return "invalid usage";
+    case ncclRemoteError:
+      return "remote process exited or there was a network error";
+    case ncclInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
+  }
+}
+
+const char* pncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t pncclMemAlloc(void** out, size_t bytes) {
+  ApiScope scope("ncclMemAlloc");
+  if (out == nullptr || sim_core() == nullptr) return scope.finish(ncclInvalidArgument);
+  const bool good = sim_core()->allocate(out, bytes) == cudaSuccess;
+  return scope.finish(good ? ncclSuccess : ncclUnhandledCudaError);
+}
+
+ncclResult_t pncclMemFree(void* pointer) {
+  ApiScope scope("ncclMemFree");
+  if (pointer == nullptr) return scope.finish(ncclSuccess);
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  const bool good = sim_core()->release(pointer) == cudaSuccess;
+  return scope.finish(good ? ncclSuccess : ncclUnhandledCudaError);
+}
+
+__attribute__((weak, alias("pncclGetVersion"))) decltype(pncclGetVersion) ncclGetVersion;
+__attribute__((weak, alias("pncclGetErrorString"))) decltype(pncclGetErrorString)
+    ncclGetErrorString;
+__attribute__((weak, alias("pncclGetLastError"))) decltype(pncclGetLastError) ncclGetLastError;
+__attribute__((weak, alias("pncclMemAlloc"))) decltype(pncclMemAlloc) ncclMemAlloc;
+__attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;
+
+}  // extern "C"
