@@ -20,10 +20,11 @@ ALLOWED = {
 # Headers of NVIDIA, and the only files that may include them.
 VENDOR = re.compile(r"^(cuda|cupti|nccl|nvtx|driver_types|vector_types|builtin_types|crt/|generated_)")
 VENDOR_FILES = [
-    re.compile(r"^preload/[a-z0-9_]*_hooks\.(h|cpp)$"),
+    re.compile(r"^preload/(cudart|nccl)_[a-z0-9_]+\.cpp$"),
     re.compile(r"^preload/[a-z0-9_]+\.h$"),
-    re.compile(r"^collector/(cupti|nvtx)_[a-z0-9_]+\.(h|cpp)$"),
+    re.compile(r"^collector/(cupti|nvtx)(_[a-z0-9_]+)?\.(h|cpp)$"),
 ]
+GENERATED = {"gpuprof_version.h"}  # by CMake, into the build
 SOURCES = {".h", ".cpp", ".c", ".cc", ".def", ".inc", ".S"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -40,7 +41,7 @@ def problem_of(path, quote, name):
     base = name.rsplit("/", 1)[-1]
     if (VENDOR.match(name) or VENDOR.match(base)) and not name.startswith(tuple(r + "/" for r in ALLOWED)):
         if not any(pattern.match(path) for pattern in VENDOR_FILES):
-            return f"vendor header {name}: only preload/*_hooks.*, preload/*.h and collector/{{cupti,nvtx}}_* may include one"
+            return f"vendor header {name}: only preload/{{cudart,nccl}}_*, preload/*.h and collector/{{cupti,nvtx}}* may include one"
         return None
     if name.endswith(".pb.h"):
         if room in ("preload", "collector", "formats/core"):
@@ -50,7 +51,7 @@ def problem_of(path, quote, name):
     if target is None:
         if quote == '"' and name.split("/")[0] in ("tests", "examples", "docs"):
             return f"{name}: {room}/ may not include from {name.split('/')[0]}/"
-        if quote == '"':
+        if quote == '"' and name not in GENERATED:
             return f'"{name}": write includes of the project from the repository root'
         return None
     allowed = [room] + ALLOWED[room]

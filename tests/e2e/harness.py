@@ -35,7 +35,7 @@ class Run:
 
 def environment(**settings):
     """This process's, without gpuprof's and the simulator's settings, plus `settings`."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_", "LD_"))}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_", "LD_", "PYTEST_"))}
     clean["LD_LIBRARY_PATH"] = SIMCUDA
     if RUNTIME:
         clean["LD_PRELOAD"] = RUNTIME
