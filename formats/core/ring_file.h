@@ -117,14 +117,16 @@ struct RingHeader {
   std::atomic<uint64_t> next_sequence;
   std::atomic<uint64_t> first_free;  // free list head: low 32 bits index + 1, high 32 bits tag
   RingRegion identity;  // a serialized dump Header message (gpuprof.proto); `used` is its length
-  RingRegion steps;     // uint64_t ticks of boundaries; `used` counts bytes
+  // uint64_t ticks of boundaries: number i lies in slot i % (bytes / 8). `used` counts 8 for every
+  // boundary of the run, so it can exceed `bytes`; those below steps_base are in the tail.
+  RingRegion steps;
   RingRegion strings;   // StringTable
   RingRegion shapes;    // ShapeTable
   RingRegion functions; // FunctionName rows; `used` counts bytes
   RingRegion api_names; // ApiName rows; `used` counts bytes
   RingRegion chunks;    // RingChunk[chunk_count]
   uint64_t tail_offset; // where appended dump chunks begin
-  uint64_t steps_base;  // index of the first boundary in `steps` (earlier ones are in the tail)
+  std::atomic<uint64_t> steps_base;  // number of the first boundary that `steps` still holds
 };
 static_assert(sizeof(RingHeader) <= 4096);
 

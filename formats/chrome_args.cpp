@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/chrome_args.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/names.h"
+#include "formats/occupancy.h"
+#include "formats/slices.h"
+
+namespace gpuprof {
+
+// An args object under construction.
+class ChromeArgs::Object {
+ public:
+  explicit Object(JsonText& json) : json_(json) { json_.raw("{"); }
+  ~Object() { json_.raw("}"); }
+  Object(const Object&) = delete;
+  Object& operator=(const Object&) = delete;
+
+  JsonText& key(std::string_view name) {
+    json_.raw(first_ ? "\"" : ",\"").raw(name).raw("\":");
+    first_ = false;
+    return json_;
+  }
+  template <typename Int>
+  void number(std::string_view name, Int value) {
+    key(name).number(value);
+  }
+  void text(std::string_view name, std::string_view value) { key(name).string(value); }
+  void hex(std::string_view name, uint64_t value) { text(name, fmt::format("{:#x}", value)); }
+  void dim(std::string_view name, const Dim3& d) {
+    key(name).raw("[").number(d.x).raw(",").number(d.y).raw(",").number(d.z).raw("]");
+  }
+
+ private:
+  JsonText& json_;
+  bool first_ = true;
+};
+
+ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& next_external_id)
+    : trace_(trace), process_(process), by_kernel_(collectives_by_kernel(process)) {
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Event& event = process.events[i];
+    const Shape& shape = trace.shape(event);
+    if (is_gpu_kind(shape.kind)) continue;
+    if (shape.kind == Kind::collective) external_ids_.emplace(i, next_external_id++);
+    if (event.correlation) {
+      const auto [at, fresh] = owners_.emplace(event.correlation, i);
+      const bool better = event.partner != EventIndex::none &&
+                          process.events[at->second].partner == EventIndex::none;
+      if (!fresh && better) at->second = i;
+    }
+    if (shape.kind == Kind::event && trace.text(shape.name).starts_with("cudaEventRecord")) {
+      records_[process.extra(event).address2].push_back(
+          {event.begin, event.correlation, shape.stream_handle});
+    }
+  }
+  for (auto& [handle, list] : records_) {
+    std::stable_sort(list.begin(), list.end(),
+                     [](const EventRecord& a, const EventRecord& b) { return a.time < b.time; });
+  }
+}
+
+bool ChromeArgs::shows_correlation(EventIndex event) const {
+  const auto owner = owners_.find(process_.event(event).correlation);
+  return owner != owners_.end() && owner->second == number(event);
+}
+
+void ChromeArgs::host(JsonText& json, const Event& event) const {
+  const Shape& shape = trace_.shape(event);
+  const EventExtra& extra = process_.extra(event);
+  Object args(json);
+  // No `stream` here: with a correlation it would make readers take the row for GPU work.
+  if (shows_correlation(process_.index_of(event))) args.number("correlation", event.correlation);
+  if (shape.result) args.number("result", shape.result);
+  switch (shape.kind) {
+    case Kind::launch:
+      if (shape.detail != StringIndex::empty) {
+        args.text("launched kernel", trace_.text(shape.detail));
+      }
+      break;
+    case Kind::copy:
+    case Kind::set:
+    case Kind::alloc:
+    case Kind::dealloc:
+      if (extra.bytes) args.number("requested bytes", extra.bytes);
+      if (extra.address) args.hex("address", extra.address);
+      break;
+    case Kind::collective:
+      args.number("External id", external_ids_.at(number(process_.index_of(event))));
+      collective(args, event);
+      break;
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark:
+      if (shape.detail != StringIndex::empty) args.text("nvtx domain", trace_.text(shape.detail));
+      if (extra.value) args.number("nvtx payload", extra.value);
+      break;
+    default: break;
+  }
+  if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
+}
+
+void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
+                     const dump::Device* device) const {
+  const Shape& shape = trace_.shape(event);
+  Object args(json);
+  const Event* const call = collective_of(event);
+  if (call) args.number("External id", external_ids_.at(number(process_.index_of(*call))));
+  if (shape.kind == Kind::gpu_kernel) {
+    kernel(args, event, gpu, device);
+  } else {
+    copy(args, event, gpu);
+  }
+  if (call) collective(args, *call);
+}
+
+void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
+                        const dump::Device* device) const {
+  const Shape& shape = trace_.shape(event);
+  const Lane& lane = process_.lane(event);
+  args.number("queued", 0);
+  args.number("device", gpu);
+  args.number("context", lane.context);
+  args.number("stream", lane.stream);
+  args.number("correlation", event.correlation);
+  args.number("registers per thread", shape.registers_per_thread);
+  args.number("shared memory",
+              uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+  const Occupancy occupancy = device ? occupancy_of(shape, *device) : Occupancy();
+  if (occupancy.blocks_per_sm > 0) {
+    args.key("blocks per SM").real(occupancy.blocks_per_sm, 6);
+    args.key("warps per SM").real(occupancy.warps_per_sm, 6);
+  }
+  args.dim("grid", shape.grid);
+  args.dim("block", shape.block);
+  if (occupancy.percent > 0) args.number("est. achieved occupancy %", occupancy.percent);
+  if (shape.graph) {
+    args.number("graph id", shape.graph);
+    args.number("graph node id", process_.extra(event).value);
+  }
+  if (shape.channel_type) {
+    args.number("channel", shape.channel);
+    args.number("channel_type", shape.channel_type);
+  }
+}
+
+void ChromeArgs::copy(Object& args, const Event& event, uint32_t gpu) const {
+  const Shape& shape = trace_.shape(event);
+  const Lane& lane = process_.lane(event);
+  const uint64_t bytes = process_.extra(event).bytes;
+  args.number("device", gpu);
+  args.number("context", lane.context);
+  args.number("stream", lane.stream);
+  args.number("correlation", event.correlation);
+  args.number("bytes", bytes);
+  if (event.end > event.begin) {
+    const auto ns = static_cast<double>(event.end - event.begin);
+    args.key("memory bandwidth (GB/s)").real(static_cast<double>(bytes) / ns, 6);
+  }
+  if (shape.graph) {
+    args.number("graph id", shape.graph);
+    args.number("graph node id", process_.extra(event).value);
+  }
+  if (shape.peer_source != Shape::kAbsent) args.number("fromDevice", shape.peer_source);
+  if (shape.peer_destination != Shape::kAbsent) args.number("toDevice", shape.peer_destination);
+}
+
+void ChromeArgs::sync(JsonText& json, const Event& event, uint32_t gpu) const {
+  const Shape& shape = trace_.shape(event);
+  Object args(json);
+  args.text("cuda_sync_kind", sync_type_name(shape.cupti_type));
+  const auto record = record_waited_for(event);
+  if (record) {
+    const StreamLink* const stream = process_.stream_of(record->stream_handle);
+    args.number("wait_on_stream", stream ? static_cast<int64_t>(stream->stream) : -1);
+    args.number("wait_on_cuda_event_record_corr_id", record->correlation);
+    args.number("wait_on_cuda_event_id", process_.extra(event).value);
+  }
+  args.number("stream", shape.stream == Shape::kAbsent ? -1 : static_cast<int64_t>(shape.stream));
+  args.number("correlation", event.correlation);
+  args.number("device", gpu);
+  args.number("context", shape.context);
+}
+
+// The last record of the event before the call that waits for it.
+std::optional<EventRecord> ChromeArgs::record_waited_for(const Event& sync) const {
+  constexpr uint32_t kEventSync = 1, kStreamWaitEvent = 2;
+  const uint32_t type = trace_.shape(sync).cupti_type;
+  if ((type != kEventSync && type != kStreamWaitEvent) || sync.partner == EventIndex::none) {
+    return std::nullopt;
+  }
+  const Event& call = process_.event(sync.partner);
+  const auto found = records_.find(process_.extra(call).address2);
+  if (found == records_.end()) return std::nullopt;
+  const auto after = std::upper_bound(
+      found->second.begin(), found->second.end(), call.begin,
+      [](int64_t time, const EventRecord& record) { return time < record.time; });
+  if (after == found->second.begin() || after[-1].correlation == 0) return std::nullopt;
+  return after[-1];
+}
+
+const Event* ChromeArgs::collective_of(const Event& kernel) const {
+  const auto found = by_kernel_.find(number(process_.index_of(kernel)));
+  if (found == by_kernel_.end()) return nullptr;
+  return &process_.event(process_.collective_kernels[found->second].collective);
+}
+
+void ChromeArgs::collective(Object& args, const Event& call) const {
+  const Shape& shape = trace_.shape(call);
+  const EventExtra& extra = process_.extra(call);
+  const std::string_view function = trace_.text(shape.name);
+  const uint64_t ranks = shape.rank_count ? shape.rank_count : 1;
+  const bool gathers = function == "ncclAllGather" || function == "ncclGather";
+  const bool scatters = function == "ncclReduceScatter" || function == "ncclScatter";
+  const uint64_t in = scatters ? extra.bytes * ranks : extra.bytes;
+  const NcclTypeName& type = nccl_type(shape.data_type);
+  args.text("Collective name", collective_name(function).kineto);
+  args.number("In msg nelems", in);
+  args.number("Out msg nelems", gathers ? extra.bytes * ranks : extra.bytes);
+  if (shape.rank_count) args.number("Group size", shape.rank_count);
+  if (type.bytes) {
+    args.text("dtype", type.scalar);
+    args.key("Input Dims").raw("[[").number(in).raw("]]");
+    args.key("Input type").raw("[").string(type.cxx).raw("]");
+  }
+  if (shape.rank_count) args.number("Rank", shape.rank);
+  if (shape.peer != Shape::kAbsent) args.number("peer", shape.peer);
+  args.text("Comms Id", fmt::format("{}", shape.communicator));
+  args.number("Seq", extra.value);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in `args` of Kineto-style trace events. Names and units are Kineto's where it has them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/json_text.h"
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+// A cudaEventRecord that a synchronization waited for.
+struct EventRecord {
+  int64_t time;
+  uint32_t correlation;
+  uint64_t stream_handle;
+};
+
+// Looks things up within one process while its events are written.
+class ChromeArgs {
+ public:
+  // External ids of collectives are counted on in `next_external_id` over all processes.
+  ChromeArgs(const Trace& trace, const Process& process, uint64_t& next_external_id);
+
+  // The host event that shows correlation id `correlation`: of several, one only may.
+  bool shows_correlation(EventIndex event) const;
+  void host(JsonText& json, const Event& event) const;
+  // `gpu` is the pid that the device goes by in the file, `device` what is known about it (or null).
+  void gpu(JsonText& json, const Event& event, uint32_t gpu, const dump::Device* device) const;
+  void sync(JsonText& json, const Event& event, uint32_t gpu) const;
+
+ private:
+  class Object;
+  void kernel(Object& args, const Event& event, uint32_t gpu, const dump::Device* device) const;
+  void copy(Object& args, const Event& event, uint32_t gpu) const;
+  void collective(Object& args, const Event& call) const;
+  const Event* collective_of(const Event& kernel) const;
+  std::optional<EventRecord> record_waited_for(const Event& sync) const;
+
+  const Trace& trace_;
+  const Process& process_;
+  std::unordered_map<uint32_t, uint32_t> owners_;        // correlation -> host event
+  std::map<uint32_t, uint32_t> by_kernel_;               // GPU event -> collective_kernels
+  std::unordered_map<uint32_t, uint64_t> external_ids_;  // collective event -> External id
+  std::unordered_map<uint64_t, std::vector<EventRecord>> records_;  // event handle -> in time order
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows: threads under the process's pid; streams under a pid for each GPU. Slices of a row nest or
+// follow each other: what does not fit goes to a further row of the same thread or stream.
+#include "formats/chrome_export.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "formats/chrome_args.h"
+#include "formats/json_text.h"
+#include "formats/names.h"
+#include "formats/slices.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000;  // Kineto's: a quarter of a year
+constexpr uint64_t kRowStride = 10'000'000;   // further rows of a thread or stream
+constexpr uint64_t kSyncRow = 1'000'000;      // as Kineto numbers the row beside a stream
+constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
+constexpr uint32_t kPidStride = 1 << 22;      // Linux process ids are below this
+constexpr uint32_t kOverheadPid = 2'000'000'000;
+constexpr uint64_t kProgressEvery = 1 << 16;
+
+using ProcessKey = std::tuple<std::string, uint32_t, uint64_t>;
+
+ProcessKey key_of(const Process& process) {
+  const dump::Header& h = process.header;
+  return {h.host(), h.pid(), h.os_start_time()};
+}
+
+struct ProcessIds {
+  uint32_t pid = 0;
+  uint32_t overhead_pid = 0;
+  std::map<uint32_t, uint32_t> gpus;  // device -> pid of its rows
+};
+
+// Ids that are unique in the file. A single process keeps its own: pid, and devices by ordinal; of
+// several, GPUs are counted through.
+std::map<ProcessKey, ProcessIds> assign_ids(const Trace& trace) {
+  std::map<ProcessKey, ProcessIds> ids;
+  std::vector<ProcessKey> order;
+  for (const Process& process : trace.processes) {
+    const auto [at, fresh] = ids.try_emplace(key_of(process));
+    if (fresh) order.push_back(at->first);
+    for (const Lane& lane : process.lanes) {
+      if (lane.type == LaneType::stream || lane.type == LaneType::device) {
+        at->second.gpus[lane.device] = lane.device;
+      }
+    }
+  }
+  std::set<uint32_t> used;
+  uint32_t next_gpu = 0;
+  for (const ProcessKey& key : order) {
+    for (auto& [device, pid] : ids[key].gpus) {
+      if (order.size() > 1) pid = next_gpu++;
+      used.insert(pid);
+    }
+  }
+  uint32_t number = 0;
+  for (const ProcessKey& key : order) {
+    uint32_t pid = std::max(std::get<1>(key), 1u);
+    while (!used.insert(pid).second) pid += kPidStride;
+    ids[key].pid = pid;
+    ids[key].overhead_pid = kOverheadPid + number++;
+  }
+  return ids;
+}
+
+class ChromeExport {
+ public:
+  ChromeExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
+      : trace_(trace), json_(file), options_(options), ids_(assign_ids(trace)) {}
+
+  void run(const std::string& path) {
+    find_times();
+    json_.raw("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    device_properties();
+    json_.raw("],\n");
+    identity();
+    json_.raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").number(base_);
+    json_.raw(",\n\"traceEvents\": [\n");
+    for (const Process& process : trace_.processes) metadata(process);
+    for (const Process& process : trace_.processes) one_process(process);
+    json_.raw("\n],\n\"traceName\": ").string(path).raw("\n}\n");
+  }
+
+ private:
+  void find_times() {
+    bool any = false;
+    for (const Process& process : trace_.processes) {
+      total_ += process.events.size();
+      begin_ = any ? std::min(begin_, process.window_begin) : process.window_begin;
+      end_ = any ? std::max(end_, process.window_end) : process.window_end;
+      any = true;
+    }
+    base_ = begin_ > 0 ? begin_ / kBaseUnit * kBaseUnit : 0;
+  }
+
+  const dump::Device* device_of(const Process& process, uint32_t device) const {
+    for (const dump::Device& known : process.header.device()) {
+      if (known.id() == device) return &known;
+    }
+    return nullptr;
+  }
+
+  // Readers take a device's place in the array for its id.
+  void device_properties() {
+    std::map<uint32_t, const dump::Device*> known;
+    for (const Process& process : trace_.processes) {
+      for (const auto& [device, pid] : ids_.at(key_of(process)).gpus) {
+        if (pid < 4096) known[pid] = device_of(process, device);
+      }
+    }
+    const dump::Device none;
+    const uint32_t count = known.empty() ? 0 : known.rbegin()->first + 1;
+    for (uint32_t id = 0; id < count; ++id) {
+      const dump::Device* const found = known.contains(id) ? known[id] : nullptr;
+      const dump::Device& d = found ? *found : none;
+      json_.raw(id ? ",\n" : "\n").raw("{\"id\": ").number(id);
+      json_.raw(", \"name\": ").string(d.name().empty() ? "unknown" : d.name());
+      const std::pair<const char*, uint64_t> numbers[] = {
+          {"totalGlobalMem", d.total_memory_bytes()},
+          {"computeMajor", d.compute_major()},
+          {"computeMinor", d.compute_minor()},
+          {"maxThreadsPerBlock", d.max_threads_per_block()},
+          {"maxThreadsPerMultiprocessor", d.max_threads_per_multiprocessor()},
+          {"regsPerBlock", d.registers_per_block()},
+          {"warpSize", d.warp_size()},
+          {"sharedMemPerBlock", d.shared_bytes_per_block()},
+          {"numSms", d.multiprocessors()},
+          {"regsPerMultiprocessor", d.registers_per_multiprocessor()},
+          {"sharedMemPerBlockOptin", d.shared_bytes_per_block_optin()},
+          {"sharedMemPerMultiprocessor", d.shared_bytes_per_multiprocessor()}};
+      for (const auto& [name, value] : numbers) {
+        json_.raw(", \"").raw(name).raw("\": ").number(value);
+      }
+      json_.raw("}");
+    }
+  }
+
+  // Of a single rank: readers look for "rank" on a line of its own, before the events.
+  void identity() {
+    if (ids_.size() != 1 || trace_.processes.empty()) return;
+    const dump::Header& h = trace_.processes.front().header;
+    json_.raw("\"host_name\": ").string(h.host()).raw(",\n");
+    if (h.rank() < 0) return;
+    json_.raw("\"distributedInfo\": {\n\"backend\": \"nccl\",\n\"rank\": ").number(h.rank());
+    json_.raw(",\n\"world_size\": ").number(std::max(h.world_size(), 1)).raw("\n},\n");
+  }
+
+  JsonText& event(const char* phase) {
+    json_.flush_if_large();
+    json_.raw(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"").raw(phase).raw("\"");
+    first_ = false;
+    return json_;
+  }
+
+  void row(uint32_t pid, uint64_t tid) {
+    json_.raw(",\"pid\":").number(pid).raw(",\"tid\":").number(tid);
+  }
+
+  void named(const char* what, uint32_t pid, uint64_t tid, const char* key, std::string_view value) {
+    event("M").raw(",\"name\":\"").raw(what).raw("\",\"ts\":").microseconds(begin_ - base_);
+    row(pid, tid);
+    json_.raw(",\"args\":{\"").raw(key).raw("\":").string(value).raw("}}");
+  }
+
+  void sorted(const char* what, uint32_t pid, uint64_t tid, uint64_t index) {
+    event("M").raw(",\"name\":\"").raw(what).raw("\",\"ts\":").microseconds(begin_ - base_);
+    row(pid, tid);
+    json_.raw(",\"args\":{\"sort_index\":").number(index).raw("}}");
+  }
+
+  void metadata(const Process& process) {
+    const ProcessIds& ids = ids_.at(key_of(process));
+    if (!described_.insert(ids.pid).second) return;
+    const std::string title = process_title(process);
+    named("process_name", ids.pid, 0, "name", title);
+    named("process_labels", ids.pid, 0, "labels", "CPU");
+    sorted("process_sort_index", ids.pid, 0, ids.pid);
+    for (const auto& [device, pid] : ids.gpus) {
+      named("process_name", pid, 0, "name", title);
+      named("process_labels", pid, 0, "labels", "GPU " + std::to_string(device));
+      sorted("process_sort_index", pid, 0, 5'000'000 + uint64_t{pid});
+    }
+  }
+
+  // A row's name, once.
+  void describe_row(uint32_t pid, uint64_t tid, const std::string& name, uint64_t index) {
+    if (!rows_.emplace(pid, tid).second) return;
+    named("thread_name", pid, tid, "name", name);
+    sorted("thread_sort_index", pid, tid, index);
+  }
+
+  void one_process(const Process& process) {
+    process_ = &process;
+    ids_here_ = &ids_.at(key_of(process));
+    flow_base_ = number_++ << 32;
+    const ChromeArgs args(trace_, process, next_external_id_);
+    args_ = &args;
+    span();
+    if (std::none_of(process.lanes.begin(), process.lanes.end(), [&](const Lane& lane) {
+          return lane.type == LaneType::thread && lane.thread_id == main_thread(process);
+        })) {
+      host_rows({}, main_thread(process), "");
+    }
+    for (const Lane& lane : process.lanes) {
+      switch (lane.type) {
+        case LaneType::thread: thread(lane); break;
+        case LaneType::stream: stream(lane); break;
+        case LaneType::device: device(lane); break;
+        case LaneType::overhead: overhead(lane); break;
+      }
+    }
+    memory();
+  }
+
+  void span() {
+    if (spanned_) return;
+    spanned_ = true;
+    event("X").raw(",\"cat\":\"Trace\",\"ts\":").microseconds(begin_ - base_);
+    json_.raw(",\"dur\":").microseconds(end_ - begin_);
+    json_.raw(",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"PyTorch Profiler (0)\","
+              "\"args\":{\"Op count\":0}}");
+  }
+
+  void slice(const char* category, std::string_view name, uint32_t pid, uint64_t tid, int64_t begin,
+             int64_t end) {
+    event("X").raw(",\"cat\":\"").raw(category).raw("\",\"name\":").string(name);
+    row(pid, tid);
+    json_.raw(",\"ts\":").microseconds(begin - base_).raw(",\"dur\":").microseconds(end - begin);
+    json_.raw(",\"args\":");
+  }
+
+  void flow(const char* phase, uint32_t correlation, uint32_t pid, uint64_t tid, int64_t time) {
+    event(phase).raw(",\"id\":").number(flow_base_ + correlation);
+    row(pid, tid);
+    json_.raw(",\"ts\":").microseconds(time - base_).raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
+    json_.raw(*phase == 'f' ? ",\"bp\":\"e\"}" : "}");
+  }
+
+  void thread(const Lane& lane) {
+    std::vector<Slice> slices;
+    for (const Event& e : process_->lane_events(lane)) {
+      if (trace_.shape(e).kind == Kind::nvtx_mark) {
+        mark(e, lane.thread_id);
+      } else {
+        slices.push_back({process_->index_of(e), e.begin, e.end});
+      }
+    }
+    host_rows(std::move(slices), lane.thread_id, lane.thread_name);
+  }
+
+  // Steps are slices of the main thread, among its calls; EventIndex::none marks them.
+  void host_rows(std::vector<Slice> slices, uint32_t thread, const std::string& thread_name) {
+    const std::span<const Step> steps = process_->window_steps();
+    if (thread == main_thread(*process_)) {
+      for (const Step& step : steps) slices.push_back({EventIndex::none, step.begin, step.end});
+      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+      });
+    }
+    const auto rows = split_tracks(slices, Overlap::nest);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].empty()) continue;
+      const uint64_t tid = thread + i * kRowStride;
+      std::string name = "thread " + std::to_string(thread) + " (" + thread_name + ")";
+      if (i) name += " overlapping " + std::to_string(i);
+      describe_row(ids_here_->pid, tid, name, tid);
+      for (const Slice& s : rows[i]) {
+        s.event == EventIndex::none ? step_slice(s, steps, tid) : host_slice(s, tid);
+      }
+    }
+  }
+
+  void step_slice(const Slice& s, std::span<const Step> steps, uint64_t tid) {
+    const auto step = std::find_if(steps.begin(), steps.end(), [&](const Step& candidate) {
+      return candidate.begin == s.begin && candidate.end >= s.end;
+    });
+    if (step == steps.end()) return;
+    slice("user_annotation", "ProfilerStep#" + std::to_string(step->step), ids_here_->pid, tid,
+          s.begin, s.end);
+    json_.raw("{}}");
+  }
+
+  void host_slice(const Slice& s, uint64_t tid) {
+    const Event& e = process_->event(s.event);
+    const Shape& shape = trace_.shape(e);
+    const bool annotation = shape.kind == Kind::nvtx_range || shape.kind == Kind::collective ||
+                            shape.domain == ApiDomain::nccl;
+    std::string_view name = trace_.text(shape.label);
+    if (shape.kind == Kind::collective) name = collective_name(name).annotation;
+    slice(annotation ? "user_annotation" : category_of(shape), name, ids_here_->pid, tid, s.begin,
+          s.end);
+    args_->host(json_, e);
+    json_.raw("}");
+    if (launches_work(e) && args_->shows_correlation(s.event)) {
+      flow("s", e.correlation, ids_here_->pid, tid, s.begin);
+    }
+    progress();
+  }
+
+  // Whether a call has work on a stream that is drawn.
+  bool launches_work(const Event& call) const {
+    const Kind cause = trace_.shape(call).kind;
+    if (cause != Kind::launch && cause != Kind::copy && cause != Kind::set) return false;
+    for (EventIndex at = call.partner; at != EventIndex::none;
+         at = process_->event(at).next_sibling) {
+      if (is_stream_work(process_->event(at))) return true;
+    }
+    return false;
+  }
+
+  bool is_stream_work(const Event& e) const {
+    const Shape& shape = trace_.shape(e);
+    const bool work = shape.kind == Kind::gpu_kernel || shape.kind == Kind::gpu_copy ||
+                      shape.kind == Kind::gpu_set;
+    return work && drawable(shape);
+  }
+
+  void mark(const Event& e, uint32_t thread) {
+    const Shape& shape = trace_.shape(e);
+    event("i").raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":").string(trace_.text(shape.label));
+    row(ids_here_->pid, thread);
+    json_.raw(",\"ts\":").microseconds(e.begin - base_).raw(",\"args\":");
+    args_->host(json_, e);
+    json_.raw("}");
+    progress();
+  }
+
+  void stream(const Lane& lane) {
+    const uint32_t pid = ids_here_->gpus.at(lane.device);
+    const dump::Device* const device = device_of(*process_, lane.device);
+    std::vector<Slice> slices;
+    for (const Event& e : process_->lane_events(lane)) {
+      if (is_stream_work(e)) slices.push_back({process_->index_of(e), e.begin, e.end});
+    }
+    const auto rows = split_tracks(slices, Overlap::apart);
+    const uint32_t stream = lane.stream ? lane.stream : kDefaultStreamRow;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (rows[i].empty()) continue;
+      const uint64_t tid = stream + i * kRowStride;
+      std::string name = "stream " + std::to_string(lane.stream) + " ";
+      if (i) name += "overlapping " + std::to_string(i);
+      describe_row(pid, tid, name, tid);
+      for (const Slice& s : rows[i]) gpu_slice(s, pid, tid, device);
+    }
+  }
+
+  void gpu_slice(const Slice& s, uint32_t pid, uint64_t tid, const dump::Device* device) {
+    const Event& e = process_->event(s.event);
+    const Shape& shape = trace_.shape(e);
+    slice(category_of(shape), trace_.text(shape.label), pid, tid, s.begin, s.end);
+    args_->gpu(json_, e, pid, device);
+    json_.raw("}");
+    const bool caused = e.partner != EventIndex::none && launches_work(process_->event(e.partner)) &&
+                        args_->shows_correlation(e.partner);
+    if (caused) flow("f", e.correlation, pid, tid, s.begin);
+    progress();
+  }
+
+  // Only kinds that Kineto's readers know: they stumble over others.
+  void device(const Lane& lane) {
+    const uint32_t pid = ids_here_->gpus.at(lane.device);
+    std::map<uint32_t, std::vector<Slice>> by_stream;
+    for (const Event& e : process_->lane_events(lane)) {
+      const Shape& shape = trace_.shape(e);
+      const bool known = shape.cupti_type >= 1 && shape.cupti_type <= 4;
+      if (shape.kind != Kind::gpu_sync || !known || !drawable(shape)) continue;
+      const uint32_t stream = shape.stream == Shape::kAbsent ? 0 : shape.stream;
+      by_stream[stream].push_back({process_->index_of(e), e.begin, e.end});
+    }
+    for (const auto& [stream, slices] : by_stream) {
+      const auto rows = split_tracks(slices, Overlap::apart);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const uint64_t tid = stream + kSyncRow + i * kRowStride;
+        const std::string name =
+            stream ? "stream " + std::to_string(stream) + " (sync)" : std::string("device (sync)");
+        describe_row(pid, tid, name, stream ? stream : kSyncRow);
+        for (const Slice& s : rows[i]) {
+          const Event& e = process_->event(s.event);
+          slice("cuda_sync", trace_.text(trace_.shape(e).label), pid, tid, s.begin, s.end);
+          args_->sync(json_, e, pid);
+          json_.raw("}");
+          progress();
+        }
+      }
+    }
+  }
+
+  void overhead(const Lane& lane) {
+    std::vector<Slice> slices;
+    for (const Event& e : process_->lane_events(lane)) {
+      if (drawable(trace_.shape(e))) slices.push_back({process_->index_of(e), e.begin, e.end});
+    }
+    if (slices.empty()) return;
+    const uint32_t pid = ids_here_->overhead_pid;
+    named("process_name", pid, 0, "name", "CUPTI Overhead");
+    sorted("process_sort_index", pid, 0, 0x100000A);
+    const auto rows = split_tracks(slices, Overlap::apart);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (const Slice& s : rows[i]) {
+        const Shape& shape = trace_.shape(process_->event(s.event));
+        slice("overhead", trace_.text(shape.label), pid, 1 + i, s.begin, s.end);
+        json_.raw("{}}");
+        progress();
+      }
+    }
+  }
+
+  void memory() {
+    const MemoryCurves curves = memory_curves(trace_, *process_);
+    for (const MemoryPoint& point : curves.device) {
+      const Event& e = process_->event(point.event);
+      const Lane& lane = process_->lane(
+          e.partner != EventIndex::none && is_gpu_kind(trace_.shape(e).kind)
+              ? process_->event(e.partner) : e);
+      const uint32_t thread =
+          lane.type == LaneType::thread ? lane.thread_id : main_thread(*process_);
+      event("i").raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");
+      row(ids_here_->pid, thread);
+      json_.raw(",\"ts\":").microseconds(point.time - base_);
+      json_.raw(",\"args\":{\"Total Reserved\":").number(point.total);
+      json_.raw(",\"Total Allocated\":").number(point.total);
+      json_.raw(",\"Bytes\":").number(point.change);
+      json_.raw(",\"Addr\":").number(process_->extra(e).address);
+      json_.raw(",\"Device Id\":").number(gpu_of(e)).raw(",\"Device Type\":1}}");
+    }
+  }
+
+  // The GPU that an allocation is on: CUPTI says; a call alone does not where there are several.
+  uint32_t gpu_of(const Event& e) const {
+    const Lane& lane = process_->lane(e);
+    if (lane.type == LaneType::device) return ids_here_->gpus.at(lane.device);
+    return ids_here_->gpus.empty() ? 0 : ids_here_->gpus.begin()->second;
+  }
+
+  void progress() {
+    if (++done_ % kProgressEvery == 0 && options_.progress) options_.progress(done_, total_);
+  }
+
+  const Trace& trace_;
+  JsonText json_;
+  const ExportOptions& options_;
+  const std::map<ProcessKey, ProcessIds> ids_;
+  std::set<uint32_t> described_;
+  std::set<std::pair<uint32_t, uint64_t>> rows_;
+  const Process* process_ = nullptr;
+  const ProcessIds* ids_here_ = nullptr;
+  const ChromeArgs* args_ = nullptr;
+  int64_t base_ = 0, begin_ = 0, end_ = 0;
+  uint64_t number_ = 0, flow_base_ = 0, next_external_id_ = 1;
+  uint64_t done_ = 0, total_ = 0;
+  bool first_ = true, spanned_ = false;
+};
+
+}  // namespace
+
+bool write_chrome(const Trace& trace, const std::string& path, const ExportOptions& options,
+                  std::string& error) {
+  OutputFile file(path);
+  if (file.ok()) ChromeExport(trace, file, options).run(path);
+  if (file.commit()) return true;
+  error = file.error();
+  return false;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "formats/chrome_export.h"
+#include "formats/exporter.h"
+#include "formats/perfetto_export.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr Exporter kExporters[] = {
+    {"perfetto", ".pftrace", "Perfetto's own format; open it at ui.perfetto.dev", write_perfetto},
+    {"chrome", ".json", "trace event JSON with Kineto's keys; chrome://tracing, ui.perfetto.dev",
+     write_chrome},
+};
+
+}  // namespace
+
+std::span<const Exporter> exporters() { return kExporters; }
+
+const Exporter* find_exporter(std::string_view name) {
+  const auto found = std::find_if(std::begin(kExporters), std::end(kExporters),
+                                  [name](const Exporter& row) { return name == row.name; });
+  return found == std::end(kExporters) ? nullptr : &*found;
+}
+
+}  // namespace gpuprof

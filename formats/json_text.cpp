@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/json_text.h"
+
+#include "formats/names.h"
+
+namespace gpuprof {
+namespace {
+
+bool is_plain(std::string_view text) {
+  for (const char c : text) {
+    if (static_cast<uint8_t>(c) < 0x20 || static_cast<uint8_t>(c) >= 0x7f || c == '"' || c == '\\') {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+JsonText& JsonText::string(std::string_view text) {
+  text_ += '"';
+  if (is_plain(text)) {
+    text_ += text;
+  } else {
+    constexpr char kHex[] = "0123456789abcdef";
+    for (const char c : valid_utf8(text)) {
+      const auto byte = static_cast<uint8_t>(c);
+      if (c == '"' || c == '\\') {
+        text_ += '\\';
+        text_ += c;
+      } else if (byte < 0x20 || byte == 0x7f) {
+        text_ += "\\u00";
+        text_ += kHex[byte >> 4];
+        text_ += kHex[byte & 15];
+      } else {
+        text_ += c;
+      }
+    }
+  }
+  text_ += '"';
+  return *this;
+}
+
+JsonText& JsonText::microseconds(int64_t ns) {
+  if (ns < 0) ns = 0;
+  number(ns / 1000);
+  const auto rest = static_cast<int>(ns % 1000);
+  text_ += '.';
+  text_ += static_cast<char>('0' + rest / 100);
+  text_ += static_cast<char>('0' + rest / 10 % 10);
+  text_ += static_cast<char>('0' + rest % 10);
+  return *this;
+}
+
+}  // namespace gpuprof

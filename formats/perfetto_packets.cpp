@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/perfetto_packets.h"
+
+#include "formats/names.h"
+
+namespace gpuprof::perfetto {
+namespace {
+
+constexpr uint32_t kSequence = 1;
+constexpr uint32_t kStateCleared = 1, kNeedsState = 2;
+constexpr uint32_t kClockRealtime = 1, kClockBoottime = 6;
+
+namespace packet {
+enum : uint32_t {
+  clock_snapshot = 6, timestamp = 8, sequence_id = 10, track_event = 11, interned_data = 12,
+  sequence_flags = 13, track_descriptor = 60
+};
+}
+namespace descriptor {
+enum : uint32_t {
+  uuid = 1, name = 2, process = 3, thread = 4, parent = 5, counter = 8, child_ordering = 11,
+  sibling_rank = 12
+};
+}
+namespace event {
+enum : uint32_t {
+  categories = 3, annotation = 4, type = 9, name = 10, track = 11, counter_value = 30, flow = 47,
+  terminating_flow = 48
+};
+}
+constexpr uint32_t kOrderExplicit = 3;
+constexpr uint32_t kUnitBytes = 3;
+
+uint64_t clip(int64_t time) { return time > 0 ? static_cast<uint64_t>(time) : 0; }
+
+}  // namespace
+
+void PacketWriter::write_packet() {
+  ByteBuffer head;
+  WireWriter wire(head);
+  wire.length(1, packet_.size());
+  file_.write(head.data(), head.size());
+  file_.write(packet_.data(), packet_.size());
+  packet_.clear();
+}
+
+void PacketWriter::start(int64_t time) {
+  wire_.uint(packet::sequence_id, kSequence);
+  wire_.uint(packet::sequence_flags, kStateCleared);
+  write_packet();
+  // Time stamps are BOOTTIME by default; here that clock shows Unix time.
+  const size_t snapshot = wire_.open(packet::clock_snapshot);
+  for (const uint32_t clock : {kClockBoottime, kClockRealtime}) {
+    const size_t mark = wire_.open(1);
+    wire_.uint(1, clock);
+    wire_.uint(2, clip(time));
+    wire_.close(mark);
+  }
+  wire_.close(snapshot);
+  write_packet();
+}
+
+void PacketWriter::process_track(uint64_t uuid, int64_t pid, std::string_view name,
+                                 std::string_view label, int64_t time) {
+  wire_.uint_always(packet::timestamp, clip(time));
+  const size_t mark = wire_.open(packet::track_descriptor);
+  wire_.uint(descriptor::uuid, uuid);
+  const size_t process = wire_.open(descriptor::process);
+  wire_.int_field(1, pid);
+  wire_.text(6, valid_utf8(name));
+  wire_.text(8, valid_utf8(label));
+  wire_.close(process);
+  wire_.close(mark);
+  write_packet();
+}
+
+void PacketWriter::thread_track(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name,
+                                int64_t time) {
+  wire_.uint_always(packet::timestamp, clip(time));
+  const size_t mark = wire_.open(packet::track_descriptor);
+  wire_.uint(descriptor::uuid, uuid);
+  const size_t thread = wire_.open(descriptor::thread);
+  wire_.int_field(1, pid);
+  wire_.int_field(2, tid);
+  wire_.text(5, valid_utf8(name));
+  wire_.close(thread);
+  wire_.close(mark);
+  write_packet();
+}
+
+void PacketWriter::track(const Track& track) {
+  const size_t mark = wire_.open(packet::track_descriptor);
+  wire_.uint(descriptor::uuid, track.uuid);
+  wire_.text(descriptor::name, valid_utf8(track.name));
+  wire_.uint(descriptor::parent, track.parent);
+  if (track.counter_bytes) {
+    const size_t counter = wire_.open(descriptor::counter);
+    wire_.uint(3, kUnitBytes);
+    wire_.close(counter);
+  }
+  if (track.children_ordered) wire_.uint(descriptor::child_ordering, kOrderExplicit);
+  wire_.int_field(descriptor::sibling_rank, track.rank);
+  wire_.close(mark);
+  write_packet();
+}
+
+uint64_t PacketWriter::intern(Pool& pool, std::string_view text) {
+  const auto known = pool.ids.find(text);
+  if (known != pool.ids.end()) return known->second;
+  const uint64_t id = pool.ids.size() + 1;
+  pool.ids.emplace(text, id);
+  const size_t mark = interned_wire_.open(pool.field);
+  interned_wire_.uint(1, id);
+  interned_wire_.bytes(2, valid_utf8(text));
+  interned_wire_.close(mark);
+  return id;
+}
+
+void PacketWriter::begin_event(EventType type, uint64_t track, int64_t time) {
+  wire_.uint_always(packet::timestamp, clip(time));
+  wire_.uint(packet::sequence_id, kSequence);
+  wire_.uint(packet::sequence_flags, kNeedsState);
+  event_mark_ = wire_.open(packet::track_event);
+  wire_.uint(event::type, static_cast<uint32_t>(type));
+  wire_.uint(event::track, track);
+}
+
+void PacketWriter::name(std::string_view name) { wire_.uint(event::name, intern(names_, name)); }
+
+void PacketWriter::category(std::string_view category) {
+  wire_.uint(event::categories, intern(categories_, category));
+}
+
+void PacketWriter::flow(uint64_t id) { wire_.fixed64(event::flow, id); }
+
+void PacketWriter::terminating_flow(uint64_t id) { wire_.fixed64(event::terminating_flow, id); }
+
+void PacketWriter::counter(int64_t value) {
+  wire_.uint_always(event::counter_value, static_cast<uint64_t>(value));
+}
+
+void PacketWriter::annotate(std::string_view key, uint64_t value) {
+  const size_t mark = wire_.open(event::annotation);
+  wire_.uint(1, intern(annotation_names_, key));
+  wire_.uint_always(3, value);
+  wire_.close(mark);
+}
+
+void PacketWriter::annotate_pointer(std::string_view key, uint64_t value) {
+  const size_t mark = wire_.open(event::annotation);
+  wire_.uint(1, intern(annotation_names_, key));
+  wire_.uint_always(7, value);
+  wire_.close(mark);
+}
+
+void PacketWriter::annotate_signed(std::string_view key, int64_t value) {
+  const size_t mark = wire_.open(event::annotation);
+  wire_.uint(1, intern(annotation_names_, key));
+  wire_.uint_always(4, static_cast<uint64_t>(value));
+  wire_.close(mark);
+}
+
+void PacketWriter::annotate(std::string_view key, std::string_view value) {
+  const size_t mark = wire_.open(event::annotation);
+  wire_.uint(1, intern(annotation_names_, key));
+  wire_.uint(17, intern(strings_, value));
+  wire_.close(mark);
+}
+
+void PacketWriter::end_event() {
+  wire_.close(event_mark_);
+  if (!interned_.empty()) {
+    wire_.bytes(packet::interned_data, interned_.data(), interned_.size());
+    interned_.clear();
+  }
+  write_packet();
+}
+
+}  // namespace gpuprof::perfetto

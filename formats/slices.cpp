@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/slices.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace gpuprof {
+namespace {
+
+struct Track {
+  std::vector<Slice> slices;
+  std::vector<int64_t> open;  // ends of slices that are not over, outermost first
+
+  bool fits(const Slice& slice, Overlap overlap) {
+    while (!open.empty() && open.back() <= slice.begin) open.pop_back();
+    return open.empty() || (overlap == Overlap::nest && slice.end <= open.back());
+  }
+  void add(const Slice& slice) {
+    slices.push_back(slice);
+    open.push_back(slice.end);
+  }
+};
+
+struct Allocation {
+  int64_t time;
+  uint64_t address, bytes;
+  bool release;
+  EventIndex event;
+};
+
+std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Allocation& a, const Allocation& b) { return a.time < b.time; });
+  std::unordered_map<uint64_t, uint64_t> live;
+  std::vector<MemoryPoint> points;
+  int64_t total = 0;
+  const auto point = [&](const Allocation& c, int64_t change) {
+    total += change;
+    points.push_back({c.time, total, change, c.event});
+  };
+  for (const Allocation& c : changes) {
+    if (c.release) {
+      const auto found = live.find(c.address);
+      if (found == live.end()) continue;
+      point(c, -static_cast<int64_t>(found->second));
+      live.erase(found);
+    } else if (c.bytes >> 62 == 0) {
+      const auto [at, fresh] = live.emplace(c.address, c.bytes);
+      if (!fresh) {  // its release was not seen
+        total -= static_cast<int64_t>(at->second);
+        at->second = c.bytes;
+      }
+      point(c, static_cast<int64_t>(c.bytes));
+    }
+  }
+  return points;
+}
+
+constexpr uint32_t kPinned = 2;  // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
+constexpr uint32_t kReleased = 2;  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
+
+}  // namespace
+
+std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap) {
+  std::vector<Track> tracks(1);
+  for (Slice slice : slices) {
+    auto track = std::find_if(tracks.begin(), tracks.end(),
+                              [&](Track& t) { return t.fits(slice, overlap); });
+    if (track == tracks.end() && tracks.size() < kMaxTracks) track = tracks.insert(track, Track{});
+    if (track == tracks.end()) {
+      track = tracks.end() - 1;
+      if (overlap == Overlap::apart) slice.begin = std::max(slice.begin, track->open.back());
+      slice.end = overlap == Overlap::nest ? std::min(slice.end, track->open.back())
+                                           : std::max(slice.begin, slice.end);
+    }
+    track->add(slice);
+  }
+  std::vector<std::vector<Slice>> out;
+  for (Track& track : tracks) out.push_back(std::move(track.slices));
+  return out;
+}
+
+MemoryCurves memory_curves(const Trace& trace, const Process& process) {
+  std::vector<Allocation> device_calls, host_calls, device_records, host_records;
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Event& event = process.events[i];
+    const Shape& shape = trace.shape(event);
+    const EventExtra& extra = process.extra(event);
+    const auto index = static_cast<EventIndex>(i);
+    if (shape.kind == Kind::gpu_memory) {
+      auto& list = shape.memory_kind == kPinned ? host_records : device_records;
+      list.push_back({event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
+    } else if (shape.kind == Kind::alloc || shape.kind == Kind::dealloc) {
+      if (shape.result != 0 || extra.address == 0) continue;
+      const bool host = trace.text(shape.name).find("Host") != std::string_view::npos;
+      const bool release = shape.kind == Kind::dealloc;
+      (host ? host_calls : device_calls)
+          .push_back({release ? event.begin : event.end, extra.address, extra.bytes, release, index});
+    }
+  }
+  const bool records = !device_records.empty() || !host_records.empty();
+  return {curve_of(records ? device_records : device_calls),
+          curve_of(records ? host_records : host_calls)};
+}
+
+const char* category_of(const Shape& shape) {
+  switch (shape.kind) {
+    case Kind::gpu_kernel: return "kernel";
+    case Kind::gpu_copy: return "gpu_memcpy";
+    case Kind::gpu_set: return "gpu_memset";
+    case Kind::gpu_sync: return "cuda_sync";
+    case Kind::gpu_event: return "cuda_event";
+    case Kind::gpu_memory: return "gpu_memory";
+    case Kind::overhead: return "overhead";
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark: return "user_annotation";
+    case Kind::collective: return "nccl";
+    default: break;
+  }
+  if (shape.domain == ApiDomain::nccl) return "nccl";
+  const bool driver = shape.domain == ApiDomain::driver || (shape.flags & kFlagDriver);
+  return driver ? "cuda_driver" : "cuda_runtime";
+}
+
+bool drawable(const Shape& shape) { return !is_gpu_kind(shape.kind) || !(shape.flags & kFlagNoTime); }
+
+std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process) {
+  std::map<uint32_t, uint32_t> found;
+  for (uint32_t i = 0; i < process.collective_kernels.size(); ++i) {
+    found.emplace(number(process.collective_kernels[i].kernel), i);
+  }
+  return found;
+}
+
+std::string process_title(const Process& process) {
+  const dump::Header& header = process.header;
+  std::string program;
+  for (const std::string& word : header.command()) {
+    if (program.size() > 100) break;
+    if (!program.empty()) program += ' ';
+    program += word;
+  }
+  if (program.empty()) program = header.executable();
+  std::string title = header.rank() >= 0 ? fmt::format("rank {}: {}", header.rank(), program) : program;
+  if (!header.host().empty()) title += fmt::format(" ({})", header.host());
+  return title;
+}
+
+uint32_t main_thread(const Process& process) {
+  uint32_t first = 0;
+  for (const Lane& lane : process.lanes) {
+    if (lane.type != LaneType::thread) continue;
+    if (lane.thread_id == process.header.pid()) return lane.thread_id;
+    if (!first) first = lane.thread_id;
+  }
+  return process.header.pid() ? process.header.pid() : first;
+}
+
+}  // namespace gpuprof

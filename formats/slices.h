@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arranging events as slices that viewers accept: on one track slices nest or follow each other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+struct Slice {
+  EventIndex event;
+  int64_t begin, end;
+};
+
+enum class Overlap {
+  nest,   // a slice may lie wholly within another (calls of a thread)
+  apart,  // slices of a track follow each other (work on a GPU)
+};
+
+// Distributes slices, in order of begin (longer first), over as few tracks as needed; [0] is the
+// usual one. At most kMaxTracks: past that a slice is cut short to fit on the last one.
+inline constexpr size_t kMaxTracks = 64;
+std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap);
+
+// A level of memory over time, from calls that allocate and release.
+struct MemoryPoint {
+  int64_t time;
+  int64_t total;   // bytes allocated in the window and not released, after this event
+  int64_t change;  // of this event; negative: release
+  EventIndex event;
+};
+
+// `device` memory from CUPTI's records where there are any, else from the calls; `host`: pinned.
+// What was allocated before the window is not known; its release is left out.
+struct MemoryCurves {
+  std::vector<MemoryPoint> device, host;
+};
+MemoryCurves memory_curves(const Trace& trace, const Process& process);
+
+// "cuda_runtime", "kernel", ...: Kineto's category of an event.
+const char* category_of(const Shape& shape);
+
+// Whether an event can be drawn: GPU work without usable times cannot.
+bool drawable(const Shape& shape);
+
+// The collectives that a GPU event belongs to: kernel -> index into Process::collective_kernels.
+std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process);
+
+// "rank 3: python train.py (node1)" as far as that is known.
+std::string process_title(const Process& process);
+
+// The thread that steps are drawn on: the one whose id is the process's, else the first.
+uint32_t main_thread(const Process& process);
+
+}  // namespace gpuprof
