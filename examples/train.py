@@ -202,10 +202,13 @@ def main():
     parser.add_argument("--markers", choices=("sync", "none"), default="sync",
                         help="sync: one cudaDeviceSynchronize a step; none: one stream synchronisation")
     options = parser.parse_args()
-    trainer = Trainer(Cuda(), options)
-    for index in range(options.steps):
-        print("step %d  loss %.4f" % (index, trainer.step(index)))
-    trainer.close()
+    try:
+        trainer = Trainer(Cuda(), options)
+        for index in range(options.steps):
+            print("step %d  loss %.4f" % (index, trainer.step(index)))
+        trainer.close()
+    except RuntimeError as error:
+        sys.exit("train.py: %s" % error)
     print("done: %d steps" % options.steps)
 
 

@@ -53,9 +53,12 @@ class Core final : public SimCore, public OpObserver {
 
   // Puts work into a stream: enqueued, or made a graph node (then nullptr) under capture.
   OpPtr submit(Stream& stream, Work work, uint32_t correlation, const OpPtr& also_after = nullptr);
-  // Enqueues at once, whatever the capture state. `traced`: CUPTI is to see it.
-  OpPtr run(Stream& stream, const Work& work, uint32_t correlation, bool traced,
+  // Enqueues at once, whatever the capture state; starts at `earliest` or later. `traced`: CUPTI is
+  // to see it.
+  OpPtr run(Stream& stream, const Work& work, uint32_t correlation, bool traced, uint64_t earliest,
             const OpPtr& also_after = nullptr);
+  // When what is launched now reaches the device.
+  static uint64_t arrival();
 
   OpPtr record_event(Stream& stream, const Event& event, uint32_t correlation);
 

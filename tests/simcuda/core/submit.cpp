@@ -49,6 +49,8 @@ std::vector<OpPtr> Core::ordering(const Stream& stream) const {
   return after;
 }
 
+uint64_t Core::arrival() { return now_ns() + settings().launch_latency_ns; }
+
 OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr& also_after) {
   if (stream.capture != nullptr) {
     Graph& graph = *stream.capture->graph;
@@ -59,10 +61,10 @@ OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr&
     }
     return nullptr;
   }
-  return run(stream, work, correlation, wanted(activity_kind(work.info)), also_after);
+  return run(stream, work, correlation, wanted(activity_kind(work.info)), arrival(), also_after);
 }
 
-OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced,
+OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced, uint64_t earliest,
                 const OpPtr& also_after) {
   Device& device = devices_[static_cast<size_t>(stream.device)];
   auto op = std::make_shared<Op>();
@@ -75,7 +77,7 @@ OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool tra
   op->begin_of = work.begin_of;
   op->event_id = work.event_id;
   op->event_sync_id = work.event_sync_id;
-  op->earliest = now_ns() + settings().launch_latency_ns;
+  op->earliest = earliest;
   op->traced = traced;
   if (work.engine == EngineKind::kHtoD) op->engine = &device.h2d;
   if (work.engine == EngineKind::kDtoH) op->engine = &device.d2h;

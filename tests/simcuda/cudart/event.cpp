@@ -99,7 +99,7 @@ OpPtr Core::record_event(Stream& stream, const Event& event, uint32_t correlatio
   Work work;
   work.event_id = event.id;
   work.event_sync_id = event.sync_id;
-  return run(stream, work, correlation, wanted(CUPTI_ACTIVITY_KIND_CUDA_EVENT));
+  return run(stream, work, correlation, wanted(CUPTI_ACTIVITY_KIND_CUDA_EVENT), arrival());
 }
 
 }  // namespace gpuprof::simcuda

@@ -91,6 +91,7 @@ int activity_kind(const GpuOpInfo& info) {
 // Runs all nodes, then a summary op, which has the launch's begin and end.
 void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlation) {
   const bool summary = wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  const uint64_t earliest = arrival();
   OpPtr first;
   OpPtr last;
   for (const Graph::Node& node : exec.nodes) {
@@ -98,7 +99,7 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
     work.info.graph_id = exec.id;
     work.info.graph_node_id = node.id;
     const bool traced = exec.node_records && !summary && wanted(activity_kind(work.info));
-    last = run(stream, work, correlation, traced);
+    last = run(stream, work, correlation, traced, earliest);
     if (first == nullptr) first = last;
   }
   if (last == nullptr) return;
@@ -106,7 +107,7 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
   whole.info.kind = GpuOpKind::kGraph;
   whole.info.graph_id = exec.id;
   whole.begin_of = first;
-  run(stream, whole, correlation, summary);
+  run(stream, whole, correlation, summary, earliest);
 }
 
 namespace {

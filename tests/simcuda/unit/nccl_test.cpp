@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives: ranks end together, in one process and in several.
+#include <nccl.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+
+#include "tests/simcuda/unit/support.h"
+
+namespace gpuprof::simcuda::testing {
+namespace {
+
+constexpr char kAllReduceKernel[] =
+    "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE";
+constexpr uint64_t kJitterNs = 2000;
+
+ncclUniqueId id_from(const char* text) {
+  ncclUniqueId id{};
+  std::snprintf(id.internal, sizeof id.internal, "%s", text);
+  return id;
+}
+
+// A rank: work of its own length, then a collective; three times.
+TEST(DISABLED_Child, Rank) {
+  const int rank = std::atoi(getenv("TEST_RANK"));
+  const int ranks = std::atoi(getenv("TEST_RANKS"));
+  ncclComm_t comm = nullptr;
+  const Streams streams(1);
+  ASSERT_EQ(ncclCommInitRank(&comm, ranks, id_from(getenv("TEST_ID")), rank), ncclSuccess);
+  for (uint64_t i = 0; i < 3; ++i) {
+    launch("own_work", (static_cast<uint64_t>(rank) + 1) * 3'000'000, streams[0]);
+    ASSERT_EQ(ncclAllReduce(nullptr, nullptr, 1 << 20, ncclFloat, ncclSum, comm, streams[0]),
+              ncclSuccess);
+  }
+  ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+  ASSERT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+std::vector<Json> run_ranks(int ranks) {
+  ncclUniqueId id{};
+  EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  const std::string directory = make_directory();
+  std::vector<int> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.push_back(start_child("DISABLED_Child.Rank", {{"TEST_RANK", std::to_string(rank)},
+                                                           {"TEST_RANKS", std::to_string(ranks)},
+                                                           {"TEST_ID", id.internal},
+                                                           {"SIMCUDA_TRUTH", directory}}));
+  }
+  for (const int child : children) EXPECT_EQ(wait_child(child), 0);
+  return truth_in(directory);
+}
+
+TEST(Nccl, RanksInSeveralProcessesEndTogether) {
+  const std::vector<Json> lines = run_ranks(3);
+  std::vector<Json> kernels = select(lines, "gpu", "name", kAllReduceKernel);
+  ASSERT_EQ(kernels.size(), 9u);
+  std::sort(kernels.begin(), kernels.end(),
+            [](const Json& a, const Json& b) { return end_of(a) < end_of(b); });
+  for (size_t i = 0; i < 9; i += 3) {
+    uint64_t last_begin = 0;
+    for (size_t j = i; j < i + 3; ++j) last_begin = std::max(last_begin, begin_of(kernels[j]));
+    EXPECT_LE(end_of(kernels[i + 2]) - end_of(kernels[i]), kJitterNs);
+    EXPECT_GT(end_of(kernels[i]), last_begin) << "none ends before the last has come";
+  }
+  const auto calls = select(lines, "nccl", "name", "ncclAllReduce");
+  ASSERT_EQ(calls.size(), 9u);
+  EXPECT_EQ(calls[0]["count"], 1 << 20);
+  EXPECT_EQ(calls[0]["nranks"], 3);
+  EXPECT_EQ(select(lines, "call", "via", "nccl").size(), 9u);
+}
+
+TEST(DISABLED_Child, Lonely) {
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRank(&comm, 2, id_from(getenv("TEST_ID")), 0), ncclSystemError);
+}
+
+TEST(Nccl, AMissingRankIsAnError) {
+  ncclUniqueId id{};
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  EXPECT_EQ(run_child("DISABLED_Child.Lonely",
+                      {{"TEST_ID", id.internal}, {"SIMCUDA_NCCL_TIMEOUT_S", "0.2"}}),
+            0);
+}
+
+class OneProcess : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(ncclCommInitAll(comms_, 2, nullptr), ncclSuccess);
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(cudaSetDevice(i), cudaSuccess);
+      ASSERT_EQ(cudaStreamCreateWithFlags(&streams_[i], cudaStreamNonBlocking), cudaSuccess);
+    }
+  }
+  void TearDown() override {
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(cudaStreamSynchronize(streams_[i]), cudaSuccess);
+      EXPECT_EQ(ncclCommDestroy(comms_[i]), ncclSuccess);
+      EXPECT_EQ(cudaStreamDestroy(streams_[i]), cudaSuccess);
+    }
+  }
+  // The device work that nccl launched during the test.
+  static std::vector<Json> nccl_kernels(size_t before) {
+    std::vector<Json> lines = truth();
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(before));
+    std::vector<Json> out;
+    for (const Json& line : select(lines, "gpu", "type", "kernel")) {
+      if (line["name"].get<std::string>().find("ncclDevKernel") != std::string::npos) {
+        out.push_back(line);
+      }
+    }
+    return out;
+  }
+  ncclComm_t comms_[2] = {};
+  cudaStream_t streams_[2] = {};
+};
+
+TEST_F(OneProcess, AGroupIsOneKernelPerCommunicator) {
+  const size_t before = truth().size();
+  launch("uneven", 5'000'000, streams_[1]);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int i = 0; i < 2; ++i) {
+    for (int n = 0; n < 3; ++n) {
+      ASSERT_EQ(ncclAllReduce(nullptr, nullptr, 1024, ncclFloat, ncclSum, comms_[i], streams_[i]),
+                ncclSuccess);
+    }
+  }
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (cudaStream_t stream : streams_) ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  const auto kernels = nccl_kernels(before);
+  ASSERT_EQ(kernels.size(), 2u);
+  const auto apart = static_cast<int64_t>(end_of(kernels[0]) - end_of(kernels[1]));
+  EXPECT_LE(std::abs(apart), static_cast<int64_t>(kJitterNs));
+  EXPECT_NE(kernels[0]["device"], kernels[1]["device"]);
+}
+
+TEST_F(OneProcess, MessagesMeet) {
+  const size_t before = truth().size();
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclSend(nullptr, 1024, ncclFloat, 1, comms_[0], streams_[0]), ncclSuccess);
+  ASSERT_EQ(ncclRecv(nullptr, 1024, ncclFloat, 0, comms_[1], streams_[1]), ncclSuccess);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  for (cudaStream_t stream : streams_) ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  const auto kernels = nccl_kernels(before);
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0]["name"], "_Z22ncclDevKernel_SendRecv24ncclDevKernelArgsStorageILm4096EE");
+}
+
+TEST_F(OneProcess, Split) {
+  ncclComm_t halves[2] = {};
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(ncclCommSplit(comms_[i], 0, -i, &halves[i], nullptr), ncclSuccess);
+  }
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  int rank = -1;
+  ASSERT_EQ(ncclCommUserRank(halves[0], &rank), ncclSuccess);
+  EXPECT_EQ(rank, 1) << "ordered by key";
+  for (ncclComm_t half : halves) EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
+}
+
+TEST_F(OneProcess, WrongArguments) {
+  EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 1, ncclFloat, 7, comms_[0], streams_[0]),
+            ncclInvalidArgument);
+  EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, nullptr, streams_[0]),
+            ncclInvalidArgument);
+}
+
+// Work that waits for another rank holds back what comes after it, not the host.
+TEST_F(OneProcess, UnresolvedWorkHoldsBackItsStream) {
+  ASSERT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, comms_[0], streams_[0]),
+            ncclSuccess);
+  launch("behind", 1000, streams_[0]);
+  EXPECT_TRUE(select(truth(), "gpu", "name", "behind").empty());
+  EXPECT_EQ(cudaStreamQuery(streams_[0]), cudaErrorNotReady);
+  ASSERT_EQ(ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, comms_[1], streams_[1]),
+            ncclSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(streams_[0]), cudaSuccess);
+  EXPECT_EQ(select(truth(), "gpu", "name", "behind").size(), 1u);
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda::testing
