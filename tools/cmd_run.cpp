@@ -54,6 +54,7 @@ std::string value_of(const std::vector<std::string>& environment, const std::str
 
 Assignments parse_sets(const std::vector<std::string>& texts) {
   Assignments out;
+  auto settings = std::make_unique<Settings>();
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos) {
@@ -61,6 +62,10 @@ Assignments parse_sets(const std::vector<std::string>& texts) {
           fmt::format("run: --set \"{}\": must be NAME=VALUE, as in GPUPROF_LOG=info", text));
     }
     out.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    SettingError error;  // a name that is not known is no more than a warning elsewhere
+    if (!settings->set(out.back().first, out.back().second, SettingSource::environment, error)) {
+      throw Failure(error.text);
+    }
   }
   return out;
 }
@@ -107,16 +112,16 @@ Assignments absolute_paths(const Settings& settings, const Config& config) {
   return out;
 }
 
-// Checks all settings as the library will; throws Failure on the first bad one.
-Assignments check_settings(const Assignments& flags) {
+// Checks all settings as the library will find them in `environment`; throws Failure on a bad one.
+Assignments check_settings(const std::vector<std::string>& environment) {
+  std::vector<char*> entries;
+  for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
+  entries.push_back(nullptr);
   auto settings = std::make_unique<Settings>();
   auto config = std::make_unique<Config>();
   SettingError error;
-  bool good = settings->load_all(environ, error, nullptr, nullptr);
-  for (size_t i = 0; good && i < flags.size(); ++i) {
-    good = settings->set(flags[i].first, flags[i].second, SettingSource::environment, error);
-  }
-  if (!good || !settings->parse(find_job_place(environ).rank, *config, error)) {
+  if (!settings->load_all(entries.data(), error, nullptr, nullptr) ||
+      !settings->parse(find_job_place(entries.data()).rank, *config, error)) {
     throw Failure(error.text);
   }
   return absolute_paths(*settings, *config);
@@ -126,7 +131,7 @@ std::vector<std::string> child_environment(const Assignments& flags, const std::
   std::vector<std::string> out;
   for (char** entry = environ; *entry != nullptr; ++entry) out.push_back(*entry);
   for (const auto& [name, value] : flags) assign(out, name, value);
-  for (const auto& [name, value] : check_settings(flags)) assign(out, name, value);
+  for (const auto& [name, value] : check_settings(out)) assign(out, name, value);
   const std::string before = value_of(out, "LD_PRELOAD");
   if ((":" + before + ":").find(":" + library + ":") == std::string::npos) {
     assign(out, "LD_PRELOAD", before.empty() ? library : library + ":" + before);

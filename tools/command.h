@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One command of gpuprof is one row of kCommands and one cmd_<name>.cpp that defines its run
-// function.
+// One command of gpuprof is one row of kCommands (main.cpp) and one cmd_<name>.cpp that defines its
+// run function.
 #pragma once
-
-#include <span>
 
 namespace CLI {
 class App;
@@ -22,8 +20,6 @@ struct Command {
   // `arguments[0]` is the command's name. Returns the exit code. May throw Failure (console.h).
   int (*run)(const Command& command, int count, char** arguments);
 };
-
-std::span<const Command> commands();
 
 // Parses the arguments into what `app` was set up with. Returns false when the command is to end at
 // once with `code`: after --help (printed here), or after a mistake (one line on standard error).

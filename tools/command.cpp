@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/command.h"
+
+#include <CLI/CLI.hpp>
+
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+void print_command_help(const CLI::App& app, const Command& command) {
+  put_line("{}\n\nUsage: gpuprof {}\n", command.usage, command.synopsis);
+  for (const CLI::Option* option : app.get_options()) {
+    put_line("  {:<16} {}",
+             option->get_positional() ? option->get_name(true) : option->get_name(false, true),
+             option->get_description());
+  }
+  if (!app.get_footer().empty()) put_line("\n{}", app.get_footer());
+}
+
+}  // namespace
+
+bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments,
+                     int& code) {
+  app.set_help_flag("-h,--help", "this text");
+  try {
+    app.parse(count, arguments);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    print_command_help(app, command);
+    code = kExitDone;
+  } catch (const CLI::ParseError& error) {
+    print_error(
+        fmt::format("{}: {}; see gpuprof {} --help", command.name, error.what(), command.name));
+    code = kExitBadUsage;
+  }
+  return false;
+}
+
+}  // namespace gpuprof
