@@ -117,7 +117,7 @@ TEST(Cupti, ARecordComesOnlyWhenTheDeviceIsPastIt) {
   ASSERT_EQ(cuptiActivityRegisterTimestampCallback(&monotonic), CUPTI_SUCCESS);
   CuptiClient& client = CuptiClient::instance();
   client.start({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
-  launch("long", 100'000'000, nullptr);
+  launch("long", 300'000'000, nullptr);
   EXPECT_TRUE(
       client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL).empty());
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);

@@ -71,6 +71,7 @@ TEST(Memory, AsynchronousCopiesOfPinnedMemoryReturnBeforeTheyEnd) {
   void* device = device_block(200 << 20);
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, 200 << 20), cudaSuccess);
+  launch("in_front", 300'000'000, streams[0]);
   ASSERT_EQ(cudaMemcpyAsync(device, pinned, 200 << 20, cudaMemcpyHostToDevice, streams[0]),
             cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);

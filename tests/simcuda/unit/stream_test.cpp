@@ -31,7 +31,7 @@ TEST(Stream, StartsAfterItsLaunch) {
 
 TEST(Stream, DifferentStreamsRunSideBySide) {
   const Streams streams(2);
-  launch("side_a", 50 * kMillisecond, streams[0]);
+  launch("side_a", 500 * kMillisecond, streams[0]);
   launch("side_b", 50 * kMillisecond, streams[1]);
   EXPECT_LT(begin_of(kernel("side_b")), end_of(kernel("side_a")));
 }
@@ -40,9 +40,9 @@ TEST(Stream, WaitsForAnEventOfAnotherStream) {
   const Streams streams(2);
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
-  launch("before_event", 20 * kMillisecond, streams[0]);
+  launch("before_event", 200 * kMillisecond, streams[0]);
   ASSERT_EQ(cudaEventRecord(event, streams[0]), cudaSuccess);
-  launch("after_event", 20 * kMillisecond, streams[0]);
+  launch("after_event", 200 * kMillisecond, streams[0]);
   ASSERT_EQ(cudaStreamWaitEvent(streams[1], event, 0), cudaSuccess);
   launch("waiter", 1000, streams[1]);
   EXPECT_GE(begin_of(kernel("waiter")), end_of(kernel("before_event")));
@@ -53,8 +53,8 @@ TEST(Stream, WaitsForAnEventOfAnotherStream) {
 TEST(Stream, LegacyDefaultStreamAndBlockingStreamsWaitForEachOther) {
   const Streams blocking(1, cudaStreamDefault);
   const Streams free_running(1);
-  launch("blocking_first", 20 * kMillisecond, blocking[0]);
-  launch("legacy", 20 * kMillisecond, nullptr);
+  launch("blocking_first", 200 * kMillisecond, blocking[0]);
+  launch("legacy", 200 * kMillisecond, nullptr);
   launch("blocking_second", 1000, blocking[0]);
   launch("free", 1000, free_running[0]);
   EXPECT_EQ(begin_of(kernel("legacy")), end_of(kernel("blocking_first")));
@@ -65,7 +65,7 @@ TEST(Stream, LegacyDefaultStreamAndBlockingStreamsWaitForEachOther) {
 
 TEST(Stream, HostSynchronisationBlocksUntilTheComputedEnd) {
   const Streams streams(1);
-  launch("slow", 30 * kMillisecond, streams[0]);
+  launch("slow", 300 * kMillisecond, streams[0]);
   EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   EXPECT_GE(now_ns(), end_of(kernel("slow")));
@@ -87,15 +87,15 @@ TEST(Event, ElapsedTimeIsTheDeviceTimeBetween) {
   cudaEvent_t to = nullptr;
   ASSERT_EQ(cudaEventCreate(&from), cudaSuccess);
   ASSERT_EQ(cudaEventCreate(&to), cudaSuccess);
-  launch("warm", 5 * kMillisecond, streams[0]);
+  launch("warm", 100 * kMillisecond, streams[0]);
   ASSERT_EQ(cudaEventRecord(from, streams[0]), cudaSuccess);
-  launch("timed", 3 * kMillisecond, streams[0]);
+  launch("timed", 300 * kMillisecond, streams[0]);
   ASSERT_EQ(cudaEventRecord(to, streams[0]), cudaSuccess);
   float ms = 0;
   EXPECT_EQ(cudaEventElapsedTime(&ms, from, to), cudaErrorNotReady);
   ASSERT_EQ(cudaEventSynchronize(to), cudaSuccess);
   ASSERT_EQ(cudaEventElapsedTime(&ms, from, to), cudaSuccess);
-  EXPECT_FLOAT_EQ(ms, 3.0f);
+  EXPECT_FLOAT_EQ(ms, 300.0f);
   EXPECT_EQ(cudaEventDestroy(from), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(to), cudaSuccess);
   EXPECT_EQ(cudaEventDestroy(to), cudaErrorInvalidResourceHandle);
