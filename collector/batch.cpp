@@ -223,7 +223,7 @@ std::string_view WindowCollector::api_name(ApiId api) const {
 
 uint32_t WindowCollector::api_domain(ApiId api) const {
   if (api >= api_count()) return 4;
-  return api_rows()[api].library == Library::nccl ? 3 : 1;
+  return domain_of(api_rows()[api].library);
 }
 
 std::string_view WindowCollector::function_name(uint64_t function) const {

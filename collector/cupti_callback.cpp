@@ -14,46 +14,82 @@ namespace gpuprof {
 namespace {
 
 constexpr size_t kMaxCallbackIds = 2048;
-ApiId g_api_of[kMaxCallbackIds];
+ApiId g_runtime_api[kMaxCallbackIds];
+ApiId g_driver_api[kMaxCallbackIds];
 
-bool is_launch_kernel(uint32_t id) {
-  return id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000 ||
-         id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000;
+// A launch as the API was given it, whichever of the six parameter structs that was in.
+struct LaunchArguments {
+  const void* function = nullptr;
+  const void* stream = nullptr;
+  uint32_t grid[3] = {}, block[3] = {};
+  uint32_t shared_bytes = 0;
+};
+
+LaunchArguments of_dim3(const void* function, const void* stream, dim3 grid, dim3 block,
+                        size_t shared) {
+  return {function, stream, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+          static_cast<uint32_t>(shared)};
 }
 
-bool is_launch_config(uint32_t id) {
-  return id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060 ||
-         id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060;
-}
-
-void fill_launch(Record& record, uint32_t id, const CUpti_CallbackData& data) {
-  auto& out = record.launch;
-  dim3 grid(0, 0, 0), block(0, 0, 0);
-  if (is_launch_kernel(id) && data.functionParams) {
-    const auto& in = *static_cast<const cudaLaunchKernel_v7000_params*>(data.functionParams);
-    out.function = reinterpret_cast<uint64_t>(in.func);
-    out.stream = reinterpret_cast<uint64_t>(in.stream);
-    out.shared_bytes = static_cast<uint32_t>(in.sharedMem);
-    grid = in.gridDim, block = in.blockDim;
-  } else if (is_launch_config(id) && data.functionParams) {
-    const auto& in = *static_cast<const cudaLaunchKernelExC_v11060_params*>(data.functionParams);
-    out.function = reinterpret_cast<uint64_t>(in.func);
-    if (in.config) {
-      out.stream = reinterpret_cast<uint64_t>(in.config->stream);
-      out.shared_bytes = static_cast<uint32_t>(in.config->dynamicSmemBytes);
-      grid = in.config->gridDim, block = in.config->blockDim;
+LaunchArguments driver_arguments(uint32_t id, const void* params) {
+  switch (id) {
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz: {
+      const auto& in = *static_cast<const cuLaunchKernel_params*>(params);
+      return {in.f, in.hStream, {in.gridDimX, in.gridDimY, in.gridDimZ},
+              {in.blockDimX, in.blockDimY, in.blockDimZ}, in.sharedMemBytes};
     }
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
+    case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
+      const auto& in = *static_cast<const cuLaunchKernelEx_params*>(params);
+      if (!in.config) return {in.f};
+      const CUlaunchConfig& config = *in.config;
+      return {in.f, config.hStream, {config.gridDimX, config.gridDimY, config.gridDimZ},
+              {config.blockDimX, config.blockDimY, config.blockDimZ}, config.sharedMemBytes};
+    }
+    default:
+      return {};
   }
-  out.grid_x = grid.x;
-  out.grid_y = static_cast<uint16_t>(grid.y), out.grid_z = static_cast<uint16_t>(grid.z);
-  out.block_x = static_cast<uint16_t>(block.x);
-  out.block_y = static_cast<uint16_t>(block.y), out.block_z = static_cast<uint16_t>(block.z);
+}
+
+LaunchArguments runtime_arguments(uint32_t id, const void* params) {
+  switch (id) {
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_ptsz_v7000: {
+      const auto& in = *static_cast<const cudaLaunchKernel_v7000_params*>(params);
+      return of_dim3(in.func, in.stream, in.gridDim, in.blockDim, in.sharedMem);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_ptsz_v11060: {
+      const auto& in = *static_cast<const cudaLaunchKernelExC_v11060_params*>(params);
+      if (!in.config) return {in.func};
+      return of_dim3(in.func, in.config->stream, in.config->gridDim, in.config->blockDim,
+                     in.config->dynamicSmemBytes);
+    }
+    default:
+      return {};
+  }
+}
+
+void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  LaunchArguments in;
+  if (data.functionParams) {
+    in = driver ? driver_arguments(id, data.functionParams) : runtime_arguments(id, data.functionParams);
+  }
+  auto& out = record.launch;
+  out.function = reinterpret_cast<uint64_t>(in.function);
+  out.stream = reinterpret_cast<uint64_t>(in.stream);
+  out.shared_bytes = in.shared_bytes;
+  out.grid_x = in.grid[0];
+  out.grid_y = static_cast<uint16_t>(in.grid[1]), out.grid_z = static_cast<uint16_t>(in.grid[2]);
+  out.block_x = static_cast<uint16_t>(in.block[0]);
+  out.block_y = static_cast<uint16_t>(in.block[1]), out.block_z = static_cast<uint16_t>(in.block[2]);
   if (data.symbolName) out.name = intern_string(data.symbolName);
 }
 
 // A call that no hook saw. What it was about comes from CUPTI's own records of the same correlation.
-void record_call(uint32_t id, const CUpti_CallbackData& data, uint64_t begin) {
-  const ApiId api = g_api_of[id];
+void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint64_t begin) {
+  const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
   const uint64_t end = now_ticks();
   Record* const record = reserve_record();
   if (!record) return;
@@ -62,32 +98,49 @@ void record_call(uint32_t id, const CUpti_CallbackData& data, uint64_t begin) {
   record->correlation = data.correlationId;
   record->api = api;
   record->kind = api_rows()[api].kind;
-  record->flags = kFlagFromCallback;
+  record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
-  if (record->kind == Kind::launch) fill_launch(*record, id, data);
+  if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
   commit_record();
+}
+
+bool hooked() { return t_state.inside[static_cast<size_t>(Library::cudart)] != nullptr; }
+
+void on_entry(bool driver, const CUpti_CallbackData& data) {
+  ThreadState& thread = t_state;
+  if (data.correlationData) *data.correlationData = 0;
+  if (hooked()) {
+    if (!driver && thread.correlation == 0) thread.correlation = data.correlationId;
+    return;
+  }
+  if (driver && thread.runtime_call != 0) return;  // the runtime's own call into the driver
+  if (!driver) thread.runtime_call = data.correlationId;
+  if (data.correlationData && window_is_open()) *data.correlationData = now_ticks();
+}
+
+void on_exit(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  if (!driver) t_state.runtime_call = 0;
+  if (hooked() || !data.correlationData || !*data.correlationData || !window_is_open()) return;
+  record_call(driver, id, data, *data.correlationData);
 }
 
 }  // namespace
 
-void set_callback_api(uint32_t callback_id, ApiId api) {
-  if (callback_id < kMaxCallbackIds) g_api_of[callback_id] = api;
+void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api) {
+  if (callback_id >= kMaxCallbackIds) return;
+  (domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_api : g_runtime_api)[callback_id] = api;
 }
 
 void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* raw) {
-  ThreadState& thread = t_state;
-  if (domain != CUPTI_CB_DOMAIN_RUNTIME_API || thread.blocked || id >= kMaxCallbackIds) return;
+  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  if (!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
+  if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
-  const bool hooked = thread.inside[static_cast<size_t>(Library::cudart)] != nullptr;
   if (data.callbackSite == CUPTI_API_ENTER) {
-    if (hooked) {
-      if (thread.correlation == 0) thread.correlation = data.correlationId;
-    } else if (data.correlationData) {
-      *data.correlationData = window_is_open() ? now_ticks() : 0;
-    }
-  } else if (!hooked && data.correlationData && *data.correlationData && window_is_open()) {
-    record_call(id, data, *data.correlationData);
+    on_entry(driver, data);
+  } else {
+    on_exit(driver, id, data);
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace gpuprof {
 
-// Which row of preload's table a runtime callback id is. Before the callback is enabled.
-void set_callback_api(uint32_t callback_id, ApiId api);
+// Which row of preload's table a callback id is. Before the callback is enabled.
+void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api);
 
 // The subscriber's callback: on the thread that makes the call, at its entry and exit.
 void CUPTIAPI on_api_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,

@@ -105,24 +105,20 @@ uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
 
 // The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000" is
 // the callback of row "cudaLaunchKernel".
-size_t enable_callbacks() {
-  size_t enabled = 0;
-  for (uint32_t id = 1; id < CUPTI_RUNTIME_TRACE_CBID_SIZE + 200; ++id) {
+void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
+  for (uint32_t id = 1; id <= last_id; ++id) {
     const char* name = nullptr;
-    if (g_api.GetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &name) != CUPTI_SUCCESS || !name) {
-      continue;
-    }
+    if (g_api.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name) continue;
     const char* end = std::strrchr(name, '_');
     if (!end || end[1] != 'v') end = name + std::strlen(name);
     const std::string_view base(name, static_cast<size_t>(end - name));
     for (size_t api = 0; api < api_count(); ++api) {
-      if (api_rows()[api].kind == Kind::none || base != api_rows()[api].name) continue;
-      set_callback_api(id, static_cast<ApiId>(api));
-      enabled += g_api.EnableCallback(1, g_subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, id) ==
-                 CUPTI_SUCCESS;
+      const ApiRow& row = api_rows()[api];
+      if (row.library != library || row.kind == Kind::none || base != row.name) continue;
+      set_callback_api(domain, id, static_cast<ApiId>(api));
+      g_api.EnableCallback(1, g_subscriber, domain, id);
     }
   }
-  return enabled;
 }
 
 bool load() {
@@ -163,7 +159,9 @@ bool attach() {
     g_api.Unsubscribe(g_subscriber);
     return fail("cuptiActivityRegisterCallbacks", result);
   }
-  enable_callbacks();
+  // Callback ids only grow; a newer library than these headers may know some more.
+  enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart, CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
+  enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver, CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
   size_t enabled = 0;
   for (const ActivityRow& row : kActivities) {
     if (!activity_on(row.wanted_by)) continue;

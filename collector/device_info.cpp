@@ -5,6 +5,7 @@
 
 #include "collector/cupti_session.h"
 #include "collector/libraries.h"
+#include "collector/session.h"
 
 namespace gpuprof {
 namespace {
@@ -84,6 +85,7 @@ void encode_clock(WireWriter& out, uint32_t field, const RingHeader& header) {
     out.uint(3, header.anchors[i].realtime_ns);
     out.close(anchor);
   }
+  out.uint(4, static_cast<uint64_t>(session().clock.ticks_per_ns * 1e9));
   out.close(mark);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/drain.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdio>
@@ -18,8 +20,8 @@
 #include "collector/os.h"
 #include "collector/ring.h"
 #include "collector/session.h"
+#include "collector/step_log.h"
 #include "collector/summary.h"
-#include "formats/core/encode.h"
 
 namespace gpuprof {
 namespace {
@@ -44,6 +46,7 @@ std::atomic<uint32_t> g_tid{0};
 struct Drain {
   WindowCollector collector;
   DumpFile file;
+  StepLog steps;
   ByteBuffer body;
   HookCost hook_cost{};
   uint64_t last_flush = 0;
@@ -117,18 +120,6 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   if (cupti_is_attached()) count_loss(Loss::unfinished_gpu, drain.collector.awaited());
 }
 
-void write_steps(Drain& drain) {
-  const RingHeader& header = *ring()->header;
-  char source[160];
-  session().tracker.describe(source, sizeof source);
-  const uint64_t count = header.steps.used.load(std::memory_order_acquire) / sizeof(uint64_t);
-  drain.body.clear();
-  if (encode_steps(drain.body, ring()->region<uint64_t>(header.steps), count, header.steps_base,
-                   header.clock_shift, source)) {
-    drain.file.write(ChunkKind::steps, drain.body);
-  }
-}
-
 void close_window(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_window(drain);
@@ -136,7 +127,7 @@ void close_window(Drain& drain) {
   collect_to_the_end(drain, window);
   add_anchor();
   drain.collector.flush(drain.file);
-  write_steps(drain);
+  drain.steps.write(drain.file);
   WindowTotals totals{};
   totals.events = drain.collector.events();
   totals.hook_records = drain.collector.hook_records();
@@ -189,6 +180,7 @@ void tick(Drain& drain) {
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
     drain.last_anchor = now_ns;
     add_anchor();
+    drain.steps.make_room();
   }
   if (!window_is_open()) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
@@ -201,6 +193,20 @@ void tick(Drain& drain) {
   if (free_chunks() < ring()->header->chunk_count / 2) drain.collector.flush(drain.file);
   check_limits(drain, ticks);
   g_progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+// When main has left by pthread_exit, glibc ends the process with its last thread. Ours must not be
+// the one that keeps it alive: seen from outside, nobody else is left.
+bool alone() {
+  char path[64], text[512];
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/stat", session().pid);
+  if (!read_small_file(path, text, sizeof text)) return false;
+  const char* const name_end = std::strrchr(text, ')');
+  if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
+  struct stat tasks{};
+  // A directory's link count here is 2 and one for each thread.
+  return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
+         tasks.st_nlink <= 2 + 2;
 }
 
 bool prepare() {
@@ -221,6 +227,17 @@ bool prepare() {
   return true;
 }
 
+void finish_from_drain_thread() {
+  Session& s = session();
+  if (s.finishing.exchange(true)) return;
+  cut_window("exit", now_ticks());
+  carry_out_requests(*g_drain);
+  cupti_detach();
+  s.state.store(SessionState::finished, std::memory_order_release);
+  remove_ring_file();
+  print_closing_line();
+}
+
 void* run(void*) {
   ++t_state.blocked;
   ::prctl(PR_SET_NAME, "gpuprof");
@@ -239,6 +256,11 @@ void* run(void*) {
     carry_out_requests(drain);
     tick(drain);
     if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit)) break;
+    if (alone()) {
+      // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
+      finish_from_drain_thread();
+      break;
+    }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
     uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
     if (session().tracker.source() == StepSource::time) wait = kMs;

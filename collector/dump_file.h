@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collector/own_file.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/chunk.h"
 
@@ -18,15 +19,15 @@ class DumpFile {
   void write(ChunkKind kind, const ByteBuffer& body);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers recover.
   bool finish();
-  bool is_open() const { return file_ >= 0; }
   uint64_t bytes() const { return bytes_; }
   const char* path() const { return path_; }
 
  private:
-  int file_ = -1;
+  OwnFile file_;
   bool failed_ = false;
   uint64_t bytes_ = 0;
   char path_[1600] = {};  // the final name
+  char part_[1608] = {};
   ByteBuffer chunk_;
 };
 

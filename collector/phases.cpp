@@ -11,6 +11,7 @@
 #include "collector/names.h"
 #include "collector/ring.h"
 #include "collector/session.h"
+#include "collector/step_log.h"
 
 namespace gpuprof {
 namespace {
@@ -30,14 +31,7 @@ void set_phase(SessionPhase phase) {
 
 void log_boundary(uint64_t ticks) {
   Session& s = session();
-  RingHeader& header = *ring()->header;
-  const uint64_t used = header.steps.used.load(std::memory_order_relaxed);
-  if (used + sizeof(uint64_t) <= header.steps.bytes) {
-    ring()->region<uint64_t>(header.steps)[used / sizeof(uint64_t)] = ticks;
-    header.steps.used.store(used + sizeof(uint64_t), std::memory_order_release);
-  } else {
-    count_loss(Loss::step_log_full);
-  }
+  log_step(ticks);
   ++s.boundaries;
   s.last_boundary_ticks = ticks;
 }

@@ -16,7 +16,12 @@ namespace gpuprof {
 
 // Libraries whose functions we intercept. A call made inside another call of the same library is part
 // of that call, not an event of its own.
-enum class Library : uint8_t { cudart, nccl, count };
+enum class Library : uint8_t { cudart, driver, nccl, count };
+
+// As the dump names it: Shape.api_domain.
+constexpr uint32_t domain_of(Library library) {
+  return library == Library::nccl ? 3 : library == Library::driver ? 2 : 1;
+}
 
 // One row of preload's table, as the collector needs it.
 struct ApiRow {
@@ -43,6 +48,7 @@ struct ThreadState {
   RingChunk* gpu_chunk;    // for CUPTI's records, where its callback runs on this thread
   uint32_t correlation;    // id that CUPTI's callback saw during the call in progress
   uint32_t blocked;        // > 0: one of our own threads or callbacks
+  uint32_t runtime_call;   // id of a runtime call that no hook saw, while it runs; 0: none
   // Frame address of the outermost hook running in each library; null: none. An address and not a
   // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
   // not deeper in the stack knows that the mark is stale.

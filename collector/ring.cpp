@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/ring.h"
 
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -55,26 +53,25 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb) {
 }
 
 // A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
-void* map_file(const char* path, uint64_t bytes, int& file, char* why, size_t why_size) {
-  file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) {
+void* map_file(const char* path, uint64_t bytes, OwnFile& file, char* why, size_t why_size) {
+  if (!file.create(path)) {
     std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
     return MAP_FAILED;
   }
   void* memory = MAP_FAILED;
-  if (::syscall(SYS_fallocate, file, 0, off_t{0}, static_cast<off_t>(bytes)) != 0) {
+  const int descriptor = file.descriptor();
+  if (::syscall(SYS_fallocate, descriptor, 0, off_t{0}, static_cast<off_t>(bytes)) != 0) {
     std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
                   static_cast<unsigned long long>(bytes / kMiB), path, std::strerror(errno));
   } else {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     if (memory == MAP_FAILED) {
       std::snprintf(why, why_size, "cannot map %s: %s", path, std::strerror(errno));
     }
   }
   if (memory == MAP_FAILED) {
     ::unlink(path);
-    ::close(file);
-    file = -1;
+    file.close();
   }
   return memory;
 }
@@ -113,15 +110,14 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
                  char* why, size_t why_size) {
   RingHeader sizes{};
   const uint64_t bytes = lay_out(sizes, buffer_mb);
-  int file = -1;
-  void* memory = path[0] ? map_file(path, bytes, file, why, why_size) : MAP_FAILED;
+  std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
+  void* memory = map_file(g_ring.path, bytes, g_ring.file, why, why_size);
   if (memory == MAP_FAILED) {
     memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return false;
+    g_ring.path[0] = '\0';
   }
   g_ring.bytes = bytes;
-  g_ring.file = file;
-  std::snprintf(g_ring.path, sizeof g_ring.path, "%s", file >= 0 ? path : "");
 
   RingHeader& header = *new (memory) RingHeader{};
   lay_out(header, buffer_mb);
@@ -155,7 +151,7 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
   ApiName* names = g_ring.region<ApiName>(region);
   for (size_t i = 0; i < count && (i + 1) * sizeof(ApiName) <= region.bytes; ++i) {
     names[i].name = g_ring.strings.intern(rows[i].name);
-    names[i].domain = rows[i].library == Library::nccl ? 3 : 1;
+    names[i].domain = domain_of(rows[i].library);
     region.used = (i + 1) * sizeof(ApiName);
   }
 }
@@ -168,6 +164,7 @@ void link_ring(const char* name) {
 }
 
 void remove_ring_file() {
+  g_ring.file.close();
   if (g_ring.path[0]) ::unlink(g_ring.path);
   if (g_ring.link[0]) ::unlink(g_ring.link);
   g_ring.path[0] = g_ring.link[0] = '\0';
@@ -175,7 +172,7 @@ void remove_ring_file() {
 
 void forget_ring() {
   g_published.store(nullptr, std::memory_order_release);
-  if (g_ring.file >= 0) ::close(g_ring.file);
+  g_ring.file.close();
   if (g_ring.header) ::munmap(g_ring.header, g_ring.bytes);
   g_ring = Ring{};
   g_free = g_full = 0;

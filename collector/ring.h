@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "collector/clock.h"
+#include "collector/own_file.h"
 #include "collector/recorder.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
@@ -18,7 +19,7 @@ namespace gpuprof {
 struct Ring {
   RingHeader* header = nullptr;
   uint64_t bytes = 0;
-  int file = -1;          // -1: memory only, lost with the process
+  OwnFile file;           // closed: memory only, lost with the process
   char path[1600] = {};   // of the file; "" when memory only
   char link[1600] = {};   // symbolic link in the output directory to a ring on scratch; "" if none
   StringTable strings;

@@ -11,10 +11,12 @@ namespace gpuprof {
 enum class Api : ApiId {
 #define GPUPROF_API(library, symbol, kind) symbol,
 #define GPUPROF_API_AS(library, symbol, model, kind) symbol,
+#define GPUPROF_CALLBACK(library, symbol, kind) symbol,
 #define GPUPROF_HAND(library, symbol) symbol,
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
+#undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
   count
 };
@@ -25,10 +27,12 @@ static_assert(kApiCount <= kMaxApis, "collector/recorder.h holds one flag byte p
 inline constexpr ApiRow kApiRows[] = {
 #define GPUPROF_API(library, symbol, kind) {#symbol, Library::library, Kind::kind},
 #define GPUPROF_API_AS(library, symbol, model, kind) {#symbol, Library::library, Kind::kind},
+#define GPUPROF_CALLBACK(library, symbol, kind) {#symbol, Library::library, Kind::kind},
 #define GPUPROF_HAND(library, symbol) {#symbol, Library::library, Kind::none},
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
+#undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
 };
 static_assert(sizeof(kApiRows) / sizeof(kApiRows[0]) == kApiCount);

@@ -206,10 +206,12 @@ namespace {
 #define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) \
   GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, model)
+#define GPUPROF_CALLBACK(library, symbol, kind)
 #define GPUPROF_HAND(library, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
+#undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
 #undef GPUPROF_EXPORT_ROW
 }
@@ -225,10 +227,12 @@ void fill_cudart_slots() {
 #define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)
+#define GPUPROF_CALLBACK(library, symbol, kind)
 #define GPUPROF_HAND(library, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
+#undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
 #undef GPUPROF_FILL_SLOT
 }

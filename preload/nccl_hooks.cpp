@@ -131,6 +131,7 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 #define GPUPROF_ROWS_cudart(X, symbol)
 #define GPUPROF_ROWS_nccl(X, symbol) X(symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) GPUPROF_API(library, symbol, kind)
+#define GPUPROF_CALLBACK(library, symbol, kind)
 #define GPUPROF_HAND(library, symbol)
 
 [[gnu::used]] static void export_hooks() {
@@ -156,6 +157,7 @@ void fill_nccl_slots() {
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_nccl
 #undef GPUPROF_API_AS
+#undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
 
 }  // namespace gpuprof

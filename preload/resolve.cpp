@@ -52,7 +52,7 @@ void* find_real(Api api) {
     for (const char* soname : kCudartSonames) {
       if (void* const found = symbol_of_library(soname, row.name)) return found;
     }
-  } else {
+  } else if (row.library == Library::nccl) {
     for (const char* soname : kNcclSonames) {
       if (void* const found = symbol_of_library(soname, row.name)) return found;
     }
