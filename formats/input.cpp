@@ -126,7 +126,9 @@ class Loader {
       if (!is_ours(file) || !at->is_regular_file(ignored)) continue;
       const std::string run = at->path().parent_path().filename().string();
       runs[run].push_back(file);
-      newest[run] = std::max(newest[run], at->last_write_time(ignored));
+      const fs::file_time_type time = at->last_write_time(ignored);
+      fs::file_time_type& last = newest.try_emplace(run, time).first->second;
+      last = std::max(last, time);
     }
     if (error) problem(path, "cannot be searched: " + error.message());
     if (runs.empty()) {

@@ -79,8 +79,8 @@ bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t s
   const Codec codec = packed_size ? Codec::deflate : Codec::none;
 
   constexpr size_t kFixed = 9 + 5 + 5;  // magic, size, crc
-  const size_t after_crc = 2 + (codec == Codec::none ? 0 : 2) + (size ? 1 + varint_size(size) : 0) +
-                           1 + varint_size(data_size) + data_size;
+  const size_t sized = size ? 1 + varint_size(size) + 1 + varint_size(data_size) + data_size : 0;
+  const size_t after_crc = 2 + (codec == Codec::none ? 0 : 2) + sized;
   WireWriter wire(out);
   wire.length(1, kFixed + after_crc);
   wire.fixed64(1, kChunkMagic);
@@ -90,7 +90,7 @@ bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t s
   wire.uint(4, static_cast<uint32_t>(kind));
   wire.uint(5, static_cast<uint32_t>(codec));
   wire.uint(6, size);
-  wire.bytes(7, data, data_size);
+  if (size) wire.bytes(7, data, data_size);
   if (!wire.ok() || out.size() - checked != after_crc) {
     out.truncate(start);
     return false;
