@@ -32,11 +32,9 @@ sigset_t passed_on_set() {
   return set;
 }
 
-// A signal that this process was started to ignore (nohup) stays ignored, here and in the child.
+// After the fork: the child keeps the dispositions that this process was started with (nohup).
 void install_handlers() {
   for (const int signal : kPassedOn) {
-    struct sigaction current;
-    if (sigaction(signal, nullptr, &current) != 0 || current.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO | SA_RESTART;
