@@ -115,6 +115,7 @@ void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t las
     for (size_t api = 0; api < api_count(); ++api) {
       const ApiRow& row = api_rows()[api];
       if (row.library != library || row.kind == Kind::none || base != row.name) continue;
+      if (!activity_on(activity_of(row))) continue;
       set_callback_api(domain, id, static_cast<ApiId>(api));
       g_api.EnableCallback(1, g_subscriber, domain, id);
     }

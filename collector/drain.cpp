@@ -105,6 +105,8 @@ void open_window(Drain& drain) {
 void collect_to_the_end(Drain& drain, const Window& window) {
   const bool exiting = g_wanted.load() & static_cast<uint32_t>(DrainCommand::exit);
   const uint64_t begun = monotonic_ns();
+  // Without launch records nothing tells what to wait for: give running kernels a moment.
+  if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);
   for (;;) {
     cupti_flush(false);
     drain.collector.collect(drain.file, true, window.end_ticks);
@@ -140,8 +142,10 @@ void close_window(Drain& drain) {
   if (drain.file.finish()) ++drain.written;
   note_window_totals(window, totals);
   drain.window_open = false;
-  // The next window's warm-up may have begun already; then CUPTI stays on.
-  if (s.schedule->phase() != Phase::warmup || s.finishing.load()) cupti_detach();
+  // The next window may be near already; then CUPTI stays on.
+  if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
+    cupti_detach();
+  }
   update_latest_link();
   ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
@@ -160,11 +164,11 @@ void check_limits(Drain& drain, uint64_t ticks) {
 }
 
 void carry_out_requests(Drain& drain) {
-  for (const DrainCommand command : {DrainCommand::attach, DrainCommand::watch, DrainCommand::close}) {
+  // One window may end where the next begins: its records first.
+  for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
-    // An attach asked for while a window closes waits for that.
-    if (command == DrainCommand::attach && !drain.window_open) cupti_attach();
+    if (command == DrainCommand::attach) cupti_attach();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
@@ -182,7 +186,7 @@ void tick(Drain& drain) {
     add_anchor();
     drain.steps.make_room();
   }
-  if (!window_is_open()) return;
+  if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
     drain.last_flush = now_ns;
     cupti_flush(false);

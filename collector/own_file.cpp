@@ -30,7 +30,7 @@ int move_up(int file) {
 }  // namespace
 
 bool OwnFile::create(const char* path) {
-  const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+  const int file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
   struct stat info{};
   // fstat by system call: the libc symbol is newer than the oldest glibc we run on.

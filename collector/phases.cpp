@@ -111,6 +111,12 @@ bool activity_on(Activity activity) {
   return session().config.activities >> static_cast<uint32_t>(activity) & 1;
 }
 
+Activity activity_of(const ApiRow& row) {
+  if (row.library == Library::nccl) return Activity::nccl;
+  if (row.kind == Kind::alloc || row.kind == Kind::dealloc) return Activity::alloc;
+  return row.kind == Kind::sync ? Activity::sync : Activity::api;
+}
+
 void apply_hook_flags() {
   const Session& s = session();
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
@@ -118,11 +124,7 @@ void apply_hook_flags() {
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
-    Activity activity = Activity::api;
-    if (row.kind == Kind::alloc || row.kind == Kind::dealloc) activity = Activity::alloc;
-    if (row.kind == Kind::sync) activity = Activity::sync;
-    if (row.library == Library::nccl) activity = Activity::nccl;
-    if (recording && activity_on(activity)) flags |= kHookRecord;
+    if (recording && activity_on(activity_of(row))) flags |= kHookRecord;
     if (sync_steps && std::strcmp(row.name, "cudaDeviceSynchronize") == 0) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }
@@ -166,10 +168,12 @@ void steps_tick(uint64_t ticks) {
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
     const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
-    if (static_cast<double>(ticks - s.last_boundary_ticks) >= period) {
-      // On a grid from the boundary before, so that a late tick does not shift all that follow.
-      const uint64_t due = s.last_boundary_ticks + static_cast<uint64_t>(period);
-      take_boundaries(s.tracker.mark(StepSource::time, due));
+    // The grid goes on from when a boundary was due, so that a late tick does not shift all that
+    // follow; the boundary itself is now: what is past was not recorded.
+    if (s.next_due_ticks == 0) s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
+    if (ticks >= s.next_due_ticks) {
+      while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
+      take_boundaries(s.tracker.mark(StepSource::time, ticks));
     }
   } else if (source == StepSource::automatic &&
              seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {

@@ -189,6 +189,7 @@ void forget_session_in_child() {
   g_session.finishing = false;
   g_session.windows_done = 0;
   g_session.boundaries = 0;
+  g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
   g_session.window = Window{};
   g_session.process_start_ticks = now_ticks();
   // A user's `off`, or a bad setting that was reported once, holds for the child too.

@@ -59,6 +59,7 @@ struct Session {
   Schedule* schedule = nullptr;
   uint64_t boundaries = 0;           // in the step log
   uint64_t last_boundary_ticks = 0;
+  uint64_t next_due_ticks = 0;       // of the `time` source; 0: not known yet
   Window window{};
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
@@ -92,6 +93,8 @@ void steps_tick(uint64_t ticks);
 // Sets the flags of all hooks according to phase, activities and step source.
 void apply_hook_flags();
 bool activity_on(Activity activity);
+// Which activity the calls of a row belong to.
+Activity activity_of(const ApiRow& row);
 // True while NVTX ranges are to be recorded.
 inline bool window_is_open() {
   return session().phase.load(std::memory_order_relaxed) == SessionPhase::active;
