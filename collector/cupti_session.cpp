@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -24,8 +25,8 @@ constexpr size_t kPooledBuffers = 64;
 
 CuptiApi g_api{};
 bool g_loaded = false;
-bool g_load_failed = false;
-bool g_attached = false;
+std::atomic<bool> g_load_failed{false};
+std::atomic<bool> g_attached{false};
 bool g_clock_registered = false;
 CUpti_SubscriberHandle g_subscriber = nullptr;
 CuptiRecordContext g_context{};
@@ -195,7 +196,7 @@ bool cupti_attach() {
     ::atexit([] { finish_session("exit"); });
     return true;
   }
-  g_load_failed = !g_loaded;
+  g_load_failed = !g_loaded;  // a subscription that another tool holds may be free for the next window
   log_line(LogLevel::warn, "no GPU times: %s", g_missing);
   return false;
 }
@@ -214,6 +215,7 @@ void cupti_detach() {
 }
 
 bool cupti_is_attached() { return g_attached; }
+bool cupti_is_settled() { return g_attached || g_load_failed; }
 uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
 const char* gpu_times_missing() { return g_missing; }
 uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }

@@ -21,6 +21,8 @@ void cupti_flush(bool forced);
 // Drain thread. Everything off, subscription given back.
 void cupti_detach();
 bool cupti_is_attached();
+// Attached, or not to be had in this process. Any thread.
+bool cupti_is_settled();
 
 uint32_t cupti_version();             // 0: not loaded
 const char* gpu_times_missing();      // "" while attached or never tried

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collector/collector.h"
+#include "collector/cupti_session.h"
 #include "collector/drain.h"
 #include "collector/log.h"
 #include "collector/names.h"
@@ -52,8 +53,8 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  // Attaching was asked for at warm-up and is normally over; with warmup=0 this waits for it.
-  drain_request(DrainCommand::attach);
+  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it.
+  if (!cupti_is_settled()) drain_request(DrainCommand::attach);
   if (!drain_wait_idle(kWaitForDrainNs)) {
     log_line(LogLevel::warn, "window %u was left out: the dump of the one before is not written yet; "
              "set wait= in GPUPROF_SCHEDULE", number);
