@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Perfetto file, decoded by protoc's classes and held to the format's rules.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "formats/exporter.h"
+#include "formats/file_bytes.h"
+#include "formats/names.h"
+#include "perfetto_test.pb.h"
+#include "tests/unit/trace_maker.h"
+
+namespace gpuprof::test {
+namespace {
+
+namespace pf = perfetto_test;
+
+struct DecodedSlice {
+  std::string name, category;
+  uint64_t track = 0;
+  int64_t begin = 0, end = -1;
+  std::vector<uint64_t> flows, terminating;
+  std::map<std::string, std::string> args;
+};
+
+// Reads the file as trace_processor would: packet by packet, state by state.
+class Decoder {
+ public:
+  explicit Decoder(const Trace& trace) {
+    const std::string path = std::filesystem::temp_directory_path() /
+                             ("gpuprof_perfetto_test_" + std::to_string(::getpid()) + ".pftrace");
+    std::string error, bytes;
+    EXPECT_TRUE(find_exporter("perfetto")->write(trace, path, {}, error)) << error;
+    EXPECT_TRUE(read_file(path, bytes, error)) << error;
+    std::filesystem::remove(path);
+    pf::Trace file;
+    EXPECT_TRUE(file.ParseFromString(bytes));
+    for (const pf::TracePacket& packet : file.packet()) {
+      EXPECT_TRUE(packet.unknown_fields().empty());
+      take(packet);
+    }
+    for (const auto& [track, open] : open_) EXPECT_TRUE(open.empty()) << "unfinished slice on " << track;
+  }
+
+  std::vector<const DecodedSlice*> named(std::string_view name) const {
+    std::vector<const DecodedSlice*> found;
+    for (const DecodedSlice& slice : slices) {
+      if (slice.name == name) found.push_back(&slice);
+    }
+    return found;
+  }
+  std::string track_name(uint64_t uuid) const { return tracks.at(uuid).name(); }
+
+  std::map<uint64_t, pf::TrackDescriptor> tracks;
+  std::vector<DecodedSlice> slices;
+  std::vector<DecodedSlice> instants;
+  std::map<uint64_t, std::vector<int64_t>> counters;
+  bool snapshot = false;
+
+ private:
+  using Pool = std::map<uint64_t, std::string>;
+
+  static void define(Pool& pool, const google::protobuf::RepeatedPtrField<pf::InternedString>& entries) {
+    for (const pf::InternedString& entry : entries) {
+      EXPECT_GT(entry.iid(), 0u);
+      EXPECT_TRUE(pool.emplace(entry.iid(), entry.name()).second) << "defined twice";
+      EXPECT_TRUE(is_valid_utf8(entry.name()));
+    }
+  }
+  static std::string look_up(const Pool& pool, uint64_t iid) {
+    EXPECT_TRUE(pool.contains(iid)) << "used before it is defined: " << iid;
+    return pool.contains(iid) ? pool.at(iid) : std::string();
+  }
+
+  void take(const pf::TracePacket& packet) {
+    if (packet.has_clock_snapshot()) {
+      snapshot = true;
+      EXPECT_EQ(packet.clock_snapshot().clocks(0).timestamp(), packet.clock_snapshot().clocks(1).timestamp());
+    }
+    if (packet.has_interned_data()) {
+      define(categories_, packet.interned_data().event_categories());
+      define(names_, packet.interned_data().event_names());
+      define(keys_, packet.interned_data().debug_annotation_names());
+      define(values_, packet.interned_data().debug_annotation_string_values());
+    }
+    if (packet.has_track_descriptor()) {
+      const pf::TrackDescriptor& track = packet.track_descriptor();
+      EXPECT_TRUE(tracks.emplace(track.uuid(), track).second) << "declared twice: " << track.name();
+      EXPECT_TRUE(!track.has_parent_uuid() || tracks.contains(track.parent_uuid()));
+      EXPECT_TRUE(!track.has_parent_uuid() || (!track.has_thread() && !track.has_process()));
+    }
+    cleared_ = cleared_ || (packet.sequence_flags() & 1);
+    if (!packet.has_track_event()) return;
+    EXPECT_TRUE(cleared_) << "the sequence must begin with its state cleared";
+    EXPECT_EQ(packet.trusted_packet_sequence_id(), 1u);
+    EXPECT_EQ(packet.sequence_flags(), 2u);
+    const pf::TrackEvent& event = packet.track_event();
+    EXPECT_TRUE(tracks.contains(event.track_uuid()));
+    const auto time = static_cast<int64_t>(packet.timestamp());
+    EXPECT_GE(time, last_time_[event.track_uuid()]) << "order on " << track_name(event.track_uuid());
+    if (event.type() != pf::TrackEvent::INSTANT) last_time_[event.track_uuid()] = time;
+    switch (event.type()) {
+      case pf::TrackEvent::SLICE_BEGIN:
+        open_[event.track_uuid()].push_back(slices.size());
+        slices.push_back(contents(event, time));
+        break;
+      case pf::TrackEvent::SLICE_END: {
+        auto& open = open_[event.track_uuid()];
+        ASSERT_FALSE(open.empty()) << "an end without a begin";
+        slices[open.back()].end = time;
+        EXPECT_FALSE(event.has_name_iid());
+        open.pop_back();
+        break;
+      }
+      case pf::TrackEvent::INSTANT: instants.push_back(contents(event, time)); break;
+      case pf::TrackEvent::COUNTER: counters[event.track_uuid()].push_back(event.counter_value()); break;
+      default: ADD_FAILURE() << "event type " << event.type();
+    }
+  }
+
+  DecodedSlice contents(const pf::TrackEvent& event, int64_t time) {
+    DecodedSlice slice;
+    slice.name = look_up(names_, event.name_iid());
+    EXPECT_EQ(event.category_iids_size(), 1);
+    slice.category = look_up(categories_, event.category_iids(0));
+    slice.track = event.track_uuid();
+    slice.begin = time;
+    slice.flows.assign(event.flow_ids().begin(), event.flow_ids().end());
+    slice.terminating.assign(event.terminating_flow_ids().begin(), event.terminating_flow_ids().end());
+    for (const pf::DebugAnnotation& a : event.debug_annotations()) {
+      std::string& value = slice.args[look_up(keys_, a.name_iid())];
+      if (a.has_string_value_iid()) value = look_up(values_, a.string_value_iid());
+      if (a.has_uint_value()) value = std::to_string(a.uint_value());
+      if (a.has_int_value()) value = std::to_string(a.int_value());
+      if (a.has_pointer_value()) value = "0x" + std::to_string(a.pointer_value());
+    }
+    return slice;
+  }
+
+  Pool categories_, names_, keys_, values_;
+  std::map<uint64_t, std::vector<size_t>> open_;
+  std::map<uint64_t, int64_t> last_time_;
+  bool cleared_ = false;
+};
+
+int64_t time_at(int64_t us) { return kEpochNs + 4'000'000 + us * 1000; }
+
+TEST(Perfetto, TracksAndSlices) {
+  const Trace trace = busy_trace(1);
+  ASSERT_TRUE(trace.problems.empty());
+  const Decoder decoded(trace);
+  EXPECT_TRUE(decoded.snapshot);
+  const auto gemm = decoded.named("gemm(float*)");
+  ASSERT_EQ(gemm.size(), 1u);
+  EXPECT_EQ(gemm[0]->begin, time_at(30));
+  EXPECT_EQ(gemm[0]->end, time_at(130));
+  EXPECT_EQ(gemm[0]->category, "kernel");
+  EXPECT_EQ(gemm[0]->args.at("correlation"), "1");
+  EXPECT_EQ(gemm[0]->args.at("grid"), "[64, 1, 1]");
+  EXPECT_EQ(gemm[0]->args.at("block"), "[128, 1, 1]");
+  EXPECT_EQ(gemm[0]->args.at("registers per thread"), "40");
+  const auto& stream = decoded.tracks.at(gemm[0]->track);
+  EXPECT_EQ(stream.name(), "stream 7");
+  const auto& gpu = decoded.tracks.at(stream.parent_uuid());
+  EXPECT_EQ(gpu.name(), "GPU 0 Test GPU (rank 0)");
+  EXPECT_FALSE(gpu.has_parent_uuid());
+  const auto relu = decoded.named("relu(float*)");
+  ASSERT_EQ(relu.size(), 1u);
+  EXPECT_EQ(decoded.track_name(relu[0]->track), "stream 7 (2)") << "overlapping kernels lie side by side";
+  EXPECT_EQ(decoded.named("lost()").size(), 0u) << "work without times cannot be drawn";
+  const auto copy = decoded.named("Memcpy HtoD (Pinned -> Device)");
+  ASSERT_EQ(copy.size(), 1u);
+  EXPECT_EQ(copy[0]->args.at("bytes"), std::to_string(1 << 20));
+  EXPECT_EQ(decoded.named("Memset (Device)").size(), 1u);
+}
+
+TEST(Perfetto, StepsRangesSyncsAndMemory) {
+  const Decoder decoded(busy_trace(1));
+  for (const int step : {12, 13}) {
+    const auto found = decoded.named("step " + std::to_string(step));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]->begin, time_at((step - 12) * 500));
+    EXPECT_EQ(found[0]->end, time_at((step - 11) * 500));
+    EXPECT_EQ(decoded.track_name(found[0]->track), "steps");
+  }
+  const auto forward = decoded.named("forward");
+  ASSERT_EQ(forward.size(), 1u);
+  EXPECT_EQ(forward[0]->category, "user_annotation");
+  EXPECT_EQ(decoded.tracks.at(forward[0]->track).thread().tid(), 4242);
+  const auto async = decoded.named("async b");
+  ASSERT_EQ(async.size(), 1u);
+  EXPECT_NE(async[0]->track, forward[0]->track);
+  EXPECT_NE(async[0]->track, decoded.named("async a")[0]->track);
+  EXPECT_EQ(decoded.named("Context Sync").size(), 1u);
+  EXPECT_EQ(decoded.track_name(decoded.named("Context Sync")[0]->track), "synchronization");
+  EXPECT_EQ(decoded.named("Buffer Flush").size(), 1u);
+  ASSERT_EQ(decoded.instants.size(), 1u);
+  EXPECT_EQ(decoded.instants[0].name, "mark\t\"x\"");
+  ASSERT_EQ(decoded.counters.size(), 1u);
+  const auto& [track, values] = *decoded.counters.begin();
+  EXPECT_EQ(values, (std::vector<int64_t>{4096, 0}));
+  EXPECT_EQ(decoded.tracks.at(track).counter().unit(), 3);
+}
+
+TEST(Perfetto, FlowsGoFromEachLaunchToItsKernels) {
+  const Decoder decoded(busy_trace(2));
+  std::map<uint64_t, int> begun, ended;
+  std::map<uint64_t, std::string> correlation;
+  for (const DecodedSlice& slice : decoded.slices) {
+    for (const uint64_t id : slice.flows) {
+      ++begun[id];
+      correlation[id] = slice.args.at("correlation");
+    }
+  }
+  for (const DecodedSlice& slice : decoded.slices) {
+    for (const uint64_t id : slice.terminating) {
+      ++ended[id];
+      EXPECT_EQ(correlation[id], slice.args.at("correlation"));
+    }
+  }
+  EXPECT_EQ(begun.size(), 14u) << "seven pieces of GPU work with a launch on each rank";
+  EXPECT_EQ(begun, ended);
+  for (const auto& [id, count] : begun) EXPECT_EQ(count, 1);
+  ASSERT_EQ(decoded.named("cudaGraphLaunch").size(), 2u);
+  EXPECT_EQ(decoded.named("cudaGraphLaunch")[0]->flows.size(), 2u);
+}
+
+TEST(Perfetto, CollectivesAreKnownOnBothSides) {
+  const Decoder decoded(busy_trace(1));
+  const auto call = decoded.named("ncclAllReduce");
+  ASSERT_EQ(call.size(), 1u);
+  EXPECT_EQ(call[0]->category, "nccl");
+  EXPECT_EQ(call[0]->args.at("message bytes"), "4096");
+  const auto kernel = decoded.named("ncclDevKernel_AllReduce");
+  ASSERT_EQ(kernel.size(), 1u);
+  EXPECT_EQ(kernel[0]->args.at("collective"), "ncclAllReduce");
+  EXPECT_EQ(kernel[0]->args.at("count"), "1024");
+}
+
+TEST(Perfetto, AllRanksInOneFile) {
+  const Decoder decoded(busy_trace(3));
+  std::set<std::string> gpus;
+  std::set<int> pids;
+  for (const auto& [uuid, track] : decoded.tracks) {
+    if (track.name().starts_with("GPU 0")) gpus.insert(track.name());
+    if (track.has_process()) pids.insert(track.process().pid());
+  }
+  EXPECT_EQ(gpus.size(), 3u);
+  EXPECT_EQ(pids, (std::set<int>{4242, 4243, 4244}));
+}
+
+TEST(Perfetto, EventsAreNeitherLostNorDoubled) {
+  const Trace trace = busy_trace(2);
+  const Decoder decoded(trace);
+  size_t drawable = 0;
+  for (const Process& p : trace.processes) {
+    for (const Event& e : p.events) drawable += !(trace.shape(e).flags & kFlagNoTime);
+    drawable += p.window_steps().size();
+  }
+  EXPECT_EQ(decoded.slices.size() + decoded.instants.size(), drawable);
+}
+
+TEST(OutputFile, IsCompleteOrAbsent) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("gpuprof_output_test_" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string path = folder / "out.bin";
+  { OutputFile dropped(path); dropped.write("half"); }
+  EXPECT_TRUE(std::filesystem::is_empty(folder)) << "nothing is left without a commit";
+  const std::string large(3 << 20, 'x');
+  {
+    OutputFile file(path);
+    file.write("a");
+    file.write(large);
+    EXPECT_TRUE(file.commit());
+  }
+  std::string bytes, reason;
+  ASSERT_TRUE(read_file(path, bytes, reason));
+  EXPECT_EQ(bytes, "a" + large);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  std::filesystem::remove_all(folder);
+
+  std::string error;
+  for (const Exporter& exporter : exporters()) {
+    EXPECT_FALSE(exporter.write(busy_trace(1), "/nonexistent/dir/x", {}, error));
+    EXPECT_NE(error.find("/nonexistent/dir/x"), std::string::npos);
+    EXPECT_FALSE(exporter.write(busy_trace(1), std::filesystem::temp_directory_path(), {}, error));
+  }
+}
+
+}  // namespace
+}  // namespace gpuprof::test
