@@ -11,16 +11,16 @@ PROGRAM = [harness.HAZARDS / "end", "return"]  # exits 3 after 20 launches
 BARE_OUTPUT = "worked\natexit handler\n"
 
 WRONG = [  # variable, value, what the message must hold besides both
-    ("GPUPROF_MODE", "fast", "on, off"),
+    ("GPUPROF_MODE", "fast", "on or off"),
     ("GPUPROF_SCHEDULE", "active=-1", "active"),
     ("GPUPROF_SCHEDULE", "active=ten", "ten"),
     ("GPUPROF_SCHEDULE", "skip_frist=1", "skip_first"),
     ("GPUPROF_SCHEDULE", "active=99999999999999999999", "active"),
     ("GPUPROF_STEP", "optimiser", "manual"),
-    ("GPUPROF_STEP", "nvtx:", "nvtx:NAME"),
+    ("GPUPROF_STEP", "nvtx:", "nvtx:step"),
     ("GPUPROF_STEP", "sync:0", "sync"),
     ("GPUPROF_STEP", "time:-5", "time"),
-    ("GPUPROF_PRESET", "heavy", "light, default"),
+    ("GPUPROF_PRESET", "heavy", "light or default"),
     ("GPUPROF_ACTIVITIES", "+kernels", "kernel"),
     ("GPUPROF_RANKS", "1-", "0,8-15"),
     ("GPUPROF_BUFFER_MB", "0", "1 to 65536"),
@@ -169,7 +169,7 @@ def test_cupti_taken_by_another_tool(tmp_path):
 
 
 def test_cupti_drops_are_counted(tmp_path):
-    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="drop:0.5",
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="drop=2",
                                                  **harness.WHOLE_RUN))
     assert_unharmed(run)
     dump, = harness.dumps(tmp_path)
@@ -179,7 +179,7 @@ def test_cupti_drops_are_counted(tmp_path):
 
 
 def test_zero_gpu_timestamps_are_flagged(tmp_path):
-    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="zero_timestamps",
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="zero_ts=2",
                                                  **harness.WHOLE_RUN))
     assert_unharmed(run)
     dump, = harness.dumps(tmp_path)
