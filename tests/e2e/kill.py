@@ -28,10 +28,13 @@ def kill_once(folder, delay):
     process.kill()
     process.wait()
     left = harness.dumps(folder / "out") if (folder / "out").exists() else []
-    lines = truth.load(folder / "truth", process.pid) if (folder / "truth").exists() else []
+    log = folder / "truth" / f"truth_{process.pid}.jsonl"
+    lines = truth.load(folder / "truth", process.pid) if log.exists() else []
     calls = [line for line in lines if line["t"] == "call"]
     if not left:  # killed before the session was up: at most the call that was to start it had been made
         assert len(calls) <= 1, f"no dump after {len(calls)} calls"
+        return 0
+    if not calls:  # before the first call was done
         return 0
     comparison = truth.Comparison(folder / "out", folder / "truth", killed=True)
     assert not comparison.problems, "\n".join([f"killed after {delay:.3f} s: {len(comparison.problems)} differences"] +

@@ -57,6 +57,7 @@ class Comparison:
         self.truth = load(truth_folder, self.header["pid"])
         self.begin = self.header["window_begin_mono_ns"]
         self.end = self.header["window_end_mono_ns"]
+        self.calls_by_correlation = {call["corr"]: call for call in self.truth if call["t"] == "call"}
         self.by_index = {r["index"]: r for r in self.records if "index" in r}
         self.problems = []
         self.counts = collections.Counter()
@@ -93,19 +94,30 @@ class Comparison:
         for call in self.truth:
             if call["t"] not in ("call", "nccl") or not kind_of(call["name"]):
                 continue
-            # What NCCL calls inside, only CUPTI can see; that a launch in there is told is no duty.
-            if call.get("via") == "nccl":
-                self.optional.add(id(call))
-            if call.get("via") != "nccl" or kind_of(call["name"]) == "launch":
+            # What NCCL calls inside is its own affair; what CUPTI's callbacks tell of it is compared below.
+            if call.get("via") != "nccl":
                 expected[call["tid"], kind_of(call["name"])].append(call)
         for record in self.records:
-            if record["kind"] in dict(CALL_KINDS):
+            if "from_callback" in record.get("flags", ()):
+                self._compare_callback(record)
+            elif record["kind"] in dict(CALL_KINDS):
                 found[record["lane"]["tid"], record["kind"]].append(record)
         for key in expected.keys() | found.keys():
             self._pair(sorted(expected[key], key=lambda c: c["begin"]),
                        sorted(found[key], key=lambda r: r["begin_mono_ns"]))
         for call, record in self.pairs:
             self._compare_call(call, record)
+
+    def _compare_callback(self, record):
+        """A call that no hook saw, as CUPTI told it: must be one, of those that NCCL made inside."""
+        call = self.calls_by_correlation.get(record["correlation"])
+        self.counts["from_callback"] += 1
+        if call is None or call.get("via") != "nccl" or call["tid"] != record["lane"]["tid"]:
+            self.problem("a callback's record that is no call inside NCCL", record)
+        elif record["begin_mono_ns"] + CALL_TOLERANCE_NS < call["begin"] or record["end_mono_ns"] > call["end"] + CALL_TOLERANCE_NS:
+            self.problem("a callback's record at another time", call, record)
+        elif record["kind"] == "launch" and record["kernel"] != call["kernel"]:
+            self.problem("kernel differs", call, record)
 
     def _pair(self, calls, records):
         """Both are of one thread, so they do not overlap among themselves: a walk along both pairs them."""
@@ -151,7 +163,6 @@ class Comparison:
     # -- work on the devices ---------------------------------------------------------------------------
 
     def _compare_gpu_work(self):
-        calls = {call["corr"]: call for call in self.truth if call["t"] == "call"}
         expected, found = collections.defaultdict(list), collections.defaultdict(list)
         for work in self.truth:
             if work["t"] == "gpu" and work["type"] in GPU_KINDS:
@@ -162,7 +173,7 @@ class Comparison:
         for key in expected.keys() | found.keys():
             works = sorted(expected[key], key=lambda w: (w["begin"], w["stream"]))
             records = sorted(found[key], key=lambda r: (r["begin_mono_ns"], r["lane"].get("stream")))
-            call = calls.get(key[0])
+            call = self.calls_by_correlation.get(key[0])
             needed = call is not None and self._position(call)
             if not records and not needed:
                 continue  # launched before or after the window
