@@ -25,7 +25,8 @@ void check(ncclResult_t result, const char* what) {
 void write_id(const std::string& path, const ncclUniqueId& id) {
   const std::string part = path + ".part";
   std::ofstream(part, std::ios::binary).write(id.internal, sizeof id.internal);
-  if (std::rename(part.c_str(), path.c_str()) != 0) throw std::runtime_error("cannot write " + path);
+  if (std::rename(part.c_str(), path.c_str()) != 0)
+    throw std::runtime_error("cannot write " + path);
 }
 
 ncclUniqueId read_id(const std::string& path) {

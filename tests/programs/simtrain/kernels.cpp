@@ -27,7 +27,7 @@ using Stub = cudaError_t (*)();
 
 // Mangled names, as the compiler would give them.
 constexpr const char* kNames[kKernels] = {
-    "_Z8gemm_fwdPKfS0_Pfiii", "_Z10layer_normPKfPfi",       "_Z11elementwisePfi",
+    "_Z8gemm_fwdPKfS0_Pfiii",       "_Z10layer_normPKfPfi",           "_Z11elementwisePfi",
     "_Z13gemm_bwd_dataPKfS0_Pfiii", "_Z15gemm_bwd_weightPKfS0_Pfiii", "_Z12softmax_lossPKfPfi",
     "_Z17multi_tensor_adamPfPKfi",
 };

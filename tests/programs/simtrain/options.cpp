@@ -2,7 +2,6 @@
 #include "tests/programs/simtrain/options.h"
 
 #include <CLI/CLI.hpp>
-
 #include <cstdlib>
 
 namespace gpuprof::simtrain {
@@ -52,6 +51,9 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--threads", o.threads, "threads that launch kernels")->check(CLI::Range(1, 64));
   try {
     app.parse(argc, argv);
+    if (o.graphs && o.threads > 1) {
+      throw CLI::ValidationError("--graphs", "captures one thread; leave out --threads");
+    }
     if (const char* rank = std::getenv("RANK")) o.rank = std::atoi(rank);
     apply_slow_rank(&o);
   } catch (const CLI::ParseError& e) {

@@ -77,8 +77,8 @@ void Trainer::set_up() {
   check(cudaEventCreateWithFlags(&grads_ready_, cudaEventDisableTiming), "cudaEventCreate");
   check(cudaEventCreateWithFlags(&comm_done_, cudaEventDisableTiming), "cudaEventCreate");
   batch_bytes_ = std::max<size_t>(static_cast<size_t>(options_.h2d_mb * 1e6), sizeof(uint64_t));
-  bucket_floats_ =
-      static_cast<size_t>(options_.comm_mb * 1e6) / sizeof(float) / static_cast<size_t>(options_.layers);
+  bucket_floats_ = static_cast<size_t>(options_.comm_mb * 1e6) / sizeof(float) /
+                   static_cast<size_t>(options_.layers);
   check(cudaMalloc(reinterpret_cast<void**>(&batch_), batch_bytes_), "cudaMalloc");
   check(cudaMalloc(reinterpret_cast<void**>(&grads_),
                    std::max<size_t>(bucket_floats_ * static_cast<size_t>(options_.layers), 1024) *

@@ -28,7 +28,9 @@ void give_memory_back(void* p, size_t bytes) {
   }
 }
 
-bool on_device(MemoryKind kind) { return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged; }
+bool on_device(MemoryKind kind) {
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
+}
 
 }  // namespace
 

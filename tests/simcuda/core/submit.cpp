@@ -64,8 +64,8 @@ OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr&
   return run(stream, work, correlation, wanted(activity_kind(work.info)), arrival(), also_after);
 }
 
-OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced, uint64_t earliest,
-                const OpPtr& also_after) {
+OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced,
+                uint64_t earliest, const OpPtr& also_after) {
   Device& device = devices_[static_cast<size_t>(stream.device)];
   auto op = std::make_shared<Op>();
   op->info = work.info;

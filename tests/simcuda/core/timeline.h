@@ -41,7 +41,8 @@ struct Op {
   bool resolved = false;
   uint32_t event_id = 0;  // a marker of cudaEventRecord, reported as a CUDA_EVENT record
   uint64_t event_sync_id = 0;
-  std::shared_ptr<Op> begin_of;  // an earlier op of the same stream, whose begin is reported as this one's
+  std::shared_ptr<Op>
+      begin_of;  // an earlier op of the same stream, whose begin is reported as this one's
   std::vector<std::shared_ptr<Op>> waits_for;  // unresolved ones only
 };
 

@@ -79,7 +79,8 @@ const char* copy_kind_name(CopyKind kind) {
 void write_truth(const ApiEvent& event, const CallDetails& d, uint32_t tid, CallOrigin origin,
                  bool trivial) {
   Buffer out;
-  add(out, "{{\"t\":\"call\",\"name\":\"{}\",\"tid\":{},\"begin\":{},\"end\":{},\"corr\":{},\"ret\":{}",
+  add(out,
+      "{{\"t\":\"call\",\"name\":\"{}\",\"tid\":{},\"begin\":{},\"end\":{},\"corr\":{},\"ret\":{}",
       event.name, tid, event.begin, event.end, event.correlation, event.return_code);
   add(out, ",\"via\":\"{}\"", origin == CallOrigin::kNccl ? "nccl" : "app");
   if (trivial) add(out, ",\"trivial\":true");
@@ -99,7 +100,9 @@ void write_truth(const ApiEvent& event, const CallDetails& d, uint32_t tid, Call
 void write_truth(const GpuOpInfo& op) {
   if (!TruthLog::instance().enabled()) return;
   Buffer out;
-  add(out, "{{\"t\":\"gpu\",\"type\":\"{}\",\"device\":{},\"stream\":{},\"begin\":{},\"end\":{},\"corr\":{}",
+  add(out,
+      "{{\"t\":\"gpu\",\"type\":\"{}\",\"device\":{},\"stream\":{},\"begin\":{},\"end\":{},"
+      "\"corr\":{}",
       type_name(op.kind), op.device, op.stream_id, op.begin, op.end, op.correlation);
   if (op.kind == GpuOpKind::kKernel) {
     add(out, ",\"name\":\"{}\"", json_escape(op.name));

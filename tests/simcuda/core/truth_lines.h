@@ -29,8 +29,8 @@ struct CallDetails {
 
 const char* copy_kind_name(CopyKind kind);
 
-void write_truth(const ApiEvent& event, const CallDetails& details, uint32_t tid,
-                 CallOrigin origin, bool trivial);
+void write_truth(const ApiEvent& event, const CallDetails& details, uint32_t tid, CallOrigin origin,
+                 bool trivial);
 void write_truth(const GpuOpInfo& op);
 void write_truth(const SyncInfo& info);
 

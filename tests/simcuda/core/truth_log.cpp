@@ -65,8 +65,8 @@ bool TruthLog::map_next_window() {
   }
   used_ = 0;
   if (::ftruncate(fd_, window_offset_ + static_cast<off_t>(kWindowBytes)) != 0) return false;
-  void* memory = ::mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_,
-                        window_offset_);
+  void* memory =
+      ::mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, window_offset_);
   if (memory == MAP_FAILED) return false;
   window_ = static_cast<char*>(memory);
   ::memset(window_, '\n', kWindowBytes);
@@ -80,8 +80,8 @@ void TruthLog::unmap() {
 
 void TruthLog::write_through(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t n = ::pwrite(fd_, text.data(), text.size(),
-                               window_offset_ + static_cast<off_t>(used_));
+    const ssize_t n =
+        ::pwrite(fd_, text.data(), text.size(), window_offset_ + static_cast<off_t>(used_));
     if (n <= 0) return;
     used_ += static_cast<size_t>(n);
     text.remove_prefix(static_cast<size_t>(n));

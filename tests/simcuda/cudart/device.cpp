@@ -121,36 +121,32 @@ cudaError_t synchronize_device(ApiCall& call) {
   return cudaSuccess;
 }
 
-constexpr ApiInfo kGetCount{"cudaGetDeviceCount",
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceCount_v3020, true};
-constexpr ApiInfo kSetDevice{"cudaSetDevice",
-    CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020, true};
-constexpr ApiInfo kGetDevice{"cudaGetDevice",
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020, true};
+constexpr ApiInfo kGetCount{"cudaGetDeviceCount", CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceCount_v3020,
+                            true};
+constexpr ApiInfo kSetDevice{"cudaSetDevice", CUPTI_RUNTIME_TRACE_CBID_cudaSetDevice_v3020, true};
+constexpr ApiInfo kGetDevice{"cudaGetDevice", CUPTI_RUNTIME_TRACE_CBID_cudaGetDevice_v3020, true};
 constexpr ApiInfo kProperties{"cudaGetDeviceProperties",
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceProperties_v12000, true};
+                              CUPTI_RUNTIME_TRACE_CBID_cudaGetDeviceProperties_v12000, true};
 constexpr ApiInfo kAttribute{"cudaDeviceGetAttribute",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000, true};
+                             CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetAttribute_v5000, true};
 constexpr ApiInfo kRuntimeVersionApi{"cudaRuntimeGetVersion",
-    CUPTI_RUNTIME_TRACE_CBID_cudaRuntimeGetVersion_v3020, true};
+                                     CUPTI_RUNTIME_TRACE_CBID_cudaRuntimeGetVersion_v3020, true};
 constexpr ApiInfo kDriverVersion{"cudaDriverGetVersion",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDriverGetVersion_v3020, true};
-constexpr ApiInfo kMemInfo{"cudaMemGetInfo",
-    CUPTI_RUNTIME_TRACE_CBID_cudaMemGetInfo_v3020, true};
+                                 CUPTI_RUNTIME_TRACE_CBID_cudaDriverGetVersion_v3020, true};
+constexpr ApiInfo kMemInfo{"cudaMemGetInfo", CUPTI_RUNTIME_TRACE_CBID_cudaMemGetInfo_v3020, true};
 constexpr ApiInfo kBusId{"cudaDeviceGetPCIBusId",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetPCIBusId_v4010, true};
+                         CUPTI_RUNTIME_TRACE_CBID_cudaDeviceGetPCIBusId_v4010, true};
 constexpr ApiInfo kCanPeer{"cudaDeviceCanAccessPeer",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceCanAccessPeer_v4000, true};
+                           CUPTI_RUNTIME_TRACE_CBID_cudaDeviceCanAccessPeer_v4000, true};
 constexpr ApiInfo kEnablePeer{"cudaDeviceEnablePeerAccess",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceEnablePeerAccess_v4000, true};
+                              CUPTI_RUNTIME_TRACE_CBID_cudaDeviceEnablePeerAccess_v4000, true};
 constexpr ApiInfo kSynchronize{"cudaDeviceSynchronize",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020};
-constexpr ApiInfo kReset{"cudaDeviceReset",
-    CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020};
+                               CUPTI_RUNTIME_TRACE_CBID_cudaDeviceSynchronize_v3020};
+constexpr ApiInfo kReset{"cudaDeviceReset", CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020};
 constexpr ApiInfo kProfilerStart{"cudaProfilerStart",
-    CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000};
+                                 CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000};
 constexpr ApiInfo kProfilerStop{"cudaProfilerStop",
-    CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000};
+                                CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000};
 
 }  // namespace
 }  // namespace gpuprof::simcuda

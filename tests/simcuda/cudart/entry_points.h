@@ -96,7 +96,8 @@ void __cudaRegisterManagedVar(void** handle, void** host_variable, char* device_
                               const char* device_name, int ext, size_t bytes, int constant,
                               int global);
 char __cudaInitModule(void** handle);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shmem, struct CUstream_st* stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shmem,
+                                     struct CUstream_st* stream);
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shmem, void* stream);
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** args,

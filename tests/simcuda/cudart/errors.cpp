@@ -38,10 +38,10 @@ constexpr ErrorText kErrorTexts[] = {
     {cudaErrorLaunchFailure, "unspecified launch failure"},
 };
 
-constexpr ApiInfo kGetLast{"cudaGetLastError",
-    CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020, true};
+constexpr ApiInfo kGetLast{"cudaGetLastError", CUPTI_RUNTIME_TRACE_CBID_cudaGetLastError_v3020,
+                           true};
 constexpr ApiInfo kPeekLast{"cudaPeekAtLastError",
-    CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020, true};
+                            CUPTI_RUNTIME_TRACE_CBID_cudaPeekAtLastError_v3020, true};
 
 }  // namespace
 }  // namespace gpuprof::simcuda

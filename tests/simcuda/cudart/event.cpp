@@ -50,8 +50,9 @@ cudaError_t synchronize(ApiCall& call, cudaEvent_t handle) {
   call.details.event = event->id;
   call.details.device = event->device;
   if (event->capture != nullptr) return cudaErrorCapturedEvent;
-  SyncInfo info{SyncKind::kEvent, event->device, core.device(event->device).context_id,
-                event->stream_id, event->id, event->sync_id, call.correlation(), call.begin(), 0};
+  SyncInfo info{SyncKind::kEvent,   event->device, core.device(event->device).context_id,
+                event->stream_id,   event->id,     event->sync_id,
+                call.correlation(), call.begin(),  0};
   core.block_on(std::move(held), {event->op});
   info.end = now_ns();
   core.report_sync(info);
@@ -88,9 +89,10 @@ constexpr StreamApi kRecordPtsz{
     {"cudaEventRecord_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaEventRecord_ptsz_v7000}, true};
 constexpr StreamApi kRecordFlags{
     {"cudaEventRecordWithFlags", CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_v11010}, false};
-constexpr StreamApi kRecordFlagsPtsz{{"cudaEventRecordWithFlags_ptsz",
-                                      CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_ptsz_v11010},
-                                     true};
+constexpr StreamApi kRecordFlagsPtsz{
+    {"cudaEventRecordWithFlags_ptsz",
+     CUPTI_RUNTIME_TRACE_CBID_cudaEventRecordWithFlags_ptsz_v11010},
+    true};
 
 }  // namespace
 

@@ -55,8 +55,8 @@ cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
     const Core::Lock held = core.lock();
     const auto stream = core.stream(handle, which.per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    *status = stream->capture != nullptr ? cudaStreamCaptureStatusActive
-                                         : cudaStreamCaptureStatusNone;
+    *status =
+        stream->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     if (id != nullptr && stream->capture != nullptr) *id = stream->capture->id;
     return cudaSuccess;
   });
@@ -140,10 +140,10 @@ constexpr StreamApi kEndPtsz{
     {"cudaStreamEndCapture_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_ptsz_v10000}, true};
 constexpr StreamApi kIsCapturing{
     {"cudaStreamIsCapturing", CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000, true}, false};
-constexpr StreamApi kIsCapturingPtsz{{"cudaStreamIsCapturing_ptsz",
-                                      CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_ptsz_v10000,
-                                      true},
-                                     true};
+constexpr StreamApi kIsCapturingPtsz{
+    {"cudaStreamIsCapturing_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_ptsz_v10000,
+     true},
+    true};
 constexpr StreamApi kCaptureInfo{
     {"cudaStreamGetCaptureInfo", CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v12030, true},
     false};

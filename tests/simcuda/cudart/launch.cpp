@@ -79,9 +79,10 @@ constexpr StreamApi kLaunchExPtsz{
 constexpr StreamApi kCooperative{
     {"cudaLaunchCooperativeKernel", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_v9000},
     false};
-constexpr StreamApi kCooperativePtsz{{"cudaLaunchCooperativeKernel_ptsz",
-                                      CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000},
-                                     true};
+constexpr StreamApi kCooperativePtsz{
+    {"cudaLaunchCooperativeKernel_ptsz",
+     CUPTI_RUNTIME_TRACE_CBID_cudaLaunchCooperativeKernel_ptsz_v9000},
+    true};
 
 LaunchRequest plain_request(const void* function, dim3 grid, dim3 block, size_t shmem,
                             cudaStream_t stream) {
@@ -163,11 +164,10 @@ cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request) {
     thread_state().next_kernel_ns = 0;
     return bad;
   }
-  const NestedDriverCall nested(
-      request.per_thread ? CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz
-                         : CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-      request.per_thread ? "cuLaunchKernel_ptsz" : "cuLaunchKernel", request.kernel->name.c_str(),
-      call.correlation());
+  const NestedDriverCall nested(request.per_thread ? CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz
+                                                   : CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
+                                request.per_thread ? "cuLaunchKernel_ptsz" : "cuLaunchKernel",
+                                request.kernel->name.c_str(), call.correlation());
   Core& core = Core::instance();
   const Core::Lock held = core.lock();
   const auto stream = core.stream(request.stream, request.per_thread);

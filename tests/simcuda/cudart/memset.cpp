@@ -108,8 +108,8 @@ cudaError_t cudaMemset2DAsync(void* dst, size_t pitch, int value, size_t width, 
                               cudaStream_t stream) {
   return run_set(k2dAsync, {dst, pitch, value, width, height, stream, true});
 }
-cudaError_t cudaMemset2DAsync_ptsz(void* dst, size_t pitch, int value, size_t width,
-                                   size_t height, cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync_ptsz(void* dst, size_t pitch, int value, size_t width, size_t height,
+                                   cudaStream_t stream) {
   return run_set(k2dAsyncPtsz, {dst, pitch, value, width, height, stream, true});
 }
 

@@ -34,8 +34,7 @@ void __cudaRegisterVar(void** handle, char* host_variable, char*, const char*, i
 void __cudaRegisterManagedVar(void** handle, void** host_variable, char*, const char*, int,
                               size_t bytes, int, int) {
   if (*host_variable == nullptr) {
-    const auto memory =
-        Core::instance().memory().allocate(MemoryKind::kManaged, bytes, 0, false);
+    const auto memory = Core::instance().memory().allocate(MemoryKind::kManaged, bytes, 0, false);
     if (memory) *host_variable = reinterpret_cast<void*>(memory->address);
   }
   KernelRegistry::instance().add_variable(handle, host_variable, bytes);

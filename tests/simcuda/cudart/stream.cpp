@@ -42,7 +42,7 @@ cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
   return with_stream(which, handle, [](ApiCall& call, Core& core, Core::Lock& held, Stream& s) {
     if (s.capture != nullptr) return cudaErrorStreamCaptureUnsupported;
     SyncInfo info{SyncKind::kStream, s.device, s.context_id, s.id, 0, 0, call.correlation(),
-                  call.begin(), 0};
+                  call.begin(),      0};
     core.block_on(std::move(held), core.tail(s));
     info.end = now_ns();
     core.report_sync(info);

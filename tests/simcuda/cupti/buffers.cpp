@@ -90,9 +90,9 @@ void Recorder::work() {
 std::vector<PendingRecord> Recorder::take_ready(bool everything) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t now = now_ns();
-  const auto first_late = std::stable_partition(
-      pending_.begin(), pending_.end(),
-      [&](const PendingRecord& r) { return everything || r.ready <= now; });
+  const auto first_late =
+      std::stable_partition(pending_.begin(), pending_.end(),
+                            [&](const PendingRecord& r) { return everything || r.ready <= now; });
   std::vector<PendingRecord> ready(pending_.begin(), first_late);
   pending_.erase(pending_.begin(), first_late);
   return ready;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The callback API, and what is derived from API calls: RUNTIME, DRIVER and correlation records.
+#include "tests/simcuda/cupti/callbacks.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
@@ -7,7 +9,6 @@
 #include <cstdio>
 #include <vector>
 
-#include "tests/simcuda/cupti/callbacks.h"
 #include "tests/simcuda/cupti/records.h"
 #include "tests/simcuda/cupti/session.h"
 

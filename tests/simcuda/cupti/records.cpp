@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened in the simulator, as CUPTI 13.0's records.
+#include "tests/simcuda/cupti/records.h"
+
 #include <pthread.h>
 #include <unistd.h>
 
 #include "tests/simcuda/core/clock.h"
-#include "tests/simcuda/cupti/records.h"
 #include "tests/simcuda/cupti/session.h"
 
 namespace gpuprof::simcuda {

@@ -144,7 +144,8 @@ CUcontext context_handle(int device) {
 }
 
 bool device_of_context(CUcontext context, int* device) {
-  const auto distance = reinterpret_cast<char*>(context) - reinterpret_cast<char*>(context_handle(0));
+  const auto distance =
+      reinterpret_cast<char*>(context) - reinterpret_cast<char*>(context_handle(0));
   if (context == nullptr || distance < 0 || distance >= 1024) return false;
   *device = static_cast<int>(distance);
   return true;

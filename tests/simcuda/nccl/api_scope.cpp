@@ -42,8 +42,7 @@ void push_range(const char* name) {
 
 }  // namespace
 
-ApiScope::ApiScope(const char* name)
-    : name_(name), begin_(now_ns()), outermost_(depth++ == 0) {
+ApiScope::ApiScope(const char* name) : name_(name), begin_(now_ns()), outermost_(depth++ == 0) {
   push_range(name);
 }
 

@@ -15,6 +15,7 @@
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/nccl/api_scope.h"
+#include "tests/simcuda/nccl/wait.h"
 
 namespace gpuprof::simcuda {
 namespace {
@@ -37,14 +38,16 @@ uint64_t hash_of(const std::string& text) {
   return hash;
 }
 
-ncclComm_t publish(std::shared_ptr<CommState> state) {
+}  // namespace
+
+ncclComm_t publish_comm(std::shared_ptr<CommState> state) {
   auto* handle = new ncclComm{std::move(state)};
   const std::lock_guard<std::mutex> lock(comms().mutex);
   comms().live.insert(handle);
   return handle;
 }
 
-std::shared_ptr<CommState> make_state(int rank, int ranks, int device) {
+std::shared_ptr<CommState> make_comm_state(int rank, int ranks, int device) {
   auto state = std::make_shared<CommState>();
   state->rank = rank;
   state->ranks = ranks;
@@ -53,7 +56,7 @@ std::shared_ptr<CommState> make_state(int rank, int ranks, int device) {
   return state;
 }
 
-ncclResult_t enter(CommState& state, const std::string& name) {
+ncclResult_t enter_comm(CommState& state, const std::string& name) {
   state.rendezvous = Rendezvous::open(name, state.ranks);
   if (state.rendezvous == nullptr) return ncclSystemError;
   state.hash = hash_of(name);
@@ -61,23 +64,14 @@ ncclResult_t enter(CommState& state, const std::string& name) {
   return ncclSuccess;
 }
 
-// Polls until `done()`; false after the timeout.
-template <typename Done>
-bool wait_for(Done&& done) {
-  const auto deadline = now_ns() + static_cast<uint64_t>(timeout_seconds() * 1e9);
-  while (!done()) {
-    if (now_ns() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return true;
-}
-
-ncclResult_t wait_for_all(const CommState& state) {
-  if (wait_for([&] { return state.rendezvous->complete(); })) return ncclSuccess;
+ncclResult_t wait_for_all_ranks(const CommState& state) {
+  if (wait_until([&] { return state.rendezvous->complete(); })) return ncclSuccess;
   fmt::print(stderr, "simcuda: nccl: rank {} of {}: only {} ranks came within {:.0f} s\n",
              state.rank, state.ranks, state.rendezvous->joined(), timeout_seconds());
   return ncclSystemError;
 }
+
+namespace {
 
 ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device) {
   if (sim_core() == nullptr) return ncclUnhandledCudaError;
@@ -86,78 +80,13 @@ ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int r
   if (out == nullptr || !known || ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
     return ncclInvalidArgument;
   }
-  auto state = make_state(rank, ranks, device);
+  auto state = make_comm_state(rank, ranks, device);
   *out = nullptr;
   DeferredInit init;
-  init.now = [state, name] { return enter(*state, name); };
+  init.now = [state, name] { return enter_comm(*state, name); };
   init.later = [state, out] {
-    const ncclResult_t result = wait_for_all(*state);
-    if (result == ncclSuccess) *out = publish(state);
-    return result;
-  };
-  return defer_or_run(std::move(init));
-}
-
-struct SplitChoice {
-  int color;
-  int key;
-};
-
-uint64_t pack(SplitChoice c) {
-  return static_cast<uint64_t>(static_cast<uint32_t>(c.color)) << 32 | static_cast<uint32_t>(c.key);
-}
-SplitChoice unpack(uint64_t value) {
-  return {static_cast<int>(value >> 32), static_cast<int>(value & 0xffffffffu)};
-}
-
-// All ranks' choices, or false after the timeout.
-bool read_choices(const CommState& parent, uint64_t split, std::vector<SplitChoice>* choices) {
-  for (int rank = 0; rank < parent.ranks; ++rank) {
-    uint64_t value = 0;
-    if (!wait_for([&] { return parent.rendezvous->split(split, rank).get(split, &value); })) {
-      fmt::print(stderr, "simcuda: nccl: rank {} waited for rank {} in ncclCommSplit\n",
-                 parent.rank, rank);
-      return false;
-    }
-    choices->push_back(unpack(value));
-  }
-  return true;
-}
-
-// The new communicator's state: ranks of the same color, ordered by key, then by old rank.
-std::shared_ptr<CommState> place(const CommState& parent, const std::vector<SplitChoice>& choices) {
-  const int color = choices[static_cast<size_t>(parent.rank)].color;
-  if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
-  std::vector<int> members;
-  for (int rank = 0; rank < parent.ranks; ++rank) {
-    if (choices[static_cast<size_t>(rank)].color == color) members.push_back(rank);
-  }
-  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-    return choices[static_cast<size_t>(a)].key < choices[static_cast<size_t>(b)].key;
-  });
-  const auto mine = std::find(members.begin(), members.end(), parent.rank);
-  return make_state(static_cast<int>(mine - members.begin()), static_cast<int>(members.size()),
-                    parent.device);
-}
-
-ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key, ncclComm_t* out) {
-  if (out == nullptr || (color < 0 && color != NCCL_SPLIT_NOCOLOR)) return ncclInvalidArgument;
-  const uint64_t number = parent->splits.fetch_add(1);
-  parent->rendezvous->split(number, parent->rank).put(number, pack({color, key}));
-  auto state = std::make_shared<std::shared_ptr<CommState>>();
-  *out = nullptr;
-  DeferredInit init;
-  init.now = [=] {
-    std::vector<SplitChoice> choices;
-    if (!read_choices(*parent, number, &choices)) return ncclSystemError;
-    *state = place(*parent, choices);
-    if (*state == nullptr) return ncclSuccess;
-    return enter(**state, fmt::format("{}_{}c{}", parent->rendezvous->name(), number, color));
-  };
-  init.later = [=] {
-    if (*state == nullptr) return ncclSuccess;
-    const ncclResult_t result = wait_for_all(**state);
-    if (result == ncclSuccess) *out = publish(*state);
+    const ncclResult_t result = wait_for_all_ranks(*state);
+    if (result == ncclSuccess) *out = publish_comm(state);
     return result;
   };
   return defer_or_run(std::move(init));
@@ -220,8 +149,8 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
   if (id == nullptr) return scope.finish(ncclInvalidArgument);
   static std::atomic<uint64_t> counter{0};
   std::memset(id, 0, sizeof *id);
-  const auto end = fmt::format_to_n(id->internal, sizeof id->internal - 1, "{}{}_{}_{:x}", kIdPrefix,
-                                    ::getpid(), counter.fetch_add(1), now_ns());
+  const auto end = fmt::format_to_n(id->internal, sizeof id->internal - 1, "{}{}_{}_{:x}",
+                                    kIdPrefix, ::getpid(), counter.fetch_add(1), now_ns());
   return scope.finish(end.size < sizeof id->internal ? ncclSuccess : ncclInternalError);
 }
 
@@ -261,12 +190,6 @@ ncclResult_t pncclCommInitAll(ncclComm_t* handles, int count, const int* devices
   return scope.finish(pncclGroupEnd());
 }
 
-ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t*) {
-  ApiScope scope("ncclCommSplit");
-  const auto parent = find_comm(comm);
-  return scope.finish(parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out));
-}
-
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
   ApiScope scope("ncclCommFinalize");
   const auto state = find_comm(comm);
@@ -304,17 +227,17 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int* out) {
 
 __attribute__((weak, alias("pncclGetUniqueId"))) decltype(pncclGetUniqueId) ncclGetUniqueId;
 __attribute__((weak, alias("pncclCommInitRank"))) decltype(pncclCommInitRank) ncclCommInitRank;
-__attribute__((weak, alias("pncclCommInitRankConfig"))) decltype(pncclCommInitRankConfig)
-    ncclCommInitRankConfig;
+__attribute__((
+    weak,
+    alias("pncclCommInitRankConfig"))) decltype(pncclCommInitRankConfig) ncclCommInitRankConfig;
 __attribute__((weak, alias("pncclCommInitRankScalable"))) decltype(pncclCommInitRankScalable)
     ncclCommInitRankScalable;
 __attribute__((weak, alias("pncclCommInitAll"))) decltype(pncclCommInitAll) ncclCommInitAll;
-__attribute__((weak, alias("pncclCommSplit"))) decltype(pncclCommSplit) ncclCommSplit;
 __attribute__((weak, alias("pncclCommFinalize"))) decltype(pncclCommFinalize) ncclCommFinalize;
 __attribute__((weak, alias("pncclCommDestroy"))) decltype(pncclCommDestroy) ncclCommDestroy;
 __attribute__((weak, alias("pncclCommAbort"))) decltype(pncclCommAbort) ncclCommAbort;
-__attribute__((weak, alias("pncclCommGetAsyncError"))) decltype(pncclCommGetAsyncError)
-    ncclCommGetAsyncError;
+__attribute__((
+    weak, alias("pncclCommGetAsyncError"))) decltype(pncclCommGetAsyncError) ncclCommGetAsyncError;
 __attribute__((weak, alias("pncclCommCount"))) decltype(pncclCommCount) ncclCommCount;
 __attribute__((weak, alias("pncclCommCuDevice"))) decltype(pncclCommCuDevice) ncclCommCuDevice;
 __attribute__((weak, alias("pncclCommUserRank"))) decltype(pncclCommUserRank) ncclCommUserRank;

@@ -99,6 +99,12 @@ struct ncclComm {
 
 namespace gpuprof::simcuda {
 
+std::shared_ptr<CommState> make_comm_state(int rank, int ranks, int device);
+// Opens the region of that name and says that this rank is there.
+ncclResult_t enter_comm(CommState& state, const std::string& name);
+// ncclSystemError, with a line on stderr, when some do not come in time.
+ncclResult_t wait_for_all_ranks(const CommState& state);
+ncclComm_t publish_comm(std::shared_ptr<CommState> state);
 // nullptr for a handle that is no live communicator.
 std::shared_ptr<CommState> find_comm(ncclComm_t handle);
 

@@ -49,8 +49,7 @@ ncclResult_t launch(const FusedWork& work) {
   request.block = 640;
   request.via_driver = !launch_in_runtime_domain();
   request.gate = make_gate_factory(work);
-  return sim_core()->launch_external(request) == cudaSuccess ? ncclSuccess
-                                                             : ncclUnhandledCudaError;
+  return sim_core()->launch_external(request) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t run_inits(std::vector<DeferredInit> inits) {

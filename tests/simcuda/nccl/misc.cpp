@@ -54,8 +54,8 @@ ncclResult_t pncclMemFree(void* pointer) {
 }
 
 __attribute__((weak, alias("pncclGetVersion"))) decltype(pncclGetVersion) ncclGetVersion;
-__attribute__((weak, alias("pncclGetErrorString"))) decltype(pncclGetErrorString)
-    ncclGetErrorString;
+__attribute__((weak,
+               alias("pncclGetErrorString"))) decltype(pncclGetErrorString) ncclGetErrorString;
 __attribute__((weak, alias("pncclGetLastError"))) decltype(pncclGetLastError) ncclGetLastError;
 __attribute__((weak, alias("pncclMemAlloc"))) decltype(pncclMemAlloc) ncclMemAlloc;
 __attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;

@@ -115,8 +115,7 @@ uint64_t payload_bytes(const CollectiveCall& call, int ranks) {
 
 uint64_t transfer_ns(const CollectiveCall& call, int ranks) {
   const double bytes = static_cast<double>(payload_bytes(call, ranks));
-  return kLatencyNs +
-         static_cast<uint64_t>(bytes * bus_factor(call.code, ranks) / bus_bandwidth());
+  return kLatencyNs + static_cast<uint64_t>(bytes * bus_factor(call.code, ranks) / bus_bandwidth());
 }
 
 std::string kernel_name(const std::vector<CollectiveCall>& calls) {

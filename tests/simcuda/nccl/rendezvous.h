@@ -4,11 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <boost/interprocess/mapped_region.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include <boost/interprocess/mapped_region.hpp>
 
 namespace gpuprof::simcuda {
 

@@ -60,7 +60,8 @@ TEST(Cupti, RecordsAreTheTruth) {
   client.stop();
   std::vector<Json> lines = truth();
   lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(before));
-  const auto kernels = client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  const auto kernels =
+      client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   const auto true_kernels = select(lines, "gpu", "type", "kernel");
   ASSERT_EQ(kernels.size(), 300u);
   ASSERT_EQ(true_kernels.size(), 300u);
@@ -79,7 +80,8 @@ TEST(Cupti, RecordsAreTheTruth) {
   const auto copies = client.records<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY);
   ASSERT_EQ(copies.size(), 30u);
   for (const auto& copy : copies) {
-    const std::optional<Json> line = by_correlation(select(lines, "gpu", "type", "memcpy"), copy.correlationId);
+    const std::optional<Json> line =
+        by_correlation(select(lines, "gpu", "type", "memcpy"), copy.correlationId);
     ASSERT_TRUE(line.has_value());
     expect_same(copy, *line);
     EXPECT_EQ(copy.bytes, 4096u);
@@ -107,7 +109,8 @@ TEST(Cupti, TimesFollowTheClientsClock) {
   client.stop();
   const double ticks_per_ns =
       static_cast<double>(tsc() - tsc_0) / static_cast<double>(now_ns() - ns_0);
-  const auto kernels = client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  const auto kernels =
+      client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   ASSERT_EQ(kernels.size(), 1u);
   const double length_ns = static_cast<double>(kernels[0].end - kernels[0].start) / ticks_per_ns;
   EXPECT_NEAR(length_ns, 50'000'000, 5000);
@@ -195,8 +198,8 @@ TEST(Cupti, ExternalIdsAndApiRecords) {
   EXPECT_EQ(last, 42u);
   launch("unlabelled", 1000, nullptr);
   client.stop();
-  const auto ids = client.records<CUpti_ActivityExternalCorrelation>(
-      CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+  const auto ids =
+      client.records<CUpti_ActivityExternalCorrelation>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
   ASSERT_EQ(ids.size(), 1u);
   EXPECT_EQ(ids[0].externalId, 42u);
   EXPECT_EQ(ids[0].correlationId, kernel("labelled")["corr"]);
@@ -225,9 +228,11 @@ TEST(Cupti, GraphNodesHaveRecordsOnlyIfItWasOnWhenInstantiated) {
   ASSERT_EQ(cudaGraphLaunch(after, streams[0]), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   client.stop();
-  const auto kernels = client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  const auto kernels =
+      client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_EQ(kernels[0].correlationId, select(truth(), "call", "name", "cudaGraphLaunch").back()["corr"]);
+  EXPECT_EQ(kernels[0].correlationId,
+            select(truth(), "call", "name", "cudaGraphLaunch").back()["corr"]);
   EXPECT_NE(kernels[0].graphId, 0u);
   EXPECT_NE(kernels[0].graphNodeId, kernels[1].graphNodeId);
 
@@ -248,7 +253,8 @@ TEST(DISABLED_Child, DropsAndZeroes) {
   for (int i = 0; i < 100; ++i) launch("counted", 1000, nullptr);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   client.stop();
-  const auto kernels = client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  const auto kernels =
+      client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
   size_t dropped = 0;
   ASSERT_EQ(cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped), CUPTI_SUCCESS);
   size_t zero = 0;
@@ -283,9 +289,11 @@ TEST(DISABLED_Child, SubscriberTaken) {
 }
 
 TEST(Cupti, CanBeToldToFail) {
-  EXPECT_EQ(run_child("DISABLED_Child.DropsAndZeroes", {{"SIMCUDA_CUPTI", "drop=10,zero_ts=5"}}), 0);
+  EXPECT_EQ(run_child("DISABLED_Child.DropsAndZeroes", {{"SIMCUDA_CUPTI", "drop=10,zero_ts=5"}}),
+            0);
   EXPECT_EQ(run_child("DISABLED_Child.NoDriverForCupti", {{"SIMCUDA_CUPTI", "nodriver"}}), 0);
-  EXPECT_EQ(run_child("DISABLED_Child.SubscriberTaken", {{"SIMCUDA_CUPTI", "subscriber_taken"}}), 0);
+  EXPECT_EQ(run_child("DISABLED_Child.SubscriberTaken", {{"SIMCUDA_CUPTI", "subscriber_taken"}}),
+            0);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ TEST(Memory, OneEnginePerDirection) {
   void* a = device_block();
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, kBytes), cudaSuccess);
-  launch("hold", 5'000'000, streams[0]);  // the first copy waits, so that all are ready at once
+  launch("hold", 300'000'000, streams[0]);  // the first copy waits, so that all are ready at once
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(event, streams[0]), cudaSuccess);

@@ -12,7 +12,6 @@
 
 #include "tests/simcuda/core/simcuda.h"
 
-
 namespace gpuprof::simcuda::testing {
 namespace {
 
