@@ -149,8 +149,8 @@ std::string step_log_text(const Process& process) {
     longest = std::max(longest, length);
     all += length;
   }
-  return fmt::format("{} steps in the whole run, {} to {}, {} on average", process.steps.size(),
-                     format_duration(shortest), format_duration(longest),
+  return fmt::format("{} steps since the program started, {} to {}, {} on average",
+                     process.steps.size(), format_duration(shortest), format_duration(longest),
                      format_duration(all / static_cast<double>(process.steps.size())));
 }
 
@@ -163,6 +163,24 @@ void print_row(const char* name, std::string_view text) {
   put(line + "\n");
 }
 
+// A row for each run of devices of the same sort.
+void print_devices(const dump::Header& header) {
+  for (int i = 0; i < header.device_size();) {
+    const dump::Device& first = header.device(i);
+    int last = i;
+    while (last + 1 < header.device_size() && header.device(last + 1).name() == first.name() &&
+           header.device(last + 1).total_memory_bytes() == first.total_memory_bytes()) {
+      ++last;
+    }
+    const std::string ids = last == i ? fmt::format("{}", first.id())
+                                      : fmt::format("{}-{}", first.id(), header.device(last).id());
+    print_row("device",
+              fmt::format("{}: {}, {} multiprocessors, {}", ids, first.name(),
+                          first.multiprocessors(), format_bytes(first.total_memory_bytes())));
+    i = last + 1;
+  }
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -173,11 +191,7 @@ void print_text(const Trace& trace, const Process& process) {
     print_row("schedule", header.schedule());
   }
   print_row("step log", step_log_text(process));
-  for (const dump::Device& device : header.device()) {
-    print_row("device",
-              fmt::format("{}: {}, {} multiprocessors, {}", device.id(), device.name(),
-                          device.multiprocessors(), format_bytes(device.total_memory_bytes())));
-  }
+  print_devices(header);
   if (process.has_header) {
     print_row(
         "versions",
@@ -193,11 +207,12 @@ void print_text(const Trace& trace, const Process& process) {
   print_row("lost", losses_text(process.losses));
   if (process.has_summary) {
     const OwnCost cost = own_cost(process);
-    print_row("own cost",
-              fmt::format("{:.2f} % of the window: hooks {}, writing {}, CUPTI {}", cost.percent,
-                          format_duration(static_cast<double>(cost.hooks_ns)),
-                          format_duration(static_cast<double>(cost.drain_ns)),
-                          format_duration(static_cast<double>(cost.cupti_ns))));
+    print_row(
+        "own cost",
+        fmt::format("{:.2f} % of the window: hooks {}, CUPTI {}; writing took {} of another thread",
+                    cost.percent, format_duration(static_cast<double>(cost.hooks_ns)),
+                    format_duration(static_cast<double>(cost.cupti_ns)),
+                    format_duration(static_cast<double>(cost.drain_ns))));
   }
 }
 

@@ -130,7 +130,7 @@ OwnCost own_cost(const Process& process) {
   OwnCost cost{summary.hook_cost_ns(), summary.drain_cpu_ns(), summary.cupti_overhead_ns(), 0};
   const int64_t length = process.window_end - process.window_begin;
   if (length > 0) {
-    const uint64_t total = cost.hooks_ns + cost.drain_ns + cost.cupti_ns;
+    const uint64_t total = cost.hooks_ns + cost.cupti_ns;
     cost.percent = 100.0 * static_cast<double>(total) / static_cast<double>(length);
   }
   return cost;

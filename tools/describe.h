@@ -30,10 +30,11 @@ const char* completeness_name(Completeness completeness);
 // One line; bytes that are not UTF-8 are replaced.
 std::string dump_json(const Json& json, int indent = -1);
 
-// Total of the profiler's own work in the window, and the share of the window it is of one core.
+// The profiler's own work in the window. Hooks and CUPTI hold the program up; the drain thread does
+// not.
 struct OwnCost {
   uint64_t hooks_ns, drain_ns, cupti_ns;
-  double percent;  // of the window's length; 0 when that is not known
+  double percent;  // hooks and CUPTI, of the window's length; 0 when that is not known
 };
 OwnCost own_cost(const Process& process);
 
