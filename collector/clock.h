@@ -23,6 +23,12 @@ inline uint64_t monotonic_ns() {
 
 extern bool g_clock_is_tsc;  // fixed by choose_clock(), before the first record
 
+#if defined(__x86_64__)
+inline uint64_t read_tsc() { return __rdtsc(); }
+#else
+inline uint64_t read_tsc() { return monotonic_ns(); }
+#endif
+
 inline uint64_t now_ticks() {
 #if defined(__x86_64__)
   if (__builtin_expect(g_clock_is_tsc, 1)) return __rdtsc();

@@ -101,7 +101,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
-  commit_record();
+  commit_record(record);
 }
 
 bool hooked() { return t_state.inside[static_cast<size_t>(Library::cudart)] != nullptr; }

@@ -80,7 +80,7 @@ void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel1
     out.channel_type = static_cast<uint16_t>(in.channelType);
   }
   note_context(in.contextId, in.deviceId);
-  commit_record();
+  commit_record(record);
 }
 
 // Copies, peer copies and sets share these fields under the same names.
@@ -105,7 +105,7 @@ void store_copy(const CuptiRecordContext& context, const CUpti_ActivityMemcpy6& 
   record->gpu_copy.direction = in.copyKind;
   record->gpu_copy.source_kind = in.srcKind;
   record->gpu_copy.destination_kind = in.dstKind;
-  commit_record();
+  commit_record(record);
 }
 
 void store_peer_copy(const CuptiRecordContext& context, const CUpti_ActivityMemcpyPtoP4& in) {
@@ -117,7 +117,7 @@ void store_peer_copy(const CuptiRecordContext& context, const CUpti_ActivityMemc
   record->gpu_copy.destination_kind = in.dstKind;
   record->gpu_copy.peer_source = static_cast<uint16_t>(in.srcDeviceId);
   record->gpu_copy.peer_destination = static_cast<uint16_t>(in.dstDeviceId);
-  commit_record();
+  commit_record(record);
 }
 
 void store_set(const CuptiRecordContext& context, const CUpti_ActivityMemset4& in) {
@@ -126,7 +126,7 @@ void store_set(const CuptiRecordContext& context, const CUpti_ActivityMemset4& i
   fill_transfer(*record, in);
   record->gpu_copy.value = in.value;
   record->gpu_copy.destination_kind = static_cast<uint8_t>(in.memoryKind);
-  commit_record();
+  commit_record(record);
 }
 
 void store_synchronization(const CuptiRecordContext& context,
@@ -140,7 +140,7 @@ void store_synchronization(const CuptiRecordContext& context,
   out.device = device_of(in.contextId);
   out.event_id = in.cudaEventId;
   if (context.version >= kHasEventSyncIds) out.event_sync_id = in.cudaEventSyncId;
-  commit_record();
+  commit_record(record);
 }
 
 void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEvent2& in) {
@@ -162,7 +162,7 @@ void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEven
   out.event_id = in.eventId;
   out.event_sync_id = has_ids ? in.cudaEventSyncId : 0;
   out.device_time = time;
-  commit_record();
+  commit_record(record);
 }
 
 void store_memory(const CuptiRecordContext& context, const CUpti_ActivityMemory4& in) {
@@ -178,7 +178,7 @@ void store_memory(const CuptiRecordContext& context, const CUpti_ActivityMemory4
   out.context = static_cast<uint16_t>(in.contextId);
   out.stream = in.streamId;
   out.pool = in.memoryPoolConfig.address;
-  commit_record();
+  commit_record(record);
 }
 
 void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverhead3& in) {
@@ -192,7 +192,7 @@ void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverh
   record->overhead.object_kind = in.objectKind;
   record->overhead.object = in.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD ? in.objectId.pt.threadId
                                                                           : in.objectId.dcs.deviceId;
-  commit_record();
+  commit_record(record);
 }
 
 template <typename Activity>

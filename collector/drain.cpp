@@ -53,6 +53,7 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t cpu_at_begin = 0;
   bool window_open = false;
+  bool populated = false;
   uint32_t written = 0;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -163,12 +164,18 @@ void check_limits(Drain& drain, uint64_t ticks) {
   if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
 }
 
+void prepare_window(Drain& drain) {
+  if (!drain.populated) populate_ring();
+  drain.populated = true;
+  cupti_attach();
+}
+
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
-    if (command == DrainCommand::attach) cupti_attach();
+    if (command == DrainCommand::attach) prepare_window(drain);
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
@@ -243,7 +250,7 @@ void finish_from_drain_thread() {
 }
 
 void* run(void*) {
-  ++t_state.blocked;
+  const BlockedScope blocked;
   ::prctl(PR_SET_NAME, "gpuprof");
   g_tid.store(current_tid());
   const bool ready = prepare();

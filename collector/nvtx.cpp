@@ -87,7 +87,7 @@ void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id,
   out.category = range.category, out.color = range.color;
   out.payload = range.payload, out.range_id = range_id;
   out.depth = depth, out.reserved = 0;
-  commit_record();
+  commit_record(record);
 }
 
 int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {

@@ -121,11 +121,12 @@ Activity activity_of(const ApiRow& row) {
 void apply_hook_flags() {
   const Session& s = session();
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
+  const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
   const bool sync_steps = s.tracker.wants(StepSource::sync);
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
-    if (recording && activity_on(activity_of(row))) flags |= kHookRecord;
+    if (recording && activity_on(activity_of(row))) flags |= record;
     if (sync_steps && std::strcmp(row.name, "cudaDeviceSynchronize") == 0) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }

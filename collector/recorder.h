@@ -37,21 +37,24 @@ enum HookFlags : uint8_t {
   kHookRecord = 1,   // write a record
   kHookStep = 2,     // the call is a candidate for a step boundary
   kHookSettled = 4,  // the session is decided
+  kHookTsc = 8,      // with kHookRecord: the clock is the TSC
 };
+inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
 
 struct NvtxThread;
 
 // A few words of initial-exec TLS: this is carved out of every thread's stack.
 struct ThreadState {
-  RingChunk* chunk;        // null: none yet
-  RingChunk* gpu_chunk;    // for CUPTI's records, where its callback runs on this thread
+  Record* next;            // where the next record goes; null: no buffer yet
+  Record* gpu_next;        // the same for CUPTI's records, where its callback runs on this thread
   uint32_t correlation;    // id that CUPTI's callback saw during the call in progress
   uint32_t blocked;        // > 0: one of our own threads or callbacks
   uint32_t runtime_call;   // id of a runtime call that no hook saw, while it runs; 0: none
   // Frame address of the outermost hook running in each library; null: none. An address and not a
   // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
   // not deeper in the stack knows that the mark is stale.
+  // Greater than any address while the thread is blocked: then every hook finds itself nested.
   const void* inside[static_cast<size_t>(Library::count)];
   NvtxThread* nvtx;
 };
@@ -63,7 +66,7 @@ class HookScope {
  public:
   HookScope(Library library, const void* frame)
       : mark_(t_state.inside[static_cast<size_t>(library)]), frame_(frame) {
-    nested_ = mark_ != nullptr && frame_ < mark_;
+    nested_ = frame_ < mark_;  // never below null
     if (!nested_) mark_ = frame_;
   }
   ~HookScope() {
@@ -82,10 +85,23 @@ class HookScope {
 // A scope of our own in which hooks and callbacks see nothing.
 class BlockedScope {
  public:
-  BlockedScope() { ++t_state.blocked; }
-  ~BlockedScope() { --t_state.blocked; }
+  BlockedScope() {
+    ++t_state.blocked;
+    for (size_t i = 0; i < kLibraries; ++i) {
+      before_[i] = t_state.inside[i];
+      t_state.inside[i] = reinterpret_cast<const void*>(~uintptr_t{0});
+    }
+  }
+  ~BlockedScope() {
+    --t_state.blocked;
+    for (size_t i = 0; i < kLibraries; ++i) t_state.inside[i] = before_[i];
+  }
   BlockedScope(const BlockedScope&) = delete;
   BlockedScope& operator=(const BlockedScope&) = delete;
+
+ private:
+  static constexpr size_t kLibraries = static_cast<size_t>(Library::count);
+  const void* before_[kLibraries];
 };
 
 // While CUPTI's buffer callback runs, records go to the thread's other buffer: host and GPU records
@@ -99,27 +115,35 @@ class GpuBufferScope {
 
  private:
   static void swap() {
-    RingChunk* const other = t_state.chunk;
-    t_state.chunk = t_state.gpu_chunk;
-    t_state.gpu_chunk = other;
+    Record* const other = t_state.next;
+    t_state.next = t_state.gpu_next;
+    t_state.gpu_next = other;
   }
 };
 
+// The buffer a cursor points into (or just past). Buffers lie at multiples of their size in memory, so
+// the one word in TLS tells buffer, place and fill: fewer dependent loads on the hot path.
+inline RingChunk* chunk_of(Record* next) {
+  return reinterpret_cast<RingChunk*>((reinterpret_cast<uintptr_t>(next) - 1) &
+                                      ~uintptr_t{kChunkBytes - 1});
+}
+
 // Room for one record on this thread; null when there is none (counted as lost). The record counts
-// only after commit_record(), called on the same thread with no other reserve between.
+// only after commit_record() of it, called on the same thread with no other reserve between.
 Record* reserve_record_slow();
 inline Record* reserve_record() {
-  RingChunk* chunk = t_state.chunk;
-  if (__builtin_expect(chunk != nullptr, 1)) {
-    const uint32_t used = chunk->committed.load(std::memory_order_relaxed);
-    if (__builtin_expect(used < kRecordsPerChunk, 1)) return &chunk->records[used];
-  }
+  Record* const next = t_state.next;
+  // At a multiple of the size: no buffer yet, or a full one.
+  if (__builtin_expect((reinterpret_cast<uintptr_t>(next) & (kChunkBytes - 1)) != 0, 1)) return next;
   return reserve_record_slow();
 }
-// Release: a reader, also one after SIGKILL, that sees the new count sees the whole record.
-inline void commit_record() {
-  RingChunk* chunk = t_state.chunk;
-  chunk->committed.store(chunk->committed.load(std::memory_order_relaxed) + 1,
+// Release: a reader, also one after SIGKILL, that sees the new count sees the whole record. The header
+// takes one record's room, hence record i lies at (i + 1) records, and that is the new count.
+inline void commit_record(Record* record) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(record);
+  auto* const chunk = reinterpret_cast<RingChunk*>(place & ~uintptr_t{kChunkBytes - 1});
+  t_state.next = record + 1;
+  chunk->committed.store(static_cast<uint32_t>((place & (kChunkBytes - 1)) / sizeof(Record)),
                          std::memory_order_release);
 }
 

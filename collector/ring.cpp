@@ -45,15 +45,33 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb) {
   end = place(header.shapes, end, 1 * kMiB);
   end = place(header.functions, end, 512 * 1024);
   end = place(header.api_names, end, 4096);
-  end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};
+  end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
   header.chunk_count = static_cast<uint32_t>(buffer_mb * kMiB / kChunkBytes);
   end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
   header.tail_offset = end;
   return end;
 }
 
+// `bytes` of address space at a multiple of the buffer size: chunk_of() depends on it.
+void* reserve_aligned(uint64_t bytes) {
+  void* const wide = ::mmap(nullptr, bytes + kChunkBytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (wide == MAP_FAILED) return MAP_FAILED;
+  const uintptr_t start = reinterpret_cast<uintptr_t>(wide);
+  const uintptr_t aligned = (start + kChunkBytes - 1) & ~uintptr_t{kChunkBytes - 1};
+  if (aligned > start) ::munmap(wide, aligned - start);
+  const uintptr_t end = start + bytes + kChunkBytes;
+  if (end > aligned + bytes) ::munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  return reinterpret_cast<void*>(aligned);
+}
+
+void* map_at(void* place, uint64_t bytes, int flags, int descriptor) {
+  return ::mmap(place, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, 0);
+}
+
 // A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
-void* map_file(const char* path, uint64_t bytes, OwnFile& file, char* why, size_t why_size) {
+void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, char* why,
+               size_t why_size) {
   if (!file.create(path)) {
     std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
     return MAP_FAILED;
@@ -64,7 +82,7 @@ void* map_file(const char* path, uint64_t bytes, OwnFile& file, char* why, size_
     std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
                   static_cast<unsigned long long>(bytes / kMiB), path, std::strerror(errno));
   } else {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    memory = map_at(place, bytes, MAP_SHARED, descriptor);
     if (memory == MAP_FAILED) {
       std::snprintf(why, why_size, "cannot map %s: %s", path, std::strerror(errno));
     }
@@ -79,10 +97,10 @@ void* map_file(const char* path, uint64_t bytes, OwnFile& file, char* why, size_
 // Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later thread-local
 // destructor simply takes a fresh one (and sets the key again).
 void on_thread_exit(void*) {
-  RingChunk* const chunks[] = {t_state.chunk, t_state.gpu_chunk};
-  t_state.chunk = t_state.gpu_chunk = nullptr;
-  for (RingChunk* const chunk : chunks) {
-    if (chunk) retire_chunk(chunk);
+  Record* const cursors[] = {t_state.next, t_state.gpu_next};
+  t_state.next = t_state.gpu_next = nullptr;
+  for (Record* const cursor : cursors) {
+    if (cursor) retire_chunk(chunk_of(cursor));
   }
   if (void* const ranges = t_state.nvtx) {
     t_state.nvtx = nullptr;
@@ -111,9 +129,11 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
   RingHeader sizes{};
   const uint64_t bytes = lay_out(sizes, buffer_mb);
   std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
-  void* memory = map_file(g_ring.path, bytes, g_ring.file, why, why_size);
+  void* const place = reserve_aligned(bytes);
+  if (place == MAP_FAILED) return false;
+  void* memory = map_file(g_ring.path, place, bytes, g_ring.file, why, why_size);
   if (memory == MAP_FAILED) {
-    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory = map_at(place, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (memory == MAP_FAILED) return false;
     g_ring.path[0] = '\0';
   }
@@ -156,6 +176,14 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
   }
 }
 
+void populate_ring() {
+#ifndef MADV_POPULATE_WRITE
+  constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14; older kernels refuse and pages come one by one
+#endif
+  const RingRegion& chunks = g_ring.header->chunks;
+  ::madvise(g_ring.region<void>(chunks), chunks.bytes, MADV_POPULATE_WRITE);
+}
+
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
 
 void link_ring(const char* name) {
@@ -176,7 +204,7 @@ void forget_ring() {
   if (g_ring.header) ::munmap(g_ring.header, g_ring.bytes);
   g_ring = Ring{};
   g_free = g_full = 0;
-  t_state.chunk = t_state.gpu_chunk = nullptr;
+  t_state.next = t_state.gpu_next = nullptr;
 }
 
 RingChunk* acquire_chunk() {
@@ -225,9 +253,9 @@ void release_at_thread_exit() {
 
 Record* reserve_record_slow() {
   const ErrnoGuard keep_errno;
-  if (RingChunk* const full = t_state.chunk) {
-    t_state.chunk = nullptr;
-    retire_chunk(full);
+  if (Record* const end = t_state.next) {
+    t_state.next = nullptr;
+    retire_chunk(chunk_of(end));
   }
   RingChunk* const chunk = acquire_chunk();
   if (!chunk) {
@@ -235,8 +263,8 @@ Record* reserve_record_slow() {
     return nullptr;
   }
   release_at_thread_exit();
-  t_state.chunk = chunk;
-  return &chunk->records[0];
+  t_state.next = &chunk->records[0];
+  return t_state.next;
 }
 
 void count_loss(Loss cause, uint64_t count) {

@@ -45,6 +45,9 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
                  char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);
+// Touches the buffers so that hooks need not wait for page faults (a third of a hook's cost where they
+// do). Before a window opens; drain thread.
+void populate_ring();
 // Makes the ring visible to all threads.
 void publish_ring();
 // A link of this name beside the dumps, to a ring that lies elsewhere; "" does nothing.

@@ -43,12 +43,15 @@ class Hook<A, R(P...)> {
   using Real = R (*)(P...);
 
   static R enter(P... args) {
-    const Real real = real_.load(std::memory_order_relaxed);
 #ifndef GPUPROF_NOP
     const uint8_t flags = g_hook_flags[kId].load(std::memory_order_relaxed);
-    if (__builtin_expect(flags != kHookSettled || kObserved, 0)) return traced(flags, real, args...);
+    // The callees take the same arguments in the same places: a jump, nothing is moved.
+    if (__builtin_expect(flags != kHookSettled || kObserved, 0)) {
+      if (flags == kHookFast && !kObserved) return record(args...);
+      return traced(args...);
+    }
 #endif
-    return real(args...);
+    return real_.load(std::memory_order_relaxed)(args...);
   }
 
   // For functions whose body is written by hand.
@@ -70,35 +73,45 @@ class Hook<A, R(P...)> {
   };
 
 #ifndef GPUPROF_NOP
-  [[gnu::noinline]] static R traced(uint8_t flags, Real real, P... args) {
+  // The common case by itself: recording with the TSC and nothing else to do.
+  [[gnu::noinline]] static R record(P... args) {
+    const HookScope scope(kRow.library, __builtin_dwarf_cfa());
+    if (scope.nested()) return call_real(args...);
+    return record_call<&read_tsc>(args...);
+  }
+
+  // Everything else a hook may have to do.
+  [[gnu::noinline]] static R traced(P... args) {
+    uint8_t flags = g_hook_flags[kId].load(std::memory_order_relaxed);
     if (flags == 0) flags = wake_session(kId);
-    ThreadState& thread = t_state;
-    if (thread.blocked) return real(args...);
     R result;
     {
-      const HookScope scope(kRow.library, __builtin_frame_address(0));
-      if (scope.nested()) return real(args...);
-      if (flags & kHookRecord) {
-        thread.correlation = 0;
-        const uint64_t begin = now_ticks();
-        result = real(args...);
-        const uint64_t end = now_ticks();
-        if (Record* const record = reserve_record()) {
-          record->begin = begin;
-          record->end = end;
-          record->correlation = thread.correlation;
-          record->api = kId;
-          record->kind = kRow.kind;
-          record->flags = 0;
-          capture(*record, KindTag<kRow.kind>{}, result, args...);
-          commit_record();
-        }
-      } else {
-        result = real(args...);
-      }
+      const HookScope scope(kRow.library, __builtin_dwarf_cfa());
+      if (scope.nested()) return call_real(args...);
+      result = flags & kHookRecord ? record_call<&now_ticks>(args...) : call_real(args...);
     }
     if constexpr (kObserved) observe(ApiTag<A>{}, result, args...);
     if (flags & kHookStep) step_after_call(kId);
+    return result;
+  }
+
+  template <uint64_t (*Now)()>
+  [[gnu::always_inline]] static R record_call(P... args) {
+    ThreadState& thread = t_state;
+    thread.correlation = 0;
+    const uint64_t begin = Now();
+    const R result = real_.load(std::memory_order_relaxed)(args...);
+    const uint64_t end = Now();
+    if (Record* const record = reserve_record()) {
+      record->begin = begin;
+      record->end = end;
+      record->correlation = thread.correlation;
+      record->api = kId;
+      record->kind = kRow.kind;
+      record->flags = 0;
+      capture(*record, KindTag<kRow.kind>{}, result, args...);
+      commit_record(record);
+    }
     return result;
   }
 #endif
