@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 
@@ -206,7 +207,7 @@ TEST(Truth, ManyThreadsLoseNothing) {
   EXPECT_EQ(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-TEST(Fork, TheChildCannotUseADeviceThatTheParentUsed) {
+TEST(Fork, TheChildCannotUseADeviceThatTheParentUsedAndLogsItself) {
   launch("parent", 1000, nullptr);
   const int pid = fork();
   if (pid == 0) {
@@ -214,6 +215,10 @@ TEST(Fork, TheChildCannotUseADeviceThatTheParentUsed) {
     _exit(cudaMalloc(&p, 16) == cudaErrorInitializationError ? 0 : 1);
   }
   EXPECT_EQ(wait_child(pid), 0);
+  const auto calls = select(truth_in(getenv("SIMCUDA_TRUTH")), "call", "tid", pid);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0]["ret"], static_cast<int>(cudaErrorInitializationError));
+  EXPECT_TRUE(select(truth(), "call", "tid", pid).empty()) << "the child has a file of its own";
 }
 
 }  // namespace
