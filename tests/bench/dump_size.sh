@@ -11,8 +11,8 @@ trap 'rm -rf "$scratch"' EXIT
 gpuprof="$build/tools/gpuprof"
 export LD_LIBRARY_PATH="$build/simcuda/lib"
 "$gpuprof" run -o "$scratch/out" \
-  --schedule skip_first=2,wait=0,warmup=1,active=200,repeat=1,max_s=0,max_mb=0 -- \
-  "$build/tests/programs/simtrain/simtrain" --steps 205 --layers 24 --small-kernels 200 --kernel-us 5 --seed 1 \
+  --schedule skip_first=2,wait=0,warmup=1,active=400,repeat=1,max_s=0,max_mb=0 -- \
+  "$build/tests/programs/simtrain/simtrain" --steps 405 --layers 24 --small-kernels 200 --kernel-us 5 --seed 1 \
   >"$scratch/log" 2>&1 || { cat "$scratch/log"; exit 1; }
 
 "$gpuprof" info --format json "$scratch/out" >"$scratch/info.json"

@@ -49,7 +49,7 @@ def soak(kills, seed):
     for number in range(kills):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                compared += kill_once(folder, delays.choice([0.06, 0.3, 1.2]) * delays.random())
+                compared += kill_once(folder, delays.choice([0.06, 0.2, 0.6]) * delays.random())
             except AssertionError as error:
                 problems.append(f"kill {number}: {error}")
                 print(problems[-1], flush=True)
