@@ -68,6 +68,7 @@ ncclResult_t wait_for_all_ranks(const CommState& state) {
   if (wait_until([&] { return state.rendezvous->complete(); })) return ncclSuccess;
   fmt::print(stderr, "simcuda: nccl: rank {} of {}: only {} ranks came within {:.0f} s\n",
              state.rank, state.ranks, state.rendezvous->joined(), timeout_seconds());
+  state.rendezvous->abandon();
   return ncclSystemError;
 }
 

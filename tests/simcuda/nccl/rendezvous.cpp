@@ -30,6 +30,8 @@ void Rendezvous::join() {
   }
 }
 
+void Rendezvous::abandon() { ipc::shared_memory_object::remove(name_.c_str()); }
+
 bool Rendezvous::complete() const { return joined() >= static_cast<uint32_t>(ranks_); }
 
 }  // namespace gpuprof::simcuda

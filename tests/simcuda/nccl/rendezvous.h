@@ -54,6 +54,8 @@ class Rendezvous {
   // Says that one more rank is here; the last one takes the region's name away.
   void join();
   bool complete() const;
+  // Takes the region's name away although some never came.
+  void abandon();
   uint32_t joined() const { return region()->joined.load(); }
 
   Mailbox& collective(uint64_t sequence, int rank) {
