@@ -24,6 +24,11 @@ uint8_t wake_session(ApiId api);
 // 10 s (longer only while the dump grows). `reason` as in Summary.end_reason.
 void finish_session(const char* reason);
 
+// Before and after exec: the new program must find the dump complete on disk; should exec fail, the
+// recording goes on. Waits for the drain thread, 10 s at most.
+void save_before_exec();
+void go_on_after_failed_exec();
+
 // In the child of fork: the parent's session is not ours; asleep again.
 void forget_session_in_child();
 

@@ -123,25 +123,36 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   if (cupti_is_attached()) count_loss(Loss::unfinished_gpu, drain.collector.awaited());
 }
 
-void close_window(Drain& drain) {
-  Session& s = session();
-  if (!drain.window_open) open_window(drain);
-  const Window window = s.window;
-  collect_to_the_end(drain, window);
-  add_anchor();
-  drain.collector.flush(drain.file);
-  drain.steps.write(drain.file);
+WindowTotals totals_of(const Drain& drain) {
   WindowTotals totals{};
   totals.events = drain.collector.events();
   totals.hook_records = drain.collector.hook_records();
   totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records);
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
-  totals.cupti_overhead_ns =
-      static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) / s.clock.ticks_per_ns);
+  totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
+                                                   session().clock.ticks_per_ns);
+  return totals;
+}
+
+// Everything so far, in the order that makes the file a complete dump.
+void write_to_the_end(Drain& drain, const Window& window) {
+  collect_to_the_end(drain, window);
+  add_anchor();
+  drain.collector.flush(drain.file);
+  drain.steps.write(drain.file);
   drain.body.clear();
-  if (encode_summary(drain.body, window, totals)) drain.file.write(ChunkKind::summary, drain.body);
+  if (encode_summary(drain.body, window, totals_of(drain))) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+}
+
+void close_window(Drain& drain) {
+  Session& s = session();
+  if (!drain.window_open) open_window(drain);
+  const Window window = s.window;
+  write_to_the_end(drain, window);
   if (drain.file.finish()) ++drain.written;
-  note_window_totals(window, totals);
+  note_window_totals(window, totals_of(drain));
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
   if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
@@ -152,6 +163,21 @@ void close_window(Drain& drain) {
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
+}
+
+// The program may be replaced the next moment.
+void save_window(Drain& drain) {
+  if (!drain.window_open) return;
+  Window window = session().window;
+  if (window.end_ticks == 0) {
+    window.end_ticks = now_ticks();
+    window.last_step = session().boundaries - 2;
+    window.partial = true;
+    window.end_reason = "exec";
+  }
+  write_to_the_end(drain, window);
+  drain.file.publish();
+  update_latest_link();
 }
 
 void check_limits(Drain& drain, uint64_t ticks) {
@@ -172,12 +198,15 @@ void prepare_window(Drain& drain) {
 
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
-  for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch}) {
+  for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch,
+                                     DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::attach) prepare_window(drain);
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
+    if (command == DrainCommand::save) save_window(drain);
+    if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
     g_progress.fetch_add(1, std::memory_order_release);
     futex_wake_all(g_progress);
@@ -319,7 +348,8 @@ void drain_request(DrainCommand command) {
 
 bool drain_wait_idle(uint64_t timeout_ns) {
   constexpr uint32_t kSlow =
-      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close);
+      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
+      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave);
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;

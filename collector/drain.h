@@ -12,6 +12,8 @@ enum class DrainCommand : uint32_t {
   watch = 2,   // the window is open: poll often
   close = 4,   // the window has ended: collect, write, CUPTI off
   exit = 8,    // write what is left and end
+  save = 16,   // complete the dump on disk as it stands; recording may go on
+  unsave = 32, // it goes on
 };
 
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.

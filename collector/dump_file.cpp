@@ -48,6 +48,14 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
            std::strerror(error));
 }
 
+void DumpFile::publish() {
+  if (file_.is_open()) ::rename(part_, path_);
+}
+
+void DumpFile::unpublish() {
+  if (file_.is_open()) ::rename(path_, part_);
+}
+
 bool DumpFile::finish() {
   if (!file_.is_open()) return false;
   const int error = file_.close();

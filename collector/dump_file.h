@@ -19,6 +19,9 @@ class DumpFile {
   void write(ChunkKind kind, const ByteBuffer& body);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers recover.
   bool finish();
+  // Gives the file its final name though more may come, and takes that back.
+  void publish();
+  void unpublish();
   uint64_t bytes() const { return bytes_; }
   const char* path() const { return path_; }
 

@@ -133,7 +133,6 @@ void apply_hook_flags() {
 }
 
 void steps_begin() {
-  const BlockedScope blocked;
   const LockGuard guard(session().step_lock);
   set_phase(SessionPhase::waiting);
   apply_hook_flags();

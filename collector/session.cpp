@@ -79,6 +79,7 @@ bool start() {
   s.start_ticks = now_ticks();
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });
+  steps_begin();
   return true;
 }
 
@@ -132,12 +133,7 @@ bool ensure_started() {
   const SessionState seen = g_session.state.load(std::memory_order_acquire);
   if (seen == SessionState::running) return true;
   if (seen != SessionState::configured && seen != SessionState::starting) return false;
-  const bool mine = seen == SessionState::configured;
-  if (!once(SessionState::configured, SessionState::starting, SessionState::running, start)) {
-    return false;
-  }
-  if (mine) steps_begin();
-  return true;
+  return once(SessionState::configured, SessionState::starting, SessionState::running, start);
 }
 
 uint8_t wake_session(ApiId api) {
@@ -156,6 +152,25 @@ bool wants_injection() {
     if (std::strcmp(*entry, "GPUPROF_MODE=off") == 0) return false;
   }
   return g_own_path[0] != '\0';
+}
+
+void save_before_exec() {
+  if (!session_is_live() || g_session.finishing.load()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  drain_request(DrainCommand::save);
+  drain_wait_idle(10 * kSecond);
+  // The mapping goes on without its name: only if exec fails and the process is then killed is
+  // anything lost.
+  remove_ring_file();
+}
+
+void go_on_after_failed_exec() {
+  if (!session_is_live() || g_session.finishing.load()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  drain_request(DrainCommand::unsave);
+  drain_wait_idle(10 * kSecond);
 }
 
 void finish_session(const char* reason) {

@@ -83,7 +83,10 @@ class Hook<A, R(P...)> {
   // Everything else a hook may have to do.
   [[gnu::noinline]] static R traced(P... args) {
     uint8_t flags = g_hook_flags[kId].load(std::memory_order_relaxed);
-    if (flags == 0) flags = wake_session(kId);
+    if (flags == 0) {
+      prepare_library();
+      flags = wake_session(kId);
+    }
     R result;
     {
       const HookScope scope(kRow.library, __builtin_dwarf_cfa());

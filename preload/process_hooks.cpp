@@ -27,10 +27,16 @@ Function next(const char* name) {
   for (;;) ::syscall(SYS_exit_group, status);
 }
 
-// exec replaces the program: what was recorded must be on disk before. Should exec fail, the program
-// goes on unprofiled. A vfork child shares our memory and is not us: session_is_live() knows.
-void before_exec() {
-  if (gpuprof::session_is_live()) gpuprof::finish_session("exec");
+// exec replaces the program: what was recorded must be on disk before. A vfork child shares our memory
+// and is not us: the collector sees that by the process id.
+template <typename Function, typename... Arguments>
+int exec_with(const char* name, Function*, Arguments... arguments) {
+  Function* const real = next<Function*>(name);
+  if (!real) return -1;
+  gpuprof::save_before_exec();
+  const int result = real(arguments...);
+  gpuprof::go_on_after_failed_exec();
+  return result;
 }
 
 }  // namespace
@@ -56,33 +62,23 @@ GPUPROF_C void quick_exit(int status) noexcept {
 }
 
 GPUPROF_C int execve(const char* path, char* const arguments[], char* const variables[]) noexcept {
-  before_exec();
-  const auto real = next<decltype(&execve)>("execve");
-  return real ? real(path, arguments, variables) : -1;
+  return exec_with("execve", &execve, path, arguments, variables);
 }
 
 GPUPROF_C int execv(const char* path, char* const arguments[]) noexcept {
-  before_exec();
-  const auto real = next<decltype(&execv)>("execv");
-  return real ? real(path, arguments) : -1;
+  return exec_with("execv", &execv, path, arguments);
 }
 
 GPUPROF_C int execvp(const char* file, char* const arguments[]) noexcept {
-  before_exec();
-  const auto real = next<decltype(&execvp)>("execvp");
-  return real ? real(file, arguments) : -1;
+  return exec_with("execvp", &execvp, file, arguments);
 }
 
 GPUPROF_C int execvpe(const char* file, char* const arguments[], char* const variables[]) noexcept {
-  before_exec();
-  const auto real = next<decltype(&execvpe)>("execvpe");
-  return real ? real(file, arguments, variables) : -1;
+  return exec_with("execvpe", &execvpe, file, arguments, variables);
 }
 
 GPUPROF_C int fexecve(int file, char* const arguments[], char* const variables[]) noexcept {
-  before_exec();
-  const auto real = next<decltype(&fexecve)>("fexecve");
-  return real ? real(file, arguments, variables) : -1;
+  return exec_with("fexecve", &fexecve, file, arguments, variables);
 }
 
 // The variadic forms become arrays on the caller's stack, as libc's own do.

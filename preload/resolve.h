@@ -18,6 +18,9 @@ struct HookSlot {
 };
 HookSlot& hook_slot(Api api);
 
+// Once, by the constructor or by the first hook that is called before it.
+void prepare_library();
+
 // The real dlsym, found without calling any dlsym. Null only if libc cannot be walked.
 using DlsymFunction = void* (*)(void*, const char*);
 DlsymFunction real_dlsym();
