@@ -36,13 +36,34 @@ static void fill_launch(Record& r, cudaError_t result, const void* function, dim
   out.name = 0;
 }
 using Launch = KindTag<Kind::launch>;
-[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, const void* function, dim3 grid,
-                              dim3 block, void**, size_t shared, cudaStream_t stream) {
-  fill_launch(r, result, function, grid, block, shared, stream);
-}
-[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, cudaKernel_t kernel, dim3 grid,
-                              dim3 block, void**, size_t shared, cudaStream_t stream) {
-  fill_launch(r, result, kernel, grid, block, shared, stream);
+
+// Launches are the hottest calls. A dim3 by value travels in two registers (x and y, then z), on
+// x86-64 as on 64-bit Arm, but a compiler takes it apart and puts it together again around the real
+// call. The hook names the registers instead: the same calling convention, a quarter less work.
+static_assert(sizeof(dim3) == 12 && alignof(dim3) == 4);
+template <typename Signature>
+struct HookSignature {
+  using type = Signature;
+};
+template <typename Function>
+struct HookSignature<cudaError_t(Function, dim3, dim3, void**, size_t, cudaStream_t)> {
+  using type = cudaError_t(Function, uint64_t, uint32_t, uint64_t, uint32_t, void**, size_t,
+                           cudaStream_t);
+};
+template <typename Function>
+[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, Function function,
+                                     uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+                                     uint32_t block_z, void**, size_t shared, cudaStream_t stream) {
+  auto& out = r.launch;
+  out.function = bits(function);
+  out.stream = bits(stream);
+  out.grid_x = static_cast<uint32_t>(grid_xy);
+  out.grid_y = static_cast<uint16_t>(grid_xy >> 32), out.grid_z = static_cast<uint16_t>(grid_z);
+  out.block_x = static_cast<uint16_t>(block_xy);
+  out.block_y = static_cast<uint16_t>(block_xy >> 32), out.block_z = static_cast<uint16_t>(block_z);
+  out.result = static_cast<int16_t>(result);
+  out.shared_bytes = static_cast<uint32_t>(shared);
+  out.name = 0;
 }
 [[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, const cudaLaunchConfig_t* config,
                               const void* function, void**) {
@@ -199,7 +220,7 @@ namespace {
 // Expands to X(...) for rows of this file's library, to nothing for the others.
 #define GPUPROF_ROWS_cudart(X, symbol, model) X(symbol, model)
 #define GPUPROF_ROWS_nccl(X, symbol, model)
-#define GPUPROF_SIGNATURE(model) std::remove_pointer_t<decltype(static_cast<decltype(&::model)>(&::model))>
+#define GPUPROF_SIGNATURE(model) HookSignature<decltype(::model)>::type
 
 [[gnu::used]] void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol, model) GPUPROF_EXPORT_HOOK(symbol, GPUPROF_SIGNATURE(model));
