@@ -136,6 +136,20 @@ bool parse_body(std::string_view checked, Body& body) {
   return true;
 }
 
+// A few compressed bytes can stand for millions of empty messages, each of which costs a parser
+// hundreds of bytes. Real ones have contents.
+bool has_too_many_parts(std::string_view raw, size_t packed_size) {
+  const uint64_t limit = 65536 + uint64_t{4} * packed_size;
+  uint64_t count = 0;
+  Cursor cursor(raw);
+  while (!cursor.empty()) {
+    const auto tag = cursor.varint();
+    if (!tag || !cursor.skip(*tag & 7)) return false;  // the parser will refuse it
+    if (++count > limit) return true;
+  }
+  return false;
+}
+
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& file, const ReadOptions& options,
@@ -211,6 +225,9 @@ class Reader {
     if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::summary)) return;
     std::string_view raw;
     if (!unpack(at, body, raw)) return;
+    if (has_too_many_parts(raw, body.data.size())) {
+      return damage(at, "a chunk has more parts than its size can hold");
+    }
     switch (kind) {
       case ChunkKind::header: return header(at, raw);
       case ChunkKind::events: return message<dump::Events>(at, raw, &ChunkVisitor::on_events);

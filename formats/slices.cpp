@@ -30,6 +30,8 @@ struct Allocation {
   EventIndex event;
 };
 
+constexpr int64_t kLargest = int64_t{1} << 60;  // of memory; more is an error in the file
+
 std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Allocation& a, const Allocation& b) { return a.time < b.time; });
@@ -46,7 +48,7 @@ std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
       if (found == live.end()) continue;
       point(c, -static_cast<int64_t>(found->second));
       live.erase(found);
-    } else if (c.bytes >> 62 == 0) {
+    } else if (c.bytes <= uint64_t{kLargest} && total <= kLargest) {
       const auto [at, fresh] = live.emplace(c.address, c.bytes);
       if (!fresh) {  // its release was not seen
         total -= static_cast<int64_t>(at->second);

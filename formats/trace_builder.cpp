@@ -63,6 +63,15 @@ uint8_t columns_of(const Shape& shape) {
   return layout ? layout->columns : 0;
 }
 
+// Times stay in [0, 2^62], and so do their differences, whatever a file claims.
+constexpr int64_t kLatest = int64_t{1} << 62;
+
+int64_t limited_sum(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) sum = b > 0 ? kLatest : 0;
+  return std::clamp<int64_t>(sum, 0, kLatest);
+}
+
 // Adding with a ceiling: what a file claims must not overflow.
 uint64_t add_capped(uint64_t a, uint64_t b) {
   const uint64_t sum = a + b;
@@ -79,6 +88,11 @@ struct TraceBuilder::Segment {
   // Null when the lane is sound, else what is wrong with it.
   const char* add_lane(const dump::Lane& lane, const std::vector<ShapeIndex>& shapes,
                        const Trace& trace, uint64_t base_time);
+  // On the trace's time line; see trace.h.
+  int64_t time_of_ticks(uint64_t ticks) const {
+    return limited_sum(process.clock.monotonic_ns(ticks), process.realtime_offset);
+  }
+  int64_t time_of_units(uint64_t units) const { return time_of_ticks(process.clock.ticks(units)); }
   void fix_clock();
   void fix_window();
   void fix_steps();
@@ -161,9 +175,13 @@ void TraceBuilder::Segment::fix_window() {
   uint64_t begin = first_of(p.summary.window_begin_ticks(), p.header.window_begin_ticks());
   uint64_t end = p.summary.window_end_ticks();
   if (begin == 0 && !p.clock.anchors().empty()) begin = p.clock.anchors().front().ticks;
-  p.realtime_offset = p.clock.realtime_ns(begin) - p.clock.monotonic_ns(begin);
-  p.window_begin = p.clock.monotonic_ns(begin) + p.realtime_offset;
-  p.window_end = end ? p.clock.monotonic_ns(end) + p.realtime_offset : 0;
+  int64_t offset = 0;
+  if (__builtin_sub_overflow(p.clock.realtime_ns(begin), p.clock.monotonic_ns(begin), &offset)) {
+    offset = 0;
+  }
+  p.realtime_offset = std::clamp(offset, 1 - kLatest, kLatest - 1);
+  p.window_begin = time_of_ticks(begin);
+  p.window_end = end ? std::max(p.window_begin, time_of_ticks(end)) : 0;
 }
 
 void TraceBuilder::Segment::lay_out_events() {
@@ -191,28 +209,21 @@ void TraceBuilder::Segment::lay_out_events() {
 }
 
 void TraceBuilder::Segment::convert_times() {
-  const auto time_of = [this](int64_t units) {
-    return process.clock.monotonic_ns(process.clock.ticks(static_cast<uint64_t>(units))) +
-           process.realtime_offset;
-  };
   int64_t last = process.window_begin;
   for (Event& event : process.events) {
-    event.begin = time_of(event.begin);
-    event.end = std::max(event.begin, time_of(event.end));
+    event.begin = time_of_units(static_cast<uint64_t>(event.begin));
+    event.end = std::max(event.begin, time_of_units(static_cast<uint64_t>(event.end)));
     last = std::max(last, event.end);
   }
   if (!process.window_end) process.window_end = last;
 }
 
 void TraceBuilder::Segment::fix_steps() {
-  const auto time_of = [this](uint64_t units) {
-    return process.clock.monotonic_ns(process.clock.ticks(units)) + process.realtime_offset;
-  };
   for (auto at = boundaries.begin(); at != boundaries.end(); ++at) {
     const auto next = std::next(at);
     if (next == boundaries.end() || next->first != at->first + 1) continue;
-    const int64_t begin = time_of(at->second);
-    process.steps.push_back({at->first, begin, std::max(begin, time_of(next->second))});
+    const int64_t begin = time_of_units(at->second);
+    process.steps.push_back({at->first, begin, std::max(begin, time_of_units(next->second))});
   }
 }
 
@@ -228,9 +239,7 @@ void TraceBuilder::Segment::fix_summary(const Trace& trace) {
     const Kind kind = trace.shape(event).kind;
     if ((kind != Kind::gpu_sync && kind != Kind::gpu_event) || !event.extra) continue;
     uint64_t& time = p.extras[event.extra].address2;
-    if (time) {
-      time = static_cast<uint64_t>(p.clock.monotonic_ns(p.clock.ticks(time)) + p.realtime_offset);
-    }
+    if (time) time = static_cast<uint64_t>(time_of_units(time));
   }
 }
 
@@ -316,6 +325,7 @@ void TraceBuilder::on_steps(const dump::Steps& steps, uint64_t) {
   Segment& s = segment();
   uint64_t time = 0, index = steps.first();
   for (const int64_t delta : steps.boundary()) {
+    if (s.boundaries.size() >= event_limit_) break;
     time += static_cast<uint64_t>(delta);
     s.boundaries.emplace(index++, time);
   }

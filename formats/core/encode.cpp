@@ -200,7 +200,7 @@ uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thre
     lane.key = key;
     if (key.type == kThread) {
       lane.name_length = static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
-      std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
+      if (lane.name_length) std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
     }
     if (!lane_index.make_room(lanes.size() + 1, lanes.size(), hash_at)) return kNone;
     if (!lanes.push_back(lane)) return kNone;

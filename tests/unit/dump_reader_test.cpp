@@ -271,6 +271,19 @@ TEST(DumpReader, FalseSizesAreRefused) {
   EXPECT_NE(trace.problems[0].reason.find("decompressed"), std::string::npos);
 }
 
+TEST(DumpReader, ABombOfEmptyPartsIsRefused) {
+  std::string body;
+  for (int i = 0; i < 4'000'000; ++i) body += std::string("\x1a\x00", 2);  // empty lanes
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, make_header());
+  ASSERT_TRUE(append_chunk(bytes, ChunkKind::events, reinterpret_cast<const uint8_t*>(body.data()),
+                           body.size(), 6));
+  EXPECT_LT(bytes.size(), 20'000u);
+  const Trace trace = load(view(bytes));
+  ASSERT_EQ(trace.problems.size(), 1u);
+  EXPECT_NE(trace.problems[0].reason.find("more parts"), std::string::npos);
+}
+
 // Every released format version has a dump in tests/golden/ that must always load.
 TEST(DumpReader, GoldenDumpOfVersion1Loads) {
   std::string bytes, reason;
