@@ -2,6 +2,7 @@
 """Settings and surroundings that are wrong, or that leave nothing to record: one clear line, the right exit
 code, and a program that is none the worse."""
 import os
+import re
 
 import pytest
 
@@ -184,6 +185,12 @@ def test_zero_gpu_timestamps_are_flagged(tmp_path):
     assert_unharmed(run)
     dump, = harness.dumps(tmp_path)
     assert harness.info(dump)["losses"].get("bad_timestamp", 0) > 0
+
+
+def test_readme_lists_the_settings():
+    printed = re.findall(r"^(GPUPROF_[A-Z_]+) = ", harness.checked("config").out, re.M)
+    listed = re.findall(r"^\| `(GPUPROF_[A-Z_]+)`", (harness.SOURCE / "README.md").read_text(), re.M)
+    assert len(printed) > 5 and listed == printed
 
 
 # gpuprof itself on what is no dump.
