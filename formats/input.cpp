@@ -220,7 +220,10 @@ class Loader {
 
   void read_into(TraceBuilder& builder, const std::string& path, std::string_view bytes) {
     read_chunks(bytes, path, {}, builder, input_.trace.problems);
-    known_.insert(builder.ring_chunks().begin(), builder.ring_chunks().end());
+    for (const auto& [sequence, records] : builder.ring_chunks()) {
+      uint32_t& known = known_[sequence];
+      known = std::max(known, records);
+    }
   }
 
   void finish(TraceBuilder& builder, const std::string& path) {

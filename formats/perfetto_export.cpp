@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "formats/core/string_table.h"
 #include "formats/names.h"
@@ -373,8 +374,10 @@ class PerfettoExport {
 
   void launch_shape(const Shape& shape) {
     if (shape.grid.x) {
-      out_.annotate("grid", dim_text(shape.grid));
-      out_.annotate("block", dim_text(shape.block));
+      const auto [at, fresh] = dims_.try_emplace(&shape);
+      if (fresh) at->second = {dim_text(shape.grid), dim_text(shape.block)};
+      out_.annotate("grid", std::string_view(at->second.first));
+      out_.annotate("block", std::string_view(at->second.second));
     }
     if (shape.dynamic_shared_bytes) {
       out_.annotate("dynamic shared bytes", shape.dynamic_shared_bytes);
@@ -399,6 +402,7 @@ class PerfettoExport {
   std::set<uint64_t> declared_;
   std::map<uint32_t, uint32_t> collectives_;
   std::map<StringIndex, std::string> demangled_;
+  std::unordered_map<const Shape*, std::pair<std::string, std::string>> dims_;  // grid, block
   std::string prefix_;
   uint64_t process_uuid_ = 0, flow_base_ = 0;
   int64_t pid_ = 0;

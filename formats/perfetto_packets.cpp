@@ -36,10 +36,9 @@ uint64_t clip(int64_t time) { return time > 0 ? static_cast<uint64_t>(time) : 0;
 }  // namespace
 
 void PacketWriter::write_packet() {
-  ByteBuffer head;
-  WireWriter wire(head);
-  wire.length(1, packet_.size());
-  file_.write(head.data(), head.size());
+  uint8_t head[1 + kMaxVarintBytes] = {1 << 3 | 2};  // Trace.packet
+  const uint8_t* const end = put_varint(head + 1, packet_.size());
+  file_.write(head, static_cast<size_t>(end - head));
   file_.write(packet_.data(), packet_.size());
   packet_.clear();
 }

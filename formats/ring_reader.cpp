@@ -93,6 +93,9 @@ struct RingReader::Parts {
   size_t chunk_count() const;
   const RingChunk& chunk(size_t index) const;
   bool wanted(const RingChunk& chunk, const KnownChunks& known) const;
+  uint32_t taken(const RingChunk& chunk, const KnownChunks& known) const;
+  uint32_t window_of(const RingChunk& chunk, const KnownChunks& known) const;
+  bool before_window(const Record& record, uint32_t window) const;
 
   dump::Clock clock() const;
   void append(ByteBuffer& out, ChunkKind kind, const google::protobuf::MessageLite& message);
@@ -185,7 +188,26 @@ bool RingReader::Parts::wanted(const RingChunk& chunk, const KnownChunks& known)
   const uint32_t state = load(chunk.state);
   const bool written = state == static_cast<uint32_t>(ChunkState::open) ||
                        state == static_cast<uint32_t>(ChunkState::full);
-  return written && load(chunk.committed) != 0 && !known.contains(chunk.sequence);
+  return written && load(chunk.committed) > taken(chunk, known);
+}
+
+// Records of a chunk that are in a dump already.
+uint32_t RingReader::Parts::taken(const RingChunk& chunk, const KnownChunks& known) const {
+  const auto found = known.find(chunk.sequence);
+  return found == known.end() ? 0 : found->second;
+}
+
+// A thread goes on with its chunk when a new window begins, so a chunk that is partly written already
+// holds records of the current one. Earlier windows are written before a new one begins.
+uint32_t RingReader::Parts::window_of(const RingChunk& chunk, const KnownChunks& known) const {
+  return known.contains(chunk.sequence) ? load(head().window) : chunk.window;
+}
+
+// Calls between two windows lie in the same chunks as those of the windows.
+bool RingReader::Parts::before_window(const Record& record, uint32_t window) const {
+  if (window != load(head().window) || (record.flags & kFlagNoTime)) return false;
+  const uint64_t begin = load(head().window_begin_ticks);
+  return is_gpu_kind(record.kind) ? record.end <= begin : record.begin < begin;
 }
 
 dump::Clock RingReader::Parts::clock() const {
@@ -237,18 +259,19 @@ uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
   encoder.begin(window, head().clock_shift);
   for (size_t i = 0; i < chunk_count(); ++i) {
     const RingChunk& c = chunk(i);
-    if (!wanted(c, known) || c.window != window) continue;
+    if (!wanted(c, known) || window_of(c, known) != window) continue;
     if (encoder.size() + kRecordsPerChunk > kBatchRecords) {
       flush();
       encoder.begin(window, head().clock_shift);
     }
     const std::string_view thread_name(c.thread_name, strnlen(c.thread_name, sizeof c.thread_name));
     const uint32_t committed = std::min(load(c.committed), kRecordsPerChunk);
-    for (uint32_t r = 0; r < committed; ++r) {
+    for (uint32_t r = taken(c, known); r < committed; ++r) {
+      if (before_window(c.records[r], window)) continue;
       if (layout_of(c.records[r].kind)) ++records;
       encoder.add(c.records[r], c.thread_id, thread_name);
     }
-    encoder.add_ring_chunk(c.sequence);
+    encoder.add_ring_chunk(c.sequence, committed);
   }
   flush();
   return records;
@@ -262,12 +285,22 @@ void RingReader::Parts::append_steps(ByteBuffer& out) {
     StepsCopier copier(out);
     read_chunks(tail, file, {h.tail_offset}, copier, problems);
   }
-  const std::string_view steps = filled(h.steps, "step log");
-  std::vector<uint64_t> boundaries(steps.size() / sizeof(uint64_t));
-  if (boundaries.empty()) return;
-  std::memcpy(boundaries.data(), steps.data(), boundaries.size() * sizeof(uint64_t));
+  // A ring of slots: boundary i is in slot i % slots.
+  const uint64_t slots = h.steps.bytes / sizeof(uint64_t);
+  const uint64_t end = load(h.steps.used) / sizeof(uint64_t), base = load(h.steps_base);
+  if (slots == 0 || end <= base) return;
+  if (h.steps.offset > bytes.size() || h.steps.bytes > bytes.size() - h.steps.offset ||
+      end - base > slots) {
+    problem(h.steps.offset, "the ring's step log does not fit into the file");
+    return;
+  }
+  std::vector<uint64_t> boundaries(end - base);
+  for (uint64_t i = base; i < end; ++i) {
+    std::memcpy(&boundaries[i - base],
+                bytes.data() + h.steps.offset + i % slots * sizeof(uint64_t), sizeof(uint64_t));
+  }
   ByteBuffer body;
-  if (encode_steps(body, boundaries.data(), boundaries.size(), h.steps_base, h.clock_shift,
+  if (encode_steps(body, boundaries.data(), boundaries.size(), base, h.clock_shift,
                    identity.step_source())) {
     append_chunk(out, ChunkKind::steps, body.data(), body.size(), kLevel);
   }
@@ -325,7 +358,7 @@ RingInfo RingReader::info(const KnownChunks& known) const {
   std::set<uint32_t> windows;
   for (size_t i = 0; i < parts_->chunk_count(); ++i) {
     const RingChunk& chunk = parts_->chunk(i);
-    if (parts_->wanted(chunk, known)) windows.insert(chunk.window);
+    if (parts_->wanted(chunk, known)) windows.insert(parts_->window_of(chunk, known));
   }
   const bool open = info.phase == static_cast<uint32_t>(SessionPhase::active) ||
                     info.phase == static_cast<uint32_t>(SessionPhase::closing);

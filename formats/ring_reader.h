@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
 #include <vector>
 
 #include "formats/core/byte_buffer.h"
@@ -24,8 +24,8 @@ struct RingInfo {
   std::vector<uint32_t> windows;
 };
 
-// Chunks of the ring with these sequence numbers are in dumps already: they are left out.
-using KnownChunks = std::unordered_set<uint64_t>;
+// How many records of the ring chunks with these sequence numbers are in dumps already: they are left out.
+using KnownChunks = std::unordered_map<uint64_t, uint32_t>;
 
 // Whether the bytes begin as a ring does.
 bool is_ring(std::string_view bytes);

@@ -317,7 +317,12 @@ void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
     const char* const wrong = s.add_lane(lane, shapes, trace_, events.base_time());
     if (wrong) problem(fmt::format("a lane {}; it was skipped", wrong));
   }
-  ring_chunks_.insert(events.ring_chunk().begin(), events.ring_chunk().end());
+  for (int i = 0; i < events.ring_chunk_size(); ++i) {
+    const uint32_t records =
+        i < events.ring_records_size() ? events.ring_records(i) : std::numeric_limits<uint32_t>::max();
+    uint32_t& known = ring_chunks_[events.ring_chunk(i)];
+    known = std::max(known, records);
+  }
 }
 
 void TraceBuilder::on_steps(const dump::Steps& steps, uint64_t) {

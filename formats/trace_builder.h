@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "formats/dump_reader.h"
@@ -35,7 +36,7 @@ class TraceBuilder : public ChunkVisitor {
   // Window of the dump being read.
   uint32_t window() const;
   // Ring chunks that went into what was read so far.
-  const std::unordered_set<uint64_t>& ring_chunks() const { return ring_chunks_; }
+  const std::unordered_map<uint64_t, uint32_t>& ring_chunks() const { return ring_chunks_; }
   // The last dump ends. Returns the number of Processes appended since the builder was made.
   size_t finish();
 
@@ -51,7 +52,7 @@ class TraceBuilder : public ChunkVisitor {
   size_t appended_ = 0;
   bool damaged_ = false;
   bool recovered_ = false;
-  std::unordered_set<uint64_t> ring_chunks_;
+  std::unordered_map<uint64_t, uint32_t> ring_chunks_;  // sequence -> records
   std::unique_ptr<Segment> segment_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 // Field numbers of gpuprof.proto.
 namespace events_field {
-enum : uint32_t { string = 1, shape = 2, lane = 3, base_time = 4, window = 5, ring_chunk = 6 };
+enum : uint32_t { string = 1, shape = 2, lane = 3, base_time = 4, window = 5, ring_chunk = 6, ring_records = 7 };
 }
 namespace lane_field {
 enum : uint32_t {
@@ -174,6 +174,7 @@ struct BatchEncoder::State {
   PodVector<ShapeKey> shapes;
   Index shape_index;
   PodVector<uint64_t> ring_chunks;
+  PodVector<uint32_t> ring_records;  // parallel to ring_chunks
   PodVector<std::string_view> strings;  // views into the tables behind `names`
   Index string_index;
   PodVector<uint32_t> order, late, merged;
@@ -535,6 +536,9 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   if (!shape.start(ring_chunks.size())) return false;
   for (const uint64_t sequence : ring_chunks) shape.put(sequence);
   shape.write_always(wire, events_field::ring_chunk);
+  if (!shape.start(ring_records.size())) return false;
+  for (const uint32_t records : ring_records) shape.put(records);
+  shape.write_always(wire, events_field::ring_records);
   return wire.ok();
 }
 
@@ -563,6 +567,7 @@ void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
   s.shapes.clear();
   s.shape_index.clear();
   s.ring_chunks.clear();
+  s.ring_records.clear();
   s.strings.clear();
   s.string_index.clear();
 }
@@ -589,8 +594,11 @@ bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_vie
   return true;
 }
 
-bool BatchEncoder::add_ring_chunk(uint64_t sequence) {
-  return state_ && state_->ring_chunks.push_back(sequence);
+bool BatchEncoder::add_ring_chunk(uint64_t sequence, uint32_t records) {
+  if (!state_ || !state_->ring_records.push_back(records)) return false;
+  if (state_->ring_chunks.push_back(sequence)) return true;
+  state_->ring_records.truncate(state_->ring_chunks.size());
+  return false;
 }
 
 size_t BatchEncoder::size() const { return state_ ? state_->entries.size() : 0; }

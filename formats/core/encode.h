@@ -40,8 +40,8 @@ class BatchEncoder {
   // Records may come in any order; a record of a kind that the format does not know is left out.
   // Returns false when memory could not be had: the record is not in the batch.
   bool add(const Record& record, uint32_t thread_id, std::string_view thread_name);
-  // Notes that ring chunk `sequence` is wholly in this batch.
-  bool add_ring_chunk(uint64_t sequence);
+  // Notes that the first `records` records of ring chunk `sequence` are in this batch or in one before.
+  bool add_ring_chunk(uint64_t sequence, uint32_t records);
   size_t size() const;  // records added
   // Appends the serialized Events message to `out` and empties the batch. False when memory could
   // not be had; `out` is then unchanged and the batch is lost. Dictionaries are per batch: 30,000
