@@ -133,7 +133,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     }
   }
   entry.records = committed;
-  encoder_.add_ring_chunk(chunk.sequence);
+  encoder_.add_ring_chunk(chunk.sequence, committed);
   events_ += count;
   if (encoder_.size() >= batch_records_) flush(file);
   return count;

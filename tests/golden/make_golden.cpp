@@ -123,7 +123,7 @@ ByteBuffer golden_dump() {
   encoder.begin(0, 1);
   add_calls(encoder, names);
   add_work(encoder, names);
-  if (!encoder.add_ring_chunk(1) || !encoder.add_ring_chunk(2)) throw std::bad_alloc();
+  if (!encoder.add_ring_chunk(1, kRecordsPerChunk) || !encoder.add_ring_chunk(2, kRecordsPerChunk)) throw std::bad_alloc();
   append_events(out, encoder);
   append_steps(out, {us(0), us(450), us(900)}, 12, 1);
   dump::Summary summary = make_summary(us(900), 12, 13);

@@ -32,7 +32,7 @@ struct SmallDump {
         r.memory.bytes = 4096 * i;
         if (!encoder.add(r, 10, "main")) throw std::bad_alloc();
       }
-      if (!encoder.add_ring_chunk(batch + 1)) throw std::bad_alloc();
+      if (!encoder.add_ring_chunk(batch + 1, kRecordsPerChunk)) throw std::bad_alloc();
       append_events(bytes, encoder);
       ends.push_back(bytes.size());
     }

@@ -389,7 +389,7 @@ TEST(Encode, AnEncoderIsReusedForManyBatches) {
       const uint64_t at = 3'000'000 + batch * 1000 + i * 10;
       ASSERT_TRUE(encoder.add(make_record(Kind::call, at, at + 5, names.api("f")), 1, "t"));
     }
-    ASSERT_TRUE(encoder.add_ring_chunk(batch + 1));
+    ASSERT_TRUE(encoder.add_ring_chunk(batch + 1, kRecordsPerChunk));
     append_events(bytes, encoder);
     EXPECT_EQ(encoder.size(), 0u);
   }

@@ -78,7 +78,17 @@ class RingMaker {
   void add_function(uint64_t function, std::string_view name) {
     append_row(head().functions, FunctionName{function, strings_.intern(name), 1});
   }
-  void add_step(uint64_t ticks) { append_row(head().steps, ticks); }
+  // Boundaries are numbered through the run; start_steps says from which on they are in the ring.
+  void start_steps(uint64_t first) {
+    head().steps_base = first;
+    head().steps.used = first * sizeof(uint64_t);
+  }
+  void add_step(uint64_t ticks) {
+    const uint64_t slots = head().steps.bytes / sizeof(uint64_t);
+    const uint64_t number = head().steps.used / sizeof(uint64_t);
+    std::memcpy(at_offset(head().steps.offset + number % slots * sizeof(uint64_t)), &ticks, sizeof ticks);
+    head().steps.used = (number + 1) * sizeof(uint64_t);
+  }
 
   RingChunk& chunk(uint32_t index) {
     return *reinterpret_cast<RingChunk*>(at_offset(head().chunks.offset + uint64_t{index} * kChunkBytes));
@@ -134,10 +144,10 @@ inline RingMaker small_ring(uint32_t chunks = 2) {
   work.gpu_kernel.stream = 7;
   ring.fill(0, 1, 4242, {call});
   ring.fill(1, 2, 4300, {work}, ChunkState::full);
+  ring.start_steps(12);
   ring.add_step(2'000'000);
   ring.add_step(3'000'000);
   ring.add_step(4'000'000);
-  ring.head().steps_base = 12;
   ring.head().losses[static_cast<size_t>(Loss::buffer_full)] = 9;
   return ring;
 }

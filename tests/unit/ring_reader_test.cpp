@@ -74,7 +74,7 @@ TEST(RingReader, OnlyCommittedRecordsOfChunksInUse) {
 
 TEST(RingReader, ChunksThatADumpHasAreLeftOut) {
   RingMaker ring = small_ring();
-  Recovered got = recover(ring.bytes(), {1});
+  Recovered got = recover(ring.bytes(), {{1, kRecordsPerChunk}});
   ASSERT_EQ(got.trace.processes.at(0).events.size(), 1u);
   EXPECT_EQ(got.trace.shape(got.trace.processes[0].events[0]).kind, Kind::gpu_kernel);
 }
@@ -89,6 +89,39 @@ TEST(RingReader, StepsInTheTailComeFirst) {
   EXPECT_TRUE(got.problems.empty());
   ASSERT_EQ(got.trace.processes.at(0).steps.size(), 4u);
   EXPECT_EQ(got.trace.processes[0].steps[0].step, 10u);
+}
+
+TEST(RingReader, StepSlotsAreUsedOverAgain) {
+  RingMaker ring = small_ring();
+  const uint64_t slots = ring.head().steps.bytes / sizeof(uint64_t);
+  ring.start_steps(slots * 3 - 2);
+  for (uint64_t i = 0; i < 5; ++i) ring.add_step(1'000'000 * (i + 1));  // over the last slot
+  const Recovered got = recover(ring.bytes());
+  EXPECT_TRUE(got.problems.empty());
+  const auto& steps = got.trace.processes.at(0).steps;
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0].step, slots * 3 - 2);
+  for (const auto& step : steps) EXPECT_EQ(step.end - step.begin, 500'000) << "two ticks a nanosecond";
+  ring.head().steps.used = (slots * 5) * sizeof(uint64_t);  // more than there are slots
+  EXPECT_EQ(recover(ring.bytes()).problems.size(), 1u);
+}
+
+// A thread keeps its buffer from one window to the next: what the first window's dump has of it must
+// not be read again, what came since must.
+TEST(RingReader, AChunkThatIsPartlyInADumpGivesTheRest) {
+  RingMaker ring = small_ring();
+  ring.head().window = 1;
+  ring.head().window_begin_ticks = 5'000'000;
+  ring.head().phase = static_cast<uint32_t>(SessionPhase::active);
+  ring.fill(0, 1, 4242,
+            {make_record(Kind::call, 1'000'000, 1'000'001), make_record(Kind::call, 2'000'000, 2'000'001),
+             make_record(Kind::call, 4'500'000, 4'500'001),     // between the windows
+             make_record(Kind::call, 6'000'000, 6'000'001)});
+  const Recovered got = recover(ring.bytes(), {{1, 2}, {2, kRecordsPerChunk}});
+  ASSERT_EQ(got.info.windows, std::vector<uint32_t>{1});
+  ASSERT_EQ(got.trace.processes.size(), 1u);
+  ASSERT_EQ(got.trace.processes[0].events.size(), 1u);
+  EXPECT_EQ(got.trace.processes[0].events[0].begin, kEpochNs + 2'000'000);
 }
 
 TEST(RingReader, WrongHeadsAreRefused) {
@@ -178,7 +211,7 @@ class RingFiles : public testing::Test {
     Record call = make_record(Kind::launch, 3'000'000, 3'010'000, names.api("cudaLaunchKernel"));
     call.correlation = 5;
     EXPECT_TRUE(encoder.add(call, 4242, "worker"));
-    EXPECT_TRUE(encoder.add_ring_chunk(1));
+    EXPECT_TRUE(encoder.add_ring_chunk(1, kRecordsPerChunk));
     append_events(bytes, encoder);
     return std::string(view(bytes));
   }
