@@ -164,10 +164,8 @@ bool make_output_names() {
     log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
     return false;
   }
-  // The program may change its directory later.
   char absolute[2200];
-  char here[1024] = "";
-  if (output[0] != '/' && !::getcwd(here, sizeof here)) here[0] = '\0';
+  const char* const here = output[0] == '/' ? "" : s.start_directory;
   const int length = std::snprintf(absolute, sizeof absolute, "%s%s%s/%s", here, here[0] ? "/" : "",
                                    output, s.run);
   if (length < 0 || static_cast<size_t>(length) >= sizeof s.directory) {

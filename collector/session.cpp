@@ -118,6 +118,10 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
   g_row_count = count < kMaxApis ? count : kMaxApis;
   std::snprintf(g_own_path, sizeof g_own_path, "%s", own_path);
   g_session.process_start_ticks = now_ticks();
+  // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
+  if (!::getcwd(g_session.start_directory, sizeof g_session.start_directory)) {
+    g_session.start_directory[0] = '\0';
+  }
   ::pthread_atfork(nullptr, nullptr, forget_session_in_child);
 }
 

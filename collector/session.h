@@ -47,6 +47,7 @@ struct Session {
   Settings* settings = nullptr;      // in settings_memory: nothing here may need a constructor at load
   Config config{};
   JobPlace place{};
+  char start_directory[1024] = {};   // "" if it cannot be named
   char host[256] = {};
   char directory[1100] = {};         // <OUTPUT>/<run>
   char stem[1500] = {};              // <directory>/<host>_r<rank>_<pid>_<startns>

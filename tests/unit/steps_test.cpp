@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which marks are step boundaries, and which source `auto` chooses.
+#include "collector/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kStart = 1000;
+
+StepTracker tracker_for(const char* text) {
+  StepSpec spec;
+  SettingError error;
+  EXPECT_TRUE(parse_step(text, spec, error)) << error.text;
+  StepTracker tracker;
+  tracker.start(spec, kStart);
+  return tracker;
+}
+
+std::vector<uint64_t> ticks(const StepTracker::Result& result) {
+  return {result.ticks, result.ticks + result.count};
+}
+
+std::string described(const StepTracker& tracker) {
+  char text[160];
+  return {text, tracker.describe(text, sizeof text)};
+}
+
+TEST(StepNames, NameAloneOrWithANumber) {
+  for (const char* message : {"step", "step 12", "step#3", "step_7", "step:0", "step42"}) {
+    EXPECT_TRUE(step_name_matches(message, "step")) << message;
+  }
+  for (const char* message : {"", "steps", "step x", "my step 1", "step  1", "step-1", "ste", "12"}) {
+    EXPECT_FALSE(step_name_matches(message, "step")) << message;
+  }
+  EXPECT_TRUE(step_name_matches("epoch 2", "epoch 2")) << "the whole text, digits and all";
+}
+
+TEST(StepTracker, ANamedSourceThatMarksEndsBeginsAtProcessStart) {
+  for (const char* source : {"manual", "sync:1", "time:10"}) {
+    StepTracker tracker = tracker_for(source);
+    EXPECT_EQ(ticks(tracker.first_boundary()), std::vector<uint64_t>{kStart}) << source;
+    EXPECT_EQ(ticks(tracker.mark(tracker.source(), 5000)), std::vector<uint64_t>{5000}) << source;
+  }
+}
+
+TEST(StepTracker, ANamedSourceThatMarksBeginsBeginsAtItsFirstMark) {
+  StepTracker tracker = tracker_for("nvtx:train");
+  EXPECT_EQ(tracker.first_boundary().count, 0u);
+  EXPECT_TRUE(tracker.nvtx_matches("train 0"));
+  EXPECT_FALSE(tracker.nvtx_matches("step 0"));
+  EXPECT_EQ(ticks(tracker.mark(StepSource::nvtx, 5000)), std::vector<uint64_t>{5000});
+}
+
+TEST(StepTracker, OtherSourcesMarksAreIgnoredWhenOneIsNamed) {
+  StepTracker tracker = tracker_for("manual");
+  EXPECT_EQ(tracker.mark(StepSource::sync, 2000).count, 0u);
+  EXPECT_FALSE(tracker.nvtx_matches("step 0"));
+  EXPECT_FALSE(tracker.wants(StepSource::sync));
+}
+
+TEST(StepTracker, EveryNthSync) {
+  StepTracker tracker = tracker_for("sync:3");
+  std::vector<uint64_t> found;
+  for (uint64_t i = 1; i <= 9; ++i) {
+    for (const uint64_t tick : ticks(tracker.mark(StepSource::sync, kStart + i))) found.push_back(tick);
+  }
+  EXPECT_EQ(found, (std::vector<uint64_t>{kStart + 3, kStart + 6, kStart + 9}));
+}
+
+TEST(StepTracker, AutoTakesTheFirstWithThreeBoundariesAndHandsOverItsCount) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_EQ(tracker.mark(StepSource::sync, 2000).count, 0u);
+  const StepTracker::Result chosen = tracker.mark(StepSource::sync, 3000);
+  EXPECT_TRUE(chosen.chosen_now);
+  EXPECT_EQ(ticks(chosen), (std::vector<uint64_t>{kStart, 2000, 3000})) << "process start is one";
+  EXPECT_EQ(described(tracker), "sync:1");
+  EXPECT_EQ(ticks(tracker.mark(StepSource::sync, 4000)), std::vector<uint64_t>{4000});
+  EXPECT_EQ(tracker.mark(StepSource::manual, 4500).count, 0u) << "the choice stands";
+}
+
+TEST(StepTracker, AutoWaitsForASourceAboveThatHasFired) {
+  StepTracker tracker = tracker_for("auto");
+  ASSERT_TRUE(tracker.nvtx_matches("step 0"));
+  EXPECT_EQ(tracker.mark(StepSource::nvtx, 1500).count, 0u);
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(tracker.mark(StepSource::sync, 2000 + i).count, 0u);
+  EXPECT_EQ(tracker.mark(StepSource::nvtx, 3000).count, 0u);
+  EXPECT_EQ(ticks(tracker.mark(StepSource::nvtx, 4000)), (std::vector<uint64_t>{1500, 3000, 4000}));
+  EXPECT_EQ(described(tracker), "nvtx:step");
+}
+
+TEST(StepTracker, AutoKeepsTheFirstLikelyName) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_FALSE(tracker.nvtx_matches("forward"));
+  EXPECT_TRUE(tracker.nvtx_matches("Iteration 5"));
+  EXPECT_FALSE(tracker.nvtx_matches("step 1"));
+  EXPECT_TRUE(tracker.nvtx_matches("Iteration 6"));
+}
+
+TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
+  StepTracker tracker = tracker_for("auto");
+  const StepTracker::Result result = tracker.fall_back_to_time(1000);
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{kStart});
+  EXPECT_TRUE(result.chosen_now);
+  EXPECT_EQ(described(tracker), "time:1000");
+  EXPECT_EQ(ticks(tracker.mark(StepSource::time, 9000)), std::vector<uint64_t>{9000});
+}
+
+}  // namespace
+}  // namespace gpuprof
