@@ -139,7 +139,7 @@ void write_to_the_end(Drain& drain, const Window& window) {
   collect_to_the_end(drain, window);
   add_anchor();
   drain.collector.flush(drain.file);
-  drain.steps.write(drain.file);
+  if (activity_on(Activity::step)) drain.steps.write(drain.file);
   drain.body.clear();
   if (encode_summary(drain.body, window, totals_of(drain))) {
     drain.file.write(ChunkKind::summary, drain.body);

@@ -114,6 +114,7 @@ bool activity_on(Activity activity) {
 
 Activity activity_of(const ApiRow& row) {
   if (row.library == Library::nccl) return Activity::nccl;
+  if (std::strstr(row.name, "Graph") || std::strstr(row.name, "Capture")) return Activity::graph;
   if (row.kind == Kind::alloc || row.kind == Kind::dealloc) return Activity::alloc;
   return row.kind == Kind::sync ? Activity::sync : Activity::api;
 }
