@@ -53,7 +53,6 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t cpu_at_begin = 0;
   bool window_open = false;
-  bool populated = false;
   uint32_t written = 0;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -190,19 +189,13 @@ void check_limits(Drain& drain, uint64_t ticks) {
   if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
 }
 
-void prepare_window(Drain& drain) {
-  if (!drain.populated) populate_ring();
-  drain.populated = true;
-  cupti_attach();
-}
-
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch,
                                      DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
-    if (command == DrainCommand::attach) prepare_window(drain);
+    if (command == DrainCommand::attach) cupti_attach();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
     if (command == DrainCommand::save) save_window(drain);
@@ -304,6 +297,8 @@ void* run(void*) {
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
     uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
     if (session().tracker.source() == StepSource::time) wait = kMs;
+    const bool near = phase == SessionPhase::warmup || phase == SessionPhase::active;
+    if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
   cupti_detach();

@@ -176,12 +176,18 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
   }
 }
 
-void populate_ring() {
+bool populate_more() {
 #ifndef MADV_POPULATE_WRITE
   constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14; older kernels refuse and pages come one by one
 #endif
+  constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
   const RingRegion& chunks = g_ring.header->chunks;
-  ::madvise(g_ring.region<void>(chunks), chunks.bytes, MADV_POPULATE_WRITE);
+  if (g_ring.populated >= chunks.bytes) return false;
+  const uint64_t left = chunks.bytes - g_ring.populated;
+  ::madvise(g_ring.region<uint8_t>(chunks) + g_ring.populated, left < kPiece ? left : kPiece,
+            MADV_POPULATE_WRITE);
+  g_ring.populated += kPiece;
+  return true;
 }
 
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }

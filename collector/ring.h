@@ -22,6 +22,7 @@ struct Ring {
   OwnFile file;           // closed: memory only, lost with the process
   char path[1600] = {};   // of the file; "" when memory only
   char link[1600] = {};   // symbolic link in the output directory to a ring on scratch; "" if none
+  uint64_t populated = 0; // bytes of the buffers that have been touched
   StringTable strings;
   ShapeTable shapes;
 
@@ -45,9 +46,9 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
                  char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);
-// Touches the buffers so that hooks need not wait for page faults (a third of a hook's cost where they
-// do). Before a window opens; drain thread.
-void populate_ring();
+// Touches the next few MB of buffers, in the order in which they will be used, so that hooks need not
+// wait for page faults (a third of a hook's cost where they do). Drain thread; false: all are touched.
+bool populate_more();
 // Makes the ring visible to all threads.
 void publish_ring();
 // A link of this name beside the dumps, to a ring that lies elsewhere; "" does nothing.
