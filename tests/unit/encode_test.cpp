@@ -344,6 +344,32 @@ TEST(Encode, OuterCallComesBeforeInnerOfTheSameBegin) {
   EXPECT_EQ(trip.name(1), "inner");
 }
 
+// As FORMAT.md has it, on the bytes: the reader would put them in order, too.
+TEST(Encode, LanesAreInOrderOfBegin) {
+  MemoryNames names;
+  BatchEncoder encoder(names);
+  encoder.begin(0, 0);
+  std::mt19937_64 random(9);
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t begin = 3'000'000 + random() % 500;
+    ASSERT_TRUE(encoder.add(make_record(Kind::call, begin, begin + random() % 500), 1, "main"));
+  }
+  ByteBuffer body;
+  ASSERT_TRUE(encoder.finish(body));
+  dump::Events events;
+  ASSERT_TRUE(events.ParseFromArray(body.data(), static_cast<int>(body.size())));
+  ASSERT_EQ(events.lane_size(), 1);
+  const dump::Lane& lane = events.lane(0);
+  ASSERT_EQ(lane.begin_size(), 1000);
+  uint64_t last_begin = 0, last_end = events.base_time();
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t begin = last_end + static_cast<uint64_t>(lane.begin(i));
+    const uint64_t end = begin + lane.duration(i);
+    EXPECT_TRUE(begin > last_begin || (begin == last_begin && end <= last_end)) << i;
+    last_begin = begin, last_end = end;
+  }
+}
+
 TEST(Encode, LaunchNameComesFromTheFunctionWhereTheRecordHasNone) {
   MemoryNames names;
   Record r = make_record(Kind::launch, 3'000'000, 3'000'100, names.api("cudaLaunchKernel"));

@@ -53,6 +53,9 @@ inline std::string busy_dump(int rank) {
   add(mark);
 
   launch(10, 1, "cudaLaunchKernel", "_Z4gemmPf");
+  Record inner = make_record(Kind::call, ticks_at(11), ticks_at(13), names.api("cuLaunchKernel", 2));
+  inner.flags = kFlagFromCallback | kFlagDriver;
+  add(inner, 1);  // the same launch once more, below the runtime
   launch(20, 2, "cudaLaunchKernel", "_Z4reluPf");
   kernel(30, 100, 1, "_Z4gemmPf");
   kernel(90, 100, 2, "_Z4reluPf");  // overlaps the first on its stream
