@@ -62,9 +62,20 @@ uint64_t os_start_time(uint32_t pid) {
   return value;
 }
 
-void choose_run(Session& s) {
+// A setting's %-sequences with this process's values. False: said why.
+bool expand(const char* pattern, char* out, size_t size) {
+  const Session& s = session();
+  SettingError error;
+  if (expand_output(pattern, s.place, s.host, static_cast<int>(s.pid), environ, out, size, error)) {
+    return true;
+  }
+  log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
+  return false;
+}
+
+bool choose_run(Session& s) {
   if (s.config.run[0]) {
-    std::snprintf(s.run, sizeof s.run, "%s", s.config.run);
+    if (!expand(s.config.run, s.run, sizeof s.run)) return false;
   } else if (s.place.job[0]) {
     std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
   } else {
@@ -87,6 +98,7 @@ void choose_run(Session& s) {
   for (char* c = s.run; *c; ++c) {
     if (*c == '/' || static_cast<unsigned char>(*c) < ' ') *c = '_';
   }
+  return true;
 }
 
 // mkdir -p, 0700 for what we make. The last directory must be ours and closed to other writers: in
@@ -156,12 +168,9 @@ bool make_output_names() {
   for (char* c = s.host; *c; ++c) {
     if (*c == '/') *c = '_';
   }
-  choose_run(s);
-  SettingError error;
   char output[1024];
-  if (!expand_output(s.config.output, s.place, s.host, static_cast<int>(s.pid), environ, output,
-                     sizeof output, error)) {
-    log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
+  if (!choose_run(s) || !expand(s.config.output, output, sizeof output) ||
+      !expand(s.config.scratch, s.scratch, sizeof s.scratch)) {
     return false;
   }
   char absolute[2200];
@@ -190,7 +199,7 @@ bool make_output_names() {
 void make_ring_names(char* path, size_t path_size, char* link, size_t link_size) {
   const Session& s = session();
   link[0] = '\0';
-  const char* scratch = s.config.scratch;
+  const char* scratch = s.scratch;
   if (!scratch[0] && on_network(s.directory)) {
     scratch = std::getenv("TMPDIR");
     if (!scratch || !scratch[0] || on_network(scratch)) scratch = "/tmp";

@@ -52,6 +52,7 @@ struct Session {
   char directory[1100] = {};         // <OUTPUT>/<run>
   char stem[1500] = {};              // <directory>/<host>_r<rank>_<pid>_<startns>
   char run[300] = {};
+  char scratch[1024] = {};           // "" : choose
   ClockChoice clock{};
 
   SpinLock step_lock;                // guards what follows, up to `window`
