@@ -97,6 +97,7 @@ void open_window(Drain& drain) {
   drain.cpu_at_begin = thread_cpu_ns();
   drain.file.open(s.stem, window.number);
   write_header(drain);
+  update_latest_link();  // also for those who come after a SIGKILL
   drain.window_open = true;
   drain.last_flush = monotonic_ns();
 }
@@ -157,7 +158,6 @@ void close_window(Drain& drain) {
   if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
     cupti_detach();
   }
-  update_latest_link();
   ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
@@ -176,7 +176,6 @@ void save_window(Drain& drain) {
   }
   write_to_the_end(drain, window);
   drain.file.publish();
-  update_latest_link();
 }
 
 void check_limits(Drain& drain, uint64_t ticks) {
