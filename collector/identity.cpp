@@ -63,19 +63,19 @@ uint64_t os_start_time(uint32_t pid) {
 }
 
 // A setting's %-sequences with this process's values. False: said why.
-bool expand(const char* pattern, char* out, size_t size) {
+bool expand(const char* setting, const char* pattern, char* out, size_t size) {
   const Session& s = session();
   SettingError error;
   if (expand_output(pattern, s.place, s.host, static_cast<int>(s.pid), environ, out, size, error)) {
     return true;
   }
-  log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
+  log_line(LogLevel::error, "%s=%s; this program runs unprofiled", setting, error.text);
   return false;
 }
 
 bool choose_run(Session& s) {
   if (s.config.run[0]) {
-    if (!expand(s.config.run, s.run, sizeof s.run)) return false;
+    if (!expand("GPUPROF_RUN", s.config.run, s.run, sizeof s.run)) return false;
   } else if (s.place.job[0]) {
     std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
   } else {
@@ -169,8 +169,8 @@ bool make_output_names() {
     if (*c == '/') *c = '_';
   }
   char output[1024];
-  if (!choose_run(s) || !expand(s.config.output, output, sizeof output) ||
-      !expand(s.config.scratch, s.scratch, sizeof s.scratch)) {
+  if (!choose_run(s) || !expand("GPUPROF_OUTPUT", s.config.output, output, sizeof output) ||
+      !expand("GPUPROF_SCRATCH", s.config.scratch, s.scratch, sizeof s.scratch)) {
     return false;
   }
   char absolute[2200];

@@ -91,6 +91,8 @@ void take_boundaries(const StepTracker::Result& result) {
   for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
   const uint64_t newest = s.boundaries - 1;
   const uint64_t ticks = result.ticks[result.count - 1];
+  // For whoever reads the ring after SIGKILL.
+  if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // Whatever closes at this boundary has its last complete step before it.
   apply(s.schedule->advance(newest), newest, ticks);
   if (result.chosen_now) {
