@@ -5,7 +5,6 @@
 #include <link.h>
 
 #include <cstdint>
-#include <cstring>
 
 namespace gpuprof {
 namespace {
@@ -55,11 +54,24 @@ const ElfW(Sym)* find_symbol(const DynamicTables& tables, const char* name) {
     const uint32_t link = chain[index - first];
     const ElfW(Sym)& symbol = tables.symbols[index];
     if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
-        std::strcmp(tables.strings + symbol.st_name, name) == 0) {
+        same_text(tables.strings + symbol.st_name, name)) {
       return &symbol;
     }
     if (link & 1) return nullptr;
   }
+}
+
+const char* file_of(const char* path) {
+  const char* file = path;
+  for (; *path != '\0'; ++path) {
+    if (*path == '/') file = path + 1;
+  }
+  return file;
+}
+
+bool begins_with(const char* text, const char* prefix) {
+  while (*prefix != '\0' && *text == *prefix) ++text, ++prefix;
+  return *prefix == '\0';
 }
 
 struct Search {
@@ -71,9 +83,7 @@ struct Search {
 int visit(dl_phdr_info* object, size_t, void* raw) {
   Search& search = *static_cast<Search*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
-  const char* const slash = std::strrchr(path, '/');
-  const char* const file = slash ? slash + 1 : path;
-  if (std::strncmp(file, search.soname, std::strlen(search.soname)) != 0) return 0;
+  if (!begins_with(file_of(path), search.soname)) return 0;
   const DynamicTables tables = tables_of(*object);
   if (!tables.symbols || !tables.strings || !tables.gnu_hash) return 0;
   const ElfW(Sym)* const symbol = find_symbol(tables, search.symbol);

@@ -5,7 +5,6 @@
 #include <elf.h>
 #include <link.h>
 
-#include <cstring>
 
 #include "preload/elf_symbols.h"
 
@@ -90,7 +89,7 @@ constexpr NameTable kNames = make_name_table();
 Api find_api(const char* name) {
   for (size_t at = hash_name(name) % kNameSlots; kNames.slot[at]; at = (at + 1) % kNameSlots) {
     const size_t row = kNames.slot[at] - 1u;
-    if (std::strcmp(kApiRows[row].name, name) == 0) return static_cast<Api>(row);
+    if (same_text(kApiRows[row].name, name)) return static_cast<Api>(row);
   }
   return Api::count;
 }
