@@ -295,7 +295,7 @@ void* run(void*) {
     }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
     uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
-    if (session().tracker.source() == StepSource::time) wait = kMs;
+    if (step_source() == StepSource::time) wait = kMs;
     const bool near = phase == SessionPhase::warmup || phase == SessionPhase::active;
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);

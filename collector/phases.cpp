@@ -85,6 +85,14 @@ void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
   }
 }
 
+// Under step_lock.
+void publish_source() {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  s.source = s.tracker.source();
+  s.tracker.describe(s.source_text, sizeof s.source_text);
+}
+
 void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
   if (result.count == 0) return;
@@ -93,12 +101,11 @@ void take_boundaries(const StepTracker::Result& result) {
   const uint64_t ticks = result.ticks[result.count - 1];
   // For whoever reads the ring after SIGKILL.
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
-  // Whatever closes at this boundary has its last complete step before it.
+  // The dump of a window that begins or ends here names the source.
+  if (result.chosen_now) publish_source();
   apply(s.schedule->advance(newest), newest, ticks);
   if (result.chosen_now) {
-    char source[160];
-    s.tracker.describe(source, sizeof source);
-    log_line(LogLevel::info, "steps: %s", source);
+    log_line(LogLevel::info, "steps: %s", s.source_text);
     apply_hook_flags();
   }
 }
@@ -135,8 +142,21 @@ void apply_hook_flags() {
   }
 }
 
+StepSource step_source() {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  return s.source;
+}
+
+void describe_step_source(char* out, size_t size) {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  std::snprintf(out, size, "%s", s.source_text);
+}
+
 void steps_begin() {
   const LockGuard guard(session().step_lock);
+  publish_source();
   set_phase(SessionPhase::waiting);
   apply_hook_flags();
   take_boundaries(session().tracker.first_boundary());

@@ -198,6 +198,7 @@ void finish_session(const char* reason) {
 void forget_session_in_child() {
   if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
   g_session.step_lock.unlock();
+  g_session.source_lock.unlock();
   unlock_names_in_child();
   forget_drain_thread();
   forget_cupti();

@@ -55,6 +55,12 @@ struct Session {
   char scratch[1024] = {};           // "" : choose
   ClockChoice clock{};
 
+  // The step source for those who must not wait for step_lock: the drain thread, for which a thread
+  // with that lock may be waiting. Held for a copy only.
+  SpinLock source_lock;
+  StepSource source = StepSource::automatic;
+  char source_text[160] = "auto";
+
   SpinLock step_lock;                // guards what follows, up to `window`
   StepTracker tracker;
   alignas(Schedule) unsigned char schedule_memory[sizeof(Schedule)] = {};
@@ -86,6 +92,10 @@ void step_nvtx(std::string_view message, uint64_t ticks);
 
 // Ends the open window now, if one is open. On any thread.
 void cut_window(const char* reason, uint64_t ticks);
+
+// The step source in force, and its text ("nvtx:step"). Any thread.
+StepSource step_source();
+void describe_step_source(char* out, size_t size);
 
 // Boundary 0 of a source that marks ends is the process's start: opens a window that begins there.
 void steps_begin();

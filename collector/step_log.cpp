@@ -37,7 +37,7 @@ bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count) {
     if (!scratch_.push_back(slots[i % capacity()])) return false;
   }
   char source[160];
-  session().tracker.describe(source, sizeof source);
+  describe_step_source(source, sizeof source);
   return encode_steps(out, scratch_.data(), count, first, header.clock_shift, source);
 }
 

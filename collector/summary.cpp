@@ -74,7 +74,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(13, totals.cupti_overhead_ns);
   out.text(14, gpu_times_missing());
   char source[160];
-  session().tracker.describe(source, sizeof source);
+  describe_step_source(source, sizeof source);
   out.text(15, source);
   return out.ok();
 }
@@ -92,7 +92,7 @@ void note_window_totals(const Window& window, const WindowTotals& totals) {
 void print_closing_line() {
   const Session& s = session();
   char source[160];
-  s.tracker.describe(source, sizeof source);
+  describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
   if (g_run.windows == 0) {
     const uint64_t first = s.schedule->first_step(0), last = s.schedule->last_step(0);
@@ -102,7 +102,7 @@ void print_closing_line() {
              ",warmup=1,active=%" PRIu64 "%s",
              complete, source, first, last, complete > 8 ? complete / 2 : 1,
              complete > 8 ? complete / 4 : 1,
-             s.tracker.source() == StepSource::automatic
+             step_source() == StepSource::automatic
                  ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, sync:N, time:MS, manual)" : "");
     return;
   }
