@@ -53,8 +53,10 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it.
-  if (!cupti_is_settled()) drain_request(DrainCommand::attach);
+  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the window
+  // before is being closed CUPTI is still on, but would be switched off at the end of that.
+  const bool closing = !drain_wait_idle(0);
+  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
   if (!drain_wait_idle(kWaitForDrainNs)) {
     log_line(LogLevel::warn, "window %u was left out: the dump of the one before is not written yet; "
              "set wait= in GPUPROF_SCHEDULE", number);
