@@ -86,6 +86,7 @@ has_cuda_header() {
 wheels=(
   "nvidia-cuda-runtime==13.0.96|cuda_runtime_api.h"
   "nvidia-cuda-crt==13.0.88|crt/host_defines.h"
+  "nvidia-cuda-cccl==13.0.85|nv/target"
   "nvidia-cuda-cupti==13.0.85|cupti.h"
   "nvidia-nvtx==13.0.85|nvtx3/nvToolsExt.h"
   "nvidia-nccl-cu13==2.28.9|nccl.h"
