@@ -199,7 +199,9 @@ class Reader {
     const size_t left = bytes_.size() - at;
     if (found == Found::cut) {
       result_.cut = true;
-      report(at, fmt::format("the file ends inside a chunk; its last {} bytes are lost", left));
+      // Not damage: a file that was cut, or is still being written, lacks its Summary and says so.
+      problems_.push_back({file_, options_.base_offset + at,
+                           fmt::format("the file ends inside a chunk; its last {} bytes are lost", left)});
     } else if (result_.chunks == 0 && !result_.damaged && !result_.refused) {
       damage(at, "this is not a gpuprof dump");
     } else {
