@@ -189,13 +189,9 @@ void WindowCollector::store_function_name(uint64_t function) {
   while (named_[slot] != 0 && named_[slot] != function) slot = (slot + 1) % kSlots;
   if (named_[slot] == function) return;
   const std::string_view name = lookup_function(reinterpret_cast<const void*>(function));
-  RingRegion& region = ring()->header->functions;
-  const uint64_t used = region.used.load(std::memory_order_relaxed);
-  if (name.empty() || used + sizeof(FunctionName) > region.bytes) return;
+  if (name.empty()) return;
   named_[slot] = function;
-  ring()->region<FunctionName>(region)[used / sizeof(FunctionName)] =
-      FunctionName{function, intern_string(name), 1};
-  region.used.store(used + sizeof(FunctionName), std::memory_order_release);
+  store_function_in_ring(reinterpret_cast<const void*>(function), name);
 }
 
 void WindowCollector::note_function_names() {

@@ -17,6 +17,7 @@
 #include "collector/dump_file.h"
 #include "collector/identity.h"
 #include "collector/log.h"
+#include "collector/names.h"
 #include "collector/os.h"
 #include "collector/ring.h"
 #include "collector/session.h"
@@ -255,6 +256,7 @@ bool prepare() {
   }
   ring_store_apis(api_rows(), api_count());
   publish_ring();
+  store_known_kernels();
   link_ring(link);
   return true;
 }

@@ -6,6 +6,7 @@
 
 #include "collector/collector.h"
 #include "collector/os.h"
+#include "collector/ring.h"
 #include "formats/core/byte_buffer.h"
 
 namespace gpuprof {
@@ -103,8 +104,24 @@ void register_function(const void* module, const void* host_function, const char
   add({module, host_function, nullptr, name});
 }
 
+// A program asks for a kernel's handle just before it first launches it: its name goes to the ring now.
 void register_kernel(const void* kernel, const void* host_function) {
   add({nullptr, kernel, host_function, nullptr});
+  if (ring()) store_function_in_ring(kernel, lookup_function(kernel));
+}
+
+// Handles that were asked for before there was a ring. Names of host functions are stored when they are
+// first seen in a launch: frameworks register tens of thousands and use few.
+void store_known_kernels() {
+  for (size_t i = 0;; ++i) {
+    const void* kernel = nullptr;
+    {
+      const LockGuard guard(g_function_lock);
+      if (i >= g_functions.size()) return;
+      if (g_functions[i].alias) kernel = g_functions[i].key;
+    }
+    if (kernel) store_function_in_ring(kernel, lookup_function(kernel));
+  }
 }
 
 void unregister_functions(const void* module) {

@@ -9,6 +9,9 @@ namespace gpuprof {
 // Mangled kernel name of a host function pointer or cudaKernel_t; empty when unknown. Any thread.
 std::string_view lookup_function(const void* function);
 
+// Copies the names of kernel handles known so far into the ring. Drain thread, once.
+void store_known_kernels();
+
 // Sequence numbers of collectives start again from 0: all ranks do so at the same step.
 void restart_sequences();
 

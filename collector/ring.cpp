@@ -190,6 +190,18 @@ bool populate_more() {
   return true;
 }
 
+void store_function_in_ring(const void* function, std::string_view name) {
+  if (!g_ring.header || name.empty()) return;
+  RingRegion& region = g_ring.header->functions;
+  const StringId id = g_ring.strings.intern(name);
+  const uint64_t at = region.used.fetch_add(sizeof(FunctionName), std::memory_order_relaxed);
+  if (id == 0 || at + sizeof(FunctionName) > region.bytes) return;  // readers do not look past the end
+  FunctionName& row = g_ring.region<FunctionName>(region)[at / sizeof(FunctionName)];
+  row.function = reinterpret_cast<uint64_t>(function);
+  row.name = id;
+  __atomic_store_n(&row.ready, 1, __ATOMIC_RELEASE);
+}
+
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
 
 void link_ring(const char* name) {

@@ -58,6 +58,9 @@ void remove_ring_file();
 // In the child after fork: forget the parent's ring without touching the file.
 void forget_ring();
 
+// Keeps a kernel's name in the ring, for whoever reads it after SIGKILL. Any thread.
+void store_function_in_ring(const void* function, std::string_view name);
+
 // Pool of buffers. acquire returns null when none is free.
 RingChunk* acquire_chunk();
 void release_chunk(RingChunk* chunk);

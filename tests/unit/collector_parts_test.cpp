@@ -101,7 +101,9 @@ TEST(Names, ManyKernels) {
   for (size_t i = 0; i < sizeof functions; ++i) {
     names[i] = "kernel_" + std::to_string(i);
     register_function(functions, &functions[i], names[i].c_str());
-    if (i % 1000 == 0) EXPECT_EQ(lookup_function(&functions[i]), names[i]);
+    if (i % 1000 == 0) {
+      EXPECT_EQ(lookup_function(&functions[i]), names[i]);
+    }
   }
   for (size_t i = 0; i < sizeof functions; i += 7) ASSERT_EQ(lookup_function(&functions[i]), names[i]);
 }
