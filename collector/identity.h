@@ -23,12 +23,4 @@ void update_latest_link();
 // Appends a serialized Header. Drain thread; asks the CUDA runtime for devices if it is loaded.
 bool encode_header(ByteBuffer& out, const char* gpu_times_missing);
 
-// "12.3 %" style share of the run's own cost, for the closing line.
-struct OwnCost {
-  uint64_t hook_records;
-  uint64_t hook_cost_ns;
-  uint64_t drain_cpu_ns;
-  uint64_t cupti_overhead_ns;
-};
-
 }  // namespace gpuprof
