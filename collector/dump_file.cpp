@@ -20,7 +20,6 @@ constexpr const char* kPartSuffix = ".part";
 bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
-  bytes_ = 0;
   failed_ = !file_.create(part_);
   if (failed_) {
     log_line(LogLevel::error, "cannot create %s: %s; window %u is lost", part_, std::strerror(errno),
@@ -38,10 +37,7 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
   const int error = append_chunk(chunk_, kind, body.data(), body.size(), kCompressionLevel)
                         ? file_.append(chunk_.data(), chunk_.size())
                         : ENOMEM;
-  if (error == 0) {
-    bytes_ += chunk_.size();
-    return;
-  }
+  if (error == 0) return;
   failed_ = true;
   count_loss(Loss::write_error);
   log_line(LogLevel::error, "cannot write %s: %s; what was written before can be read", part_,

@@ -22,13 +22,11 @@ class DumpFile {
   // Gives the file its final name though more may come, and takes that back.
   void publish();
   void unpublish();
-  uint64_t bytes() const { return bytes_; }
   const char* path() const { return path_; }
 
  private:
   OwnFile file_;
   bool failed_ = false;
-  uint64_t bytes_ = 0;
   char path_[1600] = {};  // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;
