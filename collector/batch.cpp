@@ -16,10 +16,12 @@ constexpr size_t kBatchRecords = 256 * 1024;
 bool expects_gpu_work(const Record& record) {
   switch (record.kind) {
     case Kind::launch: return record.launch.result == 0;
-    case Kind::copy: return record.copy.result == 0 &&
-                            (record.copy.bytes != 0 || (record.flags & kFlagFromCallback));
-    case Kind::set: return record.set.result == 0 &&
-                           (record.set.bytes != 0 || (record.flags & kFlagFromCallback));
+    case Kind::copy:
+      return record.copy.result == 0 &&
+             (record.copy.bytes != 0 || (record.flags & kFlagFromCallback));
+    case Kind::set:
+      return record.set.result == 0 &&
+             (record.set.bytes != 0 || (record.flags & kFlagFromCallback));
     default: return false;
   }
 }
@@ -199,12 +201,16 @@ void WindowCollector::note_function_names() {
   uint64_t last = 0;
   for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
     const RingChunk& chunk = *buffers.chunk(i);
-    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free)) continue;
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free))
+      continue;
     Taken& entry = taken(i, chunk);
     const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
     for (; entry.named < committed; ++entry.named) {
       const Record& record = chunk.records[entry.named];
-      if (record.kind != Kind::launch || record.launch.function == last) continue;
+      if (record.kind != Kind::launch || record.launch.function == last ||
+          (record.flags & kFlagNamed)) {
+        continue;
+      }
       last = record.launch.function;
       store_function_name(last);
     }
@@ -226,6 +232,8 @@ std::string_view WindowCollector::function_name(uint64_t function) const {
   return lookup_function(reinterpret_cast<const void*>(function));
 }
 
-const LaunchShape* WindowCollector::launch_shape(uint32_t id) const { return ring()->shapes.get(id); }
+const LaunchShape* WindowCollector::launch_shape(uint32_t id) const {
+  return ring()->shapes.get(id);
+}
 
 }  // namespace gpuprof

@@ -50,16 +50,16 @@ class WindowCollector final : private NameResolver {
 
   BatchEncoder encoder_;
   ByteBuffer body_;
-  PodVector<Taken> taken_;         // one per ring buffer
+  PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work, and
   // GPU work recorded.
   PodVector<uint64_t> called_;
   PodVector<uint64_t> expected_;
   PodVector<uint64_t> seen_;
-  PodVector<uint64_t> named_;      // open-addressed set of functions looked at
+  PodVector<uint64_t> named_;  // open-addressed set of functions looked at
   size_t batch_records_ = 0;
-  uint32_t first_called_ = 0;      // smallest correlation id called in the window; 0: none yet
-  uint32_t base_ = 0;              // smallest correlation id of the window, rounded down to 64
+  uint32_t first_called_ = 0;  // smallest correlation id called in the window; 0: none yet
+  uint32_t base_ = 0;          // smallest correlation id of the window, rounded down to 64
   bool have_base_ = false;
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;

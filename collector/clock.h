@@ -38,9 +38,9 @@ inline uint64_t now_ticks() {
 
 struct ClockChoice {
   ClockSource source;
-  uint32_t shift;        // dump unit = ticks >> shift; chosen so that a unit is about 1 ns
-  double ticks_per_ns;   // estimate, good to 1e-3; for limits and messages only
-  const char* note;      // why the TSC was not used; "" if it was
+  uint32_t shift;       // dump unit = ticks >> shift; chosen so that a unit is about 1 ns
+  double ticks_per_ns;  // estimate, good to 1e-3; for limits and messages only
+  const char* note;     // why the TSC was not used; "" if it was
 };
 
 // Decides once, at session start; about 2 ms (it measures the TSC's rate).

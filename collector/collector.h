@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What preload/ (and the exported C functions) may ask of the collector besides recording (recorder.h).
-// No function here throws, and none blocks for longer than stated.
+// What preload/ (and the exported C functions) may ask of the collector besides recording
+// (recorder.h). No function here throws, and none blocks for longer than stated.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@ namespace gpuprof {
 // `rows` lives as long as the process. `own_path` is this library's path ("" if unknown).
 void collector_init(const ApiRow* rows, size_t count, const char* own_path);
 
-// First traced call of the process: reads the settings and starts the session, or switches all hooks
-// off. Returns the flags now in force for `api`. Other threads wait for the starting one, 2 s at most.
+// First traced call of the process: reads the settings and starts the session, or switches all
+// hooks off. Returns the flags now in force for `api`. Other threads wait for the starting one, 2 s
+// at most.
 uint8_t wake_session(ApiId api);
 
-// Ends the session: closes an open window (flagged partial), waits for its dump. Idempotent; at most
-// 10 s (longer only while the dump grows). `reason` as in Summary.end_reason.
+// Ends the session: closes an open window (flagged partial), waits for its dump. Idempotent; at
+// most 10 s (longer only while the dump grows). `reason` as in Summary.end_reason.
 void finish_session(const char* reason);
 
 // Before and after exec: the new program must find the dump complete on disk; should exec fail, the

@@ -15,7 +15,8 @@ namespace {
 // Newest first. CUDA 11's soname carries the minor version.
 constexpr const char* kSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
 
-// The CUPTI that belongs to the CUDA runtime of the process: a different major version refuses to work.
+// The CUPTI that belongs to the CUDA runtime of the process: a different major version refuses to
+// work.
 const char* soname_for_runtime(void* runtime) {
   const auto get = reinterpret_cast<int (*)(int*)>(real_symbol(runtime, "cudaRuntimeGetVersion"));
   int version = 0;
@@ -57,13 +58,15 @@ void* open_library(const char* wanted, char* why, size_t why_size) {
     if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_LOCAL)) return handle;
     std::snprintf(why, why_size,
                   "%s was not found beside the CUDA runtime nor on the library path; install it or "
-                  "set GPUPROF_CUPTI to its path", soname);
+                  "set GPUPROF_CUPTI to its path",
+                  soname);
     return nullptr;
   }
   for (const char* name : kSonames) {
     if (void* const handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return handle;
   }
-  std::snprintf(why, why_size, "libcupti was not found; install it or set GPUPROF_CUPTI to its path");
+  std::snprintf(why, why_size,
+                "libcupti was not found; install it or set GPUPROF_CUPTI to its path");
   return nullptr;
 }
 
@@ -72,11 +75,11 @@ void* open_library(const char* wanted, char* why, size_t why_size) {
 bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   void* const library = open_library(wanted, why, why_size);
   if (!library) return false;
-#define GPUPROF_LOOK_UP(name)                                                              \
-  api.name = reinterpret_cast<decltype(api.name)>(real_symbol(library, "cupti" #name));    \
-  if (!api.name) {                                                                         \
-    std::snprintf(why, why_size, "libcupti has no function cupti" #name);                  \
-    return false;                                                                          \
+#define GPUPROF_LOOK_UP(name)                                                           \
+  api.name = reinterpret_cast<decltype(api.name)>(real_symbol(library, "cupti" #name)); \
+  if (!api.name) {                                                                      \
+    std::snprintf(why, why_size, "libcupti has no function cupti" #name);               \
+    return false;                                                                       \
   }
   GPUPROF_CUPTI_FUNCTIONS(GPUPROF_LOOK_UP)
 #undef GPUPROF_LOOK_UP

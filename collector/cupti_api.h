@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions of libcupti that we use, looked up in the library that the process has or that lies
-// beside its CUDA runtime. Nothing is linked. Types come from NVIDIA's header: drift is a compile error.
+// beside its CUDA runtime. Nothing is linked. Types come from NVIDIA's header: drift is a compile
+// error.
 #pragma once
 
 #include <cupti.h>
@@ -10,11 +11,12 @@
 namespace gpuprof {
 
 struct CuptiApi {
-#define GPUPROF_CUPTI_FUNCTIONS(X)                                                               \
-  X(GetVersion) X(GetResultString) X(Subscribe) X(Unsubscribe) X(EnableCallback)                  \
-  X(GetCallbackName) X(ActivityRegisterCallbacks) X(ActivityEnable) X(ActivityDisable)            \
-  X(ActivityFlushAll) X(ActivityGetNextRecord) X(ActivityGetNumDroppedRecords)                    \
-  X(ActivityRegisterTimestampCallback) X(SetThreadIdType) X(GetTimestamp)
+#define GPUPROF_CUPTI_FUNCTIONS(X)                                                          \
+  X(GetVersion)                                                                             \
+  X(GetResultString) X(Subscribe) X(Unsubscribe) X(EnableCallback) X(GetCallbackName)       \
+      X(ActivityRegisterCallbacks) X(ActivityEnable) X(ActivityDisable) X(ActivityFlushAll) \
+          X(ActivityGetNextRecord) X(ActivityGetNumDroppedRecords)                          \
+              X(ActivityRegisterTimestampCallback) X(SetThreadIdType) X(GetTimestamp)
 #define GPUPROF_DECLARE(name) decltype(&::cupti##name) name;
   GPUPROF_CUPTI_FUNCTIONS(GPUPROF_DECLARE)
 #undef GPUPROF_DECLARE

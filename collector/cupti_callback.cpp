@@ -27,7 +27,10 @@ struct LaunchArguments {
 
 LaunchArguments of_dim3(const void* function, const void* stream, dim3 grid, dim3 block,
                         size_t shared) {
-  return {function, stream, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+  return {function,
+          stream,
+          {grid.x, grid.y, grid.z},
+          {block.x, block.y, block.z},
           static_cast<uint32_t>(shared)};
 }
 
@@ -36,19 +39,24 @@ LaunchArguments driver_arguments(uint32_t id, const void* params) {
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz: {
       const auto& in = *static_cast<const cuLaunchKernel_params*>(params);
-      return {in.f, in.hStream, {in.gridDimX, in.gridDimY, in.gridDimZ},
-              {in.blockDimX, in.blockDimY, in.blockDimZ}, in.sharedMemBytes};
+      return {in.f,
+              in.hStream,
+              {in.gridDimX, in.gridDimY, in.gridDimZ},
+              {in.blockDimX, in.blockDimY, in.blockDimZ},
+              in.sharedMemBytes};
     }
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx:
     case CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz: {
       const auto& in = *static_cast<const cuLaunchKernelEx_params*>(params);
       if (!in.config) return {in.f};
       const CUlaunchConfig& config = *in.config;
-      return {in.f, config.hStream, {config.gridDimX, config.gridDimY, config.gridDimZ},
-              {config.blockDimX, config.blockDimY, config.blockDimZ}, config.sharedMemBytes};
+      return {in.f,
+              config.hStream,
+              {config.gridDimX, config.gridDimY, config.gridDimZ},
+              {config.blockDimX, config.blockDimY, config.blockDimZ},
+              config.sharedMemBytes};
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -66,28 +74,32 @@ LaunchArguments runtime_arguments(uint32_t id, const void* params) {
       return of_dim3(in.func, in.config->stream, in.config->gridDim, in.config->blockDim,
                      in.config->dynamicSmemBytes);
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
 void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackData& data) {
   LaunchArguments in;
   if (data.functionParams) {
-    in = driver ? driver_arguments(id, data.functionParams) : runtime_arguments(id, data.functionParams);
+    in = driver ? driver_arguments(id, data.functionParams)
+                : runtime_arguments(id, data.functionParams);
   }
   auto& out = record.launch;
   out.function = reinterpret_cast<uint64_t>(in.function);
   out.stream = reinterpret_cast<uint64_t>(in.stream);
-  out.shared_bytes = in.shared_bytes;
-  out.grid_x = in.grid[0];
-  out.grid_y = static_cast<uint16_t>(in.grid[1]), out.grid_z = static_cast<uint16_t>(in.grid[2]);
-  out.block_x = static_cast<uint16_t>(in.block[0]);
-  out.block_y = static_cast<uint16_t>(in.block[1]), out.block_z = static_cast<uint16_t>(in.block[2]);
-  if (data.symbolName) out.name = intern_string(data.symbolName);
+  out.shared_bytes = in.shared_bytes & 0xfffff;
+  out.grid_x = in.grid[0], out.grid_y = in.grid[1];
+  out.grid_z = static_cast<uint16_t>(in.grid[2]);
+  out.block_x = in.block[0], out.block_y = in.block[1];
+  out.block_z = static_cast<uint16_t>(in.block[2]);
+  if (data.symbolName) {
+    out.function = intern_string(data.symbolName);
+    record.flags |= kFlagNamed;
+  }
 }
 
-// A call that no hook saw. What it was about comes from CUPTI's own records of the same correlation.
+// A call that no hook saw. What it was about comes from CUPTI's own records of the same
+// correlation.
 void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint64_t begin) {
   const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
   const uint64_t end = now_ticks();

@@ -9,7 +9,8 @@
 namespace gpuprof {
 namespace {
 
-// cuptiGetVersion values that brought fields we read: 11.6 channels, 11.8 clusters, 12.8 event times.
+// cuptiGetVersion values that brought fields we read: 11.6 channels, 11.8 clusters, 12.8 event
+// times.
 constexpr uint32_t kHasChannels = 17, kHasClusters = 18, kHasEventSyncIds = 26;
 
 std::atomic<uint64_t> g_overhead_ticks{0};
@@ -18,8 +19,8 @@ std::atomic<uint64_t> g_overhead_ticks{0};
 std::atomic<uint8_t> g_device_of_context[1024];
 
 void note_context(uint32_t context, uint32_t device) {
-  if (context < 1024) g_device_of_context[context].store(static_cast<uint8_t>(device),
-                                                         std::memory_order_relaxed);
+  if (context < 1024)
+    g_device_of_context[context].store(static_cast<uint8_t>(device), std::memory_order_relaxed);
 }
 
 uint16_t device_of(uint32_t context) {
@@ -29,7 +30,8 @@ uint16_t device_of(uint32_t context) {
 uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
   if (context.times_are_ticks || time == 0) return time;
   const double since = static_cast<double>(static_cast<int64_t>(time - context.anchor.realtime_ns));
-  return context.anchor.ticks + static_cast<uint64_t>(static_cast<int64_t>(since * context.ticks_per_ns));
+  return context.anchor.ticks +
+         static_cast<uint64_t>(static_cast<int64_t>(since * context.ticks_per_ns));
 }
 
 // A record with its common part filled in; null when the ring has no room (counted).
@@ -190,8 +192,9 @@ void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverh
   if (!record) return;
   record->overhead.type = in.overheadKind;
   record->overhead.object_kind = in.objectKind;
-  record->overhead.object = in.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD ? in.objectId.pt.threadId
-                                                                          : in.objectId.dcs.deviceId;
+  record->overhead.object = in.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD
+                                ? in.objectId.pt.threadId
+                                : in.objectId.dcs.deviceId;
   commit_record(record);
 }
 
@@ -211,8 +214,7 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
       return store_copy(context, as<CUpti_ActivityMemcpy6>(activity));
     case CUPTI_ACTIVITY_KIND_MEMCPY2:
       return store_peer_copy(context, as<CUpti_ActivityMemcpyPtoP4>(activity));
-    case CUPTI_ACTIVITY_KIND_MEMSET:
-      return store_set(context, as<CUpti_ActivityMemset4>(activity));
+    case CUPTI_ACTIVITY_KIND_MEMSET: return store_set(context, as<CUpti_ActivityMemset4>(activity));
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
       return store_synchronization(context, as<CUpti_ActivitySynchronization2>(activity));
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
@@ -221,8 +223,7 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
       return store_memory(context, as<CUpti_ActivityMemory4>(activity));
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return store_overhead(context, as<CUpti_ActivityOverhead3>(activity));
-    default:
-      count_loss(Loss::cupti_unknown);
+    default: count_loss(Loss::cupti_unknown);
   }
 }
 

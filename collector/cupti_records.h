@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI activity records to ring records. Any libcupti from 11.0 on: every record layout only ever grew
-// at its end, so one set of structs serves if fields added later are guarded by the library's version.
+// CUPTI activity records to ring records. Any libcupti from 11.0 on: every record layout only ever
+// grew at its end, so one set of structs serves if fields added later are guarded by the library's
+// version.
 #pragma once
 
 #include <cupti.h>
@@ -12,14 +13,15 @@
 namespace gpuprof {
 
 struct CuptiRecordContext {
-  uint32_t version;       // cuptiGetVersion
-  bool times_are_ticks;   // our timestamp callback is in force; else CLOCK_REALTIME ns
-  ClockAnchor anchor;     // to convert the latter
+  uint32_t version;      // cuptiGetVersion
+  bool times_are_ticks;  // our timestamp callback is in force; else CLOCK_REALTIME ns
+  ClockAnchor anchor;    // to convert the latter
   double ticks_per_ns;
 };
 
-// Writes one record to the calling thread's ring buffer. Kinds and values we do not know are counted
-// (Loss::cupti_unknown), unusable times flagged and counted (Loss::bad_timestamp). Thread-safe.
+// Writes one record to the calling thread's ring buffer. Kinds and values we do not know are
+// counted (Loss::cupti_unknown), unusable times flagged and counted (Loss::bad_timestamp).
+// Thread-safe.
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity);
 
 // Sum of the durations of OVERHEAD records so far, in ticks.

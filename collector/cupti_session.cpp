@@ -70,7 +70,8 @@ void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_re
     if (g_pooled) memory = g_pool[--g_pooled];
   }
   if (!memory) {
-    memory = ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory =
+        ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) memory = nullptr;
   }
   *buffer = static_cast<uint8_t*>(memory);
@@ -104,8 +105,8 @@ void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* b
 
 uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
 
-// The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000" is
-// the callback of row "cudaLaunchKernel".
+// The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
+// is the callback of row "cudaLaunchKernel".
 void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
   for (uint32_t id = 1; id <= last_id; ++id) {
     const char* name = nullptr;
@@ -162,7 +163,8 @@ bool attach() {
     return fail("cuptiActivityRegisterCallbacks", result);
   }
   // Callback ids only grow; a newer library than these headers may know some more.
-  enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart, CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
+  enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
+                   CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
   enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver, CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
   size_t enabled = 0;
   for (const ActivityRow& row : kActivities) {
@@ -196,7 +198,8 @@ bool cupti_attach() {
     ::atexit([] { finish_session("exit"); });
     return true;
   }
-  g_load_failed = !g_loaded;  // a subscription that another tool holds may be free for the next window
+  g_load_failed =
+      !g_loaded;  // a subscription that another tool holds may be free for the next window
   log_line(LogLevel::warn, "no GPU times: %s", g_missing);
   return false;
 }

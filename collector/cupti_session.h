@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI: found, attached at warm-up, detached after the window. Its records are copied into the
-// ring by its own buffer callback; its API callbacks give the correlation id of the call in progress
-// and record calls that no hook saw (libraries with a static CUDA runtime).
+// ring by its own buffer callback; its API callbacks give the correlation id of the call in
+// progress and record calls that no hook saw (libraries with a static CUDA runtime).
 //
 // Joining: the callback on the traced API writes the correlation id into the thread's state, where
 // the hook around it picks it up. Exact, also for nested and repeated calls, and no extra record.
@@ -13,8 +13,8 @@
 
 namespace gpuprof {
 
-// Drain thread. Finds libcupti (once) and switches on what the settings ask for. False: GPU times will
-// be missing; gpu_times_missing() says why.
+// Drain thread. Finds libcupti (once) and switches on what the settings ask for. False: GPU times
+// will be missing; gpu_times_missing() says why.
 bool cupti_attach();
 // Drain thread. Asks for finished records; `forced` also for those not finished (at exit).
 void cupti_flush(bool forced);
@@ -24,9 +24,9 @@ bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.
 bool cupti_is_settled();
 
-uint32_t cupti_version();             // 0: not loaded
-const char* gpu_times_missing();      // "" while attached or never tried
-uint64_t cupti_overhead_ticks();      // sum of CUPTI's own overhead records since attach
-void forget_cupti();                  // in the child after fork
+uint32_t cupti_version();         // 0: not loaded
+const char* gpu_times_missing();  // "" while attached or never tried
+uint64_t cupti_overhead_ticks();  // sum of CUPTI's own overhead records since attach
+void forget_cupti();              // in the child after fork
 
 }  // namespace gpuprof

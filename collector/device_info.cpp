@@ -10,8 +10,8 @@
 namespace gpuprof {
 namespace {
 
-// The few values of the runtime's ABI that are needed; spelt out because vendor headers are confined
-// to the CUPTI files. Numbers: enum cudaDeviceAttr (cudaDevAttr*), stable since CUDA 5.
+// The few values of the runtime's ABI that are needed; spelt out because vendor headers are
+// confined to the CUPTI files. Numbers: enum cudaDeviceAttr (cudaDevAttr*), stable since CUDA 5.
 enum DeviceAttribute : int {
   kMaxThreadsPerBlock = 1,
   kMaxSharedPerBlock = 8,
@@ -32,13 +32,12 @@ Function symbol(void* library, const char* name) {
 }
 
 void encode_one_device(WireWriter& out, void* runtime, int device) {
-  const auto attribute =
-      symbol<int (*)(int*, int, int)>(runtime, "cudaDeviceGetAttribute");
+  const auto attribute = symbol<int (*)(int*, int, int)>(runtime, "cudaDeviceGetAttribute");
   const auto properties = symbol<int (*)(void*, int)>(runtime, "cudaGetDeviceProperties");
   const size_t mark = out.open(22);
   out.uint(1, static_cast<uint64_t>(device));
-  // cudaDeviceProp begins with name[256], uuid[16], luid[8], a mask, and totalGlobalMem at 288 in all
-  // versions; it is about 1 KiB long.
+  // cudaDeviceProp begins with name[256], uuid[16], luid[8], a mask, and totalGlobalMem at 288 in
+  // all versions; it is about 1 KiB long.
   alignas(16) static unsigned char buffer[8192];
   std::memset(buffer, 0, sizeof buffer);
   if (properties && properties(buffer, device) == 0) {
@@ -51,11 +50,17 @@ void encode_one_device(WireWriter& out, void* runtime, int device) {
   const struct {
     uint32_t field;
     DeviceAttribute attribute;
-  } rows[] = {{4, kComputeMajor}, {5, kComputeMinor}, {6, kMultiprocessors},
-              {7, kMaxThreadsPerBlock}, {8, kMaxThreadsPerMultiprocessor},
-              {9, kMaxRegistersPerBlock}, {10, kMaxRegistersPerMultiprocessor},
-              {11, kMaxSharedPerBlock}, {12, kMaxSharedPerBlockOptin},
-              {13, kMaxSharedPerMultiprocessor}, {14, kWarpSize}};
+  } rows[] = {{4, kComputeMajor},
+              {5, kComputeMinor},
+              {6, kMultiprocessors},
+              {7, kMaxThreadsPerBlock},
+              {8, kMaxThreadsPerMultiprocessor},
+              {9, kMaxRegistersPerBlock},
+              {10, kMaxRegistersPerMultiprocessor},
+              {11, kMaxSharedPerBlock},
+              {12, kMaxSharedPerBlockOptin},
+              {13, kMaxSharedPerMultiprocessor},
+              {14, kWarpSize}};
   for (const auto& row : rows) {
     int value = 0;
     if (attribute && attribute(&value, row.attribute, device) == 0 && value > 0) {

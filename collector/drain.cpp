@@ -31,11 +31,12 @@ constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kSecond = 1000 * kMs;
 constexpr uint64_t kPollActive = 20 * kMs;
 constexpr uint64_t kPollIdle = 250 * kMs;
-constexpr uint64_t kFlushPeriod = 500 * kMs;     // rule: at least once a second
+constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
-constexpr uint64_t kWaitForGpu = 2 * kSecond;    // for launches still running when a window ends
+constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
 
-// Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried out.
+// Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
+// out.
 std::atomic<uint32_t> g_wanted{0};
 std::atomic<uint32_t> g_word{0};
 std::atomic<uint32_t> g_progress{0};
@@ -80,7 +81,8 @@ void add_anchor() {
 
 void write_header(Drain& drain) {
   drain.body.clear();
-  if (encode_header(drain.body, gpu_times_missing())) drain.file.write(ChunkKind::header, drain.body);
+  if (encode_header(drain.body, gpu_times_missing()))
+    drain.file.write(ChunkKind::header, drain.body);
   // Kept in the ring too: a process killed before its first batch must still be identifiable.
   RingRegion& identity = ring()->header->identity;
   if (drain.body.size() <= identity.bytes) {
@@ -195,7 +197,8 @@ void carry_out_requests(Drain& drain) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::attach) cupti_attach();
-    if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_window(drain);
+    if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
+      open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
     if (command == DrainCommand::save) save_window(drain);
     if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
@@ -235,7 +238,7 @@ bool alone() {
   if (!read_small_file(path, text, sizeof text)) return false;
   const char* const name_end = std::strrchr(text, ')');
   if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
-  struct stat tasks{};
+  struct stat tasks {};
   // A directory's link count here is 2 and one for each thread.
   return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
          tasks.st_nlink <= 2 + 2;
@@ -251,7 +254,8 @@ bool prepare() {
     return false;
   }
   if (why[0]) {
-    log_line(LogLevel::warn, "%s; buffers are in memory only, a killed process loses its window", why);
+    log_line(LogLevel::warn, "%s; buffers are in memory only, a killed process loses its window",
+             why);
   }
   ring_store_apis(api_rows(), api_count());
   publish_ring();
@@ -288,7 +292,8 @@ void* run(void*) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
     carry_out_requests(drain);
     tick(drain);
-    if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit)) break;
+    if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
+      break;
     if (alone()) {
       // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
       finish_from_drain_thread();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The drain thread: the only thread of ours. It creates the ring, attaches and detaches CUPTI, turns
-// full buffers into dump chunks and writes files. All signals are blocked on it.
+// The drain thread: the only thread of ours. It creates the ring, attaches and detaches CUPTI,
+// turns full buffers into dump chunks and writes files. All signals are blocked on it.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace gpuprof {
 
 enum class DrainCommand : uint32_t {
-  attach = 1,  // a window is near: CUPTI on
-  watch = 2,   // the window is open: poll often
-  close = 4,   // the window has ended: collect, write, CUPTI off
-  exit = 8,    // write what is left and end
-  save = 16,   // complete the dump on disk as it stands; recording may go on
-  unsave = 32, // it goes on
+  attach = 1,   // a window is near: CUPTI on
+  watch = 2,    // the window is open: poll often
+  close = 4,    // the window has ended: collect, write, CUPTI off
+  exit = 8,     // write what is left and end
+  save = 16,    // complete the dump on disk as it stands; recording may go on
+  unsave = 32,  // it goes on
 };
 
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.

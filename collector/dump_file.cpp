@@ -22,8 +22,8 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   failed_ = !file_.create(part_);
   if (failed_) {
-    log_line(LogLevel::error, "cannot create %s: %s; window %u is lost", part_, std::strerror(errno),
-             window);
+    log_line(LogLevel::error, "cannot create %s: %s; window %u is lost", part_,
+             std::strerror(errno), window);
   }
   return !failed_;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dump of one window: names, `.part` while it is written, renamed when complete. Drain thread only.
+// The dump of one window: names, `.part` while it is written, renamed when complete. Drain thread
+// only.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +14,13 @@ namespace gpuprof {
 
 class DumpFile {
  public:
-  // Creates `<stem>_w<window>.gpuprof.part` (O_EXCL, 0600). False: said why once, writes go nowhere.
+  // Creates `<stem>_w<window>.gpuprof.part` (O_EXCL, 0600). False: said why once, writes go
+  // nowhere.
   bool open(const char* stem, uint32_t window);
   // Compresses and appends one chunk. A failed write is counted (Loss::write_error) and said once.
   void write(ChunkKind kind, const ByteBuffer& body);
-  // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers recover.
+  // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
+  // recover.
   bool finish();
   // Gives the file its final name though more may come, and takes that back.
   void publish();

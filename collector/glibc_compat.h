@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included before every file of the preloaded library on x86-64. glibc 2.34 moved libpthread and libdl
-// into libc and gave their functions new symbol versions; a library that asks for those is ignored by
-// an older ld.so. The old versions are still there under the old number.
+// Included before every file of the preloaded library on x86-64. glibc 2.34 moved libpthread and
+// libdl into libc and gave their functions new symbol versions; a library that asks for those is
+// ignored by an older ld.so. The old versions are still there under the old number.
 #pragma once
 
 #define GPUPROF_OLD_SYMBOL(name, version) __asm__(".symver " #name "," #name "@" version)

@@ -32,7 +32,7 @@ constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCi
                kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400, kBeegfs = 0x19830326;
 
 bool on_network(const char* path) {
-  struct statfs info{};
+  struct statfs info {};
   if (::statfs(path, &info) != 0) return false;
   for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kNfs, kAfs, kCeph, kBeegfs}) {
     if (static_cast<long>(info.f_type) == magic) return true;
@@ -89,7 +89,7 @@ bool choose_run(Session& s) {
     const double after_boot =
         static_cast<double>(os_start_time(parent)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
     const time_t started = static_cast<time_t>(boot + after_boot);
-    struct tm utc{};
+    struct tm utc {};
     ::gmtime_r(&started, &utc);
     char date[32];
     ::strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &utc);
@@ -122,7 +122,7 @@ bool make_directories(const char* path, char* why, size_t why_size) {
     std::snprintf(why, why_size, "cannot open directory %s: %s", path, std::strerror(errno));
     return false;
   }
-  struct stat info{};
+  struct stat info {};
   const bool readable = stat_directory(file, info);
   ::close(file);
   if (!readable || info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
@@ -178,8 +178,10 @@ bool make_output_names() {
   const int length = std::snprintf(absolute, sizeof absolute, "%s%s%s/%s", here, here[0] ? "/" : "",
                                    output, s.run);
   if (length < 0 || static_cast<size_t>(length) >= sizeof s.directory) {
-    log_line(LogLevel::error, "GPUPROF_OUTPUT=\"%s\": the path is longer than %zu bytes; this program "
-             "runs unprofiled", s.config.output, sizeof s.directory - 1);
+    log_line(LogLevel::error,
+             "GPUPROF_OUTPUT=\"%s\": the path is longer than %zu bytes; this program "
+             "runs unprofiled",
+             s.config.output, sizeof s.directory - 1);
     return false;
   }
   std::memcpy(s.directory, absolute, static_cast<size_t>(length) + 1);
@@ -218,7 +220,7 @@ void update_latest_link() {
   const size_t length = static_cast<size_t>(std::strrchr(s.directory, '/') - s.directory);
   std::snprintf(link, sizeof link, "%.*s/latest", static_cast<int>(length), s.directory);
   std::snprintf(fresh, sizeof fresh, "%s.%u", link, s.pid);
-  struct stat info{};
+  struct stat info {};
   if (::syscall(SYS_newfstatat, AT_FDCWD, link, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
       !S_ISLNK(info.st_mode)) {
     return;  // something of the user's

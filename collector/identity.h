@@ -13,8 +13,9 @@ namespace gpuprof {
 // False: said why.
 bool make_output_names();
 
-// Where the ring goes: beside the dumps, or on GPUPROF_SCRATCH (or $TMPDIR, /tmp) where those lie on a
-// network file system. `link` is the name beside the dumps to link from; "" when it is the ring itself.
+// Where the ring goes: beside the dumps, or on GPUPROF_SCRATCH (or $TMPDIR, /tmp) where those lie
+// on a network file system. `link` is the name beside the dumps to link from; "" when it is the
+// ring itself.
 void make_ring_names(char* path, size_t path_size, char* link, size_t link_size);
 
 // <OUTPUT>/latest -> <run>. Failing is no error: it is a convenience.

@@ -46,7 +46,8 @@ void log_set(LogLevel level, int rank, int local_rank) {
 }
 
 void log_line(LogLevel level, const char* format, ...) {
-  // The closing line of a run is information that a user always wants; `error` and `warn` silence more.
+  // The closing line of a run is information that a user always wants; `error` and `warn` silence
+  // more.
   const LogLevel shown = g_level < LogLevel::info ? LogLevel::info : g_level;
   if (level == LogLevel::debug && shown != LogLevel::debug) return;
   if (g_level == LogLevel::error && level != LogLevel::error) return;
@@ -58,8 +59,8 @@ void log_line(LogLevel level, const char* format, ...) {
                  : std::snprintf(line, sizeof line, "gpuprof: ");
   va_list arguments;
   va_start(arguments, format);
-  const int more = std::vsnprintf(line + used, sizeof line - 1 - static_cast<size_t>(used), format,
-                                  arguments);
+  const int more =
+      std::vsnprintf(line + used, sizeof line - 1 - static_cast<size_t>(used), format, arguments);
   va_end(arguments);
   if (more < 0) return;
   used += more;

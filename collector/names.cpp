@@ -14,9 +14,9 @@ namespace {
 
 struct FunctionRow {
   const void* module;
-  const void* key;         // host function, or kernel handle
-  const void* alias;       // kernel handles: the host function they stand for
-  const char* name;        // null: look at alias
+  const void* key;    // host function, or kernel handle
+  const void* alias;  // kernel handles: the host function they stand for
+  const char* name;   // null: look at alias
 };
 
 SpinLock g_function_lock;
@@ -41,7 +41,8 @@ bool index_rows() {
   for (; g_indexed < g_functions.size(); ++g_indexed) {
     const void* const key = g_functions[g_indexed].key;
     size_t slot = slot_of(key, slots);
-    while (g_index[slot] && g_functions[g_index[slot] - 1].key != key) slot = (slot + 1) & (slots - 1);
+    while (g_index[slot] && g_functions[g_index[slot] - 1].key != key)
+      slot = (slot + 1) & (slots - 1);
     g_index[slot] = static_cast<uint32_t>(g_indexed + 1);
   }
   return true;
@@ -104,14 +105,15 @@ void register_function(const void* module, const void* host_function, const char
   add({module, host_function, nullptr, name});
 }
 
-// A program asks for a kernel's handle just before it first launches it: its name goes to the ring now.
+// A program asks for a kernel's handle just before it first launches it: its name goes to the ring
+// now.
 void register_kernel(const void* kernel, const void* host_function) {
   add({nullptr, kernel, host_function, nullptr});
   if (ring()) store_function_in_ring(kernel, lookup_function(kernel));
 }
 
-// Handles that were asked for before there was a ring. Names of host functions are stored when they are
-// first seen in a launch: frameworks register tens of thousands and use few.
+// Handles that were asked for before there was a ring. Names of host functions are stored when they
+// are first seen in a launch: frameworks register tens of thousands and use few.
 void store_known_kernels() {
   for (size_t i = 0;; ++i) {
     const void* kernel = nullptr;

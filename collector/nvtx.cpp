@@ -13,8 +13,8 @@
 
 namespace gpuprof {
 
-// Open push/pop ranges of one thread. A range that was pushed while nothing was recorded is kept out,
-// unless others are open: then it must be there for its pop to find it.
+// Open push/pop ranges of one thread. A range that was pushed while nothing was recorded is kept
+// out, unless others are open: then it must be there for its pop to find it.
 struct NvtxRange {
   uint64_t begin;
   StringId message, domain;
@@ -171,13 +171,18 @@ Handle handle(const void* name) {
 }
 uint64_t handle_of(nvtxDomainHandle_t domain) { return reinterpret_cast<uint64_t>(domain); }
 
-// ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h --------------------------
+// ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h
+// --------------------------
 
 void NVTX_API mark_ex(const nvtxEventAttributes_t* a) { mark(NvtxText(a), a, 0); }
 void NVTX_API mark_a(const char* message) { mark(NvtxText(message), nullptr, 0); }
 void NVTX_API mark_w(const wchar_t* message) { mark(NvtxText(message), nullptr, 0); }
-nvtxRangeId_t NVTX_API start_ex(const nvtxEventAttributes_t* a) { return start_range(NvtxText(a), a, 0); }
-nvtxRangeId_t NVTX_API start_a(const char* message) { return start_range(NvtxText(message), nullptr, 0); }
+nvtxRangeId_t NVTX_API start_ex(const nvtxEventAttributes_t* a) {
+  return start_range(NvtxText(a), a, 0);
+}
+nvtxRangeId_t NVTX_API start_a(const char* message) {
+  return start_range(NvtxText(message), nullptr, 0);
+}
 nvtxRangeId_t NVTX_API start_w(const wchar_t* message) {
   return start_range(NvtxText(message), nullptr, 0);
 }
@@ -240,11 +245,11 @@ int attach_nvtx(const void* (*get_table)(unsigned)) {
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (!callbacks || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
   const TableRow core[] = {
-      row(NVTX_CBID_CORE_MarkEx, mark_ex),           row(NVTX_CBID_CORE_MarkA, mark_a),
-      row(NVTX_CBID_CORE_MarkW, mark_w),             row(NVTX_CBID_CORE_RangeStartEx, start_ex),
-      row(NVTX_CBID_CORE_RangeStartA, start_a),      row(NVTX_CBID_CORE_RangeStartW, start_w),
-      row(NVTX_CBID_CORE_RangeEnd, range_end),       row(NVTX_CBID_CORE_RangePushEx, push_ex),
-      row(NVTX_CBID_CORE_RangePushA, push_a),        row(NVTX_CBID_CORE_RangePushW, push_w),
+      row(NVTX_CBID_CORE_MarkEx, mark_ex),      row(NVTX_CBID_CORE_MarkA, mark_a),
+      row(NVTX_CBID_CORE_MarkW, mark_w),        row(NVTX_CBID_CORE_RangeStartEx, start_ex),
+      row(NVTX_CBID_CORE_RangeStartA, start_a), row(NVTX_CBID_CORE_RangeStartW, start_w),
+      row(NVTX_CBID_CORE_RangeEnd, range_end),  row(NVTX_CBID_CORE_RangePushEx, push_ex),
+      row(NVTX_CBID_CORE_RangePushA, push_a),   row(NVTX_CBID_CORE_RangePushW, push_w),
       row(NVTX_CBID_CORE_RangePop, range_pop),
   };
   const TableRow core2[] = {

@@ -11,7 +11,8 @@ namespace gpuprof {
 extern const size_t kNvtxThreadBytes;
 
 // Body of the exported InitializeInjectionNvtx2: `get_table` is NvtxGetExportTableFunc_t.
-// Returns 1 when attached, 0 when profiling is not wanted here. Called once per module that uses NVTX.
+// Returns 1 when attached, 0 when profiling is not wanted here. Called once per module that uses
+// NVTX.
 int attach_nvtx(const void* (*get_table)(unsigned));
 
 }  // namespace gpuprof

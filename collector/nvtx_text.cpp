@@ -31,8 +31,8 @@ KeptName* allocate(size_t text_size) {
   const size_t bytes = (sizeof(KeptName) + text_size + 15) & ~size_t{15};
   if (bytes > kBlockBytes) return kNoName;
   if (bytes > g_block_left) {
-    void* memory = ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory =
+        ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return kNoName;
     g_block = static_cast<uint8_t*>(memory);
     g_block_left = kBlockBytes;
@@ -53,14 +53,9 @@ NvtxText::NvtxText(const nvtxEventAttributes_t* attributes) {
     case NVTX_MESSAGE_TYPE_ASCII:
       if (attributes->message.ascii) view_ = attributes->message.ascii;
       break;
-    case NVTX_MESSAGE_TYPE_UNICODE:
-      convert(attributes->message.unicode);
-      break;
-    case NVTX_MESSAGE_TYPE_REGISTERED:
-      view_ = nvtx_name(attributes->message.registered);
-      break;
-    default:
-      break;
+    case NVTX_MESSAGE_TYPE_UNICODE: convert(attributes->message.unicode); break;
+    case NVTX_MESSAGE_TYPE_REGISTERED: view_ = nvtx_name(attributes->message.registered); break;
+    default: break;
   }
 }
 
@@ -91,7 +86,8 @@ const void* keep_nvtx_name(std::string_view name) {
   const ErrnoGuard keep_errno;
   const LockGuard guard(g_lock);
   for (KeptName* kept = g_names; kept; kept = kept->next) {
-    if (kept->size == name.size() && std::memcmp(kept->text(), name.data(), name.size()) == 0) return kept;
+    if (kept->size == name.size() && std::memcmp(kept->text(), name.data(), name.size()) == 0)
+      return kept;
   }
   KeptName* const kept = allocate(name.size());
   if (!kept) return &g_nameless;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small wrappers over libc and the kernel for code inside the traced process: no allocation, no errno
-// left changed for the host where it matters, nothing newer than glibc 2.28.
+// Small wrappers over libc and the kernel for code inside the traced process: no allocation, no
+// errno left changed for the host where it matters, nothing newer than glibc 2.28.
 #pragma once
 
 #include <sys/syscall.h>

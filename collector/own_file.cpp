@@ -19,7 +19,8 @@ constexpr rlim_t kLowest = 512;
 int move_up(int file) {
   rlimit limit{};
   rlim_t lowest = kLowest;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < lowest) lowest = limit.rlim_cur / 2;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < lowest)
+    lowest = limit.rlim_cur / 2;
   if (lowest < 3) lowest = 3;
   const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(lowest));
   if (moved < 0) return file;
@@ -30,9 +31,10 @@ int move_up(int file) {
 }  // namespace
 
 bool OwnFile::create(const char* path) {
-  const int file = ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+  const int file =
+      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
-  struct stat info{};
+  struct stat info {};
   // fstat by system call: the libc symbol is newer than the oldest glibc we run on.
   ::syscall(SYS_fstat, file, &info);
   device_ = info.st_dev, inode_ = info.st_ino;
@@ -42,7 +44,7 @@ bool OwnFile::create(const char* path) {
 }
 
 bool OwnFile::is_ours(int file) const {
-  struct stat info{};
+  struct stat info {};
   return file >= 0 && ::syscall(SYS_fstat, file, &info) == 0 && info.st_dev == device_ &&
          info.st_ino == inode_;
 }

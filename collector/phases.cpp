@@ -40,7 +40,8 @@ void log_boundary(uint64_t ticks) {
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
   s.window.end_ticks = ticks;
-  s.window.last_step = s.boundaries - 2;  // the step before the newest boundary is the last complete
+  s.window.last_step =
+      s.boundaries - 2;  // the step before the newest boundary is the last complete
   s.window.partial = partial;
   s.window.end_reason = reason;
   RingHeader& header = *ring()->header;
@@ -53,13 +54,15 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the window
-  // before is being closed CUPTI is still on, but would be switched off at the end of that.
+  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
+  // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
   if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
   if (!drain_wait_idle(kWaitForDrainNs)) {
-    log_line(LogLevel::warn, "window %u was left out: the dump of the one before is not written yet; "
-             "set wait= in GPUPROF_SCHEDULE", number);
+    log_line(LogLevel::warn,
+             "window %u was left out: the dump of the one before is not written yet; "
+             "set wait= in GPUPROF_SCHEDULE",
+             number);
     s.schedule->cut();
     set_phase(SessionPhase::waiting);
     return;
@@ -196,7 +199,8 @@ void steps_tick(uint64_t ticks) {
     const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
     // The grid goes on from when a boundary was due, so that a late tick does not shift all that
     // follow; the boundary itself is now: what is past was not recorded.
-    if (s.next_due_ticks == 0) s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
+    if (s.next_due_ticks == 0)
+      s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
     if (ticks >= s.next_due_ticks) {
       while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
       take_boundaries(s.tracker.mark(StepSource::time, ticks));

@@ -61,7 +61,8 @@ void* reserve_aligned(uint64_t bytes) {
   const uintptr_t aligned = (start + kChunkBytes - 1) & ~uintptr_t{kChunkBytes - 1};
   if (aligned > start) ::munmap(wide, aligned - start);
   const uintptr_t end = start + bytes + kChunkBytes;
-  if (end > aligned + bytes) ::munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  if (end > aligned + bytes)
+    ::munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
   return reinterpret_cast<void*>(aligned);
 }
 
@@ -94,8 +95,8 @@ void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, cha
   return memory;
 }
 
-// Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later thread-local
-// destructor simply takes a fresh one (and sets the key again).
+// Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later
+// thread-local destructor simply takes a fresh one (and sets the key again).
 void on_thread_exit(void*) {
   Record* const cursors[] = {t_state.next, t_state.gpu_next};
   t_state.next = t_state.gpu_next = nullptr;
@@ -124,8 +125,8 @@ void push_free(uint32_t index) {
 
 Ring* ring() { return g_published.load(std::memory_order_acquire); }
 
-bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock, uint64_t start_ticks,
-                 char* why, size_t why_size) {
+bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
+                 uint64_t start_ticks, char* why, size_t why_size) {
   RingHeader sizes{};
   const uint64_t bytes = lay_out(sizes, buffer_mb);
   std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
@@ -155,8 +156,8 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
   g_ring.header = &header;
   StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
   ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
-  g_ring.strings = StringTable(g_ring.region<void>(header.strings), header.strings.bytes,
-                               &header.strings.used);
+  g_ring.strings =
+      StringTable(g_ring.region<void>(header.strings), header.strings.bytes, &header.strings.used);
   g_ring.shapes =
       ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
   for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
@@ -178,7 +179,8 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
 
 bool populate_more() {
 #ifndef MADV_POPULATE_WRITE
-  constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14; older kernels refuse and pages come one by one
+  constexpr int MADV_POPULATE_WRITE =
+      23;  // Linux 5.14; older kernels refuse and pages come one by one
 #endif
   constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
   const RingRegion& chunks = g_ring.header->chunks;
@@ -195,7 +197,8 @@ void store_function_in_ring(const void* function, std::string_view name) {
   RingRegion& region = g_ring.header->functions;
   const StringId id = g_ring.strings.intern(name);
   const uint64_t at = region.used.fetch_add(sizeof(FunctionName), std::memory_order_relaxed);
-  if (id == 0 || at + sizeof(FunctionName) > region.bytes) return;  // readers do not look past the end
+  if (id == 0 || at + sizeof(FunctionName) > region.bytes)
+    return;  // readers do not look past the end
   FunctionName& row = g_ring.region<FunctionName>(region)[at / sizeof(FunctionName)];
   row.function = reinterpret_cast<uint64_t>(function);
   row.name = id;
@@ -234,8 +237,7 @@ RingChunk* acquire_chunk() {
   do {
     const uint32_t index = static_cast<uint32_t>(head);
     if (index == 0) return nullptr;
-    const uint32_t after =
-        __atomic_load_n(&current->chunk(index - 1)->next_free, __ATOMIC_RELAXED);
+    const uint32_t after = __atomic_load_n(&current->chunk(index - 1)->next_free, __ATOMIC_RELAXED);
     next = ((head >> 32) + 1) << 32 | after;
   } while (!header.first_free.compare_exchange_weak(head, next, std::memory_order_acq_rel));
   g_free.fetch_sub(1, std::memory_order_relaxed);

@@ -19,16 +19,17 @@ namespace gpuprof {
 struct Ring {
   RingHeader* header = nullptr;
   uint64_t bytes = 0;
-  OwnFile file;           // closed: memory only, lost with the process
-  char path[1600] = {};   // of the file; "" when memory only
-  char link[1600] = {};   // symbolic link in the output directory to a ring on scratch; "" if none
-  uint64_t populated = 0; // bytes of the buffers that have been touched
+  OwnFile file;            // closed: memory only, lost with the process
+  char path[1600] = {};    // of the file; "" when memory only
+  char link[1600] = {};    // symbolic link in the output directory to a ring on scratch; "" if none
+  uint64_t populated = 0;  // bytes of the buffers that have been touched
   StringTable strings;
   ShapeTable shapes;
 
   RingChunk* chunk(uint32_t index) const {
     return reinterpret_cast<RingChunk*>(reinterpret_cast<uint8_t*>(header) +
-                                        header->chunks.offset) + index;
+                                        header->chunks.offset) +
+           index;
   }
   template <typename T>
   T* region(const RingRegion& region) const {
@@ -39,15 +40,16 @@ struct Ring {
 // Null until the ring is ready. Set once, by the drain thread.
 Ring* ring();
 
-// Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or, where
-// the file system refuses, plain memory with the same layout; `why` then tells the reason.
+// Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or,
+// where the file system refuses, plain memory with the same layout; `why` then tells the reason.
 // Returns false only when there is no memory either.
-bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock, uint64_t start_ticks,
-                 char* why, size_t why_size);
+bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
+                 uint64_t start_ticks, char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);
-// Touches the next few MB of buffers, in the order in which they will be used, so that hooks need not
-// wait for page faults (a third of a hook's cost where they do). Drain thread; false: all are touched.
+// Touches the next few MB of buffers, in the order in which they will be used, so that hooks need
+// not wait for page faults (a third of a hook's cost where they do). Drain thread; false: all are
+// touched.
 bool populate_more();
 // Makes the ring visible to all threads.
 void publish_ring();

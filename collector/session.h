@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of one profiled process: settings, phase, window. Phase changes happen on whichever thread
-// meets the boundary; slow work (CUPTI, files) on the drain thread.
+// The state of one profiled process: settings, phase, window. Phase changes happen on whichever
+// thread meets the boundary; slow work (CUPTI, files) on the drain thread.
 #pragma once
 
 #include <atomic>
@@ -18,12 +18,12 @@
 namespace gpuprof {
 
 enum class SessionState : uint32_t {
-  asleep = 0,      // no traced call yet
+  asleep = 0,  // no traced call yet
   configuring = 1,
   configured = 2,  // settings read, wanted, not started
   starting = 3,
   running = 4,
-  off = 5,         // not wanted, or could not start: hooks only forward
+  off = 5,  // not wanted, or could not start: hooks only forward
   finished = 6,
 };
 
@@ -31,8 +31,8 @@ struct Window {
   uint32_t number;
   uint64_t first_step;
   uint64_t begin_ticks;
-  uint64_t end_ticks;      // 0: open
-  uint64_t last_step;      // last complete step
+  uint64_t end_ticks;  // 0: open
+  uint64_t last_step;  // last complete step
   bool partial;
   const char* end_reason;
 };
@@ -41,18 +41,18 @@ struct Session {
   std::atomic<SessionState> state{SessionState::asleep};
   uint32_t pid = 0;
   uint64_t process_start_ticks = 0;
-  uint64_t start_ticks = 0;          // first traced call
+  uint64_t start_ticks = 0;  // first traced call
 
   alignas(Settings) unsigned char settings_memory[sizeof(Settings)] = {};
-  Settings* settings = nullptr;      // in settings_memory: nothing here may need a constructor at load
+  Settings* settings = nullptr;  // in settings_memory: nothing here may need a constructor at load
   Config config{};
   JobPlace place{};
-  char start_directory[1024] = {};   // "" if it cannot be named
+  char start_directory[1024] = {};  // "" if it cannot be named
   char host[256] = {};
-  char directory[1100] = {};         // <OUTPUT>/<run>
-  char stem[1500] = {};              // <directory>/<host>_r<rank>_<pid>_<startns>
+  char directory[1100] = {};  // <OUTPUT>/<run>
+  char stem[1500] = {};       // <directory>/<host>_r<rank>_<pid>_<startns>
   char run[300] = {};
-  char scratch[1024] = {};           // "" : choose
+  char scratch[1024] = {};  // "" : choose
   ClockChoice clock{};
 
   // The step source for those who must not wait for step_lock: the drain thread, for which a thread
@@ -61,13 +61,13 @@ struct Session {
   StepSource source = StepSource::automatic;
   char source_text[160] = "auto";
 
-  SpinLock step_lock;                // guards what follows, up to `window`
+  SpinLock step_lock;  // guards what follows, up to `window`
   StepTracker tracker;
   alignas(Schedule) unsigned char schedule_memory[sizeof(Schedule)] = {};
   Schedule* schedule = nullptr;
-  uint64_t boundaries = 0;           // in the step log
+  uint64_t boundaries = 0;  // in the step log
   uint64_t last_boundary_ticks = 0;
-  uint64_t next_due_ticks = 0;       // of the `time` source; 0: not known yet
+  uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
   Window window{};
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of every step boundary of the run, in and outside windows: 8 bytes each in the ring (262,144
-// of them, used over again), older ones as compact chunks at the ring's end and in memory.
+// The time of every step boundary of the run, in and outside windows: 8 bytes each in the ring
+// (262,144 of them, used over again), older ones as compact chunks at the ring's end and in memory.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class StepLog {
   };
   bool encode(ByteBuffer& out, uint64_t first, uint64_t count);
 
-  ByteBuffer moved_;             // serialized Steps messages, one after another
+  ByteBuffer moved_;  // serialized Steps messages, one after another
   PodVector<Piece> pieces_;
   PodVector<uint64_t> scratch_;
 };

@@ -10,8 +10,8 @@ namespace {
 
 // Names that training loops give their step ranges; `auto` looks for these.
 constexpr std::string_view kLikelyNames[] = {
-    "step", "train_step", "training_step", "train step", "training step",
-    "ProfilerStep", "iteration", "iter", "train_iter", "train_iteration",
+    "step",         "train_step", "training_step", "train step", "training step",
+    "ProfilerStep", "iteration",  "iter",          "train_iter", "train_iteration",
 };
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }

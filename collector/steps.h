@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step sources: which marks are step boundaries. With `auto` all candidates count from the start; one
-// is chosen when it has 3 boundaries and no source above it has fired, and its count carries over.
-// No clock, no I/O; the caller holds a lock around every call.
+// Step sources: which marks are step boundaries. With `auto` all candidates count from the start;
+// one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
+// over. No clock, no I/O; the caller holds a lock around every call.
 #pragma once
 
 #include <cstddef>
@@ -27,17 +27,18 @@ class StepTracker {
   // Boundary 0 of a named source that marks ends, due as soon as the session starts.
   Result first_boundary();
 
-  // Whether an NVTX message of this text is a mark of the wanted or of a likely name. For `auto` the
-  // first likely name that fires is kept.
+  // Whether an NVTX message of this text is a mark of the wanted or of a likely name. For `auto`
+  // the first likely name that fires is kept.
   bool nvtx_matches(std::string_view message);
 
   // The source in force; automatic while none is chosen.
   StepSource source() const { return chosen_; }
   bool wants(StepSource source) const {
-    return chosen_ == source || (chosen_ == StepSource::automatic && source != StepSource::automatic);
+    return chosen_ == source ||
+           (chosen_ == StepSource::automatic && source != StepSource::automatic);
   }
-  // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start; what
-  // follows is counted from now, or the jump would pass over the schedule's window.
+  // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
+  // what follows is counted from now, or the jump would pass over the schedule's window.
   Result fall_back_to_time(double milliseconds);
   const StepSpec& spec() const { return spec_; }
   // For the dump: "nvtx:step", "sync:1", "auto".

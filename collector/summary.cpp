@@ -97,30 +97,38 @@ void print_closing_line() {
   if (g_run.windows == 0) {
     const uint64_t first = s.schedule->first_step(0), last = s.schedule->last_step(0);
     log_line(LogLevel::info,
-             "nothing was recorded: the program ended after %" PRIu64 " steps (%s), before the window "
-             "of steps %" PRIu64 "-%" PRIu64 "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64
-             ",warmup=1,active=%" PRIu64 "%s",
+             "nothing was recorded: the program ended after %" PRIu64
+             " steps (%s), before the window "
+             "of steps %" PRIu64 "-%" PRIu64
+             "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=1,active=%" PRIu64
+             "%s",
              complete, source, first, last, complete > 8 ? complete / 2 : 1,
              complete > 8 ? complete / 4 : 1,
              step_source() == StepSource::automatic
-                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, sync:N, time:MS, manual)" : "");
+                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, sync:N, time:MS, manual)"
+                 : "");
     return;
   }
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
-                                            static_cast<double>(g_run.window_ns) : 0;
+                                            static_cast<double>(g_run.window_ns)
+                                      : 0;
   const char* const slash = std::strrchr(s.directory, '/');
   const int parent = slash ? static_cast<int>(slash - s.directory) : 0;
   char steps[64];
   if (g_run.last_step + 1 > g_run.first_step) {
-    std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step, g_run.last_step);
+    std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
+                  g_run.last_step);
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }
   char ranks[48] = "";
   if (s.place.world_size > 1) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
-  log_line(LogLevel::info, "%s%s (%s)%s, %" PRIu64 " events, cost %.1f %%. Next: gpuprof convert "
-           "%.*s/latest --to perfetto", steps, g_run.partial ? ", cut short" : "", source, ranks,
-           g_run.events, cost, parent, s.directory);
+  log_line(LogLevel::info,
+           "%s%s (%s)%s, %" PRIu64
+           " events, cost %.1f %%. Next: gpuprof convert "
+           "%.*s/latest --to perfetto",
+           steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events, cost, parent,
+           s.directory);
 }
 
 void forget_totals() { g_run = RunTotals{}; }

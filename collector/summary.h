@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a window came to: the dump's Summary, the profiler's own cost, and the closing line of a run.
+// What a window came to: the dump's Summary, the profiler's own cost, and the closing line of a
+// run.
 #pragma once
 
 #include <cstdint>

@@ -126,8 +126,7 @@ void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
   args.number("stream", lane.stream);
   args.number("correlation", event.correlation);
   args.number("registers per thread", shape.registers_per_thread);
-  args.number("shared memory",
-              uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+  args.number("shared memory", uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
   const Occupancy occupancy = device ? occupancy_of(shape, *device) : Occupancy();
   if (occupancy.blocks_per_sm > 0) {
     args.key("blocks per SM").real(occupancy.blocks_per_sm, 6);
@@ -194,9 +193,9 @@ std::optional<EventRecord> ChromeArgs::record_waited_for(const Event& sync) cons
   const Event& call = process_.event(sync.partner);
   const auto found = records_.find(process_.extra(call).address2);
   if (found == records_.end()) return std::nullopt;
-  const auto after = std::upper_bound(
-      found->second.begin(), found->second.end(), call.begin,
-      [](int64_t time, const EventRecord& record) { return time < record.time; });
+  const auto after =
+      std::upper_bound(found->second.begin(), found->second.end(), call.begin,
+                       [](int64_t time, const EventRecord& record) { return time < record.time; });
   if (after == found->second.begin() || after[-1].correlation == 0) return std::nullopt;
   return after[-1];
 }

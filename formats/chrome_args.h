@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in `args` of Kineto-style trace events. Names and units are Kineto's where it has them.
+// What stands in `args` of Kineto-style trace events. Names and units are Kineto's where it has
+// them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class ChromeArgs {
   // The host event that shows correlation id `correlation`: of several, one only may.
   bool shows_correlation(EventIndex event) const;
   void host(JsonText& json, const Event& event) const;
-  // `gpu` is the pid that the device goes by in the file, `device` what is known about it (or null).
+  // `gpu` is the pid that the device goes by in the file, `device` what is known about it (or
+  // null).
   void gpu(JsonText& json, const Event& event, uint32_t gpu, const dump::Device* device) const;
   void sync(JsonText& json, const Event& event, uint32_t gpu) const;
 

@@ -17,10 +17,10 @@ namespace gpuprof {
 namespace {
 
 constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000;  // Kineto's: a quarter of a year
-constexpr uint64_t kRowStride = 10'000'000;   // further rows of a thread or stream
-constexpr uint64_t kSyncRow = 1'000'000;      // as Kineto numbers the row beside a stream
+constexpr uint64_t kRowStride = 10'000'000;      // further rows of a thread or stream
+constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
-constexpr uint32_t kPidStride = 1 << 22;      // Linux process ids are below this
+constexpr uint32_t kPidStride = 1 << 22;         // Linux process ids are below this
 constexpr uint32_t kOverheadPid = 2'000'000'000;
 constexpr uint64_t kProgressEvery = 1 << 16;
 
@@ -162,7 +162,8 @@ class ChromeExport {
     json_.raw(",\"pid\":").number(pid).raw(",\"tid\":").number(tid);
   }
 
-  void named(const char* what, uint32_t pid, uint64_t tid, const char* key, std::string_view value) {
+  void named(const char* what, uint32_t pid, uint64_t tid, const char* key,
+             std::string_view value) {
     event("M").raw(",\"name\":\"").raw(what).raw("\",\"ts\":").microseconds(begin_ - base_);
     row(pid, tid);
     json_.raw(",\"args\":{\"").raw(key).raw("\":").string(value).raw("}}");
@@ -223,8 +224,9 @@ class ChromeExport {
     spanned_ = true;
     event("X").raw(",\"cat\":\"Trace\",\"ts\":").microseconds(begin_ - base_);
     json_.raw(",\"dur\":").microseconds(end_ - begin_);
-    json_.raw(",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"PyTorch Profiler (0)\","
-              "\"args\":{\"Op count\":0}}");
+    json_.raw(
+        ",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"PyTorch Profiler (0)\","
+        "\"args\":{\"Op count\":0}}");
   }
 
   void slice(const char* category, std::string_view name, uint32_t pid, uint64_t tid, int64_t begin,
@@ -323,7 +325,9 @@ class ChromeExport {
 
   void mark(const Event& e, uint32_t thread) {
     const Shape& shape = trace_.shape(e);
-    event("i").raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":").string(trace_.text(shape.label));
+    event("i")
+        .raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":")
+        .string(trace_.text(shape.label));
     row(ids_here_->pid, thread);
     json_.raw(",\"ts\":").microseconds(e.begin - base_).raw(",\"args\":");
     args_->host(json_, e);
@@ -356,7 +360,8 @@ class ChromeExport {
     slice(category_of(shape), trace_.text(shape.label), pid, tid, s.begin, s.end);
     args_->gpu(json_, e, pid, device);
     json_.raw("}");
-    const bool caused = e.partner != EventIndex::none && launches_work(process_->event(e.partner)) &&
+    const bool caused = e.partner != EventIndex::none &&
+                        launches_work(process_->event(e.partner)) &&
                         args_->shows_correlation(e.partner);
     if (caused) flow("f", e.correlation, pid, tid, s.begin);
     progress();
@@ -415,9 +420,10 @@ class ChromeExport {
     const MemoryCurves curves = memory_curves(trace_, *process_);
     for (const MemoryPoint& point : curves.device) {
       const Event& e = process_->event(point.event);
-      const Lane& lane = process_->lane(
-          e.partner != EventIndex::none && is_gpu_kind(trace_.shape(e).kind)
-              ? process_->event(e.partner) : e);
+      const Lane& lane =
+          process_->lane(e.partner != EventIndex::none && is_gpu_kind(trace_.shape(e).kind)
+                             ? process_->event(e.partner)
+                             : e);
       const uint32_t thread =
           lane.type == LaneType::thread ? lane.thread_id : main_thread(*process_);
       event("i").raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");

@@ -84,8 +84,9 @@ int64_t ClockMap::realtime_ns(uint64_t ticks) const {
   const auto after = std::upper_bound(anchors_.begin(), anchors_.end(), ticks,
                                       [](uint64_t t, const Anchor& a) { return t < a.ticks; });
   const Anchor &a = after[-1], &b = *after;
-  return clamp(monotonic + offset(a) + scale(difference(ticks, a.ticks), offset(b) - offset(a),
-                                             difference(b.ticks, a.ticks)));
+  return clamp(
+      monotonic + offset(a) +
+      scale(difference(ticks, a.ticks), offset(b) - offset(a), difference(b.ticks, a.ticks)));
 }
 
 }  // namespace gpuprof

@@ -15,13 +15,15 @@ struct Anchor {
   int64_t realtime_ns;
 };
 
-// Piecewise linear between anchors and exact on them. Outside, CLOCK_MONOTONIC goes on with the rate
-// of the first to the last anchor and CLOCK_REALTIME keeps its distance to it. Immutable once made.
+// Piecewise linear between anchors and exact on them. Outside, CLOCK_MONOTONIC goes on with the
+// rate of the first to the last anchor and CLOCK_REALTIME keeps its distance to it. Immutable once
+// made.
 class ClockMap {
  public:
   ClockMap() = default;
-  // Anchors in any order; those that contradict an earlier one (ticks or CLOCK_MONOTONIC going back)
-  // are dropped. `ticks_per_second` is used where fewer than two are left; 0: a tick is taken for 1 ns.
+  // Anchors in any order; those that contradict an earlier one (ticks or CLOCK_MONOTONIC going
+  // back) are dropped. `ticks_per_second` is used where fewer than two are left; 0: a tick is taken
+  // for 1 ns.
   ClockMap(std::vector<Anchor> anchors, uint32_t shift, uint64_t ticks_per_second);
   static ClockMap from(const dump::Clock& clock);
 

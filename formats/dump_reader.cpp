@@ -76,7 +76,7 @@ bool looks_like_chunk(std::string_view bytes, size_t at) {
 }
 
 struct ChunkView {
-  size_t end = 0;  // offset after the chunk
+  size_t end = 0;            // offset after the chunk
   std::string_view checked;  // the bytes after the crc field
 };
 
@@ -200,8 +200,9 @@ class Reader {
     if (found == Found::cut) {
       result_.cut = true;
       // Not damage: a file that was cut, or is still being written, lacks its Summary and says so.
-      problems_.push_back({file_, options_.base_offset + at,
-                           fmt::format("the file ends inside a chunk; its last {} bytes are lost", left)});
+      problems_.push_back(
+          {file_, options_.base_offset + at,
+           fmt::format("the file ends inside a chunk; its last {} bytes are lost", left)});
     } else if (result_.chunks == 0 && !result_.damaged && !result_.refused) {
       damage(at, "this is not a gpuprof dump");
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the chunks of a dump (FORMAT.md), whole or cut or damaged: what is readable is delivered, the
-// rest is reported. Input is not trusted; nothing here throws for what is in a file.
+// Reads the chunks of a dump (FORMAT.md), whole or cut or damaged: what is readable is delivered,
+// the rest is reported. Input is not trusted; nothing here throws for what is in a file.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ struct Problem {
 class ChunkVisitor {
  public:
   virtual ~ChunkVisitor() = default;
-  // Starts a new dump; `offset` is where its chunk lies. Every `on_*` after it belongs to this dump.
+  // Starts a new dump; `offset` is where its chunk lies. Every `on_*` after it belongs to this
+  // dump.
   virtual void on_header(const dump::Header&, uint64_t /*offset*/) {}
   virtual void on_events(const dump::Events&, uint64_t /*offset*/) {}
   virtual void on_steps(const dump::Steps&, uint64_t /*offset*/) {}
@@ -39,10 +40,10 @@ struct ReadOptions {
 };
 
 struct ReadResult {
-  uint64_t chunks = 0;      // delivered
-  bool cut = false;         // the last chunk is incomplete
-  bool damaged = false;     // bytes were skipped
-  bool refused = false;     // a dump of a newer format version was skipped
+  uint64_t chunks = 0;   // delivered
+  bool cut = false;      // the last chunk is incomplete
+  bool damaged = false;  // bytes were skipped
+  bool refused = false;  // a dump of a newer format version was skipped
 };
 
 // Problems are appended to `problems`. Memory: at most the largest chunk, decompressed.

@@ -21,8 +21,9 @@ struct Exporter {
   const char* name;         // as in `gpuprof convert --to NAME`
   const char* suffix;       // of the output beside the input, with its dot
   const char* description;  // one line; says what opens it
-  // Writes all processes of the trace to `path`: complete, or absent. False: `error` says why in one
-  // line that names the file. Memory beyond the trace: a few MB and what is proportional to streams.
+  // Writes all processes of the trace to `path`: complete, or absent. False: `error` says why in
+  // one line that names the file. Memory beyond the trace: a few MB and what is proportional to
+  // streams.
   bool (*write)(const Trace& trace, const std::string& path, const ExportOptions& options,
                 std::string& error);
 };

@@ -98,7 +98,8 @@ bool OutputFile::commit() {
   flush();
   if (ok() && ::close(file_) != 0) fail("cannot be written");
   if (ok()) file_ = -1;
-  if (ok() && ::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be renamed into place");
+  if (ok() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail("cannot be renamed into place");
   if (!ok()) ::unlink(temporary_.c_str());
   return ok();
 }

@@ -9,7 +9,8 @@
 
 namespace gpuprof {
 
-// The whole of a regular file. On failure returns false and sets `reason` (without the file's name).
+// The whole of a regular file. On failure returns false and sets `reason` (without the file's
+// name).
 bool read_file(const std::string& path, std::string& bytes, std::string& reason);
 
 // Writes to a temporary file beside `path` (mode 0600 less the umask's bits) and renames it in

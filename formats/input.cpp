@@ -92,7 +92,9 @@ class Loader {
     const std::string key = process_key(path);
     if (!groups_.contains(key)) order_.push_back(key);
     ProcessFiles& files = groups_[key];
-    (path.ends_with(kPart) ? files.parts : path.ends_with(kRing) ? files.rings : files.dumps)
+    (path.ends_with(kPart)   ? files.parts
+     : path.ends_with(kRing) ? files.rings
+                             : files.dumps)
         .push_back(path);
   }
 
@@ -115,7 +117,8 @@ class Loader {
   }
 
   void add_directory(const std::string& path) {
-    // Files by run. A run is a directory's name: with %h in the output each host has its own folder.
+    // Files by run. A run is a directory's name: with %h in the output each host has its own
+    // folder.
     std::map<std::string, std::vector<std::string>> runs;
     std::map<std::string, fs::file_time_type> newest;
     std::error_code error;
@@ -153,15 +156,15 @@ class Loader {
       chosen = target.filename().string();
       why = "the one that its link `latest` names";
     } else {
-      const auto last = std::max_element(newest.begin(), newest.end(), [](auto& a, auto& b) {
-        return a.second < b.second;
-      });
+      const auto last = std::max_element(newest.begin(), newest.end(),
+                                         [](auto& a, auto& b) { return a.second < b.second; });
       chosen = last->first;
       why = "the newest";
     }
-    input_.trace.notes.push_back(fmt::format("{} holds {} runs; taking {}, {}; name its directory "
-                                             "to take another",
-                                             path, newest.size(), why, chosen));
+    input_.trace.notes.push_back(
+        fmt::format("{} holds {} runs; taking {}, {}; name its directory "
+                    "to take another",
+                    path, newest.size(), why, chosen));
     return chosen;
   }
 
@@ -184,7 +187,8 @@ class Loader {
     }
     std::set<uint32_t> completed;
     for (const std::string& path : files.parts) {
-      RingReader* const ring = rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
+      RingReader* const ring =
+          rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
       load_part(path, ring, completed);
     }
     for (OpenRing& ring : rings) {
@@ -230,9 +234,8 @@ class Loader {
     for (InputFile& file : input_.files) {
       if (file.path != path) continue;
       file.processes += builder.finish();
-      const bool told = std::any_of(
-          input_.trace.problems.begin(), input_.trace.problems.end(),
-          [&](const Problem& problem) { return problem.file == path; });
+      const bool told = std::any_of(input_.trace.problems.begin(), input_.trace.problems.end(),
+                                    [&](const Problem& problem) { return problem.file == path; });
       if (file.processes == 0 && !told) problem(path, "holds nothing that can be read");
     }
   }

@@ -14,7 +14,8 @@ namespace gpuprof {
 struct InputFile {
   std::string path;
   uint64_t bytes = 0;
-  size_t processes = 0;  // that it gave (Process::path names it); 0: none, or it completed another's
+  size_t processes =
+      0;  // that it gave (Process::path names it); 0: none, or it completed another's
 };
 
 struct Input {
@@ -30,10 +31,11 @@ struct InputOptions {
   std::function<void(const std::string& path, size_t number, size_t count)> progress;
 };
 
-// Loads every input. A directory is searched with what is below it; where it holds several runs, the
-// one that `latest` links to is taken, else the newest, and a note says so. `X.gpuprof.part` and
-// `X.gpuprof.ring` of one process become one Process. Other files in directories are passed over; a
-// file that is named directly is read whatever it is called. Nothing is thrown for what is on disk.
+// Loads every input. A directory is searched with what is below it; where it holds several runs,
+// the one that `latest` links to is taken, else the newest, and a note says so. `X.gpuprof.part`
+// and `X.gpuprof.ring` of one process become one Process. Other files in directories are passed
+// over; a file that is named directly is read whatever it is called. Nothing is thrown for what is
+// on disk.
 Input load_input(const std::vector<std::string>& paths, const InputOptions& options = {});
 
 }  // namespace gpuprof

@@ -8,7 +8,8 @@ namespace {
 
 bool is_plain(std::string_view text) {
   for (const char c : text) {
-    if (static_cast<uint8_t>(c) < 0x20 || static_cast<uint8_t>(c) >= 0x7f || c == '"' || c == '\\') {
+    if (static_cast<uint8_t>(c) < 0x20 || static_cast<uint8_t>(c) >= 0x7f || c == '"' ||
+        c == '\\') {
       return false;
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text by hand: trace files have millions of small objects, and a formatting library is several
-// times slower. Strict RFC 8259: UTF-8 is made valid, control characters are escaped.
+// JSON text by hand: trace files have millions of small objects, and a formatting library is
+// several times slower. Strict RFC 8259: UTF-8 is made valid, control characters are escaped.
 #pragma once
 
 #include <charconv>
@@ -27,8 +27,7 @@ class JsonText {
   }
   JsonText& string(std::string_view text);
   template <typename Int>
-    requires std::is_integral_v<Int>
-  JsonText& number(Int value) {
+  requires std::is_integral_v<Int> JsonText& number(Int value) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     text_.append(digits, end);
@@ -39,7 +38,8 @@ class JsonText {
     char digits[400];
     if (!std::isfinite(value)) value = 0;
     const auto end =
-        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals).ptr;
+        std::to_chars(digits, digits + sizeof digits, value, std::chars_format::fixed, decimals)
+            .ptr;
     text_.append(digits, end);
     return *this;
   }

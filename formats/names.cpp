@@ -52,8 +52,8 @@ std::string_view copy_direction_name(uint32_t kind) {
 
 std::string_view memory_kind_name(uint32_t kind) {
   static constexpr std::array<std::string_view, 8> kNames{
-      "Unknown", "Pageable", "Pinned", "Device", "Array", "Managed", "Device Static",
-      "Managed Static"};
+      "Unknown", "Pageable", "Pinned",        "Device",
+      "Array",   "Managed",  "Device Static", "Managed Static"};
   return pick(kNames, kind, "Unknown");
 }
 
@@ -64,10 +64,15 @@ std::string_view sync_type_name(uint32_t type) {
 }
 
 std::string_view overhead_name(uint32_t kind) {
-  static constexpr std::array<std::string_view, 9> kNames{
-      "Unknown", "Buffer Flush", "Instrumentation", "Resource", "Runtime Triggered Module Loading",
-      "Lazy Function Loading", "Command Buffer Full", "Activity Buffer Request",
-      "UVM Activity Init"};
+  static constexpr std::array<std::string_view, 9> kNames{"Unknown",
+                                                          "Buffer Flush",
+                                                          "Instrumentation",
+                                                          "Resource",
+                                                          "Runtime Triggered Module Loading",
+                                                          "Lazy Function Loading",
+                                                          "Command Buffer Full",
+                                                          "Activity Buffer Request",
+                                                          "UVM Activity Init"};
   if (kind == 1) return "Driver Compiler";
   return kind & 0xffff ? "Unknown" : pick(kNames, kind >> 16, "Unknown");
 }

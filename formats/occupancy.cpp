@@ -31,8 +31,8 @@ Occupancy occupancy_of(const Shape& kernel, const dump::Device& device) {
     const uint64_t per_warp = round_up(uint64_t{kernel.registers_per_thread} * warp, kRegisterUnit);
     resident = std::min(resident, device.registers_per_multiprocessor() / (per_warp * warps));
   }
-  const uint64_t shared = round_up(
-      uint64_t{kernel.static_shared_bytes} + kernel.dynamic_shared_bytes, kSharedUnit);
+  const uint64_t shared =
+      round_up(uint64_t{kernel.static_shared_bytes} + kernel.dynamic_shared_bytes, kSharedUnit);
   if (shared && device.shared_bytes_per_multiprocessor()) {
     resident = std::min(resident, device.shared_bytes_per_multiprocessor() / shared);
   }

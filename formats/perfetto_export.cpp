@@ -124,7 +124,8 @@ class PerfettoExport {
     const std::string path = fmt::format("thread{}", lane.thread_id);
     const uint64_t uuid = uuid_of(fmt::format("{}/{}", prefix_, path));
     if (declared_.insert(uuid).second) {
-      out_.thread_track(uuid, pid_, offset + lane.thread_id, lane.thread_name, process_->window_begin);
+      out_.thread_track(uuid, pid_, offset + lane.thread_id, lane.thread_name,
+                        process_->window_begin);
     }
     std::vector<Slice> calls, ranges;
     for (const Event& event : process_->lane_events(lane)) {
@@ -137,7 +138,8 @@ class PerfettoExport {
         list.push_back({index, event.begin, event.end});
       }
     }
-    slices(calls, Overlap::nest, uuid, path, uuid, fmt::format("thread {} overlapping", lane.thread_id));
+    slices(calls, Overlap::nest, uuid, path, uuid,
+           fmt::format("thread {} overlapping", lane.thread_id));
     if (ranges.empty()) return;
     const std::string name = fmt::format("NVTX ranges of thread {}", lane.thread_id);
     const uint64_t track = declare(path + "/nvtx", process_uuid_, name, 1);
@@ -208,12 +210,13 @@ class PerfettoExport {
   }
 
   // What does not fit on `track` goes to tracks of its own beside it.
-  void slices(const std::vector<Slice>& all, Overlap overlap, uint64_t track, const std::string& path,
-              uint64_t parent, const std::string& name, int32_t rank = 0) {
+  void slices(const std::vector<Slice>& all, Overlap overlap, uint64_t track,
+              const std::string& path, uint64_t parent, const std::string& name, int32_t rank = 0) {
     const auto tracks = split_tracks(all, overlap);
     for (size_t i = 0; i < tracks.size(); ++i) {
       if (i > 0) {
-        track = declare(fmt::format("{}/{}", path, i), parent, fmt::format("{} ({})", name, i + 1), rank);
+        track = declare(fmt::format("{}/{}", path, i), parent, fmt::format("{} ({})", name, i + 1),
+                        rank);
       }
       one_track(tracks[i], track);
     }
@@ -285,7 +288,8 @@ class PerfettoExport {
     } else {
       host_contents(shape, extra);
     }
-    if (shape.flags & kFlagFromCallback) out_.annotate("seen by", std::string_view("CUPTI callback"));
+    if (shape.flags & kFlagFromCallback)
+      out_.annotate("seen by", std::string_view("CUPTI callback"));
     if (shape.flags & kFlagOpenEnd) out_.annotate("open at window end", uint64_t{1});
   }
 
@@ -332,9 +336,7 @@ class PerfettoExport {
         }
         break;
       case Kind::gpu_copy:
-      case Kind::gpu_set:
-        out_.annotate("bytes", extra.bytes);
-        break;
+      case Kind::gpu_set: out_.annotate("bytes", extra.bytes); break;
       case Kind::gpu_sync:
         if (shape.stream != Shape::kAbsent) out_.annotate("stream", shape.stream);
         break;

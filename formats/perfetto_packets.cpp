@@ -12,19 +12,36 @@ constexpr uint32_t kClockRealtime = 1, kClockBoottime = 6;
 
 namespace packet {
 enum : uint32_t {
-  clock_snapshot = 6, timestamp = 8, sequence_id = 10, track_event = 11, interned_data = 12,
-  sequence_flags = 13, track_descriptor = 60
+  clock_snapshot = 6,
+  timestamp = 8,
+  sequence_id = 10,
+  track_event = 11,
+  interned_data = 12,
+  sequence_flags = 13,
+  track_descriptor = 60
 };
 }
 namespace descriptor {
 enum : uint32_t {
-  uuid = 1, name = 2, process = 3, thread = 4, parent = 5, counter = 8, child_ordering = 11,
+  uuid = 1,
+  name = 2,
+  process = 3,
+  thread = 4,
+  parent = 5,
+  counter = 8,
+  child_ordering = 11,
   sibling_rank = 12
 };
 }
 namespace event {
 enum : uint32_t {
-  categories = 3, annotation = 4, type = 9, name = 10, track = 11, counter_value = 30, flow = 47,
+  categories = 3,
+  annotation = 4,
+  type = 9,
+  name = 10,
+  track = 11,
+  counter_value = 30,
+  flow = 47,
   terminating_flow = 48
 };
 }

@@ -21,7 +21,7 @@ struct Track {
   uint64_t uuid = 0;
   uint64_t parent = 0;
   std::string_view name;
-  int32_t rank = 0;            // place among its siblings
+  int32_t rank = 0;  // place among its siblings
   bool children_ordered = false;
   bool counter_bytes = false;  // a counter of bytes
 };

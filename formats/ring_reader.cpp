@@ -197,8 +197,8 @@ uint32_t RingReader::Parts::taken(const RingChunk& chunk, const KnownChunks& kno
   return found == known.end() ? 0 : found->second;
 }
 
-// A thread goes on with its chunk when a new window begins, so a chunk that is partly written already
-// holds records of the current one. Earlier windows are written before a new one begins.
+// A thread goes on with its chunk when a new window begins, so a chunk that is partly written
+// already holds records of the current one. Earlier windows are written before a new one begins.
 uint32_t RingReader::Parts::window_of(const RingChunk& chunk, const KnownChunks& known) const {
   return known.contains(chunk.sequence) ? load(head().window) : chunk.window;
 }
@@ -296,8 +296,8 @@ void RingReader::Parts::append_steps(ByteBuffer& out) {
   }
   std::vector<uint64_t> boundaries(end - base);
   for (uint64_t i = base; i < end; ++i) {
-    std::memcpy(&boundaries[i - base],
-                bytes.data() + h.steps.offset + i % slots * sizeof(uint64_t), sizeof(uint64_t));
+    std::memcpy(&boundaries[i - base], bytes.data() + h.steps.offset + i % slots * sizeof(uint64_t),
+                sizeof(uint64_t));
   }
   ByteBuffer body;
   if (encode_steps(body, boundaries.data(), boundaries.size(), base, h.clock_shift,

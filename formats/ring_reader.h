@@ -18,13 +18,15 @@ namespace gpuprof {
 // What a ring says about itself, without its records.
 struct RingInfo {
   uint32_t process_id = 0;
-  uint32_t window = 0;   // the current or last
-  uint32_t phase = 0;    // SessionPhase
-  // Windows of which it holds records that are in no dump yet, in order, and the window that was open.
+  uint32_t window = 0;  // the current or last
+  uint32_t phase = 0;   // SessionPhase
+  // Windows of which it holds records that are in no dump yet, in order, and the window that was
+  // open.
   std::vector<uint32_t> windows;
 };
 
-// How many records of the ring chunks with these sequence numbers are in dumps already: they are left out.
+// How many records of the ring chunks with these sequence numbers are in dumps already: they are
+// left out.
 using KnownChunks = std::unordered_map<uint64_t, uint32_t>;
 
 // Whether the bytes begin as a ring does.
@@ -38,7 +40,7 @@ class RingReader {
   ~RingReader();
 
   uint64_t bytes() const;  // of the file
-  bool ok() const;  // false: not a ring that can be read; a problem says why
+  bool ok() const;         // false: not a ring that can be read; a problem says why
   RingInfo info(const KnownChunks& known) const;
 
   struct Wanted {

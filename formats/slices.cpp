@@ -60,7 +60,7 @@ std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
   return points;
 }
 
-constexpr uint32_t kPinned = 2;  // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
+constexpr uint32_t kPinned = 2;    // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
 constexpr uint32_t kReleased = 2;  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
 
 }  // namespace
@@ -93,13 +93,15 @@ MemoryCurves memory_curves(const Trace& trace, const Process& process) {
     const auto index = static_cast<EventIndex>(i);
     if (shape.kind == Kind::gpu_memory) {
       auto& list = shape.memory_kind == kPinned ? host_records : device_records;
-      list.push_back({event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
+      list.push_back(
+          {event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
     } else if (shape.kind == Kind::alloc || shape.kind == Kind::dealloc) {
       if (shape.result != 0 || extra.address == 0) continue;
       const bool host = trace.text(shape.name).find("Host") != std::string_view::npos;
       const bool release = shape.kind == Kind::dealloc;
       (host ? host_calls : device_calls)
-          .push_back({release ? event.begin : event.end, extra.address, extra.bytes, release, index});
+          .push_back(
+              {release ? event.begin : event.end, extra.address, extra.bytes, release, index});
     }
   }
   const bool records = !device_records.empty() || !host_records.empty();
@@ -126,7 +128,9 @@ const char* category_of(const Shape& shape) {
   return driver ? "cuda_driver" : "cuda_runtime";
 }
 
-bool drawable(const Shape& shape) { return !is_gpu_kind(shape.kind) || !(shape.flags & kFlagNoTime); }
+bool drawable(const Shape& shape) {
+  return !is_gpu_kind(shape.kind) || !(shape.flags & kFlagNoTime);
+}
 
 std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process) {
   std::map<uint32_t, uint32_t> found;
@@ -145,7 +149,8 @@ std::string process_title(const Process& process) {
     program += word;
   }
   if (program.empty()) program = header.executable();
-  std::string title = header.rank() >= 0 ? fmt::format("rank {}: {}", header.rank(), program) : program;
+  std::string title =
+      header.rank() >= 0 ? fmt::format("rank {}: {}", header.rank(), program) : program;
   if (!header.host().empty()) title += fmt::format(" ({})", header.host());
   return title;
 }

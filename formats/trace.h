@@ -26,7 +26,7 @@ namespace gpuprof {
 
 enum class StringIndex : uint32_t { empty = 0 };
 enum class ShapeIndex : uint32_t {};
-enum class LaneIndex : uint32_t {};   // in Process::lanes
+enum class LaneIndex : uint32_t {};                      // in Process::lanes
 enum class EventIndex : uint32_t { none = 0xffffffff };  // in Process::events
 
 template <typename Index>
@@ -64,24 +64,24 @@ struct Shape {
   uint64_t function;
   StringIndex name;    // as recorded: API name, mangled kernel, NVTX message
   StringIndex detail;  // launch: mangled kernel name; nvtx: domain
-  StringIndex label;   // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
+  StringIndex label;  // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
   int32_t result;
   Dim3 grid, block;
   uint32_t dynamic_shared_bytes, static_shared_bytes, registers_per_thread, local_bytes_per_thread;
   uint32_t cluster_x, cluster_y, cluster_z;
   ApiDomain domain;
   uint32_t direction, source_kind, destination_kind;
-  uint32_t value;        // sets: the value; host sync kinds: flags
-  uint32_t cupti_type;   // gpu_sync, gpu_event, gpu_memory (operation), overhead; else kAbsent
-  uint32_t data_type, operation;   // NCCL's values, kAbsent: none
-  uint32_t peer, rank, rank_count; // peer, rank: kAbsent if none
+  uint32_t value;       // sets: the value; host sync kinds: flags
+  uint32_t cupti_type;  // gpu_sync, gpu_event, gpu_memory (operation), overhead; else kAbsent
+  uint32_t data_type, operation;    // NCCL's values, kAbsent: none
+  uint32_t peer, rank, rank_count;  // peer, rank: kAbsent if none
   uint32_t graph, category, color, memory_kind, context, channel, channel_type, depth;
-  uint32_t stream;       // gpu_sync, gpu_memory: CUPTI stream id, kAbsent: none
+  uint32_t stream;                         // gpu_sync, gpu_memory: CUPTI stream id, kAbsent: none
   uint32_t peer_source, peer_destination;  // device ids of a peer copy, else kAbsent
   uint32_t cupti_flags, object_kind;
   Kind kind;
-  uint8_t flags;         // RecordFlags
-  uint8_t reserved[2];   // keeps the struct free of padding: shapes are compared as bytes
+  uint8_t flags;        // RecordFlags
+  uint8_t reserved[2];  // keeps the struct free of padding: shapes are compared as bytes
 };
 static_assert(std::has_unique_object_representations_v<Shape>);
 
@@ -101,18 +101,19 @@ class ShapePool {
 
 // The less common parts of an event.
 struct EventExtra {
-  uint64_t bytes;     // sizes; collectives: element count
-  uint64_t address;   // allocation, destination, handle of a call, NVTX range id, overhead object
-  uint64_t address2;  // copies: source; sync kinds: event handle; gpu_sync: device time (Unix ns or 0)
-  uint64_t value;     // collective sequence, graph node, CUPTI event id, NVTX payload
+  uint64_t bytes;    // sizes; collectives: element count
+  uint64_t address;  // allocation, destination, handle of a call, NVTX range id, overhead object
+  uint64_t
+      address2;    // copies: source; sync kinds: event handle; gpu_sync: device time (Unix ns or 0)
+  uint64_t value;  // collective sequence, graph node, CUPTI event id, NVTX payload
 };
 
 struct Event {
-  int64_t begin, end;     // ns, end >= begin
+  int64_t begin, end;  // ns, end >= begin
   ShapeIndex shape;
   LaneIndex lane;
-  uint32_t correlation;   // 0: none
-  uint32_t extra;         // in Process::extras; entry 0 is all zero
+  uint32_t correlation;  // 0: none
+  uint32_t extra;        // in Process::extras; entry 0 is all zero
   // Host event: the first GPU event it caused. GPU event: the host event that caused it.
   EventIndex partner = EventIndex::none;
   // GPU event: the next one of the same host event (graphs have many), in order of begin.
@@ -124,7 +125,7 @@ enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 
 
 struct Lane {
   LaneType type;
-  uint32_t thread_id;       // thread
+  uint32_t thread_id;  // thread
   std::string thread_name;
   uint32_t device, context, stream;
   uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
@@ -154,22 +155,22 @@ enum class Completeness : uint8_t {
 
 // One process in one window.
 struct Process {
-  std::string path;          // the file it came from (the first, where there are several)
+  std::string path;  // the file it came from (the first, where there are several)
   Completeness completeness = Completeness::truncated;
-  bool recovered = false;    // parts come from the ring of a killed process
+  bool recovered = false;  // parts come from the ring of a killed process
   bool has_header = false;
   bool has_summary = false;
   dump::Header header;
-  dump::Summary summary;     // where it is missing: what is known without it
+  dump::Summary summary;          // where it is missing: what is known without it
   std::string gpu_times_missing;  // why there are no GPU times; empty: there are
   std::string step_source;
   ClockMap clock;
-  int64_t realtime_offset = 0;   // times here minus CLOCK_MONOTONIC
+  int64_t realtime_offset = 0;  // times here minus CLOCK_MONOTONIC
   int64_t window_begin = 0, window_end = 0;
-  std::vector<Lane> lanes;   // threads in order of id, then streams, devices, overhead
+  std::vector<Lane> lanes;  // threads in order of id, then streams, devices, overhead
   std::vector<Event> events;
   std::vector<EventExtra> extras;
-  std::vector<Step> steps;   // the step log of the whole run, in order
+  std::vector<Step> steps;  // the step log of the whole run, in order
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective

@@ -127,7 +127,11 @@ const char* TraceBuilder::Segment::add_lane(const dump::Lane& lane,
   open.lane = Lane{static_cast<LaneType>(lane.type()),
                    lane.thread_id(),
                    lane.thread_name().empty() ? open.lane.thread_name : lane.thread_name(),
-                   lane.device(), lane.context(), lane.stream(), 0, 0};
+                   lane.device(),
+                   lane.context(),
+                   lane.stream(),
+                   0,
+                   0};
   uint64_t last_end = base_time;
   int64_t correlation = 0;
   for (int i = 0; i < count; ++i) {
@@ -234,7 +238,8 @@ void TraceBuilder::Segment::fix_summary(const Trace& trace) {
   }
   p.gpu_times_missing =
       p.has_summary ? p.summary.gpu_times_missing() : p.header.gpu_times_missing();
-  p.step_source = p.summary.step_source().empty() ? p.header.step_source() : p.summary.step_source();
+  p.step_source =
+      p.summary.step_source().empty() ? p.header.step_source() : p.summary.step_source();
   for (Event& event : p.events) {  // device times of gpu_sync are clock units still
     const Kind kind = trace.shape(event).kind;
     if ((kind != Kind::gpu_sync && kind != Kind::gpu_event) || !event.extra) continue;
@@ -283,8 +288,9 @@ void TraceBuilder::end_segment() {
   damaged_ = false;
   if (!p.clock.usable()) {
     trace_.problems.push_back(
-        {file_, 0, "the clock cannot be related to wall time: the chunk that says how is missing; "
-                   "times are clock ticks"});
+        {file_, 0,
+         "the clock cannot be related to wall time: the chunk that says how is missing; "
+         "times are clock ticks"});
   }
   trace_.processes.push_back(std::move(p));
   ++appended_;
@@ -318,8 +324,8 @@ void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
     if (wrong) problem(fmt::format("a lane {}; it was skipped", wrong));
   }
   for (int i = 0; i < events.ring_chunk_size(); ++i) {
-    const uint32_t records =
-        i < events.ring_records_size() ? events.ring_records(i) : std::numeric_limits<uint32_t>::max();
+    const uint32_t records = i < events.ring_records_size() ? events.ring_records(i)
+                                                            : std::numeric_limits<uint32_t>::max();
     uint32_t& known = ring_chunks_[events.ring_chunk(i)];
     known = std::max(known, records);
   }

@@ -169,7 +169,8 @@ class Joiner {
 
   const Trace& trace_;
   Process& process_;
-  uint64_t budget_ = 16 * process_.events.size() + 1;  // calls nest, so this is ample; bad files end
+  uint64_t budget_ =
+      16 * process_.events.size() + 1;  // calls nest, so this is ample; bad files end
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA runtime: what each kind of call keeps of its arguments, and the hooks of apis.def's rows.
+// The CUDA runtime: what each kind of call keeps of its arguments, and the hooks of apis.def's
+// rows.
 #include <cuda_runtime_api.h>
 
 #include "preload/hook.h"
@@ -12,8 +13,8 @@ cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, size_t, cu
 
 namespace gpuprof {
 
-// The capture() overloads are found through their tag's namespace when a hook is instantiated, which
-// is why they are static functions of it and not in an unnamed one.
+// The capture() overloads are found through their tag's namespace when a hook is instantiated,
+// which is why they are static functions of it and not in an unnamed one.
 
 template <typename T>
 static uint64_t bits(T pointer) {
@@ -23,17 +24,14 @@ static uint64_t bits(T pointer) {
 // ---- launches ----------------------------------------------------------------------------------
 
 static void fill_launch(Record& r, cudaError_t result, const void* function, dim3 grid, dim3 block,
-                 size_t shared, cudaStream_t stream) {
+                        size_t shared, cudaStream_t stream) {
   auto& out = r.launch;
   out.function = bits(function);
   out.stream = bits(stream);
-  out.grid_x = grid.x;
-  out.grid_y = static_cast<uint16_t>(grid.y), out.grid_z = static_cast<uint16_t>(grid.z);
-  out.block_x = static_cast<uint16_t>(block.x);
-  out.block_y = static_cast<uint16_t>(block.y), out.block_z = static_cast<uint16_t>(block.z);
-  out.result = static_cast<int16_t>(result);
-  out.shared_bytes = static_cast<uint32_t>(shared);
-  out.name = 0;
+  out.grid_x = grid.x, out.grid_y = grid.y, out.grid_z = static_cast<uint16_t>(grid.z);
+  out.block_x = block.x, out.block_y = block.y, out.block_z = static_cast<uint16_t>(block.z);
+  out.shared_bytes = static_cast<uint32_t>(shared) & 0xfffff;
+  out.result = static_cast<uint32_t>(result) & 0xfff;
 }
 using Launch = KindTag<Kind::launch>;
 
@@ -51,85 +49,101 @@ struct HookSignature<cudaError_t(Function, dim3, dim3, void**, size_t, cudaStrea
                            cudaStream_t);
 };
 template <typename Function>
-[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, Function function,
-                                     uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
-                                     uint32_t block_z, void**, size_t shared, cudaStream_t stream) {
-  auto& out = r.launch;
-  out.function = bits(function);
-  out.stream = bits(stream);
-  out.grid_x = static_cast<uint32_t>(grid_xy);
-  out.grid_y = static_cast<uint16_t>(grid_xy >> 32), out.grid_z = static_cast<uint16_t>(grid_z);
-  out.block_x = static_cast<uint16_t>(block_xy);
-  out.block_y = static_cast<uint16_t>(block_xy >> 32), out.block_z = static_cast<uint16_t>(block_z);
-  out.result = static_cast<int16_t>(result);
-  out.shared_bytes = static_cast<uint32_t>(shared);
-  out.name = 0;
+[[maybe_unused]] static void hold(HeldPayload& held, Function function, uint64_t grid_xy,
+                                  uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void**,
+                                  size_t shared, cudaStream_t stream) {
+  held.words[0] = bits(function);
+  held.words[1] = bits(stream);
+  held.words[2] = grid_xy;
+  held.words[3] = block_xy;
+  held.words[4] = static_cast<uint16_t>(grid_z) | block_z << 16 | (shared & 0xfffff) << 32;
 }
-[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, const cudaLaunchConfig_t* config,
-                              const void* function, void**) {
+[[maybe_unused]] static void release(Record& r, const HeldPayload& held, cudaError_t result) {
+  for (int i = 0; i < 4; ++i) r.words[i] = held.words[i];
+  r.words[4] = held.words[4] | static_cast<uint64_t>(result) << 52;
+}
+[[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result,
+                                     const cudaLaunchConfig_t* config, const void* function,
+                                     void**) {
   if (!config) return fill_launch(r, result, function, 0, 0, 0, nullptr);
   fill_launch(r, result, function, config->gridDim, config->blockDim, config->dynamicSmemBytes,
               config->stream);
 }
 [[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result, cudaGraphExec_t graph,
-                              cudaStream_t stream) {
+                                     cudaStream_t stream) {
   fill_launch(r, result, graph, 0, 0, 0, stream);
 }
 
 // ---- copies and sets ---------------------------------------------------------------------------
 
 static void fill_copy(Record& r, cudaError_t result, const void* to, const void* from, size_t bytes,
-               int direction, cudaStream_t stream) {
-  r.copy = {bits(to), bits(from), bytes, bits(stream), static_cast<uint8_t>(direction), 0,
-            static_cast<int16_t>(result), 0};
+                      int direction, cudaStream_t stream) {
+  r.copy = {bits(to),
+            bits(from),
+            bytes,
+            bits(stream),
+            static_cast<uint8_t>(direction),
+            0,
+            static_cast<int16_t>(result),
+            0};
 }
 using Copy = KindTag<Kind::copy>;
-[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to, const void* from,
-                              size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to,
+                                     const void* from, size_t bytes, cudaMemcpyKind kind,
+                                     cudaStream_t stream = nullptr) {
   fill_copy(r, result, to, from, bytes, kind, stream);
 }
-[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to, size_t, const void* from,
-                              size_t, size_t width, size_t height, cudaMemcpyKind kind,
-                              cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to, size_t,
+                                     const void* from, size_t, size_t width, size_t height,
+                                     cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
   fill_copy(r, result, to, from, width * height, kind, stream);
 }
-[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, const cudaMemcpy3DParms* copy,
-                              cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result,
+                                     const cudaMemcpy3DParms* copy, cudaStream_t stream = nullptr) {
   if (!copy) return fill_copy(r, result, nullptr, nullptr, 0, cudaMemcpyDefault, stream);
   fill_copy(r, result, copy->dstPtr.ptr, copy->srcPtr.ptr,
             copy->extent.width * copy->extent.height * copy->extent.depth, copy->kind, stream);
 }
 // Peer copies: both ends are device memory.
-[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to, int, const void* from,
-                              int, size_t bytes, cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void* to, int,
+                                     const void* from, int, size_t bytes,
+                                     cudaStream_t stream = nullptr) {
   fill_copy(r, result, to, from, bytes, cudaMemcpyDeviceToDevice, stream);
 }
-// To and from a __device__ variable: the address of one end is the symbol's host shadow plus offset.
-[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, const void* a, const void* b,
-                              size_t bytes, size_t, cudaMemcpyKind kind,
-                              cudaStream_t stream = nullptr) {
+// To and from a __device__ variable: the address of one end is the symbol's host shadow plus
+// offset.
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, const void* a,
+                                     const void* b, size_t bytes, size_t, cudaMemcpyKind kind,
+                                     cudaStream_t stream = nullptr) {
   fill_copy(r, result, a, b, bytes, kind, stream);
 }
 
 static void fill_set(Record& r, cudaError_t result, void* address, int value, size_t bytes,
-              cudaStream_t stream) {
-  r.set = {bits(address), bytes, bits(stream), static_cast<uint32_t>(value),
-           static_cast<int16_t>(result), 0, 0, 0};
+                     cudaStream_t stream) {
+  r.set = {bits(address),
+           bytes,
+           bits(stream),
+           static_cast<uint32_t>(value),
+           static_cast<int16_t>(result),
+           0,
+           0,
+           0};
 }
 using Set = KindTag<Kind::set>;
 [[maybe_unused]] static void capture(Record& r, Set, cudaError_t result, void* address, int value,
-                              size_t bytes, cudaStream_t stream = nullptr) {
+                                     size_t bytes, cudaStream_t stream = nullptr) {
   fill_set(r, result, address, value, bytes, stream);
 }
-[[maybe_unused]] static void capture(Record& r, Set, cudaError_t result, void* address, size_t, int value,
-                              size_t width, size_t height, cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, Set, cudaError_t result, void* address, size_t,
+                                     int value, size_t width, size_t height,
+                                     cudaStream_t stream = nullptr) {
   fill_set(r, result, address, value, width * height, stream);
 }
 
 // ---- memory ------------------------------------------------------------------------------------
 
 static void fill_memory(Record& r, cudaError_t result, const void* address, size_t bytes,
-                 cudaStream_t stream, cudaMemPool_t pool) {
+                        cudaStream_t stream, cudaMemPool_t pool) {
   r.memory = {bits(address), bytes, bits(stream), bits(pool), static_cast<int16_t>(result), 0, 0};
 }
 // The address exists only when the call succeeded; before, the variable is the program's garbage.
@@ -137,40 +151,43 @@ static const void* given(cudaError_t result, void** address) {
   return result == cudaSuccess && address ? *address : nullptr;
 }
 using Alloc = KindTag<Kind::alloc>;
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address, size_t bytes) {
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address,
+                                     size_t bytes) {
   fill_memory(r, result, given(result, address), bytes, nullptr, nullptr);
 }
 // cudaMallocManaged and cudaHostAlloc: flags last.
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address, size_t bytes,
-                              unsigned) {
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address,
+                                     size_t bytes, unsigned) {
   fill_memory(r, result, given(result, address), bytes, nullptr, nullptr);
 }
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address, size_t* pitch,
-                              size_t width, size_t height) {
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address,
+                                     size_t* pitch, size_t width, size_t height) {
   const size_t row = result == cudaSuccess && pitch ? *pitch : width;
   fill_memory(r, result, given(result, address), row * height, nullptr, nullptr);
 }
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address, size_t bytes,
-                              cudaStream_t stream) {
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address,
+                                     size_t bytes, cudaStream_t stream) {
   fill_memory(r, result, given(result, address), bytes, stream, nullptr);
 }
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address, size_t bytes,
-                              cudaMemPool_t pool, cudaStream_t stream) {
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void** address,
+                                     size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
   fill_memory(r, result, given(result, address), bytes, stream, pool);
 }
-[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void* address, size_t bytes,
-                              unsigned) {  // cudaHostRegister
+[[maybe_unused]] static void capture(Record& r, Alloc, cudaError_t result, void* address,
+                                     size_t bytes,
+                                     unsigned) {  // cudaHostRegister
   fill_memory(r, result, address, bytes, nullptr, nullptr);
 }
-[[maybe_unused]] static void capture(Record& r, KindTag<Kind::dealloc>, cudaError_t result, void* address,
-                              cudaStream_t stream = nullptr) {
+[[maybe_unused]] static void capture(Record& r, KindTag<Kind::dealloc>, cudaError_t result,
+                                     void* address, cudaStream_t stream = nullptr) {
   fill_memory(r, result, address, 0, stream, nullptr);
 }
 
-// ---- synchronisation, events, streams, the rest --------------------------------------------------
+// ---- synchronisation, events, streams, the rest
+// --------------------------------------------------
 
 static void fill_sync(Record& r, cudaError_t result, cudaStream_t stream, cudaEvent_t event,
-               unsigned flags = 0) {
+                      unsigned flags = 0) {
   r.sync = {bits(stream), bits(event), static_cast<int32_t>(result), flags, 0, 0, 0};
 }
 using Sync = KindTag<Kind::sync>;
@@ -185,31 +202,31 @@ using Sync = KindTag<Kind::sync>;
 }
 using Event = KindTag<Kind::event>;
 [[maybe_unused]] static void capture(Record& r, Event, cudaError_t result, cudaEvent_t* event,
-                              unsigned flags = 0) {
+                                     unsigned flags = 0) {
   fill_sync(r, result, nullptr, result == cudaSuccess && event ? *event : nullptr, flags);
 }
 [[maybe_unused]] static void capture(Record& r, Event, cudaError_t result, cudaEvent_t event) {
   fill_sync(r, result, nullptr, event);
 }
 [[maybe_unused]] static void capture(Record& r, Event, cudaError_t result, cudaEvent_t event,
-                              cudaStream_t stream, unsigned flags = 0) {
+                                     cudaStream_t stream, unsigned flags = 0) {
   fill_sync(r, result, stream, event, flags);
 }
 using Stream = KindTag<Kind::stream>;
 [[maybe_unused]] static void capture(Record& r, Stream, cudaError_t result, cudaStream_t* stream,
-                              unsigned flags = 0, int = 0) {
+                                     unsigned flags = 0, int = 0) {
   fill_sync(r, result, result == cudaSuccess && stream ? *stream : nullptr, nullptr, flags);
 }
 [[maybe_unused]] static void capture(Record& r, Stream, cudaError_t result, cudaStream_t stream) {
   fill_sync(r, result, stream, nullptr);
 }
 [[maybe_unused]] static void capture(Record& r, Stream, cudaError_t result, cudaStream_t stream,
-                              cudaEvent_t event, unsigned flags) {
+                                     cudaEvent_t event, unsigned flags) {
   fill_sync(r, result, stream, event, flags);
 }
 template <typename Handle, typename... Rest>
-[[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result, Handle handle,
-                              Rest...) {
+[[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result,
+                                     Handle handle, Rest...) {
   r.call = {bits(handle), 0, static_cast<int32_t>(result)};
 }
 
@@ -224,7 +241,8 @@ namespace {
 
 [[gnu::used]] void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol, model) GPUPROF_EXPORT_HOOK(symbol, GPUPROF_SIGNATURE(model));
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, symbol)
+#define GPUPROF_API(library, symbol, kind) \
+  GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) \
   GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, model)
 #define GPUPROF_CALLBACK(library, symbol, kind)
@@ -240,10 +258,11 @@ namespace {
 }  // namespace
 
 void fill_cudart_slots() {
-#define GPUPROF_FILL_SLOT(symbol, model)                                      \
-  {                                                                           \
-    using RowHook = Hook<Api::symbol, GPUPROF_SIGNATURE(model)>;              \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, &RowHook::set}; \
+#define GPUPROF_FILL_SLOT(symbol, model)                                               \
+  {                                                                                    \
+    using RowHook = Hook<Api::symbol, GPUPROF_SIGNATURE(model)>;                       \
+    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
+                              &RowHook::set};                                          \
   }
 #define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the runtime learns kernels from the program, and how we learn their names without CUPTI. These
-// run while libraries are loaded, mostly before main and before our constructor.
+// How the runtime learns kernels from the program, and how we learn their names without CUPTI.
+// These run while libraries are loaded, mostly before main and before our constructor.
 #include <cuda_runtime_api.h>
 
 #include "preload/export.h"
@@ -9,8 +9,8 @@
 // Declared by NVIDIA only for its compiler (crt/host_runtime.h).
 extern "C" {
 GPUPROF_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t*, const void*);
-GPUPROF_EXPORT void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*,
-                                           dim3*, dim3*, int*);
+GPUPROF_EXPORT void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*,
+                                           uint3*, dim3*, dim3*, int*);
 GPUPROF_EXPORT void __cudaUnregisterFatBinary(void**);
 }
 
@@ -26,9 +26,10 @@ extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_fu
   return result;
 }
 
-extern "C" void __cudaRegisterFunction(void** module, const char* host_function, char* device_function,
-                                       const char* device_name, int thread_limit, uint3* thread_id,
-                                       uint3* block_id, dim3* block, dim3* grid, int* warp_size) {
+extern "C" void __cudaRegisterFunction(void** module, const char* host_function,
+                                       char* device_function, const char* device_name,
+                                       int thread_limit, uint3* thread_id, uint3* block_id,
+                                       dim3* block, dim3* grid, int* warp_size) {
 #ifndef GPUPROF_NOP
   gpuprof::register_function(module, host_function, device_name);
 #endif
@@ -47,9 +48,9 @@ extern "C" void __cudaUnregisterFatBinary(void** module) {
 namespace gpuprof {
 
 void fill_registration_slots() {
-#define GPUPROF_FILL_HAND(symbol)                                                          \
-  {                                                                                        \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                 \
+#define GPUPROF_FILL_HAND(symbol)                                                                \
+  {                                                                                              \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
   }
 #define GPUPROF_API(library, symbol, kind)

@@ -15,7 +15,7 @@ extern "C" {
 [[gnu::visibility("hidden")]] void* gpuprof_real_dlvsym = nullptr;
 [[gnu::visibility("hidden")]] void* gpuprof_filter_dlsym(void* handle, const char* name);
 [[gnu::visibility("hidden")]] void* gpuprof_filter_dlvsym(void* handle, const char* name,
-                                                         const char* version);
+                                                          const char* version);
 }
 
 namespace gpuprof {

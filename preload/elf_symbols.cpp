@@ -10,7 +10,7 @@ namespace gpuprof {
 namespace {
 
 struct DynamicTables {
-  const ElfW(Sym)* symbols = nullptr;
+  const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const uint32_t* gnu_hash = nullptr;
 };
@@ -39,12 +39,11 @@ uint32_t gnu_hash_of(const char* name) {
 }
 
 // https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains.
-const ElfW(Sym)* find_symbol(const DynamicTables& tables, const char* name) {
+const ElfW(Sym) * find_symbol(const DynamicTables& tables, const char* name) {
   const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
   const uint32_t bloom_words = tables.gnu_hash[2];
-  const uint32_t* const bucket =
-      reinterpret_cast<const uint32_t*>(reinterpret_cast<const ElfW(Addr)*>(tables.gnu_hash + 4) +
-                                        bloom_words);
+  const uint32_t* const bucket = reinterpret_cast<const uint32_t*>(
+      reinterpret_cast<const ElfW(Addr)*>(tables.gnu_hash + 4) + bloom_words);
   const uint32_t* const chain = bucket + buckets;
   const uint32_t hash = gnu_hash_of(name);
   if (buckets == 0) return nullptr;

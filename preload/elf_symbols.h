@@ -4,14 +4,15 @@
 
 namespace gpuprof {
 
-// Not libc's: look-ups are made before a sanitizer (or another preloaded library) that replaces strcmp
-// is ready.
+// Not libc's: look-ups are made before a sanitizer (or another preloaded library) that replaces
+// strcmp is ready.
 constexpr bool same_text(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;
   return *a == *b;
 }
 
-// Address of `symbol` in the first loaded object whose file name begins with `soname`; null if none.
+// Address of `symbol` in the first loaded object whose file name begins with `soname`; null if
+// none.
 void* symbol_in_loaded(const char* soname, const char* symbol);
 
 }  // namespace gpuprof

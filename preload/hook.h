@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The only wrapper body. Hook<api, Signature>::enter is what the program calls instead of the real
-// function; the exported symbol is an alias of it, so an unrecorded call costs two loads and a branch.
-// The real call is made outside every lock; a call inside a call of the same library is part of it.
+// function; the exported symbol is an alias of it, so an unrecorded call costs two loads and a
+// branch. The real call is made outside every lock; a call inside a call of the same library is
+// part of it.
 #pragma once
 
 #include <atomic>
@@ -15,7 +16,8 @@ namespace gpuprof {
 // Tag that picks the capture() overload of a row.
 template <Kind K>
 struct KindTag {};
-// Tag that picks a row's observe() overload, where one exists: called after each call, recorded or not.
+// Tag that picks a row's observe() overload, where one exists: called after each call, recorded or
+// not.
 template <Api A>
 struct ApiTag {};
 
@@ -30,6 +32,14 @@ struct FailValue<Library::cudart> {
 template <>
 struct FailValue<Library::nccl> {
   static constexpr int value = 3;  // ncclInternalError
+};
+
+// A launch's payload while the real call runs: put together before it, so that of eight arguments
+// none occupies a register across the call. A library that does this has overloads of
+//   void hold(HeldPayload&, arguments...)   and   void release(Record&, const HeldPayload&, result)
+// in place of capture().
+struct HeldPayload {
+  uint64_t words[5];
 };
 
 namespace {  // internal linkage: each *_hooks.cpp has its own, and the alias below may name it
@@ -68,16 +78,19 @@ class Hook<A, R(P...)> {
  private:
   static constexpr ApiId kId = static_cast<ApiId>(A);
   static constexpr ApiRow kRow = kApiRows[kId];
+  using Scope = HookScope<kRow.library>;
   static constexpr bool kObserved = requires(R result, P... args) {
     observe(ApiTag<A>{}, result, args...);
   };
 
+  static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
+
 #ifndef GPUPROF_NOP
   // The common case by itself: recording with the TSC and nothing else to do.
   [[gnu::noinline]] static R record(P... args) {
-    const HookScope scope(kRow.library, __builtin_dwarf_cfa());
+    const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
-    return record_call<&read_tsc>(args...);
+    return record_call<&read_tsc>(scope, args...);
   }
 
   // Everything else a hook may have to do.
@@ -87,35 +100,74 @@ class Hook<A, R(P...)> {
       prepare_library();
       flags = wake_session(kId);
     }
+    const Scope scope(__builtin_dwarf_cfa());
+    if (scope.nested()) return call_real(args...);
     R result;
-    {
-      const HookScope scope(kRow.library, __builtin_dwarf_cfa());
-      if (scope.nested()) return call_real(args...);
-      result = flags & kHookRecord ? record_call<&now_ticks>(args...) : call_real(args...);
+    if (flags & kHookRecord) {
+      result = record_call<&now_ticks>(scope, args...);
+    } else {
+      scope.enter();
+      result = call_real(args...);
+      scope.leave();
     }
     if constexpr (kObserved) observe(ApiTag<A>{}, result, args...);
     if (flags & kHookStep) step_after_call(kId);
     return result;
   }
 
+  // The real call with the clock read around it, and its record.
   template <uint64_t (*Now)()>
-  [[gnu::always_inline]] static R record_call(P... args) {
-    ThreadState& thread = t_state;
-    thread.correlation = 0;
+  [[gnu::always_inline]] static R record_call(const Scope& scope, P... args) {
+    t_state.correlation = 0;
+    scope.enter();
+    [[maybe_unused]] HeldPayload held;
+    if constexpr (kHeld) {
+      hold(held, args...);
+      __asm__ volatile("" : "+m"(held));  // in memory, whatever the compiler thinks of it
+    }
     const uint64_t begin = Now();
     const R result = real_.load(std::memory_order_relaxed)(args...);
     const uint64_t end = Now();
-    if (Record* const record = reserve_record()) {
-      record->begin = begin;
-      record->end = end;
-      record->correlation = thread.correlation;
-      record->api = kId;
-      record->kind = kRow.kind;
-      record->flags = 0;
-      capture(*record, KindTag<kRow.kind>{}, result, args...);
-      commit_record(record);
+    scope.leave();
+    if constexpr (kHeld) {
+      return write<R, const HeldPayload&>(begin, end, result, held);
+    } else {
+      return write<R, P...>(begin, end, result, args...);
     }
+  }
+
+  template <typename Result, typename... Kept>
+  [[gnu::always_inline]] static R write(uint64_t begin, uint64_t end, Result result, Kept... kept) {
+    if (Record* const record = try_reserve_record()) {
+      fill(*record, begin, end, result, kept...);
+      return result;
+    }
+    return write_to_new_buffer<R, Kept...>(begin, end, result, kept...);
+  }
+
+  // A function of its own, so that its calls do not cost the common case registers.
+  template <typename Result, typename... Kept>
+  [[gnu::noinline]] static R write_to_new_buffer(uint64_t begin, uint64_t end, Result result,
+                                                 Kept... kept) {
+    if (Record* const record = reserve_record_slow()) fill(*record, begin, end, result, kept...);
     return result;
+  }
+
+  template <typename Result, typename... Kept>
+  [[gnu::always_inline]] static void fill(Record& record, uint64_t begin, uint64_t end,
+                                          Result result, const Kept&... kept) {
+    record.begin = begin;
+    record.end = end;
+    record.correlation = t_state.correlation;
+    record.api = kId;
+    record.kind = kRow.kind;
+    record.flags = 0;
+    if constexpr (kHeld) {
+      release(record, kept..., result);
+    } else {
+      capture(record, KindTag<kRow.kind>{}, result, kept...);
+    }
+    commit_record(&record);
   }
 #endif
 
@@ -131,10 +183,10 @@ class Hook<A, R(P...)> {
 
 }  // namespace
 
-// Exports `symbol` as an alias of the row's enter(): no jump in between. Must stand in a function that
-// is emitted; "i" makes the compiler emit enter().
-#define GPUPROF_EXPORT_HOOK(symbol, ...)                                                       \
-  __asm__ volatile(".globl " #symbol "\n\t.type " #symbol ",@function\n\t.set " #symbol ",%P0" \
-                   :: "i"(&Hook<Api::symbol, __VA_ARGS__>::enter))
+// Exports `symbol` as an alias of the row's enter(): no jump in between. Must stand in a function
+// that is emitted; "i" makes the compiler emit enter().
+#define GPUPROF_EXPORT_HOOK(symbol, ...)                                                \
+  __asm__ volatile(".globl " #symbol "\n\t.type " #symbol ",@function\n\t.set " #symbol \
+                   ",%P0" ::"i"(&Hook<Api::symbol, __VA_ARGS__>::enter))
 
 }  // namespace gpuprof

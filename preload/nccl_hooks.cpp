@@ -14,7 +14,7 @@ constexpr uint8_t kNone = 0xff;
 constexpr int kNoPeer = -1;
 
 static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t count, int type,
-          int operation, int peer, cudaStream_t stream) {
+                 int operation, int peer, cudaStream_t stream) {
   auto& out = r.collective;
   out.communicator = reinterpret_cast<uint64_t>(communicator);
   out.count = count;
@@ -33,32 +33,32 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
 using Collective = KindTag<Kind::collective>;
 // AllReduce, ReduceScatter
 [[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*, void*,
-                              size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                              ncclComm_t communicator, cudaStream_t stream) {
+                                     size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                                     ncclComm_t communicator, cudaStream_t stream) {
   fill(r, result, communicator, count, type, operation, kNoPeer, stream);
 }
 // Reduce
 [[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*, void*,
-                              size_t count, ncclDataType_t type, ncclRedOp_t operation, int root,
-                              ncclComm_t communicator, cudaStream_t stream) {
+                                     size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                                     int root, ncclComm_t communicator, cudaStream_t stream) {
   fill(r, result, communicator, count, type, operation, root, stream);
 }
 // Broadcast, Gather, Scatter
 [[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*, void*,
-                              size_t count, ncclDataType_t type, int root, ncclComm_t communicator,
-                              cudaStream_t stream) {
+                                     size_t count, ncclDataType_t type, int root,
+                                     ncclComm_t communicator, cudaStream_t stream) {
   fill(r, result, communicator, count, type, kNone, root, stream);
 }
 // AllGather, AlltoAll
 [[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*, void*,
-                              size_t count, ncclDataType_t type, ncclComm_t communicator,
-                              cudaStream_t stream) {
+                                     size_t count, ncclDataType_t type, ncclComm_t communicator,
+                                     cudaStream_t stream) {
   fill(r, result, communicator, count, type, kNone, kNoPeer, stream);
 }
 // Bcast, Send, Recv: one buffer, root or peer
-[[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*, size_t count,
-                              ncclDataType_t type, int peer, ncclComm_t communicator,
-                              cudaStream_t stream) {
+[[maybe_unused]] static void capture(Record& r, Collective, ncclResult_t result, const void*,
+                                     size_t count, ncclDataType_t type, int peer,
+                                     ncclComm_t communicator, cudaStream_t stream) {
   fill(r, result, communicator, count, type, kNone, peer, stream);
 }
 
@@ -66,61 +66,66 @@ using Collective = KindTag<Kind::collective>;
   r.call = {0, 0, static_cast<int32_t>(result)};
 }
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, ncclResult_t result,
-                              ncclComm_t communicator) {
+                                     ncclComm_t communicator) {
   r.call = {reinterpret_cast<uint64_t>(communicator), 0, static_cast<int32_t>(result)};
 }
 template <typename... Rest>
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, ncclResult_t result,
-                              ncclComm_t* communicator, Rest...) {
+                                     ncclComm_t* communicator, Rest...) {
   const bool made = result == ncclSuccess && communicator;
   r.call = {made ? reinterpret_cast<uint64_t>(*communicator) : 0, 0, static_cast<int32_t>(result)};
 }
 template <typename... Rest>
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, ncclResult_t result,
-                              ncclComm_t communicator, Rest...) {
+                                     ncclComm_t communicator, Rest...) {
   r.call = {reinterpret_cast<uint64_t>(communicator), 0, static_cast<int32_t>(result)};
 }
 
 #ifndef GPUPROF_NOP
-// ---- communicators: remembered whether recording or not ------------------------------------------
+// ---- communicators: remembered whether recording or not
+// ------------------------------------------
 
 static void remember(ncclComm_t communicator, int rank_count, int rank) {
   if (communicator) {
-    register_communicator(communicator, {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+    register_communicator(communicator,
+                          {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
   }
 }
 
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result, ncclComm_t* made,
-                              int rank_count, ncclUniqueId, int rank) {
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
+                                     ncclComm_t* made, int rank_count, ncclUniqueId, int rank) {
   if (result == ncclSuccess && made) remember(*made, rank_count, rank);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
-                              ncclComm_t* made, int rank_count, ncclUniqueId, int rank,
-                              ncclConfig_t*) {
+                                     ncclComm_t* made, int rank_count, ncclUniqueId, int rank,
+                                     ncclConfig_t*) {
   const bool usable = result == ncclSuccess || result == ncclInProgress;
   if (usable && made) remember(*made, rank_count, rank);
 }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitAll>, ncclResult_t result, ncclComm_t* made,
-                              int devices, const int*) {
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitAll>, ncclResult_t result,
+                                     ncclComm_t* made, int devices, const int*) {
   for (int i = 0; result == ncclSuccess && made && i < devices; ++i) remember(made[i], devices, i);
 }
 // The new communicator's size is decided by all ranks' colors: NCCL knows it.
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result, ncclComm_t, int, int,
-                              ncclComm_t* made, ncclConfig_t*) {
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result, ncclComm_t,
+                                     int, int, ncclComm_t* made, ncclConfig_t*) {
   if (result != ncclSuccess || !made || !*made) return;
   using Query = ncclResult_t (*)(ncclComm_t, int*);
   const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
-  const auto user_rank = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
+  const auto user_rank =
+      reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
   int ranks = 0, rank = 0;
   if (count && user_rank && count(*made, &ranks) == ncclSuccess &&
       user_rank(*made, &rank) == ncclSuccess) {
     remember(*made, ranks, rank);
   }
 }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t, ncclComm_t communicator) {
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t,
+                                     ncclComm_t communicator) {
   forget_communicator(communicator);
 }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommAbort>, ncclResult_t, ncclComm_t communicator) {
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommAbort>, ncclResult_t,
+                                     ncclComm_t communicator) {
   forget_communicator(communicator);
 }
 #endif
@@ -143,10 +148,11 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 }
 
 void fill_nccl_slots() {
-#define GPUPROF_FILL_SLOT(symbol)                              \
-  {                                                            \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;     \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, &RowHook::set}; \
+#define GPUPROF_FILL_SLOT(symbol)                                                      \
+  {                                                                                    \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                             \
+    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
+                              &RowHook::set};                                          \
   }
 #define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
 #include "preload/apis.def"

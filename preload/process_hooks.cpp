@@ -27,8 +27,8 @@ Function next(const char* name) {
   for (;;) ::syscall(SYS_exit_group, status);
 }
 
-// exec replaces the program: what was recorded must be on disk before. A vfork child shares our memory
-// and is not us: the collector sees that by the process id.
+// exec replaces the program: what was recorded must be on disk before. A vfork child shares our
+// memory and is not us: the collector sees that by the process id.
 template <typename Function, typename... Arguments>
 int exec_with(const char* name, Function*, Arguments... arguments) {
   Function* const real = next<Function*>(name);
@@ -82,16 +82,15 @@ GPUPROF_C int fexecve(int file, char* const arguments[], char* const variables[]
 }
 
 // The variadic forms become arrays on the caller's stack, as libc's own do.
-#define GPUPROF_COLLECT_ARGUMENTS(first)                              \
-  std::va_list list;                                                  \
-  va_start(list, first);                                              \
-  size_t count = 1;                                                   \
-  while (va_arg(list, char*)) ++count;                                \
-  va_end(list);                                                       \
-  char** const arguments =                                            \
-      static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
-  va_start(list, first);                                              \
-  arguments[0] = const_cast<char*>(first);                            \
+#define GPUPROF_COLLECT_ARGUMENTS(first)                                                       \
+  std::va_list list;                                                                           \
+  va_start(list, first);                                                                       \
+  size_t count = 1;                                                                            \
+  while (va_arg(list, char*)) ++count;                                                         \
+  va_end(list);                                                                                \
+  char** const arguments = static_cast<char**>(__builtin_alloca((count + 1) * sizeof(char*))); \
+  va_start(list, first);                                                                       \
+  arguments[0] = const_cast<char*>(first);                                                     \
   for (size_t i = 1; i <= count; ++i) arguments[i] = va_arg(list, char*)
 
 GPUPROF_C int execl(const char* path, const char* first, ...) noexcept {
@@ -121,7 +120,8 @@ GPUPROF_C char* getenv(const char* name) noexcept {
   const size_t length = std::strlen(name);
   if (length != 0 && environ) {
     for (char** entry = environ; *entry; ++entry) {
-      if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+      if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
+        return *entry + length + 1;
     }
   }
   if (std::strcmp(name, "NVTX_INJECTION64_PATH") == 0 && gpuprof::wants_injection()) {

@@ -5,14 +5,14 @@
 #include <elf.h>
 #include <link.h>
 
-
 #include "preload/elf_symbols.h"
 
 namespace gpuprof {
 namespace {
 
 // Where a library's functions are looked for when RTLD_NEXT does not have them.
-constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0"};
+constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12",
+                                          "libcudart.so.11.0"};
 constexpr const char* kNcclSonames[] = {"libnccl.so.2"};
 
 HookSlot g_slots[kApiCount];

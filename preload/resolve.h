@@ -7,13 +7,14 @@
 namespace gpuprof {
 
 // The real function of a row as seen from here: RTLD_NEXT, then the library if it is loaded (a
-// library opened RTLD_LOCAL is not in RTLD_NEXT's scope). Null when there is none. Never our wrapper.
+// library opened RTLD_LOCAL is not in RTLD_NEXT's scope). Null when there is none. Never our
+// wrapper.
 void* find_real(Api api);
 
 // The pointer through which a row's hook calls, for the dlsym hook. Filled by each *_hooks.cpp.
 struct HookSlot {
-  void* wrapper;                 // the exported function
-  void* (*get)();                // the real function, null while not resolved
+  void* wrapper;   // the exported function
+  void* (*get)();  // the real function, null while not resolved
   void (*set)(void* real);
 };
 HookSlot& hook_slot(Api api);

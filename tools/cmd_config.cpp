@@ -28,13 +28,9 @@ std::string list_activities(uint32_t mask) {
 std::string value_in_force(const Settings& settings, const Config& config, Setting id) {
   char text[512];
   switch (id) {
-    case Setting::schedule:
-      format_schedule(config.schedule, text, sizeof(text));
-      return text;
-    case Setting::activities:
-      return list_activities(config.activities);
-    default:
-      return settings.text(id);
+    case Setting::schedule: format_schedule(config.schedule, text, sizeof(text)); return text;
+    case Setting::activities: return list_activities(config.activities);
+    default: return settings.text(id);
   }
 }
 

@@ -24,14 +24,10 @@ constexpr std::pair<RecordFlags, std::string_view> kFlagNames[] = {
 
 std::string lane_text(const Lane& lane) {
   switch (lane.type) {
-    case LaneType::thread:
-      return fmt::format("thread {}", lane.thread_id);
-    case LaneType::stream:
-      return fmt::format("gpu {} stream {}", lane.device, lane.stream);
-    case LaneType::device:
-      return fmt::format("gpu {}", lane.device);
-    case LaneType::overhead:
-      return "overhead";
+    case LaneType::thread: return fmt::format("thread {}", lane.thread_id);
+    case LaneType::stream: return fmt::format("gpu {} stream {}", lane.device, lane.stream);
+    case LaneType::device: return fmt::format("gpu {}", lane.device);
+    case LaneType::overhead: return "overhead";
   }
   return "";
 }
@@ -51,9 +47,7 @@ void append_lane_json(std::string& out, const Lane& lane) {
     case LaneType::device:
       fmt::format_to(end, "{{\"type\":\"device\",\"device\":{}}}", lane.device);
       break;
-    case LaneType::overhead:
-      out += "{\"type\":\"overhead\"}";
-      break;
+    case LaneType::overhead: out += "{\"type\":\"overhead\"}"; break;
   }
 }
 

@@ -111,12 +111,9 @@ Json counts_json(const std::map<Kind, uint64_t>& counts) {
 
 const char* completeness_name(Completeness completeness) {
   switch (completeness) {
-    case Completeness::complete:
-      return "complete";
-    case Completeness::truncated:
-      return "truncated";
-    case Completeness::damaged:
-      return "damaged";
+    case Completeness::complete: return "complete";
+    case Completeness::truncated: return "truncated";
+    case Completeness::damaged: return "damaged";
   }
   return "";
 }

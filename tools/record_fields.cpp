@@ -112,12 +112,8 @@ bool write_host(const Trace& trace, const Process& process, const Event& event, 
   const Shape& shape = trace.shape(event);
   const EventExtra& extra = process.extra(event);
   switch (shape.kind) {
-    case Kind::call:
-      out.address("handle", extra.address);
-      break;
-    case Kind::launch:
-      write_launch(trace, process, event, out);
-      break;
+    case Kind::call: out.address("handle", extra.address); break;
+    case Kind::launch: write_launch(trace, process, event, out); break;
     case Kind::copy:
       out.number("bytes", extra.bytes);
       out.address("address", extra.address);
@@ -145,15 +141,10 @@ bool write_host(const Trace& trace, const Process& process, const Event& event, 
       out.address("event", extra.address2);
       out.number("value", uint64_t{shape.value});
       break;
-    case Kind::collective:
-      write_collective(process, shape, event, out);
-      break;
+    case Kind::collective: write_collective(process, shape, event, out); break;
     case Kind::nvtx_range:
-    case Kind::nvtx_mark:
-      write_nvtx(trace, shape, extra, out);
-      return true;
-    default:
-      return false;
+    case Kind::nvtx_mark: write_nvtx(trace, shape, extra, out); return true;
+    default: return false;
   }
   out.number("result", int64_t{shape.result});
   return true;
@@ -186,9 +177,7 @@ void write_gpu_sync(const Process& process, const Shape& shape, const EventExtra
 void write_device(const Process& process, const Shape& shape, const EventExtra& extra,
                   FieldWriter& out) {
   switch (shape.kind) {
-    case Kind::gpu_kernel:
-      write_gpu_kernel(shape, extra, out);
-      break;
+    case Kind::gpu_kernel: write_gpu_kernel(shape, extra, out); break;
     case Kind::gpu_copy:
       out.number("bytes", extra.bytes);
       out.text("direction", copy_direction_name(shape.direction));
@@ -205,9 +194,7 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
       write_graph(shape, extra, out);
       break;
     case Kind::gpu_sync:
-    case Kind::gpu_event:
-      write_gpu_sync(process, shape, extra, out);
-      break;
+    case Kind::gpu_event: write_gpu_sync(process, shape, extra, out); break;
     case Kind::gpu_memory:
       out.number("bytes", extra.bytes);
       out.address("address", extra.address);
@@ -224,8 +211,7 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
       out.number("object", extra.address);
       out.number("object_kind", uint64_t{shape.object_kind});
       break;
-    default:
-      break;
+    default: break;
   }
 }
 

@@ -34,9 +34,9 @@ class PodVector {
     size_t want = capacity_ ? capacity_ * 2 : 4096 / sizeof(T) + 1;
     if (want < count) want = count;
     const size_t bytes = (want * sizeof(T) + 4095) & ~size_t{4095};
-    void* grown = data_ ? ::mremap(data_, mapped_, bytes, MREMAP_MAYMOVE)
-                        : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* grown =
+        data_ ? ::mremap(data_, mapped_, bytes, MREMAP_MAYMOVE)
+              : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (grown == MAP_FAILED) return false;
     data_ = static_cast<T*>(grown);
     mapped_ = bytes;
@@ -57,7 +57,8 @@ class PodVector {
   // New items are zero.
   [[nodiscard]] bool resize(size_t count) {
     if (!reserve(count)) return false;
-    if (count > size_) std::memset(static_cast<void*>(data_ + size_), 0, (count - size_) * sizeof(T));
+    if (count > size_)
+      std::memset(static_cast<void*>(data_ + size_), 0, (count - size_) * sizeof(T));
     size_ = count;
     return true;
   }

@@ -23,8 +23,8 @@ enum class Codec : uint32_t { none = 0, deflate = 1 };
 // then unchanged. Any thread.
 bool append_chunk(ByteBuffer& out, ChunkKind kind, const uint8_t* body, size_t size, int level);
 
-// Makes libdeflate take its memory from mmap. Must run before any libdeflate_alloc_*() of ours, since
-// what one allocator gave the other must not free. append_chunk() does it itself. Any thread.
+// Makes libdeflate take its memory from mmap. Must run before any libdeflate_alloc_*() of ours,
+// since what one allocator gave the other must not free. append_chunk() does it itself. Any thread.
 void prepare_libdeflate();
 
 }  // namespace gpuprof

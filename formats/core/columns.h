@@ -83,9 +83,7 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
     case Kind::none:
     case Kind::launch: break;
     case Kind::call: out.address = r.call.handle; break;
-    case Kind::copy:
-      out = {r.copy.bytes, r.copy.destination, r.copy.source, 0};
-      break;
+    case Kind::copy: out = {r.copy.bytes, r.copy.destination, r.copy.source, 0}; break;
     case Kind::set: out = {r.set.bytes, r.set.address, 0, 0}; break;
     case Kind::alloc:
     case Kind::dealloc: out = {r.memory.bytes, r.memory.address, 0, 0}; break;
@@ -111,10 +109,12 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
 
 // The masks above name words; these are the facts about Record that they rest on.
 static_assert(offsetof(Record, words) == 24);
-static_assert(offsetof(Record, copy.direction) == 24 + 32 && offsetof(Record, copy.name) == 24 + 36);
+static_assert(offsetof(Record, copy.direction) == 24 + 32 &&
+              offsetof(Record, copy.name) == 24 + 36);
 static_assert(offsetof(Record, set.value) == 24 + 24 && offsetof(Record, set.reserved) == 24 + 30 &&
               offsetof(Record, set.name) == 24 + 32);
-static_assert(offsetof(Record, memory.pool) == 24 + 24 && offsetof(Record, memory.reserved) == 24 + 34);
+static_assert(offsetof(Record, memory.pool) == 24 + 24 &&
+              offsetof(Record, memory.reserved) == 24 + 34);
 static_assert(offsetof(Record, sync.event) == 24 + 8 && offsetof(Record, sync.name) == 24 + 24);
 static_assert(offsetof(Record, collective.sequence) == 24 + 24 &&
               offsetof(Record, collective.count) == 24 + 8);

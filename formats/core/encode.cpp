@@ -13,12 +13,32 @@ namespace {
 
 // Field numbers of gpuprof.proto.
 namespace events_field {
-enum : uint32_t { string = 1, shape = 2, lane = 3, base_time = 4, window = 5, ring_chunk = 6, ring_records = 7 };
+enum : uint32_t {
+  string = 1,
+  shape = 2,
+  lane = 3,
+  base_time = 4,
+  window = 5,
+  ring_chunk = 6,
+  ring_records = 7
+};
 }
 namespace lane_field {
 enum : uint32_t {
-  type = 1, thread_id = 2, thread_name = 3, device = 4, context = 5, stream = 6, shape = 7,
-  begin = 8, duration = 9, correlation = 10, bytes = 11, address = 12, address2 = 13, value = 14
+  type = 1,
+  thread_id = 2,
+  thread_name = 3,
+  device = 4,
+  context = 5,
+  stream = 6,
+  shape = 7,
+  begin = 8,
+  duration = 9,
+  correlation = 10,
+  bytes = 11,
+  address = 12,
+  address2 = 13,
+  value = 14
 };
 }
 enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4 };
@@ -33,8 +53,8 @@ struct ShapeKey {
 
 ShapeKey key_of(const Record& record, const KindLayout& layout) {
   ShapeKey key;
-  key.words[0] = uint64_t{record.api} << 16 | uint64_t{static_cast<uint8_t>(record.kind)} << 8 |
-                 record.flags;
+  key.words[0] =
+      uint64_t{record.api} << 16 | uint64_t{static_cast<uint8_t>(record.kind)} << 8 | record.flags;
   for (int i = 0; i < 5; ++i) key.words[i + 1] = record.words[i] & layout.shape_mask[i];
   return key;
 }
@@ -175,7 +195,7 @@ struct BatchEncoder::State {
   PodVector<ShapeKey> shapes;
   Index shape_index;
   PodVector<uint64_t> ring_chunks;
-  PodVector<uint32_t> ring_records;  // parallel to ring_chunks
+  PodVector<uint32_t> ring_records;     // parallel to ring_chunks
   PodVector<std::string_view> strings;  // views into the tables behind `names`
   Index string_index;
   PodVector<uint32_t> order, late, merged;
@@ -201,7 +221,8 @@ uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thre
     Lane lane{};
     lane.key = key;
     if (key.type == kThread) {
-      lane.name_length = static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
+      lane.name_length =
+          static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
       if (lane.name_length) std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
     }
     if (!lane_index.make_room(lanes.size() + 1, lanes.size(), hash_at)) return kNone;
@@ -258,8 +279,8 @@ bool BatchEncoder::State::lay_out() {
   return true;
 }
 
-// Calls are recorded when they end, so most entries are in order and outer calls come late: the late
-// ones are sorted by themselves and merged in.
+// Calls are recorded when they end, so most entries are in order and outer calls come late: the
+// late ones are sorted by themselves and merged in.
 bool BatchEncoder::State::sort_lane(const Lane& lane) {
   uint32_t* const items = order.data() + lane.first;
   late.clear();
@@ -286,8 +307,8 @@ bool BatchEncoder::State::sort_lane(const Lane& lane) {
 }
 
 bool BatchEncoder::State::fill_columns(const Lane& lane) {
-  for (Column* column : {&shape, &begin, &duration, &correlation, &bytes, &address, &address2,
-                         &value}) {
+  for (Column* column :
+       {&shape, &begin, &duration, &correlation, &bytes, &address, &address2, &value}) {
     if (!column->start(lane.count)) return false;
   }
   uint64_t last_end = base_time, last_address = 0, last_address2 = 0;
@@ -361,7 +382,8 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
       r.api != kNoApi ? names.api_name(r.api) : names.string(payload_name(r));
   std::string_view detail;
   if (r.kind == Kind::launch) {
-    detail = r.launch.name ? names.string(r.launch.name) : names.function_name(r.launch.function);
+    detail = r.flags & kFlagNamed ? names.string(static_cast<StringId>(r.launch.function))
+                                  : names.function_name(r.launch.function);
   } else if (r.kind == Kind::nvtx_range || r.kind == Kind::nvtx_mark) {
     detail = names.string(r.nvtx.domain);
   }
@@ -370,7 +392,7 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
   const size_t mark = wire.open(events_field::shape);
   wire.uint(1, static_cast<uint8_t>(r.kind));
   wire.uint(2, name_index);
-  wire.uint(3, r.flags);
+  wire.uint(3, r.flags & ~uint32_t{kFlagNamed});  // the name is written, not its id
   wire.uint(5, detail_index);
   if (r.api != kNoApi) wire.uint(42, names.api_domain(r.api));
   if (r.kind == Kind::gpu_kernel) {
@@ -405,8 +427,8 @@ bool BatchEncoder::State::write(WireWriter& wire) {
 }
 
 BatchEncoder::BatchEncoder(const NameResolver& names) : state_(nullptr) {
-  void* const memory = ::mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      ::mmap(nullptr, sizeof(State), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory != MAP_FAILED) state_ = new (memory) State(names);
 }
 

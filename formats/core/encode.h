@@ -19,8 +19,8 @@ namespace gpuprof {
 class NameResolver {
  public:
   virtual std::string_view string(StringId) const { return {}; }
-  virtual std::string_view api_name(ApiId) const { return {}; }   // "" if unknown
-  virtual uint32_t api_domain(ApiId) const { return 0; }          // Shape.api_domain
+  virtual std::string_view api_name(ApiId) const { return {}; }          // "" if unknown
+  virtual uint32_t api_domain(ApiId) const { return 0; }                 // Shape.api_domain
   virtual std::string_view function_name(uint64_t) const { return {}; }  // "" if unknown
   virtual const LaunchShape* launch_shape(uint32_t) const { return nullptr; }
 
@@ -40,7 +40,8 @@ class BatchEncoder {
   // Records may come in any order; a record of a kind that the format does not know is left out.
   // Returns false when memory could not be had: the record is not in the batch.
   bool add(const Record& record, uint32_t thread_id, std::string_view thread_name);
-  // Notes that the first `records` records of ring chunk `sequence` are in this batch or in one before.
+  // Notes that the first `records` records of ring chunk `sequence` are in this batch or in one
+  // before.
   bool add_ring_chunk(uint64_t sequence, uint32_t records);
   size_t size() const;  // records added
   // Appends the serialized Events message to `out` and empties the batch. False when memory could
@@ -53,7 +54,8 @@ class BatchEncoder {
   State* state_;
 };
 
-// Appends a serialized Steps message of boundaries[0..count) (ticks), the first being number `first`.
+// Appends a serialized Steps message of boundaries[0..count) (ticks), the first being number
+// `first`.
 bool encode_steps(ByteBuffer& out, const uint64_t* boundaries, size_t count, uint64_t first,
                   uint32_t clock_shift, std::string_view source);
 

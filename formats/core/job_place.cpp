@@ -103,21 +103,11 @@ bool add_sequence(std::string_view& rest, const JobPlace& place, const char* hos
   }
   rest = slice(rest, 1);
   switch (c) {
-    case 'h':
-      out.add(host);
-      return true;
-    case 'r':
-      out.add_whole(place.rank < 0 ? 0 : static_cast<uint64_t>(place.rank));
-      return true;
-    case 'p':
-      out.add_whole(static_cast<uint64_t>(pid));
-      return true;
-    case 'j':
-      out.add(place.job[0] != '\0' ? place.job : "nojob");
-      return true;
-    case '%':
-      out.add('%');
-      return true;
+    case 'h': out.add(host); return true;
+    case 'r': out.add_whole(place.rank < 0 ? 0 : static_cast<uint64_t>(place.rank)); return true;
+    case 'p': out.add_whole(static_cast<uint64_t>(pid)); return true;
+    case 'j': out.add(place.job[0] != '\0' ? place.job : "nojob"); return true;
+    case '%': out.add('%'); return true;
     default:
       problem.add("after % allowed are h (host), r (rank), p (pid), j (job), q{VARIABLE} and %");
       return false;

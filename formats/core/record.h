@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fixed-size record that hooks and CUPTI callbacks write into per-thread buffers, as it lies in
-// memory and in the ring file. Trivially copyable, no pointers into anything but the traced process.
-// Times are raw clock ticks (see ClockInfo in ring_file.h); names are offsets into the ring's string
-// table (StringId), so that a ring left by a killed process can be read without that process.
+// memory and in the ring file. Trivially copyable, no pointers into anything but the traced
+// process. Times are raw clock ticks (see ClockInfo in ring_file.h); names are offsets into the
+// ring's string table (StringId), so that a ring left by a killed process can be read without that
+// process.
 #pragma once
 
 #include <cstdint>
@@ -21,26 +22,26 @@ inline constexpr ApiId kNoApi = 0xffff;
 enum class Kind : uint8_t {
   none = 0,
   // host side: [begin, end] is the call
-  call = 1,        // a traced call with no arguments worth keeping; payload: call
-  launch = 2,      // kernel or graph launch; payload: launch
-  copy = 3,        // payload: copy
-  set = 4,         // payload: set
-  alloc = 5,       // payload: memory
-  dealloc = 6,     // payload: memory (bytes 0 where the call does not say)
-  sync = 7,        // payload: sync
-  event = 8,       // create, record, destroy; payload: sync
-  stream = 9,      // create, destroy, wait; payload: sync
-  collective = 10, // payload: collective
-  nvtx_range = 11, // push/pop or start/end of one thread or process; payload: nvtx
-  nvtx_mark = 12,  // begin == end; payload: nvtx
+  call = 1,         // a traced call with no arguments worth keeping; payload: call
+  launch = 2,       // kernel or graph launch; payload: launch
+  copy = 3,         // payload: copy
+  set = 4,          // payload: set
+  alloc = 5,        // payload: memory
+  dealloc = 6,      // payload: memory (bytes 0 where the call does not say)
+  sync = 7,         // payload: sync
+  event = 8,        // create, record, destroy; payload: sync
+  stream = 9,       // create, destroy, wait; payload: sync
+  collective = 10,  // payload: collective
+  nvtx_range = 11,  // push/pop or start/end of one thread or process; payload: nvtx
+  nvtx_mark = 12,   // begin == end; payload: nvtx
   // device side: [begin, end] is the work on the GPU
-  gpu_kernel = 32, // payload: gpu_kernel
-  gpu_copy = 33,   // payload: gpu_copy
-  gpu_set = 34,    // payload: gpu_copy
-  gpu_sync = 35,   // CUPTI's synchronization record (host waited); payload: gpu_sync
-  gpu_event = 36,  // payload: gpu_sync
-  gpu_memory = 37, // CUPTI's memory record (allocation or release); payload: gpu_memory
-  overhead = 38,   // CUPTI's own work; payload: overhead
+  gpu_kernel = 32,  // payload: gpu_kernel
+  gpu_copy = 33,    // payload: gpu_copy
+  gpu_set = 34,     // payload: gpu_copy
+  gpu_sync = 35,    // CUPTI's synchronization record (host waited); payload: gpu_sync
+  gpu_event = 36,   // payload: gpu_sync
+  gpu_memory = 37,  // CUPTI's memory record (allocation or release); payload: gpu_memory
+  overhead = 38,    // CUPTI's own work; payload: overhead
 };
 
 struct Dim3 {
@@ -49,36 +50,40 @@ struct Dim3 {
 
 enum RecordFlags : uint8_t {
   kFlagFromCallback = 1,  // a call no hook saw (static cudart), reported by CUPTI's callback
-  kFlagNoTime = 2,        // CUPTI gave no usable time stamp; begin/end are those of the API call or 0
-  kFlagDriver = 4,        // the call is of the driver API, not the runtime
-  kFlagOpenEnd = 8,       // the range was still open when the window ended
+  kFlagNoTime = 2,   // CUPTI gave no usable time stamp; begin/end are those of the API call or 0
+  kFlagDriver = 4,   // the call is of the driver API, not the runtime
+  kFlagOpenEnd = 8,  // the range was still open when the window ended
+  kFlagNamed = 16,   // launch: `function` is the StringId of the kernel's name
 };
 
-// ---- payloads: what a record of one kind holds besides times; 40 bytes at most ----------------------
+// ---- payloads: what a record of one kind holds besides times; 40 bytes at most
+// ----------------------
 
 struct CallPayload {
-  uint64_t handle;   // whatever handle the call is about, or 0
-  StringId name;     // function name when api == kNoApi
+  uint64_t handle;  // whatever handle the call is about, or 0
+  StringId name;    // function name when api == kNoApi
   int32_t result;
 };
 
+// Laid out as the arguments come in registers (x and y of a dim3 share one): launches are the
+// hottest records, and every shift to pack them counts.
 struct LaunchPayload {
-  uint64_t function;   // host function pointer, cudaKernel_t or cudaGraphExec_t
-  uint64_t stream;     // handle as the program passed it
-  uint32_t grid_x;
-  uint16_t grid_y, grid_z;
-  uint16_t block_x, block_y, block_z;
-  int16_t result;      // cudaError_t
-  uint32_t shared_bytes;
-  StringId name;       // kernel name; 0: resolve `function` through the ring's function names
+  uint64_t function;  // host function pointer, cudaKernel_t or cudaGraphExec_t; its name is in the
+                      // ring's function names. With kFlagNamed: the kernel name's StringId
+  uint64_t stream;    // handle as the program passed it
+  uint32_t grid_x, grid_y;
+  uint32_t block_x, block_y;
+  uint16_t grid_z, block_z;
+  uint32_t shared_bytes : 20;
+  uint32_t result : 12;  // cudaError_t or CUresult
 };
 
 struct CopyPayload {
   uint64_t destination, source, bytes, stream;
-  uint8_t direction;   // cudaMemcpyKind
+  uint8_t direction;  // cudaMemcpyKind
   uint8_t reserved;
   int16_t result;
-  StringId name;       // function name when api == kNoApi
+  StringId name;  // function name when api == kNoApi
 };
 
 struct SetPayload {
@@ -110,34 +115,34 @@ struct SyncPayload {
 // NCCL's enum values as the program gave them.
 struct CollectivePayload {
   uint64_t communicator;
-  uint64_t count;      // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
+  uint64_t count;  // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
   uint64_t stream;
-  uint32_t sequence;   // index of this collective on its communicator, from 0
-  int32_t peer;        // root or peer rank; -1: none
-  uint16_t rank_count; // 0: unknown
+  uint32_t sequence;    // index of this collective on its communicator, from 0
+  int32_t peer;         // root or peer rank; -1: none
+  uint16_t rank_count;  // 0: unknown
   uint16_t rank;
-  uint8_t data_type;   // ncclDataType_t; 0xff: none
-  uint8_t operation;   // ncclRedOp_t; 0xff: none
+  uint8_t data_type;  // ncclDataType_t; 0xff: none
+  uint8_t operation;  // ncclRedOp_t; 0xff: none
   int16_t result;
 };
 
 struct NvtxPayload {
   StringId message;
-  StringId domain;     // 0: the default domain
+  StringId domain;  // 0: the default domain
   uint32_t category, color;
   uint64_t payload;
-  uint64_t range_id;   // start/end ranges; 0 for push/pop
-  uint32_t depth;      // push/pop nesting depth, from 0
+  uint64_t range_id;  // start/end ranges; 0 for push/pop
+  uint32_t depth;     // push/pop nesting depth, from 0
   uint32_t reserved;
 };
 
 struct GpuKernelPayload {
-  StringId name;       // mangled, as CUPTI gives it
-  uint32_t shape;      // id in the ring's launch-shape table; 0: none
-  uint32_t stream;     // CUPTI stream id
+  StringId name;    // mangled, as CUPTI gives it
+  uint32_t shape;   // id in the ring's launch-shape table; 0: none
+  uint32_t stream;  // CUPTI stream id
   uint16_t device;
   uint16_t context;
-  uint64_t graph_node; // 0: not from a graph
+  uint64_t graph_node;  // 0: not from a graph
   uint32_t graph;
   uint16_t channel;
   uint16_t channel_type;
@@ -148,18 +153,18 @@ struct GpuCopyPayload {
   uint64_t bytes;
   uint32_t stream;
   uint16_t device, context;
-  uint8_t direction;   // CUpti_ActivityMemcpyKind; 0 for sets
+  uint8_t direction;                      // CUpti_ActivityMemcpyKind; 0 for sets
   uint8_t source_kind, destination_kind;  // CUpti_ActivityMemoryKind
-  uint8_t flags;       // CUpti_ActivityFlag
-  uint32_t value;      // sets: the byte value
+  uint8_t flags;                          // CUpti_ActivityFlag
+  uint32_t value;                         // sets: the byte value
   uint64_t graph_node;
   uint32_t graph;
   uint16_t peer_source, peer_destination;  // device ids of a peer copy, else 0xffff
 };
 
 struct GpuSyncPayload {
-  uint32_t type;       // CUpti_ActivitySynchronizationType
-  uint32_t stream;     // CUPTI stream id; 0xffffffff: none
+  uint32_t type;    // CUpti_ActivitySynchronizationType
+  uint32_t stream;  // CUPTI stream id; 0xffffffff: none
   uint16_t device, context;
   uint32_t event_id;
   uint64_t event_sync_id;
@@ -177,9 +182,9 @@ struct GpuMemoryPayload {
 };
 
 struct OverheadPayload {
-  uint32_t type;       // CUpti_ActivityOverheadKind
+  uint32_t type;  // CUpti_ActivityOverheadKind
   uint32_t object_kind;
-  uint64_t object;     // thread or device id
+  uint64_t object;  // thread or device id
   uint64_t reserved[3];
 };
 
@@ -189,7 +194,7 @@ struct Record {
   uint32_t correlation;  // CUPTI's correlation id; 0: none
   ApiId api;             // kNoApi: see `name` in the payload
   Kind kind;
-  uint8_t flags;         // RecordFlags
+  uint8_t flags;  // RecordFlags
   union {
     CallPayload call;
     LaunchPayload launch;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The live buffers of a traced process, a file mapped MAP_SHARED (`*.gpuprof.ring`), so that SIGKILL
-// loses no committed record. Written by the collector, read by the collector's drain thread and, after
-// a crash, by the tools. All offsets are bytes from the file's start; everything is little-endian.
+// The live buffers of a traced process, a file mapped MAP_SHARED (`*.gpuprof.ring`), so that
+// SIGKILL loses no committed record. Written by the collector, read by the collector's drain thread
+// and, after a crash, by the tools. All offsets are bytes from the file's start; everything is
+// little-endian.
 //
 //   RingHeader | identity text | step log | string table | shape table | function names |
 //   API names | chunks | tail
 //
-// The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log entries
-// moved out of the fixed region. The file is complete in size before the first record is written.
+// The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log
+// entries moved out of the fixed region. The file is complete in size before the first record is
+// written.
 #pragma once
 
 #include <atomic>
@@ -46,14 +48,15 @@ struct RingChunk {
   uint32_t thread_id;               // Linux tid of the writer
   uint32_t window;                  // window the records belong to
   char thread_name[16];
-  uint32_t next_free;               // free-list link: chunk index + 1; 0: end
+  uint32_t next_free;  // free-list link: chunk index + 1; 0: end
   uint32_t reserved[5];
   Record records[kRecordsPerChunk];
 };
 static_assert(sizeof(RingChunk) == kChunkBytes);
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// One region of an append-only table: `used` grows by atomic add and is clamped to `bytes` by readers.
+// One region of an append-only table: `used` grows by atomic add and is clamped to `bytes` by
+// readers.
 struct RingRegion {
   uint64_t offset;
   uint64_t bytes;
@@ -78,32 +81,39 @@ inline constexpr int kLossKinds = 16;
 
 // What was dropped, by cause. Values are part of the dump format.
 enum class Loss : uint8_t {
-  buffer_full = 0,      // no free chunk: records
+  buffer_full = 0,  // no free chunk: records
   string_table_full = 1,
   shape_table_full = 2,
-  cupti_dropped = 3,    // records CUPTI says it dropped
-  cupti_unknown = 4,    // activity records of a kind or size we do not know
-  bad_timestamp = 5,    // zero or reversed GPU times (the record is kept, flagged)
-  write_error = 6,      // dump chunks that could not be written
+  cupti_dropped = 3,  // records CUPTI says it dropped
+  cupti_unknown = 4,  // activity records of a kind or size we do not know
+  bad_timestamp = 5,  // zero or reversed GPU times (the record is kept, flagged)
+  write_error = 6,    // dump chunks that could not be written
   step_log_full = 7,
-  unfinished_gpu = 8,   // launches whose GPU record had not come when the window was closed
-  nvtx_depth = 9,       // ranges deeper than is tracked
-  unmatched_thread = 10 // threads that could not get a buffer state
+  unfinished_gpu = 8,    // launches whose GPU record had not come when the window was closed
+  nvtx_depth = 9,        // ranges deeper than is tracked
+  unmatched_thread = 10  // threads that could not get a buffer state
 };
 
-enum class SessionPhase : uint32_t { idle = 0, waiting = 1, warmup = 2, active = 3, closing = 4, done = 5 };
+enum class SessionPhase : uint32_t {
+  idle = 0,
+  waiting = 1,
+  warmup = 2,
+  active = 3,
+  closing = 4,
+  done = 5
+};
 
 struct RingHeader {
   uint64_t magic;
   uint32_t version;
-  uint32_t header_bytes;      // sizeof(RingHeader) of the writer
-  uint32_t record_bytes;      // sizeof(Record)
+  uint32_t header_bytes;  // sizeof(RingHeader) of the writer
+  uint32_t record_bytes;  // sizeof(Record)
   uint32_t chunk_bytes;
   uint32_t chunk_count;
-  uint32_t clock_source;      // ClockSource
-  uint32_t clock_shift;       // dump time unit = ticks >> clock_shift
+  uint32_t clock_source;  // ClockSource
+  uint32_t clock_shift;   // dump time unit = ticks >> clock_shift
   uint32_t process_id;
-  uint64_t start_ticks;       // the library's constructor
+  uint64_t start_ticks;          // the library's constructor
   std::atomic<uint32_t> phase;   // SessionPhase
   std::atomic<uint32_t> window;  // current or last window, from 0
   std::atomic<uint64_t> window_begin_ticks;
@@ -111,7 +121,8 @@ struct RingHeader {
   std::atomic<uint32_t> window_first_step;
   std::atomic<uint32_t> window_last_step;  // last complete step in the window
   std::atomic<uint32_t> anchor_count;
-  std::atomic<uint32_t> chosen_step_source;  // index into the settings' step source names; 0: none yet
+  std::atomic<uint32_t>
+      chosen_step_source;  // index into the settings' step source names; 0: none yet
   ClockAnchor anchors[kMaxAnchors];
   std::atomic<uint64_t> losses[kLossKinds];
   std::atomic<uint64_t> next_sequence;
@@ -120,12 +131,12 @@ struct RingHeader {
   // uint64_t ticks of boundaries: number i lies in slot i % (bytes / 8). `used` counts 8 for every
   // boundary of the run, so it can exceed `bytes`; those below steps_base are in the tail.
   RingRegion steps;
-  RingRegion strings;   // StringTable
-  RingRegion shapes;    // ShapeTable
-  RingRegion functions; // FunctionName rows; `used` counts bytes
-  RingRegion api_names; // ApiName rows; `used` counts bytes
-  RingRegion chunks;    // RingChunk[chunk_count]
-  uint64_t tail_offset; // where appended dump chunks begin
+  RingRegion strings;                // StringTable
+  RingRegion shapes;                 // ShapeTable
+  RingRegion functions;              // FunctionName rows; `used` counts bytes
+  RingRegion api_names;              // ApiName rows; `used` counts bytes
+  RingRegion chunks;                 // RingChunk[chunk_count]
+  uint64_t tail_offset;              // where appended dump chunks begin
   std::atomic<uint64_t> steps_base;  // number of the first boundary that `steps` still holds
 };
 static_assert(sizeof(RingHeader) <= 4096);

@@ -327,21 +327,11 @@ size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size) {
 size_t format_step(const StepSpec& spec, char* out, size_t size) {
   TextBuilder text(out, size);
   switch (spec.source) {
-    case StepSource::automatic:
-      text.add("auto");
-      break;
-    case StepSource::manual:
-      text.add("manual");
-      break;
-    case StepSource::nvtx:
-      text.add("nvtx:").add(spec.name);
-      break;
-    case StepSource::sync:
-      text.add("sync:").add_whole(spec.every);
-      break;
-    case StepSource::time:
-      text.add("time:").add_decimal(spec.milliseconds);
-      break;
+    case StepSource::automatic: text.add("auto"); break;
+    case StepSource::manual: text.add("manual"); break;
+    case StepSource::nvtx: text.add("nvtx:").add(spec.name); break;
+    case StepSource::sync: text.add("sync:").add_whole(spec.every); break;
+    case StepSource::time: text.add("time:").add_decimal(spec.milliseconds); break;
   }
   return text.size();
 }

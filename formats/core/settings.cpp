@@ -315,14 +315,10 @@ SettingSource Settings::source(Setting id) const { return values_[index_of(id)].
 
 const char* Settings::source_name(Setting id) const {
   switch (source(id)) {
-    case SettingSource::defaults:
-      return "default";
-    case SettingSource::system_file:
-      return kSystemSettingsFile;
-    case SettingSource::config_file:
-      return config_path_;
-    case SettingSource::environment:
-      return "environment";
+    case SettingSource::defaults: return "default";
+    case SettingSource::system_file: return kSystemSettingsFile;
+    case SettingSource::config_file: return config_path_;
+    case SettingSource::environment: return "environment";
   }
   return "";
 }
@@ -332,45 +328,26 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
   Reason reason;
   bool good = true;
   switch (id) {
-    case Setting::mode:
-      good = read_mode(value, config.mode, reason);
-      break;
-    case Setting::schedule:
-      good = read_schedule(value, config.schedule, reason);
-      break;
-    case Setting::step:
-      good = read_step(value, config.step, reason);
-      break;
+    case Setting::mode: good = read_mode(value, config.mode, reason); break;
+    case Setting::schedule: good = read_schedule(value, config.schedule, reason); break;
+    case Setting::step: good = read_step(value, config.step, reason); break;
     case Setting::output:
       good = read_directory(value, false, config.output, sizeof(config.output), reason);
       break;
-    case Setting::run:
-      good = read_run(value, config.run, sizeof(config.run), reason);
-      break;
+    case Setting::run: good = read_run(value, config.run, sizeof(config.run), reason); break;
     case Setting::scratch:
       good = read_directory(value, true, config.scratch, sizeof(config.scratch), reason);
       break;
-    case Setting::preset:
-      good = read_preset(value, config.activities, reason);
-      break;
-    case Setting::activities:
-      good = read_activities(value, config.activities, reason);
-      break;
-    case Setting::ranks:
-      good = read_ranks(value, rank, config.rank_selected, reason);
-      break;
-    case Setting::buffer_mb:
-      good = read_buffer_mb(value, config.buffer_mb, reason);
-      break;
+    case Setting::preset: good = read_preset(value, config.activities, reason); break;
+    case Setting::activities: good = read_activities(value, config.activities, reason); break;
+    case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
+    case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:
       good = read_cupti(value, config.cupti, sizeof(config.cupti), reason);
       break;
-    case Setting::log:
-      good = read_log_level(value, config.log, reason);
-      break;
+    case Setting::log: good = read_log_level(value, config.log, reason); break;
     case Setting::config:
-    case Setting::count:
-      break;
+    case Setting::count: break;
   }
   if (good) return true;
   const SettingSource from = source(id);

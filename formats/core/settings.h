@@ -12,16 +12,28 @@
 namespace gpuprof {
 
 enum class Setting : uint8_t {
-  mode, schedule, step, output, run, scratch, preset, activities, ranks, buffer_mb, cupti, log, config,
+  mode,
+  schedule,
+  step,
+  output,
+  run,
+  scratch,
+  preset,
+  activities,
+  ranks,
+  buffer_mb,
+  cupti,
+  log,
+  config,
   count
 };
 
 struct SettingRow {
   Setting id;
-  const char* name;           // "GPUPROF_MODE"
+  const char* name;  // "GPUPROF_MODE"
   const char* default_value;
-  const char* allowed;        // for messages: "on, off"
-  const char* help;           // one line
+  const char* allowed;  // for messages: "on, off"
+  const char* help;     // one line
 };
 
 inline constexpr size_t kSettingCount = static_cast<size_t>(Setting::count);
@@ -37,7 +49,19 @@ struct SettingError {
 };
 
 // What can be recorded, a bit each; the names are those of GPUPROF_ACTIVITIES.
-enum class Activity : uint8_t { step, kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, count };
+enum class Activity : uint8_t {
+  step,
+  kernel,
+  memcpy,
+  memset,
+  sync,
+  api,
+  graph,
+  nccl,
+  alloc,
+  nvtx,
+  count
+};
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);
 const char* activity_name(Activity activity);
 
@@ -51,16 +75,16 @@ struct ScheduleSpec {
   uint32_t wait = 0;
   uint32_t warmup = 2;
   uint32_t active = 10;
-  uint32_t repeat = 1;           // 0: for ever
-  double max_s = 30;             // a window ends early after this many seconds; 0: no limit
-  double max_mb = 256;           // or this many MB of records; 0: no limit
+  uint32_t repeat = 1;  // 0: for ever
+  double max_s = 30;    // a window ends early after this many seconds; 0: no limit
+  double max_mb = 256;  // or this many MB of records; 0: no limit
 };
 
 struct StepSpec {
   StepSource source = StepSource::automatic;
-  uint32_t every = 1;        // sync:N
-  double milliseconds = 0;   // time:MS
-  char name[128] = {};       // nvtx:NAME
+  uint32_t every = 1;       // sync:N
+  double milliseconds = 0;  // time:MS
+  char name[128] = {};      // nvtx:NAME
 };
 
 // The values as the program will use them.
@@ -68,14 +92,14 @@ struct Config {
   Mode mode;
   ScheduleSpec schedule;
   StepSpec step;
-  uint32_t activities;       // bit per Activity
-  uint32_t buffer_mb;        // size of the ring's record buffers, 1 to 65536
+  uint32_t activities;  // bit per Activity
+  uint32_t buffer_mb;   // size of the ring's record buffers, 1 to 65536
   LogLevel log;
-  bool rank_selected;        // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
-  char output[1024];         // %h %r %p %j %q{VAR} not yet expanded: see expand_output
-  char run[256];             // empty: choose one; may hold the same %-sequences
-  char scratch[1024];        // empty: choose; may hold the same %-sequences
-  char cupti[1024];          // empty: look for it; "off": do not use CUPTI; else a path
+  bool rank_selected;  // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
+  char output[1024];   // %h %r %p %j %q{VAR} not yet expanded: see expand_output
+  char run[256];       // empty: choose one; may hold the same %-sequences
+  char scratch[1024];  // empty: choose; may hold the same %-sequences
+  char cupti[1024];    // empty: look for it; "off": do not use CUPTI; else a path
 };
 
 // Told of each GPUPROF_* name that is no setting, with the known name that is nearest to it.
@@ -90,14 +114,16 @@ class Settings {
   // GPUPROF_CONFIG is refused in a file. `unknown` may be null, here and below.
   bool load_file(const char* path, SettingSource source, SettingError& error,
                  UnknownSetting unknown = nullptr, void* context = nullptr);
-  // Takes GPUPROF_* out of `environment` (a NULL-terminated NAME=VALUE array). GPUPROF_TEST_* is ours.
+  // Takes GPUPROF_* out of `environment` (a NULL-terminated NAME=VALUE array). GPUPROF_TEST_* is
+  // ours.
   bool load_environment(char* const* environment, SettingError& error, UnknownSetting unknown,
                         void* context);
   // All sources in order: system file, GPUPROF_CONFIG file, environment.
   bool load_all(char* const* environment, SettingError& error, UnknownSetting unknown,
                 void* context);
   // An empty value stands for the default. Only the name and the length are checked here.
-  bool set(std::string_view name, std::string_view value, SettingSource source, SettingError& error);
+  bool set(std::string_view name, std::string_view value, SettingSource source,
+           SettingError& error);
 
   const char* text(Setting id) const;
   SettingSource source(Setting id) const;
@@ -129,8 +155,8 @@ bool parse_step(std::string_view text, StepSpec& spec, SettingError& error);
 size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size);
 size_t format_step(const StepSpec& spec, char* out, size_t size);
 
-// What is known of the process's place in the job, from RANK, LOCAL_RANK, WORLD_SIZE and what Open MPI,
-// MPICH/PMI, Slurm and torchrun set instead. -1 and 0 when not known.
+// What is known of the process's place in the job, from RANK, LOCAL_RANK, WORLD_SIZE and what Open
+// MPI, MPICH/PMI, Slurm and torchrun set instead. -1 and 0 when not known.
 struct JobPlace {
   int rank;
   int local_rank;

@@ -17,7 +17,7 @@ void write_host_numbers(WireWriter& wire, const Record& r) {
       wire.uint(11, r.launch.block_z);
       wire.uint(12, r.launch.shared_bytes);
       wire.uint(19, r.launch.stream);
-      wire.uint(43, r.launch.function);
+      if (!(r.flags & kFlagNamed)) wire.uint(43, r.launch.function);
       break;
     case Kind::copy:
       wire.sint(4, r.copy.result);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Append-only intern tables inside the ring file: strings and launch shapes. Any thread may intern
-// at any time without a lock; a lost race leaves one unused copy behind, never a wrong id. Readers of
-// a crashed process check every bound.
+// at any time without a lock; a lost race leaves one unused copy behind, never a wrong id. Readers
+// of a crashed process check every bound.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,8 @@
 namespace gpuprof {
 
 // Layout in the region: uint64 slot_count; slots (atomic u64: hash high 32 | id low 32); then the
-// arena of entries: u32 length, bytes, padded to 4. An id is the entry's offset in the arena / 4 + 1.
+// arena of entries: u32 length, bytes, padded to 4. An id is the entry's offset in the arena / 4
+// + 1.
 class StringTable {
  public:
   // `memory` is zeroed, 8-aligned, `bytes` long. `used` is the arena's fill, in the ring header.

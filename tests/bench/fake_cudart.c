@@ -8,7 +8,8 @@ typedef struct {
   unsigned x, y, z;
 } dim3;
 
-int cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared, void* stream) {
+int cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t shared,
+                     void* stream) {
   return (void)function, (void)grid, (void)block, (void)arguments, (void)shared, (void)stream, 0;
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call costs, in the process it runs in: hook_bench.py starts it bare, with the nop library, and
-// with the real one in its phases, and compares. Every repetition is short and begins with a pause, in
-// which the drain thread empties the buffers: what is measured is a call, not a full buffer.
+// What a call costs, in the process it runs in: hook_bench.py starts it bare, with the nop library,
+// and with the real one in its phases, and compares. Every repetition is short and begins with a
+// pause, in which the drain thread empties the buffers: what is measured is a call, not a full
+// buffer.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 
@@ -59,7 +60,7 @@ void add(const char* name, void (*body)(benchmark::State&), int threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  gpuprof::choose_clock();  // the one that the library chooses, too
+  gpuprof::choose_clock();            // the one that the library chooses, too
   cudaEventRecord(nullptr, nullptr);  // the first call starts a session
   add("clock", read_clock_twice, 1);
   add("event", record_event, 1);

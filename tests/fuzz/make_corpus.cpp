@@ -27,10 +27,11 @@ bool write_dumps(const std::string& folder) {
     Record call = make_record(Kind::launch, 3'000'000 + i * 1000, 3'000'500 + i * 1000,
                               names.api("cudaLaunchKernel"));
     call.correlation = i + 1;
-    call.launch.name = names.intern("_Z4gemmPf");
+    call.launch.function = names.intern("_Z4gemmPf");
+    call.flags = kFlagNamed;
     Record work = make_record(Kind::gpu_kernel, 3'100'000 + i * 1000, 3'100'900 + i * 1000);
     work.correlation = i + 1;
-    work.gpu_kernel.name = call.launch.name;
+    work.gpu_kernel.name = static_cast<StringId>(call.launch.function);
     if (!encoder.add(call, 10, "main") || !encoder.add(work, 10, "main")) return false;
   }
   ByteBuffer events, steps, whole;
@@ -41,8 +42,10 @@ bool write_dumps(const std::string& folder) {
   append(whole, ChunkKind::summary, make_summary(5'000'000, 0, 1));
   const uint64_t boundaries[] = {2'000'000, 3'000'000};
   if (!encode_steps(steps, boundaries, 2, 0, 1, "sync:1")) return false;
-  return write(folder + "/whole.gpuprof", view(whole)) && write(folder + "/events.body", view(events)) &&
-         write(folder + "/steps.body", view(steps)) && write(folder + "/header.body", body_of(make_header(1)));
+  return write(folder + "/whole.gpuprof", view(whole)) &&
+         write(folder + "/events.body", view(events)) &&
+         write(folder + "/steps.body", view(steps)) &&
+         write(folder + "/header.body", body_of(make_header(1)));
 }
 
 // Without trailing zeros: the target puts them back.
@@ -69,7 +72,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string folder = argv[1];
-  const bool written = gpuprof::test::write_dumps(folder + "/dump") &&
-                       gpuprof::test::write_ring(folder + "/ring");
+  const bool written =
+      gpuprof::test::write_dumps(folder + "/dump") && gpuprof::test::write_ring(folder + "/ring");
   return written ? 0 : 1;
 }

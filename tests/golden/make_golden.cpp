@@ -79,7 +79,7 @@ void add_work(BatchEncoder& encoder, MemoryNames& names) {
   r.launch.stream = 0x5000;
   r.launch.grid_x = 128, r.launch.grid_y = r.launch.grid_z = 1;
   r.launch.block_x = 256, r.launch.block_y = r.launch.block_z = 1;
-  r.launch.name = names.intern("_Z4gemmPf");
+  names.name_function(0x400100, "_Z4gemmPf");
   add(encoder, r, 30);
   r = make_record(Kind::gpu_kernel, us(330), us(370));
   r.gpu_kernel.name = names.intern("_Z4gemmPf");
@@ -123,7 +123,8 @@ ByteBuffer golden_dump() {
   encoder.begin(0, 1);
   add_calls(encoder, names);
   add_work(encoder, names);
-  if (!encoder.add_ring_chunk(1, kRecordsPerChunk) || !encoder.add_ring_chunk(2, kRecordsPerChunk)) throw std::bad_alloc();
+  if (!encoder.add_ring_chunk(1, kRecordsPerChunk) || !encoder.add_ring_chunk(2, kRecordsPerChunk))
+    throw std::bad_alloc();
   append_events(out, encoder);
   append_steps(out, {us(0), us(450), us(900)}, 12, 1);
   dump::Summary summary = make_summary(us(900), 12, 13);

@@ -56,9 +56,7 @@ struct Exported {
   Json root;
 };
 
-int64_t ns_of(const Json& microseconds) {
-  return std::llround(microseconds.get<double>() * 1000);
-}
+int64_t ns_of(const Json& microseconds) { return std::llround(microseconds.get<double>() * 1000); }
 
 TEST(Chrome, SkeletonAndBaseTime) {
   const Exported out(busy_trace(1));
@@ -71,7 +69,8 @@ TEST(Chrome, SkeletonAndBaseTime) {
   EXPECT_EQ(ns_of(gemm["dur"]), 100'000);
   EXPECT_EQ(out.root["deviceProperties"][0]["name"], "Test GPU");
   EXPECT_EQ(out.root["deviceProperties"][0]["numSms"], 132);
-  EXPECT_NE(out.text.find("\n\"rank\": 0,\n"), std::string::npos) << "readers look for it line by line";
+  EXPECT_NE(out.text.find("\n\"rank\": 0,\n"), std::string::npos)
+      << "readers look for it line by line";
   EXPECT_LT(out.text.find("\"rank\": 0"), out.text.find("\"traceEvents\""));
   EXPECT_TRUE(is_valid_utf8(out.text));
   EXPECT_TRUE(out.text.starts_with("{\n\""));
@@ -80,7 +79,8 @@ TEST(Chrome, SkeletonAndBaseTime) {
 TEST(Chrome, TimesHaveThreeDecimals) {
   const Exported out(busy_trace(1));
   size_t found = 0;
-  for (size_t at = out.text.find("\"ts\":"); at != std::string::npos; at = out.text.find("\"ts\":", at + 1)) {
+  for (size_t at = out.text.find("\"ts\":"); at != std::string::npos;
+       at = out.text.find("\"ts\":", at + 1)) {
     const size_t end = out.text.find_first_of(",}", at);
     ASSERT_EQ(out.text[end - 4], '.') << out.text.substr(at, end - at);
     ++found;
@@ -113,7 +113,8 @@ TEST(Chrome, SlicesOfARowNestAndKernelsOfARowFollowEachOther) {
   for (Json& e : out.slices()) rows[{e["pid"], e["tid"]}].push_back(e);
   for (auto& [row, events] : rows) {
     std::stable_sort(events.begin(), events.end(), [](const Json& a, const Json& b) {
-      return std::pair(ns_of(a["ts"]), -ns_of(a["dur"])) < std::pair(ns_of(b["ts"]), -ns_of(b["dur"]));
+      return std::pair(ns_of(a["ts"]), -ns_of(a["dur"])) <
+             std::pair(ns_of(b["ts"]), -ns_of(b["dur"]));
     });
     std::vector<int64_t> open;
     for (const Json& e : events) {
@@ -224,8 +225,9 @@ TEST(Chrome, SynchronizationNamesItsEvent) {
   EXPECT_EQ(context["args"]["stream"], -1);
   EXPECT_EQ(context["args"]["correlation"], 9);
   for (const Json& e : out.slices("cuda_sync")) {
-    EXPECT_TRUE((std::set<std::string>{"Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"})
-                    .contains(e["name"]));
+    EXPECT_TRUE(
+        (std::set<std::string>{"Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"})
+            .contains(e["name"]));
   }
 }
 
@@ -286,7 +288,8 @@ TEST(Chrome, IdsOfSeveralProcessesDoNotMeet) {
   const Exported out(trace);
   std::map<int64_t, std::set<std::string>> labels;
   for (const Json& e : out.phase("M")) {
-    if (e["name"] == "process_labels") labels[e["pid"]].insert(e["args"]["labels"].get<std::string>());
+    if (e["name"] == "process_labels")
+      labels[e["pid"]].insert(e["args"]["labels"].get<std::string>());
   }
   EXPECT_EQ(labels.size(), 6u) << "three processes, three GPUs";
   for (const auto& [pid, names] : labels) EXPECT_EQ(names.size(), 1u) << pid;

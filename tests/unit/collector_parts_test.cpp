@@ -105,7 +105,8 @@ TEST(Names, ManyKernels) {
       EXPECT_EQ(lookup_function(&functions[i]), names[i]);
     }
   }
-  for (size_t i = 0; i < sizeof functions; i += 7) ASSERT_EQ(lookup_function(&functions[i]), names[i]);
+  for (size_t i = 0; i < sizeof functions; i += 7)
+    ASSERT_EQ(lookup_function(&functions[i]), names[i]);
 }
 
 TEST(Communicators, PlaceAndSequence) {

@@ -45,7 +45,9 @@ class MemoryNames : public NameResolver {
   std::string_view api_name(ApiId api) const override {
     return api < apis_.size() ? std::string_view(apis_[api].first) : std::string_view();
   }
-  uint32_t api_domain(ApiId api) const override { return api < apis_.size() ? apis_[api].second : 0; }
+  uint32_t api_domain(ApiId api) const override {
+    return api < apis_.size() ? apis_[api].second : 0;
+  }
   std::string_view function_name(uint64_t function) const override {
     const auto found = functions_.find(function);
     return found == functions_.end() ? std::string_view() : std::string_view(found->second);
@@ -103,8 +105,7 @@ inline void append(ByteBuffer& out, ChunkKind kind, const google::protobuf::Mess
 
 inline void append_events(ByteBuffer& out, BatchEncoder& encoder) {
   ByteBuffer body;
-  if (!encoder.finish(body) ||
-      !append_chunk(out, ChunkKind::events, body.data(), body.size(), 6)) {
+  if (!encoder.finish(body) || !append_chunk(out, ChunkKind::events, body.data(), body.size(), 6)) {
     throw std::bad_alloc();
   }
 }
@@ -119,7 +120,8 @@ inline void append_steps(ByteBuffer& out, const std::vector<uint64_t>& ticks, ui
   }
 }
 
-inline dump::Summary make_summary(uint64_t end_ticks, uint32_t first_step = 0, uint32_t last_step = 0) {
+inline dump::Summary make_summary(uint64_t end_ticks, uint32_t first_step = 0,
+                                  uint32_t last_step = 0) {
   dump::Summary summary;
   *summary.mutable_clock() = make_header().clock();
   summary.set_window_begin_ticks(2'000'000);

@@ -100,7 +100,8 @@ TEST(DumpReader, OneFlippedBitCostsAtMostOneChunk) {
       text[at] = static_cast<char>(text[at] ^ 1 << bit);
       ASSERT_GE(result.chunks + 1, chunks) << "byte " << at << " bit " << bit;
       ASSERT_LE(result.chunks, chunks);
-      ASSERT_GE(event_count(trace) + SmallDump::kPerBatch, SmallDump::kBatches * SmallDump::kPerBatch);
+      ASSERT_GE(event_count(trace) + SmallDump::kPerBatch,
+                SmallDump::kBatches * SmallDump::kPerBatch);
       ASSERT_FALSE(trace.problems.empty()) << "byte " << at << " bit " << bit;
       ASSERT_TRUE(result.damaged || result.cut);
     }
@@ -226,7 +227,9 @@ TEST(DumpReader, LyingContentsAreReportedAndSkipped) {
   expect_refused([](dump::Events& e) { e.mutable_lane(0)->set_shape(0, 9); });
   expect_refused([](dump::Events& e) { e.mutable_lane(0)->add_begin(5); });
   expect_refused([](dump::Events& e) { e.mutable_lane(0)->add_bytes(5); });
-  expect_refused([](dump::Events& e) { e.mutable_lane(0)->add_correlation(5), e.mutable_lane(0)->add_correlation(5); });
+  expect_refused([](dump::Events& e) {
+    e.mutable_lane(0)->add_correlation(5), e.mutable_lane(0)->add_correlation(5);
+  });
   expect_refused([](dump::Events& e) { e.mutable_shape(0)->set_name(9); });
   expect_refused([](dump::Events& e) { e.mutable_lane(0)->clear_type(); });
 }
@@ -287,7 +290,8 @@ TEST(DumpReader, ABombOfEmptyPartsIsRefused) {
 // Every released format version has a dump in tests/golden/ that must always load.
 TEST(DumpReader, GoldenDumpOfVersion1Loads) {
   std::string bytes, reason;
-  ASSERT_TRUE(read_file(GPUPROF_SOURCE_DIR "/tests/golden/version1.gpuprof", bytes, reason)) << reason;
+  ASSERT_TRUE(read_file(GPUPROF_SOURCE_DIR "/tests/golden/version1.gpuprof", bytes, reason))
+      << reason;
   const Trace trace = load(bytes);
   EXPECT_TRUE(trace.problems.empty());
   ASSERT_EQ(trace.processes.size(), 1u);

@@ -42,7 +42,8 @@ class Decoder {
       EXPECT_TRUE(packet.unknown_fields().empty());
       take(packet);
     }
-    for (const auto& [track, open] : open_) EXPECT_TRUE(open.empty()) << "unfinished slice on " << track;
+    for (const auto& [track, open] : open_)
+      EXPECT_TRUE(open.empty()) << "unfinished slice on " << track;
   }
 
   std::vector<const DecodedSlice*> named(std::string_view name) const {
@@ -63,7 +64,8 @@ class Decoder {
  private:
   using Pool = std::map<uint64_t, std::string>;
 
-  static void define(Pool& pool, const google::protobuf::RepeatedPtrField<pf::InternedString>& entries) {
+  static void define(Pool& pool,
+                     const google::protobuf::RepeatedPtrField<pf::InternedString>& entries) {
     for (const pf::InternedString& entry : entries) {
       EXPECT_GT(entry.iid(), 0u);
       EXPECT_TRUE(pool.emplace(entry.iid(), entry.name()).second) << "defined twice";
@@ -78,7 +80,8 @@ class Decoder {
   void take(const pf::TracePacket& packet) {
     if (packet.has_clock_snapshot()) {
       snapshot = true;
-      EXPECT_EQ(packet.clock_snapshot().clocks(0).timestamp(), packet.clock_snapshot().clocks(1).timestamp());
+      EXPECT_EQ(packet.clock_snapshot().clocks(0).timestamp(),
+                packet.clock_snapshot().clocks(1).timestamp());
     }
     if (packet.has_interned_data()) {
       define(categories_, packet.interned_data().event_categories());
@@ -100,7 +103,8 @@ class Decoder {
     const pf::TrackEvent& event = packet.track_event();
     EXPECT_TRUE(tracks.contains(event.track_uuid()));
     const auto time = static_cast<int64_t>(packet.timestamp());
-    EXPECT_GE(time, last_time_[event.track_uuid()]) << "order on " << track_name(event.track_uuid());
+    EXPECT_GE(time, last_time_[event.track_uuid()])
+        << "order on " << track_name(event.track_uuid());
     if (event.type() != pf::TrackEvent::INSTANT) last_time_[event.track_uuid()] = time;
     switch (event.type()) {
       case pf::TrackEvent::SLICE_BEGIN:
@@ -116,7 +120,9 @@ class Decoder {
         break;
       }
       case pf::TrackEvent::INSTANT: instants.push_back(contents(event, time)); break;
-      case pf::TrackEvent::COUNTER: counters[event.track_uuid()].push_back(event.counter_value()); break;
+      case pf::TrackEvent::COUNTER:
+        counters[event.track_uuid()].push_back(event.counter_value());
+        break;
       default: ADD_FAILURE() << "event type " << event.type();
     }
   }
@@ -129,7 +135,8 @@ class Decoder {
     slice.track = event.track_uuid();
     slice.begin = time;
     slice.flows.assign(event.flow_ids().begin(), event.flow_ids().end());
-    slice.terminating.assign(event.terminating_flow_ids().begin(), event.terminating_flow_ids().end());
+    slice.terminating.assign(event.terminating_flow_ids().begin(),
+                             event.terminating_flow_ids().end());
     for (const pf::DebugAnnotation& a : event.debug_annotations()) {
       std::string& value = slice.args[look_up(keys_, a.name_iid())];
       if (a.has_string_value_iid()) value = look_up(values_, a.string_value_iid());
@@ -169,7 +176,8 @@ TEST(Perfetto, TracksAndSlices) {
   EXPECT_FALSE(gpu.has_parent_uuid());
   const auto relu = decoded.named("relu(float*)");
   ASSERT_EQ(relu.size(), 1u);
-  EXPECT_EQ(decoded.track_name(relu[0]->track), "stream 7 (2)") << "overlapping kernels lie side by side";
+  EXPECT_EQ(decoded.track_name(relu[0]->track), "stream 7 (2)")
+      << "overlapping kernels lie side by side";
   EXPECT_EQ(decoded.named("lost()").size(), 0u) << "work without times cannot be drawn";
   const auto copy = decoded.named("Memcpy HtoD (Pinned -> Device)");
   ASSERT_EQ(copy.size(), 1u);
@@ -264,11 +272,14 @@ TEST(Perfetto, EventsAreNeitherLostNorDoubled) {
 }
 
 TEST(OutputFile, IsCompleteOrAbsent) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("gpuprof_output_test_" + std::to_string(::getpid()));
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                       ("gpuprof_output_test_" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   const std::string path = folder / "out.bin";
-  { OutputFile dropped(path); dropped.write("half"); }
+  {
+    OutputFile dropped(path);
+    dropped.write("half");
+  }
   EXPECT_TRUE(std::filesystem::is_empty(folder)) << "nothing is left without a commit";
   const std::string large(3 << 20, 'x');
   {

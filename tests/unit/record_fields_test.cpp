@@ -46,7 +46,7 @@ TEST(RecordFields, launch) {
   r.launch.block_z = 5;
   r.launch.shared_bytes = 1024;
   r.launch.result = 98;
-  r.launch.name = names.intern("_Z4gemmIfEvPT_i");
+  names.name_function(0x1234, "_Z4gemmIfEvPT_i");
   nlohmann::json expected = nlohmann::json::parse(R"json({
     "kernel": "_Z4gemmIfEvPT_i", "kernel_label": "void gemm<float>(float*, int)", "function": 4660,
     "grid": [70000, 2, 3], "block": [128, 4, 5], "shared_bytes": 1024,

@@ -86,12 +86,14 @@ class RingMaker {
   void add_step(uint64_t ticks) {
     const uint64_t slots = head().steps.bytes / sizeof(uint64_t);
     const uint64_t number = head().steps.used / sizeof(uint64_t);
-    std::memcpy(at_offset(head().steps.offset + number % slots * sizeof(uint64_t)), &ticks, sizeof ticks);
+    std::memcpy(at_offset(head().steps.offset + number % slots * sizeof(uint64_t)), &ticks,
+                sizeof ticks);
     head().steps.used = (number + 1) * sizeof(uint64_t);
   }
 
   RingChunk& chunk(uint32_t index) {
-    return *reinterpret_cast<RingChunk*>(at_offset(head().chunks.offset + uint64_t{index} * kChunkBytes));
+    return *reinterpret_cast<RingChunk*>(
+        at_offset(head().chunks.offset + uint64_t{index} * kChunkBytes));
   }
   // A chunk in use by thread `thread` with these records.
   RingChunk& fill(uint32_t index, uint64_t sequence, uint32_t thread,

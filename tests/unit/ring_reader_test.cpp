@@ -3,7 +3,6 @@
 #include "formats/ring_reader.h"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -69,7 +68,8 @@ TEST(RingReader, OnlyCommittedRecordsOfChunksInUse) {
   const Recovered got = recover(ring.bytes());
   EXPECT_EQ(got.trace.processes.at(0).events.size(), 2u);
   ring.chunk(0).committed = 1'000'000;  // more than a chunk has
-  EXPECT_EQ(recover(ring.bytes()).trace.processes.at(0).events.size(), 3u) << "the rest is Kind::none";
+  EXPECT_EQ(recover(ring.bytes()).trace.processes.at(0).events.size(), 3u)
+      << "the rest is Kind::none";
 }
 
 TEST(RingReader, ChunksThatADumpHasAreLeftOut) {
@@ -101,22 +101,24 @@ TEST(RingReader, StepSlotsAreUsedOverAgain) {
   const auto& steps = got.trace.processes.at(0).steps;
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].step, slots * 3 - 2);
-  for (const auto& step : steps) EXPECT_EQ(step.end - step.begin, 500'000) << "two ticks a nanosecond";
+  for (const auto& step : steps)
+    EXPECT_EQ(step.end - step.begin, 500'000) << "two ticks a nanosecond";
   ring.head().steps.used = (slots * 5) * sizeof(uint64_t);  // more than there are slots
   EXPECT_EQ(recover(ring.bytes()).problems.size(), 1u);
 }
 
-// A thread keeps its buffer from one window to the next: what the first window's dump has of it must
-// not be read again, what came since must.
+// A thread keeps its buffer from one window to the next: what the first window's dump has of it
+// must not be read again, what came since must.
 TEST(RingReader, AChunkThatIsPartlyInADumpGivesTheRest) {
   RingMaker ring = small_ring();
   ring.head().window = 1;
   ring.head().window_begin_ticks = 5'000'000;
   ring.head().phase = static_cast<uint32_t>(SessionPhase::active);
-  ring.fill(0, 1, 4242,
-            {make_record(Kind::call, 1'000'000, 1'000'001), make_record(Kind::call, 2'000'000, 2'000'001),
-             make_record(Kind::call, 4'500'000, 4'500'001),     // between the windows
-             make_record(Kind::call, 6'000'000, 6'000'001)});
+  ring.fill(
+      0, 1, 4242,
+      {make_record(Kind::call, 1'000'000, 1'000'001), make_record(Kind::call, 2'000'000, 2'000'001),
+       make_record(Kind::call, 4'500'000, 4'500'001),  // between the windows
+       make_record(Kind::call, 6'000'000, 6'000'001)});
   const Recovered got = recover(ring.bytes(), {{1, 2}, {2, kRecordsPerChunk}});
   ASSERT_EQ(got.info.windows, std::vector<uint32_t>{1});
   ASSERT_EQ(got.trace.processes.size(), 1u);
@@ -244,7 +246,8 @@ TEST_F(RingFiles, PartAndRingAreOneProcess) {
 }
 
 TEST_F(RingFiles, RingAloneIsAProcess) {
-  const Input input = load_input({write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes())});
+  const Input input =
+      load_input({write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes())});
   ASSERT_EQ(input.trace.processes.size(), 1u);
   EXPECT_EQ(input.trace.processes[0].events.size(), 2u);
 }
@@ -274,13 +277,14 @@ TEST_F(RingFiles, ProcessKilledBeforeItsWindowIsSeen) {
 TEST_F(RingFiles, NewestOfSeveralRunsIsTakenAndSaid) {
   write("run1/a_w0.gpuprof", dump(0));
   const std::string newer = write("run2/b_w0.gpuprof", dump(3));
-  std::filesystem::last_write_time(newer, std::filesystem::file_time_type::clock::now() +
-                                              std::chrono::hours(1));
+  std::filesystem::last_write_time(
+      newer, std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   Input input = load_input({folder()});
   ASSERT_EQ(input.trace.processes.size(), 1u);
   EXPECT_EQ(input.trace.processes[0].header.rank(), 3);
   ASSERT_EQ(input.trace.notes.size(), 1u);
-  EXPECT_NE(input.trace.notes[0].find("the newest, run2"), std::string::npos) << input.trace.notes[0];
+  EXPECT_NE(input.trace.notes[0].find("the newest, run2"), std::string::npos)
+      << input.trace.notes[0];
 
   std::filesystem::create_directory_symlink("run1", folder_ / "latest");
   input = load_input({folder()});
@@ -315,7 +319,8 @@ TEST_F(RingFiles, UnreadableInputsSayWhy) {
   EXPECT_EQ(line(empty), empty + ": offset 0: the file is empty");
   const std::string text = write("text.gpuprof", "hello, world, this is not a dump");
   EXPECT_EQ(line(text), text + ": offset 0: this is not a gpuprof dump");
-  EXPECT_EQ(line(folder() + "/run1"), folder() + "/run1: offset 0: no gpuprof dump in this directory");
+  EXPECT_EQ(line(folder() + "/run1"),
+            folder() + "/run1: offset 0: no gpuprof dump in this directory");
   EXPECT_NE(line("/dev/null").find("is not a regular file"), std::string::npos);
   const std::string ring = write("short.gpuprof.ring", small_ring().bytes().substr(0, 50));
   EXPECT_EQ(line(ring), ring + ": offset 0: the ring's head is cut");

@@ -34,7 +34,8 @@ TEST(StepNames, NameAloneOrWithANumber) {
   for (const char* message : {"step", "step 12", "step#3", "step_7", "step:0", "step42"}) {
     EXPECT_TRUE(step_name_matches(message, "step")) << message;
   }
-  for (const char* message : {"", "steps", "step x", "my step 1", "step  1", "step-1", "ste", "12"}) {
+  for (const char* message :
+       {"", "steps", "step x", "my step 1", "step  1", "step-1", "ste", "12"}) {
     EXPECT_FALSE(step_name_matches(message, "step")) << message;
   }
   EXPECT_TRUE(step_name_matches("epoch 2", "epoch 2")) << "the whole text, digits and all";
@@ -67,7 +68,8 @@ TEST(StepTracker, EveryNthSync) {
   StepTracker tracker = tracker_for("sync:3");
   std::vector<uint64_t> found;
   for (uint64_t i = 1; i <= 9; ++i) {
-    for (const uint64_t tick : ticks(tracker.mark(StepSource::sync, kStart + i))) found.push_back(tick);
+    for (const uint64_t tick : ticks(tracker.mark(StepSource::sync, kStart + i)))
+      found.push_back(tick);
   }
   EXPECT_EQ(found, (std::vector<uint64_t>{kStart + 3, kStart + 6, kStart + 9}));
 }

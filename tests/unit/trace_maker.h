@@ -20,9 +20,11 @@ inline std::string busy_dump(int rank) {
     r.correlation = correlation;
     if (!encoder.add(r, on ? on : thread, "python\xff")) throw std::bad_alloc();
   };
-  const auto launch = [&](uint64_t us, uint32_t correlation, std::string_view api, std::string_view kernel) {
+  const auto launch = [&](uint64_t us, uint32_t correlation, std::string_view api,
+                          std::string_view kernel) {
     Record r = make_record(Kind::launch, ticks_at(us), ticks_at(us + 4), names.api(api));
-    r.launch.name = names.intern(kernel);
+    r.launch.function = names.intern(kernel);
+    r.flags = kFlagNamed;
     r.launch.stream = 0x5000;
     r.launch.grid_x = 64, r.launch.grid_y = r.launch.grid_z = 1;
     r.launch.block_x = 128, r.launch.block_y = r.launch.block_z = 1;
@@ -53,7 +55,8 @@ inline std::string busy_dump(int rank) {
   add(mark);
 
   launch(10, 1, "cudaLaunchKernel", "_Z4gemmPf");
-  Record inner = make_record(Kind::call, ticks_at(11), ticks_at(13), names.api("cuLaunchKernel", 2));
+  Record inner =
+      make_record(Kind::call, ticks_at(11), ticks_at(13), names.api("cuLaunchKernel", 2));
   inner.flags = kFlagFromCallback | kFlagDriver;
   add(inner, 1);  // the same launch once more, below the runtime
   launch(20, 2, "cudaLaunchKernel", "_Z4reluPf");
@@ -78,7 +81,8 @@ inline std::string busy_dump(int rank) {
   moved.begin = ticks_at(251), moved.end = ticks_at(252);
   add(moved, 5);
 
-  Record collective = make_record(Kind::collective, ticks_at(300), ticks_at(310), names.api("ncclAllReduce", 3));
+  Record collective =
+      make_record(Kind::collective, ticks_at(300), ticks_at(310), names.api("ncclAllReduce", 3));
   collective.collective.communicator = ~uint64_t{0};
   collective.collective.count = 1024, collective.collective.data_type = 7;
   collective.collective.peer = -1, collective.collective.rank_count = 2;
@@ -87,19 +91,24 @@ inline std::string busy_dump(int rank) {
   launch(302, 6, "cudaLaunchKernelExC", "ncclDevKernel_AllReduce");
   kernel(320, 60, 6, "ncclDevKernel_AllReduce", 20);
 
-  Record record = make_record(Kind::event, ticks_at(400), ticks_at(401), names.api("cudaEventRecord"));
+  Record record =
+      make_record(Kind::event, ticks_at(400), ticks_at(401), names.api("cudaEventRecord"));
   record.sync.event = 0x77, record.sync.stream = 0x5000;
   add(record, 7);
-  Record wait = make_record(Kind::stream, ticks_at(402), ticks_at(403), names.api("cudaStreamWaitEvent"));
+  Record wait =
+      make_record(Kind::stream, ticks_at(402), ticks_at(403), names.api("cudaStreamWaitEvent"));
   wait.sync.event = 0x77;
   add(wait, 8);
-  const auto gpu_sync = [&](uint64_t begin, uint64_t end, uint32_t type, uint32_t stream, uint32_t correlation) {
+  const auto gpu_sync = [&](uint64_t begin, uint64_t end, uint32_t type, uint32_t stream,
+                            uint32_t correlation) {
     Record r = make_record(Kind::gpu_sync, ticks_at(begin), ticks_at(end));
-    r.gpu_sync.type = type, r.gpu_sync.stream = stream, r.gpu_sync.context = 1, r.gpu_sync.event_id = 3;
+    r.gpu_sync.type = type, r.gpu_sync.stream = stream, r.gpu_sync.context = 1,
+    r.gpu_sync.event_id = 3;
     add(r, correlation);
   };
   gpu_sync(402, 403, 2, 7, 8);
-  Record sync = make_record(Kind::sync, ticks_at(410), ticks_at(450), names.api("cudaDeviceSynchronize"));
+  Record sync =
+      make_record(Kind::sync, ticks_at(410), ticks_at(450), names.api("cudaDeviceSynchronize"));
   add(sync, 9);
   gpu_sync(411, 449, 4, 0xffffffff, 9);
 
@@ -110,7 +119,8 @@ inline std::string busy_dump(int rank) {
   memory.begin = ticks_at(470), memory.end = ticks_at(475), memory.memory.bytes = 0;
   add(memory, 11);
 
-  Record driver = make_record(Kind::call, ticks_at(480), ticks_at(700), names.api("cuModuleLoad", 2));
+  Record driver =
+      make_record(Kind::call, ticks_at(480), ticks_at(700), names.api("cuModuleLoad", 2));
   driver.flags = kFlagDriver;
   add(driver);  // crosses the step boundary at 500
   add(make_record(Kind::call, ticks_at(20), ticks_at(25), names.api("cudaFree")), 12, thread + 50);

@@ -13,9 +13,10 @@ namespace gpuprof::test {
 namespace {
 
 TEST(ClockMap, IsExactOnAnchorsAndLinearBetween) {
-  const std::vector<Anchor> anchors = {{1'000'000'007, 500'000'000, kEpochNs},
-                                       {3'500'000'019, 1'500'000'123, kEpochNs + 1'000'000'500},
-                                       {9'000'000'000'000, 3'700'000'000'123, kEpochNs + 3'699'000'000'000}};
+  const std::vector<Anchor> anchors = {
+      {1'000'000'007, 500'000'000, kEpochNs},
+      {3'500'000'019, 1'500'000'123, kEpochNs + 1'000'000'500},
+      {9'000'000'000'000, 3'700'000'000'123, kEpochNs + 3'699'000'000'000}};
   const ClockMap clock(anchors, 0, 0);
   ASSERT_TRUE(clock.usable());
   for (const Anchor& a : anchors) {
@@ -57,15 +58,16 @@ TEST(ClockMap, OneAnchorNeedsARate) {
 }
 
 TEST(ClockMap, ContradictingAnchorsAreDropped) {
-  const ClockMap clock({{2'000, 1'000, 1}, {3'000, 900, 1}, {2'000, 1'001, 1}, {0, 5, 5}, {4'000, 2'000, 2}},
-                       0, 0);
+  const ClockMap clock(
+      {{2'000, 1'000, 1}, {3'000, 900, 1}, {2'000, 1'001, 1}, {0, 5, 5}, {4'000, 2'000, 2}}, 0, 0);
   EXPECT_EQ(clock.anchors().size(), 2u);
   EXPECT_EQ(ClockMap({{1, 1, 1}}, 200, 0).shift(), 63u);
 }
 
 TEST(Trace, WallClockSetDuringTheWindowDoesNotBendDurations) {
   dump::Header header = make_header();
-  header.mutable_clock()->mutable_anchor(1)->set_realtime_ns(kEpochNs + 3'600'000'000'000);  // + 1 h
+  header.mutable_clock()->mutable_anchor(1)->set_realtime_ns(kEpochNs +
+                                                             3'600'000'000'000);  // + 1 h
   MemoryNames names;
   BatchEncoder encoder(names);
   encoder.begin(0, 0);
@@ -113,7 +115,8 @@ class TraceJoin : public testing::Test {
   }
   std::vector<std::pair<EventIndex, EventIndex>> pairs() const {
     std::vector<std::pair<EventIndex, EventIndex>> out;
-    for (const CollectiveKernel& c : process().collective_kernels) out.emplace_back(c.collective, c.kernel);
+    for (const CollectiveKernel& c : process().collective_kernels)
+      out.emplace_back(c.collective, c.kernel);
     return out;
   }
 
@@ -207,7 +210,8 @@ TEST_F(TraceJoin, FusedCollectivesShareTheirKernel) {
 }
 
 TEST_F(TraceJoin, MemoryCurveFollowsAllocationsOfTheWindow) {
-  const auto memory = [this](Kind kind, uint64_t us, std::string_view api, uint64_t address, uint64_t bytes) {
+  const auto memory = [this](Kind kind, uint64_t us, std::string_view api, uint64_t address,
+                             uint64_t bytes) {
     Record& r = add(kind, us, us + 1, api);
     r.memory.address = address;
     r.memory.bytes = bytes;
@@ -283,8 +287,10 @@ TEST(Names, AreKinetos) {
 }
 
 TEST(Names, Utf8IsMadeValid) {
-  EXPECT_EQ(valid_utf8("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"), "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
-  for (const char* bad : {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", "\xe2\x82"}) {
+  EXPECT_EQ(valid_utf8("plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"),
+            "plain \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
+  for (const char* bad :
+       {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc3", "\xe2\x82"}) {
     EXPECT_FALSE(is_valid_utf8(bad));
     EXPECT_TRUE(is_valid_utf8(valid_utf8(bad)));
   }

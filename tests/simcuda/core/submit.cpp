@@ -16,17 +16,13 @@ namespace {
 
 int activity_kind(const GpuOpInfo& info) {
   switch (info.kind) {
-    case GpuOpKind::kKernel:
-      return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
+    case GpuOpKind::kKernel: return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
     case GpuOpKind::kMemcpy:
       return info.copy_kind == CopyKind::kPtoP ? CUPTI_ACTIVITY_KIND_MEMCPY2
                                                : CUPTI_ACTIVITY_KIND_MEMCPY;
-    case GpuOpKind::kMemset:
-      return CUPTI_ACTIVITY_KIND_MEMSET;
-    case GpuOpKind::kGraph:
-      return CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
-    case GpuOpKind::kMarker:
-      break;
+    case GpuOpKind::kMemset: return CUPTI_ACTIVITY_KIND_MEMSET;
+    case GpuOpKind::kGraph: return CUPTI_ACTIVITY_KIND_GRAPH_TRACE;
+    case GpuOpKind::kMarker: break;
   }
   return CUPTI_ACTIVITY_KIND_CUDA_EVENT;
 }

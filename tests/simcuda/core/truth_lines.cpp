@@ -28,30 +28,21 @@ void flush(const Buffer& out) {
 
 const char* type_name(GpuOpKind kind) {
   switch (kind) {
-    case GpuOpKind::kKernel:
-      return "kernel";
-    case GpuOpKind::kMemcpy:
-      return "memcpy";
-    case GpuOpKind::kMemset:
-      return "memset";
-    case GpuOpKind::kGraph:
-      return "graph";
-    case GpuOpKind::kMarker:
-      break;
+    case GpuOpKind::kKernel: return "kernel";
+    case GpuOpKind::kMemcpy: return "memcpy";
+    case GpuOpKind::kMemset: return "memset";
+    case GpuOpKind::kGraph: return "graph";
+    case GpuOpKind::kMarker: break;
   }
   return "marker";
 }
 
 const char* sync_name(SyncKind kind) {
   switch (kind) {
-    case SyncKind::kEvent:
-      return "event_synchronize";
-    case SyncKind::kStreamWaitEvent:
-      return "stream_wait_event";
-    case SyncKind::kStream:
-      return "stream_synchronize";
-    case SyncKind::kContext:
-      break;
+    case SyncKind::kEvent: return "event_synchronize";
+    case SyncKind::kStreamWaitEvent: return "stream_wait_event";
+    case SyncKind::kStream: return "stream_synchronize";
+    case SyncKind::kContext: break;
   }
   return "context_synchronize";
 }
@@ -60,18 +51,12 @@ const char* sync_name(SyncKind kind) {
 
 const char* copy_kind_name(CopyKind kind) {
   switch (kind) {
-    case CopyKind::kHtoD:
-      return "HtoD";
-    case CopyKind::kDtoH:
-      return "DtoH";
-    case CopyKind::kDtoD:
-      return "DtoD";
-    case CopyKind::kHtoH:
-      return "HtoH";
-    case CopyKind::kPtoP:
-      return "PtoP";
-    case CopyKind::kNone:
-      break;
+    case CopyKind::kHtoD: return "HtoD";
+    case CopyKind::kDtoH: return "DtoH";
+    case CopyKind::kDtoD: return "DtoD";
+    case CopyKind::kHtoH: return "HtoH";
+    case CopyKind::kPtoP: return "PtoP";
+    case CopyKind::kNone: break;
   }
   return "none";
 }

@@ -17,60 +17,29 @@ cudaError_t attribute_value(cudaDeviceAttr attribute, int* value) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
     case cudaDevAttrMaxBlockDimX:
-    case cudaDevAttrMaxBlockDimY:
-      *value = 1024;
-      break;
-    case cudaDevAttrMaxBlockDimZ:
-      *value = 64;
-      break;
-    case cudaDevAttrMaxGridDimX:
-      *value = 2147483647;
-      break;
+    case cudaDevAttrMaxBlockDimY: *value = 1024; break;
+    case cudaDevAttrMaxBlockDimZ: *value = 64; break;
+    case cudaDevAttrMaxGridDimX: *value = 2147483647; break;
     case cudaDevAttrMaxGridDimY:
-    case cudaDevAttrMaxGridDimZ:
-      *value = 65535;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      *value = 48 * 1024;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      *value = 227 * 1024;
-      break;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      *value = 228 * 1024;
-      break;
-    case cudaDevAttrWarpSize:
-      *value = 32;
-      break;
-    case cudaDevAttrMultiProcessorCount:
-      *value = 132;
-      break;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      *value = 2048;
-      break;
-    case cudaDevAttrClockRate:
-      *value = 1'980'000;
-      break;
-    case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
-      break;
-    case cudaDevAttrComputeCapabilityMinor:
-      *value = 0;
-      break;
-    case cudaDevAttrAsyncEngineCount:
-      *value = 2;
-      break;
+    case cudaDevAttrMaxGridDimZ: *value = 65535; break;
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 * 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 227 * 1024; break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 * 1024; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
+    case cudaDevAttrMultiProcessorCount: *value = 132; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
+    case cudaDevAttrClockRate: *value = 1'980'000; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = 9; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = 0; break;
+    case cudaDevAttrAsyncEngineCount: *value = 2; break;
     case cudaDevAttrConcurrentKernels:
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrManagedMemory:
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrCooperativeLaunch:
-    case cudaDevAttrStreamPrioritiesSupported:
-      *value = 1;
-      break;
-    default:
-      *value = 0;
+    case cudaDevAttrStreamPrioritiesSupported: *value = 1; break;
+    default: *value = 0;
   }
   return cudaSuccess;
 }

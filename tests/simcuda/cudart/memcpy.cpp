@@ -36,16 +36,11 @@ CopyKind direction(const Side& dst, const Side& src) {
 bool kind_allowed(cudaMemcpyKind kind, const Side& dst, const Side& src) {
   const auto host_ok = [](const Side& s) { return s.kind != MemoryKind::kDevice; };
   switch (kind) {
-    case cudaMemcpyHostToDevice:
-      return dst.on_device() && host_ok(src);
-    case cudaMemcpyDeviceToHost:
-      return src.on_device() && host_ok(dst);
-    case cudaMemcpyDeviceToDevice:
-      return dst.on_device() && src.on_device();
-    case cudaMemcpyHostToHost:
-      return host_ok(dst) && host_ok(src);
-    case cudaMemcpyDefault:
-      return true;
+    case cudaMemcpyHostToDevice: return dst.on_device() && host_ok(src);
+    case cudaMemcpyDeviceToHost: return src.on_device() && host_ok(dst);
+    case cudaMemcpyDeviceToDevice: return dst.on_device() && src.on_device();
+    case cudaMemcpyHostToHost: return host_ok(dst) && host_ok(src);
+    case cudaMemcpyDefault: return true;
   }
   return false;
 }

@@ -26,10 +26,8 @@ CUptiResult check_kind(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_BRANCH:
     case CUPTI_ACTIVITY_KIND_PC_SAMPLING:
     case CUPTI_ACTIVITY_KIND_EVENT:
-    case CUPTI_ACTIVITY_KIND_METRIC:
-      return CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED;
-    default:
-      return CUPTI_SUCCESS;
+    case CUPTI_ACTIVITY_KIND_METRIC: return CUPTI_ERROR_LEGACY_PROFILER_NOT_SUPPORTED;
+    default: return CUPTI_SUCCESS;
   }
 }
 

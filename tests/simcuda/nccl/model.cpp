@@ -26,42 +26,30 @@ double bus_bandwidth() {
 double bus_factor(OpCode code, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   switch (code) {
-    case OpCode::kAllReduce:
-      return 2 * others;
+    case OpCode::kAllReduce: return 2 * others;
     case OpCode::kAllGather:
     case OpCode::kReduceScatter:
     case OpCode::kAlltoAll:
     case OpCode::kGather:
-    case OpCode::kScatter:
-      return others;
-    default:
-      return 1;
+    case OpCode::kScatter: return others;
+    default: return 1;
   }
 }
 
 const char* type_name(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8:
-      return "u8";
+    case ncclUint8: return "u8";
     case ncclInt32:
-    case ncclUint32:
-      return "u32";
+    case ncclUint32: return "u32";
     case ncclInt64:
-    case ncclUint64:
-      return "u64";
-    case ncclFloat16:
-      return "f16";
-    case ncclFloat64:
-      return "f64";
-    case ncclBfloat16:
-      return "bf16";
-    case ncclFloat8e4m3:
-      return "f8e4m3";
-    case ncclFloat8e5m2:
-      return "f8e5m2";
-    default:
-      return "f32";
+    case ncclUint64: return "u64";
+    case ncclFloat16: return "f16";
+    case ncclFloat64: return "f64";
+    case ncclBfloat16: return "bf16";
+    case ncclFloat8e4m3: return "f8e4m3";
+    case ncclFloat8e5m2: return "f8e5m2";
+    default: return "f32";
   }
 }
 
@@ -73,12 +61,9 @@ std::string base_name(const CollectiveCall& call) {
       return fmt::format("ncclDevKernel_ReduceScatter_Sum_{}_RING_LL", type_name(call.type));
     case OpCode::kReduce:
       return fmt::format("ncclDevKernel_Reduce_Sum_{}_RING_LL", type_name(call.type));
-    case OpCode::kBroadcast:
-      return "ncclDevKernel_Broadcast_RING_LL";
-    case OpCode::kAllGather:
-      return "ncclDevKernel_AllGather_RING_LL";
-    default:
-      return "ncclDevKernel_SendRecv";
+    case OpCode::kBroadcast: return "ncclDevKernel_Broadcast_RING_LL";
+    case OpCode::kAllGather: return "ncclDevKernel_AllGather_RING_LL";
+    default: return "ncclDevKernel_SendRecv";
   }
 }
 
@@ -91,17 +76,13 @@ size_t type_bytes(ncclDataType_t type) {
     case ncclInt8:
     case ncclUint8:
     case ncclFloat8e4m3:
-    case ncclFloat8e5m2:
-      return 1;
+    case ncclFloat8e5m2: return 1;
     case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
+    case ncclBfloat16: return 2;
     case ncclInt64:
     case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 4;
+    case ncclFloat64: return 8;
+    default: return 4;
   }
 }
 
