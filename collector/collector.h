@@ -42,8 +42,13 @@ const char* own_path();
 
 // ---- steps -------------------------------------------------------------------------------------
 
+// What a call is about, for the step sources that count some calls and not others.
+struct StepSubject {
+  const void* object = nullptr;  // launch: function; graph launch: graph; collective: communicator
+  uint64_t detail = 0;           // collective: tells one of a step from another
+};
 // After a call whose flags held kHookStep.
-void step_after_call(ApiId api);
+void step_after_call(ApiId api, const StepSubject& subject);
 // gpuprof_step(): the end of one step.
 void step_manual();
 

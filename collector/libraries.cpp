@@ -28,6 +28,8 @@ void* loaded_driver() { return first_loaded({"libcuda.so.1"}); }
 
 void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
 
+void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
+
 void set_symbol_lookup(SymbolLookup lookup) { g_lookup = lookup; }
 
 void* real_symbol(void* handle, const char* name) {

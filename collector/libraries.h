@@ -8,6 +8,8 @@ namespace gpuprof {
 void* loaded_cudart();
 void* loaded_driver();
 void* loaded_nccl();
+// libstdc++ or libc++abi.
+void* loaded_cxx_runtime();
 
 // The real symbol, never one of our wrappers; null when `handle` is null or has none.
 void* real_symbol(void* handle, const char* name);

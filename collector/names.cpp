@@ -5,6 +5,7 @@
 #include "collector/names.h"
 
 #include "collector/collector.h"
+#include "collector/kernel_steps.h"
 #include "collector/os.h"
 #include "collector/ring.h"
 #include "formats/core/byte_buffer.h"
@@ -60,9 +61,12 @@ const FunctionRow* find(const void* key) {
 
 void add(const FunctionRow& row) {
   const ErrnoGuard keep_errno;
-  const LockGuard guard(g_function_lock);
-  // Without memory a name is missing in the trace; nothing else depends on it.
-  (void)g_functions.push_back(row);
+  {
+    const LockGuard guard(g_function_lock);
+    // Without memory a name is missing in the trace; nothing else depends on it.
+    (void)g_functions.push_back(row);
+  }
+  forget_unknown_kernels();
 }
 
 constexpr size_t kCommunicators = 1024;  // live at once; one more goes without place and sequence
@@ -73,6 +77,7 @@ struct CommunicatorRow {
   std::atomic<uint32_t> sequence;
 };
 CommunicatorRow g_communicators[kCommunicators];
+std::atomic<uint32_t> g_most_ranks{0};  // of any of them
 const void* const kGone = reinterpret_cast<const void*>(1);
 
 CommunicatorRow* find_communicator(const void* communicator, bool make) {
@@ -127,10 +132,13 @@ void store_known_kernels() {
 }
 
 void unregister_functions(const void* module) {
-  const LockGuard guard(g_function_lock);
-  for (FunctionRow& row : g_functions) {
-    if (row.module == module) row.name = nullptr, row.alias = nullptr;
+  {
+    const LockGuard guard(g_function_lock);
+    for (FunctionRow& row : g_functions) {
+      if (row.module == module) row.name = nullptr, row.alias = nullptr;
+    }
   }
+  forget_kernel_verdicts();
 }
 
 std::string_view lookup_function(const void* function) {
@@ -144,12 +152,22 @@ void register_communicator(const void* communicator, CommunicatorPlace place) {
   if (CommunicatorRow* const row = find_communicator(communicator, true)) {
     row->place = uint32_t{place.rank_count} << 16 | place.rank;
   }
+  uint32_t most = g_most_ranks.load();
+  while (most < place.rank_count && !g_most_ranks.compare_exchange_weak(most, place.rank_count)) {
+  }
 }
 
 void forget_communicator(const void* communicator) {
   if (CommunicatorRow* const row = find_communicator(communicator, false)) {
     row->communicator.store(kGone, std::memory_order_release);
   }
+  uint32_t most = 0;
+  for (const CommunicatorRow& row : g_communicators) {
+    const void* const there = row.communicator.load(std::memory_order_relaxed);
+    const uint32_t ranks = row.place.load(std::memory_order_relaxed) >> 16;
+    if (there != nullptr && there != kGone && ranks > most) most = ranks;
+  }
+  g_most_ranks = most;
 }
 
 CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence) {
@@ -157,6 +175,12 @@ CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence) 
   *sequence = row ? row->sequence.fetch_add(1, std::memory_order_relaxed) : 0;
   const uint32_t place = row ? row->place.load(std::memory_order_relaxed) : 0;
   return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff)};
+}
+
+bool is_largest_communicator(const void* communicator) {
+  const CommunicatorRow* const row = find_communicator(communicator, false);
+  const uint32_t own = row ? row->place.load(std::memory_order_relaxed) >> 16 : 0;
+  return own >= g_most_ranks.load(std::memory_order_relaxed);
 }
 
 void restart_sequences() {

@@ -8,11 +8,13 @@
 #include "collector/collector.h"
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
+#include "collector/kernel_steps.h"
 #include "collector/log.h"
 #include "collector/names.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/step_log.h"
+#include "formats/core/text.h"
 
 namespace gpuprof {
 namespace {
@@ -20,6 +22,28 @@ namespace {
 constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
+
+// Which source a call is a mark of; automatic: none.
+StepSource g_step_source[kMaxApis];
+
+StepSource source_of(const ApiRow& row) {
+  if (row.kind == Kind::collective) return StepSource::nccl;
+  if (row.library != Library::cudart) return StepSource::automatic;
+  if (row.kind == Kind::launch) {
+    return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
+  }
+  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0) return StepSource::sync;
+  return starts_with(row.name, "cudaProfiler") ? StepSource::profiler : StepSource::automatic;
+}
+
+// Under step_lock.
+bool is_step_call(size_t api) {
+  const Session& s = session();
+  const StepSource source = g_step_source[api];
+  if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
+  if (source != StepSource::nccl || s.tracker.source() != source) return true;
+  return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
+}
 
 double seconds_between(uint64_t from, uint64_t to) {
   return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
@@ -137,12 +161,11 @@ void apply_hook_flags() {
   const Session& s = session();
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
-  const bool sync_steps = s.tracker.wants(StepSource::sync);
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
     if (recording && activity_on(activity_of(row))) flags |= record;
-    if (sync_steps && std::strcmp(row.name, "cudaDeviceSynchronize") == 0) flags |= kHookStep;
+    if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }
 }
@@ -159,6 +182,10 @@ void describe_step_source(char* out, size_t size) {
   std::snprintf(out, size, "%s", s.source_text);
 }
 
+void find_step_calls() {
+  for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
+}
+
 void steps_begin() {
   const LockGuard guard(session().step_lock);
   publish_source();
@@ -167,13 +194,33 @@ void steps_begin() {
   take_boundaries(session().tracker.first_boundary());
 }
 
-void step_mark(StepSource source, uint64_t ticks) {
+void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
   const LockGuard guard(session().step_lock);
   if (!ready()) return;
-  take_boundaries(session().tracker.mark(source, ticks));
+  take_boundaries(session().tracker.mark(mark));
+}
+
+void step_profiler(bool start, uint64_t ticks) {
+  Session& s = session();
+  if (t_state.blocked || !ensure_started() || !ready()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const LockGuard guard(s.step_lock);
+  if (!ready() || start == s.profiler_on) return;
+  const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
+  if (result.count == 0) return;
+  s.profiler_on = start;
+  log_boundary(ticks);
+  if (result.chosen_now) publish_source();
+  if (start) {
+    begin_window(s.next_window++, s.boundaries - 1, ticks);
+  } else if (window_is_open()) {
+    end_window(ticks, "cudaProfilerStop", false);
+  }
+  if (result.chosen_now) apply_hook_flags();
 }
 
 void step_nvtx(std::string_view message, uint64_t ticks) {
@@ -184,12 +231,31 @@ void step_nvtx(std::string_view message, uint64_t ticks) {
     const LockGuard guard(s.step_lock);
     if (!s.tracker.nvtx_matches(message)) return;
   }
-  step_mark(StepSource::nvtx, ticks);
+  step_mark({StepSource::nvtx, ticks});
 }
 
-void step_after_call(ApiId) { step_mark(StepSource::sync, now_ticks()); }
+void step_after_call(ApiId api, const StepSubject& subject) {
+  const uint64_t ticks = now_ticks();
+  const char* const name = api_rows()[api].name;
+  switch (g_step_source[api]) {
+    case StepSource::nccl: {
+      if (!is_largest_communicator(subject.object)) return;
+      const uint64_t key =
+          (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
+      return step_mark({StepSource::nccl, ticks, key, name});
+    }
+    case StepSource::kernel:
+      if (kernel_matches(subject.object)) step_mark({StepSource::kernel, ticks});
+      return;
+    case StepSource::graph:
+      return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
+    case StepSource::profiler:
+      return step_profiler(std::strcmp(name, "cudaProfilerStart") == 0, ticks);
+    default: return step_mark({StepSource::sync, ticks});
+  }
+}
 
-void step_manual() { step_mark(StepSource::manual, now_ticks()); }
+void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
 
 void steps_tick(uint64_t ticks) {
   Session& s = session();
@@ -203,7 +269,7 @@ void steps_tick(uint64_t ticks) {
       s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
     if (ticks >= s.next_due_ticks) {
       while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
-      take_boundaries(s.tracker.mark(StepSource::time, ticks));
+      take_boundaries(s.tracker.mark({StepSource::time, ticks}));
     }
   } else if (source == StepSource::automatic &&
              seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {

@@ -13,6 +13,7 @@
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
 #include "collector/identity.h"
+#include "collector/kernel_steps.h"
 #include "collector/log.h"
 #include "collector/names.h"
 #include "collector/nvtx.h"
@@ -61,6 +62,8 @@ bool configure() {
   log_set(s.config.log, s.place.rank, s.place.local_rank);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
   s.tracker.start(s.config.step, s.process_start_ticks);
+  if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);
+  find_step_calls();
   s.schedule = new (s.schedule_memory) Schedule(s.config.schedule);
   return true;
 }
@@ -211,6 +214,8 @@ void forget_session_in_child() {
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
   g_session.window = Window{};
+  g_session.next_window = 0;
+  g_session.profiler_on = false;
   g_session.process_start_ticks = now_ticks();
   // A user's `off`, or a bad setting that was reported once, holds for the child too.
   if (g_session.state.load(std::memory_order_relaxed) == SessionState::off) return;

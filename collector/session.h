@@ -68,7 +68,9 @@ struct Session {
   uint64_t boundaries = 0;  // in the step log
   uint64_t last_boundary_ticks = 0;
   uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
+  bool profiler_on = false;     // between cudaProfilerStart and Stop, where that is the source
   Window window{};
+  uint32_t next_window = 0;  // number of the next one, where cudaProfilerStart opens them
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 
@@ -86,7 +88,10 @@ bool ensure_started();
 
 // A mark of a step source, on any thread: may change the phase. Bounded wait (3 s) at the beginning
 // of a window, until CUPTI is attached.
-void step_mark(StepSource source, uint64_t ticks);
+void step_mark(const StepMark& mark);
+// cudaProfilerStart (or Stop): where it is the source, opens (closes) a window, whatever the
+// schedule says. Same wait.
+void step_profiler(bool start, uint64_t ticks);
 // The same for an NVTX range or mark of this text, at its beginning.
 void step_nvtx(std::string_view message, uint64_t ticks);
 
@@ -97,6 +102,8 @@ void cut_window(const char* reason, uint64_t ticks);
 StepSource step_source();
 void describe_step_source(char* out, size_t size);
 
+// Which calls are marks of which source: once, before the first mark.
+void find_step_calls();
 // Boundary 0 of a source that marks ends is the process's start: opens a window that begins there.
 void steps_begin();
 // The `time` source, limits, and `auto` that found nothing; called by the drain thread.

@@ -38,38 +38,83 @@ bool step_name_matches(std::string_view message, std::string_view name) {
   return message == name || base_name(message) == name;
 }
 
-void StepTracker::start(const StepSpec& spec, uint64_t process_start) {
+void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed) {
   *this = StepTracker{};
   spec_ = spec;
   chosen_ = spec.source;
-  for (const StepSource source : {StepSource::manual, StepSource::sync, StepSource::time}) {
+  process_start_ = process_start;
+  armed_ = armed;
+  for (const StepSource source : {StepSource::manual, StepSource::sync}) {
     Candidate& candidate = candidates_[static_cast<size_t>(source)];
     candidate.boundaries[0] = process_start;
     candidate.count = 1;
   }
 }
 
-StepTracker::Result StepTracker::mark(StepSource source, uint64_t ticks) {
-  if (!wants(source)) return {};
-  Candidate& candidate = candidates_[static_cast<size_t>(source)];
-  if (source == StepSource::sync && ++candidate.marks < spec_.every) return {};
-  candidate.marks = 0;
-  return take(source, ticks);
+bool StepTracker::is_candidate(StepSource source) const {
+  switch (source) {
+    case StepSource::automatic:
+    case StepSource::kernel:  // nobody said which
+    case StepSource::time: return false;
+    case StepSource::profiler: return !armed_;
+    default: return true;
+  }
 }
 
-StepTracker::Result StepTracker::take(StepSource source, uint64_t ticks) {
-  Candidate& candidate = candidates_[static_cast<size_t>(source)];
-  if (chosen_ == source) {
-    out_[0] = ticks;
-    return {1, out_, false};
-  }
-  candidate.fired = true;
-  if (candidate.count < kKept) candidate.boundaries[candidate.count++] = ticks;
-  if (candidate.count < 3) return {};
-  for (size_t above = 1; above < static_cast<size_t>(source); ++above) {
+StepTracker::Result StepTracker::mark(const StepMark& mark) {
+  if (!wants(mark.source)) return {};
+  if (chosen_ == StepSource::automatic) return candidate_mark(mark);
+  Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
+  if (++candidate.marks < spec_.every) return {};
+  candidate.marks = 0;
+  out_[0] = mark.ticks;
+  return {1, out_, false};
+}
+
+StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
+  Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
+  const bool every_nth = mark.source == StepSource::nccl || mark.source == StepSource::graph;
+  if (every_nth && !recurs(candidate, mark)) return {};
+  if (candidate.count < kKept) candidate.boundaries[candidate.count++] = mark.ticks;
+  // A collective or a graph that comes once is no step.
+  candidate.fired = !every_nth || candidate.count > 1;
+  // cudaProfilerStart is what the program asks for: there may be no second one.
+  const size_t needed = mark.source == StepSource::profiler ? 1 : 3;
+  if (candidate.count < needed) return {};
+  for (size_t above = 1; above < static_cast<size_t>(mark.source); ++above) {
     if (candidates_[above].fired) return {};
   }
+  if (mark.source == StepSource::nccl && mark.name)
+    copy_text(mark.name, spec_.name, sizeof spec_.name);
+  if (every_nth) spec_.every = candidate.period;
+  return choose(mark.source);
+}
+
+// Whether the mark is the candidate's first, or the one that is waited for.
+bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) const {
+  constexpr uint32_t kLongestPeriod = 4096;
+  ++candidate.marks;
+  const bool first = candidate.count == 0;
+  if (!first && mark.key != candidate.key) {
+    if (candidate.marks < kLongestPeriod) return false;
+    candidate = Candidate{};  // that one does not come again: wait for another
+    candidate.marks = 1;
+  } else if (!first) {
+    if (candidate.count > 1 && candidate.marks != candidate.period) {
+      candidate.boundaries[0] = candidate.boundaries[candidate.count - 1];
+      candidate.count = 1;
+    }
+    candidate.period = candidate.marks;
+  }
+  candidate.key = mark.key;
+  candidate.marks = 0;
+  return true;
+}
+
+StepTracker::Result StepTracker::choose(StepSource source) {
+  Candidate& candidate = candidates_[static_cast<size_t>(source)];
   chosen_ = source;
+  candidate.marks = 0;
   std::memcpy(out_, candidate.boundaries, sizeof out_);
   return {candidate.count, out_, true};
 }
@@ -89,8 +134,13 @@ bool StepTracker::nvtx_matches(std::string_view message) {
 }
 
 StepTracker::Result StepTracker::first_boundary() {
-  if (chosen_ == StepSource::automatic || chosen_ == StepSource::nvtx) return {};
-  return {1, candidates_[static_cast<size_t>(chosen_)].boundaries, false};
+  // Sources that mark a begin start with their first mark.
+  if (chosen_ == StepSource::automatic || chosen_ == StepSource::nvtx ||
+      chosen_ == StepSource::profiler) {
+    return {};
+  }
+  out_[0] = process_start_;
+  return {1, out_, false};
 }
 
 StepTracker::Result StepTracker::fall_back_to_time(double milliseconds) {

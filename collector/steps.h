@@ -2,6 +2,10 @@
 // Step sources: which marks are step boundaries. With `auto` all candidates count from the start;
 // one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
 // over. No clock, no I/O; the caller holds a lock around every call.
+//
+// Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
+// N themselves: the number of marks after which the same one (collective with its buffer, graph)
+// comes again, twice in a row.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +16,19 @@
 
 namespace gpuprof {
 
+// One mark, as the hook that saw it tells it.
+struct StepMark {
+  StepSource source;
+  uint64_t ticks;
+  uint64_t key = 0;            // nccl, graph: what tells one collective or graph from another
+  const char* name = nullptr;  // nccl: the collective's
+};
+
 class StepTracker {
  public:
-  // `process_start` is boundary 0 of the sources that mark an end (manual, sync) and of time.
-  void start(const StepSpec& spec, uint64_t process_start);
+  // `process_start` is boundary 0 of the sources that mark an end and of time. Where windows are
+  // opened by triggers only (`armed`), `auto` takes no notice of cudaProfilerStart.
+  void start(const StepSpec& spec, uint64_t process_start, bool armed = false);
 
   // Boundaries that a mark adds to the step log: 0, 1, or (when `auto` has just chosen) all so far.
   struct Result {
@@ -23,7 +36,7 @@ class StepTracker {
     const uint64_t* ticks;
     bool chosen_now;
   };
-  Result mark(StepSource source, uint64_t ticks);
+  Result mark(const StepMark& mark);
   // Boundary 0 of a named source that marks ends, due as soon as the session starts.
   Result first_boundary();
 
@@ -34,8 +47,7 @@ class StepTracker {
   // The source in force; automatic while none is chosen.
   StepSource source() const { return chosen_; }
   bool wants(StepSource source) const {
-    return chosen_ == source ||
-           (chosen_ == StepSource::automatic && source != StepSource::automatic);
+    return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source));
   }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
   // what follows is counted from now, or the jump would pass over the schedule's window.
@@ -45,17 +57,24 @@ class StepTracker {
   size_t describe(char* out, size_t size) const;
 
  private:
-  static constexpr size_t kSources = 5;
+  static constexpr size_t kSources = static_cast<size_t>(StepSource::time) + 1;
   static constexpr size_t kKept = 4;
   struct Candidate {
     uint64_t boundaries[kKept];
     size_t count;
     bool fired;
-    uint32_t marks;  // sync:N counts to N
+    uint32_t marks;   // since the last boundary
+    uint32_t period;  // marks between the last two boundaries, where `auto` looks for N
+    uint64_t key;     // the mark that is waited for, there
   };
-  Result take(StepSource source, uint64_t ticks);
+  bool is_candidate(StepSource source) const;
+  Result candidate_mark(const StepMark& mark);
+  bool recurs(Candidate& candidate, const StepMark& mark) const;
+  Result choose(StepSource source);
 
   StepSpec spec_{};
+  uint64_t process_start_ = 0;
+  bool armed_ = false;
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
   uint64_t out_[kKept]{};

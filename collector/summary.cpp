@@ -95,6 +95,12 @@ void print_closing_line() {
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
   if (g_run.windows == 0) {
+    if (step_source() == StepSource::profiler) {
+      log_line(LogLevel::info,
+               "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
+               "to what else marks a step, or leave it out");
+      return;
+    }
     const uint64_t first = s.schedule->first_step(0), last = s.schedule->last_step(0);
     log_line(LogLevel::info,
              "nothing was recorded: the program ended after %" PRIu64
@@ -105,7 +111,8 @@ void print_closing_line() {
              complete, source, first, last, complete > 8 ? complete / 2 : 1,
              complete > 8 ? complete / 4 : 1,
              step_source() == StepSource::automatic
-                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, sync:N, time:MS, manual)"
+                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
+                   "time:MS, manual)"
                  : "");
     return;
   }

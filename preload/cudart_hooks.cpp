@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime: what each kind of call keeps of its arguments, and the hooks of apis.def's
 // rows.
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
 #include "preload/hook.h"
@@ -73,6 +74,21 @@ template <typename Function>
                                      cudaStream_t stream) {
   fill_launch(r, result, graph, 0, 0, 0, stream);
 }
+
+#ifndef GPUPROF_NOP
+template <typename Function>
+[[maybe_unused]] static StepSubject step_subject(Launch, Function function, uint64_t, uint32_t,
+                                                 uint64_t, uint32_t, void**, size_t, cudaStream_t) {
+  return {reinterpret_cast<const void*>(function)};
+}
+[[maybe_unused]] static StepSubject step_subject(Launch, const cudaLaunchConfig_t*,
+                                                 const void* function, void**) {
+  return {function};
+}
+[[maybe_unused]] static StepSubject step_subject(Launch, cudaGraphExec_t graph, cudaStream_t) {
+  return {graph};
+}
+#endif
 
 // ---- copies and sets ---------------------------------------------------------------------------
 
@@ -223,6 +239,9 @@ using Stream = KindTag<Kind::stream>;
 [[maybe_unused]] static void capture(Record& r, Stream, cudaError_t result, cudaStream_t stream,
                                      cudaEvent_t event, unsigned flags) {
   fill_sync(r, result, stream, event, flags);
+}
+[[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result) {
+  r.call = {0, 0, static_cast<int32_t>(result)};
 }
 template <typename Handle, typename... Rest>
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result,

@@ -83,6 +83,11 @@ class Hook<A, R(P...)> {
     observe(ApiTag<A>{}, result, args...);
   };
 
+  // Which kernel, graph or communicator the call is about, where a step source may ask.
+  static constexpr bool kHasSubject = requires(P... args) {
+    step_subject(KindTag<kRow.kind>{}, args...);
+  };
+
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
 #ifndef GPUPROF_NOP
@@ -111,7 +116,13 @@ class Hook<A, R(P...)> {
       scope.leave();
     }
     if constexpr (kObserved) observe(ApiTag<A>{}, result, args...);
-    if (flags & kHookStep) step_after_call(kId);
+    if (flags & kHookStep) {
+      if constexpr (kHasSubject) {
+        step_after_call(kId, step_subject(KindTag<kRow.kind>{}, args...));
+      } else {
+        step_after_call(kId, {});
+      }
+    }
     return result;
   }
 

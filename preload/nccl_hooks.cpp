@@ -62,6 +62,21 @@ using Collective = KindTag<Kind::collective>;
   fill(r, result, communicator, count, type, kNone, peer, stream);
 }
 
+#ifndef GPUPROF_NOP
+// A step's collectives differ in their buffers and sizes, and come again with the next step.
+static void note(StepSubject& subject, ncclComm_t communicator) { subject.object = communicator; }
+static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
+template <typename Other>
+static void note(StepSubject&, Other) {}
+template <typename... Rest>
+[[maybe_unused]] static StepSubject step_subject(Collective, const void* buffer, Rest... rest) {
+  StepSubject subject;
+  subject.detail = reinterpret_cast<uint64_t>(buffer) << 8;
+  (note(subject, rest), ...);
+  return subject;
+}
+#endif
+
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, ncclResult_t result) {
   r.call = {0, 0, static_cast<int32_t>(result)};
 }

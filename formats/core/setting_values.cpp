@@ -18,8 +18,6 @@ constexpr uint32_t kDefaultPreset = kLightPreset | bit(Activity::api) | bit(Acti
                                     bit(Activity::nvtx) | bit(Activity::graph);
 
 constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";
-constexpr const char* kStepSources =
-    "auto, manual, nvtx:NAME, sync:N (every Nth cudaDeviceSynchronize), time:MS";
 
 // The whole-number keys of a schedule; max_s and max_mb may have a fraction.
 struct ScheduleKey {
@@ -190,41 +188,6 @@ bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason) {
   return true;
 }
 
-bool read_step(std::string_view text, StepSpec& spec, Reason& reason) {
-  StepSpec result;
-  std::string_view argument = text;
-  const std::string_view source = take_until(argument, ':');
-  const bool has_argument = source.size() < text.size();
-  uint64_t every = 0;
-  if (text == "auto") {
-    result.source = StepSource::automatic;
-  } else if (text == "manual") {
-    result.source = StepSource::manual;
-  } else if (source == "nvtx" && has_argument) {
-    result.source = StepSource::nvtx;
-    if (argument.empty() || !copy_text(argument, result.name, sizeof(result.name))) {
-      return refuse(reason, "the name of an NVTX range has 1 to 127 characters, as in nvtx:step");
-    }
-  } else if (source == "sync" && has_argument) {
-    result.source = StepSource::sync;
-    if (!parse_whole(argument, every) || every < 1 || every > 1000000) {
-      return refuse(reason, "sync:N takes a whole number from 1 to 1000000, as in sync:1");
-    }
-    result.every = static_cast<uint32_t>(every);
-  } else if (source == "time" && has_argument) {
-    result.source = StepSource::time;
-    if (!parse_decimal(argument, result.milliseconds) || result.milliseconds < 1 ||
-        result.milliseconds > 86400000) {
-      return refuse(reason, "time:MS takes milliseconds from 1 to 86400000, as in time:1000");
-    }
-  } else {
-    explain(reason).add("must be one of ").add(kStepSources);
-    return false;
-  }
-  spec = result;
-  return true;
-}
-
 bool read_preset(std::string_view text, uint32_t& activities, Reason& reason) {
   if (text != "light" && text != "default") return refuse(reason, "must be light or default");
   activities = text == "light" ? kLightPreset : kDefaultPreset;
@@ -320,18 +283,6 @@ size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size) {
     } else {
       text.add_whole(spec.*key.whole);
     }
-  }
-  return text.size();
-}
-
-size_t format_step(const StepSpec& spec, char* out, size_t size) {
-  TextBuilder text(out, size);
-  switch (spec.source) {
-    case StepSource::automatic: text.add("auto"); break;
-    case StepSource::manual: text.add("manual"); break;
-    case StepSource::nvtx: text.add("nvtx:").add(spec.name); break;
-    case StepSource::sync: text.add("sync:").add_whole(spec.every); break;
-    case StepSource::time: text.add("time:").add_decimal(spec.milliseconds); break;
   }
   return text.size();
 }

@@ -18,7 +18,7 @@ struct Reason {
 bool read_mode(std::string_view text, Mode& mode, Reason& reason);
 bool read_log_level(std::string_view text, LogLevel& level, Reason& reason);
 bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason);
-bool read_step(std::string_view text, StepSpec& spec, Reason& reason);
+bool read_step(std::string_view text, StepSpec& spec, Reason& reason);  // step_values.cpp
 bool read_preset(std::string_view text, uint32_t& activities, Reason& reason);
 // `activities` holds the preset's on entry.
 bool read_activities(std::string_view text, uint32_t& activities, Reason& reason);

@@ -65,7 +65,18 @@ enum class Activity : uint8_t {
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);
 const char* activity_name(Activity activity);
 
-enum class StepSource : uint8_t { automatic, manual, nvtx, sync, time };
+// In the order in which `auto` prefers them.
+enum class StepSource : uint8_t {
+  automatic,
+  manual,
+  profiler,
+  nvtx,
+  nccl,
+  kernel,
+  graph,
+  sync,
+  time
+};
 enum class LogLevel : uint8_t { error, warn, info, debug };
 enum class Mode : uint8_t { on, off };
 
@@ -82,9 +93,9 @@ struct ScheduleSpec {
 
 struct StepSpec {
   StepSource source = StepSource::automatic;
-  uint32_t every = 1;       // sync:N
+  uint32_t every = 1;       // the N of nccl, kernel, graph, sync
   double milliseconds = 0;  // time:MS
-  char name[128] = {};      // nvtx:NAME
+  char name[128] = {};      // nvtx:NAME, nccl:OP:N, kernel:REGEX:N
 };
 
 // The values as the program will use them.

@@ -172,11 +172,33 @@ const BadValue kBadValues[] = {
      "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N (for example "
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
     {"GPUPROF_STEP=optimizer",
-     "GPUPROF_STEP=\"optimizer\": must be one of auto, manual, nvtx:NAME, sync:N (every Nth "
-     "cudaDeviceSynchronize), time:MS"},
+     "GPUPROF_STEP=\"optimizer\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
+     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+     "time:MS"},
     {"GPUPROF_STEP=sync",
-     "GPUPROF_STEP=\"sync\": must be one of auto, manual, nvtx:NAME, sync:N (every Nth "
-     "cudaDeviceSynchronize), time:MS"},
+     "GPUPROF_STEP=\"sync\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
+     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+     "time:MS"},
+    {"GPUPROF_STEP=nccl:AllReduce:1",
+     "GPUPROF_STEP=\"nccl:AllReduce:1\": nccl:OP:N takes one of ncclAllReduce, ncclBroadcast, "
+     "ncclBcast, ncclReduce, ncclAllGather, ncclReduceScatter, ncclAlltoAll, ncclGather, "
+     "ncclScatter, ncclSend, ncclRecv, as in nccl:ncclAllReduce:8"},
+    {"GPUPROF_STEP=nccl:ncclAllReduce",
+     "GPUPROF_STEP=\"nccl:ncclAllReduce\": nccl:OP:N takes a whole number from 1 to 1000000, as in "
+     "nccl:ncclAllReduce:8"},
+    {"GPUPROF_STEP=kernel:adam",
+     "GPUPROF_STEP=\"kernel:adam\": kernel:REGEX:N takes a regular expression of 1 to 127 "
+     "characters and a number, as in kernel:adam:1"},
+    {"GPUPROF_STEP=kernel:adam(:1",
+     "GPUPROF_STEP=\"kernel:adam(:1\": \"adam(\" is no POSIX extended regular expression: "
+     "Unmatched "
+     "( or \\( (as in kernel:adam:1)"},
+    {"GPUPROF_STEP=graph:0",
+     "GPUPROF_STEP=\"graph:0\": graph:N takes a whole number from 1 to 1000000, as in graph:1"},
+    {"GPUPROF_STEP=profiler:1",
+     "GPUPROF_STEP=\"profiler:1\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
+     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+     "time:MS"},
     {"GPUPROF_STEP=sync:0",
      "GPUPROF_STEP=\"sync:0\": sync:N takes a whole number from 1 to 1000000, as in sync:1"},
     {"GPUPROF_STEP=time:0.5",
@@ -272,8 +294,9 @@ TEST(Settings, ranks) {
 }
 
 TEST(Settings, step_sources_and_back) {
-  for (const char* text :
-       {"auto", "manual", "nvtx:ProfilerStep#", "nvtx:a:b", "sync:4", "time:1000", "time:16.667"}) {
+  for (const char* text : {"auto", "manual", "profiler", "nvtx:ProfilerStep#", "nvtx:a:b",
+                           "nccl:ncclAllReduce:8", "kernel:at::native::(adam|sgd)<float>:2",
+                           "graph:3", "sync:4", "time:1000", "time:16.667"}) {
     StepSpec spec;
     SettingError error;
     char out[256];

@@ -46,7 +46,9 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(1, 64));
   app.add_option("--slow-rank", o.slow_rank, "R:FACTOR: rank R's kernels take FACTOR times longer");
   app.add_option("--markers", o.markers, "what marks a step")
-      ->check(CLI::IsMember({"nvtx", "sync", "none"}));
+      ->check(CLI::IsMember({"nvtx", "sync", "none", "profiler"}));
+  app.add_option("--profile-steps", o.profile_steps,
+                 "--markers profiler: cudaProfilerStart and Stop around steps, as in 5-9,20-22");
   app.add_option("--seed", o.seed, "of the data and of the kernels' jitter");
   app.add_option("--threads", o.threads, "threads that launch kernels")->check(CLI::Range(1, 64));
   try {

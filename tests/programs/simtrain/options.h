@@ -22,6 +22,7 @@ struct Options {
   int ranks = 1;
   std::string slow_rank;  // R:FACTOR
   std::string markers = "nvtx";
+  std::string profile_steps = "10-14";  // FIRST-LAST,...
   uint64_t seed = 1;
   int threads = 1;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/programs/simtrain/trainer.h"
 
+#include <cuda_profiler_api.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -95,10 +97,26 @@ void Trainer::set_up() {
 Result Trainer::run() {
   set_up();
   comm_init();
-  for (int i = 0; i < options_.steps; ++i) step(i);
+  for (int i = 0; i < options_.steps; ++i) {
+    if (profile_edge(i, true)) check(cudaProfilerStart(), "cudaProfilerStart");
+    step(i);
+    if (profile_edge(i, false)) check(cudaProfilerStop(), "cudaProfilerStop");
+  }
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   comm_destroy();
   return result_;
+}
+
+// Whether a range of --profile-steps begins (ends) with this step.
+bool Trainer::profile_edge(int index, bool first) const {
+  if (options_.markers != "profiler") return false;
+  std::istringstream ranges(options_.profile_steps);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    const size_t dash = range.find('-');
+    const std::string edge = first ? range.substr(0, dash) : range.substr(dash + 1);
+    if (std::atoi(edge.c_str()) == index) return true;
+  }
+  return false;
 }
 
 void Trainer::step(int index) {
@@ -116,7 +134,8 @@ void Trainer::step(int index) {
 
 void Trainer::load_batch(int index) {
   {
-    const NvtxRange range(options_.markers != "none", "enumerate(DataLoader)#sim.__next__");
+    const NvtxRange range(options_.markers == "nvtx" || options_.markers == "sync",
+                          "enumerate(DataLoader)#sim.__next__");
     if (options_.data_ms > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options_.data_ms));
     }

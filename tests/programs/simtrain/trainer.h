@@ -33,6 +33,7 @@ class Trainer {
   bool has_comm() const { return comm_handle_ != nullptr; }
   void all_reduce(float* data, size_t count, cudaStream_t stream);
   void step(int index);
+  bool profile_edge(int index, bool first) const;
   void load_batch(int index);
   void passes();
   void forward_and_backward();

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Step sources: what marks a step, and which windows follow, against the simulator's truth."""
+import re
+
+import pytest
+
+import harness
+import truth
+from test_truth import QUICK, profile
+
+SCHEDULE = "skip_first=4,wait=0,warmup=1,active=4,repeat=1"  # steps 5 to 8
+
+
+def boundaries(comparison):
+    """Every boundary of the run, CLOCK_MONOTONIC ns."""
+    steps = sorted((r for r in comparison.records if r["kind"] == "step"), key=lambda r: r["number"])
+    return [steps[0]["begin_mono_ns"]] + [r["end_mono_ns"] for r in steps]
+
+
+def calls(comparison, pattern, kernel=""):
+    return sorted((line for line in comparison.truth if line["t"] in ("call", "nccl") and line.get("via") != "nccl"
+                   and re.search(pattern, line["name"]) and re.search(kernel, line.get("kernel") or "")),
+                  key=lambda line: line["end"])
+
+
+def assert_after_every(comparison, marks, every):
+    """Boundary 0 is the process's start; number k comes right after mark k * every, before the next call."""
+    found = boundaries(comparison)[1:]  # as far as the log goes: to when the dump was written
+    assert 9 <= len(found) <= len(marks) // every
+    others = sorted(line["begin"] for line in comparison.truth if line["t"] in ("call", "nccl"))
+    for number, when in enumerate(found, 1):
+        mark = marks[number * every - 1]
+        after = [begin for begin in others if begin > mark["end"]]
+        assert when >= mark["end"] - truth.CALL_TOLERANCE_NS
+        assert not after or when <= after[0] + truth.CALL_TOLERANCE_NS
+
+
+EVERY_NTH = {  # source: simtrain's flags, the calls that are its marks, N
+    "kernel:^multi_tensor_adam\\(float\\*:1": ([], ("LaunchKernel", "multi_tensor_adam"), 1),
+    "kernel:gemm_(fwd|bwd_data):16": (["--small-kernels", "20"], ("LaunchKernel", "gemm_(fwd|bwd_data)"), 16),
+    "nccl:ncclAllReduce:4": (["--comm-mb", "8"], ("ncclAllReduce", ""), 4),
+    "nccl:ncclAllReduce:8": (["--comm-mb", "8", "--overlap"], ("ncclAllReduce", ""), 8),
+    "graph:1": (["--graphs"], ("cudaGraphLaunch", ""), 1),
+    "graph:2": (["--graphs"], ("cudaGraphLaunch", ""), 2),
+    "sync:3": (["--markers", "sync"], ("cudaDeviceSynchronize", ""), 3),
+}
+
+
+@pytest.mark.parametrize("source", EVERY_NTH)
+def test_every_nth(source, tmp_path):
+    flags, marks, every = EVERY_NTH[source]
+    comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "40", *QUICK, *flags], "--step", source,
+                          "--schedule", SCHEDULE)
+    assert comparison.header["step_source"] == source
+    assert comparison.window_steps() == [5, 6, 7, 8]
+    assert_after_every(comparison, calls(comparison, *marks), every)
+    if "--graphs" not in flags:
+        comparison.assert_right("launch")
+
+
+def test_kernel_that_no_launch_matches(tmp_path):
+    env = harness.environment(GPUPROF_LOG="info")
+    done = harness.gpuprof("run", "-o", tmp_path, "--step", "kernel:^nothing$:1", "--", harness.SIMTRAIN, *QUICK, env=env)
+    assert done.code == 0 and harness.dumps(tmp_path) == []
+    assert "ended after 0 steps (kernel:^nothing$:1)" in done.err, done.err
+
+
+def test_kernel_name_without_a_cxx_library(tmp_path):
+    """A C program: there is nobody to demangle, the name is matched as it is registered."""
+    program = [harness.HAZARDS / "end", "return"]  # 20 launches of one kernel
+    settings = {"GPUPROF_SCHEDULE": "skip_first=4,warmup=1,active=5,repeat=1", "SIMCUDA_TRUTH": tmp_path / "truth"}
+    run = harness.run(program, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="kernel:hazard_kernel:1",
+                                                 **settings))
+    assert run.code == 3, run.err
+    dump, = harness.dumps(tmp_path / "out")
+    assert truth.Comparison(dump, tmp_path / "truth").window_steps() == [5, 6, 7, 8, 9]
+
+
+def profiler_windows(comparison):
+    """For each pair from cudaProfilerStart to the first call after cudaProfilerStop."""
+    starts, stops = calls(comparison, "^cudaProfilerStart$"), calls(comparison, "^cudaProfilerStop$")
+    begins = [line["begin"] for line in comparison.truth if line["t"] == "call"]
+    return [(start["begin"], min(begin for begin in begins if begin > stop["end"])) for start, stop in zip(starts, stops)]
+
+
+@pytest.mark.parametrize("step", ["profiler", "auto"])
+def test_profiler_opens_and_closes_the_window(step, tmp_path):
+    comparisons = profile(tmp_path, [harness.SIMTRAIN, "--steps", "24", *QUICK, "--markers", "profiler",
+                                     "--profile-steps", "5-9,15-16"], "--step", step)
+    assert [c.header["window"] for c in comparisons] == [0, 1]
+    for number, comparison in enumerate(comparisons):
+        comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
+        assert comparison.header["step_source"] == "profiler"
+        begin, end = profiler_windows(comparison)[number]
+        assert begin <= comparison.begin < comparison.end <= end
+        inside = [line["n"] for line in comparison.truth if line["t"] == "step" and begin < line["begin"] and line["end"] < end]
+        assert inside == [[5, 6, 7, 8, 9], [15, 16]][number]
+        kernels = [w for w in comparison.truth if w["t"] == "gpu" and w["type"] == "kernel"]
+        assert comparison.counts["gpu_kernel"] == len(kernels) // 24 * len(inside)
+        assert not comparison.summary["partial"] and comparison.summary["end_reason"] == "cudaProfilerStop"
+        assert comparison.window_steps() == [2 * number], "a step lies between two marks"
+
+
+def test_profiler_left_open(tmp_path):
+    comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "12", *QUICK, "--markers", "profiler",
+                                     "--profile-steps", "8-99"], "--step", "profiler")
+    comparison.assert_right("launch", "gpu_kernel")
+    assert comparison.summary["partial"] and comparison.summary["end_reason"] == "exit"
+
+
+def test_program_without_a_start(tmp_path):
+    env = harness.environment(GPUPROF_LOG="info")
+    done = harness.gpuprof("run", "-o", tmp_path, "--step", "profiler", "--", harness.SIMTRAIN, *QUICK, env=env)
+    assert done.code == 0 and harness.dumps(tmp_path) == []
+    assert "cudaProfilerStart" in done.err, done.err
+
+
+AUTO = {  # simtrain's flags: what `auto` chooses
+    "nvtx": (["--comm-mb", "8"], "nvtx:step"),
+    "nccl": (["--comm-mb", "8", "--markers", "none"], "nccl:ncclAllReduce:4"),
+    "graph": (["--graphs", "--markers", "none"], "graph:1"),
+    "graph_above_sync": (["--graphs", "--markers", "sync"], "graph:1"),
+    "sync": (["--markers", "sync"], "sync:1"),
+}
+
+
+@pytest.mark.parametrize("name", AUTO)
+def test_auto(name, tmp_path):
+    flags, chosen = AUTO[name]
+    comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "26", *QUICK, *flags])
+    assert comparison.header["step_source"] == chosen
+    assert comparison.window_steps() == list(range(12, 22))
+    if not name.startswith("graph"):  # a graph of before the window: its kernels are test_graphs' matter
+        return comparison.assert_right("launch")
+    # One graph launch a step, whatever boundary 0 was.
+    launches = calls(comparison, "cudaGraphLaunch")
+    assert len([c for c in launches if comparison.begin < c["begin"] and c["end"] < comparison.end + 1000]) in (10, 11)
