@@ -2,7 +2,10 @@
 #include "collector/batch.h"
 
 #include <bit>
+#include <cstring>
 
+#include "collector/cupti_session.h"
+#include "collector/graphs.h"
 #include "collector/names.h"
 #include "collector/ring.h"
 #include "collector/session.h"
@@ -14,6 +17,7 @@ namespace {
 constexpr size_t kBatchRecords = 256 * 1024;
 
 bool expects_gpu_work(const Record& record) {
+  if (record.flags & kFlagCaptured) return false;
   switch (record.kind) {
     case Kind::launch: return record.launch.result == 0;
     case Kind::copy:
@@ -24,10 +28,6 @@ bool expects_gpu_work(const Record& record) {
              (record.set.bytes != 0 || (record.flags & kFlagFromCallback));
     default: return false;
   }
-}
-
-bool is_gpu_work(Kind kind) {
-  return kind == Kind::gpu_kernel || kind == Kind::gpu_copy || kind == Kind::gpu_set;
 }
 
 bool test(const PodVector<uint64_t>& bits, uint32_t bit) {
@@ -45,13 +45,18 @@ bool is_cupti_buffer(const RingChunk& chunk) {
 
 }  // namespace
 
-WindowCollector::WindowCollector() : encoder_(*this) {}
+WindowCollector::WindowCollector() : encoder_(*this) {
+  for (size_t api = 0; api < api_count(); ++api) {
+    launches_graph_[api] = std::strstr(api_rows()[api].name, "GraphLaunch") != nullptr;
+  }
+}
 
 void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   window_ = window;
   begin_ticks_ = begin_ticks;
   called_.clear();
   expected_.clear();
+  untimed_.clear();
   seen_.clear();
   have_base_ = false;
   first_called_ = 0;
@@ -79,20 +84,31 @@ void WindowCollector::note(const Record& record) {
   if (!is_gpu_kind(record.kind)) ++hook_records_;
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
-  if (is_gpu_work(record.kind)) {
+  if (is_stream_work(record.kind)) {
     set(seen_, bit);
   } else if (!is_gpu_kind(record.kind)) {
     set(called_, bit);
     if (!first_called_ || record.correlation < first_called_) first_called_ = record.correlation;
-    if (expects_gpu_work(record)) set(expected_, bit);
+    if (is_untimed_graph(record)) {
+      set(untimed_, bit);
+    } else if (expects_gpu_work(record)) {
+      set(expected_, bit);
+    }
   }
 }
 
-uint64_t WindowCollector::awaited() const {
+// Nothing to wait for: CUPTI was not on when the graph was instantiated.
+bool WindowCollector::is_untimed_graph(const Record& record) const {
+  return record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api] &&
+         record.launch.result == 0 && !(record.flags & kFlagCaptured) && !cupti_times_graphs() &&
+         !graph_has_node_records(record.launch.function);
+}
+
+uint64_t WindowCollector::missing(const PodVector<uint64_t>& wanted) const {
   uint64_t count = 0;
-  for (size_t i = 0; i < expected_.size(); ++i) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
     const uint64_t seen = i < seen_.size() ? seen_[i] : 0;
-    count += static_cast<uint64_t>(std::popcount(expected_[i] & ~seen));
+    count += static_cast<uint64_t>(std::popcount(wanted[i] & ~seen));
   }
   return count;
 }

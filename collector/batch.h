@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collector/dump_file.h"
+#include "collector/recorder.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/encode.h"
 
@@ -22,7 +23,9 @@ class WindowCollector final : private NameResolver {
   // Writes what is batched.
   void flush(DumpFile& file);
   // Launches, copies and sets of the window whose GPU record has not come.
-  uint64_t awaited() const;
+  uint64_t awaited() const { return missing(expected_); }
+  // Graph launches of the window that CUPTI cannot time: their graphs were instantiated without it.
+  uint64_t untimed_graph_launches() const { return missing(untimed_); }
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
@@ -40,6 +43,8 @@ class WindowCollector final : private NameResolver {
   bool belongs(const Record& record, uint64_t end_ticks) const;
   bool in_base(uint32_t correlation);
   void note(const Record& record);
+  bool is_untimed_graph(const Record& record) const;
+  uint64_t missing(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
 
   std::string_view string(StringId id) const override;
@@ -51,12 +56,14 @@ class WindowCollector final : private NameResolver {
   BatchEncoder encoder_;
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
-  // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work, and
-  // GPU work recorded.
+  // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with
+  // a record, those that start a graph without, and GPU work recorded.
   PodVector<uint64_t> called_;
   PodVector<uint64_t> expected_;
+  PodVector<uint64_t> untimed_;
   PodVector<uint64_t> seen_;
   PodVector<uint64_t> named_;  // open-addressed set of functions looked at
+  bool launches_graph_[kMaxApis] = {};
   size_t batch_records_ = 0;
   uint32_t first_called_ = 0;  // smallest correlation id called in the window; 0: none yet
   uint32_t base_ = 0;          // smallest correlation id of the window, rounded down to 64

@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "collector/collector.h"
+#include "collector/cupti_graphs.h"
+#include "collector/graphs.h"
 #include "collector/session.h"
 
 namespace gpuprof {
@@ -56,6 +58,11 @@ LaunchArguments driver_arguments(uint32_t id, const void* params) {
               {config.blockDimX, config.blockDimY, config.blockDimZ},
               config.sharedMemBytes};
     }
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz: {
+      const auto& in = *static_cast<const cuGraphLaunch_params*>(params);
+      return {in.hGraph, in.hStream};
+    }
     default: return {};
   }
 }
@@ -73,6 +80,11 @@ LaunchArguments runtime_arguments(uint32_t id, const void* params) {
       if (!in.config) return {in.func};
       return of_dim3(in.func, in.config->stream, in.config->gridDim, in.config->blockDim,
                      in.config->dynamicSmemBytes);
+    }
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000:
+    case CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000: {
+      const auto& in = *static_cast<const cudaGraphLaunch_v10000_params*>(params);
+      return {in.graphExec, in.stream};
     }
     default: return {};
   }
@@ -113,6 +125,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
+  if (any_capture()) note_captured_call(*record);
   commit_record(record);
 }
 
@@ -145,6 +158,7 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
 
 void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* raw) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) return on_graph_callback(id, raw);
   const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
   if (!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   if (t_state.blocked || id >= kMaxCallbackIds) return;

@@ -198,6 +198,19 @@ void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverh
   commit_record(record);
 }
 
+// The launch of a whole graph; node records are not given beside it.
+void store_graph(const CuptiRecordContext& context, const CUpti_ActivityGraphTrace2& in) {
+  Record* const record = open_record(context, Kind::gpu_graph, in.correlationId, in.start, in.end);
+  if (!record) return;
+  auto& out = record->gpu_kernel;
+  out.stream = in.streamId;
+  out.device = static_cast<uint16_t>(in.deviceId);
+  out.context = static_cast<uint16_t>(in.contextId);
+  out.graph = in.graphId;
+  note_context(in.contextId, in.deviceId);
+  commit_record(record);
+}
+
 template <typename Activity>
 const Activity& as(const CUpti_Activity* activity) {
   return *reinterpret_cast<const Activity*>(activity);
@@ -221,6 +234,8 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
       return store_event(context, as<CUpti_ActivityCudaEvent2>(activity));
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return store_memory(context, as<CUpti_ActivityMemory4>(activity));
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return store_graph(context, as<CUpti_ActivityGraphTrace2>(activity));
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return store_overhead(context, as<CUpti_ActivityOverhead3>(activity));
     default: count_loss(Loss::cupti_unknown);

@@ -11,6 +11,7 @@
 #include "collector/collector.h"
 #include "collector/cupti_api.h"
 #include "collector/cupti_callback.h"
+#include "collector/cupti_graphs.h"
 #include "collector/cupti_records.h"
 #include "collector/log.h"
 #include "collector/os.h"
@@ -166,6 +167,7 @@ bool attach() {
   enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
                    CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
   enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver, CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
+  attach_graphs(g_api, g_subscriber);
   size_t enabled = 0;
   for (const ActivityRow& row : kActivities) {
     if (!activity_on(row.wanted_by)) continue;
@@ -213,6 +215,7 @@ void cupti_detach() {
   for (const ActivityRow& row : kActivities) {
     if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
   }
+  detach_graphs(g_api);
   g_api.Unsubscribe(g_subscriber);
   g_attached = false;
 }

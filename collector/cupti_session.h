@@ -24,6 +24,9 @@ bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.
 bool cupti_is_settled();
 
+// Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
+bool cupti_times_graphs();
+
 uint32_t cupti_version();         // 0: not loaded
 const char* gpu_times_missing();  // "" while attached or never tried
 uint64_t cupti_overhead_ticks();  // sum of CUPTI's own overhead records since attach

@@ -15,6 +15,7 @@
 #include "collector/cupti_session.h"
 #include "collector/device_info.h"
 #include "collector/dump_file.h"
+#include "collector/graphs.h"
 #include "collector/identity.h"
 #include "collector/log.h"
 #include "collector/names.h"
@@ -122,7 +123,16 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     ::usleep(5000);
     g_progress.fetch_add(1, std::memory_order_relaxed);
   }
-  if (cupti_is_attached()) count_loss(Loss::unfinished_gpu, drain.collector.awaited());
+  if (!cupti_is_attached()) return;
+  count_loss(Loss::unfinished_gpu, drain.collector.awaited());
+  const uint64_t untimed = drain.collector.untimed_graph_launches();
+  if (untimed == 0) return;
+  count_loss(Loss::graph_untimed, untimed);
+  log_line(
+      LogLevel::warn,
+      "%llu graph launches have no GPU times: CUPTI gives none for the nodes of graphs that were "
+      "instantiated before the window; GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
+      static_cast<unsigned long long>(untimed));
 }
 
 WindowTotals totals_of(const Drain& drain) {
@@ -142,6 +152,10 @@ void write_to_the_end(Drain& drain, const Window& window) {
   add_anchor();
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
+  drain.body.clear();
+  if (encode_graph_nodes(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::graphs, drain.body);
+  }
   drain.body.clear();
   if (encode_summary(drain.body, window, totals_of(drain))) {
     drain.file.write(ChunkKind::summary, drain.body);

@@ -21,9 +21,9 @@ struct FunctionRow {
 };
 
 SpinLock g_function_lock;
-constinit PodVector<FunctionRow> g_functions;
-constinit PodVector<uint32_t> g_index;  // open addressing: row + 1
-size_t g_indexed = 0;                   // rows that g_index covers
+constinit Immortal<PodVector<FunctionRow>> g_functions;
+constinit Immortal<PodVector<uint32_t>> g_index;  // open addressing: row + 1
+size_t g_indexed = 0;                             // rows that g_index covers
 
 size_t slot_of(const void* key, size_t slots) {
   return (reinterpret_cast<uintptr_t>(key) * 0x9e3779b97f4a7c15ull >> 20) & (slots - 1);
@@ -31,29 +31,30 @@ size_t slot_of(const void* key, size_t slots) {
 
 // Later rows win: an address may be used again after dlclose.
 bool index_rows() {
-  size_t slots = g_index.size();
-  if (slots < g_functions.size() * 2) {
+  PodVector<FunctionRow>& functions = *g_functions;
+  PodVector<uint32_t>& index = *g_index;
+  size_t slots = index.size();
+  if (slots < functions.size() * 2) {
     slots = slots ? slots : 1024;
-    while (slots < g_functions.size() * 4) slots *= 2;
-    g_index.clear();
-    if (!g_index.resize(slots)) return false;
+    while (slots < functions.size() * 4) slots *= 2;
+    index.clear();
+    if (!index.resize(slots)) return false;
     g_indexed = 0;
   }
-  for (; g_indexed < g_functions.size(); ++g_indexed) {
-    const void* const key = g_functions[g_indexed].key;
+  for (; g_indexed < functions.size(); ++g_indexed) {
+    const void* const key = functions[g_indexed].key;
     size_t slot = slot_of(key, slots);
-    while (g_index[slot] && g_functions[g_index[slot] - 1].key != key)
-      slot = (slot + 1) & (slots - 1);
-    g_index[slot] = static_cast<uint32_t>(g_indexed + 1);
+    while (index[slot] && functions[index[slot] - 1].key != key) slot = (slot + 1) & (slots - 1);
+    index[slot] = static_cast<uint32_t>(g_indexed + 1);
   }
   return true;
 }
 
 const FunctionRow* find(const void* key) {
-  if (g_functions.empty() || !index_rows()) return nullptr;
-  const size_t slots = g_index.size();
-  for (size_t slot = slot_of(key, slots); g_index[slot]; slot = (slot + 1) & (slots - 1)) {
-    const FunctionRow& row = g_functions[g_index[slot] - 1];
+  if (g_functions->empty() || !index_rows()) return nullptr;
+  const size_t slots = g_index->size();
+  for (size_t slot = slot_of(key, slots); (*g_index)[slot]; slot = (slot + 1) & (slots - 1)) {
+    const FunctionRow& row = (*g_functions)[(*g_index)[slot] - 1];
     if (row.key == key) return &row;
   }
   return nullptr;
@@ -64,7 +65,7 @@ void add(const FunctionRow& row) {
   {
     const LockGuard guard(g_function_lock);
     // Without memory a name is missing in the trace; nothing else depends on it.
-    (void)g_functions.push_back(row);
+    (void)g_functions->push_back(row);
   }
   forget_unknown_kernels();
 }
@@ -124,8 +125,8 @@ void store_known_kernels() {
     const void* kernel = nullptr;
     {
       const LockGuard guard(g_function_lock);
-      if (i >= g_functions.size()) return;
-      if (g_functions[i].alias) kernel = g_functions[i].key;
+      if (i >= g_functions->size()) return;
+      if ((*g_functions)[i].alias) kernel = (*g_functions)[i].key;
     }
     if (kernel) store_function_in_ring(kernel, lookup_function(kernel));
   }
@@ -134,7 +135,7 @@ void store_known_kernels() {
 void unregister_functions(const void* module) {
   {
     const LockGuard guard(g_function_lock);
-    for (FunctionRow& row : g_functions) {
+    for (FunctionRow& row : *g_functions) {
       if (row.module == module) row.name = nullptr, row.alias = nullptr;
     }
   }

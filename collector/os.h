@@ -62,4 +62,17 @@ class LockGuard {
   SpinLock& lock_;
 };
 
+// An object in static storage that is neither constructed nor destroyed, for a type whose empty
+// state is all zero bytes: hooks are called before constructors have run and after destructors
+// have.
+template <typename T>
+class Immortal {
+ public:
+  T& operator*() { return *reinterpret_cast<T*>(bytes_); }
+  T* operator->() { return reinterpret_cast<T*>(bytes_); }
+
+ private:
+  alignas(T) unsigned char bytes_[sizeof(T)];
+};
+
 }  // namespace gpuprof

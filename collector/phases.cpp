@@ -8,6 +8,7 @@
 #include "collector/collector.h"
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
+#include "collector/graphs.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
 #include "collector/names.h"
@@ -161,13 +162,21 @@ void apply_hook_flags() {
   const Session& s = session();
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
+  const bool capturing = any_capture();
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
     if (recording && activity_on(activity_of(row))) flags |= record;
+    if (capturing && makes_graph_node(row.kind)) flags |= kHookCapture;
     if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }
+}
+
+void refresh_hook_flags() {
+  const BlockedScope blocked;
+  const LockGuard guard(session().step_lock);
+  if (ready()) apply_hook_flags();
 }
 
 StepSource step_source() {

@@ -34,10 +34,11 @@ inline constexpr size_t kMaxApis = 256;
 // What the hook of one API has to do just now. Written at session and phase changes only. 0, the
 // state before our constructor, means: not decided, start a session. kHookSettled alone means off.
 enum HookFlags : uint8_t {
-  kHookRecord = 1,   // write a record
-  kHookStep = 2,     // the call is a candidate for a step boundary
-  kHookSettled = 4,  // the session is decided
-  kHookTsc = 8,      // with kHookRecord: the clock is the TSC
+  kHookRecord = 1,    // write a record
+  kHookStep = 2,      // the call is a candidate for a step boundary
+  kHookSettled = 4,   // the session is decided
+  kHookTsc = 8,       // with kHookRecord: the clock is the TSC
+  kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
 };
 inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
@@ -148,6 +149,14 @@ inline void commit_record(Record* record) {
   chunk->committed.store(static_cast<uint32_t>((place & (kChunkBytes - 1)) / sizeof(Record)),
                          std::memory_order_release);
 }
+
+// Calls that become a graph's node when their stream is being captured.
+constexpr bool makes_graph_node(Kind kind) {
+  return kind == Kind::launch || kind == Kind::copy || kind == Kind::set || kind == Kind::alloc ||
+         kind == Kind::dealloc;
+}
+// With kHookCapture, after the call: see collector/graphs.h. `record` is filled and not committed.
+void note_captured_call(Record& record);
 
 // Makes sure that what this thread holds (t_state) is given back when it ends.
 void release_at_thread_exit();

@@ -12,6 +12,7 @@
 #include "collector/collector.h"
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
+#include "collector/graphs.h"
 #include "collector/identity.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
@@ -205,6 +206,7 @@ void forget_session_in_child() {
   unlock_names_in_child();
   forget_drain_thread();
   forget_cupti();
+  forget_graphs();
   forget_ring();
   forget_totals();
   t_state = ThreadState{};

@@ -111,6 +111,8 @@ void steps_tick(uint64_t ticks);
 
 // Sets the flags of all hooks according to phase, activities and step source.
 void apply_hook_flags();
+// The same from outside: takes the lock, and does nothing where no session runs. Any thread.
+void refresh_hook_flags();
 bool activity_on(Activity activity);
 // Which activity the calls of a row belong to.
 Activity activity_of(const ApiRow& row);

@@ -108,11 +108,14 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
   Object args(json);
   const Event* const call = collective_of(event);
   if (call) args.number("External id", external_ids_.at(number(process_.index_of(*call))));
-  if (shape.kind == Kind::gpu_kernel) {
+  if (shape.kind == Kind::gpu_graph) {
+    graph(args, event, gpu);
+  } else if (shape.kind == Kind::gpu_kernel) {
     kernel(args, event, gpu, device);
   } else {
     copy(args, event, gpu);
   }
+  captured(args, event);
   if (call) collective(args, *call);
 }
 
@@ -143,6 +146,21 @@ void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
     args.number("channel", shape.channel);
     args.number("channel_type", shape.channel_type);
   }
+}
+
+// As a kernel, because that is what occupies the stream; without what only a kernel has.
+void ChromeArgs::graph(Object& args, const Event& event, uint32_t gpu) const {
+  const Lane& lane = process_.lane(event);
+  args.number("device", gpu);
+  args.number("context", lane.context);
+  args.number("stream", lane.stream);
+  args.number("correlation", event.correlation);
+  args.number("graph id", trace_.shape(event).graph);
+}
+
+void ChromeArgs::captured(Object& args, const Event& event) const {
+  const GraphNode* const node = process_.graph_node(trace_.shape(event), process_.extra(event));
+  if (node) args.text("captured by", node->api);
 }
 
 void ChromeArgs::copy(Object& args, const Event& event, uint32_t gpu) const {

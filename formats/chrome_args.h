@@ -40,6 +40,8 @@ class ChromeArgs {
   class Object;
   void kernel(Object& args, const Event& event, uint32_t gpu, const dump::Device* device) const;
   void copy(Object& args, const Event& event, uint32_t gpu) const;
+  void graph(Object& args, const Event& event, uint32_t gpu) const;
+  void captured(Object& args, const Event& event) const;
   void collective(Object& args, const Event& call) const;
   const Event* collective_of(const Event& kernel) const;
   std::optional<EventRecord> record_waited_for(const Event& sync) const;

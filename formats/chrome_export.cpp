@@ -318,9 +318,7 @@ class ChromeExport {
 
   bool is_stream_work(const Event& e) const {
     const Shape& shape = trace_.shape(e);
-    const bool work = shape.kind == Kind::gpu_kernel || shape.kind == Kind::gpu_copy ||
-                      shape.kind == Kind::gpu_set;
-    return work && drawable(shape);
+    return gpuprof::is_stream_work(shape.kind) && drawable(shape);
   }
 
   void mark(const Event& e, uint32_t thread) {

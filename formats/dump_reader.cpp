@@ -225,7 +225,7 @@ class Reader {
     if (!parse_body(view.checked, body)) return damage(at, "a chunk's fields cannot be parsed");
     const auto kind = static_cast<ChunkKind>(body.kind);
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::summary)) return;
+    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::graphs)) return;
     std::string_view raw;
     if (!unpack(at, body, raw)) return;
     if (has_too_many_parts(raw, body.data.size())) {
@@ -236,6 +236,7 @@ class Reader {
       case ChunkKind::events: return message<dump::Events>(at, raw, &ChunkVisitor::on_events);
       case ChunkKind::steps: return message<dump::Steps>(at, raw, &ChunkVisitor::on_steps);
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
+      case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
     }
   }
 

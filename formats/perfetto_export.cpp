@@ -270,9 +270,8 @@ class PerfettoExport {
   bool has_flow(EventIndex work) const {
     const Event& event = process_->event(work);
     const Shape& shape = trace_.shape(event);
-    const bool on_stream = shape.kind == Kind::gpu_kernel || shape.kind == Kind::gpu_copy ||
-                           shape.kind == Kind::gpu_set;
-    if (!on_stream || event.partner == EventIndex::none || !drawable(shape)) return false;
+    if (!is_stream_work(shape.kind) || event.partner == EventIndex::none || !drawable(shape))
+      return false;
     const Kind cause = trace_.shape(process_->event(event.partner)).kind;
     return cause == Kind::launch || cause == Kind::copy || cause == Kind::set;
   }
@@ -290,6 +289,7 @@ class PerfettoExport {
     }
     if (shape.flags & kFlagFromCallback)
       out_.annotate("seen by", std::string_view("CUPTI callback"));
+    if (shape.flags & kFlagCaptured) out_.annotate("captured into a graph", uint64_t{1});
     if (shape.flags & kFlagOpenEnd) out_.annotate("open at window end", uint64_t{1});
   }
 
@@ -335,6 +335,7 @@ class PerfettoExport {
           out_.annotate("cluster", dim_text({shape.cluster_x, shape.cluster_y, shape.cluster_z}));
         }
         break;
+      case Kind::gpu_graph: break;
       case Kind::gpu_copy:
       case Kind::gpu_set: out_.annotate("bytes", extra.bytes); break;
       case Kind::gpu_sync:
@@ -348,7 +349,12 @@ class PerfettoExport {
     }
     if (shape.graph) {
       out_.annotate("graph", shape.graph);
-      out_.annotate("graph node", extra.value);
+      if (extra.value) out_.annotate("graph node", extra.value);
+    }
+    if (const GraphNode* const node = process_->graph_node(shape, extra)) {
+      out_.annotate("captured by", node->api);
+      out_.annotate_signed("captured before window (ns)", process_->window_begin - node->captured);
+      out_.annotate("capture", node->capture);
     }
     const auto found = collectives_.find(number(process_->index_of(event)));
     if (found == collectives_.end()) return;

@@ -60,6 +60,7 @@ void set_numbers(const dump::Shape& in, Shape& out) {
 std::string label_of(const Shape& shape, std::string_view name) {
   switch (shape.kind) {
     case Kind::gpu_kernel: return demangle(name);
+    case Kind::gpu_graph: return fmt::format("CUDA graph {}", shape.graph);
     case Kind::gpu_copy:
       return fmt::format("Memcpy {} ({} -> {})", copy_direction_name(shape.direction),
                          memory_kind_name(shape.source_kind),

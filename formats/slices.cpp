@@ -111,6 +111,7 @@ MemoryCurves memory_curves(const Trace& trace, const Process& process) {
 
 const char* category_of(const Shape& shape) {
   switch (shape.kind) {
+    case Kind::gpu_graph:
     case Kind::gpu_kernel: return "kernel";
     case Kind::gpu_copy: return "gpu_memcpy";
     case Kind::gpu_set: return "gpu_memset";

@@ -42,6 +42,12 @@ std::span<const Step> Process::window_steps() const {
   return {first, last};
 }
 
+const GraphNode* Process::graph_node(const Shape& shape, const EventExtra& extra) const {
+  if (!is_stream_work(shape.kind) || extra.value == 0) return nullptr;
+  const auto found = graph_nodes.find(extra.value);
+  return found == graph_nodes.end() ? nullptr : &found->second;
+}
+
 const StreamLink* Process::stream_of(uint64_t handle) const {
   const auto found = std::find_if(streams.begin(), streams.end(),
                                   [handle](const StreamLink& s) { return s.handle == handle; });
@@ -64,6 +70,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::nvtx_range: return "nvtx_range";
     case Kind::nvtx_mark: return "nvtx_mark";
     case Kind::gpu_kernel: return "gpu_kernel";
+    case Kind::gpu_graph: return "gpu_graph";
     case Kind::gpu_copy: return "gpu_copy";
     case Kind::gpu_set: return "gpu_set";
     case Kind::gpu_sync: return "gpu_sync";
@@ -87,6 +94,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::unfinished_gpu: return "unfinished_gpu";
     case Loss::nvtx_depth: return "nvtx_depth";
     case Loss::unmatched_thread: return "unmatched_thread";
+    case Loss::graph_untimed: return "graph_untimed";
   }
   return "unknown";
 }

@@ -147,6 +147,15 @@ struct CollectiveKernel {
   EventIndex kernel;      // Kind::gpu_kernel; gpu_copy where NCCL makes do with a copy (one rank)
 };
 
+// The call that a node of an executable CUDA graph was captured from.
+struct GraphNode {
+  std::string api;
+  int64_t captured;  // ns, mostly before the window
+  uint32_t thread;
+  uint64_t stream_handle;
+  uint64_t capture;  // the driver's id of the capture
+};
+
 enum class Completeness : uint8_t {
   complete,
   truncated,  // no Summary: the process was killed, or is still running, or the file was cut
@@ -173,7 +182,8 @@ struct Process {
   std::vector<Step> steps;  // the step log of the whole run, in order
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
-  std::vector<CollectiveKernel> collective_kernels;  // in order of collective
+  std::vector<CollectiveKernel> collective_kernels;     // in order of collective
+  std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
   std::span<const Event> lane_events(const Lane& lane) const {
     return {events.data() + lane.first_event, lane.event_count};
@@ -187,6 +197,8 @@ struct Process {
   int64_t monotonic(int64_t time) const { return time - realtime_offset; }
   // Steps that lie in the window (of a complete dump: those that its Summary names).
   std::span<const Step> window_steps() const;
+  // Where a GPU event of a graph was captured; null: not from a graph, or not known.
+  const GraphNode* graph_node(const Shape& shape, const EventExtra& extra) const;
   // The CUPTI stream behind a handle; null when no joined pair told.
   const StreamLink* stream_of(uint64_t handle) const;
 };

@@ -220,6 +220,9 @@ void TraceBuilder::Segment::convert_times() {
     last = std::max(last, event.end);
   }
   if (!process.window_end) process.window_end = last;
+  for (auto& [id, node] : process.graph_nodes) {
+    node.captured = time_of_units(static_cast<uint64_t>(node.captured));
+  }
 }
 
 void TraceBuilder::Segment::fix_steps() {
@@ -302,6 +305,14 @@ void TraceBuilder::on_header(const dump::Header& header, uint64_t) {
   Process& p = segment().process;
   p.header = header;
   p.has_header = true;
+}
+
+void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t) {
+  Process& p = segment().process;
+  for (const dump::GraphNode& node : graphs.node()) {
+    p.graph_nodes[node.id()] = {node.api(), static_cast<int64_t>(node.captured_time()),
+                                node.thread(), node.stream_handle(), node.capture()};
+  }
 }
 
 void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {

@@ -4,6 +4,7 @@
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
+#include "collector/graphs.h"
 #include "preload/hook.h"
 
 // Declared by NVIDIA only for its compiler (crt/device_functions.h, crt/host_runtime.h).
@@ -248,6 +249,21 @@ template <typename Handle, typename... Rest>
                                      Handle handle, Rest...) {
   r.call = {bits(handle), 0, static_cast<int32_t>(result)};
 }
+
+// ---- captures into graphs ----------------------------------------------------------------------
+
+#define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                              \
+  template <typename... Rest>                                                              \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, cudaError_t result, Rest...) { \
+    if (result == cudaSuccess) told();                                                     \
+  }
+GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCapture, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCapture_ptsz, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph_ptsz, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture, capture_ended)
+GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture_ptsz, capture_ended)
+#undef GPUPROF_OBSERVE_CAPTURE
 
 // ---- hooks -------------------------------------------------------------------------------------
 

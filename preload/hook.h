@@ -88,6 +88,7 @@ class Hook<A, R(P...)> {
     step_subject(KindTag<kRow.kind>{}, args...);
   };
 
+  static constexpr bool kCapturable = makes_graph_node(kRow.kind);
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
 #ifndef GPUPROF_NOP
@@ -108,7 +109,9 @@ class Hook<A, R(P...)> {
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
     R result;
-    if (flags & kHookRecord) {
+    if (kCapturable && flags & kHookCapture) {
+      result = call_while_capturing(scope, flags, args...);
+    } else if (flags & kHookRecord) {
       result = record_call<&now_ticks>(scope, args...);
     } else {
       scope.enter();
@@ -151,6 +154,7 @@ class Hook<A, R(P...)> {
   [[gnu::always_inline]] static R write(uint64_t begin, uint64_t end, Result result, Kept... kept) {
     if (Record* const record = try_reserve_record()) {
       fill(*record, begin, end, result, kept...);
+      commit_record(record);
       return result;
     }
     return write_to_new_buffer<R, Kept...>(begin, end, result, kept...);
@@ -160,7 +164,10 @@ class Hook<A, R(P...)> {
   template <typename Result, typename... Kept>
   [[gnu::noinline]] static R write_to_new_buffer(uint64_t begin, uint64_t end, Result result,
                                                  Kept... kept) {
-    if (Record* const record = reserve_record_slow()) fill(*record, begin, end, result, kept...);
+    if (Record* const record = reserve_record_slow()) {
+      fill(*record, begin, end, result, kept...);
+      commit_record(record);
+    }
     return result;
   }
 
@@ -178,7 +185,32 @@ class Hook<A, R(P...)> {
     } else {
       capture(record, KindTag<kRow.kind>{}, result, kept...);
     }
-    commit_record(&record);
+  }
+
+  // The call may become a node of a CUDA graph instead of work: then the record says so.
+  static R call_while_capturing(const Scope& scope, uint8_t flags, P... args) {
+    t_state.correlation = 0;
+    scope.enter();
+    const uint64_t begin = now_ticks();
+    const R result = call_real(args...);
+    const uint64_t end = now_ticks();
+    scope.leave();
+    Record record;
+    if constexpr (kHeld) {
+      HeldPayload held;
+      hold(held, args...);
+      fill(record, begin, end, result, held);
+    } else {
+      fill(record, begin, end, result, args...);
+    }
+    note_captured_call(record);
+    if (flags & kHookRecord) {
+      if (Record* const place = reserve_record()) {
+        *place = record;
+        commit_record(place);
+      }
+    }
+    return result;
   }
 #endif
 

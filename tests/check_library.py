@@ -64,6 +64,9 @@ def problems_of(library, interposed):
         if name not in interposed and name not in LIBC_NAMES and not OWN_NAMES.match(name):
             problems.append(f"exports {name}, which is neither interposed nor one of gpuprof's own names")
 
+    for name in re.findall(r" (_GLOBAL__sub_I_\S+)", run("nm", library)):
+        problems.append(f"has {name}: an object with a constructor or destructor, but hooks are called before and after both")
+
     stack = re.search(r"GNU_STACK.*", run("readelf", "-lW", library))
     if not stack or re.search(r"\bRWE\b", stack[0]):
         problems.append("asks for an executable stack")
@@ -83,6 +86,7 @@ SELF_TEST = [  # what, source, link options, part of the expected problem (None:
     ("C++ runtime", "void gpuprof_step(void) {}", ["-Wl,--no-as-needed", "-l:libstdc++.so.6"], "needs libstdc++.so.6"),
     ("run path", "void gpuprof_step(void) {}", ["-Wl,-rpath,/opt"], "PATH entry"),
     ("executable stack", "void gpuprof_step(void) {}", ["-Wl,-z,execstack"], "executable stack"),
+    ("static constructor", "__attribute__((used)) static void _GLOBAL__sub_I_x(void) {}", [], "_GLOBAL__sub_I_x"),
     ("new glibc", "unsigned arc4random(void); unsigned gpuprof_r(void) { return arc4random(); }", [], "GLIBC_2.36"),
 ]
 

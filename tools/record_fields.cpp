@@ -20,6 +20,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
             {type: device, device} | {type: overhead}
   call      handle, result
   launch    kernel, kernel_label, function, grid, block, shared_bytes, stream_handle, stream, result
+            (launch, copy, set, alloc, dealloc: captured=1 where the call was captured into a graph)
   copy      bytes, address (destination), source, direction, stream_handle, stream, result
   set       bytes, address, value, stream_handle, stream, result
   alloc, dealloc    bytes, address, pool, stream_handle, stream, result
@@ -28,7 +29,9 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
             stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
   nvtx_range, nvtx_mark    message, domain, category, color, payload, depth, range_id
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
-            local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node
+            local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node, captured_by,
+            captured_mono_ns (of the call that a graph's node comes from; also of copies and sets)
+  gpu_graph graph (the launch as a whole)
   gpu_copy  bytes, direction, source_kind, destination_kind, peer_source, peer_destination, graph,
             graph_node
   gpu_set   bytes, value, memory_kind, graph, graph_node
@@ -146,6 +149,7 @@ bool write_host(const Trace& trace, const Process& process, const Event& event, 
     case Kind::nvtx_mark: write_nvtx(trace, shape, extra, out); return true;
     default: return false;
   }
+  if (shape.flags & kFlagCaptured) out.number("captured", uint64_t{1});
   out.number("result", int64_t{shape.result});
   return true;
 }
@@ -178,6 +182,7 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
                   FieldWriter& out) {
   switch (shape.kind) {
     case Kind::gpu_kernel: write_gpu_kernel(shape, extra, out); break;
+    case Kind::gpu_graph: write_graph(shape, extra, out); break;
     case Kind::gpu_copy:
       out.number("bytes", extra.bytes);
       out.text("direction", copy_direction_name(shape.direction));
@@ -212,6 +217,10 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
       out.number("object_kind", uint64_t{shape.object_kind});
       break;
     default: break;
+  }
+  if (const GraphNode* const node = process.graph_node(shape, extra)) {
+    out.text("captured_by", node->api);
+    out.number("captured_mono_ns", process.monotonic(node->captured));
   }
 }
 

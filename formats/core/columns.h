@@ -61,6 +61,7 @@ constexpr const KindLayout* layout_of(Kind kind) {
     case Kind::collective: return &table.collective;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: return &table.nvtx;
+    case Kind::gpu_graph:
     case Kind::gpu_kernel: return &table.gpu_kernel;
     case Kind::gpu_copy:
     case Kind::gpu_set: return &table.gpu_copy;
@@ -93,6 +94,7 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
     case Kind::collective: out = {r.collective.count, 0, 0, r.collective.sequence}; break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: out = {0, r.nvtx.range_id, 0, r.nvtx.payload}; break;
+    case Kind::gpu_graph:
     case Kind::gpu_kernel: out.value = r.gpu_kernel.graph_node; break;
     case Kind::gpu_copy:
     case Kind::gpu_set: out = {r.gpu_copy.bytes, 0, 0, r.gpu_copy.graph_node}; break;

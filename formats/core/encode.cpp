@@ -79,6 +79,7 @@ LaneKey lane_of(const Record& r, uint32_t thread_id) {
     return LaneKey{kStream, device | context << 16 | stream << 32};
   };
   switch (r.kind) {
+    case Kind::gpu_graph:
     case Kind::gpu_kernel:
       return stream_lane(r.gpu_kernel.device, r.gpu_kernel.context, r.gpu_kernel.stream);
     case Kind::gpu_copy:

@@ -41,6 +41,7 @@ enum class Kind : uint8_t {
   gpu_sync = 35,    // CUPTI's synchronization record (host waited); payload: gpu_sync
   gpu_event = 36,   // payload: gpu_sync
   gpu_memory = 37,  // CUPTI's memory record (allocation or release); payload: gpu_memory
+  gpu_graph = 39,   // a graph launch as a whole (no node records); payload: gpu_kernel
   overhead = 38,    // CUPTI's own work; payload: overhead
 };
 
@@ -50,10 +51,11 @@ struct Dim3 {
 
 enum RecordFlags : uint8_t {
   kFlagFromCallback = 1,  // a call no hook saw (static cudart), reported by CUPTI's callback
-  kFlagNoTime = 2,   // CUPTI gave no usable time stamp; begin/end are those of the API call or 0
-  kFlagDriver = 4,   // the call is of the driver API, not the runtime
-  kFlagOpenEnd = 8,  // the range was still open when the window ended
-  kFlagNamed = 16,   // launch: `function` is the StringId of the kernel's name
+  kFlagNoTime = 2,     // CUPTI gave no usable time stamp; begin/end are those of the API call or 0
+  kFlagDriver = 4,     // the call is of the driver API, not the runtime
+  kFlagOpenEnd = 8,    // the range was still open when the window ended
+  kFlagNamed = 16,     // launch: `function` is the StringId of the kernel's name
+  kFlagCaptured = 32,  // the call was captured into a CUDA graph: it started no work
 };
 
 // ---- payloads: what a record of one kind holds besides times; 40 bytes at most
@@ -217,6 +219,11 @@ static_assert(sizeof(Record) == 64, "one cache line: the hot path writes it once
 static_assert(std::is_trivially_copyable_v<Record>);
 
 constexpr bool is_gpu_kind(Kind kind) { return static_cast<uint8_t>(kind) >= 32; }
+// What occupies a stream.
+constexpr bool is_stream_work(Kind kind) {
+  return kind == Kind::gpu_kernel || kind == Kind::gpu_copy || kind == Kind::gpu_set ||
+         kind == Kind::gpu_graph;
+}
 
 // What one kernel launch looks like besides its name; few distinct ones in a program, so interned.
 struct LaunchShape {

@@ -89,9 +89,10 @@ enum class Loss : uint8_t {
   bad_timestamp = 5,  // zero or reversed GPU times (the record is kept, flagged)
   write_error = 6,    // dump chunks that could not be written
   step_log_full = 7,
-  unfinished_gpu = 8,    // launches whose GPU record had not come when the window was closed
-  nvtx_depth = 9,        // ranges deeper than is tracked
-  unmatched_thread = 10  // threads that could not get a buffer state
+  unfinished_gpu = 8,     // launches whose GPU record had not come when the window was closed
+  nvtx_depth = 9,         // ranges deeper than is tracked
+  unmatched_thread = 10,  // threads that could not get a buffer state
+  graph_untimed = 11      // graph launches for which CUPTI has no records
 };
 
 enum class SessionPhase : uint32_t {

@@ -110,6 +110,13 @@ bool find_activity(std::string_view name, uint32_t& mask) {
   return false;
 }
 
+// "graph" of "graph:trace" and "graph:node", which also say how graphs are timed; else `item`.
+std::string_view take_graph_times(std::string_view item, GraphTimes& graph_times) {
+  if (item != "graph:trace" && item != "graph:node") return item;
+  graph_times = item == "graph:trace" ? GraphTimes::whole : GraphTimes::nodes;
+  return "graph";
+}
+
 bool refuse_activity(std::string_view name, Reason& reason) {
   TextBuilder out = explain(reason);
   out.add_quoted(name, 40).add(" is not an activity; allowed are");
@@ -118,7 +125,7 @@ bool refuse_activity(std::string_view name, Reason& reason) {
     out.add(separator).add(known);
     separator = ", ";
   }
-  out.add(" (a list, or changes to the preset such as +api,-nvtx)");
+  out.add(", graph:trace, graph:node (a list, or changes to the preset such as +api,-nvtx)");
   return false;
 }
 
@@ -194,7 +201,9 @@ bool read_preset(std::string_view text, uint32_t& activities, Reason& reason) {
   return true;
 }
 
-bool read_activities(std::string_view text, uint32_t& activities, Reason& reason) {
+bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
+                     Reason& reason) {
+  graph_times = GraphTimes::automatic;
   if (text.empty() || text == "preset") return true;
   const bool changes = text[0] == '+' || text[0] == '-';
   uint32_t result = changes ? activities : 0;
@@ -207,7 +216,9 @@ bool read_activities(std::string_view text, uint32_t& activities, Reason& reason
     }
     if (changes) item.remove_prefix(1);
     uint32_t mask = 0;
-    if (!find_activity(item, mask)) return refuse_activity(item, reason);
+    if (!find_activity(take_graph_times(item, graph_times), mask)) {
+      return refuse_activity(item, reason);
+    }
     result = sign == '-' ? result & ~mask : result | mask;
   }
   activities = result;

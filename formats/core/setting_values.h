@@ -21,7 +21,8 @@ bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason);
 bool read_step(std::string_view text, StepSpec& spec, Reason& reason);  // step_values.cpp
 bool read_preset(std::string_view text, uint32_t& activities, Reason& reason);
 // `activities` holds the preset's on entry.
-bool read_activities(std::string_view text, uint32_t& activities, Reason& reason);
+bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
+                     Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);

@@ -31,7 +31,9 @@ const SettingRow kSettingRows[kSettingCount] = {
      "what is recorded; light: step,kernel,memcpy,memset,nccl,sync; default: "
      "+ api,alloc,nvtx,graph"},
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
-     "step, kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx: a list, or +x,-y",
+     "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
+     "graph:node "
+     "their nodes), nccl, alloc, nvtx: a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
      "which ranks are profiled"},
@@ -340,7 +342,9 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
       good = read_directory(value, true, config.scratch, sizeof(config.scratch), reason);
       break;
     case Setting::preset: good = read_preset(value, config.activities, reason); break;
-    case Setting::activities: good = read_activities(value, config.activities, reason); break;
+    case Setting::activities:
+      good = read_activities(value, config.activities, config.graph_times, reason);
+      break;
     case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
     case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:

@@ -77,6 +77,9 @@ enum class StepSource : uint8_t {
   sync,
   time
 };
+// How GPU times of CUDA graphs are taken: of each node (graphs instantiated in the window only), of
+// the launch as a whole, or as a whole if graphs were captured before the window.
+enum class GraphTimes : uint8_t { automatic, nodes, whole };
 enum class LogLevel : uint8_t { error, warn, info, debug };
 enum class Mode : uint8_t { on, off };
 
@@ -104,7 +107,8 @@ struct Config {
   ScheduleSpec schedule;
   StepSpec step;
   uint32_t activities;  // bit per Activity
-  uint32_t buffer_mb;   // size of the ring's record buffers, 1 to 65536
+  GraphTimes graph_times;
+  uint32_t buffer_mb;  // size of the ring's record buffers, 1 to 65536
   LogLevel log;
   bool rank_selected;  // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
   char output[1024];   // %h %r %p %j %q{VAR} not yet expanded: see expand_output

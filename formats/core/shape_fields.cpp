@@ -64,6 +64,7 @@ void write_host_numbers(WireWriter& wire, const Record& r) {
 
 void write_gpu_numbers(WireWriter& wire, const Record& r) {
   switch (r.kind) {
+    case Kind::gpu_graph:
     case Kind::gpu_kernel:
       wire.uint(30, r.gpu_kernel.graph);
       wire.uint(35, r.gpu_kernel.channel);
@@ -142,6 +143,7 @@ StringId payload_name(const Record& r) {
     case Kind::stream: return r.sync.name;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: return r.nvtx.message;
+    case Kind::gpu_graph:
     case Kind::gpu_kernel: return r.gpu_kernel.name;
     default: return 0;
   }

@@ -164,6 +164,14 @@ uint32_t Core::stream_id(cudaStream_t handle, bool per_thread_default) {
   return found == nullptr ? 0 : found->id;
 }
 
+CaptureInfo Core::capture_info(cudaStream_t handle, bool per_thread_default) {
+  const Lock held = lock();
+  const auto found = stream(handle, per_thread_default);
+  if (found == nullptr || found->capture == nullptr) return {};
+  return {true, found->capture->id, reinterpret_cast<cudaGraph_t>(found->capture->graph.get()),
+          found->last_node};
+}
+
 std::vector<StreamInfo> Core::live_streams() {
   const Lock held = lock();
   std::vector<StreamInfo> out;

@@ -85,6 +85,7 @@ class Core final : public SimCore, public OpObserver {
   int current_device() override { return thread_state().device; }
   uint32_t stream_id(cudaStream_t stream, bool per_thread_default) override;
   std::vector<StreamInfo> live_streams() override;
+  CaptureInfo capture_info(cudaStream_t stream, bool per_thread_default) override;
   uint64_t seed() override;
   size_t progress() override;
   cudaError_t launch_external(const ExternalLaunch& launch) override;

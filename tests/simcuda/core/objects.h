@@ -28,6 +28,7 @@ struct Graph {
   struct Node {
     Work work;
     uint64_t id = 0;
+    uint64_t original = 0;  // of an executable graph's node: the node that it is a clone of
   };
   uint32_t id = 0;
   std::vector<Node> nodes;  // in capture order, in which they are replayed
@@ -46,6 +47,11 @@ struct Capture {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 };
 
+// Ids of graphs are small, and a node's has its graph's in the upper half.
+constexpr uint64_t node_id(uint32_t graph, size_t index) {
+  return static_cast<uint64_t>(graph) << 32 | (index + 1);
+}
+
 struct Stream {
   int device = 0;
   uint32_t id = 0;
@@ -57,6 +63,7 @@ struct Stream {
   OpPtr last;
   std::shared_ptr<Capture> capture;
   bool capture_origin = false;
+  uint64_t last_node = 0;  // the newest node captured from this stream
 };
 
 struct Event {

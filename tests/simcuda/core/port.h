@@ -49,8 +49,9 @@ struct GpuOpInfo {
   uint32_t context_id = 0;
   uint32_t stream_id = 0;
   uint32_t correlation = 0;
-  uint32_t graph_id = 0;  // 0: not part of a graph launch
-  uint64_t graph_node_id = 0;
+  uint32_t graph_id = 0;           // 0: not part of a graph launch
+  uint64_t graph_node_id = 0;      // of the node of the executable graph
+  uint64_t graph_original_id = 0;  // of the captured node that it is a clone of
   uint64_t begin = 0;
   uint64_t end = 0;
 };
@@ -112,6 +113,25 @@ struct MemoryInfo {
   uint64_t pool_used = 0;
 };
 
+// A change of a graph, as CUPTI's resource callbacks tell it. Handles are the ids themselves.
+enum class GraphChange : uint8_t { kNodeCreated, kNodeCloned, kExecCreated, kExecDestroyed };
+struct GraphEvent {
+  GraphChange change;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  uint32_t exec_id = 0;
+  uint64_t node = 0;
+  uint64_t original_node = 0;
+};
+
+// What a stream is being captured into.
+struct CaptureInfo {
+  bool active = false;
+  uint64_t id = 0;
+  cudaGraph_t graph = nullptr;
+  uint64_t last_node = 0;  // the newest node of the stream; 0: none
+};
+
 struct StreamInfo {
   int device = 0;
   uint32_t context_id = 0;
@@ -134,6 +154,8 @@ class CuptiSink {
   virtual void sync(const SyncInfo& info) = 0;
   virtual void event_record(const EventRecordInfo& info) = 0;
   virtual void memory(const MemoryInfo& info) = 0;
+  // On the calling thread, inside the API call, with no lock held.
+  virtual void graph_changed(const GraphEvent& event) = 0;
   virtual void stream_created(const StreamInfo& info) = 0;
   virtual void context_created(int device, uint32_t context_id) = 0;
 
@@ -184,6 +206,7 @@ class SimCore {
   virtual int current_device() = 0;
   virtual uint32_t stream_id(cudaStream_t stream, bool per_thread_default) = 0;
   virtual std::vector<StreamInfo> live_streams() = 0;  // of devices with a context
+  virtual CaptureInfo capture_info(cudaStream_t stream, bool per_thread_default) = 0;
   virtual uint64_t seed() = 0;
   // Resolves what can be resolved; returns how many pieces of work still wait.
   virtual size_t progress() = 0;

@@ -52,8 +52,8 @@ OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr&
     Graph& graph = *stream.capture->graph;
     if (work.info.kind != GpuOpKind::kMarker) {
       work.info.device = stream.device;
-      const uint64_t node_id = static_cast<uint64_t>(graph.id) << 32 | (graph.nodes.size() + 1);
-      graph.nodes.push_back(Graph::Node{std::move(work), node_id});
+      stream.last_node = node_id(graph.id, graph.nodes.size());
+      graph.nodes.push_back(Graph::Node{std::move(work), stream.last_node});
     }
     return nullptr;
   }

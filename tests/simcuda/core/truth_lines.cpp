@@ -99,7 +99,9 @@ void write_truth(const GpuOpInfo& op) {
     add(out, ",\"name\":\"memset\",\"bytes\":{},\"value\":{}", op.bytes, op.memset_value);
   }
   if (op.graph_id != 0) add(out, ",\"graph\":{}", op.graph_id);
-  if (op.graph_node_id != 0) add(out, ",\"node\":{}", op.graph_node_id);
+  if (op.graph_node_id != 0) {
+    add(out, ",\"node\":{},\"original\":{}", op.graph_node_id, op.graph_original_id);
+  }
   add(out, "}}");
   flush(out);
 }

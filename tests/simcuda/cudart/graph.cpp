@@ -22,6 +22,7 @@ cudaError_t begin_capture(const StreamApi& which, cudaStream_t handle, cudaStrea
     capture->mode = mode;
     stream->capture = std::move(capture);
     stream->capture_origin = true;
+    stream->last_node = 0;
     return cudaSuccess;
   });
 }
@@ -62,19 +63,60 @@ cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
   });
 }
 
+// Nodes of an executable graph are clones with ids of their own.
+void clone_nodes(const Graph& graph, GraphExec& exec) {
+  exec.nodes = graph.nodes;
+  for (size_t i = 0; i < exec.nodes.size(); ++i) {
+    exec.nodes[i].original = graph.nodes[i].id;
+    exec.nodes[i].id = node_id(exec.id, i);
+  }
+}
+
+void announce(CuptiSink* sink, cudaGraph_t graph, cudaGraphExec_t handle, const GraphExec& exec) {
+  if (sink == nullptr) return;
+  for (const Graph::Node& node : exec.nodes) {
+    sink->graph_changed({GraphChange::kNodeCloned, graph, handle, exec.id, node.id, node.original});
+  }
+  sink->graph_changed({GraphChange::kExecCreated, graph, handle, exec.id});
+}
+
 cudaError_t instantiate(const ApiInfo& which, cudaGraphExec_t* out, cudaGraph_t handle) {
   return run_api(which, [&](ApiCall& call) {
     if (out == nullptr) return cudaErrorInvalidValue;
     Core& core = Core::instance();
-    const Core::Lock held = core.lock();
-    const auto graph = core.graph(handle);
-    if (graph == nullptr) return cudaErrorInvalidValue;
     auto exec = std::make_shared<GraphExec>();
-    exec->device = thread_state().device;
-    exec->nodes = graph->nodes;
-    exec->node_records = core.wanted(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-    *out = core.add_graph_exec(exec);
+    {
+      const Core::Lock held = core.lock();
+      const auto graph = core.graph(handle);
+      if (graph == nullptr) return cudaErrorInvalidValue;
+      exec->device = thread_state().device;
+      exec->node_records = core.wanted(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+      *out = core.add_graph_exec(exec);
+      clone_nodes(*graph, *exec);
+    }
     call.details.graph = exec->id;
+    announce(core.sink(), handle, *out, *exec);
+    return cudaSuccess;
+  });
+}
+
+// Gives the executable graph the nodes of another graph of the same shape; ids stay.
+cudaError_t update(const ApiInfo& which, cudaGraphExec_t handle, cudaGraph_t graph_handle,
+                   cudaGraphExecUpdateResultInfo* info) {
+  return run_api(which, [&](ApiCall& call) {
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto exec = core.graph_exec(handle);
+    const auto graph = core.graph(graph_handle);
+    if (exec == nullptr || graph == nullptr || info == nullptr) return cudaErrorInvalidValue;
+    call.details.graph = exec->id;
+    *info = {};
+    if (exec->nodes.size() != graph->nodes.size()) {
+      info->result = cudaGraphExecUpdateErrorTopologyChanged;
+      return cudaErrorGraphExecUpdateFailure;
+    }
+    for (size_t i = 0; i < exec->nodes.size(); ++i) exec->nodes[i].work = graph->nodes[i].work;
+    info->result = cudaGraphExecUpdateSuccess;
     return cudaSuccess;
   });
 }
@@ -98,6 +140,7 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
     Work work = node.work;
     work.info.graph_id = exec.id;
     work.info.graph_node_id = node.id;
+    work.info.graph_original_id = node.original;
     const bool traced = exec.node_records && !summary && wanted(activity_kind(work.info));
     last = run(stream, work, correlation, traced, earliest);
     if (first == nullptr) first = last;
@@ -155,6 +198,8 @@ constexpr ApiInfo kInstantiate{"cudaGraphInstantiate",
                                CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiate_v12000};
 constexpr ApiInfo kInstantiateFlags{"cudaGraphInstantiateWithFlags",
                                     CUPTI_RUNTIME_TRACE_CBID_cudaGraphInstantiateWithFlags_v11040};
+constexpr ApiInfo kUpdate{"cudaGraphExecUpdate",
+                          CUPTI_RUNTIME_TRACE_CBID_cudaGraphExecUpdate_v10020};
 constexpr StreamApi kLaunch{{"cudaGraphLaunch", CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000},
                             false};
 constexpr StreamApi kLaunchPtsz{
@@ -237,9 +282,17 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   return run_api(kExecDestroy, [&](ApiCall&) {
-    const Core::Lock held = Core::instance().lock();
-    return Core::instance().destroy_graph_exec(exec) ? cudaSuccess : cudaErrorInvalidValue;
+    Core& core = Core::instance();
+    if (CuptiSink* const sink = core.sink()) {
+      sink->graph_changed({GraphChange::kExecDestroyed, nullptr, exec});
+    }
+    const Core::Lock held = core.lock();
+    return core.destroy_graph_exec(exec) ? cudaSuccess : cudaErrorInvalidValue;
   });
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo* info) {
+  return update(kUpdate, exec, graph, info);
 }
 // Gives the number of nodes, and for each an opaque handle, its id.
 cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t* count) {

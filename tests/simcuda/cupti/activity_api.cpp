@@ -89,6 +89,7 @@ CUptiResult set_callback(uint32_t on, CUpti_SubscriberHandle handle, CUpti_Callb
 CUptiResult set_domain(uint32_t on, CUpti_SubscriberHandle handle, CUpti_CallbackDomain domain) {
   const size_t count = domain == CUPTI_CB_DOMAIN_RUNTIME_API  ? kRuntimeCallbacks
                        : domain == CUPTI_CB_DOMAIN_DRIVER_API ? kDriverCallbacks
+                       : domain == CUPTI_CB_DOMAIN_RESOURCE   ? kResourceCallbacks
                                                               : 0;
   for (size_t i = 1; i < count; ++i) {
     const CUptiResult r = set_callback(on, handle, domain, static_cast<CUpti_CallbackId>(i));

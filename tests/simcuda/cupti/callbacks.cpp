@@ -64,7 +64,27 @@ bool pop_external_id(CUpti_ExternalCorrelationKind kind, uint64_t* last) {
 std::atomic<bool>* Subscriber::slot(CUpti_CallbackDomain domain, CUpti_CallbackId cbid) {
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && cbid < kRuntimeCallbacks) return &runtime[cbid];
   if (domain == CUPTI_CB_DOMAIN_DRIVER_API && cbid < kDriverCallbacks) return &driver[cbid];
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE && cbid < kResourceCallbacks) return &resource[cbid];
   return nullptr;
+}
+
+void Session::graph_changed(const GraphEvent& event) {
+  Subscriber* const subscriber = subscriber_.load(std::memory_order_acquire);
+  if (subscriber == nullptr) return;
+  constexpr CUpti_CallbackIdResource kIds[] = {
+      CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+      CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING};
+  const CUpti_CallbackIdResource id = kIds[static_cast<size_t>(event.change)];
+  if (!subscriber->resource[id].load(std::memory_order_relaxed)) return;
+  CUpti_GraphData graph{};
+  graph.graph = graph.originalGraph = event.graph;
+  graph.node = reinterpret_cast<CUgraphNode>(event.node);
+  graph.originalNode = reinterpret_cast<CUgraphNode>(event.original_node);
+  graph.nodeType = CU_GRAPH_NODE_TYPE_KERNEL;
+  graph.graphExec = event.exec;
+  CUpti_ResourceData data{};
+  data.resourceDescriptor = &graph;
+  subscriber->callback(subscriber->userdata, CUPTI_CB_DOMAIN_RESOURCE, id, &data);
 }
 
 CUptiResult Session::subscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,

@@ -93,6 +93,13 @@ CUptiResult cuptiGetStreamIdEx(CUcontext, CUstream stream, uint8_t per_thread, u
   return stream_id(stream, per_thread != 0, out);
 }
 
+// A node's handle is its id here.
+CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
+  if (node == nullptr || id == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *id = reinterpret_cast<uint64_t>(node);
+  return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t* out) {
   int device = 0;
   if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;

@@ -26,6 +26,7 @@ const CuptiSwitches& switches();
 
 constexpr size_t kRuntimeCallbacks = CUPTI_RUNTIME_TRACE_CBID_SIZE;
 constexpr size_t kDriverCallbacks = CUPTI_DRIVER_TRACE_CBID_SIZE;
+constexpr size_t kResourceCallbacks = CUPTI_CBID_RESOURCE_SIZE;
 
 // One client of the callback API. Never freed: a callback may be running when it unsubscribes.
 struct Subscriber {
@@ -34,6 +35,7 @@ struct Subscriber {
   std::string name;
   std::array<std::atomic<bool>, kRuntimeCallbacks> runtime{};
   std::array<std::atomic<bool>, kDriverCallbacks> driver{};
+  std::array<std::atomic<bool>, kResourceCallbacks> resource{};
 
   std::atomic<bool>* slot(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
 };
@@ -68,6 +70,7 @@ class Session final : public CuptiSink {
   void sync(const SyncInfo& info) override;
   void event_record(const EventRecordInfo& info) override;
   void memory(const MemoryInfo& info) override;
+  void graph_changed(const GraphEvent& event) override;
   void stream_created(const StreamInfo& info) override;
   void context_created(int device, uint32_t context_id) override;
 

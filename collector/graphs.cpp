@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/graphs.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/collector.h"
+#include "collector/libraries.h"
+#include "collector/os.h"
+#include "collector/recorder.h"
+#include "collector/session.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+// A call that became a node of the graph under capture.
+struct CapturedNode {
+  uint64_t handle;   // the driver's; may be used again once the graph is destroyed
+  uint64_t begin;    // ticks of the call
+  uint64_t stream;   // as the program passed it
+  uint64_t capture;  // the driver's id of the capture
+  uint32_t thread;
+  ApiId api;
+};
+
+// A node of an executable graph, by the id that CUPTI's records carry.
+struct ClonedNode {
+  uint64_t id;
+  uint32_t captured;  // index of the call that it comes from
+};
+
+constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any program has
+
+std::atomic<uint32_t> g_capturing{0};
+std::atomic<uint64_t> g_captured_graphs{0};
+SpinLock g_lock;  // of the tables; nothing is called while it is held
+
+struct Tables {
+  PodVector<CapturedNode> captured;
+  PodVector<ClonedNode> cloned;
+  PodVector<uint64_t> execs;  // instantiated while CUPTI was on
+  size_t last_found;
+};
+constinit Immortal<Tables> g;
+
+using GetCaptureInfo = int (*)(uint64_t stream, int* status, uint64_t* id, void** graph,
+                               const uint64_t** nodes, size_t* count);
+
+// Of the driver: its _v2 has kept its signature since CUDA 11.3, while the runtime's function of
+// this name has changed twice.
+GetCaptureInfo capture_info(bool per_thread) {
+  static std::atomic<GetCaptureInfo> found[2];
+  std::atomic<GetCaptureInfo>& slot = found[per_thread];
+  GetCaptureInfo function = slot.load(std::memory_order_acquire);
+  if (function) return function;
+  function = reinterpret_cast<GetCaptureInfo>(
+      real_symbol(loaded_driver(),
+                  per_thread ? "cuStreamGetCaptureInfo_v2_ptsz" : "cuStreamGetCaptureInfo_v2"));
+  slot.store(function, std::memory_order_release);
+  return function;
+}
+
+uint64_t stream_of(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return record.launch.stream;
+    case Kind::copy: return record.copy.stream;
+    case Kind::set: return record.set.stream;
+    case Kind::alloc:
+    case Kind::dealloc: return record.memory.stream;
+    default: return 0;
+  }
+}
+
+// The newest captured call with this handle. Clones are told in about the order of capture, so the
+// one after the last found is mostly it.
+size_t find_captured(uint64_t handle) {
+  const size_t count = g->captured.size();
+  if (g->last_found + 1 < count && g->captured[g->last_found + 1].handle == handle) {
+    return ++g->last_found;
+  }
+  for (size_t i = count; i-- > 0;) {
+    if (g->captured[i].handle == handle) return g->last_found = i;
+  }
+  return count;
+}
+
+}  // namespace
+
+void capture_began() {
+  if (g_capturing.fetch_add(1, std::memory_order_acq_rel) == 0) refresh_hook_flags();
+}
+
+void capture_ended() {
+  g_captured_graphs.fetch_add(1, std::memory_order_relaxed);
+  uint32_t before = g_capturing.load(std::memory_order_relaxed);
+  // A capture that began before the hooks were there ends without having begun.
+  while (before != 0 && !g_capturing.compare_exchange_weak(before, before - 1)) {
+  }
+  if (before == 1) refresh_hook_flags();
+}
+
+bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
+uint64_t graphs_captured() { return g_captured_graphs.load(std::memory_order_relaxed); }
+
+void note_captured(Record& record, bool per_thread) {
+  const uint64_t stream = stream_of(record);
+  if (stream == 0 && !per_thread) return;  // the legacy stream cannot be captured
+  const GetCaptureInfo ask = capture_info(per_thread);
+  if (!ask) return;
+  int status = 0;
+  uint64_t id = 0;
+  void* graph = nullptr;
+  const uint64_t* nodes = nullptr;
+  size_t count = 0;
+  constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
+  if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
+  record.flags |= kFlagCaptured;
+  if (count != 1) return;  // no node: a failed call, or nothing to do
+  const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), record.api};
+  const LockGuard guard(g_lock);
+  if (g->captured.size() < kMaxNodes) (void)g->captured.push_back(node);
+}
+
+void note_captured_call(Record& record) {
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const char* const name = record.api < api_count() ? api_rows()[record.api].name : "";
+  const size_t length = std::strlen(name);
+  const char* const end = length > 5 ? name + length - 5 : "";
+  note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0);
+}
+
+void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
+  const LockGuard guard(g_lock);
+  const size_t index = find_captured(original_handle);
+  if (index == g->captured.size() || g->cloned.size() >= kMaxNodes) return;
+  (void)g->cloned.push_back({node_id, static_cast<uint32_t>(index)});
+}
+
+void graph_exec_created(uint64_t exec) {
+  const LockGuard guard(g_lock);
+  (void)g->execs.push_back(exec);
+}
+
+void graph_exec_destroyed(uint64_t exec) {
+  const LockGuard guard(g_lock);
+  size_t kept = 0;
+  for (const uint64_t each : g->execs) {
+    if (each != exec) g->execs[kept++] = each;
+  }
+  g->execs.truncate(kept);
+}
+
+bool graph_has_node_records(uint64_t exec) {
+  const LockGuard guard(g_lock);
+  for (const uint64_t each : g->execs) {
+    if (each == exec) return true;
+  }
+  return false;
+}
+
+bool encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift) {
+  const LockGuard guard(g_lock);
+  if (g->cloned.empty()) return false;
+  WireWriter wire(out);
+  for (const ClonedNode& node : g->cloned) {
+    const CapturedNode& call = g->captured[node.captured];
+    const size_t mark = wire.open(1);
+    wire.uint(1, node.id);
+    if (call.api < api_count()) wire.bytes(2, api_rows()[call.api].name);
+    wire.uint(3, call.begin >> clock_shift);
+    wire.uint(4, call.thread);
+    wire.uint(5, call.stream);
+    wire.uint(6, call.capture);
+    wire.close(mark);
+  }
+  return wire.ok();
+}
+
+void forget_graphs() {
+  g_lock.unlock();
+  g_capturing = 0;
+  g_captured_graphs = 0;
+  g->captured.release();
+  g->cloned.release();
+  g->execs.release();
+  g->last_found = 0;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA graphs: which captured call made each node, and which executable graphs CUPTI gives node
+// records for. CUPTI has records of a graph's nodes only if it was on when the graph was
+// instantiated (NVIDIA's "Kernel node activity tracing"); of all others only the launch as a whole.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/core/byte_buffer.h"
+#include "formats/core/record.h"
+
+namespace gpuprof {
+
+// Told by the hooks of cudaStreamBeginCapture and cudaStreamEndCapture when these have succeeded.
+// Between them the hooks of calls that can make a node look whether they did. Any thread.
+void capture_began();
+void capture_ended();
+bool any_capture();
+// Graphs captured since the process started.
+uint64_t graphs_captured();
+
+// A launch, copy, set or memory call has returned while something was being captured. If its stream
+// was, flags the record as captured (it started no work) and remembers the node. `per_thread`: a
+// null stream stands for the thread's own. On the calling thread, in a blocked scope.
+void note_captured(Record& record, bool per_thread);
+
+// From CUPTI's resource callbacks, on the thread that instantiates or destroys a graph.
+void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
+void graph_exec_created(uint64_t exec);
+void graph_exec_destroyed(uint64_t exec);
+
+// Whether CUPTI was on when this executable graph was instantiated.
+bool graph_has_node_records(uint64_t exec);
+
+// The nodes known so far, as the body of a dump's graphs chunk. False: none, or no memory.
+bool encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift);
+
+// After fork.
+void forget_graphs();
+
+}  // namespace gpuprof

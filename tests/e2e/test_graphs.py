@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA graphs: captured and instantiated before, inside and across the window, timed by node or as a whole,
+updated and destroyed inside it. Times are the simulator's, or stated as the whole graph's, or stated missing."""
+import collections
+
+import pytest
+
+import harness
+import truth
+
+PROGRAM = harness.HAZARDS / "graphs"
+FIRST, LAST = 4, 6  # steps of the window
+WHEN = {"before": (0, 0), "inside": (FIRST, FIRST), "across": (0, FIRST)}  # captured, instantiated
+CAPTURED_CALLS = 4  # two launches, a set and a copy
+
+
+def profile(folder, when, update, destroy, activities, **settings):
+    arguments = [*WHEN[when], 5 if update else -1, 6 if destroy else -1]
+    bare = harness.run([PROGRAM, *arguments], harness.environment(SIMCUDA_TRUTH=""))
+    done = harness.run([PROGRAM, *arguments], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder,
+        GPUPROF_SCHEDULE=f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}",
+        GPUPROF_ACTIVITIES=activities, **settings))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    [dump] = harness.dumps(folder / "out")
+    return Graphs(dump, folder), done
+
+
+class Graphs:
+    """A dump's records about graphs beside the simulator's."""
+
+    def __init__(self, dump, folder):
+        self.records = harness.records(dump)
+        header = next(r for r in self.records if r["kind"] == "header")
+        self.losses = next(r for r in self.records if r["kind"] == "summary").get("losses", {})
+        self.begin, self.end = header["window_begin_mono_ns"], header["window_end_mono_ns"]
+        self.truth = truth.load(folder, header["pid"])
+        self.launches = [c for c in self.truth if c["t"] == "call" and c["name"] == "cudaGraphLaunch"
+                         and self.begin < c["begin"] < self.end]
+        self.of_launch = collections.defaultdict(list)
+        for work in self.truth:
+            if work["t"] == "gpu" and work.get("graph"):
+                self.of_launch[work["corr"]].append(work)
+
+    def work_of(self, launch):
+        return [r for r in self.records if r["kind"].startswith("gpu_") and r.get("correlation") == launch["corr"]]
+
+    def assert_nodes(self):
+        """Each node of each launch once, at its time, and known where it was captured."""
+        api = {"kernel": "cudaLaunchKernel", "memset": "cudaMemsetAsync", "memcpy": "cudaMemcpyAsync"}
+        for launch in self.launches:
+            works = sorted((w for w in self.of_launch[launch["corr"]] if w["type"] != "graph"), key=lambda w: w["node"])
+            found = sorted(self.work_of(launch), key=lambda r: r["graph_node"])
+            assert [w["node"] for w in works] == [r["graph_node"] for r in found]
+            for work, record in zip(works, found):
+                assert record["kind"] == truth.GPU_KINDS[work["type"]]
+                assert abs(record["begin_mono_ns"] - work["begin"]) <= truth.GPU_TOLERANCE_NS
+                assert abs(record["end_mono_ns"] - work["end"]) <= truth.GPU_TOLERANCE_NS
+                assert record["captured_by"] == api[work["type"]]
+                call = self.captured_call(work["original"])
+                assert abs(record["captured_mono_ns"] - call["begin"]) <= 50_000
+
+    def captured_call(self, original):
+        """The call that made this node: nodes are numbered in the order of the calls of their capture."""
+        capture, number = original >> 32, original & 0xffffffff
+        begins = [c for c in self.truth if c["t"] == "call" and c["name"] == "cudaStreamBeginCapture"]
+        begin = begins[capture - 1]["begin"]
+        calls = [c for c in self.truth if c["t"] == "call" and c["begin"] > begin
+                 and truth.kind_of(c["name"]) in ("launch", "set", "copy")]
+        return calls[number - 1]
+
+    def assert_whole(self):
+        for launch in self.launches:
+            [work] = [w for w in self.of_launch[launch["corr"]] if w["type"] == "graph"]
+            [record] = self.work_of(launch)
+            assert record["kind"] == "gpu_graph" and record["graph"] == work["graph"]
+            assert abs(record["begin_mono_ns"] - work["begin"]) <= truth.GPU_TOLERANCE_NS
+            assert abs(record["end_mono_ns"] - work["end"]) <= truth.GPU_TOLERANCE_NS
+
+    def captured(self):
+        return [r for r in self.records if r.get("captured")]
+
+
+@pytest.mark.parametrize("destroy", [False, True], ids=["kept", "destroyed"])
+@pytest.mark.parametrize("update", [False, True], ids=["as_is", "updated"])
+@pytest.mark.parametrize("mode", ["node", "trace", "auto"])
+@pytest.mark.parametrize("when", WHEN)
+def test_matrix(tmp_path, when, mode, update, destroy):
+    activities = "preset" if mode == "auto" else f"+graph:{mode}"
+    graphs, done = profile(tmp_path, when, update, destroy, activities)
+    assert len(graphs.launches) == 2 * (LAST - FIRST + 1)
+    assert graphs.losses.get("unfinished_gpu", 0) == 0
+    whole = mode == "trace" or (mode == "auto" and when != "inside")
+    if whole:
+        graphs.assert_whole()
+    elif when == "before":
+        assert graphs.losses["graph_untimed"] == len(graphs.launches)
+        assert not any(graphs.work_of(launch) for launch in graphs.launches)
+        assert "6 graph launches have no GPU times" in done.err
+    else:
+        graphs.assert_nodes()
+    if whole or when != "before":
+        assert "graph_untimed" not in graphs.losses
+    inside = (when == "inside") * CAPTURED_CALLS + update * (2 * CAPTURED_CALLS + 1)
+    assert len(graphs.captured()) == inside
+    assert all(r.get("partner") is None for r in graphs.captured())
+
+
+def test_without_cupti(tmp_path):
+    graphs, _ = profile(tmp_path, "inside", True, True, "preset", GPUPROF_CUPTI="off")
+    assert len([r for r in graphs.records if r.get("name") == "cudaGraphLaunch"]) == len(graphs.launches) == 6
+    assert len(graphs.captured()) == 3 * CAPTURED_CALLS + 1
+    assert not graphs.losses
+
+
+def test_viewers_show_where_a_node_was_captured(tmp_path):
+    profile(tmp_path, "inside", False, False, "preset")
+    [dump] = harness.dumps(tmp_path / "out")
+    trace = tmp_path / "trace.json"
+    harness.checked("convert", dump, "--to", "chrome", "-o", trace)
+    assert '"captured by":"cudaLaunchKernel"' in trace.read_text()
+
+
+def test_a_wrong_way_to_time_graphs_is_refused():
+    done = harness.gpuprof("run", "--set", "GPUPROF_ACTIVITIES=+graph:nodes", "--", "true")
+    assert done.code == 2 and "graph:trace, graph:node" in done.err
