@@ -16,6 +16,12 @@ namespace {
 // Larger batches compress better; the records stay in the ring until theirs is written.
 constexpr size_t kBatchRecords = 256 * 1024;
 
+// A window's ids lie within this of each other: one bit each is 32 MiB at most.
+constexpr uint32_t kMaxCorrelationSpan = 1u << 28;
+
+// Of two ids less than half the range apart.
+bool later(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) > 0; }
+
 bool expects_gpu_work(const Record& record) {
   if (record.flags & kFlagCaptured) return false;
   switch (record.kind) {
@@ -69,15 +75,15 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   encoder_.begin(window, ring()->header->clock_shift);
 }
 
-// Correlation ids grow, but records of several threads come in any order: ids a little below the
-// first one seen must have a place too.
+// Correlation ids grow (and wrap at 32 bits), but records of several threads come in any order: ids
+// a little below the first one seen must have a place too.
 bool WindowCollector::in_base(uint32_t correlation) {
   if (correlation == 0) return false;
   if (!have_base_) {
-    base_ = correlation > 65536 ? (correlation - 65536) & ~63u : 0;
+    base_ = (correlation - 65536) & ~63u;
     have_base_ = true;
   }
-  return correlation >= base_;
+  return correlation - base_ < kMaxCorrelationSpan;
 }
 
 void WindowCollector::note(const Record& record) {
@@ -88,7 +94,9 @@ void WindowCollector::note(const Record& record) {
     set(seen_, bit);
   } else if (!is_gpu_kind(record.kind)) {
     set(called_, bit);
-    if (!first_called_ || record.correlation < first_called_) first_called_ = record.correlation;
+    if (!first_called_ || later(first_called_, record.correlation)) {
+      first_called_ = record.correlation;
+    }
     if (is_untimed_graph(record)) {
       set(untimed_, bit);
     } else if (expects_gpu_work(record)) {
@@ -119,11 +127,11 @@ bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) const {
   if (!is_gpu_kind(record.kind)) {
     return record.begin >= begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
   }
-  if (have_base_ && record.correlation >= base_ && test(called_, record.correlation - base_)) {
+  if (have_base_ && record.correlation != 0 && test(called_, record.correlation - base_)) {
     return true;
   }
   if (record.flags & kFlagNoTime) {
-    return end_ticks == 0 && first_called_ != 0 && record.correlation > first_called_;
+    return end_ticks == 0 && first_called_ != 0 && later(record.correlation, first_called_);
   }
   return record.end > begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
 }

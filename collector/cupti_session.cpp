@@ -86,9 +86,13 @@ void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* b
   const BlockedScope blocked;
   const GpuBufferScope gpu_buffer;
   CUpti_Activity* record = nullptr;
-  while (valid && g_api.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-    store_activity(g_context, record);
+  CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+  while (result == CUPTI_SUCCESS) {
+    result = g_api.ActivityGetNextRecord(buffer, valid, &record);
+    if (result == CUPTI_SUCCESS) store_activity(g_context, record);
   }
+  // A record that was never finished ends what can be read of the buffer.
+  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) count_loss(Loss::cupti_incomplete);
   size_t dropped = 0;
   if (g_api.ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped) {
     count_loss(Loss::cupti_dropped, dropped);

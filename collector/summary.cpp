@@ -89,6 +89,38 @@ void note_window_totals(const Window& window, const WindowTotals& totals) {
   g_run.events += totals.events;
 }
 
+namespace {
+
+// One line for all that is not in the dumps as it should be.
+void print_losses() {
+  constexpr struct {
+    Loss cause;
+    const char* text;
+  } kTexts[] = {
+      {Loss::buffer_full, "records for which there was no buffer (raise GPUPROF_BUFFER_MB)"},
+      {Loss::cupti_dropped, "GPU records that CUPTI dropped"},
+      {Loss::cupti_unknown, "GPU records of unknown kind"},
+      {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
+      {Loss::bad_timestamp, "GPU times that were zero or reversed"},
+      {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::write_error, "parts of a dump that could not be written"},
+  };
+  char line[900];
+  size_t used = 0;
+  for (const auto& row : kTexts) {
+    const uint64_t count =
+        ring()->header->losses[static_cast<size_t>(row.cause)].load(std::memory_order_relaxed);
+    if (count == 0) continue;
+    const int more = std::snprintf(line + used, sizeof line - used, "%s%" PRIu64 " %s",
+                                   used ? ", " : "", count, row.text);
+    if (more < 0 || static_cast<size_t>(more) >= sizeof line - used) break;
+    used += static_cast<size_t>(more);
+  }
+  if (used) log_line(LogLevel::warn, "missing or wrong in the dump: %s", line);
+}
+
+}  // namespace
+
 void print_closing_line() {
   const Session& s = session();
   char source[160];
@@ -116,6 +148,7 @@ void print_closing_line() {
                  : "");
     return;
   }
+  print_losses();
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
                                       : 0;

@@ -95,6 +95,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::nvtx_depth: return "nvtx_depth";
     case Loss::unmatched_thread: return "unmatched_thread";
     case Loss::graph_untimed: return "graph_untimed";
+    case Loss::cupti_incomplete: return "cupti_incomplete";
   }
   return "unknown";
 }

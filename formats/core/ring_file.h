@@ -92,7 +92,8 @@ enum class Loss : uint8_t {
   unfinished_gpu = 8,     // launches whose GPU record had not come when the window was closed
   nvtx_depth = 9,         // ranges deeper than is tracked
   unmatched_thread = 10,  // threads that could not get a buffer state
-  graph_untimed = 11      // graph launches for which CUPTI has no records
+  graph_untimed = 11,     // graph launches for which CUPTI has no records
+  cupti_incomplete = 12   // buffers of CUPTI's that could not be read to their end
 };
 
 enum class SessionPhase : uint32_t {

@@ -32,6 +32,15 @@ constexpr const char* kNames[kKernels] = {
     "_Z17multi_tensor_adamPfPKfi",
 };
 
+// Before CUDA 13 nvcc's code launched by the function's address.
+bool launches_by_kernel() {
+  static const bool by_kernel = [] {
+    int version = 0;
+    return cudaRuntimeGetVersion(&version) == cudaSuccess && version >= 13000;
+  }();
+  return by_kernel;
+}
+
 // One function per kernel: its address is what the runtime knows the kernel by.
 template <size_t Id>
 cudaError_t stub() {
@@ -46,6 +55,10 @@ cudaError_t stub() {
   cudaStream_t stream = nullptr;
   if (__cudaPopCallConfiguration(&grid, &block, &shmem, &stream) != cudaSuccess) {
     return cudaErrorMissingConfiguration;
+  }
+  if (!launches_by_kernel()) {
+    return cudaLaunchKernel(reinterpret_cast<const void*>(&stub<Id>), grid, block, nullptr, shmem,
+                            stream);
   }
   return __cudaLaunchKernel(kernel, grid, block, nullptr, shmem, stream);
 }

@@ -48,6 +48,7 @@ Core::Core()
     : timeline_(*this),
       memory_(settings().devices, settings().memory_bytes),
       devices_(static_cast<size_t>(settings().devices)) {
+  correlation_.store(settings().first_correlation - 1);
   for (size_t i = 0; i < devices_.size(); ++i) devices_[i].index = static_cast<int>(i);
   pthread_atfork(nullptr, nullptr, &Core::set_forked);
 }
@@ -55,6 +56,7 @@ Core::Core()
 void Core::load_driver_and_cupti() {
   ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // in the process as with the real runtime
   void* cupti = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  if (cupti == nullptr) cupti = ::dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD);
   if (cupti == nullptr) return;
   void* attach = ::dlsym(cupti, "simcuda_cupti_attach_to");
   if (attach != nullptr) reinterpret_cast<void (*)(SimCore*)>(attach)(this);

@@ -25,7 +25,11 @@ class Core final : public SimCore, public OpObserver {
   // What every call into the runtime would return now: no driver, or forked after first use.
   cudaError_t health() const;
 
-  uint32_t next_correlation() { return correlation_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  // Wraps at 32 bits; 0 means none and is left out.
+  uint32_t next_correlation() {
+    const uint32_t id = correlation_.fetch_add(1, std::memory_order_relaxed) + 1;
+    return id != 0 ? id : next_correlation();
+  }
   CuptiSink* sink() const { return sink_.load(std::memory_order_acquire); }
   bool wanted(int activity_kind) const;
   MemoryMap& memory() { return memory_; }

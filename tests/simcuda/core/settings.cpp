@@ -79,6 +79,7 @@ Settings read_settings() {
   read_number("SIMCUDA_LAUNCH_LATENCY_NS", &s.launch_latency_ns);
   read_number("SIMCUDA_COPY_LIMIT", &s.copy_limit_bytes);
   read_number("SIMCUDA_SEED", &s.seed);
+  read_number("SIMCUDA_FIRST_CORRELATION", &s.first_correlation);
   read_number("SIMCUDA_PAGEABLE_GBS", &s.pageable_gb_s);
   read_number("SIMCUDA_PINNED_GBS", &s.pinned_gb_s);
   read_number("SIMCUDA_DEVICE_GBS", &s.device_gb_s);

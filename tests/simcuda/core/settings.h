@@ -21,6 +21,7 @@ struct Settings {
   uint64_t launch_latency_ns = 3000;
   uint64_t copy_limit_bytes = 1ull << 20;  // bytes really moved per copy
   uint64_t seed = 1;
+  uint32_t first_correlation = 1;
   double pageable_gb_s = 6;
   double pinned_gb_s = 25;
   double device_gb_s = 1000;

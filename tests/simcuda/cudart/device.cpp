@@ -6,12 +6,11 @@
 #include <cstring>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cudart/entry_points.h"
 
 namespace gpuprof::simcuda {
 namespace {
-
-constexpr int kRuntimeVersion = 13000;
 
 cudaError_t attribute_value(cudaDeviceAttr attribute, int* value) {
   switch (attribute) {
@@ -170,7 +169,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 cudaError_t cudaRuntimeGetVersion(int* version) {
   return run_api(kRuntimeVersionApi, [&](ApiCall&) {
     if (version == nullptr) return cudaErrorInvalidValue;
-    *version = kRuntimeVersion;
+    *version = cuda_version();
     return cudaSuccess;
   });
 }
@@ -178,7 +177,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaDriverGetVersion(int* version) {
   return run_api(kDriverVersion, [&](ApiCall&) {
     if (version == nullptr) return cudaErrorInvalidValue;
-    *version = kRuntimeVersion;
+    *version = cuda_version();
     return cudaSuccess;
   });
 }

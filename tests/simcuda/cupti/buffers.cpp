@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker thread: from pending records to the client's buffers.
+#include <cupti.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 #include <utility>
 
 #include "tests/simcuda/core/clock.h"
-#include "tests/simcuda/cupti/recorder.h"
+#include "tests/simcuda/core/version.h"
+#include "tests/simcuda/cupti/records.h"
 
 namespace gpuprof::simcuda {
 namespace {
@@ -28,6 +30,10 @@ void Recorder::set_callbacks(CUpti_BuffersCallbackRequestFunc request,
 void Recorder::add(const PendingRecord& record) {
   const std::lock_guard<std::mutex> lock(mutex_);
   pending_.push_back(record);
+  auto* const activity = reinterpret_cast<const CUpti_Activity*>(record.data);
+  if (const size_t size = record_size(activity->kind)) {
+    pending_.back().bytes = static_cast<uint16_t>(size);
+  }
 }
 
 void Recorder::set_active(bool active) {
@@ -105,6 +111,8 @@ void Recorder::write(PendingRecord& record) {
     time = clock_.convert(time);
     std::memcpy(record.data + record.time_offsets[i], &time, sizeof time);
   }
+  // A client that reads past the end of a record gets no zeros.
+  std::memset(record.data + record.bytes, 0xa5, sizeof record.data - record.bytes);
   if (!have_room(record.bytes)) {
     count_dropped();
     return;
@@ -148,25 +156,44 @@ void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
           .with_time_at(offsetof(CUpti_ActivityOverhead3, end)));
 }
 
+// Layouts only ever grew at their end: a record of an older version is a prefix of today's. Where
+// the headers do not tell in which release 12.x a record grew, the shorter form stands for all of
+// them.
 size_t Recorder::record_size(CUpti_ActivityKind kind) {
+  const uint32_t version = cupti_version();
+  const bool v12_8 = version >= 26;
+  const bool v13_0 = version >= 130000;
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-    case CUPTI_ACTIVITY_KIND_KERNEL: return sizeof(CUpti_ActivityKernel10);
-    case CUPTI_ACTIVITY_KIND_MEMCPY: return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+      return v13_0 ? sizeof(CUpti_ActivityKernel10) : sizeof(CUpti_ActivityKernel9);
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return v12_8 ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityMemcpy5);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
     case CUPTI_ACTIVITY_KIND_MEMSET: return sizeof(CUpti_ActivityMemset4);
-    case CUPTI_ACTIVITY_KIND_MEMORY2: return sizeof(CUpti_ActivityMemory4);
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: return sizeof(CUpti_ActivitySynchronization2);
-    case CUPTI_ACTIVITY_KIND_CUDA_EVENT: return sizeof(CUpti_ActivityCudaEvent2);
-    case CUPTI_ACTIVITY_KIND_OVERHEAD: return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return v13_0 ? sizeof(CUpti_ActivityMemory4) : sizeof(CUpti_ActivityMemory3);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return v12_8 ? sizeof(CUpti_ActivitySynchronization2) : sizeof(CUpti_ActivitySynchronization);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return v12_8 ? sizeof(CUpti_ActivityCudaEvent2) : sizeof(CUpti_ActivityCudaEvent);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return version >= 22   ? sizeof(CUpti_ActivityOverhead3)
+             : version >= 20 ? sizeof(CUpti_ActivityOverhead2)
+                             : sizeof(CUpti_ActivityOverhead);
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
-    case CUPTI_ACTIVITY_KIND_DEVICE: return sizeof(CUpti_ActivityDevice5);
-    case CUPTI_ACTIVITY_KIND_CONTEXT: return sizeof(CUpti_ActivityContext3);
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+      return v13_0 ? sizeof(CUpti_ActivityDevice5) : sizeof(CUpti_ActivityDevice4);
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return v13_0           ? sizeof(CUpti_ActivityContext3)
+             : version >= 22 ? sizeof(CUpti_ActivityContext2)
+                             : sizeof(CUpti_ActivityContext);
     case CUPTI_ACTIVITY_KIND_STREAM: return sizeof(CUpti_ActivityStream);
-    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: return sizeof(CUpti_ActivityGraphTrace2);
-    default: return 0;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return version >= 21 ? sizeof(CUpti_ActivityGraphTrace2) : sizeof(CUpti_ActivityGraphTrace);
+    default: return kind == kUnknownKind ? sizeof(CUpti_ActivityExternalCorrelation) : 0;
   }
 }
 

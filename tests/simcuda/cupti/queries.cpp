@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI's exported functions that only answer questions.
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <iterator>
 
+#include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/session.h"
 
 namespace gpuprof::simcuda {
@@ -24,7 +27,12 @@ template <size_t N>
 const char* find_name(const CallbackName (&names)[N], uint32_t cbid) {
   const auto* found = std::find_if(std::begin(names), std::end(names),
                                    [cbid](const CallbackName& n) { return n.cbid == cbid; });
-  return found == std::end(names) ? nullptr : found->name;
+  if (found == std::end(names)) return nullptr;
+  // A name ends in the release that brought it: an older library does not have that callback.
+  const char* const suffix = std::strrchr(found->name, '_');
+  const bool later =
+      suffix != nullptr && suffix[1] == 'v' && std::atoi(suffix + 2) > cuda_version();
+  return later ? nullptr : found->name;
 }
 
 const char* result_name(CUptiResult result) {
@@ -63,7 +71,7 @@ extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
   if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  *version = 130001;
+  *version = cupti_version();
   return CUPTI_SUCCESS;
 }
 

@@ -52,12 +52,23 @@ PendingRecord kernel_record(const GpuOpInfo& op) {
   r.clusterX = op.cluster[0];
   r.clusterY = op.cluster[1];
   r.clusterZ = op.cluster[2];
-  const uint64_t every = switches().zero_timestamps_every;
-  static std::atomic<uint64_t> kernels{0};
-  if (every != 0 && (kernels.fetch_add(1) + 1) % every == 0) {
+  static std::atomic<uint64_t> kernels{0}, last_start{0}, last_end{0};
+  const uint64_t number = kernels.fetch_add(1) + 1;
+  const auto due = [number](uint64_t every) { return every != 0 && number % every == 0; };
+  if (due(switches().zero_timestamps_every)) {
     r.start = r.end = r.completed = 0;
     return PendingRecord::of(r, op.end);
   }
+  if (due(switches().reversed_timestamps_every)) {
+    r.start = op.end;
+    r.end = op.begin;
+  }
+  if (due(switches().duplicate_timestamps_every) && last_start != 0) {
+    r.start = last_start;
+    r.end = last_end;
+  }
+  last_start = r.start;
+  last_end = r.end;
   return timed(r).with_time_at(offsetof(CUpti_ActivityKernel10, completed));
 }
 
@@ -261,6 +272,13 @@ PendingRecord make_api_record(const ApiEvent& event, uint32_t thread_id) {
   r.correlationId = event.correlation;
   r.returnValue = event.return_code;
   return timed(r);
+}
+
+PendingRecord make_bad_record(CUpti_ActivityKind kind, uint64_t ready) {
+  CUpti_ActivityExternalCorrelation r{};
+  r.kind = kind;
+  r.externalId = ~0ull;
+  return PendingRecord::of(r, ready);
 }
 
 PendingRecord make_external_record(CUpti_ExternalCorrelationKind kind, uint64_t id,

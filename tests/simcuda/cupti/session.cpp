@@ -15,10 +15,26 @@
 namespace gpuprof::simcuda {
 namespace {
 
-bool read_count(std::string_view item, std::string_view name, uint64_t* out) {
-  if (item.substr(0, name.size()) != name) return false;
-  *out = std::strtoull(std::string(item.substr(name.size())).c_str(), nullptr, 10);
-  return *out != 0;
+struct CountSwitch {
+  std::string_view name;
+  uint64_t CuptiSwitches::*value;
+};
+constexpr CountSwitch kCountSwitches[] = {
+    {"drop=", &CuptiSwitches::drop_every},
+    {"zero_ts=", &CuptiSwitches::zero_timestamps_every},
+    {"reversed_ts=", &CuptiSwitches::reversed_timestamps_every},
+    {"duplicate_ts=", &CuptiSwitches::duplicate_timestamps_every},
+    {"unknown_kind=", &CuptiSwitches::unknown_kind_every},
+    {"incomplete=", &CuptiSwitches::incomplete_every},
+};
+
+bool read_count(std::string_view item, CuptiSwitches& out) {
+  for (const CountSwitch& row : kCountSwitches) {
+    if (item.substr(0, row.name.size()) != row.name) continue;
+    out.*row.value = std::strtoull(std::string(item.substr(row.name.size())).c_str(), nullptr, 10);
+    return out.*row.value != 0;
+  }
+  return false;
 }
 
 CuptiSwitches read_switches() {
@@ -32,12 +48,8 @@ CuptiSwitches read_switches() {
       s.no_driver = true;
     } else if (item == "subscriber_taken") {
       s.subscriber_taken = true;
-    } else if (!read_count(item, "drop=", &s.drop_every) &&
-               !read_count(item, "zero_ts=", &s.zero_timestamps_every)) {
-      fmt::print(stderr,
-                 "simcuda: SIMCUDA_CUPTI={} is none of nodriver, subscriber_taken, drop=N, "
-                 "zero_ts=N\n",
-                 item);
+    } else if (!read_count(item, s)) {
+      fmt::print(stderr, "simcuda: SIMCUDA_CUPTI={} is no switch; README.md lists them\n", item);
     }
   }
   return s;
@@ -62,6 +74,7 @@ Session& Session::instance() {
 void Session::attach() {
   if (core() != nullptr) return;
   void* cudart = ::dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
+  if (cudart == nullptr) cudart = ::dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
   if (cudart == nullptr) return;
   void* entry = ::dlsym(cudart, "simcuda_core");
   if (entry != nullptr) attach_to(reinterpret_cast<SimCore* (*)()>(entry)());
@@ -122,6 +135,18 @@ void Session::gpu_op(const GpuOpInfo& op) {
     recorder_.count_dropped();
   } else {
     recorder_.add(make_record(op));
+    add_bad_records(op);
+  }
+}
+
+// What a newer or a broken CUPTI may deliver between good records.
+void Session::add_bad_records(const GpuOpInfo& op) {
+  static std::atomic<uint64_t> seen{0};
+  const uint64_t number = seen.fetch_add(1) + 1;
+  const auto due = [number](uint64_t every) { return every != 0 && number % every == 0; };
+  if (due(switches().unknown_kind_every)) recorder_.add(make_bad_record(kUnknownKind, op.end));
+  if (due(switches().incomplete_every)) {
+    recorder_.add(make_bad_record(CUPTI_ACTIVITY_KIND_INVALID, op.end));
   }
 }
 

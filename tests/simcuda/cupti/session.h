@@ -14,12 +14,16 @@
 
 namespace gpuprof::simcuda {
 
-// SIMCUDA_CUPTI, comma separated: nodriver, subscriber_taken, drop=N, zero_ts=N.
+// SIMCUDA_CUPTI, comma separated; README.md lists them. Of counts, 0 is never.
 struct CuptiSwitches {
   bool no_driver = false;
   bool subscriber_taken = false;
   uint64_t drop_every = 0;
   uint64_t zero_timestamps_every = 0;
+  uint64_t reversed_timestamps_every = 0;
+  uint64_t duplicate_timestamps_every = 0;
+  uint64_t unknown_kind_every = 0;
+  uint64_t incomplete_every = 0;
 };
 
 const CuptiSwitches& switches();
@@ -80,6 +84,7 @@ class Session final : public CuptiSink {
   bool wants(CUpti_ActivityKind kind) const { return (wanted() >> kind & 1) != 0; }
   bool wants_api(const ApiEvent& event) const;
   void call_back(ApiEvent& event, CUpti_ApiCallbackSite site);
+  void add_bad_records(const GpuOpInfo& op);
 
   std::atomic<SimCore*> core_{nullptr};
   std::atomic<uint64_t> wanted_{0};

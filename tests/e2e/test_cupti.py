@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUPTI of each version, CUPTI that delivers bad data, and where it is found."""
+import json
+
+import pytest
+
+import harness
+import truth
+
+SIMTRAIN12 = harness.BUILD / "tests/programs/simtrain/simtrain12"
+LIB12 = str(harness.BUILD / "simcuda/lib12")
+TRAIN = ["--steps", "26", "--layers", "4", "--kernel-us", "40", "--malloc-per-step", "2", "--comm-mb", "4"]
+
+
+def profile(folder, command, **settings):
+    """Runs `command` preloaded; returns the run and its only dump. Exit code and output are as without."""
+    settings = {"GPUPROF_STEP": "nvtx:step", "GPUPROF_OUTPUT": folder / "out", "SIMCUDA_TRUTH": folder / "truth", **settings}
+    bare = harness.run(command, harness.environment(LD_LIBRARY_PATH=settings.get("LD_LIBRARY_PATH", harness.SIMCUDA)))
+    done = harness.run(command, harness.preloaded(**settings))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    return done, dump
+
+
+VERSIONS = {"12.0": 19, "12.2": 20, "12.4": 22, "12.6": 24, "12.8": 26, "12.9": 27, "13.0": 130001}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_versions(version, tmp_path):
+    twelve = version.startswith("12")
+    _, dump = profile(tmp_path, [SIMTRAIN12 if twelve else harness.SIMTRAIN, *TRAIN], SIMCUDA_VERSION=version,
+                      LD_LIBRARY_PATH=LIB12 if twelve else harness.SIMCUDA)
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    comparison.assert_right("launch", "copy", "set", "alloc", "dealloc", "sync", "collective", "gpu_kernel", "gpu_copy",
+                            "gpu_set")
+    assert comparison.summary["losses"] == {}
+    found = comparison.header["versions"]
+    major, minor = map(int, version.split("."))
+    assert (found["cupti"], found["runtime"]) == (VERSIONS[version], major * 1000 + minor * 10)
+    # Fields that this version's records do not have are absent, not what lies behind the record.
+    for record in harness.of_kind(comparison.records, "gpu_kernel"):
+        assert record["cluster"] == [0, 0, 0] and not record.get("graph"), record
+    events = harness.of_kind(comparison.records, "gpu_sync")
+    assert events and all(r.get("event_sync_id", 0) < 1000000 for r in events), events[:1]
+
+
+# Of every 10 pieces of GPU work one is bad: how, what it is counted as, and what must still be right.
+BAD = {
+    "zero_ts": ("bad_timestamp", "zero or reversed"),
+    "reversed_ts": ("bad_timestamp", "zero or reversed"),
+    "drop": ("cupti_dropped", "dropped"),
+    "unknown_kind": ("cupti_unknown", "unknown kind"),
+    "incomplete": ("cupti_incomplete", "could not be read"),
+    "duplicate_ts": (None, None),
+}
+
+
+@pytest.mark.parametrize("switch", BAD)
+def test_bad_data(switch, tmp_path):
+    cause, text = BAD[switch]
+    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_CUPTI=f"{switch}=10")
+    lines = harness.our_lines(done.err)
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    losses = comparison.summary["losses"]
+    if cause:
+        assert losses.get(cause, 0) > 0 and len(lines) == 2 and text in lines[0], done.err
+    else:
+        assert losses == {} and len(lines) == 1, done.err
+    # Calls do not suffer, nor does GPU work that was recorded well.
+    wrong = [p for p in comparison.problems if not p.startswith(("begin differs", "end differs", "1 pieces of work, 0 records",
+                                                                 "not joined to its GPU work", "kernel differs"))]
+    assert not wrong, wrong[:3]
+    work = [r for r in comparison.truth if r["t"] == "gpu" and r["type"] in truth.GPU_KINDS
+            and comparison.begin < r["begin"] and r["end"] < comparison.end]
+    kept = harness.of_kind(comparison.records, *truth.GPU_KINDS.values())
+    if switch == "incomplete":
+        assert 0 < len(kept) < len(work)
+    elif switch == "drop":
+        assert 0.8 * len(work) < len(kept) < len(work)
+    else:
+        assert len(kept) >= len(work)
+    timed = [r for r in kept if "no_time" not in r.get("flags", ())]
+    assert all(r["end_mono_ns"] >= r["begin_mono_ns"] > 0 for r in timed)
+    if cause == "bad_timestamp":
+        assert 0.8 * len(kept) < len(timed) < len(kept)
+    for target in ("chrome", "perfetto"):
+        harness.checked("convert", dump, "--to", target, "-o", tmp_path / target)
+    assert len(json.loads((tmp_path / "chrome").read_text())["traceEvents"]) > len(timed)
+
+
+def test_correlation_ids_wrap(tmp_path):
+    """At 32 bits, in the middle of the window."""
+    _, first = profile(tmp_path / "plain", [harness.SIMTRAIN, *TRAIN])
+    ids = [r["correlation"] for r in harness.of_kind(harness.records(first), "launch")]
+    middle = (min(ids) + max(ids)) // 2
+    _, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_FIRST_CORRELATION=2**32 - middle)
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    ids = [r["correlation"] for r in harness.of_kind(comparison.records, "launch")]
+    assert min(ids) < 10000 and max(ids) > 2**32 - 10000
+    comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
+    assert comparison.summary["losses"] == {}
