@@ -12,6 +12,7 @@
 
 #include "collector/batch.h"
 #include "collector/collector.h"
+#include "collector/control.h"
 #include "collector/cupti_session.h"
 #include "collector/device_info.h"
 #include "collector/dump_file.h"
@@ -20,6 +21,7 @@
 #include "collector/log.h"
 #include "collector/names.h"
 #include "collector/os.h"
+#include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/step_log.h"
@@ -167,7 +169,7 @@ void close_window(Drain& drain) {
   if (!drain.window_open) open_window(drain);
   const Window window = s.window;
   write_to_the_end(drain, window);
-  drain.file.finish();
+  if (drain.file.finish()) run_ready_command(drain.file.path());
   note_window_totals(window, totals_of(drain));
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
@@ -192,6 +194,8 @@ void save_window(Drain& drain) {
   }
   write_to_the_end(drain, window);
   drain.file.publish();
+  // Should exec fail, there will be more of this dump, and the command is run again.
+  run_ready_command(drain.file.path());
 }
 
 void check_limits(Drain& drain, uint64_t ticks) {
@@ -206,14 +210,16 @@ void check_limits(Drain& drain, uint64_t ticks) {
 
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
-  for (const DrainCommand command : {DrainCommand::close, DrainCommand::attach, DrainCommand::watch,
-                                     DrainCommand::save, DrainCommand::unsave}) {
+  for (const DrainCommand command :
+       {DrainCommand::close, DrainCommand::detach, DrainCommand::attach, DrainCommand::watch,
+        DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::attach) cupti_attach();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
+    if (command == DrainCommand::detach && !window_is_open()) cupti_detach();
     if (command == DrainCommand::save) save_window(drain);
     if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
@@ -226,6 +232,7 @@ void tick(Drain& drain) {
   const uint64_t now_ns = monotonic_ns();
   const uint64_t ticks = now_ticks();
   steps_tick(ticks);
+  control_tick(now_ns);
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
     drain.last_anchor = now_ns;
     add_anchor();
@@ -274,6 +281,7 @@ bool prepare() {
   ring_store_apis(api_rows(), api_count());
   publish_ring();
   store_known_kernels();
+  control_begin();
   link_ring(link);
   return true;
 }
@@ -284,8 +292,10 @@ void finish_from_drain_thread() {
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
   cupti_detach();
+  wait_for_ready_commands();
   s.state.store(SessionState::finished, std::memory_order_release);
   remove_ring_file();
+  control_end();
   print_closing_line();
 }
 
@@ -321,6 +331,7 @@ void* run(void*) {
     futex_wait(g_word, seen, wait);
   }
   cupti_detach();
+  wait_for_ready_commands();
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
   return nullptr;
@@ -390,6 +401,8 @@ bool drain_wait_exit() {
   }
   return true;
 }
+
+void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
 
 void forget_drain_thread() {
   g_wanted = g_word = g_started = g_ended = 0;

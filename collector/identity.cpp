@@ -31,15 +31,6 @@ namespace {
 constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCifs = 0xff534d42,
                kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400, kBeegfs = 0x19830326;
 
-bool on_network(const char* path) {
-  struct statfs info {};
-  if (::statfs(path, &info) != 0) return false;
-  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kNfs, kAfs, kCeph, kBeegfs}) {
-    if (static_cast<long>(info.f_type) == magic) return true;
-  }
-  return false;
-}
-
 // fstat by system call: the libc symbol is newer than the oldest glibc we run on.
 bool stat_directory(int file, struct stat& info) {
   return ::syscall(SYS_fstat, file, &info) == 0 && S_ISDIR(info.st_mode);
@@ -159,6 +150,15 @@ void encode_settings(WireWriter& out, const Settings& settings) {
 }
 
 }  // namespace
+
+bool on_network(const char* path) {
+  struct statfs info {};
+  if (::statfs(path, &info) != 0) return false;
+  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kNfs, kAfs, kCeph, kBeegfs}) {
+    if (static_cast<long>(info.f_type) == magic) return true;
+  }
+  return false;
+}
 
 bool make_output_names() {
   Session& s = session();

@@ -21,6 +21,8 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
 // <OUTPUT>/latest -> <run>. Failing is no error: it is a convenience.
 void update_latest_link();
 
+bool on_network(const char* path);  // whether it lies on a network file system
+
 // Appends a serialized Header. Drain thread; asks the CUDA runtime for devices if it is loaded.
 bool encode_header(ByteBuffer& out, const char* gpu_times_missing);
 

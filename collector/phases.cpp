@@ -2,6 +2,7 @@
 // Boundaries to phases: the step log, the schedule, and what begins and ends a window.
 #include <unistd.h>
 
+#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 
@@ -88,7 +89,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
              "window %u was left out: the dump of the one before is not written yet; "
              "set wait= in GPUPROF_SCHEDULE",
              number);
-    s.schedule->cut();
+    s.plan->cut();
     set_phase(SessionPhase::waiting);
     return;
   }
@@ -106,12 +107,15 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 }
 
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
-  if (change.window_ends) end_window(ticks, "schedule", false);
+  if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
     if (!change.window_ends) set_phase(SessionPhase::warmup);
     drain_request(DrainCommand::attach);
+  } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
+    set_phase(SessionPhase::waiting);
+    drain_request(DrainCommand::detach);
   }
 }
 
@@ -133,10 +137,40 @@ void take_boundaries(const StepTracker::Result& result) {
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
-  apply(s.schedule->advance(newest), newest, ticks);
+  apply(s.plan->advance(newest), newest, ticks);
   if (result.chosen_now) {
     log_line(LogLevel::info, "steps: %s", s.source_text);
     apply_hook_flags();
+  }
+}
+
+// Under step_lock, on the drain thread.
+ControlResult ask_for_window(const ControlRequest& request) {
+  Session& s = session();
+  if (s.tracker.source() == StepSource::profiler) return ControlResult::no_steps;
+  if (s.plan->is_off()) return ControlResult::off;
+  const uint64_t index = s.boundaries ? s.boundaries - 1 : 0;
+  if (s.plan->trigger(request.step, request.steps, index)) {
+    log_line(LogLevel::info, "gpuprof trigger asks for steps %" PRIu64 "-%" PRIu64, request.step,
+             request.step + request.steps - 1);
+    return ControlResult::accepted;
+  }
+  if (request.step > index) return ControlResult::busy;
+  log_line(LogLevel::warn,
+           "gpuprof trigger asks for step %" PRIu64 ", but step %" PRIu64
+           " has begun; nothing is recorded here",
+           request.step, index);
+  return ControlResult::late;
+}
+
+// Under step_lock, on the drain thread.
+void stop_recording() {
+  const SessionPhase phase = session().phase.load();
+  if (phase == SessionPhase::active) {
+    end_window(now_ticks(), "off", true);
+  } else if (phase == SessionPhase::warmup) {
+    set_phase(SessionPhase::waiting);
+    drain_request(DrainCommand::detach);
   }
 }
 
@@ -159,7 +193,8 @@ Activity activity_of(const ApiRow& row) {
 }
 
 void apply_hook_flags() {
-  const Session& s = session();
+  Session& s = session();
+  s.nvtx_steps.store(s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
   const bool capturing = any_capture();
@@ -224,7 +259,9 @@ void step_profiler(bool start, uint64_t ticks) {
   s.profiler_on = start;
   log_boundary(ticks);
   if (result.chosen_now) publish_source();
-  if (start) {
+  if (start && s.plan->is_off()) {
+    // Recording is off: no window, but the steps go on.
+  } else if (start) {
     begin_window(s.next_window++, s.boundaries - 1, ticks);
   } else if (window_is_open()) {
     end_window(ticks, "cudaProfilerStop", false);
@@ -234,7 +271,7 @@ void step_profiler(bool start, uint64_t ticks) {
 
 void step_nvtx(std::string_view message, uint64_t ticks) {
   Session& s = session();
-  if (!ensure_configured()) return;
+  if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
   const ErrnoGuard keep_errno;
   {
     const LockGuard guard(s.step_lock);
@@ -287,6 +324,24 @@ void steps_tick(uint64_t ticks) {
   s.step_lock.unlock();
 }
 
+bool steps_control(const ControlRequest& request, ControlResult& result) {
+  Session& s = session();
+  if (!ready() || !s.step_lock.try_lock()) return false;
+  result = ControlResult::accepted;
+  if (request.command == ControlCommand::window) {
+    result = ask_for_window(request);
+  } else {
+    const bool off = request.command == ControlCommand::off;
+    if (off) stop_recording();
+    s.plan->switch_off(off ? UINT64_MAX : request.step);
+    ring()->header->recording_off.store(off);
+    log_line(LogLevel::info, "recording is switched %s, as asked by gpuprof trigger",
+             off ? "off" : "on");
+  }
+  s.step_lock.unlock();
+  return true;
+}
+
 void cut_window(const char* reason, uint64_t ticks) {
   Session& s = session();
   // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
@@ -296,7 +351,7 @@ void cut_window(const char* reason, uint64_t ticks) {
   }
   if (s.phase.load() == SessionPhase::active) {
     end_window(ticks, reason, true);
-    s.schedule->cut();
+    s.plan->cut();
   }
   s.step_lock.unlock();
 }

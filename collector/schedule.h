@@ -20,6 +20,7 @@ struct Transition {
   bool window_begins;  // a window begins at this boundary (its first step is boundary)
   uint32_t window;     // number of the window that begins, else of the one that ended, from 0
   uint32_t ended_window;  // where both happen at once, the one that ended
+  bool interrupted;       // it ended early, for a triggered window (WindowPlan)
 };
 
 class Schedule {

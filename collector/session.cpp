@@ -10,6 +10,7 @@
 #include <new>
 
 #include "collector/collector.h"
+#include "collector/control.h"
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
 #include "collector/graphs.h"
@@ -18,6 +19,7 @@
 #include "collector/log.h"
 #include "collector/names.h"
 #include "collector/nvtx.h"
+#include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/summary.h"
 
@@ -62,10 +64,11 @@ bool configure() {
   }
   log_set(s.config.log, s.place.rank, s.place.local_rank);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
-  s.tracker.start(s.config.step, s.process_start_ticks);
+  const bool armed = s.config.mode == Mode::armed;
+  s.tracker.start(s.config.step, s.process_start_ticks, armed);
   if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);
   find_step_calls();
-  s.schedule = new (s.schedule_memory) Schedule(s.config.schedule);
+  s.plan = new (s.plan_memory) WindowPlan(s.config.schedule, armed);
   return true;
 }
 
@@ -78,7 +81,7 @@ bool start() {
     // The constructor's time was taken in ticks of a clock that will not be used.
     const double ago = static_cast<double>(before - s.process_start_ticks) / 2.5;
     s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
-    s.tracker.start(s.config.step, s.process_start_ticks);
+    s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
   }
   s.start_ticks = now_ticks();
   if (!make_output_names() || !start_drain_thread()) return false;
@@ -192,6 +195,7 @@ void finish_session(const char* reason) {
   s.state.store(SessionState::finished, std::memory_order_release);
   if (ended) {
     remove_ring_file();
+    control_end();
   } else {
     log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
              s.stem);
@@ -209,6 +213,8 @@ void forget_session_in_child() {
   forget_graphs();
   forget_ring();
   forget_totals();
+  forget_control();
+  forget_ready_commands();
   t_state = ThreadState{};
   g_session.phase = SessionPhase::idle;
   g_session.finishing = false;

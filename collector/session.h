@@ -11,8 +11,9 @@
 #include "collector/clock.h"
 #include "collector/os.h"
 #include "collector/recorder.h"
-#include "collector/schedule.h"
 #include "collector/steps.h"
+#include "collector/window_plan.h"
+#include "formats/core/control.h"
 #include "formats/core/settings.h"
 
 namespace gpuprof {
@@ -63,8 +64,8 @@ struct Session {
 
   SpinLock step_lock;  // guards what follows, up to `window`
   StepTracker tracker;
-  alignas(Schedule) unsigned char schedule_memory[sizeof(Schedule)] = {};
-  Schedule* schedule = nullptr;
+  alignas(WindowPlan) unsigned char plan_memory[sizeof(WindowPlan)] = {};
+  WindowPlan* plan = nullptr;
   uint64_t boundaries = 0;  // in the step log
   uint64_t last_boundary_ticks = 0;
   uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
@@ -74,6 +75,7 @@ struct Session {
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 
+  std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
 };
 
@@ -94,6 +96,10 @@ void step_mark(const StepMark& mark);
 void step_profiler(bool start, uint64_t ticks);
 // The same for an NVTX range or mark of this text, at its beginning.
 void step_nvtx(std::string_view message, uint64_t ticks);
+
+// Carries out a request of `gpuprof trigger`. Drain thread. False: not now, a boundary is in
+// progress.
+bool steps_control(const ControlRequest& request, ControlResult& result);
 
 // Ends the open window now, if one is open. On any thread.
 void cut_window(const char* reason, uint64_t ticks);

@@ -127,13 +127,20 @@ void print_closing_line() {
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
   if (g_run.windows == 0) {
+    if (s.plan->armed() && step_source() != StepSource::profiler) {
+      log_line(LogLevel::info,
+               "nothing was recorded: nobody asked for it in %" PRIu64
+               " steps (%s); gpuprof trigger %s does, while the program runs",
+               complete, source, s.directory);
+      return;
+    }
     if (step_source() == StepSource::profiler) {
       log_line(LogLevel::info,
                "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
                "to what else marks a step, or leave it out");
       return;
     }
-    const uint64_t first = s.schedule->first_step(0), last = s.schedule->last_step(0);
+    const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);
     log_line(LogLevel::info,
              "nothing was recorded: the program ended after %" PRIu64
              " steps (%s), before the window "

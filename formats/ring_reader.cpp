@@ -111,13 +111,18 @@ bool RingReader::Parts::check_head() {
   if (bytes.size() < sizeof(RingHeader)) return problem(0, "the ring's head is cut"), false;
   std::memcpy(head_bytes, bytes.data(), sizeof(RingHeader));
   const RingHeader& h = head();
+  // Of an older writer's, the fields that it did not have yet.
+  if (h.header_bytes >= kSmallestRingHeader && h.header_bytes < sizeof(RingHeader)) {
+    std::memset(head_bytes + h.header_bytes, 0, sizeof(RingHeader) - h.header_bytes);
+  }
   if (h.version > kRingVersion) {
     problem(8, fmt::format("ring version {} is newer than this gpuprof reads, which is version {}; "
                            "use a newer gpuprof",
                            h.version, kRingVersion));
     return false;
   }
-  if (h.version == 0 || h.header_bytes != sizeof(RingHeader) || h.record_bytes != sizeof(Record) ||
+  if (h.version == 0 || h.header_bytes < kSmallestRingHeader ||
+      h.header_bytes > 4096 || h.record_bytes != sizeof(Record) ||
       h.chunk_bytes != kChunkBytes || h.clock_shift > 32) {
     problem(8, "the ring's head is damaged");
     return false;

@@ -140,7 +140,16 @@ struct RingHeader {
   RingRegion chunks;                 // RingChunk[chunk_count]
   uint64_t tail_offset;              // where appended dump chunks begin
   std::atomic<uint64_t> steps_base;  // number of the first boundary that `steps` still holds
+  // What `gpuprof trigger` needs to know of a live process (control.h). Fields are only ever added
+  // at the end: readers take those that they do not find as 0.
+  uint64_t ticks_per_second;
+  std::atomic<uint64_t> control_id;      // of the newest request that was read
+  std::atomic<uint32_t> control_result;  // ControlResult
+  std::atomic<uint32_t> recording_off;
+  uint32_t control_poll_ms;  // how often requests are looked for
+  int32_t rank;              // -1: unknown
 };
 static_assert(sizeof(RingHeader) <= 4096);
+inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first
 
 }  // namespace gpuprof

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/core/setting_values.h"
 
+#include "formats/core/command_line.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
@@ -169,9 +170,10 @@ const char* activity_name(Activity activity) {
 }
 
 bool read_mode(std::string_view text, Mode& mode, Reason& reason) {
-  if (text != "on" && text != "off") return refuse(reason, "must be on or off");
-  mode = text == "on" ? Mode::on : Mode::off;
-  return true;
+  if (text == "on") return mode = Mode::on, true;
+  if (text == "armed") return mode = Mode::armed, true;
+  if (text == "off") return mode = Mode::off, true;
+  return refuse(reason, "must be on, armed or off");
 }
 
 bool read_log_level(std::string_view text, LogLevel& level, Reason& reason) {
@@ -281,6 +283,16 @@ bool read_directory(std::string_view text, bool automatic, char* out, size_t siz
   if (automatic && text == "auto") text = "";
   if (!check_pattern(text, reason)) return false;
   if (!copy_text(text, out, size)) return refuse(reason, "is too long for a path");
+  return true;
+}
+
+bool read_command(std::string_view text, char* out, size_t size, Reason& reason) {
+  if (text == "none") return copy_text("", out, size);
+  // Tried with nothing for {}: what it will be is not known yet.
+  static CommandLine parts;
+  const char* problem = nullptr;
+  if (!split_command(text, "", parts, &problem)) return refuse(reason, problem);
+  if (!copy_text(text, out, size)) return refuse(reason, "must have fewer than 1024 characters");
   return true;
 }
 

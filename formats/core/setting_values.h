@@ -26,6 +26,8 @@ bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& gr
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);
+// "none" stands for "".
+bool read_command(std::string_view text, char* out, size_t size, Reason& reason);
 bool read_run(std::string_view text, char* out, size_t size, Reason& reason);
 // A directory whose name may hold %-sequences. `automatic`: whether "auto" stands for "".
 bool read_directory(std::string_view text, bool automatic, char* out, size_t size, Reason& reason);

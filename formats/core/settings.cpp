@@ -12,7 +12,8 @@
 namespace gpuprof {
 
 const SettingRow kSettingRows[kSettingCount] = {
-    {Setting::mode, "GPUPROF_MODE", "on", "on, off", "off: the program runs unprofiled"},
+    {Setting::mode, "GPUPROF_MODE", "on", "on, armed, off",
+     "armed: nothing is recorded until gpuprof trigger asks; off: the program runs unprofiled"},
     {Setting::schedule, "GPUPROF_SCHEDULE", "skip_first=10,wait=0,warmup=2,active=10,repeat=1",
      "skip_first=N,skip_first_wait=0|1,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N",
      "which steps are recorded; repeat=0: for ever; max_s=30, max_mb=256 end a window early"},
@@ -41,6 +42,9 @@ const SettingRow kSettingRows[kSettingCount] = {
      "megabytes of record buffers in each process"},
     {Setting::cupti, "GPUPROF_CUPTI", "auto", "auto, off, or a path",
      "the libcupti.so to use; auto: the process's own, else beside its libcudart"},
+    {Setting::on_trace_ready, "GPUPROF_ON_TRACE_READY", "none",
+     "none, or a program and its arguments; {} is the dump's path",
+     "run once for each dump, without a shell"},
     {Setting::log, "GPUPROF_LOG", "warn", "error, warn, info, debug",
      "how much is said on standard error"},
     {Setting::config, "GPUPROF_CONFIG", "", "a path", "a file of NAME=VALUE lines"},
@@ -349,6 +353,9 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
     case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:
       good = read_cupti(value, config.cupti, sizeof(config.cupti), reason);
+      break;
+    case Setting::on_trace_ready:
+      good = read_command(value, config.on_trace_ready, sizeof(config.on_trace_ready), reason);
       break;
     case Setting::log: good = read_log_level(value, config.log, reason); break;
     case Setting::config:

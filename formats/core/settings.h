@@ -23,6 +23,7 @@ enum class Setting : uint8_t {
   ranks,
   buffer_mb,
   cupti,
+  on_trace_ready,
   log,
   config,
   count
@@ -81,7 +82,7 @@ enum class StepSource : uint8_t {
 // the launch as a whole, or as a whole if graphs were captured before the window.
 enum class GraphTimes : uint8_t { automatic, nodes, whole };
 enum class LogLevel : uint8_t { error, warn, info, debug };
-enum class Mode : uint8_t { on, off };
+enum class Mode : uint8_t { on, armed, off };
 
 struct ScheduleSpec {
   uint32_t skip_first = 10;
@@ -110,11 +111,12 @@ struct Config {
   GraphTimes graph_times;
   uint32_t buffer_mb;  // size of the ring's record buffers, 1 to 65536
   LogLevel log;
-  bool rank_selected;  // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
-  char output[1024];   // %h %r %p %j %q{VAR} not yet expanded: see expand_output
-  char run[256];       // empty: choose one; may hold the same %-sequences
-  char scratch[1024];  // empty: choose; may hold the same %-sequences
-  char cupti[1024];    // empty: look for it; "off": do not use CUPTI; else a path
+  bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
+  char output[1024];          // %h %r %p %j %q{VAR} not yet expanded: see expand_output
+  char run[256];              // empty: choose one; may hold the same %-sequences
+  char scratch[1024];         // empty: choose; may hold the same %-sequences
+  char cupti[1024];           // empty: look for it; "off": do not use CUPTI; else a path
+  char on_trace_ready[1024];  // see command_line.h; empty: none
 };
 
 // Told of each GPUPROF_* name that is no setting, with the known name that is nearest to it.

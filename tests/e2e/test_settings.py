@@ -12,7 +12,7 @@ PROGRAM = [harness.HAZARDS / "end", "return"]  # exits 3 after 20 launches
 BARE_OUTPUT = "worked\natexit handler\n"
 
 WRONG = [  # variable, value, what the message must hold besides both
-    ("GPUPROF_MODE", "fast", "on or off"),
+    ("GPUPROF_MODE", "fast", "on, armed or off"),
     ("GPUPROF_SCHEDULE", "active=-1", "active"),
     ("GPUPROF_SCHEDULE", "active=ten", "ten"),
     ("GPUPROF_SCHEDULE", "skip_frist=1", "skip_first"),
@@ -33,6 +33,7 @@ WRONG = [  # variable, value, what the message must hold besides both
     ("GPUPROF_BUFFER_MB", "64M", "1 to 65536"),
     ("GPUPROF_LOG", "loud", "debug"),
     ("GPUPROF_OUTPUT", "out-%z", "%"),
+    ("GPUPROF_ON_TRACE_READY", "cp '{}", "quote"),
     ("GPUPROF_CONFIG", "/nonexistent/gpuprof.conf", "no such file"),
 ]
 

@@ -144,7 +144,7 @@ struct BadValue {
 };
 
 const BadValue kBadValues[] = {
-    {"GPUPROF_MODE=armed", "GPUPROF_MODE=\"armed\": must be on or off"},
+    {"GPUPROF_MODE=wild", "GPUPROF_MODE=\"wild\": must be on, armed or off"},
     {"GPUPROF_SCHEDULE=active=x",
      "GPUPROF_SCHEDULE=\"active=x\": active must be a whole number from 1 to 1000000 (for example "
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
@@ -250,9 +250,9 @@ TEST(Settings, a_bad_value_is_named_with_what_is_allowed) {
 
 TEST(Settings, messages_stay_on_one_line_and_within_their_buffer) {
   const std::string control = error_of("GPUPROF_MODE=a\nb\tc");
-  EXPECT_EQ(control, "GPUPROF_MODE=\"a?b?c\": must be on or off");
+  EXPECT_EQ(control, "GPUPROF_MODE=\"a?b?c\": must be on, armed or off");
   const std::string cut = error_of("GPUPROF_MODE=" + std::string(900, 'x'));
-  EXPECT_EQ(cut, "GPUPROF_MODE=\"" + std::string(100, 'x') + "...\": must be on or off");
+  EXPECT_EQ(cut, "GPUPROF_MODE=\"" + std::string(100, 'x') + "...\": must be on, armed or off");
   const std::string longer = error_of("GPUPROF_OUTPUT=" + std::string(1024, 'x'));
   EXPECT_EQ(longer, "GPUPROF_OUTPUT=\"" + std::string(100, 'x') +
                         "...\": must have fewer than 1024 characters");

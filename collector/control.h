@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of `gpuprof trigger`, as files (formats/core/control.h). Drain thread only.
+#pragma once
+
+#include <cstdint>
+
+namespace gpuprof {
+
+// Once, when the ring exists: what the ring's header tells those who make requests.
+void control_begin();
+// Looks for requests when it is time to.
+void control_tick(uint64_t now_ns);
+void control_end();     // removes this process's own request file; any thread
+void forget_control();  // in the child after fork
+
+}  // namespace gpuprof

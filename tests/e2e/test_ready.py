@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUPROF_ON_TRACE_READY: once for each dump, and the program does not notice."""
+import json
+import os
+import time
+
+import pytest
+
+import harness
+
+PROGRAM = [harness.HAZARDS / "end", "return"]  # exits 3 after 20 launches
+BARE_OUTPUT = "worked\natexit handler\n"
+
+# Writes what it was given to DIRECTORY/<its pid>.json.
+SPY = """
+import json, os, signal, sys
+fds = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")}
+seen = {"arguments": sys.argv[2:], "environment": dict(os.environ), "fds": fds, "cwd": os.getcwd(),
+        "blocked": [int(s) for s in signal.pthread_sigmask(signal.SIG_BLOCK, [])],
+        "complete": all(os.path.exists(path) for path in sys.argv[2:] if path.endswith(".gpuprof"))}
+print("the command says this")
+with open(f"{sys.argv[1]}/{os.getpid()}.json", "w") as out:
+    json.dump(seen, out)
+"""
+
+# Windows of one step each; the program waits for all children at every chance, as a supervisor would.
+HOST = """
+import ctypes, os, signal, sys, time
+if sys.argv[1] == "subreaper":
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+signals = []
+signal.signal(signal.SIGCHLD, lambda number, frame: signals.append(number))
+def children():
+    try:
+        return os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+cuda = ctypes.CDLL("libcudart.so.13")
+found = []
+for step in range(6):
+    cuda.cudaDeviceSynchronize()
+    end = time.monotonic() + 0.4
+    while time.monotonic() < end:
+        found.append(children())
+        time.sleep(0.002)
+print("children", [child for child in found if child], "signals", signals)
+"""
+
+
+@pytest.fixture
+def spy(tmp_path):
+    """The setting's value, and a function that gives what the commands saw."""
+    (tmp_path / "spy.py").write_text(SPY)
+    (tmp_path / "seen").mkdir()
+
+    def seen():
+        return [json.loads(path.read_text()) for path in sorted((tmp_path / "seen").iterdir())]
+
+    return f"{harness.PYTHON} {tmp_path}/spy.py {tmp_path}/seen 'two words' {{}}", seen
+
+
+def settings(folder, command, **more):
+    return harness.preloaded(**{"GPUPROF_OUTPUT": folder / "out", "GPUPROF_ON_TRACE_READY": command,
+                                **harness.WHOLE_RUN, **more})
+
+
+def test_the_dump_written_at_exit(spy, tmp_path):
+    command, seen = spy
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    env = settings(tmp_path, command, NVTX_INJECTION64_PATH="")
+    run = harness.run(PROGRAM, env)
+    os.close(read)
+    os.close(write)
+    assert (run.code, run.out) == (3, BARE_OUTPUT)
+    dump, = harness.dumps(tmp_path / "out")
+    one, = seen()
+    assert one["arguments"] == ["two words", str(dump)] and one["complete"]
+    assert "LD_PRELOAD" not in one["environment"]
+    assert one["environment"]["GPUPROF_OUTPUT"] == str(tmp_path / "out")
+    assert set(one["fds"]) <= {"0", "1", "2"} and one["fds"]["0"] == "/dev/null", one["fds"]
+    assert one["blocked"] == []
+    assert "the command says this" in run.err
+
+
+@pytest.mark.parametrize("how", ["plain", "subreaper"])
+def test_once_for_each_window_and_no_child_is_seen(how, spy, tmp_path):
+    command, seen = spy
+    env = settings(tmp_path, command, GPUPROF_SCHEDULE="skip_first=0,wait=1,warmup=0,active=1,repeat=2")
+    run = harness.run([harness.PYTHON, "-c", HOST, how], env)
+    assert (run.code, run.out) == (0, "children [] signals []\n"), run.err
+    assert [os.path.basename(one["arguments"][1]).split("_w")[1] for one in
+            sorted(seen(), key=lambda one: one["arguments"][1])] == ["0.gpuprof", "1.gpuprof"]
+
+
+def test_a_command_that_hangs_holds_no_window_up(tmp_path):
+    """The second window is written while the first one's command still runs; the end waits 30 s at most."""
+    env = settings(tmp_path, "sleep 4", GPUPROF_SCHEDULE="skip_first=0,wait=1,warmup=0,active=1,repeat=2")
+    run = harness.run([harness.PYTHON, "-c", HOST, "plain"], env)
+    assert (run.code, run.out) == (0, "children [] signals []\n"), run.err
+    assert len(harness.dumps(tmp_path / "out")) == 2
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    run = harness.run(PROGRAM, settings(tmp_path, "no-such-program {}"))
+    assert (run.code, run.out) == (3, BARE_OUTPUT)
+    line, = [line for line in harness.our_lines(run.err) if "GPUPROF_ON_TRACE_READY" in line]
+    assert "no-such-program" in line and "No such file" in line
+    assert len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_before_exec(spy, tmp_path):
+    command, seen = spy
+    run = harness.run([harness.HAZARDS / "exec", "shell"], settings(tmp_path, command))
+    end = time.monotonic() + 20
+    while not seen() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(seen()) == 1 and seen()[0]["complete"], run.err

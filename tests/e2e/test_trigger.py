@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Windows that are asked for while the program runs, against the simulator's truth."""
+import contextlib
+import os
+import re
+import subprocess
+import time
+
+import pytest
+
+import harness
+import truth
+from test_truth import assert_steps
+
+LONG = ["--steps", "100000", "--layers", "4", "--kernel-us", "40", "--data-ms", "3"]
+
+
+@contextlib.contextmanager
+def running(folder, *flags, **settings):
+    """simtrain under `gpuprof run`, with no end of its own; yields the Popen once steps are counted."""
+    settings = {"GPUPROF_MODE": "armed", "GPUPROF_LOG": "info", "SIMCUDA_TRUTH": folder / "truth", **settings}
+    log = open(folder / "log", "w")
+    process = subprocess.Popen([harness.BIN, "run", "-o", folder / "out", "--", harness.SIMTRAIN, *LONG, *flags],
+                               env=harness.environment(**settings), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                               start_new_session=True)
+    try:
+        wait_until(lambda: "gpuprof: steps: nvtx:step" in (folder / "log").read_text() or process.poll() is not None)
+        assert process.poll() is None, (folder / "log").read_text()
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        process.wait()
+        log.close()
+
+
+def wait_until(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+def finished(folder):
+    return sorted(path for path in harness.dumps(folder / "out") if path.suffix == ".gpuprof")
+
+
+def trigger(*arguments):
+    """(first, last) as `gpuprof trigger` says, which must succeed."""
+    done = harness.checked("trigger", *arguments)
+    first, last = re.match(r"steps (\d+)-(\d+) will be recorded in ", done.out).groups()
+    return int(first), int(last)
+
+
+def assert_window(dump, folder, first, last):
+    comparison = truth.Comparison(dump, folder / "truth")
+    comparison.assert_right("launch", "gpu_kernel")
+    assert_steps(comparison, first, last)
+    assert not comparison.summary["partial"]
+    return comparison
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_all_ranks_record_the_same_steps(ranks, tmp_path):
+    """Without collectives nothing holds the ranks together: they are at different steps when asked."""
+    flags = ["--ranks", str(ranks)] + (["--slow-rank", "1:4"] if ranks > 1 else [])
+    with running(tmp_path, *flags) as process:
+        first, last = trigger(tmp_path / "out")
+        assert last == first + 9
+        wait_until(lambda: len(finished(tmp_path)) == ranks)
+        for dump in finished(tmp_path):
+            assert_window(dump, tmp_path, first, last)
+        # Again, by process, with its own number of steps.
+        second, end = trigger(process.pid, "--steps", 4)
+        assert second > last and end == second + 3
+        wait_until(lambda: len(finished(tmp_path)) == 2 * ranks)
+        for dump in finished(tmp_path):
+            if dump.name.endswith("_w1.gpuprof"):
+                assert_window(dump, tmp_path, second, end)
+        assert sum(dump.name.endswith("_w1.gpuprof") for dump in finished(tmp_path)) == ranks
+
+
+def test_ranks_in_step_with_collectives(tmp_path):
+    with running(tmp_path, "--ranks", "2", "--comm-mb", "8"):
+        first, last = trigger(tmp_path / "out", "--steps", 5)
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        for dump in finished(tmp_path):
+            assert_window(dump, tmp_path, first, last).assert_right("collective")
+
+
+def test_a_step_that_is_named(tmp_path):
+    with running(tmp_path):
+        first, _ = trigger(tmp_path / "out", "--steps", 1)
+        assert trigger(tmp_path / "out", "--at-step", first + 500, "--steps", 2) == (first + 500, first + 501)
+        wait_until(lambda: finished(tmp_path))
+        assert_window(finished(tmp_path)[0], tmp_path, first + 500, first + 501)
+        done = harness.gpuprof("trigger", tmp_path / "out", "--at-step", "3")
+        assert done.code == 2 and "--at-step 3" in done.err and len(done.err.splitlines()) == 1
+
+
+def test_off_and_on_again(tmp_path):
+    with running(tmp_path):
+        assert "recording is off" in harness.checked("trigger", tmp_path / "out", "--off").out
+        refused = harness.gpuprof("trigger", tmp_path / "out")
+        assert refused.code == 2 and "--on" in refused.err
+        assert "recording is on" in harness.checked("trigger", tmp_path / "out", "--on").out
+        first, last = trigger(tmp_path / "out")
+        wait_until(lambda: finished(tmp_path))
+        assert_window(finished(tmp_path)[0], tmp_path, first, last)
+
+
+def test_off_ends_an_open_window(tmp_path):
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=100000,repeat=0,max_s=0"):
+        wait_until(lambda: list((tmp_path / "out").rglob("*_w0.gpuprof.part")))
+        harness.checked("trigger", tmp_path / "out", "--off")
+        wait_until(lambda: finished(tmp_path))
+        comparison = truth.Comparison(finished(tmp_path)[0], tmp_path / "truth", edge_ns=1_000_000)
+        comparison.assert_right("launch", "gpu_kernel")
+        assert comparison.summary["partial"] and comparison.summary["end_reason"] == "off"
+
+
+def test_a_trigger_besides_the_schedule(tmp_path):
+    """Mode `on`: the schedule's window first, then one more."""
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=3,repeat=1"):
+        wait_until(lambda: finished(tmp_path))
+        first, last = trigger(tmp_path / "out")
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        assert_window(finished(tmp_path)[0], tmp_path, 4, 6)
+        assert_window(finished(tmp_path)[1], tmp_path, first, last)
+
+
+def test_a_file_of_doubtful_origin_is_not_read(tmp_path):
+    """One that others can write to, or a link, is no request."""
+    with running(tmp_path):
+        harness.checked("trigger", tmp_path / "out", "--on")
+        file, = (tmp_path / "out").rglob("gpuprof.control")
+        assert file.stat().st_mode & 0o777 == 0o600
+        identifier = int(file.read_text().split()[1])
+        for number, place in enumerate(["mode", "link"], 1):
+            text = f"gpuprof-control-1 {identifier + number} off 0 0\n"
+            file.unlink()
+            if place == "mode":
+                file.write_text(text)
+                file.chmod(0o622)
+            else:
+                (tmp_path / "elsewhere").write_text(text)
+                (tmp_path / "elsewhere").chmod(0o600)
+                file.symlink_to(tmp_path / "elsewhere")
+            time.sleep(1)  # four looks
+        assert "switched off" not in (tmp_path / "log").read_text()
+        file.unlink()
+        first, _ = trigger(tmp_path / "out", "--steps", 1)
+        assert first > 0
+
+
+def test_armed_and_never_asked(tmp_path):
+    env = harness.environment(GPUPROF_MODE="armed", GPUPROF_LOG="info")
+    done = harness.gpuprof("run", "-o", tmp_path, "--", harness.SIMTRAIN, "--steps", "40", "--layers", "2", env=env)
+    assert done.code == 0 and harness.dumps(tmp_path) == []
+    assert "nobody asked for it in 39 steps" in done.err and "gpuprof trigger" in done.err, done.err
+
+
+def test_targets_that_are_none(tmp_path):
+    for target, hint in [(tmp_path, "no profiled process"), (os.getpid(), "profiled"), ("nonsense", "process id")]:
+        done = harness.gpuprof("trigger", target)
+        assert done.code == 2 and hint in done.err and len(done.err.splitlines()) == 1, done.err
+    done = harness.gpuprof("trigger", tmp_path, "--off", "--steps", "3")
+    assert done.code == 2

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/live_processes.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+namespace gpuprof {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr std::string_view kRing = ".gpuprof.ring";
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> out;
+  for (std::string line; std::getline(file, line);) out.push_back(line);
+  return out;
+}
+
+// The rings that a process has mapped: only a live process has.
+std::set<std::string> mapped_rings(uint32_t pid) {
+  std::set<std::string> out;
+  for (const std::string& line : lines_of(fmt::format("/proc/{}/maps", pid))) {
+    const size_t path = line.find('/');
+    if (path != std::string::npos && line.ends_with(kRing)) out.insert(line.substr(path));
+  }
+  return out;
+}
+
+// Parent of a process: the fourth field of its stat; the second, in brackets, may hold anything.
+uint32_t parent_of(const std::string& pid) {
+  const std::vector<std::string> stat = lines_of("/proc/" + pid + "/stat");
+  if (stat.empty()) return 0;
+  const size_t bracket = stat.back().rfind(") ");
+  if (bracket == std::string::npos) return 0;
+  return static_cast<uint32_t>(std::strtoul(stat.back().c_str() + bracket + 4, nullptr, 10));
+}
+
+std::vector<uint32_t> family_of(uint32_t root) {
+  std::multimap<uint32_t, uint32_t> children;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    children.emplace(parent_of(name), static_cast<uint32_t>(std::stoul(name)));
+  }
+  std::vector<uint32_t> out{root};
+  for (size_t i = 0; i < out.size(); ++i) {
+    const auto [first, last] = children.equal_range(out[i]);
+    for (auto child = first; child != last; ++child) out.push_back(child->second);
+  }
+  return out;
+}
+
+void sort_by_rank(std::vector<std::unique_ptr<LiveProcess>>& processes) {
+  std::sort(processes.begin(), processes.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->header().rank, a->pid()) < std::pair(b->header().rank, b->pid());
+  });
+}
+
+}  // namespace
+
+LiveProcess::LiveProcess(std::string ring, const RingHeader* header, size_t bytes)
+    : ring_(std::move(ring)), header_(header), bytes_(bytes) {}
+
+LiveProcess::~LiveProcess() { ::munmap(const_cast<RingHeader*>(header_), bytes_); }
+
+std::unique_ptr<LiveProcess> LiveProcess::open(const std::string& ring) {
+  std::error_code error;
+  const std::string path = fs::canonical(ring, error);
+  if (error) return nullptr;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return nullptr;
+  struct stat info {};
+  void* memory = MAP_FAILED;
+  const bool plausible = ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
+                         static_cast<size_t>(info.st_size) > sizeof(RingHeader);
+  const size_t bytes = static_cast<size_t>(info.st_size);
+  if (plausible) memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file, 0);
+  ::close(file);
+  if (memory == MAP_FAILED) return nullptr;
+  const auto* const header = static_cast<const RingHeader*>(memory);
+  std::unique_ptr<LiveProcess> out(new LiveProcess(path, header, bytes));
+  const uint64_t steps_end = header->steps.offset + header->steps.bytes;
+  const bool ours = header->magic == kRingMagic && header->version == kRingVersion &&
+                    header->header_bytes >= offsetof(RingHeader, rank) + sizeof header->rank &&
+                    header->steps.bytes > 0 && header->steps.offset % 8 == 0 &&
+                    steps_end >= header->steps.offset && steps_end <= bytes;
+  return ours && out->is_running() ? std::move(out) : nullptr;
+}
+
+bool LiveProcess::is_running() const { return mapped_rings(pid()).contains(ring_); }
+
+std::string LiveProcess::name() const {
+  return header_->rank < 0 ? fmt::format("process {}", pid())
+                           : fmt::format("rank {} (pid {})", header_->rank, pid());
+}
+
+uint64_t LiveProcess::boundaries() const {
+  return header_->steps.used.load(std::memory_order_acquire) / sizeof(uint64_t);
+}
+
+double LiveProcess::step_seconds() const {
+  constexpr uint64_t kSteps = 8;
+  const uint64_t capacity = header_->steps.bytes / sizeof(uint64_t);
+  const uint64_t count = boundaries();
+  if (count < 2 || header_->ticks_per_second == 0) return 0;
+  const uint64_t steps = std::min({kSteps, count - 1, capacity - 1});
+  const auto* const slots = reinterpret_cast<const uint64_t*>(
+      reinterpret_cast<const uint8_t*>(header_) + header_->steps.offset);
+  const uint64_t newest = slots[(count - 1) % capacity];
+  const uint64_t oldest = slots[(count - 1 - steps) % capacity];
+  return newest > oldest ? static_cast<double>(newest - oldest) / static_cast<double>(steps) /
+                               static_cast<double>(header_->ticks_per_second)
+                         : 0;
+}
+
+LiveRun find_live_run(const std::string& directory, std::string& note) {
+  std::map<std::string, LiveRun> runs;
+  std::error_code error;
+  fs::recursive_directory_iterator at(fs::canonical(directory, error),
+                                      fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+    const std::string path = at->path();
+    if (!path.ends_with(kRing)) continue;
+    LiveRun& run = runs[at->path().parent_path()];
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      ++run.elsewhere;
+    } else if (auto process = LiveProcess::open(path)) {
+      run.processes.push_back(std::move(process));
+    }
+  }
+  std::erase_if(runs, [](const auto& run) { return run.second.processes.empty(); });
+  if (runs.empty()) return {};
+  const auto newest = std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+    // Times of different boots or clocks do not meet on one machine.
+    return a.second.processes[0]->header().anchors[0].realtime_ns <
+           b.second.processes[0]->header().anchors[0].realtime_ns;
+  });
+  if (runs.size() > 1) {
+    note = fmt::format("{} runs in {} have live processes; this is for the newest, {}", runs.size(),
+                       directory, newest->first);
+  }
+  LiveRun run = std::move(newest->second);
+  run.directory = newest->first;
+  sort_by_rank(run.processes);
+  return run;
+}
+
+LiveRun find_live_processes(uint32_t pid) {
+  LiveRun run;
+  for (const uint32_t member : family_of(pid)) {
+    for (const std::string& ring : mapped_rings(member)) {
+      auto process = LiveProcess::open(ring);
+      if (process && process->pid() == member) run.processes.push_back(std::move(process));
+    }
+  }
+  sort_by_rank(run.processes);
+  return run;
+}
+
+}  // namespace gpuprof

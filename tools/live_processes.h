@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The profiled processes that are running on this machine, as their rings show them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/core/ring_file.h"
+
+namespace gpuprof {
+
+class LiveProcess {
+ public:
+  // Maps the ring for reading. Null when it is no ring of a process that runs here as this user.
+  static std::unique_ptr<LiveProcess> open(const std::string& ring);
+  ~LiveProcess();
+  LiveProcess(const LiveProcess&) = delete;
+  LiveProcess& operator=(const LiveProcess&) = delete;
+
+  const RingHeader& header() const { return *header_; }
+  const std::string& ring() const { return ring_; }
+  uint32_t pid() const { return header_->process_id; }
+  bool is_running() const;
+  std::string name() const;  // "rank 3 (pid 1234)"
+  // Step boundaries so far. The step in progress is the number of the newest.
+  uint64_t boundaries() const;
+  // Mean time of the last few steps; 0 when fewer than two boundaries are known.
+  double step_seconds() const;
+
+ private:
+  LiveProcess(std::string ring, const RingHeader* header, size_t bytes);
+
+  std::string ring_;  // without symbolic links
+  const RingHeader* header_;
+  size_t bytes_;
+};
+
+struct LiveRun {
+  std::string directory;  // the run's; empty for processes found by pid
+  std::vector<std::unique_ptr<LiveProcess>> processes;  // in order of rank, then pid
+  size_t elsewhere = 0;  // links to rings that are not on this machine
+};
+
+// The newest run with live processes in `directory` or below. Other runs that have some are told in
+// `note`.
+LiveRun find_live_run(const std::string& directory, std::string& note);
+// A process and all that descend from it.
+LiveRun find_live_processes(uint32_t pid);
+
+}  // namespace gpuprof
