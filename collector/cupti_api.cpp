@@ -2,25 +2,35 @@
 #include "collector/cupti_api.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include <cstdio>
 #include <cstring>
 #include <initializer_list>
 
 #include "collector/libraries.h"
+#include "collector/log.h"
 
 namespace gpuprof {
 namespace {
 
+constexpr size_t kPathBytes = 1400;
+
 // Newest first. CUDA 11's soname carries the minor version.
 constexpr const char* kSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
 
-// The CUPTI that belongs to the CUDA runtime of the process: a different major version refuses to
-// work.
-const char* soname_for_runtime(void* runtime) {
-  const auto get = reinterpret_cast<int (*)(int*)>(real_symbol(runtime, "cudaRuntimeGetVersion"));
+int version_from(void* library, const char* function) {
+  const auto get = reinterpret_cast<int (*)(int*)>(real_symbol(library, function));
   int version = 0;
-  if (!get || get(&version) != 0) return nullptr;
+  return get && get(&version) == 0 ? version : 0;
+}
+
+// The CUPTI that belongs to the CUDA runtime of the process: a different major version refuses to
+// work. A runtime inside the program cannot be asked; the driver supports its own version at least.
+const char* soname_for_process() {
+  int version = version_from(loaded_cudart(), "cudaRuntimeGetVersion");
+  if (version == 0) version = version_from(loaded_driver(), "cuDriverGetVersion");
+  if (version == 0) return nullptr;
   if (version >= 13000) return kSonames[0];
   return version >= 12000 ? kSonames[1] : kSonames[2];
 }
@@ -32,13 +42,43 @@ void* open_beside(void* runtime, const char* soname) {
   const char* const slash = std::strrchr(info.dli_fname, '/');
   if (!slash) return nullptr;
   const int length = static_cast<int>(slash - info.dli_fname);
-  // Beside it (wheels of CUDA 13, distributions), in the toolkit, in the wheel of CUDA 12.
-  for (const char* place : {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib"}) {
-    char path[1400];
+  // Beside it (wheels of CUDA 13, distributions), in the toolkit, in the wheel of CUDA 12; and from
+  // a framework that brings a runtime of its own to the wheels.
+  for (const char* place : {"", "/../extras/CUPTI/lib64", "/../../cuda_cupti/lib",
+                            "/../../nvidia/cuda_cupti/lib", "/../../nvidia/cu13/lib"}) {
+    char path[kPathBytes];
     std::snprintf(path, sizeof path, "%.*s%s/%s", length, info.dli_fname, place, soname);
     if (void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_LOCAL)) return handle;
   }
   return nullptr;
+}
+
+// The folder of Python packages that some library of the process came from.
+int find_packages(dl_phdr_info* object, size_t, void* out) {
+  char* const folder = static_cast<char*>(out);
+  for (const char* name : {"/site-packages/", "/dist-packages/"}) {
+    const char* const found = object->dlpi_name ? std::strstr(object->dlpi_name, name) : nullptr;
+    if (!found) continue;
+    const auto length =
+        static_cast<int>(found - object->dlpi_name) + static_cast<int>(std::strlen(name));
+    std::snprintf(folder, kPathBytes, "%.*s", length, object->dlpi_name);
+    return 1;
+  }
+  return 0;
+}
+
+// Where the runtime is not a library of its own: in the wheels, then where toolkits are installed.
+void* open_by_place(const char* soname) {
+  char folder[kPathBytes] = "", path[kPathBytes + 100];
+  ::dl_iterate_phdr(find_packages, folder);
+  for (const char* place : {"nvidia/cuda_cupti/lib", "nvidia/cu13/lib"}) {
+    if (!folder[0]) break;
+    std::snprintf(path, sizeof path, "%s%s/%s", folder, place, soname);
+    if (void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_LOCAL)) return handle;
+  }
+  if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_LOCAL)) return handle;
+  std::snprintf(path, sizeof path, "/usr/local/cuda/extras/CUPTI/lib64/%s", soname);
+  return ::dlopen(path, RTLD_LAZY | RTLD_LOCAL);
 }
 
 void* open_library(const char* wanted, char* why, size_t why_size) {
@@ -51,19 +91,17 @@ void* open_library(const char* wanted, char* why, size_t why_size) {
   for (const char* soname : kSonames) {
     if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
   }
-  void* const runtime = loaded_cudart();
-  const char* const soname = soname_for_runtime(runtime);
-  if (runtime && soname) {
-    if (void* const handle = open_beside(runtime, soname)) return handle;
-    if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_LOCAL)) return handle;
+  if (const char* const soname = soname_for_process()) {
+    if (void* const handle = open_beside(loaded_cudart(), soname)) return handle;
+    if (void* const handle = open_by_place(soname)) return handle;
     std::snprintf(why, why_size,
-                  "%s was not found beside the CUDA runtime nor on the library path; install it or "
-                  "set GPUPROF_CUPTI to its path",
+                  "%s was not found beside the CUDA runtime, in Python's packages nor on the "
+                  "library path; install it or set GPUPROF_CUPTI to its path",
                   soname);
     return nullptr;
   }
   for (const char* name : kSonames) {
-    if (void* const handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) return handle;
+    if (void* const handle = open_by_place(name)) return handle;
   }
   std::snprintf(why, why_size,
                 "libcupti was not found; install it or set GPUPROF_CUPTI to its path");
@@ -83,6 +121,12 @@ bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   }
   GPUPROF_CUPTI_FUNCTIONS(GPUPROF_LOOK_UP)
 #undef GPUPROF_LOOK_UP
+  Dl_info found{};
+  if (::dladdr(reinterpret_cast<void*>(api.GetVersion), &found) && found.dli_fname) {
+    log_line(LogLevel::debug, "CUPTI: %s", found.dli_fname);
+  }
+  api.Subscribe_v2 =
+      reinterpret_cast<decltype(api.Subscribe_v2)>(real_symbol(library, "cuptiSubscribe_v2"));
   return true;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstring>
 
 #include "collector/collector.h"
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kMaxCallbackIds = 2048;
 ApiId g_runtime_api[kMaxCallbackIds];
 ApiId g_driver_api[kMaxCallbackIds];
+std::atomic<bool> g_runtime_ours[kMaxCallbackIds], g_driver_ours[kMaxCallbackIds];
 
 // A launch as the API was given it, whichever of the six parameter structs that was in.
 struct LaunchArguments {
@@ -154,6 +156,15 @@ void on_exit(bool driver, uint32_t id, const CUpti_CallbackData& data) {
 void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api) {
   if (callback_id >= kMaxCallbackIds) return;
   (domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_api : g_runtime_api)[callback_id] = api;
+  auto& ours = domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_ours : g_runtime_ours;
+  ours[callback_id].store(true, std::memory_order_relaxed);
+}
+
+bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id) {
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) return true;
+  if (callback_id >= kMaxCallbackIds) return false;
+  const auto& ours = domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_ours : g_runtime_ours;
+  return ours[callback_id].load(std::memory_order_relaxed);
 }
 
 void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,

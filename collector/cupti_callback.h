@@ -10,6 +10,9 @@ namespace gpuprof {
 // Which row of preload's table a callback id is. Before the callback is enabled.
 void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api);
 
+// Whether that is one of the callbacks set above, or of CUDA graphs (any of the resource domain).
+bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id);
+
 // The subscriber's callback: on the thread that makes the call, at its entry and exit.
 void CUPTIAPI on_api_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* data);

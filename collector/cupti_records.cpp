@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <ctime>
 
 #include "collector/recorder.h"
 
@@ -29,9 +30,28 @@ uint16_t device_of(uint32_t context) {
 
 uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
   if (context.times_are_ticks || time == 0) return time;
-  const double since = static_cast<double>(static_cast<int64_t>(time - context.anchor.realtime_ns));
-  return context.anchor.ticks +
-         static_cast<uint64_t>(static_cast<int64_t>(since * context.ticks_per_ns));
+  const double since = static_cast<double>(static_cast<int64_t>(time - context.clock_base));
+  return context.tick_base +
+         static_cast<uint64_t>(static_cast<int64_t>(since * context.ticks_per_clock));
+}
+
+struct ClockPair {
+  uint64_t clock, ticks;
+};
+
+// Of several tries the one whose readings of our clock lie closest around that of the other.
+ClockPair read_pair(CUpti_TimestampCallbackFunc clock) {
+  ClockPair best{};
+  uint64_t width = ~uint64_t{0};
+  for (int i = 0; i < 5; ++i) {
+    const uint64_t before = now_ticks();
+    const uint64_t other = clock();
+    const uint64_t after = now_ticks();
+    if (after - before >= width) continue;
+    width = after - before;
+    best = {other, before + width / 2};
+  }
+  return best;
 }
 
 // A record with its common part filled in; null when the ring has no room (counted).
@@ -217,6 +237,29 @@ const Activity& as(const CUpti_Activity* activity) {
 }
 
 }  // namespace
+
+uint64_t CUPTIAPI realtime_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+void start_conversion(CuptiRecordContext& context) {
+  const ClockPair now = read_pair(context.clock);
+  context.clock_base = now.clock;
+  context.tick_base = now.ticks;
+}
+
+CuptiRecordContext at_this_moment(const CuptiRecordContext& context) {
+  CuptiRecordContext result = context;
+  if (context.times_are_ticks) return result;
+  const ClockPair now = read_pair(context.clock);
+  if (now.clock > context.clock_base) {
+    result.ticks_per_clock = static_cast<double>(now.ticks - context.tick_base) /
+                             static_cast<double>(now.clock - context.clock_base);
+  }
+  return result;
+}
 
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity) {
   switch (activity->kind) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/cupti_session.h"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -10,8 +8,10 @@
 
 #include "collector/collector.h"
 #include "collector/cupti_api.h"
+#include "collector/cupti_buffers.h"
 #include "collector/cupti_callback.h"
 #include "collector/cupti_graphs.h"
+#include "collector/cupti_host.h"
 #include "collector/cupti_records.h"
 #include "collector/log.h"
 #include "collector/os.h"
@@ -20,22 +20,26 @@
 namespace gpuprof {
 namespace {
 
-// About 1,200 kernel records each. CUPTI keeps one or two per thread or stream in use.
-constexpr size_t kBufferBytes = 256 * 1024;
-constexpr size_t kPooledBuffers = 64;
-
 CuptiApi g_api{};
 bool g_loaded = false;
 std::atomic<bool> g_load_failed{false};
 std::atomic<bool> g_attached{false};
-bool g_clock_registered = false;
 CUpti_SubscriberHandle g_subscriber = nullptr;
 CuptiRecordContext g_context{};
 char g_missing[512] = "";
 
-SpinLock g_pool_lock;
-void* g_pool[kPooledBuffers];
-size_t g_pooled = 0;
+// How the callbacks reach us, and which clock is in force.
+bool g_shared = false;  // through a subscription of the program's
+std::atomic<bool> g_our_clock{false};
+// Another user of CUPTI may end: to be tried again.
+bool g_try_again = false;
+uint64_t g_last_try_ns = 0;
+constexpr uint64_t kRetryNs = 200000000;
+// Times without CUPTI in the window, and because of whom.
+uint64_t g_gap_begin_ns = 0, g_gap_ns = 0;
+char g_gap_name[96] = "";
+char g_gap_text[256] = "";
+char g_said[sizeof g_missing] = "";
 
 struct ActivityRow {
   CUpti_ActivityKind kind;
@@ -62,50 +66,6 @@ bool fail(const char* call, CUptiResult result) {
   std::snprintf(g_missing, sizeof g_missing, "%s: %s (%d)", call, text_of(result),
                 static_cast<int>(result));
   return false;
-}
-
-void CUPTIAPI on_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
-  void* memory = nullptr;
-  {
-    const LockGuard guard(g_pool_lock);
-    if (g_pooled) memory = g_pool[--g_pooled];
-  }
-  if (!memory) {
-    memory =
-        ::mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) memory = nullptr;
-  }
-  *buffer = static_cast<uint8_t*>(memory);
-  *size = memory ? kBufferBytes : 0;
-  *max_records = 0;
-}
-
-// On a thread of CUPTI's, or inside cuptiActivityFlushAll. Holds no lock while it calls CUPTI.
-void CUPTIAPI on_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t,
-                                  size_t valid) {
-  const BlockedScope blocked;
-  const GpuBufferScope gpu_buffer;
-  CUpti_Activity* record = nullptr;
-  CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
-  while (result == CUPTI_SUCCESS) {
-    result = g_api.ActivityGetNextRecord(buffer, valid, &record);
-    if (result == CUPTI_SUCCESS) store_activity(g_context, record);
-  }
-  // A record that was never finished ends what can be read of the buffer.
-  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) count_loss(Loss::cupti_incomplete);
-  size_t dropped = 0;
-  if (g_api.ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped) {
-    count_loss(Loss::cupti_dropped, dropped);
-  }
-  if (!buffer) return;
-  {
-    const LockGuard guard(g_pool_lock);
-    if (g_pooled < kPooledBuffers) {
-      g_pool[g_pooled++] = buffer;
-      return;
-    }
-  }
-  ::munmap(buffer, kBufferBytes);
 }
 
 uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
@@ -141,30 +101,118 @@ bool load() {
   return true;
 }
 
-bool register_clock() {
-  if (g_clock_registered) return true;
-  g_context.times_are_ticks =
-      g_api.ActivityRegisterTimestampCallback(clock_for_cupti) == CUPTI_SUCCESS;
-  g_clock_registered = g_context.times_are_ticks;
-  g_context.anchor = read_anchor();
-  g_context.ticks_per_ns = session().clock.ticks_per_ns;
-  return true;
+// Ours, while the program does not use CUPTI. Else what it has set is left: its records must be as
+// it expects them, and CUPTI may still hold readings of the clock before.
+void choose_clock() {
+  if (!g_our_clock && !host_was_ever_at_cupti()) {
+    g_our_clock = g_api.ActivityRegisterTimestampCallback(clock_for_cupti) == CUPTI_SUCCESS;
+  }
+  g_context.times_are_ticks = g_our_clock;
+  const CUpti_TimestampCallbackFunc other = host_clock();
+  g_context.clock = other ? other : realtime_ns;
+  g_context.ticks_per_clock = session().clock.ticks_per_ns;
+  start_conversion(g_context);
+}
+
+void restore_clock() {
+  if (!g_our_clock) return;
+  const CUpti_TimestampCallbackFunc other = host_clock();
+  g_api.ActivityRegisterTimestampCallback(other ? other : realtime_ns);
+  g_our_clock = false;
+}
+
+bool taken_by(const char* name) {
+  g_try_again = true;
+  std::snprintf(g_gap_name, sizeof g_gap_name, "%s", name);
+  std::snprintf(g_missing, sizeof g_missing, "%s uses CUPTI, which has room for one user", name);
+  return false;
+}
+
+bool taken_by_host() {
+  char name[96];
+  host_cupti_name(name, sizeof name);
+  return taken_by(name);
+}
+
+bool subscribe() {
+  if (CUpti_SubscriberHandle const other = host_subscription()) {
+    g_subscriber = other;
+    g_shared = true;
+    return true;
+  }
+  g_shared = false;
+  char other[64] = "";
+  CUptiResult result = CUPTI_ERROR_UNKNOWN;
+  if (g_api.Subscribe_v2) {
+    CUpti_SubscriberParams params{};
+    params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+    params.subscriberName = "gpuprof";
+    params.oldSubscriberName = other;
+    params.oldSubscriberSize = sizeof other;
+    result = g_api.Subscribe_v2(&g_subscriber, on_api_callback, nullptr, &params);
+  }
+  if (result != CUPTI_SUCCESS && result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    result = g_api.Subscribe(&g_subscriber, on_api_callback, nullptr);
+  }
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    other[sizeof other - 1] = '\0';
+    return taken_by(other[0] ? other : "another tool (torch.profiler, Nsight or a debugger)");
+  }
+  return result == CUPTI_SUCCESS || fail("cuptiSubscribe", result);
+}
+
+void unsubscribe() {
+  if (!g_shared) {
+    g_api.Unsubscribe(g_subscriber);
+    return;
+  }
+  share_host_subscription(false);
+  constexpr struct {
+    CUpti_CallbackDomain domain;
+    uint32_t last_id;
+  } kDomains[] = {{CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE + 100},
+                  {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE + 100},
+                  {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE}};
+  for (const auto& row : kDomains) {
+    for (uint32_t id = 1; id <= row.last_id; ++id) {
+      if (callback_is_ours(row.domain, id) && !host_wants_callback(row.domain, id)) {
+        g_api.EnableCallback(0, g_subscriber, row.domain, id);
+      }
+    }
+  }
+}
+
+// cuptiFinalize is never called: it is for the whole process, whoever else may use CUPTI, crashed
+// with CUDA graphs before 12.6, and with all kinds and callbacks off nothing is left to take down.
+void give_back() {
+  for (const ActivityRow& row : kActivities) {
+    if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
+  }
+  detach_graphs(g_api);
+  // What is left is ours; after this it would be for whoever comes next.
+  g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  records_are_ours(false);
+  unsubscribe();
+  if (const auto request = host_request()) {
+    g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
+  }
+  g_attached = false;
 }
 
 bool attach() {
   if (!g_loaded && !load()) return false;
-  CUptiResult result = g_api.Subscribe(&g_subscriber, on_api_callback, nullptr);
-  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
-    std::snprintf(g_missing, sizeof g_missing,
-                  "another tool in this process uses CUPTI (torch.profiler, Nsight or a debugger)");
-    return false;
-  }
-  if (result != CUPTI_SUCCESS) return fail("cuptiSubscribe", result);
-  register_clock();
-  g_api.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
-  result = g_api.ActivityRegisterCallbacks(on_buffer_requested, on_buffer_completed);
+  if (host_is_at_cupti()) return taken_by_host();
+  if (!subscribe()) return false;
+  choose_clock();
+  // What CUPTI still holds is the program's.
+  if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  set_buffer_reader(g_api, g_context);
+  records_are_ours(true);
+  CUptiResult result =
+      g_api.ActivityRegisterCallbacks(cupti_buffer_requested, cupti_buffer_completed);
   if (result != CUPTI_SUCCESS) {
-    g_api.Unsubscribe(g_subscriber);
+    records_are_ours(false);
+    unsubscribe();
     return fail("cuptiActivityRegisterCallbacks", result);
   }
   // Callback ids only grow; a newer library than these headers may know some more.
@@ -184,11 +232,29 @@ bool attach() {
     }
   }
   if (enabled == 0) {
-    g_api.Unsubscribe(g_subscriber);
+    records_are_ours(false);
+    unsubscribe();
     return fail("cuptiActivityEnable", result);
   }
   g_missing[0] = '\0';
+  if (g_shared) share_host_subscription(true);
   return true;
+}
+
+void begin_gap() {
+  if (g_gap_begin_ns == 0) g_gap_begin_ns = monotonic_ns();
+}
+
+void end_gap() {
+  if (g_gap_begin_ns) g_gap_ns += monotonic_ns() - g_gap_begin_ns;
+  g_gap_begin_ns = 0;
+}
+
+// Once for each reason: it is tried again several times a second.
+void say_missing() {
+  if (std::strcmp(g_said, g_missing) == 0) return;
+  std::snprintf(g_said, sizeof g_said, "%s", g_missing);
+  log_line(LogLevel::warn, "no GPU times: %s", g_missing);
 }
 
 }  // namespace
@@ -196,9 +262,12 @@ bool attach() {
 bool cupti_attach() {
   if (g_attached) return true;
   if (g_load_failed) return false;
-  reset_stored_overhead();
+  g_try_again = false;
+  g_last_try_ns = monotonic_ns();
   g_attached = attach();
   if (g_attached) {
+    end_gap();
+    g_said[0] = '\0';
     // Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
     // registered when they were loaded. After them a flush would find the driver gone.
     ::atexit([] { finish_session("exit"); });
@@ -206,8 +275,30 @@ bool cupti_attach() {
   }
   g_load_failed =
       !g_loaded;  // a subscription that another tool holds may be free for the next window
-  log_line(LogLevel::warn, "no GPU times: %s", g_missing);
+  if (g_try_again) begin_gap();
+  say_missing();
   return false;
+}
+
+void cupti_try_again() {
+  if (g_attached || !g_try_again || host_is_at_cupti()) return;
+  if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+}
+
+void cupti_yield() {
+  if (g_attached) {
+    give_back();
+    taken_by_host();
+    begin_gap();
+    if (window_is_open()) say_missing();
+  }
+  restore_clock();
+}
+
+void cupti_window_begins() {
+  reset_stored_overhead();
+  g_gap_ns = 0;
+  if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
 }
 
 void cupti_flush(bool forced) {
@@ -215,24 +306,31 @@ void cupti_flush(bool forced) {
 }
 
 void cupti_detach() {
-  if (!g_attached) return;
-  for (const ActivityRow& row : kActivities) {
-    if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
-  }
-  detach_graphs(g_api);
-  g_api.Unsubscribe(g_subscriber);
-  g_attached = false;
+  g_try_again = false;
+  g_gap_begin_ns = 0;
+  if (g_attached) give_back();
 }
 
 bool cupti_is_attached() { return g_attached; }
 bool cupti_is_settled() { return g_attached || g_load_failed; }
 uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
-const char* gpu_times_missing() { return g_missing; }
+bool cupti_has_our_clock() { return g_our_clock; }
+
+const char* gpu_times_missing() {
+  if (g_missing[0] || g_gap_ns == 0) return g_missing;
+  std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
+                static_cast<double>(g_gap_ns) / 1e9, g_gap_name);
+  return g_gap_text;
+}
+
 uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
 
 void forget_cupti() {
-  g_pool_lock.unlock();
+  forget_cupti_buffers();
+  forget_host_cupti();
   g_attached = false;
+  g_try_again = false;
+  g_gap_begin_ns = g_gap_ns = 0;
   g_missing[0] = '\0';
 }
 

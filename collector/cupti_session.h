@@ -20,6 +20,12 @@ bool cupti_attach();
 void cupti_flush(bool forced);
 // Drain thread. Everything off, subscription given back.
 void cupti_detach();
+// Drain thread. The program wants CUPTI for itself: everything off, and as it expects to find it.
+void cupti_yield();
+// Drain thread, while a window is near or open: takes CUPTI again once its other user has finished.
+void cupti_try_again();
+void cupti_window_begins();  // drain thread
+bool cupti_has_our_clock();  // any thread
 bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.
 bool cupti_is_settled();

@@ -98,6 +98,7 @@ void open_window(Drain& drain) {
   Session& s = session();
   const Window window = s.window;
   add_anchor();
+  cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.file.open(s.stem, window.number);
@@ -211,10 +212,11 @@ void check_limits(Drain& drain, uint64_t ticks) {
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command :
-       {DrainCommand::close, DrainCommand::detach, DrainCommand::attach, DrainCommand::watch,
-        DrainCommand::save, DrainCommand::unsave}) {
+       {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
+        DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
+    if (command == DrainCommand::yield) cupti_yield();
     if (command == DrainCommand::attach) cupti_attach();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
@@ -238,6 +240,8 @@ void tick(Drain& drain) {
     add_anchor();
     drain.steps.make_room();
   }
+  const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+  if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
     drain.last_flush = now_ns;
@@ -374,7 +378,8 @@ void drain_request(DrainCommand command) {
 bool drain_wait_idle(uint64_t timeout_ns) {
   constexpr uint32_t kSlow =
       static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
-      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave);
+      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
+      static_cast<uint32_t>(DrainCommand::yield);
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;

@@ -15,6 +15,7 @@ enum class DrainCommand : uint32_t {
   save = 16,    // complete the dump on disk as it stands; recording may go on
   unsave = 32,  // it goes on
   detach = 64,  // the window that was near does not come: CUPTI off
+  yield = 128,  // the program wants CUPTI for itself
 };
 
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.
@@ -25,7 +26,7 @@ void drain_request(DrainCommand command);
 bool drain_wait_idle(uint64_t timeout_ns);
 // Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.
 bool drain_wait_exit();
-void drain_note_progress();    // on the thread itself, in a long wait
+void drain_note_progress();  // on the thread itself, in a long wait
 void forget_drain_thread();  // in the child after fork
 
 }  // namespace gpuprof

@@ -16,7 +16,7 @@ namespace gpuprof {
 
 // Libraries whose functions we intercept. A call made inside another call of the same library is
 // part of that call, not an event of its own.
-enum class Library : uint8_t { cudart, driver, nccl, count };
+enum class Library : uint8_t { cudart, driver, nccl, cupti, count };
 
 // As the dump names it: Shape.api_domain.
 constexpr uint32_t domain_of(Library library) {

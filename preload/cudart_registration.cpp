@@ -56,13 +56,17 @@ void fill_registration_slots() {
 #define GPUPROF_API(library, symbol, kind)
 #define GPUPROF_API_AS(library, symbol, model, kind)
 #define GPUPROF_CALLBACK(library, symbol, kind)
-#define GPUPROF_HAND(library, symbol) GPUPROF_FILL_HAND(symbol)
+#define GPUPROF_ROWS_cudart(symbol) GPUPROF_FILL_HAND(symbol)
+#define GPUPROF_ROWS_cupti(symbol)
+#define GPUPROF_HAND(library, symbol) GPUPROF_ROWS_##library(symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
 #undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
 #undef GPUPROF_FILL_HAND
+#undef GPUPROF_ROWS_cudart
+#undef GPUPROF_ROWS_cupti
 }
 
 }  // namespace gpuprof

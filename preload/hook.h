@@ -30,6 +30,10 @@ struct FailValue<Library::cudart> {
   static constexpr int value = 500;  // cudaErrorSymbolNotFound
 };
 template <>
+struct FailValue<Library::cupti> {
+  static constexpr int value = 15;  // CUPTI_ERROR_NOT_INITIALIZED
+};
+template <>
 struct FailValue<Library::nccl> {
   static constexpr int value = 3;  // ncclInternalError
 };

@@ -16,6 +16,7 @@ namespace gpuprof {
 void fill_cudart_slots();
 void fill_registration_slots();
 void fill_nccl_slots();
+void fill_cupti_slots();
 
 // Opens nothing and allocates nothing: most processes that load this library never touch a GPU.
 void prepare_library() {
@@ -28,6 +29,7 @@ void prepare_library() {
   fill_cudart_slots();
   fill_registration_slots();
   fill_nccl_slots();
+  fill_cupti_slots();
   set_symbol_lookup(real_dlsym());
   Dl_info self{};
   const bool known = ::dladdr(reinterpret_cast<void*>(&prepare_library), &self) && self.dli_fname;

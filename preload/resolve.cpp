@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12",
                                           "libcudart.so.11.0"};
 constexpr const char* kNcclSonames[] = {"libnccl.so.2"};
+constexpr const char* kCuptiSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
 
 HookSlot g_slots[kApiCount];
 
@@ -53,6 +54,10 @@ void* find_real(Api api) {
     }
   } else if (row.library == Library::nccl) {
     for (const char* soname : kNcclSonames) {
+      if (void* const found = symbol_of_library(soname, row.name)) return found;
+    }
+  } else if (row.library == Library::cupti) {
+    for (const char* soname : kCuptiSonames) {
       if (void* const found = symbol_of_library(soname, row.name)) return found;
     }
   }

@@ -45,7 +45,7 @@ def test_versions(version, tmp_path):
     assert events and all(r.get("event_sync_id", 0) < 1000000 for r in events), events[:1]
 
 
-# Of every 10 pieces of GPU work one is bad: how, what it is counted as, and what must still be right.
+# Of every so many pieces of GPU work one is bad: how, what it is counted as, and what the line at the end says.
 BAD = {
     "zero_ts": ("bad_timestamp", "zero or reversed"),
     "reversed_ts": ("bad_timestamp", "zero or reversed"),
@@ -59,7 +59,8 @@ BAD = {
 @pytest.mark.parametrize("switch", BAD)
 def test_bad_data(switch, tmp_path):
     cause, text = BAD[switch]
-    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_CUPTI=f"{switch}=10")
+    every = 100 if switch == "incomplete" else 10  # it costs all that follows in its buffer
+    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_CUPTI=f"{switch}={every}")
     lines = harness.our_lines(done.err)
     comparison = truth.Comparison(dump, tmp_path / "truth")
     losses = comparison.summary["losses"]
@@ -100,3 +101,72 @@ def test_correlation_ids_wrap(tmp_path):
     assert min(ids) < 10000 and max(ids) > 2**32 - 10000
     comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
     assert comparison.summary["losses"] == {}
+
+
+def place(folder, source, *names):
+    """A folder with links to some of the simulated libraries."""
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).symlink_to(f"{source}/{name}")
+    return folder
+
+
+def found_cupti(program, folder, path, **settings):
+    """Which libcupti a run took, as it says itself; GPU records came of it."""
+    done = harness.run(program, harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_LOG="debug", LD_LIBRARY_PATH=path, **harness.WHOLE_RUN, **settings))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    assert harness.of_kind(harness.records(dump), "gpu_kernel"), done.err
+    return [line.split("CUPTI: ")[1] for line in harness.our_lines(done.err) if "CUPTI: " in line]
+
+
+RUNTIME12 = ("libcudart.so.12", "libcuda.so.1", "libnccl.so.2")
+RUNTIME13 = ("libcudart.so.13", "libcuda.so.1", "libnccl.so.2")
+TRAIN12 = [SIMTRAIN12, "--steps", "4"]
+PLACES = {  # where the runtime is, where CUPTI is, the program
+    "wheel_of_12": ("site-packages/nvidia/cuda_runtime/lib", "site-packages/nvidia/cuda_cupti/lib", 12),
+    "brought_by_torch": ("site-packages/torch/lib", "site-packages/nvidia/cuda_cupti/lib", 12),
+    "torch_and_wheel_of_13": ("site-packages/torch/lib", "site-packages/nvidia/cu13/lib", 13),
+    "toolkit": ("cuda/lib64", "cuda/extras/CUPTI/lib64", 13),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_cupti_is_found(name, tmp_path):
+    runtime, cupti, major = PLACES[name]
+    source = LIB12 if major == 12 else harness.SIMCUDA
+    path = place(tmp_path / runtime, source, *(RUNTIME12 if major == 12 else RUNTIME13))
+    place(tmp_path / cupti, source, f"libcupti.so.{major}")
+    program = TRAIN12 if major == 12 else [harness.HAZARDS / "linked_way"]
+    found, = found_cupti(program, tmp_path, path)
+    assert (tmp_path / cupti).resolve() == (harness.pathlib.Path(found).parent).resolve()
+
+
+def test_cupti_beside_the_runtime(tmp_path):
+    path = place(tmp_path / "site-packages/nvidia/cu13/lib", harness.SIMCUDA, *RUNTIME13, "libcupti.so.13")
+    found, = found_cupti([harness.HAZARDS / "linked_way"], tmp_path, path)
+    assert found == str(path / "libcupti.so.13")
+
+
+def test_cupti_named_by_the_user(tmp_path):
+    path = place(tmp_path / "named", harness.SIMCUDA, "libcupti.so.13")
+    found, = found_cupti([harness.HAZARDS / "linked_way"], tmp_path, harness.SIMCUDA + "_nocupti",
+                         GPUPROF_CUPTI=path / "libcupti.so.13")
+    assert found == str(path / "libcupti.so.13")
+
+
+def test_cupti_of_the_process_wins(tmp_path):
+    """The program has loaded one; another lies beside its runtime."""
+    loaded = place(tmp_path / "loaded", harness.SIMCUDA, "libcupti.so.13")
+    beside = place(tmp_path / "beside", harness.SIMCUDA, *RUNTIME13, "libcupti.so.13")
+    found, = found_cupti([harness.HAZARDS / "kineto_like", "activity", "after"], tmp_path, f"{loaded}:{beside}")
+    assert found == str(loaded / "libcupti.so.13")
+
+
+def test_wrong_cupti_is_said(tmp_path):
+    done = harness.run([harness.HAZARDS / "linked_way"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_CUPTI="/nonexistent/libcupti.so", **harness.WHOLE_RUN))
+    assert done.code == 0
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "GPUPROF_CUPTI" in lines[0] and "/nonexistent/libcupti.so" in lines[0], done.err

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker thread: from pending records to the client's buffers.
 #include <cupti.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
+#include "tests/simcuda/cupti/session.h"
 
 namespace gpuprof::simcuda {
 namespace {
@@ -86,6 +89,7 @@ void Recorder::work() {
       deliver();
       add_flush_overhead(begin, now_ns());
     }
+    if (flushing) release_held();
     lock.lock();
     flush_finished_ = request;
     done_.notify_all();
@@ -131,9 +135,34 @@ bool Recorder::have_room(size_t bytes) {
   if (buffer_.data != nullptr) deliver();
   const auto request = request_.load();
   if (request == nullptr) return false;
-  buffer_ = Buffer{};
-  request(&buffer_.data, &buffer_.size, &buffer_.max_records);
+  hold_buffers(request);
+  buffer_ = request_buffer(request);
   return fits();
+}
+
+Recorder::Buffer Recorder::request_buffer(CUpti_BuffersCallbackRequestFunc request) {
+  Buffer buffer;
+  request(&buffer.data, &buffer.size, &buffer.max_records);
+  constexpr uint32_t kMayBeRefused = 27;
+  if (buffer.data == nullptr && cupti_version() < kMayBeRefused) {
+    fmt::print(stderr, "simcuda: a buffer was refused; before CUDA 12.9 CUPTI crashes\n");
+    std::abort();
+  }
+  return buffer;
+}
+
+void Recorder::hold_buffers(CUpti_BuffersCallbackRequestFunc request) {
+  while (held_.size() < switches().hold_buffers) held_.push_back(request_buffer(request));
+}
+
+void Recorder::release_held() {
+  const auto complete = complete_.load();
+  for (const Buffer& buffer : held_) {
+    if (complete != nullptr && buffer.data != nullptr) {
+      complete(nullptr, 0, buffer.data, buffer.size, 0);
+    }
+  }
+  held_.clear();
 }
 
 void Recorder::deliver() {

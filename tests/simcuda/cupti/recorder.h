@@ -104,7 +104,13 @@ class Recorder {
   uint64_t flush_finished_ = 0;
   int worker_pid_ = 0;  // 0: none; a forked child has none either
 
-  Buffer buffer_;  // the worker's alone
+  Buffer request_buffer(CUpti_BuffersCallbackRequestFunc request);
+  void hold_buffers(CUpti_BuffersCallbackRequestFunc request);
+  void release_held();
+
+  // The worker's alone.
+  Buffer buffer_;
+  std::vector<Buffer> held_;  // by SIMCUDA_CUPTI=hold_buffers=N, as for N more threads
 };
 
 }  // namespace gpuprof::simcuda

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
 
 namespace gpuprof::simcuda {
@@ -26,6 +27,7 @@ constexpr CountSwitch kCountSwitches[] = {
     {"duplicate_ts=", &CuptiSwitches::duplicate_timestamps_every},
     {"unknown_kind=", &CuptiSwitches::unknown_kind_every},
     {"incomplete=", &CuptiSwitches::incomplete_every},
+    {"hold_buffers=", &CuptiSwitches::hold_buffers},
 };
 
 bool read_count(std::string_view item, CuptiSwitches& out) {
@@ -122,6 +124,10 @@ void Session::dump_existing(CUpti_ActivityKind kind) {
 }
 
 void Session::reset() {
+  if (graphs_seen_.load() && cupti_version() < 24) {
+    fmt::print(stderr, "simcuda: cuptiFinalize with CUDA graphs crashes before CUDA 12.6\n");
+    std::abort();
+  }
   for (unsigned kind = 0; kind < 64; ++kind) {
     if ((wanted() >> kind & 1) != 0) enable(static_cast<CUpti_ActivityKind>(kind), false);
   }
@@ -129,6 +135,7 @@ void Session::reset() {
 }
 
 void Session::gpu_op(const GpuOpInfo& op) {
+  if (op.graph_id != 0) graphs_seen_.store(true, std::memory_order_relaxed);
   const uint64_t every = switches().drop_every;
   static std::atomic<uint64_t> seen{0};
   if (every != 0 && (seen.fetch_add(1) + 1) % every == 0) {

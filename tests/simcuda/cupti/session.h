@@ -24,6 +24,7 @@ struct CuptiSwitches {
   uint64_t duplicate_timestamps_every = 0;
   uint64_t unknown_kind_every = 0;
   uint64_t incomplete_every = 0;
+  uint64_t hold_buffers = 0;
 };
 
 const CuptiSwitches& switches();
@@ -90,6 +91,7 @@ class Session final : public CuptiSink {
   std::atomic<uint64_t> wanted_{0};
   std::atomic<Subscriber*> subscriber_{nullptr};
   std::mutex mutex_;
+  std::atomic<bool> graphs_seen_{false};
   std::array<std::atomic<ApiFilter>, kRuntimeCallbacks> runtime_filter_{};
   std::array<std::atomic<ApiFilter>, kDriverCallbacks> driver_filter_{};
   Recorder recorder_;

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program with a profiler of its own on CUPTI, which has room for one: the program's gets all it would
+get without us, and the dump has the rest and says who had CUPTI."""
+import pytest
+
+import harness
+import truth
+
+PROGRAM = harness.HAZARDS / "kineto_like"
+WINDOW = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=19,warmup=1,active=20,repeat=1"}
+
+
+def profile(folder, *arguments, **settings):
+    """Runs the program bare and preloaded; both must say the same. The run, its dump's comparison and info."""
+    bare = harness.run([PROGRAM, *arguments])
+    assert bare.code == 0, bare.out
+    done = harness.run([PROGRAM, *arguments], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", **WINDOW, **settings))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    dump, = harness.dumps(folder / "out")
+    return done, truth.Comparison(dump, folder / "truth"), harness.info(dump)["files"][0]
+
+
+@pytest.mark.parametrize("style", ["eager", "activity", "clock"])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_outside_the_window(style, when, tmp_path):
+    """Nothing is missing; a subscription that the program keeps is shared."""
+    done, comparison, info = profile(tmp_path, style, when)
+    comparison.assert_right("launch", "sync", "gpu_kernel")
+    assert comparison.counts["gpu_kernel"] == 200
+    assert info["gpu_times_missing"] == "" and comparison.summary["losses"] == {}
+    assert len(harness.our_lines(done.err)) == 1, done.err
+
+
+@pytest.mark.parametrize("style", ["eager", "activity", "clock"])
+def test_during_the_window(style, tmp_path):
+    done, comparison, info = profile(tmp_path, style, "before", "during", "after")
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "kineto_like uses CUPTI" in lines[0], done.err
+    assert info["gpu_times_missing"].startswith("for ") and "kineto_like" in info["gpu_times_missing"]
+    # All calls are there; what is missing is GPU work alone, in one stretch, and what there is is right.
+    wrong = [p for p in comparison.problems if not p.startswith(("1 pieces of work, 0 records", "not joined"))]
+    assert not wrong, wrong[:3]
+    assert comparison.counts["launch"] == 200
+    launches = harness.of_kind(comparison.records, "launch")
+    joined = [i // 10 for i, r in enumerate(launches) if "partner" in r]
+    steps = sorted(set(joined))
+    assert all(joined.count(s) == 10 for s in steps), joined
+    assert steps[:4] == [0, 1, 2, 3] and steps[-1] == 19  # before it, and after it again
+    assert not set(range(4, 8)) & set(steps)
+    assert steps[4:] == list(range(steps[4], 20)), steps
+
+
+def test_taken_by_a_tool_that_is_not_seen(tmp_path):
+    """Its subscription came by a way that we do not see; CUPTI 13 tells its name."""
+    done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="subscriber_taken", **harness.WHOLE_RUN))
+    assert done.code == 3
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "another tool uses CUPTI" in lines[0], done.err
+    dump, = harness.dumps(tmp_path)
+    assert "another tool" in harness.info(dump)["files"][0]["gpu_times_missing"]
+
+
+@pytest.mark.parametrize("version", ["12.6", "13.0"])
+def test_no_more_buffers(version, tmp_path):
+    """A CUPTI that holds on to all buffers: before 12.9 it may not be refused one. What is lost is counted."""
+    twelve = version.startswith("12")
+    program = harness.BUILD / "tests/programs/simtrain" / ("simtrain12" if twelve else "simtrain")
+    done = harness.run([program, "--steps", "26", "--layers", "4", "--kernel-us", "40"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="nvtx:step", SIMCUDA_VERSION=version, SIMCUDA_CUPTI="hold_buffers=600",
+        LD_LIBRARY_PATH=str(harness.BUILD / "simcuda/lib12") if twelve else harness.SIMCUDA))
+    assert done.code == 0, done.err
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "dropped" in lines[0], done.err
+    dump, = harness.dumps(tmp_path)
+    assert harness.info(dump)["losses"].get("cupti_dropped", 0) > 0
+    assert len(harness.of_kind(harness.records(dump), "launch")) > 100
+
+
+def test_graphs_outlive_the_window_of_an_old_cupti(tmp_path):
+    """cuptiFinalize crashed with graphs before 12.6 (the simulator aborts)."""
+    done = harness.run([harness.BUILD / "tests/programs/simtrain/simtrain12", "--steps", "40", "--graphs"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="nvtx:step", SIMCUDA_VERSION="12.0",
+        GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=5,wait=3,repeat=3",
+        LD_LIBRARY_PATH=str(harness.BUILD / "simcuda/lib12")))
+    assert done.code == 0, done.err
+    assert len(harness.dumps(tmp_path)) == 3

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program with a profiler of its own on CUPTI, as torch.profiler is:
+//
+//   kineto_like eager|activity|clock before|during|after...
+//
+// `eager` subscribes at its first use and never gives that back; `activity` uses the activity functions
+// only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long before, during and
+// after the steps 20 to 39, and prints what it got: all of its own, nothing else's, in its own clock.
+#include <cupti.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "tests/programs/hazard.h"
+
+enum { kLaunches = 10, kStepMs = 40 };
+
+static int eager, own_clock, subscribed;
+static int active, kernels, others, badly_timed, callbacks, stray_callbacks, foreign_buffers;
+static uint64_t profile_begin, profile_end;
+static uint8_t* lent[4096];
+static int lent_count;
+
+static uint64_t read_clock(clockid_t id) {
+  struct timespec t;
+  clock_gettime(id, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+// Nanoseconds since some other day.
+static uint64_t CUPTIAPI my_clock(void) { return read_clock(CLOCK_MONOTONIC) + 12345678901234567ull; }
+static uint64_t now(void) { return own_clock ? my_clock() : read_clock(CLOCK_REALTIME); }
+
+static void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                             const void* data) {
+  const CUpti_CallbackData* call = data;
+  if (user != &callbacks || domain != CUPTI_CB_DOMAIN_RUNTIME_API ||
+      id != CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000 || !active) {
+    ++stray_callbacks;
+    return;
+  }
+  // The word that goes from entry to exit is ours alone.
+  if (call->callbackSite == CUPTI_API_ENTER) {
+    *call->correlationData = 4711 + call->correlationId;
+  } else if (*call->correlationData == 4711 + call->correlationId) {
+    ++callbacks;
+  } else {
+    ++stray_callbacks;
+  }
+}
+
+static void CUPTIAPI on_request(uint8_t** buffer, size_t* size, size_t* records) {
+  *size = 64 * 1024;
+  *records = 0;
+  *buffer = malloc(*size);
+  if (lent_count < 4096) lent[lent_count++] = *buffer;
+}
+
+static void CUPTIAPI on_complete(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size,
+                                 size_t valid) {
+  (void)context, (void)stream, (void)size;
+  int mine = 0;
+  for (int i = 0; i < lent_count; ++i) mine |= lent[i] == buffer;
+  if (!mine) {
+    ++foreign_buffers;
+    return;
+  }
+  CUpti_Activity* record = NULL;
+  while (valid && cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
+    if (record->kind != CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      ++others;
+      continue;
+    }
+    const CUpti_ActivityKernel10* kernel = (const CUpti_ActivityKernel10*)record;
+    ++kernels;
+    if (kernel->start < profile_begin || kernel->end < kernel->start || kernel->end > now()) {
+      ++badly_timed;
+    }
+  }
+  free(buffer);
+}
+
+static void check(CUptiResult result, const char* what) {
+  if (result != CUPTI_SUCCESS) printf("%s: CUPTI error %d\n", what, (int)result);
+}
+
+static CUpti_SubscriberHandle subscriber;
+
+static void begin(void) {
+  if (eager && !subscribed) {
+    check(cuptiSubscribe(&subscriber, on_call, &callbacks), "cuptiSubscribe");
+    subscribed = 1;
+  }
+  if (own_clock) {
+    check(cuptiActivityRegisterTimestampCallback(my_clock), "cuptiActivityRegisterTimestampCallback");
+  }
+  check(cuptiActivityRegisterCallbacks(on_request, on_complete), "cuptiActivityRegisterCallbacks");
+  profile_begin = now();
+  check(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "cuptiActivityEnable");
+  active = 1;
+  if (eager) {
+    check(cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
+                              CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000),
+          "cuptiEnableCallback");
+  }
+}
+
+static void end(void) {
+  if (eager) {
+    check(cuptiEnableCallback(0, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API,
+                              CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000),
+          "cuptiEnableCallback");
+  }
+  active = 0;
+  profile_end = now();
+  check(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "cuptiActivityDisable");
+  check(cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
+}
+
+int main(int argc, char** argv) {
+  int first[3], count = 0;
+  for (int i = 2; i < argc && count < 3; ++i) {
+    first[count++] = strcmp(argv[i], "before") == 0 ? 2 : strcmp(argv[i], "during") == 0 ? 24 : 48;
+  }
+  if (argc < 3) return 2;
+  eager = strcmp(argv[1], "eager") == 0;
+  own_clock = strcmp(argv[1], "clock") == 0;
+  hazard_register_kernel();
+  const struct timespec pause = {0, kStepMs * 1000000l};
+  for (int step = 0; step < 60; ++step) {
+    for (int i = 0; i < count; ++i) {
+      if (step == first[i]) begin();
+    }
+    hazard_launch(kLaunches, NULL);
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    for (int i = 0; i < count; ++i) {
+      if (step == first[i] + 3) end();
+    }
+    nanosleep(&pause, NULL);
+  }
+  printf("%d kernels, %d badly timed, %d other records, %d foreign buffers, %d callbacks, %d stray\n",
+         kernels, badly_timed, others, foreign_buffers, callbacks, stray_callbacks);
+  return kernels == 4 * kLaunches * count ? 0 : 1;
+}
