@@ -5,8 +5,10 @@
 // buffer.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <thread>
 
 #include "collector/clock.h"
@@ -44,8 +46,16 @@ void read_clock_twice(benchmark::State& state) {
   }
 }
 
+// Steps before each repetition, of the preloaded library's own counting.
+void take_steps() {
+  static const auto step = reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "gpuprof_step"));
+  static const char* const count = std::getenv("HOOK_BENCH_STEPS");
+  for (int i = 0; step && count && i < std::atoi(count); ++i) step();
+}
+
 void pause_for_drain(const benchmark::State&) {
   std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  take_steps();
 }
 
 void add(const char* name, void (*body)(benchmark::State&), int threads) {

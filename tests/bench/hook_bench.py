@@ -14,12 +14,17 @@ import sys
 import tempfile
 
 NO_STEPS = "skip_first=1000000,wait=0,warmup=0,active=1,repeat=1"
+# Three steps, one of them recorded, come before each repetition (HOOK_BENCH_STEPS): it runs in the first
+# step after a window, while the dump is still being written.
+JUST_BEFORE = "skip_first=0,wait=2,warmup=0,active=1,repeat=0"
 WHOLE_RUN = "skip_first=0,wait=0,warmup=0,active=1000000,repeat=1,max_s=0,max_mb=0"
 VARIANTS = {  # name: what is preloaded, settings
     "plain": (None, {}),
     "nop": ("nop", {}),
     "off": ("library", {"GPUPROF_MODE": "off"}),
     "waiting": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": NO_STEPS}),
+    "armed": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_MODE": "armed"}),
+    "after": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": JUST_BEFORE, "HOOK_BENCH_STEPS": "3"}),
     "recorded": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": WHOLE_RUN}),
 }
 BOUNDS = [  # what, variant and benchmark, against which, at most
@@ -27,6 +32,10 @@ BOUNDS = [  # what, variant and benchmark, against which, at most
     ("hook waiting / plain call", ("waiting", "event"), ("plain", "event"), 1.6),
     ("hook off / plain call, launch", ("off", "launch"), ("plain", "launch"), 1.6),
     ("hook waiting / plain call, launch", ("waiting", "launch"), ("plain", "launch"), 1.6),
+    ("armed / off", ("armed", "event"), ("off", "event"), 1.1),
+    ("armed / off, launch", ("armed", "launch"), ("off", "launch"), 1.1),
+    ("first step after a window / off", ("after", "event"), ("off", "event"), 1.1),
+    ("first step after a window / off, launch", ("after", "launch"), ("off", "launch"), 1.1),
     ("recorded / two clock reads", ("recorded", "event"), ("recorded", "clock"), 1.25),
     ("recorded / two clock reads, launch", ("recorded", "launch"), ("recorded", "clock"), 1.25),
     ("two threads recording / reading the clock", ("recorded", "event2"), ("recorded", "clock2"), 1.2),
@@ -38,7 +47,7 @@ BENCHMARKS = ["event", "launch", "clock", "event2", "launch2", "clock2"]
 def run_child(options, variant, folder):
     """{benchmark: best ns per call of one thread}, of one child process."""
     preload, settings = VARIANTS[variant]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "LD_PRELOAD"))}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "LD_PRELOAD", "HOOK_BENCH_"))}
     environment |= settings | {"GPUPROF_CUPTI": "off", "GPUPROF_OUTPUT": str(folder)}
     if preload:
         environment["LD_PRELOAD"] = str(pathlib.Path(getattr(options, preload)).resolve())
@@ -81,6 +90,8 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 for name, time in run_child(options, variant, folder).items():
                     best[variant][name] = min(best[variant].get(name, 1e9), time)
+                if variant == "after" and len(list(pathlib.Path(folder).rglob("*.gpuprof"))) < len(BENCHMARKS):
+                    sys.exit("hook_bench (after): there were no windows")
                 if variant == "recorded":
                     events, losses = losses_of(options, folder)
 
