@@ -224,6 +224,7 @@ void forget_session_in_child() {
   g_session.window = Window{};
   g_session.next_window = 0;
   g_session.profiler_on = false;
+  g_session.nvtx_steps = true;
   g_session.process_start_ticks = now_ticks();
   // A user's `off`, or a bad setting that was reported once, holds for the child too.
   if (g_session.state.load(std::memory_order_relaxed) == SessionState::off) return;

@@ -127,6 +127,13 @@ void print_closing_line() {
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
   if (g_run.windows == 0) {
+    if (s.plan->is_off()) {
+      log_line(LogLevel::info,
+               "nothing was recorded: recording was switched off by gpuprof trigger --off; "
+               "gpuprof trigger %s --on switches it on, while the program runs",
+               s.directory);
+      return;
+    }
     if (s.plan->armed() && step_source() != StepSource::profiler) {
       log_line(LogLevel::info,
                "nothing was recorded: nobody asked for it in %" PRIu64

@@ -109,6 +109,16 @@ def test_off_and_on_again(tmp_path):
         assert_window(finished(tmp_path)[0], tmp_path, first, last)
 
 
+def test_off_holds_for_processes_that_start_later(tmp_path):
+    settings = {"GPUPROF_RUN": "job7", "GPUPROF_SCHEDULE": "skip_first=400,warmup=1,active=3,repeat=1"}
+    with running(tmp_path, **settings):
+        harness.checked("trigger", tmp_path / "out", "--off")
+    with running(tmp_path, GPUPROF_MODE="on", **settings) as process:
+        wait_until(lambda: "switched off" in (tmp_path / "log").read_text())
+        assert "--on" in harness.gpuprof("trigger", process.pid).err
+        assert finished(tmp_path) == []
+
+
 def test_off_ends_an_open_window(tmp_path):
     with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=100000,repeat=0,max_s=0"):
         wait_until(lambda: list((tmp_path / "out").rglob("*_w0.gpuprof.part")))

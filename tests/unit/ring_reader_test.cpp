@@ -145,6 +145,22 @@ TEST(RingReader, WrongHeadsAreRefused) {
   EXPECT_NE(newer.find("version 1"), std::string::npos);
 }
 
+TEST(RingReader, HeadsOfOtherSizesAreRead) {
+  // An older writer's was shorter, a newer one's may be longer: fields are added at the end.
+  for (const uint32_t bytes : {kSmallestRingHeader, uint32_t{sizeof(RingHeader)} + 64}) {
+    RingMaker ring = small_ring();
+    ring.head().header_bytes = bytes;
+    const Recovered got = recover(ring.bytes());
+    EXPECT_TRUE(got.problems.empty()) << bytes;
+    EXPECT_EQ(got.trace.processes.at(0).events.size(), 2u) << bytes;
+  }
+  for (const uint32_t bytes : {kSmallestRingHeader - 8, 8192u}) {
+    RingMaker ring = small_ring();
+    ring.head().header_bytes = bytes;
+    EXPECT_FALSE(recover(ring.bytes()).problems.empty()) << bytes;
+  }
+}
+
 TEST(RingReader, CutFileGivesTheChunksThatAreThere) {
   RingMaker ring = small_ring();
   const std::string bytes = ring.bytes();
