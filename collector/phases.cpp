@@ -281,18 +281,19 @@ void step_nvtx(std::string_view message, uint64_t ticks) {
 }
 
 void step_after_call(ApiId api, const StepSubject& subject) {
+  const StepSource source = g_step_source[api];
+  // Most launches are none, and need no clock.
+  if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();
   const char* const name = api_rows()[api].name;
-  switch (g_step_source[api]) {
+  switch (source) {
     case StepSource::nccl: {
       if (!is_largest_communicator(subject.object)) return;
       const uint64_t key =
           (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
       return step_mark({StepSource::nccl, ticks, key, name});
     }
-    case StepSource::kernel:
-      if (kernel_matches(subject.object)) step_mark({StepSource::kernel, ticks});
-      return;
+    case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
     case StepSource::graph:
       return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
     case StepSource::profiler:
