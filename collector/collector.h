@@ -60,6 +60,9 @@ void unregister_functions(const void* module);
 // From __cudaGetKernel: `kernel` stands for `host_function`.
 void register_kernel(const void* kernel, const void* host_function);
 
+// From the driver's cuModuleGetFunction and cuLibraryGetKernel: `name` is copied.
+void register_driver_function(const void* function, const char* name);
+
 struct CommunicatorPlace {
   uint16_t rank_count;  // 0: unknown
   uint16_t rank;

@@ -131,13 +131,17 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   commit_record(record);
 }
 
-bool hooked() { return t_state.inside[static_cast<size_t>(Library::cudart)] != nullptr; }
+bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
+bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
 
 void on_entry(bool driver, const CUpti_CallbackData& data) {
   ThreadState& thread = t_state;
   if (data.correlationData) *data.correlationData = 0;
   if (hooked()) {
-    if (!driver && thread.correlation == 0) thread.correlation = data.correlationId;
+    // The id of the call that the outermost hook is around.
+    if (driver != inside(Library::cudart) && thread.correlation == 0) {
+      thread.correlation = data.correlationId;
+    }
     return;
   }
   if (driver && thread.runtime_call != 0) return;  // the runtime's own call into the driver
@@ -146,7 +150,13 @@ void on_entry(bool driver, const CUpti_CallbackData& data) {
 }
 
 void on_exit(bool driver, uint32_t id, const CUpti_CallbackData& data) {
-  if (!driver) t_state.runtime_call = 0;
+  if (!driver) {
+    ThreadState& thread = t_state;
+    thread.runtime_call = 0;
+    const uint32_t claimed = thread.claimed_call;
+    thread.claimed_call = 0;
+    if (claimed != 0 && claimed == data.correlationId) return;
+  }
   if (hooked() || !data.correlationData || !*data.correlationData || !window_is_open()) return;
   record_call(driver, id, data, *data.correlationData);
 }

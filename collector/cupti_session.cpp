@@ -71,13 +71,14 @@ bool fail(const char* call, CUptiResult result) {
 uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
 
 // The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
-// is the callback of row "cudaLaunchKernel".
+// is the callback of row "cudaLaunchKernel". The driver's have the names of its symbols.
 void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
   for (uint32_t id = 1; id <= last_id; ++id) {
     const char* name = nullptr;
     if (g_api.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name) continue;
     const char* end = std::strrchr(name, '_');
-    if (!end || end[1] != 'v') end = name + std::strlen(name);
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API || !end || end[1] != 'v')
+      end = name + std::strlen(name);
     const std::string_view base(name, static_cast<size_t>(end - name));
     for (size_t api = 0; api < api_count(); ++api) {
       const ApiRow& row = api_rows()[api];

@@ -4,6 +4,9 @@
 // drain thread and at collectives.
 #include "collector/names.h"
 
+#include <cstdlib>
+#include <cstring>
+
 #include "collector/collector.h"
 #include "collector/kernel_steps.h"
 #include "collector/os.h"
@@ -116,6 +119,17 @@ void register_function(const void* module, const void* host_function, const char
 void register_kernel(const void* kernel, const void* host_function) {
   add({nullptr, kernel, host_function, nullptr});
   if (ring()) store_function_in_ring(kernel, lookup_function(kernel));
+}
+
+// The name is the caller's to free. Copies are few (one per kernel loaded) and kept.
+void register_driver_function(const void* function, const char* name) {
+  const ErrnoGuard keep_errno;
+  if (lookup_function(function) == name) return;
+  const size_t bytes = std::strlen(name) + 1;
+  char* const copy = static_cast<char*>(std::malloc(bytes));
+  if (!copy) return;
+  std::memcpy(copy, name, bytes);
+  add({nullptr, function, nullptr, copy});
 }
 
 // Handles that were asked for before there was a ring. Names of host functions are stored when they

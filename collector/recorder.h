@@ -29,7 +29,7 @@ struct ApiRow {
   Library library;
   Kind kind;
 };
-inline constexpr size_t kMaxApis = 256;
+inline constexpr size_t kMaxApis = 512;
 
 // What the hook of one API has to do just now. Written at session and phase changes only. 0, the
 // state before our constructor, means: not decided, start a session. kHookSettled alone means off.
@@ -52,6 +52,7 @@ struct ThreadState {
   uint32_t correlation;   // id that CUPTI's callback saw during the call in progress
   uint32_t blocked;       // > 0: one of our own threads or callbacks
   uint32_t runtime_call;  // id of a runtime call that no hook saw, while it runs; 0: none
+  uint32_t claimed_call;  // the same, once a driver hook inside it has made the record
   // Frame address of the outermost hook running in each library; null: none. An address and not a
   // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
   // not deeper in the stack knows that the mark is stale.
@@ -68,7 +69,13 @@ template <Library L>
 class HookScope {
  public:
   explicit HookScope(const void* frame) : frame_(frame) {}
-  bool nested() const { return frame_ < t_state.inside[kIndex]; }  // never below null
+  bool nested() const {
+    // What the runtime does in the driver is part of the runtime's call.
+    if constexpr (L == Library::driver) {
+      if (frame_ < t_state.inside[static_cast<size_t>(Library::cudart)]) return true;
+    }
+    return frame_ < t_state.inside[kIndex];  // never below null
+  }
   void enter() const { t_state.inside[kIndex] = frame_; }
   static void leave() { t_state.inside[kIndex] = nullptr; }
 
@@ -76,6 +83,14 @@ class HookScope {
   static constexpr size_t kIndex = static_cast<size_t>(L);
   const void* const frame_;
 };
+
+// A driver call that a hook records, made by a runtime that no hook sees (one linked into the
+// program or a library): the record stands for the runtime's call as well, which CUPTI's callback
+// tells.
+inline void claim_runtime_call() {
+  t_state.claimed_call = t_state.runtime_call;
+  if (t_state.correlation == 0) t_state.correlation = t_state.runtime_call;
+}
 
 // A scope of our own in which hooks and callbacks see nothing.
 class BlockedScope {

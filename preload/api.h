@@ -6,6 +6,11 @@
 
 #include "collector/recorder.h"
 
+// The rows bear the names of symbols; cuda.h, where it has been included, turns two of these into
+// the newest version of the function.
+#undef cuGetProcAddress
+#undef cuMemPrefetchAsync
+
 namespace gpuprof {
 
 enum class Api : ApiId {

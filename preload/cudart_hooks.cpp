@@ -271,6 +271,7 @@ namespace {
 
 // Expands to X(...) for rows of this file's library, to nothing for the others.
 #define GPUPROF_ROWS_cudart(X, symbol, model) X(symbol, model)
+#define GPUPROF_ROWS_driver(X, symbol, model)
 #define GPUPROF_ROWS_nccl(X, symbol, model)
 #define GPUPROF_SIGNATURE(model) HookSignature<decltype(::model)>::type
 
@@ -313,6 +314,7 @@ void fill_cudart_slots() {
 }
 
 #undef GPUPROF_ROWS_cudart
+#undef GPUPROF_ROWS_driver
 #undef GPUPROF_ROWS_nccl
 #undef GPUPROF_SIGNATURE
 

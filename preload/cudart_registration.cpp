@@ -58,6 +58,7 @@ void fill_registration_slots() {
 #define GPUPROF_CALLBACK(library, symbol, kind)
 #define GPUPROF_ROWS_cudart(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_cupti(symbol)
+#define GPUPROF_ROWS_driver(symbol)
 #define GPUPROF_HAND(library, symbol) GPUPROF_ROWS_##library(symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
@@ -67,6 +68,7 @@ void fill_registration_slots() {
 #undef GPUPROF_FILL_HAND
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_cupti
+#undef GPUPROF_ROWS_driver
 }
 
 }  // namespace gpuprof

@@ -131,6 +131,7 @@ void fill_cupti_slots() {
   }
 #define GPUPROF_ROWS_cudart(symbol)
 #define GPUPROF_ROWS_cupti(symbol) GPUPROF_FILL_HAND(symbol)
+#define GPUPROF_ROWS_driver(symbol)
 #define GPUPROF_API(library, symbol, kind)
 #define GPUPROF_API_AS(library, symbol, model, kind)
 #define GPUPROF_CALLBACK(library, symbol, kind)
@@ -142,6 +143,7 @@ void fill_cupti_slots() {
 #undef GPUPROF_HAND
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_cupti
+#undef GPUPROF_ROWS_driver
 #undef GPUPROF_FILL_HAND
 }
 

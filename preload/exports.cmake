@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes the version script from the table: what is not listed here stays inside the library.
-file(STRINGS ${TABLE} _rows REGEX "^GPUPROF_(API|API_AS|HAND)\\(")
+file(STRINGS ${TABLE} _rows REGEX "^GPUPROF_(API|API_AS|HAND|DRIVER|DRIVER_HAND)\\(")
 set(_names)
 foreach(_row IN LISTS _rows)
   string(REGEX REPLACE "^GPUPROF_[A-Z_]+\\([a-z]+, *([A-Za-z0-9_]+).*" "\\1" _name "${_row}")

@@ -34,6 +34,10 @@ struct FailValue<Library::cupti> {
   static constexpr int value = 15;  // CUPTI_ERROR_NOT_INITIALIZED
 };
 template <>
+struct FailValue<Library::driver> {
+  static constexpr int value = 500;  // CUDA_ERROR_NOT_FOUND
+};
+template <>
 struct FailValue<Library::nccl> {
   static constexpr int value = 3;  // ncclInternalError
 };
@@ -82,6 +86,7 @@ class Hook<A, R(P...)> {
  private:
   static constexpr ApiId kId = static_cast<ApiId>(A);
   static constexpr ApiRow kRow = kApiRows[kId];
+  static constexpr bool kDriver = kRow.library == Library::driver;
   using Scope = HookScope<kRow.library>;
   static constexpr bool kObserved = requires(R result, P... args) {
     observe(ApiTag<A>{}, result, args...);
@@ -147,6 +152,7 @@ class Hook<A, R(P...)> {
     const R result = real_.load(std::memory_order_relaxed)(args...);
     const uint64_t end = Now();
     scope.leave();
+    if constexpr (kDriver) claim_runtime_call();
     if constexpr (kHeld) {
       return write<R, const HeldPayload&>(begin, end, result, held);
     } else {
@@ -183,7 +189,7 @@ class Hook<A, R(P...)> {
     record.correlation = t_state.correlation;
     record.api = kId;
     record.kind = kRow.kind;
-    record.flags = 0;
+    record.flags = kDriver ? kFlagDriver : 0;
     if constexpr (kHeld) {
       release(record, kept..., result);
     } else {
@@ -199,6 +205,7 @@ class Hook<A, R(P...)> {
     const R result = call_real(args...);
     const uint64_t end = now_ticks();
     scope.leave();
+    if constexpr (kDriver) claim_runtime_call();
     Record record;
     if constexpr (kHeld) {
       HeldPayload held;

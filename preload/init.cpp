@@ -15,6 +15,7 @@ namespace gpuprof {
 
 void fill_cudart_slots();
 void fill_registration_slots();
+void fill_driver_slots();
 void fill_nccl_slots();
 void fill_cupti_slots();
 
@@ -28,6 +29,7 @@ void prepare_library() {
   }
   fill_cudart_slots();
   fill_registration_slots();
+  fill_driver_slots();
   fill_nccl_slots();
   fill_cupti_slots();
   set_symbol_lookup(real_dlsym());

@@ -149,6 +149,7 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 
 // Expands to X(...) for rows of this file's library, to nothing for the others.
 #define GPUPROF_ROWS_cudart(X, symbol)
+#define GPUPROF_ROWS_driver(X, symbol)
 #define GPUPROF_ROWS_nccl(X, symbol) X(symbol)
 #define GPUPROF_API_AS(library, symbol, model, kind) GPUPROF_API(library, symbol, kind)
 #define GPUPROF_CALLBACK(library, symbol, kind)
@@ -176,6 +177,7 @@ void fill_nccl_slots() {
 }
 
 #undef GPUPROF_ROWS_cudart
+#undef GPUPROF_ROWS_driver
 #undef GPUPROF_ROWS_nccl
 #undef GPUPROF_API_AS
 #undef GPUPROF_CALLBACK

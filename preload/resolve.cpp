@@ -13,15 +13,21 @@ namespace {
 // Where a library's functions are looked for when RTLD_NEXT does not have them.
 constexpr const char* kCudartSonames[] = {"libcudart.so.13", "libcudart.so.12",
                                           "libcudart.so.11.0"};
+constexpr const char* kDriverSonames[] = {"libcuda.so.1"};
 constexpr const char* kNcclSonames[] = {"libnccl.so.2"};
 constexpr const char* kCuptiSonames[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8"};
 
 HookSlot g_slots[kApiCount];
 
-void* symbol_of_library(const char* soname, const char* name) {
-  // RTLD_NOLOAD takes a reference, kept on purpose: what a hook calls must stay mapped.
-  void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
-  return handle ? real_dlsym()(handle, name) : nullptr;
+template <size_t N>
+void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
+  for (const char* soname : sonames) {
+    // RTLD_NOLOAD takes a reference, kept on purpose: what a hook calls must stay mapped.
+    void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+    void* const found = handle ? real_dlsym()(handle, name) : nullptr;
+    if (found) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -48,25 +54,19 @@ void* find_real(Api api) {
   const DlsymFunction lookup = real_dlsym();
   if (!lookup) return nullptr;
   if (void* const next = lookup(RTLD_NEXT, row.name)) return next;
-  if (row.library == Library::cudart) {
-    for (const char* soname : kCudartSonames) {
-      if (void* const found = symbol_of_library(soname, row.name)) return found;
-    }
-  } else if (row.library == Library::nccl) {
-    for (const char* soname : kNcclSonames) {
-      if (void* const found = symbol_of_library(soname, row.name)) return found;
-    }
-  } else if (row.library == Library::cupti) {
-    for (const char* soname : kCuptiSonames) {
-      if (void* const found = symbol_of_library(soname, row.name)) return found;
-    }
+  switch (row.library) {
+    case Library::cudart: return symbol_of_library(kCudartSonames, row.name);
+    case Library::driver: return symbol_of_library(kDriverSonames, row.name);
+    case Library::nccl: return symbol_of_library(kNcclSonames, row.name);
+    case Library::cupti: return symbol_of_library(kCuptiSonames, row.name);
+    case Library::count: break;
   }
   return nullptr;
 }
 
 namespace {
 
-constexpr size_t kNameSlots = 512;
+constexpr size_t kNameSlots = 1024;
 static_assert(kNameSlots >= 2 * kApiCount);
 
 constexpr uint32_t hash_name(const char* name) {

@@ -20,7 +20,7 @@ ALLOWED = {
 # Headers of NVIDIA, and the only files that may include them.
 VENDOR = re.compile(r"^(cuda|cupti|nccl|nvtx|driver_types|vector_types|builtin_types|crt/|generated_)")
 VENDOR_FILES = [
-    re.compile(r"^preload/(cudart|cupti|nccl)_[a-z0-9_]+\.cpp$"),
+    re.compile(r"^preload/(cudart|cupti|driver|nccl)_[a-z0-9_]+\.cpp$"),
     re.compile(r"^preload/[a-z0-9_]+\.h$"),
     re.compile(r"^collector/(cupti|nvtx)(_[a-z0-9_]+)?\.(h|cpp)$"),
 ]
@@ -41,7 +41,7 @@ def problem_of(path, quote, name):
     base = name.rsplit("/", 1)[-1]
     if (VENDOR.match(name) or VENDOR.match(base)) and not name.startswith(tuple(r + "/" for r in ALLOWED)):
         if not any(pattern.match(path) for pattern in VENDOR_FILES):
-            return f"vendor header {name}: only preload/{{cudart,cupti,nccl}}_*, preload/*.h and collector/{{cupti,nvtx}}* may include one"
+            return f"vendor header {name}: only preload/{{cudart,cupti,driver,nccl}}_*, preload/*.h and collector/{{cupti,nvtx}}* may include one"
         return None
     if name.endswith(".pb.h"):
         if room in ("preload", "collector", "formats/core"):

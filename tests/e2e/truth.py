@@ -17,12 +17,12 @@ CALL_TOLERANCE_NS = 500
 
 # What kind of record a call must give. Calls that match nothing are recorded as plain calls, or not at all.
 CALL_KINDS = [
-    ("launch", r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch|LaunchHostFunc)"),
-    ("copy", r"cudaMemcpy"),
-    ("set", r"cudaMemset"),
-    ("alloc", r"cuda(Malloc|HostAlloc|HostRegister)"),
-    ("dealloc", r"cuda(Free|HostUnregister)"),
-    ("sync", r"cuda(Device|Stream|Event)Synchronize"),
+    ("launch", r"(cuda|cu)(LaunchKernel|LaunchCooperativeKernel|GraphLaunch)"),
+    ("copy", r"(cuda|cu)Memcpy"),
+    ("set", r"(cuda|cu)Memset"),
+    ("alloc", r"cuda(Malloc|HostAlloc|HostRegister)|cuMem(Alloc|HostAlloc|HostRegister|Map)"),
+    ("dealloc", r"cuda(Free|HostUnregister)|cuMem(Free|HostUnregister|Unmap)"),
+    ("sync", r"cuda(Device|Stream|Event)Synchronize|cu(Ctx|Stream|Event)Synchronize"),
     ("collective", r"nccl(AllReduce|Reduce|Broadcast|Bcast|AllGather|ReduceScatter|AlltoAll|Gather|Scatter|Send|Recv)"),
 ]
 GPU_KINDS = {"kernel": "gpu_kernel", "memcpy": "gpu_copy", "memset": "gpu_set"}
@@ -50,9 +50,10 @@ class Comparison:
     `killed`: the process got SIGKILL. Then all calls since the window began must be there, but for the last one
     of each thread, whose record may not have been complete; device times may lag behind and are not compared.
     `edge_ns`: how near an edge of the window a call may be missing; where the clock opens it, and not a call of
-    the thread that records, the hooks of other threads see that a moment later."""
+    the thread that records, the hooks of other threads see that a moment later.
+    `gpu`: whether the dump is to hold device work; without CUPTI it holds calls only."""
 
-    def __init__(self, dump, truth_folder, killed=False, edge_ns=CALL_TOLERANCE_NS):
+    def __init__(self, dump, truth_folder, killed=False, edge_ns=CALL_TOLERANCE_NS, gpu=True):
         self.edge_ns = edge_ns
         self.records = harness.records(dump)
         self.header = next(r for r in self.records if r["kind"] == "header")
@@ -76,6 +77,8 @@ class Comparison:
             self._compare_calls()
             return
         self._compare_calls()
+        if not gpu:
+            return
         self._compare_gpu_work()
         self._compare_streams()
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simcuda/core/api_call.h"
 
+#include <utility>
+
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/core/truth_log.h"
@@ -20,20 +22,30 @@ cudaError_t injected_failure(const char* name) {
   return hit ? static_cast<cudaError_t>(it->second.error) : cudaSuccess;
 }
 
+// What the call is really made as; consumes the thread's DriverCall.
+DriverCall taken(const ApiInfo& info, const void* params) {
+  const DriverCall driver = std::exchange(thread_state().driver_call, DriverCall{});
+  return driver.api != nullptr ? driver : DriverCall{&info, params};
+}
+
 }  // namespace
 
 ApiCall::ApiCall(const ApiInfo& info, const void* params, const char* symbol, CallOrigin origin)
-    : info_(info), origin_(origin) {
+    : ApiCall(taken(info, params), symbol, origin) {}
+
+ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
+    : info_(*as.api), origin_(origin) {
   event_.begin = now_ns();
   Core& core = Core::instance();
-  event_.driver = info.driver;
-  event_.cbid = info.cbid;
-  event_.name = info.name;
-  event_.params = params;
+  event_.driver = info_.driver;
+  event_.cbid = info_.cbid;
+  event_.name = info_.name;
+  event_.params = as.params;
   event_.symbol = symbol;
   event_.return_value = &result_;
   event_.device = thread_state().device;
-  event_.correlation = core.next_correlation();
+  const uint32_t around = info_.driver ? thread_state().static_runtime_call : 0;
+  event_.correlation = around != 0 ? around : core.next_correlation();
   if (CuptiSink* cupti = core.sink()) {
     event_.enter_seen = true;
     cupti->api_enter(event_);
@@ -48,7 +60,7 @@ cudaError_t ApiCall::refusal() const {
 cudaError_t ApiCall::finish(cudaError_t result) {
   ThreadState& thread = thread_state();
   result_ = result;
-  if (result != cudaSuccess) thread.last_error = result;
+  if (result != cudaSuccess && !info_.driver) thread.last_error = result;
   event_.return_code = static_cast<uint32_t>(result);
   event_.end = now_ns();
   if (CuptiSink* cupti = Core::instance().sink()) {

@@ -31,9 +31,12 @@ class ApiCall {
 
   uint32_t correlation() const { return event_.correlation; }
   uint64_t begin() const { return event_.begin; }
+  bool is_driver() const { return event_.driver; }
   CallDetails details;
 
  private:
+  ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin);
+
   const ApiInfo& info_;
   const CallOrigin origin_;
   ApiEvent event_;

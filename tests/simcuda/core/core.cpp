@@ -39,7 +39,7 @@ Core& Core::instance() {
   // Outside any static guard: dlopen takes the loader's lock, which a caller may hold.
   static std::atomic<bool> loaded{false};
   if (!loaded.load(std::memory_order_acquire) && !loaded.exchange(true)) {
-    core.load_driver_and_cupti();
+    core.load_cupti();
   }
   return core;
 }
@@ -53,8 +53,7 @@ Core::Core()
   pthread_atfork(nullptr, nullptr, &Core::set_forked);
 }
 
-void Core::load_driver_and_cupti() {
-  ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // in the process as with the real runtime
+void Core::load_cupti() {
   void* cupti = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
   if (cupti == nullptr) cupti = ::dlopen("libcupti.so.12", RTLD_NOW | RTLD_NOLOAD);
   if (cupti == nullptr) return;

@@ -103,7 +103,7 @@ class Core final : public SimCore, public OpObserver {
 
  private:
   Core();
-  void load_driver_and_cupti();
+  void load_cupti();
   std::shared_ptr<Stream> make_stream(Device& device, uint32_t id, unsigned flags, int priority);
   void announce_stream(const Stream& stream, uint32_t correlation);
   std::vector<OpPtr> ordering(const Stream& stream) const;

@@ -69,15 +69,25 @@ std::optional<Allocation> MemoryMap::release(const void* pointer) {
 }
 
 bool MemoryMap::register_host(void* pointer, size_t bytes) {
+  return adopt({reinterpret_cast<uintptr_t>(pointer), bytes, MemoryKind::kPinned, 0, true, false});
+}
+
+bool MemoryMap::map_device(void* pointer, size_t bytes, int device) {
+  return adopt(
+      {reinterpret_cast<uintptr_t>(pointer), bytes, MemoryKind::kDevice, device, true, false});
+}
+
+bool MemoryMap::adopt(const Allocation& a) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  const uintptr_t address = a.address;
   const auto next = allocations_.lower_bound(address);
-  if (next != allocations_.end() && next->first < address + bytes) return false;
+  if (next != allocations_.end() && next->first < address + a.bytes) return false;
   if (next != allocations_.begin()) {
     const Allocation& before = std::prev(next)->second;
     if (before.address + before.bytes > address) return false;
   }
-  allocations_[address] = Allocation{address, bytes, MemoryKind::kPinned, 0, true, false};
+  allocations_[address] = a;
+  count(a, true);
   return true;
 }
 

@@ -19,7 +19,7 @@ struct Allocation {
   size_t bytes = 0;
   MemoryKind kind = MemoryKind::kDevice;
   int device = 0;
-  bool registered = false;  // the program's own memory, pinned by cudaHostRegister
+  bool registered = false;  // not ours to free: pinned by cudaHostRegister, or mapped
   bool pooled = false;
 };
 
@@ -36,6 +36,9 @@ class MemoryMap {
   // False when the range is already known.
   bool register_host(void* pointer, size_t bytes);
 
+  // Virtual memory of the driver: the program's own addresses, backed by this device's memory.
+  bool map_device(void* pointer, size_t bytes, int device);
+
   // The allocation that holds `pointer`, if any. Ordinary host memory is not known.
   std::optional<Allocation> find(const void* pointer);
 
@@ -49,6 +52,7 @@ class MemoryMap {
     uint64_t pool_bytes = 0;
   };
   void count(const Allocation& a, bool add);
+  bool adopt(const Allocation& a);
 
   std::mutex mutex_;
   const uint64_t capacity_bytes_;

@@ -94,6 +94,15 @@ struct LaunchConfiguration {
   cudaStream_t stream = nullptr;
 };
 
+struct ApiInfo;
+
+// A function of the driver is that of the runtime under another name: the next API call of the
+// thread is this one.
+struct DriverCall {
+  const ApiInfo* api = nullptr;
+  const void* params = nullptr;
+};
+
 // One per thread; never freed, since calls arrive while threads are being torn down.
 struct ThreadState {
   int device = 0;
@@ -102,6 +111,8 @@ struct ThreadState {
   std::map<int, std::shared_ptr<Stream>> default_streams;
   std::vector<LaunchConfiguration> configurations;
   uint32_t tid = 0;
+  DriverCall driver_call;
+  uint32_t static_runtime_call = 0;  // correlation id of the call of a static runtime in progress
 };
 
 ThreadState& thread_state();

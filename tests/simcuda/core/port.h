@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the simulated libraries. The core (virtual devices, truth log) lives in
-// libcudart; libcupti and libnccl reach it through SimCore, and it reports to libcupti through
-// CuptiSink. All libraries come from one build, so plain C++ interfaces serve as the ABI.
+// The seam between the simulated libraries. The core (virtual devices, truth log) and
+// the runtime's functions live in libcuda; libcupti and libnccl reach it through SimCore, and it
+// reports to libcupti through CuptiSink. All libraries come from one build, so plain C++ interfaces
+// serve as the ABI.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -223,7 +224,7 @@ class SimCore {
 }  // namespace gpuprof::simcuda
 
 extern "C" {
-// The seam's only entry. Found by dlsym in libcudart.so.13; one object per process.
+// The seam's only entry. Found by dlsym in libcuda.so.1; one object per process.
 gpuprof::simcuda::SimCore* simcuda_core(void);
 // Exported by libcupti.so.13; the core calls it when that library was there before it.
 void simcuda_cupti_attach_to(gpuprof::simcuda::SimCore* core);

@@ -36,7 +36,9 @@ const Release& release() {
     Dl_info self{};
     ::dladdr(reinterpret_cast<void*>(&cuda_version), &self);
     const std::string_view file(self.dli_fname == nullptr ? "" : self.dli_fname);
-    return find(file.find(".so.12") != file.npos ? "12.6" : "13.0");
+    // The runtime's functions lie in libcuda, whose name is the same for every CUDA.
+    const bool runtime_12 = ::dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD) != nullptr;
+    return find(runtime_12 || file.find(".so.12") != file.npos ? "12.6" : "13.0");
   }();
   return chosen;
 }

@@ -29,10 +29,21 @@ struct LaunchRequest {
 
 cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request);
 
+// Makes the driver's function `api` out of the runtime's: `body` calls one exported function of it.
+// Their error codes have the same numbers.
+template <typename Body>
+int run_driver(const ApiInfo& api, const void* params, Body&& body) {
+  thread_state().driver_call = DriverCall{&api, params};
+  const cudaError_t result = body();
+  thread_state().driver_call = DriverCall{};
+  return static_cast<int>(result);
+}
+
 // Fires CUPTI's driver-domain callbacks of a driver call made inside a runtime call.
 class NestedDriverCall {
  public:
-  NestedDriverCall(uint32_t cbid, const char* name, const char* symbol, uint32_t correlation);
+  NestedDriverCall(bool wanted, uint32_t cbid, const char* name, const char* symbol,
+                   uint32_t correlation);
   ~NestedDriverCall();
   NestedDriverCall(const NestedDriverCall&) = delete;
   NestedDriverCall& operator=(const NestedDriverCall&) = delete;
@@ -56,6 +67,9 @@ decltype(cudaMemcpy) cudaMemcpy_ptds;
 decltype(cudaMemcpyAsync) cudaMemcpyAsync_ptsz;
 decltype(cudaMemcpy2D) cudaMemcpy2D_ptds;
 decltype(cudaMemcpy2DAsync) cudaMemcpy2DAsync_ptsz;
+decltype(cudaMemcpy3D) cudaMemcpy3D_ptds;
+decltype(cudaMemcpy3DAsync) cudaMemcpy3DAsync_ptsz;
+decltype(cudaLaunchHostFunc) cudaLaunchHostFunc_ptsz;
 decltype(cudaMemcpyToSymbol) cudaMemcpyToSymbol_ptds;
 decltype(cudaMemcpyFromSymbol) cudaMemcpyFromSymbol_ptds;
 decltype(cudaMemcpyToSymbolAsync) cudaMemcpyToSymbolAsync_ptsz;

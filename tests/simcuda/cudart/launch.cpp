@@ -131,10 +131,10 @@ cudaError_t launch_ex(const StreamApi& which, const cudaLaunchConfig_t* config,
 
 }  // namespace
 
-NestedDriverCall::NestedDriverCall(uint32_t cbid, const char* name, const char* symbol,
+NestedDriverCall::NestedDriverCall(bool wanted, uint32_t cbid, const char* name, const char* symbol,
                                    uint32_t correlation) {
   CuptiSink* cupti = Core::instance().sink();
-  if (cupti == nullptr) return;
+  if (cupti == nullptr || !wanted) return;
   event_.driver = true;
   event_.cbid = cbid;
   event_.name = name;
@@ -164,7 +164,8 @@ cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request) {
     thread_state().next_kernel_ns = 0;
     return bad;
   }
-  const NestedDriverCall nested(request.per_thread ? CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz
+  const NestedDriverCall nested(!call.is_driver(),
+                                request.per_thread ? CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz
                                                    : CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
                                 request.per_thread ? "cuLaunchKernel_ptsz" : "cuLaunchKernel",
                                 request.kernel->name.c_str(), call.correlation());

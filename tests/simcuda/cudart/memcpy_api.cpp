@@ -40,6 +40,14 @@ cudaError_t copy_2d(const StreamApi& which, void* dst, size_t dst_pitch, const v
   return run_copy(which, r);
 }
 
+// Slices that lie back to back, as those of all who use the simulator do.
+cudaError_t copy_3d(const StreamApi& which, const cudaMemcpy3DParms* p, cudaStream_t stream,
+                    bool async) {
+  if (p == nullptr) return run_api(which.api, [](ApiCall&) { return cudaErrorInvalidValue; });
+  return copy_2d(which, p->dstPtr.ptr, p->dstPtr.pitch, p->srcPtr.ptr, p->srcPtr.pitch,
+                 p->extent.width, p->extent.height * p->extent.depth, p->kind, stream, async);
+}
+
 cudaError_t copy_symbol(const StreamApi& which, bool to_symbol, const void* symbol, size_t offset,
                         const void* other, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream,
                         bool async) {
@@ -71,6 +79,13 @@ constexpr StreamApi k2dAsync{
     {"cudaMemcpy2DAsync", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_v3020}, false};
 constexpr StreamApi k2dAsyncPtsz{
     {"cudaMemcpy2DAsync_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy2DAsync_ptsz_v7000}, true};
+constexpr StreamApi k3d{{"cudaMemcpy3D", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3D_v3020}, false};
+constexpr StreamApi k3dPtds{{"cudaMemcpy3D_ptds", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3D_ptds_v7000},
+                            true};
+constexpr StreamApi k3dAsync{
+    {"cudaMemcpy3DAsync", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3DAsync_v3020}, false};
+constexpr StreamApi k3dAsyncPtsz{
+    {"cudaMemcpy3DAsync_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpy3DAsync_ptsz_v7000}, true};
 constexpr StreamApi kPeer{{"cudaMemcpyPeer", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeer_v4000}, false};
 constexpr StreamApi kPeerAsync{
     {"cudaMemcpyPeerAsync", CUPTI_RUNTIME_TRACE_CBID_cudaMemcpyPeerAsync_v4000}, false};
@@ -141,6 +156,16 @@ cudaError_t cudaMemcpy2DAsync_ptsz(void* dst, size_t dpitch, const void* src, si
                                    size_t width, size_t height, cudaMemcpyKind kind,
                                    cudaStream_t stream) {
   return copy_2d(k2dAsyncPtsz, dst, dpitch, src, spitch, width, height, kind, stream, true);
+}
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) { return copy_3d(k3d, p, nullptr, false); }
+cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms* p) {
+  return copy_3d(k3dPtds, p, nullptr, false);
+}
+cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return copy_3d(k3dAsync, p, stream, true);
+}
+cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms* p, cudaStream_t stream) {
+  return copy_3d(k3dAsyncPtsz, p, stream, true);
 }
 cudaError_t cudaMemcpyPeer(void* dst, int dst_device, const void* src, int src_device, size_t n) {
   return copy_peer(kPeer, dst, dst_device, src, src_device, n, nullptr, false);

@@ -75,10 +75,9 @@ Session& Session::instance() {
 
 void Session::attach() {
   if (core() != nullptr) return;
-  void* cudart = ::dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
-  if (cudart == nullptr) cudart = ::dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
-  if (cudart == nullptr) return;
-  void* entry = ::dlsym(cudart, "simcuda_core");
+  void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return;
+  void* entry = ::dlsym(driver, "simcuda_core");
   if (entry != nullptr) attach_to(reinterpret_cast<SimCore* (*)()>(entry)());
 }
 

@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a stream is being captured into, asked of the simulated runtime.
 #include <cuda.h>
-#include <dlfcn.h>
 
 #include "tests/simcuda/core/port.h"
 
 namespace gpuprof::simcuda {
 namespace {
 
-SimCore* core() {
-  static SimCore* const instance = [] {
-    void* const cudart = ::dlopen("libcudart.so.13", RTLD_NOW | RTLD_NOLOAD);
-    void* const entry = cudart != nullptr ? ::dlsym(cudart, "simcuda_core") : nullptr;
-    return entry != nullptr ? reinterpret_cast<SimCore* (*)()>(entry)() : nullptr;
-  }();
-  return instance;
-}
-
 CUresult capture_info(CUstream stream, bool per_thread, CUstreamCaptureStatus* status,
                       cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (core() == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
-  const CaptureInfo info = core()->capture_info(stream, per_thread);
+  const CaptureInfo info = simcuda_core()->capture_info(stream, per_thread);
   *status = info.active ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   if (!info.active) return CUDA_SUCCESS;
   if (id != nullptr) *id = info.id;

@@ -127,9 +127,8 @@ ncclResult_t get(ncclComm_t handle, int* out, Get&& value) {
 
 SimCore* sim_core() {
   static SimCore* const core = []() -> SimCore* {
-    void* cudart = ::dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
-    if (cudart == nullptr) cudart = ::dlopen("libcudart.so.13", RTLD_NOW | RTLD_LOCAL);
-    void* entry = cudart == nullptr ? nullptr : ::dlsym(cudart, "simcuda_core");
+    void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* entry = driver == nullptr ? nullptr : ::dlsym(driver, "simcuda_core");
     return entry == nullptr ? nullptr : reinterpret_cast<SimCore* (*)()>(entry)();
   }();
   return core;

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever way a program has to CUDA, each of its calls is in the dump exactly once: with CUPTI, and with the
+hooks alone."""
+import collections
+import re
+
+import pytest
+
+import harness
+import truth
+
+WAYS = {
+    "linked": [harness.HAZARDS / "runtime_linked"],
+    "dlsym": [harness.HAZARDS / "runtime_opened"],
+    "ctypes": [harness.PYTHON, harness.SOURCE / "tests/programs/ways/runtime_ctypes.py"],
+    "static_runtime": [harness.HAZARDS / "runtime_static"],
+    "driver_linked": [harness.HAZARDS / "driver_linked"],
+    "driver_dlsym": [harness.HAZARDS / "driver_opened", "dlsym"],
+    "driver_ask": [harness.HAZARDS / "driver_opened", "ask"],
+    "driver_ask_per_thread": [harness.HAZARDS / "driver_opened", "ask_per_thread"],
+    "driver_ask_old": [harness.HAZARDS / "driver_opened", "ask_old"],
+}
+
+# Of each family at least one call must have been compared.
+FAMILIES = {
+    "launch": r"(cuda|cu)Launch(CooperativeKernel|Kernel)",
+    "copy": r"(cuda|cu)Memcpy",
+    "set": r"(cuda|cu)Memset",
+    "allocation": r"cudaMalloc|cuMemAlloc|cuMemHostAlloc",
+    "release": r"cudaFree|cuMemFree",
+    "sync": r"(cudaDevice|cuCtx|cudaStream|cuStream)Synchronize",
+    "event": r"(cuda|cu)EventRecord",
+    "graph": r"(cuda|cu)GraphLaunch",
+}
+VIRTUAL_MEMORY = ["cuMemAddressReserve", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease",
+                  "cuMemAddressFree"]
+HOST_KINDS = ["call", "launch", "copy", "set", "alloc", "dealloc", "sync", "event", "stream"]
+
+
+def profile(command, folder, **settings):
+    env = harness.preloaded(SIMCUDA_TRUTH=folder / "truth", GPUPROF_OUTPUT=folder / "out", **harness.WHOLE_RUN, **settings)
+    bare = harness.run(command)
+    done = harness.run(command, env)
+    assert (done.code, done.out) == (bare.code, bare.out) and done.code == 0, done.out + done.err
+    dump, = harness.dumps(folder / "out")
+    return truth.Comparison(dump, folder / "truth", gpu=settings.get("GPUPROF_CUPTI") != "off")
+
+
+@pytest.mark.parametrize("cupti", ["auto", "off"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_call_once(way, cupti, tmp_path):
+    settings = {} if cupti == "auto" else {"GPUPROF_CUPTI": "off"}
+    comparison = profile(WAYS[way], tmp_path, **settings)
+    made = collections.Counter(c["name"] for c in comparison.truth if c["t"] == "call" and not c.get("trivial"))
+    recorded = collections.Counter(r["name"] for r in harness.of_kind(comparison.records, *HOST_KINDS))
+    assert recorded == made
+    comparison.assert_right("launch", "copy", "set", "alloc", "dealloc", "sync")
+    for family, pattern in FAMILIES.items():
+        assert any(re.match(pattern, name) for name in made), f"the program makes no call of family {family}"
+    if way.startswith("driver"):
+        assert all(made[name] for name in VIRTUAL_MEMORY)
+    if cupti == "auto":
+        assert comparison.counts["gpu_kernel"] and comparison.counts["gpu_copy"] and comparison.counts["gpu_set"]
+    assert comparison.summary["losses"] == {}
+
+
+def test_kernels_have_names_without_cupti(tmp_path):
+    """The driver's kernels are named by what the program asked its module for."""
+    for way in ("static_runtime", "driver_ask"):
+        comparison = profile(WAYS[way], tmp_path / way, GPUPROF_CUPTI="off")
+        launches = [r for r in harness.of_kind(comparison.records, "launch") if "Graph" not in r["name"]]
+        assert launches and {r["kernel"] for r in launches} == {"_Z11ways_kernelPf"}
+
+
+def test_a_library_that_brings_its_own_runtime_is_told_by_the_driver_call(tmp_path):
+    """What CUPTI says of the runtime's call and what the hook says of the driver's are one event."""
+    comparison = profile(WAYS["static_runtime"], tmp_path)
+    launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cuLaunchKernel"]
+    assert len(launches) == 23 and all(r["correlation"] for r in launches)
+    assert not [r for r in comparison.records if "from_callback" in r.get("flags", ())]

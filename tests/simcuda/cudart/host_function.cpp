@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host functions in a stream: each really runs, on a thread of its own, when the device gets there.
+#include <cupti.h>
+
+#include <thread>
+
+#include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/cudart/entry_points.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+// Open when the function has returned.
+class HostFunctionGate final : public Gate {
+ public:
+  HostFunctionGate(cudaHostFn_t function, void* data) : state_(std::make_shared<State>()) {
+    state_->function = function;
+    state_->data = data;
+  }
+  bool resolve(uint64_t* start, uint64_t* end) override {
+    if (!started_) {
+      started_ = true;
+      std::thread([state = state_, begin = *start] {
+        sleep_until_ns(begin);
+        state->function(state->data);
+        state->end.store(now_ns(), std::memory_order_release);
+      }).detach();
+    }
+    const uint64_t over = state_->end.load(std::memory_order_acquire);
+    if (over == 0) return false;
+    *end = std::max(over, *start);
+    return true;
+  }
+
+ private:
+  struct State {
+    cudaHostFn_t function = nullptr;
+    void* data = nullptr;
+    std::atomic<uint64_t> end{0};
+  };
+  std::shared_ptr<State> state_;
+  bool started_ = false;
+};
+
+class HostFunction final : public GateFactory {
+ public:
+  HostFunction(cudaHostFn_t function, void* data) : function_(function), data_(data) {}
+  std::shared_ptr<Gate> make() override {
+    return std::make_shared<HostFunctionGate>(function_, data_);
+  }
+
+ private:
+  cudaHostFn_t function_;
+  void* data_;
+};
+
+cudaError_t launch(const StreamApi& which, cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return run_api(which.api, [&](ApiCall& call) {
+    if (function == nullptr) return cudaErrorInvalidValue;
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto stream = core.stream(handle, which.per_thread);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    call.details.device = stream->device;
+    call.details.stream = stream->id;
+    Work work;
+    work.gate = std::make_shared<HostFunction>(function, data);
+    core.submit(*stream, std::move(work), call.correlation());
+    return cudaSuccess;
+  });
+}
+
+constexpr StreamApi kLaunch{
+    {"cudaLaunchHostFunc", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000}, false};
+constexpr StreamApi kLaunchPtsz{
+    {"cudaLaunchHostFunc_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_ptsz_v10000}, true};
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return launch(kLaunch, stream, function, data);
+}
+cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return launch(kLaunchPtsz, stream, function, data);
+}
+
+}  // extern "C"

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver's streams, events, waits and graph captures.
+#include "tests/simcuda/driver/driver_api.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+SIM_API(cuCtxSynchronize)
+SIM_API(cuCtxSynchronize_v2)
+SIM_API(cuStreamSynchronize)
+SIM_API(cuStreamSynchronize_ptsz)
+SIM_API(cuEventSynchronize)
+SIM_API(cuEventCreate)
+SIM_API(cuEventDestroy_v2)
+SIM_API(cuEventQuery)
+SIM_API(cuEventRecord)
+SIM_API(cuEventRecord_ptsz)
+SIM_API(cuEventRecordWithFlags)
+SIM_API(cuEventRecordWithFlags_ptsz)
+SIM_API(cuStreamCreate)
+SIM_API(cuStreamCreateWithPriority)
+SIM_API(cuStreamDestroy_v2)
+SIM_API(cuStreamQuery)
+SIM_API(cuStreamQuery_ptsz)
+SIM_API(cuStreamWaitEvent)
+SIM_API(cuStreamWaitEvent_ptsz)
+SIM_API(cuStreamBeginCapture_v2)
+SIM_API(cuStreamBeginCapture_v2_ptsz)
+SIM_API(cuStreamEndCapture)
+SIM_API(cuStreamEndCapture_ptsz)
+SIM_API(cuGraphInstantiateWithFlags)
+SIM_API(cuGraphExecDestroy)
+SIM_API(cuGraphDestroy)
+
+cudaStreamCaptureMode mode_of(CUstreamCaptureMode mode) {
+  return static_cast<cudaStreamCaptureMode>(mode);
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+#define SIM_AS(name, parameters, call)                \
+  CUresult name parameters {                          \
+    return as_driver(k_##name, [&] { return call; }); \
+  }
+
+extern "C" {
+
+SIM_AS(cuCtxSynchronize, (), cudaDeviceSynchronize())
+SIM_AS(cuCtxSynchronize_v2, (CUcontext), cudaDeviceSynchronize())
+SIM_AS(cuStreamSynchronize, (CUstream s), cudaStreamSynchronize(s))
+SIM_AS(cuStreamSynchronize_ptsz, (CUstream s), cudaStreamSynchronize_ptsz(s))
+SIM_AS(cuEventSynchronize, (CUevent e), cudaEventSynchronize(e))
+SIM_AS(cuEventCreate, (CUevent * e, unsigned flags), cudaEventCreateWithFlags(e, flags))
+SIM_AS(cuEventDestroy_v2, (CUevent e), cudaEventDestroy(e))
+SIM_AS(cuEventQuery, (CUevent e), cudaEventQuery(e))
+SIM_AS(cuEventRecord, (CUevent e, CUstream s), cudaEventRecord(e, s))
+SIM_AS(cuEventRecord_ptsz, (CUevent e, CUstream s), cudaEventRecord_ptsz(e, s))
+SIM_AS(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned f),
+       cudaEventRecordWithFlags(e, s, f))
+SIM_AS(cuEventRecordWithFlags_ptsz, (CUevent e, CUstream s, unsigned f),
+       cudaEventRecordWithFlags_ptsz(e, s, f))
+SIM_AS(cuStreamCreate, (CUstream * s, unsigned flags), cudaStreamCreateWithFlags(s, flags))
+SIM_AS(cuStreamCreateWithPriority, (CUstream * s, unsigned flags, int priority),
+       cudaStreamCreateWithPriority(s, flags, priority))
+SIM_AS(cuStreamDestroy_v2, (CUstream s), cudaStreamDestroy(s))
+SIM_AS(cuStreamQuery, (CUstream s), cudaStreamQuery(s))
+SIM_AS(cuStreamQuery_ptsz, (CUstream s), cudaStreamQuery_ptsz(s))
+SIM_AS(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), cudaStreamWaitEvent(s, e, f))
+SIM_AS(cuStreamWaitEvent_ptsz, (CUstream s, CUevent e, unsigned f),
+       cudaStreamWaitEvent_ptsz(s, e, f))
+SIM_AS(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode),
+       cudaStreamBeginCapture(s, mode_of(mode)))
+SIM_AS(cuStreamBeginCapture_v2_ptsz, (CUstream s, CUstreamCaptureMode mode),
+       cudaStreamBeginCapture_ptsz(s, mode_of(mode)))
+SIM_AS(cuStreamEndCapture, (CUstream s, CUgraph* g), cudaStreamEndCapture(s, g))
+SIM_AS(cuStreamEndCapture_ptsz, (CUstream s, CUgraph* g), cudaStreamEndCapture_ptsz(s, g))
+SIM_AS(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph g, unsigned long long flags),
+       cudaGraphInstantiateWithFlags(out, g, flags))
+SIM_AS(cuGraphExecDestroy, (CUgraphExec g), cudaGraphExecDestroy(g))
+SIM_AS(cuGraphDestroy, (CUgraph g), cudaGraphDestroy(g))
+
+}  // extern "C"
