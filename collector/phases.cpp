@@ -30,7 +30,8 @@ StepSource g_step_source[kMaxApis];
 
 StepSource source_of(const ApiRow& row) {
   if (row.kind == Kind::collective) return StepSource::nccl;
-  if (row.library != Library::cudart) return StepSource::automatic;
+  // The driver's are those of programs without a runtime of their own; what the runtime does in the
+  // driver is part of its call.
   if (row.kind == Kind::launch) {
     return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
   }
