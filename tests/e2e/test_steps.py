@@ -135,3 +135,23 @@ def test_auto(name, tmp_path):
     # One graph launch a step, whatever boundary 0 was.
     launches = calls(comparison, "cudaGraphLaunch")
     assert len([c for c in launches if comparison.begin < c["begin"] and c["end"] < comparison.end + 1000]) in (10, 11)
+
+
+WAYS = {  # how a program comes to its launches, each counted once
+    "linked": [harness.HAZARDS / "runtime_linked"],
+    "static_runtime": [harness.HAZARDS / "runtime_static"],
+    "driver": [harness.HAZARDS / "driver_opened", "ask"],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_kernel_launches_of_each_way(way, tmp_path):
+    env = harness.preloaded(**{**harness.WHOLE_RUN, "SIMCUDA_TRUTH": tmp_path / "truth", "GPUPROF_OUTPUT": tmp_path / "out",
+                               "GPUPROF_STEP": "kernel:ways_kernel:1"})
+    done = harness.run(WAYS[way], env)
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    comparison.assert_right("launch")
+    marks = calls(comparison, "^(cuda|cu)Launch(Cooperative)?Kernel", "ways_kernel")
+    assert len(marks) > 10 and len(boundaries(comparison)) == len(marks) + 1
