@@ -20,6 +20,7 @@
 #include "collector/identity.h"
 #include "collector/log.h"
 #include "collector/names.h"
+#include "collector/nvml.h"
 #include "collector/os.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
@@ -56,6 +57,7 @@ struct Drain {
   HookCost hook_cost{};
   uint64_t last_flush = 0;
   uint64_t last_anchor = 0;
+  uint64_t last_counters = 0;
   uint64_t cpu_at_begin = 0;
   bool window_open = false;
 };
@@ -94,6 +96,13 @@ void write_header(Drain& drain) {
   }
 }
 
+void write_counters(Drain& drain) {
+  drain.body.clear();
+  if (encode_counters(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::counters, drain.body);
+  }
+}
+
 void open_window(Drain& drain) {
   Session& s = session();
   const Window window = s.window;
@@ -104,6 +113,7 @@ void open_window(Drain& drain) {
   drain.file.open(s.stem, window.number);
   write_header(drain);
   update_latest_link();  // also for those who come after a SIGKILL
+  nvml_begin();
   drain.window_open = true;
   drain.last_flush = monotonic_ns();
 }
@@ -159,6 +169,7 @@ void write_to_the_end(Drain& drain, const Window& window) {
   if (encode_graph_nodes(drain.body, ring()->header->clock_shift)) {
     drain.file.write(ChunkKind::graphs, drain.body);
   }
+  write_counters(drain);
   drain.body.clear();
   if (encode_summary(drain.body, window, totals_of(drain))) {
     drain.file.write(ChunkKind::summary, drain.body);
@@ -246,6 +257,11 @@ void tick(Drain& drain) {
   if (now_ns - drain.last_flush > kFlushPeriod) {
     drain.last_flush = now_ns;
     cupti_flush(false);
+  }
+  nvml_sample(ticks);
+  if (now_ns - drain.last_counters > kSecond) {
+    drain.last_counters = now_ns;
+    write_counters(drain);
   }
   drain.collector.note_function_names();
   drain.collector.collect(drain.file, false, 0);

@@ -18,6 +18,7 @@
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
 #include "collector/names.h"
+#include "collector/nvml.h"
 #include "collector/nvtx.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
@@ -210,6 +211,7 @@ void forget_session_in_child() {
   unlock_names_in_child();
   forget_drain_thread();
   forget_cupti();
+  forget_nvml();
   forget_graphs();
   forget_ring();
   forget_totals();

@@ -3,6 +3,8 @@
 // follow each other: what does not fit goes to a further row of the same thread or stream.
 #include "formats/chrome_export.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -217,6 +219,7 @@ class ChromeExport {
       }
     }
     memory();
+    for (const CounterSeries& series : process_->counters) gpu_counter(series);
   }
 
   void span() {
@@ -432,6 +435,20 @@ class ChromeExport {
       json_.raw(",\"Bytes\":").number(point.change);
       json_.raw(",\"Addr\":").number(process_->extra(e).address);
       json_.raw(",\"Device Id\":").number(gpu_of(e)).raw(",\"Device Type\":1}}");
+    }
+  }
+
+  void gpu_counter(const CounterSeries& series) {
+    const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
+    const auto gpu = ids_here_->gpus.find(series.device);
+    const uint32_t pid = gpu == ids_here_->gpus.end() ? ids_here_->pid : gpu->second;
+    for (const CounterSeries::Point& point : series.points) {
+      event("C").raw(",\"name\":").string(fmt::format("GPU {} {}", series.device, text.name));
+      json_.raw(",\"pid\":").number(pid);
+      json_.raw(",\"ts\":").microseconds(point.time - base_);
+      json_.raw(",\"args\":{").string(text.unit[0] ? text.unit : "value").raw(":");
+      json_.number(point.value).raw("}}");
+      progress();
     }
   }
 

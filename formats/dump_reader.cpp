@@ -225,7 +225,7 @@ class Reader {
     if (!parse_body(view.checked, body)) return damage(at, "a chunk's fields cannot be parsed");
     const auto kind = static_cast<ChunkKind>(body.kind);
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::graphs)) return;
+    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::counters)) return;
     std::string_view raw;
     if (!unpack(at, body, raw)) return;
     if (has_too_many_parts(raw, body.data.size())) {
@@ -237,6 +237,7 @@ class Reader {
       case ChunkKind::steps: return message<dump::Steps>(at, raw, &ChunkVisitor::on_steps);
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
       case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
+      case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
     }
   }
 

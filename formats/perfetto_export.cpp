@@ -81,6 +81,7 @@ class PerfettoExport {
       }
     }
     memory();
+    for (const CounterSeries& series : process_->counters) gpu_counter(series);
   }
 
   // Declares a track unless an earlier window of the process did.
@@ -195,6 +196,21 @@ class PerfettoExport {
     for (const MemoryPoint& point : points) {
       out_.begin_event(EventType::counter, track, point.time);
       out_.counter(point.total);
+      out_.end_event();
+    }
+  }
+
+  void gpu_counter(const CounterSeries& series) {
+    const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
+    const auto rank = static_cast<int32_t>(3000000 + static_cast<int>(series.counter));
+    const uint64_t gpu = gpu_track(series.device);
+    const uint64_t track = uuid_of(fmt::format("{}/gpu{}/{}", prefix_, series.device, text.name));
+    if (declared_.insert(track).second) {
+      out_.track({track, gpu, text.name, rank, false, false, text.unit[0] ? text.unit : "1"});
+    }
+    for (const CounterSeries::Point& point : series.points) {
+      out_.begin_event(EventType::counter, track, point.time);
+      out_.counter(static_cast<int64_t>(point.value));
       out_.end_event();
     }
   }

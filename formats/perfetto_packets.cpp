@@ -114,6 +114,11 @@ void PacketWriter::track(const Track& track) {
     wire_.uint(3, kUnitBytes);
     wire_.close(counter);
   }
+  if (!track.counter_unit.empty()) {
+    const size_t counter = wire_.open(descriptor::counter);
+    wire_.text(6, track.counter_unit);
+    wire_.close(counter);
+  }
   if (track.children_ordered) wire_.uint(descriptor::child_ordering, kOrderExplicit);
   wire_.int_field(descriptor::sibling_rank, track.rank);
   wire_.close(mark);

@@ -23,7 +23,8 @@ struct Track {
   std::string_view name;
   int32_t rank = 0;  // place among its siblings
   bool children_ordered = false;
-  bool counter_bytes = false;  // a counter of bytes
+  bool counter_bytes = false;          // a counter of bytes
+  std::string_view counter_unit = {};  // a counter of something else; "1" for plain numbers
 };
 
 // Fields of one track event, between begin_event() and end_event().

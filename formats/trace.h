@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "formats/clock_map.h"
+#include "formats/core/counters.h"
 #include "formats/core/record.h"
 #include "formats/core/ring_file.h"
 #include "formats/dump_reader.h"
@@ -147,6 +148,17 @@ struct CollectiveKernel {
   EventIndex kernel;      // Kind::gpu_kernel; gpu_copy where NCCL makes do with a copy (one rank)
 };
 
+// What was sampled of one GPU beside its work.
+struct CounterSeries {
+  struct Point {
+    int64_t time;  // ns
+    uint64_t value;
+  };
+  uint32_t device;
+  Counter counter;  // unit: kCounterTexts
+  std::vector<Point> points;
+};
+
 // The call that a node of an executable CUDA graph was captured from.
 struct GraphNode {
   std::string api;
@@ -182,7 +194,8 @@ struct Process {
   std::vector<Step> steps;  // the step log of the whole run, in order
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
-  std::vector<CollectiveKernel> collective_kernels;     // in order of collective
+  std::vector<CollectiveKernel> collective_kernels;  // in order of collective
+  std::vector<CounterSeries> counters;
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
   std::span<const Event> lane_events(const Lane& lane) const {

@@ -220,6 +220,11 @@ void TraceBuilder::Segment::convert_times() {
     last = std::max(last, event.end);
   }
   if (!process.window_end) process.window_end = last;
+  for (CounterSeries& series : process.counters) {
+    for (auto& point : series.points) {
+      point.time = time_of_units(static_cast<uint64_t>(point.time));
+    }
+  }
   for (auto& [id, node] : process.graph_nodes) {
     node.captured = time_of_units(static_cast<uint64_t>(node.captured));
   }
@@ -305,6 +310,25 @@ void TraceBuilder::on_header(const dump::Header& header, uint64_t) {
   Process& p = segment().process;
   p.header = header;
   p.has_header = true;
+}
+
+void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
+  Process& p = segment().process;
+  for (const dump::CounterSeries& in : counters.series()) {
+    const auto counter = static_cast<Counter>(in.counter());
+    if (in.counter() == 0 || in.counter() >= kCounters) continue;
+    const auto same = [&](const CounterSeries& each) {
+      return each.device == in.device() && each.counter == counter;
+    };
+    auto at = std::find_if(p.counters.begin(), p.counters.end(), same);
+    if (at == p.counters.end()) at = p.counters.insert(at, {in.device(), counter, {}});
+    uint64_t time = 0, value = 0;
+    for (int i = 0; i < std::min(in.time_size(), in.value_size()); ++i) {
+      time += static_cast<uint64_t>(in.time(i));
+      value += static_cast<uint64_t>(in.value(i));
+      at->points.push_back({static_cast<int64_t>(time), value});
+    }
+  }
 }
 
 void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t) {

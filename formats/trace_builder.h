@@ -24,6 +24,7 @@ class TraceBuilder : public ChunkVisitor {
   void on_events(const dump::Events& events, uint64_t offset) override;
   void on_steps(const dump::Steps& steps, uint64_t offset) override;
   void on_summary(const dump::Summary& summary, uint64_t offset) override;
+  void on_counters(const dump::Counters& counters, uint64_t offset) override;
   void on_graphs(const dump::Graphs& graphs, uint64_t offset) override;
   void on_damage(const Problem& problem) override;
 

@@ -130,6 +130,16 @@ void print_json(const Trace& trace, const Process& process) {
   for (const uint32_t index : by_begin(process)) {
     put(json_record(trace, process, process.events[index]) + "\n");
   }
+  for (const CounterSeries& series : process.counters) {
+    const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
+    for (const CounterSeries::Point& point : series.points) {
+      put_line("{}", json_line("counter", {{"device", series.device},
+                                           {"name", text.name},
+                                           {"unit", text.unit},
+                                           {"time_mono_ns", process.monotonic(point.time)},
+                                           {"value", point.value}}));
+    }
+  }
   put_line("{}", json_line("summary", describe_summary(trace, process)));
 }
 
@@ -144,6 +154,14 @@ void print_text(const Trace& trace, const Process& process) {
   }
   for (const uint32_t index : by_begin(process)) {
     put(text_record(trace, process, process.events[index]) + "\n");
+  }
+  for (const CounterSeries& series : process.counters) {
+    const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
+    for (const CounterSeries::Point& point : series.points) {
+      put_line("{:>13} {:>17} {:<16} {:<10} {:>10} {} = {} {}", point.time - process.window_begin,
+               process.monotonic(point.time), fmt::format("gpu {}", series.device), "counter", "",
+               text.name, point.value, text.unit);
+    }
   }
   put_line("# {}", dump_json(describe_summary(trace, process)));
 }

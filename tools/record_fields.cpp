@@ -38,6 +38,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   gpu_sync, gpu_event    type, stream, context, event, device_time_mono_ns
   gpu_memory    bytes, address, operation, memory_kind, stream, context, pool
   overhead  type, object, object_kind
+  counter   device, name, unit, time_mono_ns, value (a sample; no index)
   `stream` is CUPTI's stream id, found for calls through the GPU work they caused; absent: not known.
   Times: _mono_ns are CLOCK_MONOTONIC of that process; begin_ns counts from the window's begin.)";
 

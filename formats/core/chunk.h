@@ -14,7 +14,14 @@ inline constexpr uint32_t kFormatVersion = 1;
 // Readers refuse bodies that are larger, so that a damaged size cannot make them ask for the moon.
 inline constexpr uint32_t kMaxBodyBytes = 64u << 20;
 
-enum class ChunkKind : uint32_t { header = 1, events = 2, steps = 3, summary = 4, graphs = 5 };
+enum class ChunkKind : uint32_t {
+  header = 1,
+  events = 2,
+  steps = 3,
+  summary = 4,
+  graphs = 5,
+  counters = 6
+};
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 
 // Appends one chunk to `out`: compresses `body` (kept as it is where that does not make it smaller)

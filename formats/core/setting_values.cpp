@@ -8,7 +8,7 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step", "kernel", "memcpy", "memset", "sync", "api", "graph", "nccl", "alloc", "nvtx"};
+    "step", "kernel", "memcpy", "memset", "sync", "api", "graph", "nccl", "alloc", "nvtx", "nvml"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 

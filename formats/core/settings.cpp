@@ -34,7 +34,7 @@ const SettingRow kSettingRows[kSettingCount] = {
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node "
-     "their nodes), nccl, alloc, nvtx: a list, or +x,-y",
+     "their nodes), nccl, alloc, nvtx, nvml (clocks, power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
      "which ranks are profiled"},

@@ -61,6 +61,7 @@ enum class Activity : uint8_t {
   nccl,
   alloc,
   nvtx,
+  nvml,
   count
 };
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);

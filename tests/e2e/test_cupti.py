@@ -170,3 +170,15 @@ def test_wrong_cupti_is_said(tmp_path):
     assert done.code == 0
     lines = harness.our_lines(done.err)
     assert len(lines) == 2 and "GPUPROF_CUPTI" in lines[0] and "/nonexistent/libcupti.so" in lines[0], done.err
+
+
+def test_cupti_that_finds_no_driver(tmp_path):
+    """Every call of it fails: hooks go on alone."""
+    done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, SIMCUDA_CUPTI="nodriver", **harness.WHOLE_RUN))
+    assert done.code == 3
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "no GPU times: cuptiSubscribe" in lines[0], done.err
+    dump, = harness.dumps(tmp_path)
+    assert len(harness.of_kind(harness.records(dump), "launch")) == 20
+    assert "cuptiSubscribe" in harness.info(dump)["files"][0]["gpu_times_missing"]

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is sampled of a GPU beside its work. Values are part of the dump format: never reuse one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuprof {
+
+enum class Counter : uint8_t {
+  none = 0,
+  sm_clock = 1,          // MHz
+  memory_clock = 2,      // MHz
+  power = 3,             // mW
+  temperature = 4,       // degrees Celsius
+  throttle_reasons = 5,  // bits of nvmlClocksThrottleReasons
+  gpu_busy = 6,          // percent of NVML's last sample period in which a kernel ran
+  memory_busy = 7,       // percent of it in which device memory was read or written
+  memory_used = 8,       // bytes, of all processes
+  ecc_corrected = 9,     // errors since the driver was loaded
+  ecc_uncorrected = 10,
+};
+inline constexpr size_t kCounters = 11;
+
+struct CounterText {
+  const char* name;
+  const char* unit;
+};
+inline constexpr CounterText kCounterTexts[kCounters] = {
+    {"", ""},
+    {"SM clock", "MHz"},
+    {"memory clock", "MHz"},
+    {"power", "mW"},
+    {"temperature", "C"},
+    {"throttle reasons", ""},
+    {"GPU busy", "%"},
+    {"GPU memory busy", "%"},
+    {"GPU memory used", "bytes"},
+    {"ECC errors corrected", ""},
+    {"ECC errors uncorrected", ""},
+};
+
+}  // namespace gpuprof

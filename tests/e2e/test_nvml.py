@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clocks, power and the like, as the driver's library gives them."""
+import json
+
+import pytest
+
+import harness
+
+PROGRAM = [harness.SIMTRAIN, "--steps", "60", "--layers", "4", "--kernel-us", "40", "--data-ms", "40"]
+SCHEDULE = {"GPUPROF_STEP": "nvtx:step", "GPUPROF_SCHEDULE": "skip_first=5,warmup=1,active=50,repeat=1"}
+UNITS = {"SM clock": "MHz", "memory clock": "MHz", "power": "mW", "temperature": "C", "throttle reasons": "",
+         "GPU busy": "%", "GPU memory busy": "%", "GPU memory used": "bytes", "ECC errors corrected": "",
+         "ECC errors uncorrected": ""}
+
+
+def profile(folder, **settings):
+    done = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth",
+                                                  SIMCUDA_DEVICES=2, **SCHEDULE, **settings))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    return done, dump
+
+
+def counters(dump):
+    return harness.of_kind(harness.records(dump), "counter")
+
+
+@pytest.mark.parametrize("missing", ["", "nvmlDeviceGetTotalEccErrors,nvmlDeviceGetPowerUsage"])
+def test_samples_are_what_the_library_said(missing, tmp_path):
+    done, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml", SIMCUDA_NVML=missing)
+    found = counters(dump)
+    log, = (tmp_path / "truth").glob("nvml_*.jsonl")
+    said = [json.loads(line) for line in log.read_text().splitlines()]
+    names = {name for name in UNITS if not missing or not name.startswith(("ECC", "power"))}
+    assert {(r["device"], r["name"], r["unit"]) for r in found} == {(d, n, UNITS[n]) for d in (0, 1) for n in names}
+    for device in (0, 1):
+        for name in names:
+            mine = [r for r in found if (r["device"], r["name"]) == (device, name)]
+            # One call gives both utilisations; of each the answer to its own question counts.
+            theirs = [r for r in said if (r["device"], r["name"]) == (device, name)]
+            if name in ("GPU busy", "GPU memory busy"):
+                theirs = theirs[0 if name == "GPU busy" else 1::2]
+            assert [r["value"] for r in mine] == [r["value"] for r in theirs]
+            assert len(mine) >= 10, "two seconds at 10 Hz, on a busy machine"
+            for one, other in zip(mine, theirs):
+                assert other["time"] <= one["time_mono_ns"] + 1000
+    assert len(harness.our_lines(done.err)) == 1, done.err
+
+
+def test_counter_tracks(tmp_path):
+    _, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml")
+    found = counters(dump)
+    harness.checked("convert", dump, "--to", "chrome", "-o", tmp_path / "t.json")
+    events = [e for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"] if e.get("ph") == "C"]
+    assert len(events) == len(found)
+    power = [e["args"]["mW"] for e in events if e["name"] == "GPU 1 power"]
+    assert power == [r["value"] for r in found if (r["device"], r["name"]) == (1, "power")]
+    harness.checked("convert", dump, "--to", "perfetto", "-o", tmp_path / "t.pftrace")
+    trace = (tmp_path / "t.pftrace").read_bytes()
+    assert all(name.encode() in trace for name in UNITS)
+
+
+def test_not_asked_for(tmp_path):
+    _, dump = profile(tmp_path)
+    assert counters(dump) == [] and not list((tmp_path / "truth").glob("nvml_*"))
+
+
+def test_no_library(tmp_path):
+    done, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml", LD_LIBRARY_PATH=harness.SIMCUDA + "_nocupti")
+    lines = [line for line in harness.our_lines(done.err) if "nvml" in line]
+    assert len(lines) == 1 and "libnvidia-ml.so.1" in lines[0], done.err
+    assert counters(dump) == []

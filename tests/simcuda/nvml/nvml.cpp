@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A libnvidia-ml.so.1 whose every answer goes into the truth folder as nvml_<pid>.jsonl. Signatures
+// are those of NVML; its header is not part of the toolkit's runtime.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "tests/simcuda/core/clock.h"
+
+namespace {
+
+using gpuprof::simcuda::now_ns;
+
+enum : int { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6 };
+
+struct SimDevice {
+  int index;
+  unsigned long long answers;
+};
+
+SimDevice g_devices[64];
+
+// SIMCUDA_NVML=NAME,...: functions that this GPU does not support.
+bool supported(const char* name) {
+  const char* text = std::getenv("SIMCUDA_NVML");
+  return text == nullptr || std::strstr(text, name) == nullptr;
+}
+
+void note(const SimDevice& device, const char* counter, unsigned long long value) {
+  const char* const folder = std::getenv("SIMCUDA_TRUTH");
+  if (folder == nullptr) return;
+  static std::FILE* const file =
+      std::fopen(fmt::format("{}/nvml_{}.jsonl", folder, ::getpid()).c_str(), "a");
+  if (file == nullptr) return;
+  fmt::print(file, "{{\"t\":\"nvml\",\"device\":{},\"name\":\"{}\",\"value\":{},\"time\":{}}}\n",
+             device.index, counter, value, now_ns());
+  std::fflush(file);
+}
+
+// Each answer differs from the one before.
+template <typename Value>
+int answer(const char* function, void* handle, const char* counter, unsigned long long base,
+           Value* out) {
+  if (handle == nullptr || out == nullptr) return kInvalidArgument;
+  if (!supported(function)) return kNotSupported;
+  SimDevice& device = *static_cast<SimDevice*>(handle);
+  *out = static_cast<Value>(base + device.answers++ % 50);
+  note(device, counter, *out);
+  return kSuccess;
+}
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() { return kSuccess; }
+
+// As the runtime's cudaDeviceGetPCIBusId numbers them: bus 10 (hex) is device 0.
+int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** out) {
+  unsigned domain = 0, bus = 0;
+  if (bus_id == nullptr || out == nullptr || std::sscanf(bus_id, "%x:%x:", &domain, &bus) != 2) {
+    return kInvalidArgument;
+  }
+  if (bus < 0x10 || bus >= 0x10 + 64) return kNotFound;
+  g_devices[bus - 0x10].index = static_cast<int>(bus - 0x10);
+  *out = &g_devices[bus - 0x10];
+  return kSuccess;
+}
+
+int nvmlDeviceGetClockInfo(void* device, int type, unsigned* out) {
+  return type == 1 ? answer("nvmlDeviceGetClockInfo", device, "SM clock", 1400, out)
+                   : answer("nvmlDeviceGetClockInfo", device, "memory clock", 2600, out);
+}
+
+int nvmlDeviceGetPowerUsage(void* device, unsigned* out) {
+  return answer("nvmlDeviceGetPowerUsage", device, "power", 350000, out);
+}
+
+int nvmlDeviceGetTemperature(void* device, int, unsigned* out) {
+  return answer("nvmlDeviceGetTemperature", device, "temperature", 40, out);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* device, unsigned long long* out) {
+  return answer("nvmlDeviceGetCurrentClocksThrottleReasons", device, "throttle reasons", 0, out);
+}
+
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* out) {
+  if (out == nullptr) return kInvalidArgument;
+  const char* const name = "nvmlDeviceGetUtilizationRates";
+  const int result = answer(name, device, "GPU busy", 50, &out->gpu);
+  return result != kSuccess ? result : answer(name, device, "GPU memory busy", 10, &out->memory);
+}
+
+int nvmlDeviceGetMemoryInfo(void* device, Memory* out) {
+  if (out == nullptr) return kInvalidArgument;
+  out->total = 80ull << 30;
+  const int result =
+      answer("nvmlDeviceGetMemoryInfo", device, "GPU memory used", 20ull << 30, &out->used);
+  out->free = out->total - out->used;
+  return result;
+}
+
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int, unsigned long long* out) {
+  return answer("nvmlDeviceGetTotalEccErrors", device,
+                type == 0 ? "ECC errors corrected" : "ECC errors uncorrected", 0, out);
+}
+
+}  // extern "C"
