@@ -13,6 +13,7 @@ WAYS = {
     "linked": [harness.HAZARDS / "runtime_linked"],
     "dlsym": [harness.HAZARDS / "runtime_opened"],
     "ctypes": [harness.PYTHON, harness.SOURCE / "tests/programs/ways/runtime_ctypes.py"],
+    "deepbind": [harness.HAZARDS / "deepbind", "libruntime_plugin.so"],
     "static_runtime": [harness.HAZARDS / "runtime_static"],
     "driver_linked": [harness.HAZARDS / "driver_linked"],
     "driver_dlsym": [harness.HAZARDS / "driver_opened", "dlsym"],
@@ -20,6 +21,8 @@ WAYS = {
     "driver_ask_per_thread": [harness.HAZARDS / "driver_opened", "ask_per_thread"],
     "driver_ask_old": [harness.HAZARDS / "driver_opened", "ask_old"],
 }
+if harness.SANITIZER == "address":  # its runtime refuses RTLD_DEEPBIND
+    del WAYS["deepbind"]
 
 # Of each family at least one call must have been compared.
 FAMILIES = {

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// dlopen with RTLD_DEEPBIND: the flag is kept, and what was loaded is patched (got_patch.h). The
+// assembler part is dlsym_<architecture>.S.
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdint>
+
+#include "collector/os.h"
+#include "preload/elf_symbols.h"
+#include "preload/export.h"
+#include "preload/got_patch.h"
+#include "preload/resolve.h"
+
+extern "C" {
+// Read by the assembler part; filled before it jumps.
+[[gnu::visibility("hidden")]] void* gpuprof_real_dlopen = nullptr;
+[[gnu::visibility("hidden")]] const void* gpuprof_before_dlopen(int flags, const void* caller);
+[[gnu::visibility("hidden")]] void gpuprof_after_dlopen(void* handle);
+}
+
+namespace gpuprof {
+namespace {
+
+// Answers when libc's cannot be found.
+void* nothing(const char*, int) { return nullptr; }
+
+// dlopen takes its caller from the return address: that decides where libraries are searched
+// (RUNPATH). To get control back it has to return into the caller's own code at an instruction that
+// does nothing but return, and there every object has one.
+struct ReturnSearch {
+  uintptr_t caller;
+  const void* found;
+};
+
+int find_return(dl_phdr_info* info, size_t, void* raw) {
+  ReturnSearch& search = *static_cast<ReturnSearch*>(raw);
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    const uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+    const uintptr_t end = begin + header.p_memsz;
+    const bool code =
+        header.p_type == PT_LOAD && (header.p_flags & PF_X) && (header.p_flags & PF_R);
+    if (!code || search.caller < begin || search.caller >= end) continue;
+    constexpr unsigned char kReturn = 0xc3;
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(begin);
+    const size_t size = end - begin, from = search.caller - begin;
+    for (size_t k = 0; k < size && !search.found; ++k) {
+      const size_t at = (from + k) % size;
+      if (bytes[at] == kReturn) search.found = bytes + at;
+    }
+    return 1;
+  }
+  return 0;
+}
+
+// A processor that checks returns against a shadow stack would end the program here.
+bool has_shadow_stack() {
+  uint64_t pointer = 0;
+  __asm__ volatile("rdsspq %0" : "+r"(pointer));  // does nothing where there is none
+  return pointer != 0;
+}
+
+constinit thread_local size_t t_objects_before = 0;
+
+}  // namespace
+}  // namespace gpuprof
+
+// Where the real dlopen is to return to, in the caller's object; null: it is called as ever.
+extern "C" const void* gpuprof_before_dlopen(int flags, const void* caller) {
+  using namespace gpuprof;
+  if (!gpuprof_real_dlopen) {
+    void* real = symbol_in_loaded("libc.so.6", "dlopen");
+    if (!real) real = symbol_in_loaded("libdl.so.2", "dlopen");
+    gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
+  }
+  if (!(flags & RTLD_DEEPBIND) || has_shadow_stack()) return nullptr;
+  const ErrnoGuard keep_errno;
+  ReturnSearch search{reinterpret_cast<uintptr_t>(caller), nullptr};
+  ::dl_iterate_phdr(find_return, &search);
+  if (search.found) t_objects_before = count_loaded_objects();
+  return search.found;
+}
+
+extern "C" void gpuprof_after_dlopen(void* handle) {
+  if (!handle) return;
+  gpuprof::prepare_library();
+  gpuprof::patch_loaded_after(gpuprof::t_objects_before, handle);
+}

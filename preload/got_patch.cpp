@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/got_patch.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "collector/os.h"
+#include "preload/elf_symbols.h"
+#include "preload/resolve.h"
+
+// Of the assembler part.
+extern "C" [[gnu::visibility("hidden")]] char gpuprof_own_dlsym[], gpuprof_own_dlvsym[],
+    gpuprof_own_dlopen[];
+
+namespace gpuprof {
+namespace {
+
+struct Object {
+  ElfW(Addr) base = 0;
+  const ElfW(Sym) * symbols = nullptr;
+  const char* strings = nullptr;
+  const ElfW(Rela) * tables[2] = {};
+  size_t counts[2] = {};
+  ElfW(Addr) relro_begin = 0, relro_end = 0;
+};
+
+Object read(const dl_phdr_info& info) {
+  Object object;
+  object.base = info.dlpi_addr;
+  const ElfW(Dyn)* entry = nullptr;
+  for (int i = 0; i < info.dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info.dlpi_phdr[i];
+    const ElfW(Addr) begin = info.dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_DYNAMIC) entry = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type == PT_GNU_RELRO) {
+      object.relro_begin = begin;
+      object.relro_end = begin + header.p_memsz;
+    }
+  }
+  for (; entry && entry->d_tag != DT_NULL; ++entry) {
+    // ld.so has relocated these addresses in place.
+    const auto* const table = reinterpret_cast<const ElfW(Rela)*>(entry->d_un.d_ptr);
+    switch (entry->d_tag) {
+      case DT_SYMTAB: object.symbols = reinterpret_cast<const ElfW(Sym)*>(table); break;
+      case DT_STRTAB: object.strings = reinterpret_cast<const char*>(table); break;
+      case DT_RELA: object.tables[0] = table; break;
+      case DT_RELASZ: object.counts[0] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
+      case DT_JMPREL: object.tables[1] = table; break;
+      case DT_PLTRELSZ: object.counts[1] = entry->d_un.d_val / sizeof(ElfW(Rela)); break;
+      default: break;
+    }
+  }
+  return object;
+}
+
+constexpr bool is_function_slot(uint64_t info) {
+#if defined(__x86_64__)
+  return ELF64_R_TYPE(info) == R_X86_64_JUMP_SLOT || ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT;
+#elif defined(__aarch64__)
+  return ELF64_R_TYPE(info) == R_AARCH64_JUMP_SLOT || ELF64_R_TYPE(info) == R_AARCH64_GLOB_DAT;
+#endif
+}
+
+// What the object is to call instead of `name`; null: leave it.
+void* replacement(const char* name, void* handle) {
+  if (same_text(name, "dlsym")) return gpuprof_own_dlsym;
+  if (same_text(name, "dlvsym")) return gpuprof_own_dlvsym;
+  if (same_text(name, "dlopen")) return gpuprof_own_dlopen;
+  const Api api = find_api(name);
+  if (api == Api::count) return nullptr;
+  HookSlot& slot = hook_slot(api);
+  if (!slot.wrapper) return nullptr;
+  // The handle's scope is what RTLD_DEEPBIND searched first.
+  void* const real = real_dlsym()(handle, name);
+  if (!real) ::dlerror();  // the program did not ask
+  if (!real || real == slot.wrapper) return nullptr;
+  if (!slot.get()) slot.set(real);
+  // A second library of the same name (another CUDA version) is not ours to redirect.
+  return slot.get() == real ? slot.wrapper : nullptr;
+}
+
+// ld.so has made the part named by PT_GNU_RELRO read-only, in whole pages.
+void store(const Object& object, ElfW(Addr) place, void* value) {
+  const auto page = static_cast<ElfW(Addr)>(::getpagesize());
+  const ElfW(Addr) begin = place & ~(page - 1);
+  const bool read_only =
+      place >= (object.relro_begin & ~(page - 1)) && place < (object.relro_end & ~(page - 1));
+  void* const pages = reinterpret_cast<void*>(begin);
+  if (read_only && ::mprotect(pages, page, PROT_READ | PROT_WRITE) != 0) return;
+  *reinterpret_cast<void**>(place) = value;
+  if (read_only) ::mprotect(pages, page, PROT_READ);
+}
+
+void patch(const Object& object, void* handle) {
+  if (!object.symbols || !object.strings) return;
+  for (int t = 0; t < 2; ++t) {
+    for (size_t i = 0; object.tables[t] && i < object.counts[t]; ++i) {
+      const ElfW(Rela)& relocation = object.tables[t][i];
+      if (!is_function_slot(relocation.r_info)) continue;
+      const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
+      // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
+      if (symbol.st_shndx != SHN_UNDEF) continue;
+      void* const wanted = replacement(object.strings + symbol.st_name, handle);
+      if (wanted) store(object, object.base + relocation.r_offset, wanted);
+    }
+  }
+}
+
+constexpr size_t kMostObjects = 128;
+
+// Read under the loader's lock, changed after: looking names up takes other locks of the loader.
+struct Found {
+  size_t already;
+  size_t seen;
+  size_t count;
+  Object objects[kMostObjects];
+};
+
+int visit(dl_phdr_info* info, size_t, void* raw) {
+  Found& found = *static_cast<Found*>(raw);
+  if (found.seen++ < found.already || found.count == kMostObjects) return 0;
+  found.objects[found.count++] = read(*info);
+  return 0;
+}
+
+int count_one(dl_phdr_info*, size_t, void* count) {
+  ++*static_cast<size_t*>(count);
+  return 0;
+}
+
+}  // namespace
+
+size_t count_loaded_objects() {
+  size_t count = 0;
+  ::dl_iterate_phdr(count_one, &count);
+  return count;
+}
+
+void patch_loaded_after(size_t already, void* handle) {
+  const ErrnoGuard keep_errno;
+  Found found;
+  found.already = already;
+  found.seen = found.count = 0;
+  ::dl_iterate_phdr(visit, &found);
+  for (size_t i = 0; i < found.count; ++i) patch(found.objects[i], handle);
+}
+
+}  // namespace gpuprof
