@@ -112,7 +112,7 @@ def test_config_warns_of_unknown_names():
 
 
 WRONG_SETTINGS = [
-    ("GPUPROF_MODE", "armed", ["on", "off"]),
+    ("GPUPROF_MODE", "fast", ["on", "off"]),
     ("GPUPROF_SCHEDULE", "active=x", ["active must be a whole number from 1 to 1000000"]),
     ("GPUPROF_STEP", "nvtx", ["nvtx:NAME", "sync:N", "time:MS"]),
     ("GPUPROF_PRESET", "full", ["light", "default"]),
