@@ -3,6 +3,7 @@
 hooks alone."""
 import collections
 import re
+import subprocess
 
 import pytest
 
@@ -81,3 +82,37 @@ def test_a_library_that_brings_its_own_runtime_is_told_by_the_driver_call(tmp_pa
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cuLaunchKernel"]
     assert len(launches) == 23 and all(r["correlation"] for r in launches)
     assert not [r for r in comparison.records if "from_callback" in r.get("flags", ())]
+
+
+def answers(requests, env):
+    program = [harness.PYTHON, harness.SOURCE / "tests/programs/ways/proc_addresses.py"]
+    done = subprocess.run([str(c) for c in program], env=env, input="\n".join(requests), capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    return {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()}
+
+
+def test_cuGetProcAddress_gives_the_hook_of_the_signature_asked_for():
+    """For each row: from its version on our hook, and the same function that the driver would have given."""
+    table = (harness.SOURCE / "preload/apis.def").read_text()
+    rows = re.findall(r"^GPUPROF_DRIVER(?:_HAND)?\(driver, (\w+),.*?(\d+)\)$", table, flags=re.M)
+    assert len(rows) > 120
+    requests = {}
+    for symbol, since in rows:
+        name = re.sub(r"_v2$", "", re.sub(r"_pt[sd][sz]$", "", symbol))
+        flags = 2 if re.search(r"_pt[sd][sz]$", symbol) else 0
+        requests[f"{name}:{since}:{flags}"] = symbol
+        requests[f"{name}:{int(since) - 1}:{flags}"] = None  # an older signature, or none
+    bare = answers(requests, harness.environment())
+    ours = answers(requests, harness.preloaded())
+    for request, symbol in requests.items():
+        if symbol:
+            assert bare[request] == ["libcuda.so.1", symbol]
+            assert ours[request] == ["libgpuprof.so", symbol], request
+        else:
+            # Never the hook of another signature than the driver's answer has.
+            assert (bare[request] == ["none"]) == (ours[request] == ["none"]), request
+    # Two signatures of one name, told apart by the version alone.
+    both = answers(["cuCtxSynchronize:12090:0", "cuCtxSynchronize:13000:0", "cuInit:13000:0"], harness.preloaded())
+    assert both["cuCtxSynchronize:12090:0"] != both["cuCtxSynchronize:13000:0"]
+    assert both["cuInit:13000:0"] == ["libcuda.so.1", "cuInit"]
