@@ -89,6 +89,7 @@ def test_once_for_each_window_and_no_child_is_seen(how, spy, tmp_path):
     env = settings(tmp_path, command, GPUPROF_SCHEDULE="skip_first=0,wait=1,warmup=0,active=1,repeat=2")
     run = harness.run([harness.PYTHON, "-c", HOST, how], env)
     assert (run.code, run.out) == (0, "children [] signals []\n"), run.err
+    assert len(harness.dumps(tmp_path / "out")) == 2, run.err
     assert [os.path.basename(one["arguments"][1]).split("_w")[1] for one in
             sorted(seen(), key=lambda one: one["arguments"][1])] == ["0.gpuprof", "1.gpuprof"]
 
