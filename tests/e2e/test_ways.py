@@ -84,6 +84,26 @@ def test_a_library_that_brings_its_own_runtime_is_told_by_the_driver_call(tmp_pa
     assert not [r for r in comparison.records if "from_callback" in r.get("flags", ())]
 
 
+@pytest.mark.parametrize("cupti", ["auto", "off"])
+def test_what_the_runtime_does_in_the_driver_is_part_of_its_call(cupti, tmp_path):
+    """A shared runtime that asks the driver for its functions is given hooks, too."""
+    env = harness.preloaded(SIMCUDA_TRUTH=tmp_path / "truth", GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    env["LD_LIBRARY_PATH"] = f"{harness.BUILD / 'simcuda/lib_thin'}:{harness.SIMCUDA}"
+    if cupti == "off":
+        env["GPUPROF_CUPTI"] = "off"
+    done = harness.run([harness.HAZARDS / "runtime_linked"], env)
+    assert done.code == 0, done.out + done.err
+    dump, = harness.dumps(tmp_path / "out")
+    found = harness.of_kind(harness.records(dump), *HOST_KINDS)
+    assert [r["name"] for r in found if not r["name"].startswith("cuda")] == []
+    made = collections.Counter(truth.kind_of(c["name"]) for c in truth.load(tmp_path / "truth", harness.records(dump)[0]["pid"])
+                               if c["t"] == "call" and truth.kind_of(c["name"]))
+    assert made["launch"] == 29
+    assert {kind: sum(r["kind"] == kind for r in found) for kind in made} == made
+    if cupti == "auto":
+        assert all(r["correlation"] for r in found if r["kind"] in ("launch", "copy", "set"))
+
+
 def answers(requests, env):
     program = [harness.PYTHON, harness.SOURCE / "tests/programs/ways/proc_addresses.py"]
     done = subprocess.run([str(c) for c in program], env=env, input="\n".join(requests), capture_output=True, text=True,
