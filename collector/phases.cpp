@@ -35,7 +35,12 @@ StepSource source_of(const ApiRow& row) {
   if (row.kind == Kind::launch) {
     return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
   }
-  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0) return StepSource::sync;
+  // The driver's, where the runtime is part of the program; inside a hooked runtime it is part of
+  // the call.
+  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0 ||
+      starts_with(row.name, "cuCtxSynchronize")) {
+    return StepSource::sync;
+  }
   return starts_with(row.name, "cudaProfiler") ? StepSource::profiler : StepSource::automatic;
 }
 

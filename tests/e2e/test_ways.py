@@ -68,6 +68,13 @@ def test_each_call_once(way, cupti, tmp_path):
     assert comparison.summary["losses"] == {}
 
 
+@pytest.mark.parametrize("way", ["linked", "static_runtime", "driver_linked", "driver_ask"])
+def test_device_synchronization_is_a_step_in_each_way(way, tmp_path):
+    comparison = profile(WAYS[way], tmp_path)
+    made = [c for c in comparison.truth if c["t"] == "call" and c["name"] in ("cudaDeviceSynchronize", "cuCtxSynchronize")]
+    assert made and len(harness.of_kind(comparison.records, "step")) == len(made)
+
+
 def test_kernels_have_names_without_cupti(tmp_path):
     """The driver's kernels are named by what the program asked its module for."""
     for way in ("static_runtime", "driver_ask"):
