@@ -30,6 +30,7 @@ int run_convert(const Command& command, int count, char** arguments);
 int run_info(const Command& command, int count, char** arguments);
 int run_parse(const Command& command, int count, char** arguments);
 int run_trigger(const Command& command, int count, char** arguments);
+int run_doctor(const Command& command, int count, char** arguments);
 int run_config(const Command& command, int count, char** arguments);
 int run_lib(const Command& command, int count, char** arguments);
 

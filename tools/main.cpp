@@ -26,6 +26,8 @@ constexpr Command kCommands[] = {
      run_parse},
     {"trigger", "trigger PID|DIR [--at-step N] [--steps N] | --off | --on",
      "record a window of a running program, at the same step on all ranks", run_trigger},
+    {"doctor", "doctor [--format text|json] [-- COMMAND...]",
+     "what would be captured here, what not, and why", run_doctor},
     {"config", "config [--format text|json]",
      "the settings in force, where each comes from, what is allowed", run_config},
     {"lib", "lib", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},

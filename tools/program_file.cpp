@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <vector>
 
@@ -87,6 +88,82 @@ std::string why_not_preloadable(const std::string& path) {
   std::ifstream binary(interpreter, std::ios::binary);
   if (!binary.read(magic, SELFMAG) || std::memcmp(magic, ELFMAG, SELFMAG) != 0) return "";
   return why_not_elf(binary, interpreter);
+}
+
+namespace {
+
+// A 64-bit ELF file in memory. Everything a file says of itself is checked against its size.
+class ElfBytes {
+ public:
+  explicit ElfBytes(const std::string& bytes) : bytes_(bytes) {
+    Elf64_Ehdr header;
+    if (!read(0, header) || header.e_phentsize != sizeof(Elf64_Phdr)) return;
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+      Elf64_Phdr segment;
+      if (read(header.e_phoff + i * sizeof segment, segment)) segments_.push_back(segment);
+    }
+  }
+
+  // DT_NEEDED, in order.
+  std::vector<std::string> needed() const {
+    std::vector<uint64_t> names;
+    uint64_t strings = 0;
+    for (const Elf64_Phdr& segment : segments_) {
+      Elf64_Dyn entry;
+      for (uint64_t at = 0; segment.p_type == PT_DYNAMIC && at < segment.p_filesz &&
+                            read(segment.p_offset + at, entry) && entry.d_tag != DT_NULL;
+           at += sizeof entry) {
+        if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
+        if (entry.d_tag == DT_STRTAB) strings = offset_of(entry.d_un.d_ptr);
+      }
+    }
+    std::vector<std::string> out;
+    for (const uint64_t name : names) {
+      if (strings != 0 && strings + name < bytes_.size())
+        out.push_back(bytes_.c_str() + strings + name);
+    }
+    return out;
+  }
+
+ private:
+  template <typename T>
+  bool read(uint64_t offset, T& out) const {
+    if (offset > bytes_.size() || bytes_.size() - offset < sizeof out) return false;
+    std::memcpy(&out, bytes_.data() + offset, sizeof out);
+    return true;
+  }
+  // Where in the file an address lies; 0: nowhere.
+  uint64_t offset_of(uint64_t address) const {
+    for (const Elf64_Phdr& segment : segments_) {
+      if (segment.p_type == PT_LOAD && address - segment.p_vaddr < segment.p_filesz) {
+        return segment.p_offset + (address - segment.p_vaddr);
+      }
+    }
+    return 0;
+  }
+
+  const std::string& bytes_;
+  std::vector<Elf64_Phdr> segments_;
+};
+
+}  // namespace
+
+CudaUse cuda_use_of(const std::string& path) {
+  CudaUse use;
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!bytes.starts_with(ELFMAG)) return use;
+  bool runtime = false;
+  for (const std::string& name : ElfBytes(bytes).needed()) {
+    if (name.starts_with("libcudart.so")) runtime = true;
+    for (const char* library : {"libcudart.so", "libcuda.so", "libnccl.so"}) {
+      if (name.starts_with(library)) use.linked.push_back(name);
+    }
+  }
+  // A runtime inside asks the driver for its functions by name.
+  use.runtime_inside = !runtime && bytes.find("cuGetProcAddress") != std::string::npos &&
+                       bytes.find("libcuda.so.1") != std::string::npos;
+  return use;
 }
 
 }  // namespace gpuprof

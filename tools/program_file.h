@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace gpuprof {
 
@@ -13,5 +14,12 @@ std::string find_program(const std::string& command);
 // Why a library cannot be preloaded into the program in `path` ("it is linked statically"); empty
 // when nothing speaks against it. Of a script, its interpreter is looked at.
 std::string why_not_preloadable(const std::string& path);
+
+// What the program in `path` (not a script) brings of CUDA.
+struct CudaUse {
+  std::vector<std::string> linked;  // libcudart, libcuda, libnccl as it names them
+  bool runtime_inside = false;      // a CUDA runtime linked into it
+};
+CudaUse cuda_use_of(const std::string& path);
 
 }  // namespace gpuprof

@@ -29,6 +29,11 @@ TEST_F(KernelSteps, TheDemangledNameIsMatched) {
     EXPECT_FALSE(kernel_matches(&kFunctions[2])) << "nobody knows it";
     EXPECT_FALSE(kernel_matches(nullptr));
   }
+}
+
+TEST_F(KernelSteps, APatternMatchesAnyPart) {
+  register_function(&kModule, &kFunctions[0], "_Z4adamIfEvPT_");
+  register_function(&kModule, &kFunctions[1], "_Z4adamIdEvPT_");
   compile_kernel_pattern("adam<float>");  // the whole is "void adam<float>(float*)"
   EXPECT_TRUE(kernel_matches(&kFunctions[0]));
   EXPECT_FALSE(kernel_matches(&kFunctions[1])) << "adam<double>";

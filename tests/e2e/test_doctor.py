@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof doctor: what would be captured, what not, and why."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+
+
+def findings(*program, env=None, cwd=None):
+    done = harness.checked("doctor", "--format", "json", *(["--", *program] if program else []),
+                           env=env or harness.environment(), cwd=cwd)
+    return json.loads(done.out)
+
+
+def of(found, subject):
+    return [f for f in found if f["subject"] == subject]
+
+
+def state(found, subject):
+    return of(found, subject)[0]["state"]
+
+
+def test_a_machine_where_all_is_there(tmp_path):
+    found = findings(cwd=tmp_path)
+    assert {state(found, s) for s in ("library", "settings", "output", "driver", "CUPTI")} == {"ok"}
+    assert of(found, "driver")[0]["text"] == "CUDA 13.0, 8 GPUs"
+    assert "libcupti.so.13" in of(found, "CUPTI")[0]["text"]
+    assert any("dlmopen" in f["text"] for f in of(found, "escapes"))
+    assert not list(tmp_path.iterdir())  # it only looks
+
+
+def test_what_is_missing_is_said(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    env = harness.environment(GPUPROF_OUTPUT=blocked / "out", GPUPROF_CUPTI="/nowhere/libcupti.so",
+                              NVTX_INJECTION64_PATH="/opt/other.so")
+    del env["LD_LIBRARY_PATH"]
+    found = findings(env=env)
+    assert state(found, "output") == "missing" and str(blocked) in of(found, "output")[0]["text"]
+    assert state(found, "driver") == "missing"
+    assert of(found, "CUPTI")[0] == {"subject": "CUPTI", "state": "limited",
+                                     "text": 'GPUPROF_CUPTI="/nowhere/libcupti.so" cannot be loaded',
+                                     "advice": of(found, "CUPTI")[0]["advice"]}
+    assert "NVTX_INJECTION64_PATH=/opt/other.so" in of(found, "others")[0]["text"]
+
+
+def test_bad_settings_are_said():
+    found = findings(env=harness.environment(GPUPROF_STEP="never"))
+    assert state(found, "settings") == "missing" and "GPUPROF_STEP" in of(found, "settings")[0]["text"]
+    assert state(findings(env=harness.environment(GPUPROF_MODE="off")), "settings") == "missing"
+
+
+@pytest.mark.parametrize("program, expected", [
+    ("runtime_linked", "is linked to libcudart.so.13: its calls are seen"),
+    ("driver_linked", "is linked to libcuda.so.1: its calls are seen"),
+    ("runtime_static", "asks the driver for its functions itself"),
+    ("runtime_opened", "brings no CUDA library itself"),
+])
+def test_what_a_program_brings(program, expected):
+    rows = of(findings(harness.HAZARDS / program), "program")
+    assert [r["state"] for r in rows] == ["ok", "ok"] and expected in rows[1]["text"]
+
+
+def test_a_program_that_cannot_be_preloaded(tmp_path):
+    static = tmp_path / "static"
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["cc", "-static", "-o", static, source], check=True)
+    [row] = of(findings(static), "program")
+    assert row["state"] == "missing" and "linked statically" in row["text"]
+    [row] = of(findings("no-such-program"), "program")
+    assert row["state"] == "missing"
+
+
+def test_a_library_that_does_not_load_here(tmp_path):
+    """The command looks for the library beside itself; one that ld.so refuses is named with ld.so's reason."""
+    command = tmp_path / "gpuprof"
+    shutil.copy(harness.BIN, command)
+    library = tmp_path / "libgpuprof.so"
+    library.write_bytes(pathlib.Path(harness.LIB).read_bytes()[:200])
+    os.chmod(library, 0o755)
+    done = harness.run([command, "doctor", "--format", "json"])
+    row = of(json.loads(done.out), "library")[0]
+    assert row["state"] == "missing" and "ld.so" in row["text"]
+
+
+def test_text(tmp_path):
+    out = harness.checked("doctor", "--", "true", cwd=tmp_path).out
+    assert "ok       settings   valid; gpuprof config prints them" in out
+    assert harness.gpuprof("doctor", "--format", "xml").code == 2

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof doctor: what would be captured here and in a program, what not, and why. Looks only; the
+// program is not started.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/diagnosis.h"
+
+namespace gpuprof {
+namespace {
+
+const char* state_name(Finding::State state) {
+  switch (state) {
+    case Finding::State::good: return "ok";
+    case Finding::State::limited: return "limited";
+    case Finding::State::bad: return "missing";
+  }
+  return "";
+}
+
+void print_text(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    put_line("{:<8} {:<10} {}", state_name(finding.state), finding.subject, finding.text);
+    if (!finding.advice.empty()) put_line("{:<19} {}", "", finding.advice);
+  }
+}
+
+void print_json(const std::vector<Finding>& findings) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const Finding& finding : findings) {
+    out.push_back({{"subject", finding.subject},
+                   {"state", state_name(finding.state)},
+                   {"text", finding.text},
+                   {"advice", finding.advice}});
+  }
+  put(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace
+
+int run_doctor(const Command& command, int count, char** arguments) {
+  char** separator = std::find_if(arguments, arguments + count,
+                                  [](const char* text) { return std::string_view(text) == "--"; });
+  const int own_count = static_cast<int>(separator - arguments);
+  const std::vector<std::string> program(arguments + std::min(count, own_count + 1),
+                                         arguments + count);
+  CLI::App app;
+  std::string format = "text";
+  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  int code = kExitDone;
+  if (!parse_arguments(app, command, own_count, arguments, code)) return code;
+  std::vector<Finding> findings = diagnose_machine();
+  if (!program.empty()) diagnose_program(program[0], findings);
+  diagnose_what_escapes(findings);
+  if (format == "json") {
+    print_json(findings);
+  } else {
+    print_text(findings);
+  }
+  return kExitDone;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/diagnosis.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "formats/core/settings.h"
+#include "tools/console.h"
+#include "tools/library_path.h"
+#include "tools/program_file.h"
+
+namespace gpuprof {
+namespace {
+
+using State = Finding::State;
+using Findings = std::vector<Finding>;
+
+std::string output_of(const std::string& shell_command) {
+  std::string out;
+  FILE* const pipe = ::popen(shell_command.c_str(), "r");
+  if (!pipe) return out;
+  char part[4096];
+  for (size_t got; (got = std::fread(part, 1, sizeof part, pipe)) != 0;) out.append(part, got);
+  ::pclose(pipe);
+  while (!out.empty() && out.back() == '\n') out.pop_back();
+  return out;
+}
+
+std::string shell_quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// ld.so says on standard error that it ignores a library, and starts the program all the same.
+void check_library(Findings& out) {
+  std::string path;
+  try {
+    path = find_library();
+  } catch (const Failure& failure) {
+    out.push_back({State::bad, "library", failure.what(), ""});
+    return;
+  }
+  const std::string said = output_of("LD_PRELOAD=" + shell_quoted(path) + " /bin/true 2>&1");
+  if (said.empty()) {
+    out.push_back({State::good, "library", path, ""});
+  } else {
+    out.push_back(
+        {State::bad, "library", said, "nothing is recorded on this machine with this build"});
+  }
+}
+
+bool check_settings(Config& config, Findings& out) {
+  const auto settings = std::make_unique<Settings>();
+  SettingError error;
+  if (!settings->load_all(environ, error, nullptr, nullptr) ||
+      !settings->parse(find_job_place(environ).rank, config, error)) {
+    out.push_back({State::bad, "settings", error.text, "a program would run unprofiled"});
+    return false;
+  }
+  if (config.mode == Mode::off) {
+    out.push_back({State::bad, "settings", "GPUPROF_MODE=off", "nothing is recorded; unset it"});
+  } else if (!config.rank_selected) {
+    out.push_back({State::bad, "settings", "GPUPROF_RANKS leaves this rank out", ""});
+  } else {
+    out.push_back({State::good, "settings", "valid; gpuprof config prints them", ""});
+  }
+  return true;
+}
+
+void check_output(const Config& config, Findings& out) {
+  char path[4096];
+  SettingError error;
+  if (!expand_output(config.output, find_job_place(environ), "host", 0, environ, path, sizeof path,
+                     error)) {
+    out.push_back({State::limited, "output", error.text, ""});
+    return;
+  }
+  std::error_code ignored;
+  std::filesystem::path folder = std::filesystem::absolute(path, ignored);
+  while (folder.has_relative_path() && !std::filesystem::exists(folder, ignored)) {
+    folder = folder.parent_path();
+  }
+  struct statvfs space {};
+  if (::access(folder.c_str(), W_OK | X_OK) != 0 || ::statvfs(folder.c_str(), &space) != 0) {
+    out.push_back({State::bad, "output", fmt::format("{} cannot be written to", folder.string()),
+                   "set GPUPROF_OUTPUT to a directory that can"});
+    return;
+  }
+  const uint64_t free = uint64_t{space.f_bavail} * space.f_frsize;
+  const uint64_t wanted =
+      (uint64_t{config.buffer_mb} << 20) + static_cast<uint64_t>(config.schedule.max_mb * 1e6);
+  out.push_back({free < wanted ? State::limited : State::good, "output",
+                 fmt::format("{}, {} free", path, format_bytes(free)),
+                 free < wanted ? fmt::format("a process may need {}", format_bytes(wanted)) : ""});
+}
+
+template <typename Function>
+Function function_of(void* library, const char* name) {
+  return reinterpret_cast<Function>(::dlsym(library, name));
+}
+
+void check_driver(Findings& out) {
+  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!driver) {
+    out.push_back({State::bad, "driver", "there is no libcuda.so.1", "no CUDA program runs here"});
+    return;
+  }
+  const auto init = function_of<int (*)(unsigned)>(driver, "cuInit");
+  const auto version_of = function_of<int (*)(int*)>(driver, "cuDriverGetVersion");
+  const auto count_of = function_of<int (*)(int*)>(driver, "cuDeviceGetCount");
+  int version = 0, devices = 0;
+  const int failed = init ? init(0) : -1;
+  if (failed || !version_of || version_of(&version) || !count_of || count_of(&devices)) {
+    out.push_back({State::bad, "driver",
+                   fmt::format("libcuda.so.1 is there, but cuInit fails ({})", failed),
+                   "nvidia-smi tells more"});
+    return;
+  }
+  out.push_back({devices ? State::good : State::bad, "driver",
+                 fmt::format("CUDA {}.{}, {} {}", version / 1000, version % 1000 / 10, devices,
+                             devices == 1 ? "GPU" : "GPUs"),
+                 devices ? "" : "no GPU is visible; see CUDA_VISIBLE_DEVICES"});
+}
+
+// A program's own copy, and the one beside its runtime, come first; they are not known here.
+void check_cupti(const Config& config, Findings& out) {
+  const std::string wanted = config.cupti;
+  if (wanted == "off") {
+    out.push_back({State::limited, "CUPTI", "GPUPROF_CUPTI=off", "calls only, no GPU times"});
+    return;
+  }
+  std::vector<std::string> places = {wanted};
+  if (wanted.empty()) {
+    places = {"libcupti.so.13", "libcupti.so.12",
+              "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13",
+              "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"};
+  }
+  for (const std::string& place : places) {
+    void* const library = ::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    const auto version_of =
+        library ? function_of<int (*)(uint32_t*)>(library, "cuptiGetVersion") : nullptr;
+    uint32_t version = 0;
+    if (!version_of || version_of(&version) != 0) continue;
+    out.push_back({State::good, "CUPTI", fmt::format("{}, version {}", place, version), ""});
+    return;
+  }
+  out.push_back({State::limited, "CUPTI",
+                 wanted.empty() ? "not on the library path nor in /usr/local/cuda"
+                                : fmt::format("GPUPROF_CUPTI=\"{}\" cannot be loaded", wanted),
+                 "GPU times need it: from the program's own packages, beside its CUDA runtime, or "
+                 "named by GPUPROF_CUPTI"});
+}
+
+void check_clock(Findings& out) {
+  std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  std::string source;
+  if (!(file >> source)) return;
+  if (source == "tsc") {
+    out.push_back({State::good, "clock", "the kernel trusts the TSC", ""});
+  } else {
+    out.push_back({State::limited, "clock", fmt::format("the kernel uses {}, not the TSC", source),
+                   "CLOCK_MONOTONIC is used: a recorded call costs more"});
+  }
+}
+
+void check_others(Findings& out) {
+  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
+    const char* const value = std::getenv(name);
+    if (!value || !*value) continue;
+    const bool nvtx = name[0] == 'N';
+    out.push_back({State::limited, "others", fmt::format("{}={}", name, value),
+                   nvtx ? "NVTX ranges go to that tool, not to gpuprof"
+                        : "that tool may hold CUPTI; then GPU times are missing while it does"});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> diagnose_machine() {
+  Findings out;
+  check_library(out);
+  const auto config = std::make_unique<Config>();
+  if (check_settings(*config, out)) {
+    check_output(*config, out);
+    check_driver(out);
+    check_cupti(*config, out);
+  } else {
+    check_driver(out);
+  }
+  check_clock(out);
+  check_others(out);
+  return out;
+}
+
+void diagnose_program(const std::string& command, Findings& out) {
+  const std::string path = find_program(command);
+  if (path.empty() || ::access(path.c_str(), X_OK) != 0) {
+    out.push_back({State::bad, "program",
+                   fmt::format("\"{}\" is no program that can be run here", command), ""});
+    return;
+  }
+  const std::string reason = why_not_preloadable(path);
+  if (!reason.empty()) {
+    out.push_back({State::bad, "program", fmt::format("{}: {}", path, reason),
+                   "no library can be preloaded into it: it runs unprofiled"});
+    return;
+  }
+  out.push_back({State::good, "program", path + ": the library can be preloaded", ""});
+  const CudaUse use = cuda_use_of(path);
+  for (const std::string& name : use.linked) {
+    out.push_back({State::good, "program", "is linked to " + name + ": its calls are seen", ""});
+  }
+  if (use.runtime_inside) {
+    out.push_back({State::good, "program",
+                   "asks the driver for its functions itself, as a CUDA runtime linked into a "
+                   "program does: seen as calls of the driver",
+                   ""});
+  }
+  if (use.linked.empty() && !use.runtime_inside) {
+    out.push_back({State::good, "program",
+                   "brings no CUDA library itself: what it opens while it runs is seen", ""});
+  }
+}
+
+void diagnose_what_escapes(Findings& out) {
+  out.push_back({State::limited, "escapes",
+                 "libraries opened by dlmopen (a namespace of their own)",
+                 "hooks do not see them; CUPTI does while a window is open"});
+  out.push_back({State::limited, "escapes",
+                 "constructors that run while a library is opened with RTLD_DEEPBIND", "as above"});
+  out.push_back({State::limited, "escapes",
+                 "kernels of CUDA graphs that were instantiated before the window",
+                 "each launch of such a graph is timed as a whole"});
+}
+
+}  // namespace gpuprof
