@@ -121,9 +121,8 @@ bool RingReader::Parts::check_head() {
                            h.version, kRingVersion));
     return false;
   }
-  if (h.version == 0 || h.header_bytes < kSmallestRingHeader ||
-      h.header_bytes > 4096 || h.record_bytes != sizeof(Record) ||
-      h.chunk_bytes != kChunkBytes || h.clock_shift > 32) {
+  if (h.version == 0 || h.header_bytes < kSmallestRingHeader || h.header_bytes > 4096 ||
+      h.record_bytes != sizeof(Record) || h.chunk_bytes != kChunkBytes || h.clock_shift > 32) {
     problem(8, "the ring's head is damaged");
     return false;
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA runtime: what each kind of call keeps of its arguments, and the hooks of apis.def's
 // rows.
-#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
 #include "collector/graphs.h"
@@ -11,6 +10,9 @@
 extern "C" {
 cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t);
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t);
+// In cuda_profiler_api.h, which the wheels of the runtime do not bring.
+cudaError_t cudaProfilerStart();
+cudaError_t cudaProfilerStop();
 }
 
 namespace gpuprof {

@@ -3,9 +3,10 @@
 //
 //   kineto_like eager|activity|clock before|during|after...
 //
-// `eager` subscribes at its first use and never gives that back; `activity` uses the activity functions
-// only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long before, during and
-// after the steps 20 to 39, and prints what it got: all of its own, nothing else's, in its own clock.
+// `eager` subscribes at its first use and never gives that back; `activity` uses the activity
+// functions only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long
+// before, during and after the steps 20 to 39, and prints what it got: all of its own, nothing
+// else's, in its own clock.
 #include <cupti.h>
 #include <stdint.h>
 #include <time.h>
@@ -26,7 +27,9 @@ static uint64_t read_clock(clockid_t id) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 // Nanoseconds since some other day.
-static uint64_t CUPTIAPI my_clock(void) { return read_clock(CLOCK_MONOTONIC) + 12345678901234567ull; }
+static uint64_t CUPTIAPI my_clock(void) {
+  return read_clock(CLOCK_MONOTONIC) + 12345678901234567ull;
+}
 static uint64_t now(void) { return own_clock ? my_clock() : read_clock(CLOCK_REALTIME); }
 
 static void CUPTIAPI on_call(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
@@ -90,7 +93,8 @@ static void begin(void) {
     subscribed = 1;
   }
   if (own_clock) {
-    check(cuptiActivityRegisterTimestampCallback(my_clock), "cuptiActivityRegisterTimestampCallback");
+    check(cuptiActivityRegisterTimestampCallback(my_clock),
+          "cuptiActivityRegisterTimestampCallback");
   }
   check(cuptiActivityRegisterCallbacks(on_request, on_complete), "cuptiActivityRegisterCallbacks");
   profile_begin = now();
@@ -136,7 +140,8 @@ int main(int argc, char** argv) {
     }
     nanosleep(&pause, NULL);
   }
-  printf("%d kernels, %d badly timed, %d other records, %d foreign buffers, %d callbacks, %d stray\n",
-         kernels, badly_timed, others, foreign_buffers, callbacks, stray_callbacks);
+  printf(
+      "%d kernels, %d badly timed, %d other records, %d foreign buffers, %d callbacks, %d stray\n",
+      kernels, badly_timed, others, foreign_buffers, callbacks, stray_callbacks);
   return kernels == 4 * kLaunches * count ? 0 : 1;
 }

@@ -222,7 +222,8 @@ const BadValue kBadValues[] = {
     {"GPUPROF_ACTIVITIES=kernel,tensor",
      "GPUPROF_ACTIVITIES=\"kernel,tensor\": \"tensor\" is not an activity; allowed are step, "
      "kernel, "
-     "memcpy, memset, sync, api, graph, nccl, alloc, nvtx, nvml, graph:trace, graph:node (a list, or changes to the preset such "
+     "memcpy, memset, sync, api, graph, nccl, alloc, nvtx, nvml, graph:trace, graph:node (a list, "
+     "or changes to the preset such "
      "as "
      "+api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/programs/simtrain/trainer.h"
 
-#include <cuda_profiler_api.h>
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -17,6 +16,12 @@
 #include "tests/programs/simtrain/kernels.h"
 #include "tests/programs/simtrain/truth.h"
 #include "tests/simcuda/core/clock.h"
+
+// In cuda_profiler_api.h, which the wheels of the runtime do not bring.
+extern "C" {
+cudaError_t cudaProfilerStart();
+cudaError_t cudaProfilerStop();
+}
 
 namespace gpuprof::simtrain {
 namespace {
