@@ -12,8 +12,7 @@
 
 namespace gpuprof {
 
-// ---- for preload's wrappers, on the program's threads
-// --------------------------------------------------
+// ---- for preload's wrappers, on the program's threads ----
 
 // Whether to follow this call. False: it is one of ours, or gpuprof is off.
 bool host_cupti_is_followed();
@@ -45,8 +44,7 @@ bool host_has_kind(CUpti_ActivityKind kind);
 void host_has_flushed();
 void host_has_finalized();
 
-// ---- for cupti_session, on the drain thread
-// ------------------------------------------------------------
+// ---- for cupti_session, on the drain thread ----
 
 // Uses CUPTI now, or did a moment ago.
 bool host_is_at_cupti();

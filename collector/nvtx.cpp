@@ -171,8 +171,7 @@ Handle handle(const void* name) {
 }
 uint64_t handle_of(nvtxDomainHandle_t domain) { return reinterpret_cast<uint64_t>(domain); }
 
-// ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h
-// --------------------------
+// ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h ----
 
 void NVTX_API mark_ex(const nvtxEventAttributes_t* a) { mark(NvtxText(a), a, 0); }
 void NVTX_API mark_a(const char* message) { mark(NvtxText(message), nullptr, 0); }

@@ -3,8 +3,7 @@
 // rows.
 #include <cuda_runtime_api.h>
 
-#include "collector/graphs.h"
-#include "preload/hook.h"
+#include "preload/cuda_arguments.h"
 
 // Declared by NVIDIA only for its compiler (crt/device_functions.h, crt/host_runtime.h).
 extern "C" {
@@ -56,15 +55,7 @@ template <typename Function>
 [[maybe_unused]] static void hold(HeldPayload& held, Function function, uint64_t grid_xy,
                                   uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void**,
                                   size_t shared, cudaStream_t stream) {
-  held.words[0] = bits(function);
-  held.words[1] = bits(stream);
-  held.words[2] = grid_xy;
-  held.words[3] = block_xy;
-  held.words[4] = static_cast<uint16_t>(grid_z) | block_z << 16 | (shared & 0xfffff) << 32;
-}
-[[maybe_unused]] static void release(Record& r, const HeldPayload& held, cudaError_t result) {
-  for (int i = 0; i < 4; ++i) r.words[i] = held.words[i];
-  r.words[4] = held.words[4] | static_cast<uint64_t>(result) << 52;
+  hold_launch(held, bits(function), grid_xy, grid_z, block_xy, block_z, shared, stream);
 }
 [[maybe_unused]] static void capture(Record& r, Launch, cudaError_t result,
                                      const cudaLaunchConfig_t* config, const void* function,
@@ -202,13 +193,8 @@ using Alloc = KindTag<Kind::alloc>;
   fill_memory(r, result, address, 0, stream, nullptr);
 }
 
-// ---- synchronisation, events, streams, the rest
-// --------------------------------------------------
+// ---- synchronisation, events, streams, the rest ----
 
-static void fill_sync(Record& r, cudaError_t result, cudaStream_t stream, cudaEvent_t event,
-                      unsigned flags = 0) {
-  r.sync = {bits(stream), bits(event), static_cast<int32_t>(result), flags, 0, 0, 0};
-}
 using Sync = KindTag<Kind::sync>;
 [[maybe_unused]] static void capture(Record& r, Sync, cudaError_t result) {
   fill_sync(r, result, nullptr, nullptr);
@@ -254,18 +240,12 @@ template <typename Handle, typename... Rest>
 
 // ---- captures into graphs ----------------------------------------------------------------------
 
-#define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                              \
-  template <typename... Rest>                                                              \
-  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, cudaError_t result, Rest...) { \
-    if (result == cudaSuccess) told();                                                     \
-  }
 GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCapture, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCapture_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture, capture_ended)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture_ptsz, capture_ended)
-#undef GPUPROF_OBSERVE_CAPTURE
 
 // ---- hooks -------------------------------------------------------------------------------------
 

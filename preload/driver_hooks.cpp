@@ -4,9 +4,8 @@
 // cuGetProcAddress (driver_proc_address.cpp).
 #include <cuda.h>
 
-#include "collector/graphs.h"
+#include "preload/cuda_arguments.h"
 #include "preload/driver_functions.h"
-#include "preload/hook.h"
 
 namespace gpuprof {
 
@@ -26,16 +25,8 @@ template <typename... Arguments>
                                   unsigned grid_y, unsigned grid_z, unsigned block_x,
                                   unsigned block_y, unsigned block_z, unsigned shared,
                                   CUstream stream, void**, Arguments...) {
-  held.words[0] = bits(function);
-  held.words[1] = bits(stream);
-  held.words[2] = grid_x | uint64_t{grid_y} << 32;
-  held.words[3] = block_x | uint64_t{block_y} << 32;
-  held.words[4] =
-      static_cast<uint16_t>(grid_z) | (block_z & 0xffff) << 16 | uint64_t{shared & 0xfffff} << 32;
-}
-[[maybe_unused]] static void release(Record& r, const HeldPayload& held, CUresult result) {
-  for (int i = 0; i < 4; ++i) r.words[i] = held.words[i];
-  r.words[4] = held.words[4] | static_cast<uint64_t>(result) << 52;
+  hold_launch(held, bits(function), grid_x | uint64_t{grid_y} << 32, grid_z,
+              block_x | uint64_t{block_y} << 32, block_z, shared, stream);
 }
 [[maybe_unused]] static void capture(Record& r, Launch, CUresult result,
                                      const CUlaunchConfig* config, CUfunction function, void**,
@@ -191,10 +182,6 @@ template <typename Address>
 
 // ---- synchronisation, events, streams, the rest ------------------------------------------------
 
-static void fill_sync(Record& r, CUresult result, CUstream stream, CUevent event,
-                      unsigned flags = 0) {
-  r.sync = {bits(stream), bits(event), static_cast<int32_t>(result), flags, 0, 0, 0};
-}
 using Sync = KindTag<Kind::sync>;
 [[maybe_unused]] static void capture(Record& r, Sync, CUresult result, CUcontext = nullptr) {
   fill_sync(r, result, nullptr, nullptr);
@@ -240,16 +227,10 @@ template <typename Handle, typename... Rest>
 
 // ---- captures into graphs ----------------------------------------------------------------------
 
-#define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                           \
-  template <typename... Rest>                                                           \
-  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, CUresult result, Rest...) { \
-    if (result == CUDA_SUCCESS) told();                                                 \
-  }
 GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCapture_v2, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCapture_v2_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture, capture_ended)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture_ptsz, capture_ended)
-#undef GPUPROF_OBSERVE_CAPTURE
 
 // ---- hooks -------------------------------------------------------------------------------------
 

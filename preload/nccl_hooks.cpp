@@ -97,8 +97,7 @@ template <typename... Rest>
 }
 
 #ifndef GPUPROF_NOP
-// ---- communicators: remembered whether recording or not
-// ------------------------------------------
+// ---- communicators: remembered whether recording or not ----
 
 static void remember(ncclComm_t communicator, int rank_count, int rank) {
   if (communicator) {

@@ -58,8 +58,7 @@ enum RecordFlags : uint8_t {
   kFlagCaptured = 32,  // the call was captured into a CUDA graph: it started no work
 };
 
-// ---- payloads: what a record of one kind holds besides times; 40 bytes at most
-// ----------------------
+// ---- payloads: what a record of one kind holds besides times; 40 bytes at most ----
 
 struct CallPayload {
   uint64_t handle;  // whatever handle the call is about, or 0

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hooks of the CUDA runtime and of the driver keep of their arguments in the same way:
+// their streams and events are the same types, and success is 0 in both.
+#pragma once
+
+#include <cuda.h>
+
+#include "collector/graphs.h"
+#include "preload/hook.h"
+
+namespace gpuprof {
+
+// A launch's payload as LaunchPayload lays it out, from values as they come in registers: x in the
+// lower half, y in the upper.
+inline void hold_launch(HeldPayload& held, uint64_t function, uint64_t grid_xy, uint32_t grid_z,
+                        uint64_t block_xy, uint32_t block_z, uint64_t shared_bytes,
+                        CUstream stream) {
+  held.words[0] = function;
+  held.words[1] = reinterpret_cast<uint64_t>(stream);
+  held.words[2] = grid_xy;
+  held.words[3] = block_xy;
+  held.words[4] = static_cast<uint16_t>(grid_z) | block_z << 16 | (shared_bytes & 0xfffff) << 32;
+}
+
+template <typename Result>
+inline void release(Record& r, const HeldPayload& held, Result result) {
+  for (int i = 0; i < 4; ++i) r.words[i] = held.words[i];
+  r.words[4] = held.words[4] | static_cast<uint64_t>(result) << 52;
+}
+
+template <typename Result>
+inline void fill_sync(Record& r, Result result, CUstream stream, CUevent event,
+                      unsigned flags = 0) {
+  r.sync = {reinterpret_cast<uint64_t>(stream),
+            reinterpret_cast<uint64_t>(event),
+            static_cast<int32_t>(result),
+            flags,
+            0,
+            0,
+            0};
+}
+
+// `told` (collector/graphs.h) is called after each success of the row `symbol`.
+#define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                         \
+  template <typename Result, typename... Rest>                                        \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Rest...) { \
+    if (static_cast<int>(result) == 0) told();                                        \
+  }
+
+}  // namespace gpuprof
