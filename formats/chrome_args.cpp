@@ -28,7 +28,17 @@ class ChromeArgs::Object {
   void number(std::string_view name, Int value) {
     key(name).number(value);
   }
+  // What is JSON already; nothing where it is not there.
+  void json(std::string_view name, std::string_view value) {
+    if (!value.empty()) key(name).raw(value);
+  }
   void text(std::string_view name, std::string_view value) { key(name).string(value); }
+  // Members of another object, without its braces.
+  void members(std::string_view json) {
+    if (json.empty()) return;
+    json_.raw(first_ ? "" : ",").raw(json);
+    first_ = false;
+  }
   void hex(std::string_view name, uint64_t value) { text(name, fmt::format("{:#x}", value)); }
   void dim(std::string_view name, const Dim3& d) {
     key(name).raw("[").number(d.x).raw(",").number(d.y).raw(",").number(d.z).raw("]");
@@ -68,10 +78,62 @@ bool ChromeArgs::shows_correlation(EventIndex event) const {
   return owner != owners_.end() && owner->second == number(event);
 }
 
+// Of a call or GPU work: the operator it belongs to, by the number that it goes by in its trace.
+void ChromeArgs::external_id(Object& args, const Event& event) const {
+  const EventIndex op = process_.operator_of(event);
+  if (op == EventIndex::none) return;
+  const uint64_t id = process_.extra(process_.event(op)).value;
+  if (id) args.number("External id", id);
+}
+
+void ChromeArgs::framework(Object& args, const Event& event) const {
+  const Shape& shape = trace_.shape(event);
+  const EventExtra& extra = process_.extra(event);
+  switch (shape.kind) {
+    case Kind::op:
+    case Kind::annotation:
+      if (extra.value) args.number("External id", extra.value);
+      if (extra.bytes) args.number("Ev Idx", extra.bytes - 1);
+      args.json("Input Dims", trace_.text(shape.input_dims));
+      args.json("Input type", trace_.text(shape.input_types));
+      if (extra.address) {
+        args.number("Sequence number", extra.address - 1);
+        args.number("Fwd thread id", extra.address2);
+      }
+      if (shape.call_stack != StringIndex::empty) {
+        args.text("Call stack", trace_.text(shape.call_stack));
+      }
+      if (shape.hierarchy != StringIndex::empty) {
+        args.text("Module Hierarchy", trace_.text(shape.hierarchy));
+      }
+      break;
+    case Kind::module:
+    case Kind::python_function:
+      if (extra.value) args.number("Python id", extra.value - 1);
+      if (extra.address) args.number("Python parent id", extra.address - 1);
+      if (extra.address2) args.number("Python module id", extra.address2 - 1);
+      break;
+    case Kind::tensor:
+      if (extra.value != EventExtra::kNotGiven) args.number("Total Reserved", extra.value);
+      if (extra.address2 != EventExtra::kNotGiven) args.number("Total Allocated", extra.address2);
+      args.number("Bytes", static_cast<int64_t>(extra.bytes));
+      if (extra.address) args.number("Addr", extra.address);
+      args.number("Device Id", static_cast<int32_t>(shape.device_id));
+      args.number("Device Type", static_cast<int32_t>(shape.device_type));
+      break;
+    case Kind::gpu_annotation:
+      if (extra.value) args.number("External id", extra.value);
+      break;
+    default: break;
+  }
+}
+
 void ChromeArgs::host(JsonText& json, const Event& event) const {
   const Shape& shape = trace_.shape(event);
   const EventExtra& extra = process_.extra(event);
   Object args(json);
+  external_id(args, event);
+  framework(args, event);
   // No `stream` here: with a correlation it would make readers take the row for GPU work.
   if (shows_correlation(process_.index_of(event))) args.number("correlation", event.correlation);
   if (shape.result) args.number("result", shape.result);
@@ -100,6 +162,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
     default: break;
   }
   if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
+  args.members(trace_.text(extra.args));
 }
 
 void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
@@ -107,8 +170,14 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
   const Shape& shape = trace_.shape(event);
   Object args(json);
   const Event* const call = collective_of(event);
-  if (call) args.number("External id", external_ids_.at(number(process_.index_of(*call))));
-  if (shape.kind == Kind::gpu_graph) {
+  if (call) {
+    args.number("External id", external_ids_.at(number(process_.index_of(*call))));
+  } else {
+    external_id(args, event);
+  }
+  if (shape.kind == Kind::gpu_annotation) {
+    framework(args, event);
+  } else if (shape.kind == Kind::gpu_graph) {
     graph(args, event, gpu);
   } else if (shape.kind == Kind::gpu_kernel) {
     kernel(args, event, gpu, device);
@@ -117,20 +186,24 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
   }
   captured(args, event);
   if (call) collective(args, *call);
+  args.members(trace_.text(process_.extra(event).args));
 }
 
 void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
                         const dump::Device* device) const {
   const Shape& shape = trace_.shape(event);
   const Lane& lane = process_.lane(event);
-  args.number("queued", 0);
+  const bool ours = process_.source == Source::dump;  // else what is not a field is in its args
+  if (ours) args.number("queued", 0);
   args.number("device", gpu);
   args.number("context", lane.context);
   args.number("stream", lane.stream);
   args.number("correlation", event.correlation);
-  args.number("registers per thread", shape.registers_per_thread);
+  if (ours || shape.registers_per_thread) {
+    args.number("registers per thread", shape.registers_per_thread);
+  }
   args.number("shared memory", uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
-  const Occupancy occupancy = device ? occupancy_of(shape, *device) : Occupancy();
+  const Occupancy occupancy = ours && device ? occupancy_of(shape, *device) : Occupancy();
   if (occupancy.blocks_per_sm > 0) {
     args.key("blocks per SM").real(occupancy.blocks_per_sm, 6);
     args.key("warps per SM").real(occupancy.warps_per_sm, 6);
@@ -172,7 +245,7 @@ void ChromeArgs::copy(Object& args, const Event& event, uint32_t gpu) const {
   args.number("stream", lane.stream);
   args.number("correlation", event.correlation);
   args.number("bytes", bytes);
-  if (event.end > event.begin) {
+  if (process_.source == Source::dump && event.end > event.begin) {
     const auto ns = static_cast<double>(event.end - event.begin);
     args.key("memory bandwidth (GB/s)").real(static_cast<double>(bytes) / ns, 6);
   }
@@ -199,6 +272,7 @@ void ChromeArgs::sync(JsonText& json, const Event& event, uint32_t gpu) const {
   args.number("correlation", event.correlation);
   args.number("device", gpu);
   args.number("context", shape.context);
+  args.members(trace_.text(process_.extra(event).args));
 }
 
 // The last record of the event before the call that waits for it.

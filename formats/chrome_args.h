@@ -38,6 +38,8 @@ class ChromeArgs {
 
  private:
   class Object;
+  void framework(Object& args, const Event& event) const;
+  void external_id(Object& args, const Event& event) const;
   void kernel(Object& args, const Event& event, uint32_t gpu, const dump::Device* device) const;
   void copy(Object& args, const Event& event, uint32_t gpu) const;
   void graph(Object& args, const Event& event, uint32_t gpu) const;

@@ -19,7 +19,10 @@ namespace gpuprof {
 namespace {
 
 constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000;  // Kineto's: a quarter of a year
-constexpr uint64_t kRowStride = 10'000'000;      // further rows of a thread or stream
+constexpr uint64_t kRowStride = 10'000'000;     // further rows of a thread or stream
+constexpr uint64_t kAnnotationRow = 2'000'000;  // likewise
+constexpr uint64_t kOtherRow = 3'000'000'000;   // rows that are no thread's
+constexpr uint64_t kRowsOfOther = 1'000;
 constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
 constexpr uint32_t kPidStride = 1 << 22;         // Linux process ids are below this
@@ -216,10 +219,12 @@ class ChromeExport {
         case LaneType::stream: stream(lane); break;
         case LaneType::device: device(lane); break;
         case LaneType::overhead: overhead(lane); break;
+        case LaneType::other: other(lane); break;
       }
     }
     memory();
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
+    for (const NamedCounter& series : process_->named_counters) named_counter(series);
   }
 
   void span() {
@@ -232,9 +237,9 @@ class ChromeExport {
         "\"args\":{\"Op count\":0}}");
   }
 
-  void slice(const char* category, std::string_view name, uint32_t pid, uint64_t tid, int64_t begin,
-             int64_t end) {
-    event("X").raw(",\"cat\":\"").raw(category).raw("\",\"name\":").string(name);
+  void slice(std::string_view category, std::string_view name, uint32_t pid, uint64_t tid,
+             int64_t begin, int64_t end) {
+    event("X").raw(",\"cat\":").string(category).raw(",\"name\":").string(name);
     row(pid, tid);
     json_.raw(",\"ts\":").microseconds(begin - base_).raw(",\"dur\":").microseconds(end - begin);
     json_.raw(",\"args\":");
@@ -250,7 +255,7 @@ class ChromeExport {
   void thread(const Lane& lane) {
     std::vector<Slice> slices;
     for (const Event& e : process_->lane_events(lane)) {
-      if (trace_.shape(e).kind == Kind::nvtx_mark) {
+      if (is_instant(trace_.shape(e).kind)) {
         mark(e, lane.thread_id);
       } else {
         slices.push_back({process_->index_of(e), e.begin, e.end});
@@ -259,10 +264,28 @@ class ChromeExport {
     host_rows(std::move(slices), lane.thread_id, lane.thread_name);
   }
 
+  // A row of an outside trace that is no thread.
+  void other(const Lane& lane) {
+    const uint64_t tid = kOtherRow + lane.thread_id * uint64_t{kRowsOfOther};
+    std::vector<Slice> slices;
+    for (const Event& e : process_->lane_events(lane)) {
+      if (is_instant(trace_.shape(e).kind)) {
+        mark(e, tid);
+      } else {
+        slices.push_back({process_->index_of(e), e.begin, e.end});
+      }
+    }
+    const auto rows = split_tracks(slices, Overlap::nest);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      describe_row(ids_here_->pid, tid + i, lane.thread_name, tid + i);
+      for (const Slice& s : rows[i]) host_slice(s, tid + i);
+    }
+  }
+
   // Steps are slices of the main thread, among its calls; EventIndex::none marks them.
   void host_rows(std::vector<Slice> slices, uint32_t thread, const std::string& thread_name) {
     const std::span<const Step> steps = process_->window_steps();
-    if (thread == main_thread(*process_)) {
+    if (thread == main_thread(*process_) && !process_->steps_are_events) {
       for (const Step& step : steps) slices.push_back({EventIndex::none, step.begin, step.end});
       std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
         return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
@@ -298,8 +321,8 @@ class ChromeExport {
                             shape.domain == ApiDomain::nccl;
     std::string_view name = trace_.text(shape.label);
     if (shape.kind == Kind::collective) name = collective_name(name).annotation;
-    slice(annotation ? "user_annotation" : category_of(shape), name, ids_here_->pid, tid, s.begin,
-          s.end);
+    slice(annotation ? "user_annotation" : category_of(trace_, shape), name, ids_here_->pid, tid,
+          s.begin, s.end);
     args_->host(json_, e);
     json_.raw("}");
     if (launches_work(e) && args_->shows_correlation(s.event)) {
@@ -324,10 +347,13 @@ class ChromeExport {
     return gpuprof::is_stream_work(shape.kind) && drawable(shape);
   }
 
-  void mark(const Event& e, uint32_t thread) {
+  void mark(const Event& e, uint64_t thread) {
     const Shape& shape = trace_.shape(e);
+    const bool ours = shape.kind == Kind::nvtx_mark;
     event("i")
-        .raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":")
+        .raw(",\"cat\":")
+        .string(ours ? "cpu_instant_event" : category_of(trace_, shape))
+        .raw(",\"s\":\"t\",\"name\":")
         .string(trace_.text(shape.label));
     row(ids_here_->pid, thread);
     json_.raw(",\"ts\":").microseconds(e.begin - base_).raw(",\"args\":");
@@ -345,6 +371,7 @@ class ChromeExport {
     }
     const auto rows = split_tracks(slices, Overlap::apart);
     const uint32_t stream = lane.stream ? lane.stream : kDefaultStreamRow;
+    const std::string annotation_name = "stream " + std::to_string(lane.stream) + " annotations";
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].empty()) continue;
       const uint64_t tid = stream + i * kRowStride;
@@ -352,6 +379,11 @@ class ChromeExport {
       if (i) name += "overlapping " + std::to_string(i);
       describe_row(pid, tid, name, tid);
       for (const Slice& s : rows[i]) gpu_slice(s, pid, tid, device);
+    }
+    for (const Event& e : process_->lane_events(lane)) {
+      if (trace_.shape(e).kind != Kind::gpu_annotation) continue;
+      gpu_slice({process_->index_of(e), e.begin, e.end}, pid, stream + kAnnotationRow, device);
+      describe_row(pid, stream + kAnnotationRow, annotation_name, stream);
     }
   }
 
@@ -448,6 +480,19 @@ class ChromeExport {
       json_.raw(",\"ts\":").microseconds(point.time - base_);
       json_.raw(",\"args\":{").string(text.unit[0] ? text.unit : "value").raw(":");
       json_.number(point.value).raw("}}");
+      progress();
+    }
+  }
+
+  void named_counter(const NamedCounter& series) {
+    const auto gpu = ids_here_->gpus.find(series.device);
+    const uint32_t pid = gpu == ids_here_->gpus.end() ? ids_here_->pid : gpu->second;
+    for (const NamedCounter::Point& point : series.points) {
+      event("C");
+      if (!series.category.empty()) json_.raw(",\"cat\":").string(series.category);
+      json_.raw(",\"name\":").string(series.name).raw(",\"pid\":").number(pid);
+      json_.raw(",\"ts\":").microseconds(point.time - base_).raw(",\"args\":{");
+      json_.string(series.key).raw(":").shortest(point.value).raw("}}");
       progress();
     }
   }

@@ -43,6 +43,14 @@ class JsonText {
     text_.append(digits, end);
     return *this;
   }
+  // As few digits as give the same number when read; what is not finite becomes 0.
+  JsonText& shortest(double value) {
+    char digits[40];
+    const auto end =
+        std::to_chars(digits, digits + sizeof digits, std::isfinite(value) ? value : 0.0).ptr;
+    text_.append(digits, end);
+    return *this;
+  }
   // Nanoseconds as microseconds with three decimals; negative ones as 0.
   JsonText& microseconds(int64_t ns);
 

@@ -57,6 +57,17 @@ std::string_view memory_kind_name(uint32_t kind) {
   return pick(kNames, kind, "Unknown");
 }
 
+std::string device_name(uint32_t type, uint32_t id) {
+  // c10::DeviceType
+  static constexpr std::array<std::string_view, 21> kTypes{
+      "CPU",  "GPU",  "MKLDNN", "OpenGL", "OpenCL", "IDEEP", "HIP",
+      "FPGA", "MAIA", "XLA",    "Vulkan", "Metal",  "XPU",   "MPS",
+      "Meta", "HPU",  "VE",     "Lazy",   "IPU",    "MTIA",  "PrivateUse1"};
+  std::string name(pick(kTypes, type, "device"));
+  if (id != 0xffffffff) name += " " + std::to_string(id);
+  return name;
+}
+
 std::string_view sync_type_name(uint32_t type) {
   static constexpr std::array<std::string_view, 5> kNames{
       "Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};

@@ -13,7 +13,9 @@ std::string demangle(std::string_view name);
 
 std::string_view copy_direction_name(uint32_t cupti_memcpy_kind);  // "HtoD", ... "Unknown"
 std::string_view memory_kind_name(uint32_t cupti_memory_kind);  // "Pageable", "Pinned", "Device"...
-std::string_view sync_type_name(uint32_t cupti_sync_type);      // "Stream Sync", ... "Unknown Sync"
+// "GPU 0", "CPU", "XPU 1": a framework's device by its type (PyTorch's numbers) and ordinal.
+std::string device_name(uint32_t type, uint32_t id);
+std::string_view sync_type_name(uint32_t cupti_sync_type);  // "Stream Sync", ... "Unknown Sync"
 std::string_view overhead_name(uint32_t cupti_overhead_kind);
 std::string_view memory_operation_name(uint32_t cupti_operation);  // "Allocation", "Release"
 

@@ -78,10 +78,14 @@ class PerfettoExport {
         case LaneType::stream: stream(lane); break;
         case LaneType::device: device(lane); break;
         case LaneType::overhead: overhead(lane); break;
+        case LaneType::other: other(lane); break;
       }
     }
     memory();
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
+    for (size_t i = 0; i < process_->named_counters.size(); ++i) {
+      named_counter(process_->named_counters[i], i);
+    }
   }
 
   // Declares a track unless an earlier window of the process did.
@@ -132,7 +136,7 @@ class PerfettoExport {
     for (const Event& event : process_->lane_events(lane)) {
       const Shape& shape = trace_.shape(event);
       const EventIndex index = process_->index_of(event);
-      if (shape.kind == Kind::nvtx_mark) {
+      if (is_instant(shape.kind)) {
         instant(uuid, index);
       } else {
         auto& list = is_async_range(shape, process_->extra(event)) ? ranges : calls;
@@ -154,7 +158,32 @@ class PerfettoExport {
     if (lane.context > 1) name += fmt::format(" context {}", lane.context);
     const auto rank = static_cast<int32_t>(std::min(lane.stream, 1000000u));
     const uint64_t track = declare(path, gpu, name, rank);
-    slices(gpu_slices(lane), Overlap::apart, track, path, gpu, name, rank);
+    std::vector<Slice> work, annotations;
+    for (const Slice& slice : gpu_slices(lane)) {
+      const Kind kind = trace_.shape(process_->event(slice.event)).kind;
+      (kind == Kind::gpu_annotation ? annotations : work).push_back(slice);
+    }
+    slices(work, Overlap::apart, track, path, gpu, name, rank);
+    if (annotations.empty()) return;
+    name += " annotations";
+    slices(annotations, Overlap::nest, declare(path + "/annotations", gpu, name, rank),
+           path + "/annotations", gpu, name, rank);
+  }
+
+  // A row of an outside trace.
+  void other(const Lane& lane) {
+    const std::string path = fmt::format("other{}", lane.thread_id);
+    const uint64_t track = declare(path, process_uuid_, lane.thread_name, 5);
+    std::vector<Slice> ranges;
+    for (const Event& event : process_->lane_events(lane)) {
+      const EventIndex index = process_->index_of(event);
+      if (is_instant(trace_.shape(event).kind)) {
+        instant(track, index);
+      } else {
+        ranges.push_back({index, event.begin, event.end});
+      }
+    }
+    slices(ranges, Overlap::nest, track, path, process_uuid_, lane.thread_name, 5);
   }
 
   void device(const Lane& lane) {
@@ -187,6 +216,10 @@ class PerfettoExport {
     const MemoryCurves curves = memory_curves(trace_, *process_);
     counter(curves.device, "memory", "GPU memory allocated in the window", 3);
     counter(curves.host, "pinned", "pinned host memory allocated in the window", 4);
+    for (const TensorCurve& curve : curves.tensors) {
+      const std::string device = device_name(curve.device_type, curve.device_id);
+      counter(curve.points, "tensors/" + device, "tensors on " + device, 4);
+    }
   }
 
   void counter(const std::vector<MemoryPoint>& points, std::string_view path, std::string_view name,
@@ -211,6 +244,20 @@ class PerfettoExport {
     for (const CounterSeries::Point& point : series.points) {
       out_.begin_event(EventType::counter, track, point.time);
       out_.counter(static_cast<int64_t>(point.value));
+      out_.end_event();
+    }
+  }
+
+  void named_counter(const NamedCounter& series, size_t number) {
+    const bool on_gpu = series.device != Shape::kAbsent;
+    const uint64_t parent = on_gpu ? gpu_track(series.device) : process_uuid_;
+    const std::string name =
+        series.key.empty() || series.key == "value" ? series.name : series.name + " " + series.key;
+    const uint64_t track = declare(fmt::format("counter{}/{}", number, name), parent, name,
+                                   on_gpu ? 4000000 : 6, true);
+    for (const NamedCounter::Point& point : series.points) {
+      out_.begin_event(EventType::counter, track, point.time);
+      out_.counter(point.value);
       out_.end_event();
     }
   }
@@ -296,8 +343,12 @@ class PerfettoExport {
     const Shape& shape = trace_.shape(event);
     const EventExtra& extra = process_->extra(event);
     out_.name(trace_.text(shape.label));
-    out_.category(category_of(shape));
+    out_.category(category_of(trace_, shape));
     if (event.correlation) out_.annotate("correlation", event.correlation);
+    if (const EventIndex op = process_->operator_of(event); op != EventIndex::none) {
+      out_.annotate("operator", trace_.text(trace_.shape(process_->event(op)).label));
+    }
+    if (extra.args != StringIndex::empty) out_.annotate_once("args", trace_.text(extra.args));
     if (is_gpu_kind(shape.kind)) {
       gpu_contents(event, shape, extra);
     } else {
@@ -330,6 +381,12 @@ class PerfettoExport {
         if (extra.address2) out_.annotate_pointer("event", extra.address2);
         break;
       case Kind::collective: collective(shape, extra); break;
+      case Kind::op:
+      case Kind::annotation: operator_contents(shape, extra); return;
+      case Kind::tensor:
+        out_.annotate_signed("bytes", static_cast<int64_t>(extra.bytes));
+        if (extra.address) out_.annotate_pointer("address", extra.address);
+        return;
       case Kind::nvtx_range:
       case Kind::nvtx_mark:
         if (shape.detail != StringIndex::empty) out_.annotate("domain", trace_.text(shape.detail));
@@ -339,6 +396,18 @@ class PerfettoExport {
       default: break;
     }
     if (shape.stream_handle) out_.annotate_pointer("stream", shape.stream_handle);
+  }
+
+  void operator_contents(const Shape& shape, const EventExtra& extra) {
+    if (extra.value) out_.annotate("external id", extra.value);
+    if (extra.address) out_.annotate("sequence number", extra.address - 1);
+    const std::pair<const char*, StringIndex> texts[] = {{"input dims", shape.input_dims},
+                                                         {"input types", shape.input_types},
+                                                         {"call stack", shape.call_stack},
+                                                         {"modules", shape.hierarchy}};
+    for (const auto& [key, text] : texts) {
+      if (text != StringIndex::empty) out_.annotate(key, trace_.text(text));
+    }
   }
 
   void gpu_contents(const Event& event, const Shape& shape, const EventExtra& extra) {

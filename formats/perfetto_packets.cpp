@@ -41,6 +41,7 @@ enum : uint32_t {
   name = 10,
   track = 11,
   counter_value = 30,
+  double_counter_value = 44,
   flow = 47,
   terminating_flow = 48
 };
@@ -160,6 +161,8 @@ void PacketWriter::counter(int64_t value) {
   wire_.uint_always(event::counter_value, static_cast<uint64_t>(value));
 }
 
+void PacketWriter::counter(double value) { wire_.real(event::double_counter_value, value); }
+
 void PacketWriter::annotate(std::string_view key, uint64_t value) {
   const size_t mark = wire_.open(event::annotation);
   wire_.uint(1, intern(annotation_names_, key));
@@ -185,6 +188,13 @@ void PacketWriter::annotate(std::string_view key, std::string_view value) {
   const size_t mark = wire_.open(event::annotation);
   wire_.uint(1, intern(annotation_names_, key));
   wire_.uint(17, intern(strings_, value));
+  wire_.close(mark);
+}
+
+void PacketWriter::annotate_once(std::string_view key, std::string_view value) {
+  const size_t mark = wire_.open(event::annotation);
+  wire_.uint(1, intern(annotation_names_, key));
+  wire_.bytes(6, value);
   wire_.close(mark);
 }
 

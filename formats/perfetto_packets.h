@@ -45,10 +45,12 @@ class PacketWriter {
   void flow(uint64_t id);
   void terminating_flow(uint64_t id);
   void counter(int64_t value);
+  void counter(double value);
   void annotate(std::string_view key, uint64_t value);
   void annotate_pointer(std::string_view key, uint64_t value);  // shown in hexadecimal
   void annotate_signed(std::string_view key, int64_t value);
   void annotate(std::string_view key, std::string_view value);
+  void annotate_once(std::string_view key, std::string_view value);  // a value that hardly recurs
   void end_event();
 
  private:

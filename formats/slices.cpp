@@ -63,6 +63,37 @@ std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
 constexpr uint32_t kPinned = 2;    // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
 constexpr uint32_t kReleased = 2;  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
 
+// Points in order of time: events of a lane are, lanes among each other are not.
+std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& process) {
+  std::map<std::pair<uint32_t, uint32_t>, TensorCurve> curves;
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Event& event = process.events[i];
+    const Shape& shape = trace.shape(event);
+    if (shape.kind != Kind::tensor) continue;
+    const EventExtra& extra = process.extra(event);
+    TensorCurve& curve = curves[{shape.device_type, shape.device_id}];
+    curve.device_type = shape.device_type;
+    curve.device_id = shape.device_id;
+    curve.totals_given = extra.address2 != EventExtra::kNotGiven;
+    const auto limited = [](int64_t value) { return std::clamp(value, -kLargest, kLargest); };
+    curve.points.push_back({event.begin, limited(static_cast<int64_t>(extra.address2)),
+                            limited(static_cast<int64_t>(extra.bytes)),
+                            static_cast<EventIndex>(i)});
+  }
+  std::vector<TensorCurve> out;
+  for (auto& [key, curve] : curves) {
+    std::stable_sort(curve.points.begin(), curve.points.end(),
+                     [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; });
+    int64_t total = 0;
+    for (MemoryPoint& point : curve.points) {
+      total = std::clamp(total + point.change, -kLargest, kLargest);
+      if (!curve.totals_given) point.total = total;
+    }
+    out.push_back(std::move(curve));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap) {
@@ -106,7 +137,7 @@ MemoryCurves memory_curves(const Trace& trace, const Process& process) {
   }
   const bool records = !device_records.empty() || !host_records.empty();
   return {curve_of(records ? device_records : device_calls),
-          curve_of(records ? host_records : host_calls)};
+          curve_of(records ? host_records : host_calls), tensor_curves(trace, process)};
 }
 
 const char* category_of(const Shape& shape) {
@@ -122,11 +153,29 @@ const char* category_of(const Shape& shape) {
     case Kind::nvtx_range:
     case Kind::nvtx_mark: return "user_annotation";
     case Kind::collective: return "nccl";
+    case Kind::op: return "cpu_op";
+    case Kind::annotation: return "user_annotation";
+    case Kind::module:
+    case Kind::python_function: return "python_function";
+    case Kind::tensor:
+    case Kind::instant: return "cpu_instant_event";
+    case Kind::other: return "other";
+    case Kind::gpu_annotation: return "gpu_user_annotation";
     default: break;
   }
   if (shape.domain == ApiDomain::nccl) return "nccl";
   const bool driver = shape.domain == ApiDomain::driver || (shape.flags & kFlagDriver);
   return driver ? "cuda_driver" : "cuda_runtime";
+}
+
+std::string_view category_of(const Trace& trace, const Shape& shape) {
+  const bool outside = shape.kind == Kind::instant || shape.kind == Kind::other;
+  if (outside && shape.detail != StringIndex::empty) return trace.text(shape.detail);
+  return category_of(shape);
+}
+
+bool is_instant(Kind kind) {
+  return kind == Kind::nvtx_mark || kind == Kind::tensor || kind == Kind::instant;
 }
 
 bool drawable(const Shape& shape) {

@@ -34,15 +34,28 @@ struct MemoryPoint {
   EventIndex event;
 };
 
+// What a framework's allocator says of itself: `total` is what it has allocated, on one device.
+struct TensorCurve {
+  uint32_t device_type, device_id;  // as in Shape
+  bool totals_given;                // else they are sums of the changes in the window
+  std::vector<MemoryPoint> points;
+};
+
 // `device` memory from CUPTI's records where there are any, else from the calls; `host`: pinned.
 // What was allocated before the window is not known; its release is left out.
 struct MemoryCurves {
   std::vector<MemoryPoint> device, host;
+  std::vector<TensorCurve> tensors;
 };
 MemoryCurves memory_curves(const Trace& trace, const Process& process);
 
 // "cuda_runtime", "kernel", ...: Kineto's category of an event.
 const char* category_of(const Shape& shape);
+// The same; of an event of an outside trace without a kind of its own the one that it had there.
+std::string_view category_of(const Trace& trace, const Shape& shape);
+
+// Whether events of a kind are moments, not ranges.
+bool is_instant(Kind kind);
 
 // Whether an event can be drawn: GPU work without usable times cannot.
 bool drawable(const Shape& shape);

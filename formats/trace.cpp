@@ -77,6 +77,14 @@ std::string_view kind_name(Kind kind) {
     case Kind::gpu_event: return "gpu_event";
     case Kind::gpu_memory: return "gpu_memory";
     case Kind::overhead: return "overhead";
+    case Kind::op: return "op";
+    case Kind::annotation: return "annotation";
+    case Kind::module: return "module";
+    case Kind::python_function: return "python_function";
+    case Kind::tensor: return "tensor";
+    case Kind::instant: return "instant";
+    case Kind::other: return "other";
+    case Kind::gpu_annotation: return "gpu_annotation";
   }
   return "unknown";
 }

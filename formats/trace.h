@@ -80,6 +80,11 @@ struct Shape {
   uint32_t stream;                         // gpu_sync, gpu_memory: CUPTI stream id, kAbsent: none
   uint32_t peer_source, peer_destination;  // device ids of a peer copy, else kAbsent
   uint32_t cupti_flags, object_kind;
+  StringIndex input_dims,
+      input_types;                  // op, annotation: JSON arrays, as [[8,3],[]] and ["float",""]
+  StringIndex call_stack;           // op: Python frames, innermost first, with ';' between
+  StringIndex hierarchy;            // op: the modules it was called in
+  uint32_t device_type, device_id;  // tensor: 0 CPU, 1 CUDA, ...; kAbsent: not given
   Kind kind;
   uint8_t flags;        // RecordFlags
   uint8_t reserved[2];  // keeps the struct free of padding: shapes are compared as bytes
@@ -100,13 +105,31 @@ class ShapePool {
   std::unordered_multimap<uint64_t, ShapeIndex> index_;
 };
 
-// The less common parts of an event.
+// The less common parts of an event. What frameworks say of themselves has, by kind ("+ 1": 0 is
+// none):
+//
+//                            bytes               address              address2          value
+//   op, annotation           number among ops+1  sequence number + 1  forward thread    external id
+//   module, python_function  -                   parent's id + 1      module id + 1     own id + 1
+//   tensor                   change (int64)      address              total allocated*  total
+//   reserved* gpu_annotation           -                   -                    - external id
+//
+// An external id is the number by which a framework's trace names an operator. The sequence number
+// joins a forward operator with those of its backward pass, which have the thread of the forward
+// one (0 in the forward pass itself). *: kNotGiven where the trace does not say. Shape has their
+// name, input_dims, input_types, call_stack, hierarchy, device_type, device_id, and, for instant
+// and other, the category in `detail`.
 struct EventExtra {
+  static constexpr uint64_t kNotGiven = ~uint64_t{0};
+
   uint64_t bytes;    // sizes; collectives: element count
   uint64_t address;  // allocation, destination, handle of a call, NVTX range id, overhead object
   uint64_t
       address2;    // copies: source; sync kinds: event handle; gpu_sync: device time (Unix ns or 0)
   uint64_t value;  // collective sequence, graph node, CUPTI event id, NVTX payload
+  // Arguments of an outside trace that have no field here: members of a JSON object, without its
+  // braces, as "Record function id":0,"Concrete Inputs":["",""]. Valid JSON in UTF-8.
+  StringIndex args;
 };
 
 struct Event {
@@ -122,14 +145,19 @@ struct Event {
 };
 static_assert(sizeof(Event) == 40);
 
-enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 4 };
+// `other`: a row of an outside trace that is neither a thread nor of a GPU; thread_name is its
+// name.
+enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 4, other = 5 };
 
 struct Lane {
+  static constexpr int64_t kUnsorted = INT64_MIN;
+
   LaneType type;
-  uint32_t thread_id;  // thread
-  std::string thread_name;
+  uint32_t thread_id;       // thread; other: its number among them
+  std::string thread_name;  // stream: only where an outside trace names it in its own way
   uint32_t device, context, stream;
   uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
+  int64_t sort_index = kUnsorted;     // where an outside trace wants the row
 };
 
 struct Step {
@@ -159,6 +187,24 @@ struct CounterSeries {
   std::vector<Point> points;
 };
 
+// A counter of an outside trace that is none of Counter.
+struct NamedCounter {
+  struct Point {
+    int64_t time;  // ns
+    double value;
+  };
+  std::string name, key;  // of the track, and of the value among several of one track
+  std::string category;   // empty: none
+  uint32_t device;        // whose row it was in; Shape::kAbsent: the process's
+  std::vector<Point> points;
+};
+
+// An operator of the forward pass and one that its backward pass consists of.
+struct ForwardBackward {
+  EventIndex forward, backward;  // Kind::op
+  uint64_t id;                   // as the outside trace numbers them
+};
+
 // The call that a node of an executable CUDA graph was captured from.
 struct GraphNode {
   std::string api;
@@ -166,6 +212,11 @@ struct GraphNode {
   uint32_t thread;
   uint64_t stream_handle;
   uint64_t capture;  // the driver's id of the capture
+};
+
+enum class Source : uint8_t {
+  dump,
+  kineto,  // JSON of torch.profiler, or our own
 };
 
 enum class Completeness : uint8_t {
@@ -177,6 +228,7 @@ enum class Completeness : uint8_t {
 // One process in one window.
 struct Process {
   std::string path;  // the file it came from (the first, where there are several)
+  Source source = Source::dump;
   Completeness completeness = Completeness::truncated;
   bool recovered = false;  // parts come from the ring of a killed process
   bool has_header = false;
@@ -192,10 +244,21 @@ struct Process {
   std::vector<Event> events;
   std::vector<EventExtra> extras;
   std::vector<Step> steps;  // the step log of the whole run, in order
+  // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn
+  // twice.
+  bool steps_are_events = false;
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
+  std::vector<NamedCounter> named_counters;
+  // Parallel to events, or empty where there are no operators: the op or annotation that a host
+  // event was called by, that a GPU event was launched by; none where not known.
+  std::vector<EventIndex> operators;
+  std::vector<ForwardBackward> forward_backward;  // in order of forward
+  // What an outside trace says of itself beside events and what `header` holds: members of a JSON
+  // object, without its braces.
+  std::string metadata;
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
   std::span<const Event> lane_events(const Lane& lane) const {
@@ -207,6 +270,9 @@ struct Process {
   }
   const EventExtra& extra(const Event& event) const { return extras[event.extra]; }
   const Lane& lane(const Event& event) const { return lanes[number(event.lane)]; }
+  EventIndex operator_of(const Event& event) const {
+    return operators.empty() ? EventIndex::none : operators[number(index_of(event))];
+  }
   int64_t monotonic(int64_t time) const { return time - realtime_offset; }
   // Steps that lie in the window (of a complete dump: those that its Summary names).
   std::span<const Step> window_steps() const;

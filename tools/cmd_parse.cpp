@@ -28,6 +28,7 @@ std::string lane_text(const Lane& lane) {
     case LaneType::stream: return fmt::format("gpu {} stream {}", lane.device, lane.stream);
     case LaneType::device: return fmt::format("gpu {}", lane.device);
     case LaneType::overhead: return "overhead";
+    case LaneType::other: return lane.thread_name;
   }
   return "";
 }
@@ -48,6 +49,11 @@ void append_lane_json(std::string& out, const Lane& lane) {
       fmt::format_to(end, "{{\"type\":\"device\",\"device\":{}}}", lane.device);
       break;
     case LaneType::overhead: out += "{\"type\":\"overhead\"}"; break;
+    case LaneType::other:
+      out += "{\"type\":\"other\",\"name\":";
+      append_json_string(out, lane.thread_name);
+      out += '}';
+      break;
   }
 }
 

@@ -17,7 +17,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
             correlation (0: none), partner (index of the call that caused this GPU work, or of the first
             GPU work that this call caused; absent: none), flags (from_callback, no_time, driver, open_end)
   lane      {type: thread, tid, name} | {type: stream, device, context, stream} |
-            {type: device, device} | {type: overhead}
+            {type: device, device} | {type: overhead} | {type: other, name}
   call      handle, result
   launch    kernel, kernel_label, function, grid, block, shared_bytes, stream_handle, stream, result
             (launch, copy, set, alloc, dealloc: captured=1 where the call was captured into a graph)
@@ -38,6 +38,15 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   gpu_sync, gpu_event    type, stream, context, event, device_time_mono_ns
   gpu_memory    bytes, address, operation, memory_kind, stream, context, pool
   overhead  type, object, object_kind
+  op, annotation    external_id, input_dims, input_types, call_stack, hierarchy, sequence_number,
+            forward_thread, number (among the operators; absent: none)
+  module, python_function   id, parent_id, module_id (absent: none)
+  tensor    bytes (negative: released), address, device_type (0 CPU, 1 CUDA), device_id,
+            total_allocated, total_reserved (absent: not said)
+  instant, other    category
+  gpu_annotation    external_id
+  all of outside traces    operator (index of the op that a call or GPU work belongs to; absent:
+            none), args (an object of what has no key here)
   counter   device, name, unit, time_mono_ns, value (a sample; no index)
   `stream` is CUPTI's stream id, found for calls through the GPU work they caused; absent: not known.
   Times: _mono_ns are CLOCK_MONOTONIC of that process; begin_ns counts from the window's begin.)";
@@ -109,6 +118,65 @@ void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra,
   out.number("payload", extra.value);
   out.number("depth", uint64_t{shape.depth});
   out.number("range_id", extra.address);
+}
+
+void write_json(const Trace& trace, std::string_view key, StringIndex value, FieldWriter& out) {
+  if (value != StringIndex::empty) out.json(key, trace.text(value));
+}
+
+void write_text(const Trace& trace, std::string_view key, StringIndex value, FieldWriter& out) {
+  if (value != StringIndex::empty) out.text(key, trace.text(value));
+}
+
+void write_less_one(std::string_view key, uint64_t value, FieldWriter& out) {
+  if (value != 0) out.number(key, value - 1);
+}
+
+void write_operator(const Trace& trace, const Shape& shape, const EventExtra& extra,
+                    FieldWriter& out) {
+  if (extra.value != 0) out.number("external_id", extra.value);
+  write_json(trace, "input_dims", shape.input_dims, out);
+  write_json(trace, "input_types", shape.input_types, out);
+  write_text(trace, "call_stack", shape.call_stack, out);
+  write_text(trace, "hierarchy", shape.hierarchy, out);
+  if (extra.address != 0) {
+    out.number("sequence_number", extra.address - 1);
+    out.number("forward_thread", extra.address2);
+  }
+  write_less_one("number", extra.bytes, out);
+}
+
+void write_tensor(const Shape& shape, const EventExtra& extra, FieldWriter& out) {
+  out.number("bytes", static_cast<int64_t>(extra.bytes));
+  if (extra.address != 0) out.address("address", extra.address);
+  write_present("device_type", shape.device_type, out);
+  write_present("device_id", shape.device_id, out);
+  if (extra.address2 != EventExtra::kNotGiven) out.number("total_allocated", extra.address2);
+  if (extra.value != EventExtra::kNotGiven) out.number("total_reserved", extra.value);
+}
+
+// What frameworks say of themselves; true when the event is such.
+bool write_framework(const Trace& trace, const Process& process, const Event& event,
+                     FieldWriter& out) {
+  const Shape& shape = trace.shape(event);
+  const EventExtra& extra = process.extra(event);
+  switch (shape.kind) {
+    case Kind::op:
+    case Kind::annotation: write_operator(trace, shape, extra, out); return true;
+    case Kind::module:
+    case Kind::python_function:
+      write_less_one("id", extra.value, out);
+      write_less_one("parent_id", extra.address, out);
+      write_less_one("module_id", extra.address2, out);
+      return true;
+    case Kind::tensor: write_tensor(shape, extra, out); return true;
+    case Kind::instant:
+    case Kind::other: out.text("category", trace.text(shape.detail)); return true;
+    case Kind::gpu_annotation:
+      if (extra.value != 0) out.number("external_id", extra.value);
+      return true;
+    default: return false;
+  }
 }
 
 // Host kinds; true when the event is one.
@@ -229,8 +297,13 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
 
 void write_arguments(const Trace& trace, const Process& process, const Event& event,
                      FieldWriter& out) {
-  if (write_host(trace, process, event, out)) return;
-  write_device(process, trace.shape(event), process.extra(event), out);
+  if (!write_framework(trace, process, event, out) && !write_host(trace, process, event, out)) {
+    write_device(process, trace.shape(event), process.extra(event), out);
+  }
+  const EventIndex op = process.operator_of(event);
+  if (op != EventIndex::none) out.number("operator", uint64_t{number(op)});
+  const StringIndex args = process.extra(event).args;
+  if (args != StringIndex::empty) out.json("args", fmt::format("{{{}}}", trace.text(args)));
 }
 
 void FieldWriter::key(std::string_view key) {
@@ -268,6 +341,11 @@ void FieldWriter::text(std::string_view name, std::string_view value) {
   if (style_ == Style::text && value.empty()) return;
   key(name);
   append_json_string(out_, value);
+}
+
+void FieldWriter::json(std::string_view name, std::string_view value) {
+  key(name);
+  out_ += value;
 }
 
 void FieldWriter::list(std::string_view name, std::initializer_list<uint64_t> values) {

@@ -69,8 +69,8 @@ constexpr const KindLayout* layout_of(Kind kind) {
     case Kind::gpu_event: return &table.gpu_sync;
     case Kind::gpu_memory: return &table.gpu_memory;
     case Kind::overhead: return &table.overhead;
+    default: return nullptr;  // of outside traces only
   }
-  return nullptr;
 }
 
 // The column entries of a record; those its kind does not have are 0.
@@ -105,6 +105,7 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
       break;
     case Kind::gpu_memory: out = {r.gpu_memory.bytes, r.gpu_memory.address, 0, 0}; break;
     case Kind::overhead: out.address = r.overhead.object; break;
+    default: break;
   }
   return out;
 }

@@ -34,15 +34,25 @@ enum class Kind : uint8_t {
   collective = 10,  // payload: collective
   nvtx_range = 11,  // push/pop or start/end of one thread or process; payload: nvtx
   nvtx_mark = 12,   // begin == end; payload: nvtx
+  // What a framework says it did, on a host thread. No hook records these: they come from traces of
+  // other tools. What their events hold is in the table at EventExtra (trace.h).
+  op = 13,               // an operator (aten::mm; Kineto's cpu_op)
+  annotation = 14,       // a range the program named (record_function, ProfilerStep#N)
+  module = 15,           // a call of an nn.Module
+  python_function = 16,  // a call of a Python function
+  tensor = 17,           // begin == end; a framework's allocator gave or took memory
+  instant = 18,          // begin == end; any other moment
+  other = 19,            // a range of a category that has no kind of its own
   // device side: [begin, end] is the work on the GPU
-  gpu_kernel = 32,  // payload: gpu_kernel
-  gpu_copy = 33,    // payload: gpu_copy
-  gpu_set = 34,     // payload: gpu_copy
-  gpu_sync = 35,    // CUPTI's synchronization record (host waited); payload: gpu_sync
-  gpu_event = 36,   // payload: gpu_sync
-  gpu_memory = 37,  // CUPTI's memory record (allocation or release); payload: gpu_memory
-  gpu_graph = 39,   // a graph launch as a whole (no node records); payload: gpu_kernel
-  overhead = 38,    // CUPTI's own work; payload: overhead
+  gpu_kernel = 32,      // payload: gpu_kernel
+  gpu_copy = 33,        // payload: gpu_copy
+  gpu_set = 34,         // payload: gpu_copy
+  gpu_sync = 35,        // CUPTI's synchronization record (host waited); payload: gpu_sync
+  gpu_event = 36,       // payload: gpu_sync
+  gpu_memory = 37,      // CUPTI's memory record (allocation or release); payload: gpu_memory
+  gpu_graph = 39,       // a graph launch as a whole (no node records); payload: gpu_kernel
+  overhead = 38,        // CUPTI's own work; payload: overhead
+  gpu_annotation = 40,  // what a range of the program (annotation) covers on a stream; not recorded
 };
 
 struct Dim3 {
