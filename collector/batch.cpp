@@ -66,7 +66,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   seen_.clear();
   have_base_ = false;
   first_called_ = 0;
-  events_ = hook_records_ = 0;
+  events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
   const size_t chunks = ring()->header->chunk_count;
   // A quarter of a small ring, so that hooks never wait for room.
   batch_records_ = chunks * kRecordsPerChunk / 4;
@@ -87,7 +87,7 @@ bool WindowCollector::in_base(uint32_t correlation) {
 }
 
 void WindowCollector::note(const Record& record) {
-  if (!is_gpu_kind(record.kind)) ++hook_records_;
+  if (!is_gpu_kind(record.kind) && record.kind != Kind::stack) ++hook_records_;
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
@@ -152,6 +152,12 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     const bool here = belongs(record, end_ticks);
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
+    if (record.kind == Kind::stack) {  // part of the record after it
+      ++stacks_;
+      stack_ticks_ += record.stack.ticks;
+      (void)encoder_.add(record, chunk.thread_id, {});
+      continue;
+    }
     if (encoder_.add(record, chunk.thread_id, std::string_view(chunk.thread_name))) {
       ++count;
     } else {
@@ -255,6 +261,8 @@ uint32_t WindowCollector::api_domain(ApiId api) const {
 std::string_view WindowCollector::function_name(uint64_t function) const {
   return lookup_function(reinterpret_cast<const void*>(function));
 }
+
+std::string_view WindowCollector::stack(StringId id) const { return ring()->stacks.get(id); }
 
 const LaunchShape* WindowCollector::launch_shape(uint32_t id) const {
   return ring()->shapes.get(id);

@@ -31,6 +31,8 @@ class WindowCollector final : private NameResolver {
 
   uint64_t events() const { return events_; }
   uint64_t hook_records() const { return hook_records_; }
+  uint64_t stacks() const { return stacks_; }
+  uint64_t stack_ticks() const { return stack_ticks_; }  // that threads spent on them
 
  private:
   struct Taken {
@@ -52,6 +54,7 @@ class WindowCollector final : private NameResolver {
   uint32_t api_domain(ApiId api) const override;
   std::string_view function_name(uint64_t function) const override;
   const LaunchShape* launch_shape(uint32_t id) const override;
+  std::string_view stack(StringId id) const override;
 
   BatchEncoder encoder_;
   ByteBuffer body_;
@@ -72,6 +75,8 @@ class WindowCollector final : private NameResolver {
   uint64_t begin_ticks_ = 0;
   uint64_t events_ = 0;
   uint64_t hook_records_ = 0;
+  uint64_t stacks_ = 0;
+  uint64_t stack_ticks_ = 0;
 };
 
 }  // namespace gpuprof

@@ -117,7 +117,8 @@ void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackD
 void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint64_t begin) {
   const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
   const uint64_t end = now_ticks();
-  Record* const record = reserve_record();
+  Record* const record =
+      reserve_record_after({t_state.callback_stack, t_state.callback_stack_ticks}, begin, end);
   if (!record) return;
   record->begin = begin;
   record->end = end;
@@ -134,7 +135,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
 bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
 bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
 
-void on_entry(bool driver, const CUpti_CallbackData& data) {
+void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   ThreadState& thread = t_state;
   if (data.correlationData) *data.correlationData = 0;
   if (hooked()) {
@@ -146,7 +147,15 @@ void on_entry(bool driver, const CUpti_CallbackData& data) {
   }
   if (driver && thread.runtime_call != 0) return;  // the runtime's own call into the driver
   if (!driver) thread.runtime_call = data.correlationId;
-  if (data.correlationData && window_is_open()) *data.correlationData = now_ticks();
+  if (!data.correlationData || !window_is_open()) return;
+  const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
+  TakenStack stack;
+  if (g_hook_flags[api].load(std::memory_order_relaxed) & kHookStack) {
+    stack = take_stack(api, nullptr);
+  }
+  thread.callback_stack = stack.id;
+  thread.callback_stack_ticks = stack.ticks;
+  *data.correlationData = now_ticks();
 }
 
 void on_exit(bool driver, uint32_t id, const CUpti_CallbackData& data) {
@@ -185,7 +194,7 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
   if (data.callbackSite == CUPTI_API_ENTER) {
-    on_entry(driver, data);
+    on_entry(driver, id, data);
   } else {
     on_exit(driver, id, data);
   }

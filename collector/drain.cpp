@@ -19,12 +19,14 @@
 #include "collector/graphs.h"
 #include "collector/identity.h"
 #include "collector/log.h"
+#include "collector/modules.h"
 #include "collector/names.h"
 #include "collector/nvml.h"
 #include "collector/os.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/session.h"
+#include "collector/stacks.h"
 #include "collector/step_log.h"
 #include "collector/summary.h"
 
@@ -59,6 +61,7 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t last_counters = 0;
   uint64_t cpu_at_begin = 0;
+  size_t modules_written = 0;  // of the window's dump
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -103,6 +106,15 @@ void write_counters(Drain& drain) {
   }
 }
 
+// New modules go to the ring at once, and to the dump: each Modules message names all of them.
+void keep_modules(Drain& drain) {
+  const size_t known = note_modules();
+  if (!drain.window_open || known == drain.modules_written) return;
+  drain.body.clear();
+  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
+  drain.modules_written = known;
+}
+
 void open_window(Drain& drain) {
   Session& s = session();
   const Window window = s.window;
@@ -115,6 +127,8 @@ void open_window(Drain& drain) {
   update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   drain.window_open = true;
+  drain.modules_written = 0;
+  keep_modules(drain);
   drain.last_flush = monotonic_ns();
 }
 
@@ -152,7 +166,9 @@ WindowTotals totals_of(const Drain& drain) {
   WindowTotals totals{};
   totals.events = drain.collector.events();
   totals.hook_records = drain.collector.hook_records();
-  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records);
+  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
+                        static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
+                                              session().clock.ticks_per_ns);
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
   totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
                                                    session().clock.ticks_per_ns);
@@ -163,6 +179,7 @@ WindowTotals totals_of(const Drain& drain) {
 void write_to_the_end(Drain& drain, const Window& window) {
   collect_to_the_end(drain, window);
   add_anchor();
+  keep_modules(drain);
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
   drain.body.clear();
@@ -253,6 +270,7 @@ void tick(Drain& drain) {
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
+  keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
     drain.last_flush = now_ns;
@@ -289,7 +307,9 @@ bool prepare() {
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
-  if (!create_ring(path, s.config.buffer_mb, s.clock, s.process_start_ticks, why, sizeof why)) {
+  prepare_stacks("libunwind.so.8");
+  if (!create_ring(path, s.config.buffer_mb, stacks_are_on(), s.clock, s.process_start_ticks, why,
+                   sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
     return false;
@@ -300,6 +320,7 @@ bool prepare() {
   }
   ring_store_apis(api_rows(), api_count());
   publish_ring();
+  note_modules();
   store_known_kernels();
   control_begin();
   link_ring(link);

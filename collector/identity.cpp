@@ -18,6 +18,7 @@
 #include "collector/os.h"
 #include "collector/ring.h"
 #include "collector/session.h"
+#include "collector/stacks.h"
 #include "formats/core/chunk.h"
 #include "formats/core/text.h"
 #include "formats/core/wire.h"
@@ -259,6 +260,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   if (const char* user = std::getenv("USER")) out.text(25, user);
   out.uint(26, os_start_time(s.pid));
   out.text(27, s.clock.note);
+  out.text(28, stack_note());
   return out.ok();
 }
 

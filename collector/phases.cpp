@@ -15,6 +15,7 @@
 #include "collector/names.h"
 #include "collector/ring.h"
 #include "collector/session.h"
+#include "collector/stacks.h"
 #include "collector/step_log.h"
 #include "formats/core/text.h"
 
@@ -100,6 +101,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
     return;
   }
   restart_sequences();
+  restart_stack_counts();
   s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
   RingHeader& header = *ring()->header;
   header.window.store(number);
@@ -207,7 +209,10 @@ void apply_hook_flags() {
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
-    if (recording && activity_on(activity_of(row))) flags |= record;
+    if (recording && activity_on(activity_of(row))) {
+      flags |= record;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
     if (capturing && makes_graph_node(row.kind)) flags |= kHookCapture;
     if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);

@@ -36,8 +36,9 @@ uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
   return offset + bytes;
 }
 
-// Sizes: 4,095 launch shapes and some 100,000 names are far more than programs have.
-uint64_t lay_out(RingHeader& header, uint32_t buffer_mb) {
+// Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
+// far more than programs have.
+uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, bool stacks) {
   uint64_t end = 4096;
   end = place(header.identity, end, 256 * 1024);
   end = place(header.steps, end, 2 * kMiB);
@@ -45,6 +46,8 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb) {
   end = place(header.shapes, end, 1 * kMiB);
   end = place(header.functions, end, 512 * 1024);
   end = place(header.api_names, end, 4096);
+  end = place(header.stacks, end, stacks ? 16 * kMiB : 0);
+  end = place(header.modules, end, stacks ? 256 * 1024 : 0);
   end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
   header.chunk_count = static_cast<uint32_t>(buffer_mb * kMiB / kChunkBytes);
   end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
@@ -125,10 +128,10 @@ void push_free(uint32_t index) {
 
 Ring* ring() { return g_published.load(std::memory_order_acquire); }
 
-bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
+bool create_ring(const char* path, uint32_t buffer_mb, bool stacks, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size) {
   RingHeader sizes{};
-  const uint64_t bytes = lay_out(sizes, buffer_mb);
+  const uint64_t bytes = lay_out(sizes, buffer_mb, stacks);
   std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
   void* const place = reserve_aligned(bytes);
   if (place == MAP_FAILED) return false;
@@ -141,7 +144,7 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
   g_ring.bytes = bytes;
 
   RingHeader& header = *new (memory) RingHeader{};
-  lay_out(header, buffer_mb);
+  lay_out(header, buffer_mb, stacks);
   header.version = kRingVersion;
   header.header_bytes = sizeof(RingHeader);
   header.record_bytes = sizeof(Record);
@@ -156,10 +159,13 @@ bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
   g_ring.header = &header;
   StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
   ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
+  StringTable::format(g_ring.region<void>(header.stacks), header.stacks.bytes);
   g_ring.strings =
       StringTable(g_ring.region<void>(header.strings), header.strings.bytes, &header.strings.used);
   g_ring.shapes =
       ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
+  g_ring.stacks =
+      StringTable(g_ring.region<void>(header.stacks), header.stacks.bytes, &header.stacks.used);
   for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
   if (!g_have_key) g_have_key = ::pthread_key_create(&g_thread_key, on_thread_exit) == 0;
   std::atomic_thread_fence(std::memory_order_release);

@@ -25,6 +25,7 @@ struct Ring {
   uint64_t populated = 0;  // bytes of the buffers that have been touched
   StringTable strings;
   ShapeTable shapes;
+  StringTable stacks;  // of return addresses; without room where none are wanted
 
   RingChunk* chunk(uint32_t index) const {
     return reinterpret_cast<RingChunk*>(reinterpret_cast<uint8_t*>(header) +
@@ -43,7 +44,8 @@ Ring* ring();
 // Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or,
 // where the file system refuses, plain memory with the same layout; `why` then tells the reason.
 // Returns false only when there is no memory either.
-bool create_ring(const char* path, uint32_t buffer_mb, const ClockChoice& clock,
+// `stacks`: with tables for call stacks and modules.
+bool create_ring(const char* path, uint32_t buffer_mb, bool stacks, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);

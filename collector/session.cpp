@@ -17,11 +17,13 @@
 #include "collector/identity.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
+#include "collector/modules.h"
 #include "collector/names.h"
 #include "collector/nvml.h"
 #include "collector/nvtx.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
+#include "collector/stacks.h"
 #include "collector/summary.h"
 
 extern char** environ;
@@ -214,6 +216,8 @@ void forget_session_in_child() {
   forget_nvml();
   forget_graphs();
   forget_ring();
+  forget_stacks_in_child();
+  forget_modules();
   forget_totals();
   forget_control();
   forget_ready_commands();

@@ -225,7 +225,7 @@ class Reader {
     if (!parse_body(view.checked, body)) return damage(at, "a chunk's fields cannot be parsed");
     const auto kind = static_cast<ChunkKind>(body.kind);
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::counters)) return;
+    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::modules)) return;
     std::string_view raw;
     if (!unpack(at, body, raw)) return;
     if (has_too_many_parts(raw, body.data.size())) {
@@ -235,6 +235,7 @@ class Reader {
       case ChunkKind::header: return header(at, raw);
       case ChunkKind::events: return message<dump::Events>(at, raw, &ChunkVisitor::on_events);
       case ChunkKind::steps: return message<dump::Steps>(at, raw, &ChunkVisitor::on_steps);
+      case ChunkKind::modules: return message<dump::Modules>(at, raw, &ChunkVisitor::on_modules);
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
       case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);

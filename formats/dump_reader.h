@@ -30,6 +30,7 @@ class ChunkVisitor {
   virtual void on_header(const dump::Header&, uint64_t /*offset*/) {}
   virtual void on_events(const dump::Events&, uint64_t /*offset*/) {}
   virtual void on_steps(const dump::Steps&, uint64_t /*offset*/) {}
+  virtual void on_modules(const dump::Modules&, uint64_t /*offset*/) {}
   virtual void on_summary(const dump::Summary&, uint64_t /*offset*/) {}
   virtual void on_counters(const dump::Counters&, uint64_t /*offset*/) {}
   virtual void on_graphs(const dump::Graphs&, uint64_t /*offset*/) {}

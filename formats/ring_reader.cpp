@@ -11,6 +11,7 @@
 #include "formats/core/chunk.h"
 #include "formats/core/columns.h"
 #include "formats/core/encode.h"
+#include "formats/core/modules.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 
@@ -25,6 +26,7 @@ class RingNames : public NameResolver {
  public:
   StringTable strings;
   ShapeTable shapes;
+  StringTable stacks;
   std::vector<ApiName> apis;
   std::unordered_map<uint64_t, StringId> functions;
 
@@ -38,6 +40,7 @@ class RingNames : public NameResolver {
     return found == functions.end() ? std::string_view() : strings.get(found->second);
   }
   const LaunchShape* launch_shape(uint32_t id) const override { return shapes.get(id); }
+  std::string_view stack(StringId id) const override { return stacks.get(id); }
 };
 
 // Copies Steps chunks on: those that the drain thread moved to the ring's tail.
@@ -74,7 +77,7 @@ struct RingReader::Parts {
   std::vector<Problem>& problems;
   std::string aligned;  // a copy, where `bytes` does not lie on 8 bytes
   alignas(RingHeader) unsigned char head_bytes[sizeof(RingHeader)] = {};
-  std::atomic<uint64_t> strings_used{0}, shapes_used{0};
+  std::atomic<uint64_t> strings_used{0}, shapes_used{0}, stacks_used{0};
   RingNames names;
   dump::Header identity;
   bool ok = false;
@@ -101,6 +104,7 @@ struct RingReader::Parts {
   void append(ByteBuffer& out, ChunkKind kind, const google::protobuf::MessageLite& message);
   void append_header(ByteBuffer& out, uint32_t window);
   void append_steps(ByteBuffer& out);
+  void append_modules(ByteBuffer& out);
   void append_summary(ByteBuffer& out, uint32_t window, uint64_t records);
   uint64_t append_events(ByteBuffer& out, uint32_t window, const KnownChunks& known);
 };
@@ -153,6 +157,9 @@ void RingReader::Parts::open_tables() {
   shapes_used = std::min<uint64_t>(load(h.shapes.used), shapes.size());
   names.strings = StringTable(table(strings), strings.size(), &strings_used);
   names.shapes = ShapeTable(table(shapes), shapes.size(), &shapes_used);
+  const std::string_view stacks = region(h.stacks, "stack table");
+  stacks_used = std::min<uint64_t>(load(h.stacks.used), stacks.size());
+  names.stacks = StringTable(table(stacks), stacks.size(), &stacks_used);
 
   const std::string_view apis = filled(h.api_names, "table of API names");
   names.apis.resize(std::min<size_t>(apis.size() / sizeof(ApiName), kNoApi));
@@ -310,6 +317,17 @@ void RingReader::Parts::append_steps(ByteBuffer& out) {
   }
 }
 
+void RingReader::Parts::append_modules(ByteBuffer& out) {
+  const std::string_view filled_rows = filled(head().modules, "table of modules");
+  std::vector<ModuleRow> rows(filled_rows.size() / sizeof(ModuleRow));
+  if (rows.empty()) return;
+  std::memcpy(rows.data(), filled_rows.data(), rows.size() * sizeof(ModuleRow));
+  ByteBuffer body;
+  if (encode_modules(body, rows.data(), rows.size(), names.strings)) {
+    append_chunk(out, ChunkKind::modules, body.data(), body.size(), kLevel);
+  }
+}
+
 void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_t records) {
   const RingHeader& h = head();
   dump::Summary summary;
@@ -374,6 +392,7 @@ RingInfo RingReader::info(const KnownChunks& known) const {
 uint64_t RingReader::recover(const Wanted& wanted, const KnownChunks& known, ByteBuffer& out) {
   if (wanted.header) parts_->append_header(out, wanted.window);
   const uint64_t records = parts_->append_events(out, wanted.window, known);
+  parts_->append_modules(out);
   parts_->append_steps(out);
   parts_->append_summary(out, wanted.window, records);
   return records;

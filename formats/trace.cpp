@@ -69,6 +69,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::collective: return "collective";
     case Kind::nvtx_range: return "nvtx_range";
     case Kind::nvtx_mark: return "nvtx_mark";
+    case Kind::stack: return "stack";
     case Kind::gpu_kernel: return "gpu_kernel";
     case Kind::gpu_graph: return "gpu_graph";
     case Kind::gpu_copy: return "gpu_copy";
@@ -104,6 +105,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::unmatched_thread: return "unmatched_thread";
     case Loss::graph_untimed: return "graph_untimed";
     case Loss::cupti_incomplete: return "cupti_incomplete";
+    case Loss::stack_table_full: return "stack_table_full";
   }
   return "unknown";
 }

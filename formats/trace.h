@@ -22,6 +22,7 @@
 #include "formats/core/record.h"
 #include "formats/core/ring_file.h"
 #include "formats/dump_reader.h"
+#include "formats/stacks.h"
 
 namespace gpuprof {
 
@@ -130,6 +131,7 @@ struct EventExtra {
   // Arguments of an outside trace that have no field here: members of a JSON object, without its
   // braces, as "Record function id":0,"Concrete Inputs":["",""]. Valid JSON in UTF-8.
   StringIndex args;
+  StackIndex stack;  // native stack of a host call, in Process::stacks
 };
 
 struct Event {
@@ -243,6 +245,7 @@ struct Process {
   std::vector<Lane> lanes;  // threads in order of id, then streams, devices, overhead
   std::vector<Event> events;
   std::vector<EventExtra> extras;
+  StackTable stacks;
   std::vector<Step> steps;  // the step log of the whole run, in order
   // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn
   // twice.

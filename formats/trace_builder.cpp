@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kEventsPerByte = 32;  // no real stream compresses to less
 constexpr uint64_t kEventsAlways = 1 << 20;
+constexpr size_t kMostModules = 8192;  // a ring has room for 4,681
 
 // A lane under construction. Times in its events are clock units until the segment ends.
 struct OpenLane {
@@ -87,7 +88,8 @@ struct TraceBuilder::Segment {
 
   // Null when the lane is sound, else what is wrong with it.
   const char* add_lane(const dump::Lane& lane, const std::vector<ShapeIndex>& shapes,
-                       const Trace& trace, uint64_t base_time);
+                       const std::vector<StackIndex>& stacks, const Trace& trace,
+                       uint64_t base_time);
   // On the trace's time line; see trace.h.
   int64_t time_of_ticks(uint64_t ticks) const {
     return limited_sum(process.clock.monotonic_ns(ticks), process.realtime_offset);
@@ -103,19 +105,24 @@ struct TraceBuilder::Segment {
 
 const char* TraceBuilder::Segment::add_lane(const dump::Lane& lane,
                                             const std::vector<ShapeIndex>& shapes,
+                                            const std::vector<StackIndex>& stacks,
                                             const Trace& trace, uint64_t base_time) {
   const int count = lane.shape_size();
   if (lane.type() < dump::Lane::THREAD || lane.type() > dump::Lane::OVERHEAD) {
     return "is of an unknown type";
   }
   if (lane.begin_size() != count || lane.duration_size() != count ||
-      (lane.correlation_size() != count && lane.correlation_size() != 0)) {
+      (lane.correlation_size() != count && lane.correlation_size() != 0) ||
+      (lane.stack_size() != count && lane.stack_size() != 0)) {
     return "has columns of different lengths";
   }
   ColumnCounts counts;
   for (const uint32_t shape : lane.shape()) {
     if (shape >= shapes.size()) return "names a shape that is not there";
     counts.add(columns_of(trace.shapes[shapes[shape]]));
+  }
+  for (const uint32_t stack : lane.stack()) {
+    if (stack > stacks.size()) return "names a stack that is not there";
   }
   OptionalColumn bytes(lane.bytes()), value(lane.value());
   OptionalColumn address(lane.address()), address2(lane.address2());
@@ -153,7 +160,9 @@ const char* TraceBuilder::Segment::add_lane(const dump::Lane& lane,
     if (columns & kColumnAddress) extra.address = address.next_delta();
     if (columns & kColumnAddress2) extra.address2 = address2.next_delta();
     if (columns & kColumnValue) extra.value = value.next();
-    if (extra.bytes | extra.address | extra.address2 | extra.value) {
+    if (lane.stack_size() && lane.stack(i)) extra.stack = stacks[lane.stack(i) - 1];
+    if ((extra.bytes | extra.address | extra.address2 | extra.value) ||
+        extra.stack != StackIndex::none) {
       event.extra = static_cast<uint32_t>(process.extras.size());
       process.extras.push_back(extra);
     }
@@ -339,6 +348,22 @@ void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t) {
   }
 }
 
+const char* TraceBuilder::add_stacks(const dump::Events& events, std::vector<StackIndex>& stacks) {
+  uint64_t address = 0;
+  int at = 0;
+  std::vector<uint64_t> frames;
+  for (const uint32_t depth : events.stack_depth()) {
+    if (depth > static_cast<uint64_t>(events.stack_frame_size() - at)) return "are cut";
+    if ((frames_ += depth) > event_limit_) return "have more frames than a file of this size can";
+    frames.clear();
+    for (uint32_t i = 0; i < depth; ++i) {
+      frames.push_back(address += static_cast<uint64_t>(events.stack_frame(at++)));
+    }
+    stacks.push_back(segment().process.stacks.add(frames));
+  }
+  return nullptr;
+}
+
 void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
   if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
   Segment& s = segment();
@@ -350,12 +375,16 @@ void TraceBuilder::on_events(const dump::Events& events, uint64_t offset) {
   if (!decode_shapes(events, trace_, shapes)) {
     return problem("a chunk's shapes name strings that are not there; the chunk was skipped");
   }
+  std::vector<StackIndex> stacks;
+  if (const char* const wrong = add_stacks(events, stacks)) {
+    return problem(fmt::format("a chunk's stacks {}; the chunk was skipped", wrong));
+  }
   for (const dump::Lane& lane : events.lane()) {
     events_ += static_cast<uint64_t>(lane.shape_size());
     if (events_ > event_limit_) {
       return problem("more events than a file of this size can hold; the rest was skipped");
     }
-    const char* const wrong = s.add_lane(lane, shapes, trace_, events.base_time());
+    const char* const wrong = s.add_lane(lane, shapes, stacks, trace_, events.base_time());
     if (wrong) problem(fmt::format("a lane {}; it was skipped", wrong));
   }
   for (int i = 0; i < events.ring_chunk_size(); ++i) {
@@ -374,6 +403,15 @@ void TraceBuilder::on_steps(const dump::Steps& steps, uint64_t) {
     if (s.boundaries.size() >= event_limit_) break;
     time += static_cast<uint64_t>(delta);
     s.boundaries.emplace(index++, time);
+  }
+}
+
+void TraceBuilder::on_modules(const dump::Modules& modules, uint64_t) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  for (const dump::Module& in : modules.module()) {
+    if (segment().process.stacks.modules().size() >= kMostModules) break;
+    segment().process.stacks.add_module({in.begin(), in.end(), in.bias(), in.path(), in.build_id(),
+                                         in.file_bytes(), in.modified_ns()});
   }
 }
 

@@ -23,6 +23,7 @@ class TraceBuilder : public ChunkVisitor {
   void on_header(const dump::Header& header, uint64_t offset) override;
   void on_events(const dump::Events& events, uint64_t offset) override;
   void on_steps(const dump::Steps& steps, uint64_t offset) override;
+  void on_modules(const dump::Modules& modules, uint64_t offset) override;
   void on_summary(const dump::Summary& summary, uint64_t offset) override;
   void on_counters(const dump::Counters& counters, uint64_t offset) override;
   void on_graphs(const dump::Graphs& graphs, uint64_t offset) override;
@@ -45,11 +46,14 @@ class TraceBuilder : public ChunkVisitor {
   struct Segment;
   Segment& segment();
   void end_segment();
+  // Null when the stacks are sound, else what is wrong with them.
+  const char* add_stacks(const dump::Events& events, std::vector<StackIndex>& stacks);
 
   Trace& trace_;
   std::string file_;
   uint64_t event_limit_;
   uint64_t events_ = 0;
+  uint64_t frames_ = 0;
   size_t appended_ = 0;
   bool damaged_ = false;
   bool recovered_ = false;

@@ -98,6 +98,7 @@ class Hook<A, R(P...)> {
   };
 
   static constexpr bool kCapturable = makes_graph_node(kRow.kind);
+  static constexpr bool kCanHaveStack = can_have_stack(kRow.kind);
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
 #ifndef GPUPROF_NOP
@@ -119,7 +120,10 @@ class Hook<A, R(P...)> {
     if (scope.nested()) return call_real(args...);
     R result;
     if (kCapturable && flags & kHookCapture) {
-      result = call_while_capturing(scope, flags, args...);
+      result = call_while_capturing(scope, flags, __builtin_return_address(0), args...);
+    } else if (kCanHaveStack && flags & kHookStack) {
+      const TakenStack stack = take_stack(kId, __builtin_return_address(0));
+      result = record_call<&now_ticks>(scope, args..., stack);
     } else if (flags & kHookRecord) {
       result = record_call<&now_ticks>(scope, args...);
     } else {
@@ -138,9 +142,10 @@ class Hook<A, R(P...)> {
     return result;
   }
 
-  // The real call with the clock read around it, and its record.
-  template <uint64_t (*Now)()>
-  [[gnu::always_inline]] static R record_call(const Scope& scope, P... args) {
+  // The real call with the clock read around it, and its record; `stack` is none or one TakenStack.
+  template <uint64_t (*Now)(), typename... Stack>
+  [[gnu::always_inline]] static R record_call(const Scope& scope, P... args,
+                                              const Stack&... stack) {
     t_state.correlation = 0;
     scope.enter();
     [[maybe_unused]] HeldPayload held;
@@ -153,7 +158,17 @@ class Hook<A, R(P...)> {
     const uint64_t end = Now();
     scope.leave();
     if constexpr (kDriver) claim_runtime_call();
-    if constexpr (kHeld) {
+    if constexpr (sizeof...(Stack) != 0) {
+      if (Record* const record = reserve_record_after(stack..., begin, end)) {
+        if constexpr (kHeld) {
+          fill(*record, begin, end, result, held);
+        } else {
+          fill(*record, begin, end, result, args...);
+        }
+        commit_record(record);
+      }
+      return result;
+    } else if constexpr (kHeld) {
       return write<R, const HeldPayload&>(begin, end, result, held);
     } else {
       return write<R, P...>(begin, end, result, args...);
@@ -198,7 +213,9 @@ class Hook<A, R(P...)> {
   }
 
   // The call may become a node of a CUDA graph instead of work: then the record says so.
-  static R call_while_capturing(const Scope& scope, uint8_t flags, P... args) {
+  static R call_while_capturing(const Scope& scope, uint8_t flags, const void* caller, P... args) {
+    TakenStack stack;
+    if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId, caller);
     t_state.correlation = 0;
     scope.enter();
     const uint64_t begin = now_ticks();
@@ -216,7 +233,7 @@ class Hook<A, R(P...)> {
     }
     note_captured_call(record);
     if (flags & kHookRecord) {
-      if (Record* const place = reserve_record()) {
+      if (Record* const place = reserve_record_after(stack, begin, end)) {
         *place = record;
         commit_record(place);
       }

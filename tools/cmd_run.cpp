@@ -29,7 +29,7 @@ constexpr Flag kFlags[] = {
     {"-o,--output", Setting::output, "directory for the dumps (GPUPROF_OUTPUT)"},
     {"--schedule", Setting::schedule, "which steps are recorded (GPUPROF_SCHEDULE)"},
     {"--step", Setting::step, "what marks a step (GPUPROF_STEP)"},
-    {"--preset", Setting::preset, "light or default (GPUPROF_PRESET)"},
+    {"--preset", Setting::preset, "light, default or full (GPUPROF_PRESET)"},
     {"--activities", Setting::activities, "what is recorded (GPUPROF_ACTIVITIES)"},
     {"--ranks", Setting::ranks, "which ranks are profiled (GPUPROF_RANKS)"},
 };

@@ -61,6 +61,7 @@ Json describe_header(const Process& process) {
           {"window_begin_unix_ns", process.window_begin},
           {"clock", header.clock().source() == dump::CLOCK_SOURCE_TSC ? "tsc" : "monotonic"},
           {"clock_note", header.clock_note()},
+          {"stack_note", header.stack_note()},
           {"gpu_times_missing", process.gpu_times_missing},
           {"versions", describe_versions(header)},
           {"devices", describe_devices(header)},

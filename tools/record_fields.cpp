@@ -304,6 +304,8 @@ void write_arguments(const Trace& trace, const Process& process, const Event& ev
   if (op != EventIndex::none) out.number("operator", uint64_t{number(op)});
   const StringIndex args = process.extra(event).args;
   if (args != StringIndex::empty) out.json("args", fmt::format("{{{}}}", trace.text(args)));
+  const StackIndex stack = process.extra(event).stack;
+  if (stack != StackIndex::none) out.texts("stack", process.stacks.lines(stack));
 }
 
 void FieldWriter::key(std::string_view key) {
@@ -357,6 +359,22 @@ void FieldWriter::list(std::string_view name, std::initializer_list<uint64_t> va
     separator = style_ == Style::json ? "," : "x";
   }
   out_ += style_ == Style::json ? "]" : "";
+}
+
+void FieldWriter::texts(std::string_view name, const std::vector<std::string>& values) {
+  key(name);
+  if (style_ == Style::text) {
+    std::string joined;
+    for (const std::string& value : values) joined += (joined.empty() ? "" : "; ") + value;
+    return append_json_string(out_, joined);
+  }
+  const char* separator = "[";
+  for (const std::string& value : values) {
+    out_ += separator;
+    append_json_string(out_, value);
+    separator = ",";
+  }
+  out_ += "]";
 }
 
 void append_json_string(std::string& out, std::string_view text) {

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/trace.h"
 
@@ -23,6 +24,7 @@ class FieldWriter {
   void text(std::string_view key, std::string_view value);
   void list(std::string_view key, std::initializer_list<uint64_t> values);
   void json(std::string_view key, std::string_view value);  // that is JSON already
+  void texts(std::string_view key, const std::vector<std::string>& values);  // text: "a; b"
 
  private:
   void key(std::string_view key);

@@ -20,7 +20,8 @@ enum class ChunkKind : uint32_t {
   steps = 3,
   summary = 4,
   graphs = 5,
-  counters = 6
+  counters = 6,
+  modules = 7
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

@@ -48,7 +48,8 @@ inline constexpr Table table{};
 constexpr const KindLayout* layout_of(Kind kind) {
   using layout_detail::table;
   switch (kind) {
-    case Kind::none: return nullptr;
+    case Kind::none:
+    case Kind::stack: return nullptr;
     case Kind::call: return &table.call;
     case Kind::launch: return &table.launch;
     case Kind::copy: return &table.copy;
@@ -82,6 +83,7 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
   ColumnValues out;
   switch (r.kind) {
     case Kind::none:
+    case Kind::stack:
     case Kind::launch: break;
     case Kind::call: out.address = r.call.handle; break;
     case Kind::copy: out = {r.copy.bytes, r.copy.destination, r.copy.source, 0}; break;

@@ -20,7 +20,9 @@ enum : uint32_t {
   base_time = 4,
   window = 5,
   ring_chunk = 6,
-  ring_records = 7
+  ring_records = 7,
+  stack_depth = 8,
+  stack_frame = 9
 };
 }
 namespace lane_field {
@@ -38,7 +40,8 @@ enum : uint32_t {
   bytes = 11,
   address = 12,
   address2 = 13,
-  value = 14
+  value = 14,
+  stack = 15
 };
 }
 enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4 };
@@ -106,7 +109,8 @@ struct Entry {
   uint32_t lane;
   uint32_t shape;
   uint32_t correlation;
-  uint32_t columns;
+  uint32_t columns : 8;
+  uint32_t stack : 24;  // number in the batch + 1; 0: none
   ColumnValues values;
 };
 
@@ -200,11 +204,17 @@ struct BatchEncoder::State {
   PodVector<std::string_view> strings;  // views into the tables behind `names`
   Index string_index;
   PodVector<uint32_t> order, late, merged;
-  Column shape, begin, duration, correlation, bytes, address, address2, value;
+  PodVector<StringId> stacks;
+  Index stack_index;
+  StringId next_stack = 0;        // of the record to be added next
+  uint64_t next_stack_begin = 0;  // which begins then
+  Column shape, begin, duration, correlation, bytes, address, address2, value, stack;
 
   uint32_t lane_for(const LaneKey& key, std::string_view thread_name);
   uint32_t shape_for(const ShapeKey& key);
   uint32_t string_for(std::string_view text);
+  uint32_t stack_for(const Record& record);
+  bool write_stacks(WireWriter& wire);
   bool write_shape(WireWriter& wire, const ShapeKey& key);
   bool lay_out();
   bool sort_lane(const Lane& lane);
@@ -261,6 +271,23 @@ uint32_t BatchEncoder::State::string_for(std::string_view text) {
   return static_cast<uint32_t>(strings.size());
 }
 
+// Number + 1 of the stack that was announced for this record; 0: none, or no room for it.
+uint32_t BatchEncoder::State::stack_for(const Record& record) {
+  const StringId id = next_stack;
+  next_stack = 0;
+  constexpr uint32_t kMost = (1u << 24) - 1;
+  if (id == 0 || record.begin != next_stack_begin || stacks.size() >= kMost) return 0;
+  const auto hash = [](StringId stack) { return stack * 0x9e3779b97f4a7c15u; };
+  uint32_t found = stack_index.find(hash(id), [&](uint32_t i) { return stacks[i] == id; });
+  if (found != kNone) return found + 1;
+  const auto hash_at = [&](size_t i) { return hash(stacks[i]); };
+  if (!stack_index.make_room(stacks.size() + 1, stacks.size(), hash_at)) return 0;
+  if (!stacks.push_back(id)) return 0;
+  found = static_cast<uint32_t>(stacks.size() - 1);
+  stack_index.insert(hash(id), found);
+  return found + 1;
+}
+
 // Splits the entries into lanes: order[lane.first ...) are the entries of a lane in begin order.
 bool BatchEncoder::State::lay_out() {
   if (!order.resize(entries.size())) return false;
@@ -309,7 +336,7 @@ bool BatchEncoder::State::sort_lane(const Lane& lane) {
 
 bool BatchEncoder::State::fill_columns(const Lane& lane) {
   for (Column* column :
-       {&shape, &begin, &duration, &correlation, &bytes, &address, &address2, &value}) {
+       {&shape, &begin, &duration, &correlation, &bytes, &address, &address2, &value, &stack}) {
     if (!column->start(lane.count)) return false;
   }
   uint64_t last_end = base_time, last_address = 0, last_address2 = 0;
@@ -337,6 +364,7 @@ bool BatchEncoder::State::fill_columns(const Lane& lane) {
       last_address2 = entry.values.address2;
     }
     if (entry.columns & kColumnValue) value.put(entry.values.value);
+    stack.put(entry.stack);
   }
   return true;
 }
@@ -361,6 +389,7 @@ void BatchEncoder::State::write_lane(WireWriter& wire, const Lane& lane) {
   address.write(wire, f::address);
   address2.write(wire, f::address2);
   value.write(wire, f::value);
+  stack.write(wire, f::stack);
   wire.close(mark);
 }
 
@@ -405,6 +434,32 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
   return wire.ok();
 }
 
+// Addresses of all stacks one after the other, each as difference to the one before.
+bool BatchEncoder::State::write_stacks(WireWriter& wire) {
+  if (stacks.empty()) return true;
+  if (!shape.start(stacks.size())) return false;
+  size_t total = 0;
+  for (const StringId id : stacks) {
+    const size_t depth = names.stack(id).size() / sizeof(uint64_t);
+    shape.put(depth);
+    total += depth;
+  }
+  shape.write_always(wire, events_field::stack_depth);
+  if (!shape.start(total)) return false;
+  uint64_t last = 0;
+  for (const StringId id : stacks) {
+    const std::string_view frames = names.stack(id);
+    for (size_t at = 0; at + sizeof(uint64_t) <= frames.size(); at += sizeof(uint64_t)) {
+      uint64_t address;
+      std::memcpy(&address, frames.data() + at, sizeof address);
+      shape.put(zigzag(static_cast<int64_t>(address - last)));
+      last = address;
+    }
+  }
+  shape.write_always(wire, events_field::stack_frame);
+  return wire.ok();
+}
+
 bool BatchEncoder::State::write(WireWriter& wire) {
   if (!lay_out()) return false;
   for (const ShapeKey& key : shapes) {
@@ -424,7 +479,7 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   if (!shape.start(ring_records.size())) return false;
   for (const uint32_t records : ring_records) shape.put(records);
   shape.write_always(wire, events_field::ring_records);
-  return wire.ok();
+  return write_stacks(wire) && wire.ok();
 }
 
 BatchEncoder::BatchEncoder(const NameResolver& names) : state_(nullptr) {
@@ -455,11 +510,20 @@ void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
   s.ring_records.clear();
   s.strings.clear();
   s.string_index.clear();
+  s.stacks.clear();
+  s.stack_index.clear();
+  s.next_stack = 0;
 }
 
 bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_view thread_name) {
   if (!state_) return false;
   State& s = *state_;
+  if (record.kind == Kind::stack) {
+    s.next_stack = record.stack.stack;
+    s.next_stack_begin = record.begin;
+    return true;
+  }
+  const uint32_t stack = s.stack_for(record);
   const KindLayout* const layout = layout_of(record.kind);
   if (!layout) return true;
   const uint32_t lane = s.lane_for(lane_of(record, thread_id), thread_name);
@@ -472,6 +536,7 @@ bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_vie
   entry.shape = shape;
   entry.correlation = record.correlation;
   entry.columns = layout->columns;
+  entry.stack = stack & 0xffffff;
   entry.values = column_values(record, s.shift);
   if (!s.entries.push_back(entry)) return false;
   if (s.entries.size() == 1) s.base_time = entry.begin;

@@ -23,6 +23,7 @@ class NameResolver {
   virtual uint32_t api_domain(ApiId) const { return 0; }                 // Shape.api_domain
   virtual std::string_view function_name(uint64_t) const { return {}; }  // "" if unknown
   virtual const LaunchShape* launch_shape(uint32_t) const { return nullptr; }
+  virtual std::string_view stack(StringId) const { return {}; }  // bytes of return addresses
 
  protected:
   ~NameResolver() = default;
@@ -37,7 +38,8 @@ class BatchEncoder {
 
   void begin(uint32_t window, uint32_t clock_shift);
   // Host records go to the lane of (thread_id); gpu records to the lane that their payload names.
-  // Records may come in any order; a record of a kind that the format does not know is left out.
+  // Records may come in any order; a record of a kind that the format does not know is left out. A
+  // Kind::stack belongs to the record added next, if that has the same begin.
   // Returns false when memory could not be had: the record is not in the batch.
   bool add(const Record& record, uint32_t thread_id, std::string_view thread_name);
   // Notes that the first `records` records of ring chunk `sequence` are in this batch or in one

@@ -43,6 +43,9 @@ enum class Kind : uint8_t {
   tensor = 17,           // begin == end; a framework's allocator gave or took memory
   instant = 18,          // begin == end; any other moment
   other = 19,            // a range of a category that has no kind of its own
+  // In the ring only, right before the record of the call whose stack it is, with the same times;
+  // payload: stack
+  stack = 31,
   // device side: [begin, end] is the work on the GPU
   gpu_kernel = 32,      // payload: gpu_kernel
   gpu_copy = 33,        // payload: gpu_copy
@@ -147,6 +150,11 @@ struct NvtxPayload {
   uint32_t reserved;
 };
 
+struct StackPayload {
+  StringId stack;  // in the ring's stack table
+  uint32_t ticks;  // that it took to take it
+};
+
 struct GpuKernelPayload {
   StringId name;    // mangled, as CUPTI gives it
   uint32_t shape;   // id in the ring's launch-shape table; 0: none
@@ -215,6 +223,7 @@ struct Record {
     SyncPayload sync;
     CollectivePayload collective;
     NvtxPayload nvtx;
+    StackPayload stack;
     GpuKernelPayload gpu_kernel;
     GpuCopyPayload gpu_copy;
     GpuSyncPayload gpu_sync;

@@ -5,7 +5,7 @@
 // little-endian.
 //
 //   RingHeader | identity text | step log | string table | shape table | function names |
-//   API names | chunks | tail
+//   API names | stack table | modules | chunks | tail
 //
 // The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log
 // entries moved out of the fixed region. The file is complete in size before the first record is
@@ -76,6 +76,20 @@ struct ApiName {
   uint32_t domain;  // Shape.api_domain: 1 runtime, 2 driver, 3 nccl, 4 other
 };
 
+// A file mapped with executable code: where, and which one. A row is written once, complete before
+// `ready`; what was unmapped keeps its row.
+struct ModuleRow {
+  uint64_t begin, end;   // addresses of its executable code, [begin, end)
+  uint64_t bias;         // address in memory minus address in the file's symbols
+  uint64_t file_bytes;   // 0: unknown, as for the vDSO
+  uint64_t modified_ns;  // of the file
+  StringId path;
+  StringId build_id;  // its raw bytes; 0: the file has none
+  uint32_t ready;
+  uint32_t reserved;
+};
+static_assert(sizeof(ModuleRow) == 56);
+
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 16;
 
@@ -93,7 +107,8 @@ enum class Loss : uint8_t {
   nvtx_depth = 9,         // ranges deeper than is tracked
   unmatched_thread = 10,  // threads that could not get a buffer state
   graph_untimed = 11,     // graph launches for which CUPTI has no records
-  cupti_incomplete = 12   // buffers of CUPTI's that could not be read to their end
+  cupti_incomplete = 12,  // buffers of CUPTI's that could not be read to their end
+  stack_table_full = 13   // stacks
 };
 
 enum class SessionPhase : uint32_t {
@@ -148,6 +163,10 @@ struct RingHeader {
   std::atomic<uint32_t> recording_off;
   uint32_t control_poll_ms;  // how often requests are looked for
   int32_t rank;              // -1: unknown
+  // Stacks: a StringTable whose texts are return addresses, 8 bytes each, innermost first. Of size
+  // 0, as `modules`, where no stacks were asked for.
+  RingRegion stacks;
+  RingRegion modules;  // ModuleRow rows; `used` counts bytes
 };
 static_assert(sizeof(RingHeader) <= 4096);
 inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first

@@ -197,9 +197,41 @@ bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason) {
   return true;
 }
 
-bool read_preset(std::string_view text, uint32_t& activities, Reason& reason) {
-  if (text != "light" && text != "default") return refuse(reason, "must be light or default");
-  activities = text == "light" ? kLightPreset : kDefaultPreset;
+bool read_preset(std::string_view text, Config& config, Reason& reason) {
+  if (text != "light" && text != "default" && text != "full") {
+    return refuse(reason, "must be light, default or full");
+  }
+  config.activities = text == "light" ? kLightPreset : kDefaultPreset;
+  for (uint32_t& every : config.stack_every) every = text == "full" ? 1 : 0;
+  return true;
+}
+
+bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason) {
+  constexpr std::string_view kNames[kStackKindCount] = {"launch", "sync", "alloc", "nccl"};
+  if (text.empty() || text == "preset") return true;
+  uint32_t result[kStackKindCount] = {};
+  ListReader items(text == "none" ? std::string_view() : text);
+  for (std::string_view item; items.next(item);) {
+    std::string_view count = item;
+    const std::string_view name = trim(take_until(count, ':'));
+    const bool has_count = name.size() < item.size();
+    size_t kind = 0;
+    while (kind < kStackKindCount && name != kNames[kind]) ++kind;
+    if (kind == kStackKindCount) {
+      explain(reason).add_quoted(name, 40).add(
+          " has no stacks; allowed are launch, sync, alloc, nccl, as in launch:10,nccl "
+          "(or preset, or none)");
+      return false;
+    }
+    uint64_t number = 1;
+    if (has_count && (!parse_whole(trim(count), number) || number < 1 || number > 1000000)) {
+      explain(reason).add(name).add(
+          ":N takes a whole number from 1 to 1000000 (one call in N), as in launch:10");
+      return false;
+    }
+    result[kind] = static_cast<uint32_t>(number);
+  }
+  for (size_t kind = 0; kind < kStackKindCount; ++kind) every[kind] = result[kind];
   return true;
 }
 

@@ -19,10 +19,11 @@ bool read_mode(std::string_view text, Mode& mode, Reason& reason);
 bool read_log_level(std::string_view text, LogLevel& level, Reason& reason);
 bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason);
 bool read_step(std::string_view text, StepSpec& spec, Reason& reason);  // step_values.cpp
-bool read_preset(std::string_view text, uint32_t& activities, Reason& reason);
-// `activities` holds the preset's on entry.
+// Sets activities and stacks; the two after it change or replace what is there.
+bool read_preset(std::string_view text, Config& config, Reason& reason);
 bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
                      Reason& reason);
+bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);

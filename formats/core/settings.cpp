@@ -28,14 +28,17 @@ const SettingRow kSettingRows[kSettingCount] = {
     {Setting::scratch, "GPUPROF_SCRATCH", "auto",
      "auto, or a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%",
      "where live buffers lie; auto: the output, or a local disk when that is on a network"},
-    {Setting::preset, "GPUPROF_PRESET", "default", "light, default",
+    {Setting::preset, "GPUPROF_PRESET", "default", "light, default, full",
      "what is recorded; light: step,kernel,memcpy,memset,nccl,sync; default: "
-     "+ api,alloc,nvtx,graph"},
+     "+ api,alloc,nvtx,graph; full: + stacks"},
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node "
      "their nodes), nccl, alloc, nvtx, nvml (clocks, power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
+    {Setting::stacks, "GPUPROF_STACKS", "preset",
+     "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",
+     "which calls have their native call stack recorded"},
     {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
      "which ranks are profiled"},
     {Setting::buffer_mb, "GPUPROF_BUFFER_MB", "64", "1 to 65536",
@@ -345,10 +348,11 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
     case Setting::scratch:
       good = read_directory(value, true, config.scratch, sizeof(config.scratch), reason);
       break;
-    case Setting::preset: good = read_preset(value, config.activities, reason); break;
+    case Setting::preset: good = read_preset(value, config, reason); break;
     case Setting::activities:
       good = read_activities(value, config.activities, config.graph_times, reason);
       break;
+    case Setting::stacks: good = read_stacks(value, config.stack_every, reason); break;
     case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
     case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:

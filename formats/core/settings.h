@@ -20,6 +20,7 @@ enum class Setting : uint8_t {
   scratch,
   preset,
   activities,
+  stacks,
   ranks,
   buffer_mb,
   cupti,
@@ -67,6 +68,10 @@ enum class Activity : uint8_t {
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);
 const char* activity_name(Activity activity);
 
+// Calls that can have a native stack recorded; the names are those of GPUPROF_STACKS.
+enum class StackKind : uint8_t { launch, sync, alloc, nccl, count };
+inline constexpr size_t kStackKindCount = static_cast<size_t>(StackKind::count);
+
 // In the order in which `auto` prefers them.
 enum class StepSource : uint8_t {
   automatic,
@@ -110,7 +115,8 @@ struct Config {
   StepSpec step;
   uint32_t activities;  // bit per Activity
   GraphTimes graph_times;
-  uint32_t buffer_mb;  // size of the ring's record buffers, 1 to 65536
+  uint32_t stack_every[kStackKindCount];  // one call in so many of each kind has its stack; 0: none
+  uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536
   LogLevel log;
   bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
   char output[1024];          // %h %r %p %j %q{VAR} not yet expanded: see expand_output

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/stacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/core/string_table.h"
+
+namespace gpuprof {
+
+StackIndex StackTable::add(std::span<const uint64_t> frames) {
+  if (frames.empty()) return StackIndex::none;
+  const uint64_t hash = hash_bytes(frames.data(), frames.size_bytes());
+  const auto [first, last] = index_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (std::ranges::equal((*this)[at->second], frames)) return at->second;
+  }
+  stacks_.push_back({static_cast<uint32_t>(frames_.size()), static_cast<uint32_t>(frames.size())});
+  frames_.insert(frames_.end(), frames.begin(), frames.end());
+  const auto index = static_cast<StackIndex>(stacks_.size());
+  index_.emplace(hash, index);
+  return index;
+}
+
+std::span<const uint64_t> StackTable::operator[](StackIndex index) const {
+  const auto number = static_cast<uint32_t>(index);
+  if (number == 0 || number > stacks_.size()) return {};
+  const Range& range = stacks_[number - 1];
+  return {frames_.data() + range.first, range.count};
+}
+
+std::vector<uint64_t> StackTable::addresses() const {
+  std::vector<uint64_t> all = frames_;
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+void StackTable::add_module(Module module) {
+  if (std::find(modules_.begin(), modules_.end(), module) == modules_.end()) {
+    modules_.push_back(std::move(module));
+  }
+}
+
+const Module* StackTable::module_of(uint64_t address) const {
+  const Module* found = nullptr;
+  for (const Module& module : modules_) {
+    if (address - 1 < module.begin || address - 1 >= module.end) continue;
+    if (found) return nullptr;
+    found = &module;
+  }
+  return found;
+}
+
+void StackTable::set_frames(uint64_t address, std::vector<Frame> frames) {
+  symbols_[address] = std::move(frames);
+}
+
+std::span<const Frame> StackTable::frames(uint64_t address) const {
+  const auto found = symbols_.find(address);
+  if (found == symbols_.end()) return {};
+  return found->second;
+}
+
+std::vector<std::string> StackTable::lines(StackIndex index) const {
+  std::vector<std::string> out;
+  for (const uint64_t address : (*this)[index]) {
+    for (const Frame& frame : frames(address)) {
+      out.push_back(frame.file.empty()
+                        ? frame.function
+                        : fmt::format("{} ({}:{})", frame.function, frame.file, frame.line));
+    }
+    if (!frames(address).empty()) continue;
+    const Module* const module = module_of(address);
+    if (!module) {
+      out.push_back(fmt::format("{:#x}", address));
+      continue;
+    }
+    const std::string name = module->path.substr(module->path.rfind('/') + 1);
+    out.push_back(fmt::format("{}+{:#x}", name, address - module->bias));
+  }
+  return out;
+}
+
+}  // namespace gpuprof
