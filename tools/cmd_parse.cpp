@@ -11,6 +11,7 @@
 #include "tools/describe.h"
 #include "tools/inputs.h"
 #include "tools/record_fields.h"
+#include "tools/symbolizer.h"
 
 namespace gpuprof {
 namespace {
@@ -182,11 +183,14 @@ int run_parse(const Command& command, int count, char** arguments) {
       ->required();
   app.add_option("--format", format, "text or json (one object a line)")
       ->check(CLI::IsMember({"text", "json"}));
+  SymbolOptions symbols;
+  app.add_option("--debug-dir", symbols.debug_dirs, "folders with separate debug info");
   app.footer(kRecordKeys);
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
-  const Input loaded = load_inputs({input});
+  Input loaded = load_inputs({input});
+  symbolize(loaded.trace, symbols);
   const Trace& trace = loaded.trace;
   for (const Process& process : trace.processes) {
     if (format == "json") {
