@@ -210,8 +210,8 @@ bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reas
   constexpr std::string_view kNames[kStackKindCount] = {"launch", "sync", "alloc", "nccl"};
   if (text.empty() || text == "preset") return true;
   uint32_t result[kStackKindCount] = {};
-  ListReader items(text == "none" ? std::string_view() : text);
-  for (std::string_view item; items.next(item);) {
+  ListReader items(text);
+  for (std::string_view item; text != "none" && items.next(item);) {
     std::string_view count = item;
     const std::string_view name = trim(take_until(count, ':'));
     const bool has_count = name.size() < item.size();

@@ -26,7 +26,7 @@ WRONG = [  # variable, value, what the message must hold besides both
     ("GPUPROF_STEP", "kernel:gemm(:1", "regular expression"),
     ("GPUPROF_STEP", "graph:none", "graph:1"),
     ("GPUPROF_STEP", "time:-5", "time"),
-    ("GPUPROF_PRESET", "heavy", "light or default"),
+    ("GPUPROF_PRESET", "heavy", "light, default or full"),
     ("GPUPROF_ACTIVITIES", "+kernels", "kernel"),
     ("GPUPROF_RANKS", "1-", "0,8-15"),
     ("GPUPROF_BUFFER_MB", "0", "1 to 65536"),

@@ -218,7 +218,14 @@ const BadValue kBadValues[] = {
     {"GPUPROF_RUN=a/b",
      "GPUPROF_RUN=\"a/b\": must be a plain name without / (a directory is made of it)"},
     {"GPUPROF_RUN=latest", "GPUPROF_RUN=\"latest\": is a reserved name; choose another"},
-    {"GPUPROF_PRESET=full", "GPUPROF_PRESET=\"full\": must be light or default"},
+    {"GPUPROF_PRESET=heavy", "GPUPROF_PRESET=\"heavy\": must be light, default or full"},
+    {"GPUPROF_STACKS=launch,malloc",
+     "GPUPROF_STACKS=\"launch,malloc\": \"malloc\" has no stacks; allowed are launch, sync, alloc, "
+     "nccl, as in launch:10,nccl (or preset, or none)"},
+    {"GPUPROF_STACKS=launch:0",
+     "GPUPROF_STACKS=\"launch:0\": launch:N takes a whole number from 1 to 1000000 (one call in "
+     "N), "
+     "as in launch:10"},
     {"GPUPROF_ACTIVITIES=kernel,tensor",
      "GPUPROF_ACTIVITIES=\"kernel,tensor\": \"tensor\" is not an activity; allowed are step, "
      "kernel, "
@@ -276,6 +283,28 @@ TEST(Settings, activities) {
   Config config;
   EXPECT_EQ(parse_environment({"GPUPROF_ACTIVITIES=+api", "GPUPROF_PRESET=light"}, config), "");
   EXPECT_EQ(activities_text(config.activities), "step,kernel,memcpy,memset,sync,api,nccl");
+}
+
+TEST(Settings, stacks) {
+  struct Row {
+    std::vector<std::string> settings;
+    uint32_t launch, sync, alloc, nccl;
+  };
+  const Row rows[] = {
+      {{}, 0, 0, 0, 0},
+      {{"GPUPROF_PRESET=full"}, 1, 1, 1, 1},
+      {{"GPUPROF_PRESET=full", "GPUPROF_STACKS=none"}, 0, 0, 0, 0},
+      {{"GPUPROF_PRESET=full", "GPUPROF_STACKS=preset"}, 1, 1, 1, 1},
+      {{"GPUPROF_PRESET=full", "GPUPROF_STACKS=alloc"}, 0, 0, 1, 0},
+      {{"GPUPROF_STACKS=launch:10, nccl"}, 10, 0, 0, 1},
+      {{"GPUPROF_STACKS= sync : 3 ,launch:1000000"}, 1000000, 3, 0, 0},
+  };
+  for (const Row& row : rows) {
+    Config config;
+    EXPECT_EQ(parse_environment(row.settings, config), "");
+    EXPECT_EQ(std::vector<uint32_t>(config.stack_every, config.stack_every + kStackKindCount),
+              (std::vector<uint32_t>{row.launch, row.sync, row.alloc, row.nccl}));
+  }
 }
 
 TEST(Settings, ranks) {
