@@ -42,7 +42,9 @@ StepSource source_of(const ApiRow& row) {
       starts_with(row.name, "cuCtxSynchronize")) {
     return StepSource::sync;
   }
-  return starts_with(row.name, "cudaProfiler") ? StepSource::profiler : StepSource::automatic;
+  const bool profiler =
+      starts_with(row.name, "cudaProfiler") || starts_with(row.name, "cuProfiler");
+  return profiler ? StepSource::profiler : StepSource::automatic;
 }
 
 // Under step_lock.
@@ -307,8 +309,7 @@ void step_after_call(ApiId api, const StepSubject& subject) {
     case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
     case StepSource::graph:
       return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
-    case StepSource::profiler:
-      return step_profiler(std::strcmp(name, "cudaProfilerStart") == 0, ticks);
+    case StepSource::profiler: return step_profiler(std::strstr(name, "Start") != nullptr, ticks);
     default: return step_mark({StepSource::sync, ticks});
   }
 }

@@ -5,11 +5,7 @@
 #include <cstddef>
 
 #include "collector/recorder.h"
-
-// The rows bear the names of symbols; cuda.h, where it has been included, turns two of these into
-// the newest version of the function.
-#undef cuGetProcAddress
-#undef cuMemPrefetchAsync
+#include "preload/original_names.h"
 
 namespace gpuprof {
 

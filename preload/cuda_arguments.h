@@ -40,6 +40,21 @@ inline void fill_sync(Record& r, Result result, CUstream stream, CUevent event,
             0};
 }
 
+// Bytes of a batch of copies.
+inline size_t sum_of(const size_t* sizes, size_t count) {
+  size_t sum = 0;
+  for (size_t i = 0; sizes && i < count; ++i) sum += sizes[i];
+  return sum;
+}
+template <typename Copied>
+inline size_t volume_of(const Copied* copies, size_t count) {
+  size_t sum = 0;
+  for (size_t i = 0; copies && i < count; ++i) {
+    sum += copies[i].extent.width * copies[i].extent.height * copies[i].extent.depth;
+  }
+  return sum;
+}
+
 // `told` (collector/graphs.h) is called after each success of the row `symbol`.
 #define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                         \
   template <typename Result, typename... Rest>                                        \

@@ -3,6 +3,8 @@
 // rows.
 #include <cuda_runtime_api.h>
 
+#include "collector/libraries.h"
+#include "preload/any_signatures.h"
 #include "preload/cuda_arguments.h"
 
 // Declared by NVIDIA only for its compiler (crt/device_functions.h, crt/host_runtime.h).
@@ -128,6 +130,44 @@ using Copy = KindTag<Kind::copy>;
   fill_copy(r, result, a, b, bytes, kind, stream);
 }
 
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result,
+                                     const cudaMemcpy3DPeerParms* copy,
+                                     cudaStream_t stream = nullptr) {
+  if (!copy) return fill_copy(r, result, nullptr, nullptr, 0, cudaMemcpyDeviceToDevice, stream);
+  fill_copy(r, result, copy->dstPtr.ptr, copy->srcPtr.ptr,
+            copy->extent.width * copy->extent.height * copy->extent.depth, cudaMemcpyDeviceToDevice,
+            stream);
+}
+
+// Where a batch's stream is (any_signatures.h) depends on whose function was called.
+static bool batches_tell_failures() {
+  static std::atomic<int> known{0};  // 1 no, 2 yes
+  if (known.load(std::memory_order_relaxed) == 0) {
+    const auto version_of = reinterpret_cast<cudaError_t (*)(int*)>(
+        real_symbol(loaded_cudart(), "cudaRuntimeGetVersion"));
+    int version = CUDART_VERSION;
+    if (version_of) version_of(&version);
+    known.store(version < 13000 ? 2 : 1, std::memory_order_relaxed);
+  }
+  return known.load(std::memory_order_relaxed) == 2;
+}
+// Batches: the first copy's places, the bytes of all.
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, void** to, void** from,
+                                     size_t* sizes, size_t count, void*, size_t*, size_t,
+                                     uintptr_t fail_or_stream, uintptr_t stream) {
+  const bool any = result == cudaSuccess && count != 0;
+  fill_copy(r, result, any ? *to : nullptr, any ? *from : nullptr, any ? sum_of(sizes, count) : 0,
+            cudaMemcpyDefault,
+            reinterpret_cast<cudaStream_t>(batches_tell_failures() ? stream : fail_or_stream));
+}
+[[maybe_unused]] static void capture(Record& r, Copy, cudaError_t result, size_t count,
+                                     cudaMemcpy3DBatchOp* copies, uintptr_t,
+                                     uintptr_t flags_or_stream, uintptr_t stream) {
+  const bool any = result == cudaSuccess && count != 0;
+  fill_copy(r, result, nullptr, nullptr, any ? volume_of(copies, count) : 0, cudaMemcpyDefault,
+            reinterpret_cast<cudaStream_t>(batches_tell_failures() ? stream : flags_or_stream));
+}
+
 static void fill_set(Record& r, cudaError_t result, void* address, int value, size_t bytes,
                      cudaStream_t stream) {
   r.set = {bits(address),
@@ -236,6 +276,14 @@ template <typename Handle, typename... Rest>
 [[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result,
                                      Handle handle, Rest...) {
   r.call = {bits(handle), 0, static_cast<int32_t>(result)};
+}
+
+// The executable graph that the call has made, the graph where it failed.
+template <typename... Rest>
+[[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, cudaError_t result,
+                                     cudaGraphExec_t* out, cudaGraph_t graph, Rest...) {
+  r.call = {result == cudaSuccess && out ? bits(*out) : bits(graph), 0,
+            static_cast<int32_t>(result)};
 }
 
 // ---- captures into graphs ----------------------------------------------------------------------

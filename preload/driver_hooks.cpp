@@ -4,6 +4,7 @@
 // cuGetProcAddress (driver_proc_address.cpp).
 #include <cuda.h>
 
+#include "preload/any_signatures.h"
 #include "preload/cuda_arguments.h"
 #include "preload/driver_functions.h"
 
@@ -63,13 +64,14 @@ template <typename... Arguments>
 
 // ---- copies and sets ---------------------------------------------------------------------------
 
-// cudaMemcpyKind of the name: cuMemcpyHtoD..., cuMemcpyDtoH..., cuMemcpyDtoD..., and all others,
-// where the addresses tell.
+// cudaMemcpyKind of the name: cuMemcpyHtoD..., cuMemcpyDtoH..., cuMemcpyDtoD..., ...Peer..., and
+// all others, where the addresses tell.
 [[maybe_unused]] static uint8_t direction_of(ApiId api) {
   const char* const way = kApiRows[api].name + 8;  // past "cuMemcpy"
   if (way[0] == 'H') return 1;
   if (way[0] == 'D') return way[3] == 'H' ? 2 : 3;
-  return way[0] == 'P' ? 3 : 4;
+  const bool peer = way[0] == 'P' || (way[0] == '3' && way[1] == 'D' && way[2] == 'P');
+  return peer ? 3 : 4;
 }
 static void fill_copy(Record& r, CUresult result, uint64_t to, uint64_t from, size_t bytes,
                       CUstream stream) {
@@ -103,6 +105,36 @@ static void fill_boxes(Record& r, CUresult result, const Copied* c, size_t depth
                                      CUstream stream = nullptr) {
   if (!c) return fill_copy(r, result, 0, 0, 0, stream);
   fill_boxes(r, result, c, c->Depth, stream);
+}
+
+[[maybe_unused]] static void capture(Record& r, Copy, CUresult result, const CUDA_MEMCPY3D_PEER* c,
+                                     CUstream stream = nullptr) {
+  if (!c) return fill_copy(r, result, 0, 0, 0, stream);
+  fill_boxes(r, result, c, c->Depth, stream);
+}
+// Batches: the first copy's places, the bytes of all.
+[[maybe_unused]] static void capture(Record& r, Copy, CUresult result, CUdeviceptr* to,
+                                     CUdeviceptr* from, size_t* sizes, size_t count,
+                                     CUmemcpyAttributes*, size_t*, size_t, CUstream stream) {
+  const bool any = result == CUDA_SUCCESS && count != 0;
+  fill_copy(r, result, any ? *to : 0, any ? *from : 0, any ? sum_of(sizes, count) : 0, stream);
+}
+[[maybe_unused]] static void capture(Record& r, Copy copy, CUresult result, CUdeviceptr* to,
+                                     CUdeviceptr* from, size_t* sizes, size_t count,
+                                     CUmemcpyAttributes*, size_t*, size_t, size_t*,
+                                     CUstream stream) {
+  capture(r, copy, result, to, from, sizes, count, nullptr, nullptr, 0, stream);
+}
+[[maybe_unused]] static void capture(Record& r, Copy, CUresult result, size_t count,
+                                     CUDA_MEMCPY3D_BATCH_OP* copies, unsigned long long,
+                                     CUstream stream) {
+  const bool any = result == CUDA_SUCCESS && count != 0;
+  fill_copy(r, result, 0, 0, any ? volume_of(copies, count) : 0, stream);
+}
+[[maybe_unused]] static void capture(Record& r, Copy copy, CUresult result, size_t count,
+                                     CUDA_MEMCPY3D_BATCH_OP* copies, size_t*,
+                                     unsigned long long flags, CUstream stream) {
+  capture(r, copy, result, count, copies, flags, stream);
 }
 
 [[maybe_unused]] static void fill_set(Record& r, CUresult result, CUdeviceptr address,
@@ -203,6 +235,10 @@ using Event = KindTag<Kind::event>;
 }
 using Stream = KindTag<Kind::stream>;
 [[maybe_unused]] static void capture(Record& r, Stream, CUresult result, CUstream* stream,
+                                     CUgreenCtx, unsigned flags, int) {
+  fill_sync(r, result, result == CUDA_SUCCESS && stream ? *stream : nullptr, nullptr, flags);
+}
+[[maybe_unused]] static void capture(Record& r, Stream, CUresult result, CUstream* stream,
                                      unsigned flags, int = 0) {
   fill_sync(r, result, result == CUDA_SUCCESS && stream ? *stream : nullptr, nullptr, flags);
 }
@@ -211,6 +247,9 @@ using Stream = KindTag<Kind::stream>;
   fill_sync(r, result, stream, event, flags);
 }
 using Call = KindTag<Kind::call>;
+[[maybe_unused]] static void capture(Record& r, Call, CUresult result) {
+  r.call = {0, 0, static_cast<int32_t>(result)};
+}
 template <typename Handle, typename... Rest>
 [[maybe_unused]] static void capture(Record& r, Call, CUresult result, Handle handle, Rest...) {
   r.call = {bits(handle), 0, static_cast<int32_t>(result)};
@@ -229,6 +268,8 @@ template <typename Handle, typename... Rest>
 
 GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCapture_v2, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCapture_v2_ptsz, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCaptureToGraph, capture_began)
+GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture, capture_ended)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture_ptsz, capture_ended)
 

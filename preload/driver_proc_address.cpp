@@ -27,7 +27,8 @@ struct ProcRow {
   Api api;
   int since;  // the CUDA version from which a request gets this signature
   size_t name_length;
-  bool per_thread;  // the variant for per-thread default streams
+  bool per_thread;     // the variant for per-thread default streams
+  bool other = false;  // a function of another name, if that is what the driver gives
 };
 
 constexpr bool ends_with(std::string_view text, std::string_view end) {
@@ -53,6 +54,8 @@ constexpr ProcRow kProcRows[] = {
 #undef GPUPROF_API_AS
 #undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
+    // What cuGraphInstantiate stands for since CUDA 12.
+    {Api::cuGraphInstantiateWithFlags, 12000, sizeof "cuGraphInstantiate" - 1, false, true},
 };
 
 const ProcRow* find_row(std::string_view name, int version, bool per_thread) {
@@ -81,7 +84,7 @@ void* hooked(const char* symbol, int version, cuuint64_t flags, void* real, cons
   if (!row) row = find_row(symbol, version, false);
   if (!row || is_cupti(caller)) return real;
   // A later CUDA may know a signature of this name that the table does not.
-  if (version > CUDA_VERSION && find_real(row->api) != real) return real;
+  if ((row->other || version > CUDA_VERSION) && find_real(row->api) != real) return real;
   prepare_library();
   HookSlot& slot = hook_slot(row->api);
   if (!slot.wrapper) return real;

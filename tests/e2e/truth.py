@@ -195,8 +195,9 @@ class Comparison:
         for edge in ("begin", "end"):
             if abs(work[edge] - record[edge + "_mono_ns"]) > GPU_TOLERANCE_NS:
                 self.problem(f"{edge} differs by {record[edge + '_mono_ns'] - work[edge]} ns", work, record)
-        if (work["device"], work["stream"]) != (record["lane"]["device"], record["lane"]["stream"]):
-            self.problem("device or stream differs", work, record)
+        lane = record["lane"]
+        if (work["device"], work["context"], work["stream"]) != (lane["device"], lane["context"], lane["stream"]):
+            self.problem("device, context or stream differs", work, record)
         if record["kind"] == "gpu_kernel":
             if work["name"] != record["name"] or (work["grid"], work["block"]) != (record["grid"], record["block"]):
                 self.problem("kernel differs", work, record)

@@ -66,6 +66,62 @@ static void ways_memory(cudaStream_t stream) {
   DO(cudaFree, device);
 }
 
+// One batch of two copies there and one back, and a box to another device.
+static void ways_batches(cudaStream_t stream) {
+  enum { kBytes = 1 << 12 };
+  void *device = NULL, *host = NULL, *there = NULL;
+  DO(cudaMalloc, &device, 2 * kBytes);
+  DO(cudaMallocHost, &host, 3 * kBytes);
+  void* to[] = {device, (char*)device + kBytes, (char*)host + 2 * kBytes};
+  const void* from[] = {host, (char*)host + kBytes, device};
+  size_t sizes[] = {kBytes, kBytes / 2, kBytes / 4}, indices[] = {0};
+  struct cudaMemcpyAttributes attributes = {0};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  DO(cudaMemcpyBatchAsync, to, from, sizes, 3, &attributes, indices, 1, stream);
+  struct cudaMemcpy3DBatchOp box = {0};
+  box.src.type = box.dst.type = cudaMemcpyOperandTypePointer;
+  box.src.op.ptr.ptr = host, box.dst.op.ptr.ptr = device;
+  box.src.op.ptr.rowLength = box.dst.op.ptr.rowLength = 64;
+  box.extent.width = 32, box.extent.height = 4, box.extent.depth = 2;
+  box.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  DO(cudaMemcpy3DBatchAsync, 1, &box, 0, stream);
+  DO(cudaSetDevice, 1);
+  DO(cudaMalloc, &there, kBytes);
+  DO(cudaSetDevice, 0);
+  DO(cudaMemcpyPeerAsync, there, 1, device, 0, kBytes, stream);
+  struct cudaMemcpy3DPeerParms peers = {0};
+  peers.srcPtr.ptr = device, peers.dstPtr.ptr = there, peers.dstDevice = 1;
+  peers.srcPtr.pitch = peers.dstPtr.pitch = 64;
+  peers.extent.width = 64, peers.extent.height = 2, peers.extent.depth = 1;
+  DO(cudaMemcpy3DPeerAsync, &peers, stream);
+  DO(cudaStreamSynchronize, stream);
+  DO(cudaFree, there);
+  DO(cudaFreeHost, host);
+  DO(cudaFree, device);
+}
+
+static void ways_managed(cudaStream_t stream) {
+  void* managed = NULL;
+  struct cudaMemLocation place = {0};
+  place.type = cudaMemLocationTypeDevice;
+  DO(cudaMallocManaged, &managed, 1 << 16, cudaMemAttachGlobal);
+  DO(cudaMemAdvise, managed, 1 << 16, cudaMemAdviseSetPreferredLocation, place);
+  DO(cudaMemPrefetchAsync, managed, 1 << 16, place, 0, stream);
+  DO(cudaStreamSynchronize, stream);
+  DO(cudaFree, managed);
+}
+
+static void ways_priorities(void) {
+  const dim3 grid = {1, 1, 1}, block = {64, 1, 1};
+  void* pointer = NULL;
+  void* arguments[1] = {&pointer};
+  cudaStream_t stream = NULL;
+  DO(cudaStreamCreateWithPriority, &stream, cudaStreamNonBlocking, -1);
+  DO(cudaLaunchKernel, (const void*)(size_t)&ways_stub, grid, block, arguments, 0, stream);
+  DO(cudaStreamSynchronize, stream);
+  DO(cudaStreamDestroy, stream);
+}
+
 static void ways_events(cudaStream_t stream) {
   cudaEvent_t event = NULL;
   DO(cudaEventCreateWithFlags, &event, 0);
@@ -87,8 +143,19 @@ static void ways_graphs(cudaStream_t stream) {
   }
   DO(cudaStreamEndCapture, stream, &graph);
   DO(cudaGraphInstantiateWithFlags, &exec, graph, 0);
+  DO(cudaGraphUpload, exec, stream);
   for (int i = 0; i < 4; ++i) DO(cudaGraphLaunch, exec, stream);
+  cudaGraphExecUpdateResultInfo result;
+  DO(cudaGraphExecUpdate, exec, graph, &result);
+  DO(cudaGraphLaunch, exec, stream);
   DO(cudaStreamSynchronize, stream);
+  DO(cudaGraphExecDestroy, exec);
+  cudaGraphInstantiateParams params = {0};
+  DO(cudaGraphInstantiateWithParams, &exec, graph, &params);
+  DO(cudaGraphLaunch, exec, stream);
+  DO(cudaStreamSynchronize, stream);
+  DO(cudaGraphExecDestroy, exec);
+  DO(cudaGraphInstantiate, &exec, graph, 0);
   DO(cudaGraphExecDestroy, exec);
   DO(cudaGraphDestroy, graph);
 }
@@ -96,11 +163,16 @@ static void ways_graphs(cudaStream_t stream) {
 static int ways_work(void) {
   cudaStream_t stream = NULL;
   ways_register();
+  DO(cudaProfilerStart);
   DO(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
   ways_launches(stream);
   ways_memory(stream);
+  ways_batches(stream);
+  ways_managed(stream);
+  ways_priorities();
   ways_events(stream);
   ways_graphs(stream);
+  DO(cudaProfilerStop);
   DO(cudaDeviceSynchronize);
   DO(cudaStreamDestroy, stream);
   printf("host functions that ran: %d\n", g_ways_ran);

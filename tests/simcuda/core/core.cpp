@@ -112,8 +112,9 @@ void Core::announce_stream(const Stream& stream, uint32_t correlation) {
 }
 
 std::shared_ptr<Stream> Core::create_stream(Device& device, unsigned flags, int priority,
-                                            uint32_t correlation) {
+                                            uint32_t correlation, uint32_t context_id) {
   auto stream = make_stream(device, device.next_stream_id++, flags, priority);
+  if (context_id != 0) stream->context_id = context_id;
   streams_[stream.get()] = stream;
   announce_stream(*stream, correlation);
   return stream;

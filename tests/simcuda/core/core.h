@@ -40,8 +40,9 @@ class Core final : public SimCore, public OpObserver {
   Device& device(int index);  // creates its context on first use
   // nullptr when `handle` is no stream.
   std::shared_ptr<Stream> stream(cudaStream_t handle, bool per_thread_default);
+  // `context_id`: of a green context; 0: the device's own.
   std::shared_ptr<Stream> create_stream(Device& device, unsigned flags, int priority,
-                                        uint32_t correlation);
+                                        uint32_t correlation, uint32_t context_id = 0);
   bool destroy_stream(cudaStream_t handle);
 
   std::shared_ptr<Event> create_event(unsigned flags, int device);
@@ -63,6 +64,9 @@ class Core final : public SimCore, public OpObserver {
             const OpPtr& also_after = nullptr);
   // When what is launched now reaches the device.
   static uint64_t arrival();
+
+  // Makes a node of what a capturing stream was given.
+  void add_node(Stream& stream, Graph::Node node);
 
   OpPtr record_event(Stream& stream, const Event& event, uint32_t correlation);
 

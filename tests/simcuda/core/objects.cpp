@@ -39,9 +39,6 @@ bool Core::destroy_graph(cudaGraph_t handle) { return graphs_.erase(handle) != 0
 
 cudaGraphExec_t Core::add_graph_exec(std::shared_ptr<GraphExec> exec) {
   exec->id = ++graph_id_;
-  for (Graph::Node& node : exec->nodes) {
-    node.id = static_cast<uint64_t>(exec->id) << 32 | (node.id & 0xffffffffu);
-  }
   graph_execs_[exec.get()] = exec;
   return reinterpret_cast<cudaGraphExec_t>(exec.get());
 }

@@ -24,11 +24,31 @@ struct Work {
   OpPtr begin_of;  // reported as starting with this one
 };
 
+struct Event;
+
+// Values are those of CUgraphNodeType.
+enum class NodeType : uint8_t {
+  kKernel = 0,
+  kMemcpy = 1,
+  kMemset = 2,
+  kHost = 3,
+  kGraph = 4,
+  kEventWait = 6,
+  kEventRecord = 7,
+  kMemAlloc = 10,
+  kMemFree = 11,
+  kConditional = 13,
+};
+
 struct Graph {
   struct Node {
     Work work;
     uint64_t id = 0;
     uint64_t original = 0;  // of an executable graph's node: the node that it is a clone of
+    NodeType type = NodeType::kKernel;
+    std::shared_ptr<Graph> body;   // of a graph within, or of a condition
+    int repeats = 1;               // of the body
+    std::shared_ptr<Event> event;  // external: recorded or awaited
   };
   uint32_t id = 0;
   std::vector<Node> nodes;  // in capture order, in which they are replayed

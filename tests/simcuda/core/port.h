@@ -44,6 +44,7 @@ struct GpuOpInfo {
   uint32_t dynamic_shmem = 0;
   uint32_t memset_value = 0;
   uint64_t bytes = 0;
+  uint64_t copy_count = 1;  // of copies made in one batch
   int src_device = 0;
   int dst_device = 0;
   int device = 0;
@@ -55,6 +56,7 @@ struct GpuOpInfo {
   uint64_t graph_original_id = 0;  // of the captured node that it is a clone of
   uint64_t begin = 0;
   uint64_t end = 0;
+  bool begins_on_host = false, ends_on_host = false;  // of a graph: its first, its last node
 };
 
 // A call of the runtime or the driver API, as CUPTI's callbacks and API records show it.
@@ -123,6 +125,7 @@ struct GraphEvent {
   uint32_t exec_id = 0;
   uint64_t node = 0;
   uint64_t original_node = 0;
+  int node_type = 0;  // CUgraphNodeType
 };
 
 // What a stream is being captured into.
@@ -149,6 +152,8 @@ class CuptiSink {
  public:
   // Bit k: records of CUpti_ActivityKind k are wanted now.
   virtual uint64_t wanted() const = 0;
+  // Whether the work within conditional nodes has no records.
+  virtual bool hides_conditional_bodies() const = 0;
   virtual void api_enter(ApiEvent& event) = 0;
   virtual void api_exit(ApiEvent& event) = 0;
   virtual void gpu_op(const GpuOpInfo& op) = 0;

@@ -27,6 +27,15 @@ int activity_kind(const GpuOpInfo& info) {
   return CUPTI_ACTIVITY_KIND_CUDA_EVENT;
 }
 
+NodeType node_type(const Work& work) {
+  switch (work.info.kind) {
+    case GpuOpKind::kMemcpy: return NodeType::kMemcpy;
+    case GpuOpKind::kMemset: return NodeType::kMemset;
+    case GpuOpKind::kMarker: return NodeType::kHost;
+    default: return NodeType::kKernel;
+  }
+}
+
 }  // namespace
 
 // Stream order, and the legacy default stream's rule: it waits for all blocking streams, and they
@@ -49,15 +58,22 @@ uint64_t Core::arrival() { return now_ns() + settings().launch_latency_ns; }
 
 OpPtr Core::submit(Stream& stream, Work work, uint32_t correlation, const OpPtr& also_after) {
   if (stream.capture != nullptr) {
-    Graph& graph = *stream.capture->graph;
-    if (work.info.kind != GpuOpKind::kMarker) {
-      work.info.device = stream.device;
-      stream.last_node = node_id(graph.id, graph.nodes.size());
-      graph.nodes.push_back(Graph::Node{std::move(work), stream.last_node});
+    Graph::Node node;
+    node.type = node_type(work);
+    node.work = std::move(work);
+    if (node.work.info.kind != GpuOpKind::kMarker || node.work.gate != nullptr) {
+      add_node(stream, std::move(node));
     }
     return nullptr;
   }
   return run(stream, work, correlation, wanted(activity_kind(work.info)), arrival(), also_after);
+}
+
+void Core::add_node(Stream& stream, Graph::Node node) {
+  Graph& graph = *stream.capture->graph;
+  node.work.info.device = stream.device;
+  node.id = stream.last_node = node_id(graph.id, graph.nodes.size());
+  graph.nodes.push_back(std::move(node));
 }
 
 OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool traced,

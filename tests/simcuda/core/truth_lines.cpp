@@ -86,9 +86,9 @@ void write_truth(const GpuOpInfo& op) {
   if (!TruthLog::instance().enabled()) return;
   Buffer out;
   add(out,
-      "{{\"t\":\"gpu\",\"type\":\"{}\",\"device\":{},\"stream\":{},\"begin\":{},\"end\":{},"
-      "\"corr\":{}",
-      type_name(op.kind), op.device, op.stream_id, op.begin, op.end, op.correlation);
+      "{{\"t\":\"gpu\",\"type\":\"{}\",\"device\":{},\"context\":{},\"stream\":{},\"begin\":{},"
+      "\"end\":{},\"corr\":{}",
+      type_name(op.kind), op.device, op.context_id, op.stream_id, op.begin, op.end, op.correlation);
   if (op.kind == GpuOpKind::kKernel) {
     add(out, ",\"name\":\"{}\"", json_escape(op.name));
     add_shape(out, op.grid, op.block, op.dynamic_shmem);

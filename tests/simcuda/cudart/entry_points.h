@@ -29,6 +29,10 @@ struct LaunchRequest {
 
 cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request);
 
+// The work of a graph's kernel node; without a name where there is no such kernel. Under the core's
+// lock.
+Work kernel_work(const cudaKernelNodeParams& params);
+
 // Makes the driver's function `api` out of the runtime's: `body` calls one exported function of it.
 // Their error codes have the same numbers.
 template <typename Body>
@@ -89,6 +93,7 @@ decltype(cudaStreamGetPriority) cudaStreamGetPriority_ptsz;
 decltype(cudaStreamGetId) cudaStreamGetId_ptsz;
 decltype(cudaStreamGetDevice) cudaStreamGetDevice_ptsz;
 decltype(cudaStreamBeginCapture) cudaStreamBeginCapture_ptsz;
+decltype(cudaStreamBeginCaptureToGraph) cudaStreamBeginCaptureToGraph_ptsz;
 decltype(cudaStreamEndCapture) cudaStreamEndCapture_ptsz;
 decltype(cudaStreamIsCapturing) cudaStreamIsCapturing_ptsz;
 decltype(cudaStreamGetCaptureInfo) cudaStreamGetCaptureInfo_ptsz;
@@ -96,6 +101,7 @@ decltype(cudaEventRecord) cudaEventRecord_ptsz;
 decltype(cudaEventRecordWithFlags) cudaEventRecordWithFlags_ptsz;
 decltype(cudaGraphLaunch) cudaGraphLaunch_ptsz;
 decltype(cudaGraphUpload) cudaGraphUpload_ptsz;
+decltype(cudaGraphInstantiateWithParams) cudaGraphInstantiateWithParams_ptsz;
 
 // As in the toolkit's crt/host_runtime.h and crt/device_functions.h, which nvcc alone can read.
 void** __cudaRegisterFatBinary(void* fat_cubin);

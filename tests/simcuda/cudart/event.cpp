@@ -22,7 +22,8 @@ cudaError_t create(ApiCall& call, cudaEvent_t* out, unsigned flags) {
   return cudaSuccess;
 }
 
-cudaError_t record(const StreamApi& which, cudaEvent_t handle, cudaStream_t stream_handle) {
+cudaError_t record(const StreamApi& which, cudaEvent_t handle, cudaStream_t stream_handle,
+                   unsigned flags = 0) {
   return run_api(which.api, [&](ApiCall& call) {
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
@@ -34,6 +35,13 @@ cudaError_t record(const StreamApi& which, cudaEvent_t handle, cudaStream_t stre
     call.details.event = event->id;
     event->sync_id = core.next_event_sync_id();
     event->stream_id = stream->id;
+    if (stream->capture != nullptr && (flags & cudaEventRecordExternal) != 0) {
+      Graph::Node node;
+      node.type = NodeType::kEventRecord;
+      node.event = event;
+      core.add_node(*stream, std::move(node));
+      return cudaSuccess;
+    }
     event->capture = stream->capture;
     event->op = nullptr;
     if (stream->capture != nullptr) return cudaSuccess;
@@ -130,11 +138,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
   return record(kRecordPtsz, event, stream);
 }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  return record(kRecordFlags, event, stream);
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return record(kRecordFlags, event, stream, flags);
 }
-cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned) {
-  return record(kRecordFlagsPtsz, event, stream);
+cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  return record(kRecordFlagsPtsz, event, stream, flags);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return run_api(kSynchronize, [&](ApiCall& call) { return synchronize(call, event); });

@@ -180,6 +180,18 @@ cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request) {
   return cudaSuccess;
 }
 
+Work kernel_work(const cudaKernelNodeParams& params) {
+  LaunchRequest request;
+  request.kernel = KernelRegistry::instance().find(params.func);
+  request.grid = params.gridDim;
+  request.block = params.blockDim;
+  request.shmem = params.sharedMemBytes;
+  if (request.kernel == nullptr) return {};
+  Work work = describe(request);
+  work.duration = kernel_duration(Core::instance(), request);
+  return work;
+}
+
 }  // namespace gpuprof::simcuda
 
 using namespace gpuprof::simcuda;

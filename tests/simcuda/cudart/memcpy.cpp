@@ -128,4 +128,35 @@ cudaError_t copy_memory(ApiCall& call, const CopyRequest& r, bool per_thread) {
   return cudaSuccess;
 }
 
+cudaError_t copy_batch(ApiCall& call, const std::vector<CopyRequest>& copies, bool per_thread) {
+  std::vector<Work> works;
+  size_t bytes = 0;
+  for (const CopyRequest& r : copies) {
+    if (r.dst == nullptr || r.src == nullptr || r.width * r.height == 0)
+      return cudaErrorInvalidValue;
+    const Side dst = classify(r.dst), src = classify(r.src);
+    Work work = describe(r, dst, src, direction(dst, src));
+    bytes += work.info.bytes;
+    if (!works.empty() && works.back().info.copy_kind == work.info.copy_kind) {
+      works.back().info.bytes += work.info.bytes;
+      works.back().info.copy_count += 1;
+      works.back().duration += work.duration;
+    } else {
+      works.push_back(std::move(work));
+    }
+  }
+  call.details.device = thread_state().device;
+  call.details.bytes = static_cast<int64_t>(bytes);
+  if (copies.empty()) return cudaErrorInvalidValue;
+  call.details.pointer = copies[0].dst;
+  Core& core = Core::instance();
+  const Core::Lock held = core.lock();
+  const auto stream = core.stream(copies[0].stream, per_thread);
+  if (stream == nullptr || stream->legacy) return cudaErrorInvalidValue;
+  call.details.stream = stream->id;
+  for (Work& work : works) core.submit(*stream, std::move(work), call.correlation());
+  for (const CopyRequest& r : copies) move_bytes(r);
+  return cudaSuccess;
+}
+
 }  // namespace gpuprof::simcuda

@@ -2,6 +2,8 @@
 // Copies: a bandwidth model for their time, real bytes (up to SIMCUDA_COPY_LIMIT) for their effect.
 #pragma once
 
+#include <vector>
+
 #include "tests/simcuda/cudart/entry_points.h"
 
 namespace gpuprof::simcuda {
@@ -21,5 +23,15 @@ struct CopyRequest {
 };
 
 cudaError_t copy_memory(ApiCall& call, const CopyRequest& request, bool per_thread);
+
+// In order, on the first one's stream. As with the real driver, copies of one direction that follow
+// each other are one piece of work, and one record.
+cudaError_t copy_batch(ApiCall& call, const std::vector<CopyRequest>& copies, bool per_thread);
+
+// The batch functions and 3D peer copies, for the runtime's and the driver's names of them.
+std::vector<CopyRequest> linear_batch(void** to, void** from, const size_t* sizes, size_t count,
+                                      cudaStream_t stream);
+cudaError_t run_batch(bool boxes, bool per_thread, const std::vector<CopyRequest>& copies);
+cudaError_t run_peer_boxes(bool async, bool per_thread, const CopyRequest& copy);
 
 }  // namespace gpuprof::simcuda

@@ -74,6 +74,13 @@ void report(ApiCall& call, const Allocation& memory, const Stream& stream, const
   core.report_memory(info);
 }
 
+// In a capture the call makes a node. The address is given at once, as with the real runtime.
+Graph::Node memory_node(NodeType type) {
+  Graph::Node node;
+  node.type = type;
+  return node;
+}
+
 cudaError_t allocate(const StreamApi& which, void** out, size_t bytes, cudaMemPool_t pool_handle,
                      bool default_pool, cudaStream_t stream_handle) {
   return run_api(which.api, [&](ApiCall& call) {
@@ -94,7 +101,11 @@ cudaError_t allocate(const StreamApi& which, void** out, size_t bytes, cudaMemPo
     if (!memory) return cudaErrorMemoryAllocation;
     *out = reinterpret_cast<void*>(memory->address);
     call.details.pointer = *out;
-    report(call, *memory, *stream, pool, true);
+    if (stream->capture != nullptr) {
+      core.add_node(*stream, memory_node(NodeType::kMemAlloc));
+    } else {
+      report(call, *memory, *stream, pool, true);
+    }
     return cudaSuccess;
   });
 }
@@ -112,6 +123,10 @@ cudaError_t release(const StreamApi& which, void* pointer, cudaStream_t stream_h
     const auto known = core.memory().find(pointer);
     const bool starts_here = known && known->address == reinterpret_cast<uintptr_t>(pointer);
     if (!starts_here || known->kind != MemoryKind::kDevice) return cudaErrorInvalidValue;
+    if (stream->capture != nullptr) {  // the memory is the graph's
+      core.add_node(*stream, memory_node(NodeType::kMemFree));
+      return cudaSuccess;
+    }
     core.memory().release(pointer);
     call.details.bytes = static_cast<int64_t>(known->bytes);
     const Pool* pool = known->pooled ? Pools::instance().default_pool(known->device) : nullptr;

@@ -66,11 +66,19 @@ cudaError_t wait_captured(Stream& s, const Event& event) {
   return cudaSuccess;
 }
 
-cudaError_t wait_event(const StreamApi& which, cudaStream_t handle, cudaEvent_t event_handle) {
+cudaError_t wait_event(const StreamApi& which, cudaStream_t handle, cudaEvent_t event_handle,
+                       unsigned flags) {
   return with_stream(which, handle, [&](ApiCall& call, Core& core, Core::Lock&, Stream& s) {
     const auto event = core.event(event_handle);
     if (event == nullptr) return cudaErrorInvalidResourceHandle;
     call.details.event = event->id;
+    if (s.capture != nullptr && (flags & cudaEventWaitExternal) != 0) {
+      Graph::Node node;
+      node.type = NodeType::kEventWait;
+      node.event = event;
+      core.add_node(s, std::move(node));
+      return cudaSuccess;
+    }
     if (event->capture != nullptr) return wait_captured(s, *event);
     if (s.capture != nullptr) return cudaErrorStreamCaptureIsolation;
     if (event->op == nullptr) return cudaSuccess;
@@ -177,11 +185,11 @@ cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return query(kQuery, stream); }
 cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) { return query(kQueryPtsz, stream); }
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return wait_event(kWait, stream, event);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  return wait_event(kWait, stream, event, flags);
 }
-cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  return wait_event(kWaitPtsz, stream, event);
+cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  return wait_event(kWaitPtsz, stream, event, flags);
 }
 cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned* out) {
   return get(kFlags, stream, out, flags_of);

@@ -80,7 +80,7 @@ void Session::graph_changed(const GraphEvent& event) {
   graph.graph = graph.originalGraph = event.graph;
   graph.node = reinterpret_cast<CUgraphNode>(event.node);
   graph.originalNode = reinterpret_cast<CUgraphNode>(event.original_node);
-  graph.nodeType = CU_GRAPH_NODE_TYPE_KERNEL;
+  graph.nodeType = static_cast<CUgraphNodeType>(event.node_type);
   graph.graphExec = event.exec;
   CUpti_ResourceData data{};
   data.resourceDescriptor = &graph;

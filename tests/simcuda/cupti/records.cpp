@@ -96,7 +96,7 @@ PendingRecord copy_record(const GpuOpInfo& op) {
   r.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   fill_copy(r, op);
   r.runtimeCorrelationId = op.correlation;
-  r.copyCount = 1;
+  r.copyCount = op.copy_count;
   return timed(r);
 }
 
@@ -137,9 +137,11 @@ PendingRecord graph_record(const GpuOpInfo& op) {
   r.correlationId = op.correlation;
   r.start = op.begin;
   r.end = op.end;
-  r.deviceId = r.endDeviceId = static_cast<uint32_t>(op.device);
+  r.deviceId = op.begins_on_host ? INT_MAX : static_cast<uint32_t>(op.device);
+  r.endDeviceId = op.ends_on_host ? INT_MAX : static_cast<uint32_t>(op.device);
   r.graphId = op.graph_id;
-  r.contextId = r.endContextId = op.context_id;
+  r.contextId = op.begins_on_host ? INT_MAX : op.context_id;
+  r.endContextId = op.ends_on_host ? INT_MAX : op.context_id;
   r.streamId = op.stream_id;
   return timed(r);
 }

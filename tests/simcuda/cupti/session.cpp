@@ -50,6 +50,8 @@ CuptiSwitches read_switches() {
       s.no_driver = true;
     } else if (item == "subscriber_taken") {
       s.subscriber_taken = true;
+    } else if (item == "no_body_records") {
+      s.no_body_records = true;
     } else if (!read_count(item, s)) {
       fmt::print(stderr, "simcuda: SIMCUDA_CUPTI={} is no switch; README.md lists them\n", item);
     }

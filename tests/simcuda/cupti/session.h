@@ -18,6 +18,7 @@ namespace gpuprof::simcuda {
 struct CuptiSwitches {
   bool no_driver = false;
   bool subscriber_taken = false;
+  bool no_body_records = false;
   uint64_t drop_every = 0;
   uint64_t zero_timestamps_every = 0;
   uint64_t reversed_timestamps_every = 0;
@@ -69,6 +70,7 @@ class Session final : public CuptiSink {
 
   // CuptiSink
   uint64_t wanted() const override { return wanted_.load(std::memory_order_relaxed); }
+  bool hides_conditional_bodies() const override { return switches().no_body_records; }
   void api_enter(ApiEvent& event) override;
   void api_exit(ApiEvent& event) override;
   void gpu_op(const GpuOpInfo& op) override;

@@ -34,6 +34,12 @@ SIM_API(cuMemPrefetchAsync)
 SIM_API(cuMemPrefetchAsync_ptsz)
 SIM_API(cuMemPrefetchAsync_v2)
 SIM_API(cuMemPrefetchAsync_v2_ptsz)
+SIM_API(cuMemPrefetchBatchAsync)
+SIM_API(cuMemPrefetchBatchAsync_ptsz)
+SIM_API(cuMemAdvise)
+SIM_API(cuMemAdvise_v2)
+SIM_API(cuStreamAttachMemAsync)
+SIM_API(cuStreamAttachMemAsync_ptsz)
 SIM_GETTER(cuDeviceGetDefaultMemPool)
 
 void** place(CUdeviceptr* out) { return reinterpret_cast<void**>(out); }
@@ -177,6 +183,27 @@ CUresult cuMemPrefetchAsync_v2(CUdeviceptr p, size_t n, CUmemLocation, unsigned,
 }
 CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr p, size_t n, CUmemLocation, unsigned, CUstream) {
   return about(k_cuMemPrefetchAsync_v2_ptsz, p, n);
+}
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* p, size_t* n, size_t, CUmemLocation*, size_t*, size_t,
+                                 unsigned long long, CUstream) {
+  return about(k_cuMemPrefetchBatchAsync, *p, *n);
+}
+CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr* p, size_t* n, size_t, CUmemLocation*, size_t*,
+                                      size_t, unsigned long long, CUstream) {
+  return about(k_cuMemPrefetchBatchAsync_ptsz, *p, *n);
+}
+#undef cuMemAdvise
+CUresult cuMemAdvise(CUdeviceptr p, size_t n, CUmem_advise, CUdevice) {
+  return about(k_cuMemAdvise, p, n);
+}
+CUresult cuMemAdvise_v2(CUdeviceptr p, size_t n, CUmem_advise, CUmemLocation) {
+  return about(k_cuMemAdvise_v2, p, n);
+}
+CUresult cuStreamAttachMemAsync(CUstream, CUdeviceptr p, size_t n, unsigned) {
+  return about(k_cuStreamAttachMemAsync, p, n);
+}
+CUresult cuStreamAttachMemAsync_ptsz(CUstream, CUdeviceptr p, size_t n, unsigned) {
+  return about(k_cuStreamAttachMemAsync_ptsz, p, n);
 }
 
 }  // extern "C"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver's streams, events, waits and graph captures.
+// The driver's streams, events and waits.
 #include "tests/simcuda/driver/driver_api.h"
 
 namespace gpuprof::simcuda {
@@ -24,17 +24,6 @@ SIM_API(cuStreamQuery)
 SIM_API(cuStreamQuery_ptsz)
 SIM_API(cuStreamWaitEvent)
 SIM_API(cuStreamWaitEvent_ptsz)
-SIM_API(cuStreamBeginCapture_v2)
-SIM_API(cuStreamBeginCapture_v2_ptsz)
-SIM_API(cuStreamEndCapture)
-SIM_API(cuStreamEndCapture_ptsz)
-SIM_API(cuGraphInstantiateWithFlags)
-SIM_API(cuGraphExecDestroy)
-SIM_API(cuGraphDestroy)
-
-cudaStreamCaptureMode mode_of(CUstreamCaptureMode mode) {
-  return static_cast<cudaStreamCaptureMode>(mode);
-}
 
 }  // namespace
 }  // namespace gpuprof::simcuda
@@ -71,15 +60,5 @@ SIM_AS(cuStreamQuery_ptsz, (CUstream s), cudaStreamQuery_ptsz(s))
 SIM_AS(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), cudaStreamWaitEvent(s, e, f))
 SIM_AS(cuStreamWaitEvent_ptsz, (CUstream s, CUevent e, unsigned f),
        cudaStreamWaitEvent_ptsz(s, e, f))
-SIM_AS(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode mode),
-       cudaStreamBeginCapture(s, mode_of(mode)))
-SIM_AS(cuStreamBeginCapture_v2_ptsz, (CUstream s, CUstreamCaptureMode mode),
-       cudaStreamBeginCapture_ptsz(s, mode_of(mode)))
-SIM_AS(cuStreamEndCapture, (CUstream s, CUgraph* g), cudaStreamEndCapture(s, g))
-SIM_AS(cuStreamEndCapture_ptsz, (CUstream s, CUgraph* g), cudaStreamEndCapture_ptsz(s, g))
-SIM_AS(cuGraphInstantiateWithFlags, (CUgraphExec * out, CUgraph g, unsigned long long flags),
-       cudaGraphInstantiateWithFlags(out, g, flags))
-SIM_AS(cuGraphExecDestroy, (CUgraphExec g), cudaGraphExecDestroy(g))
-SIM_AS(cuGraphDestroy, (CUgraph g), cudaGraphDestroy(g))
 
 }  // extern "C"

@@ -7,6 +7,9 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
+extern "C" CUresult cuProfilerStart();
+extern "C" CUresult cuProfilerStop();
+
 #include <map>
 #include <string>
 
@@ -67,6 +70,10 @@ CUfunction function_of(const void* stub) {
 }
 
 CUdeviceptr address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+CUdeviceptr* addresses(const void* const* pointers) {
+  return const_cast<CUdeviceptr*>(reinterpret_cast<const CUdeviceptr*>(pointers));
+}
 
 }  // namespace
 
@@ -163,11 +170,67 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
        static_cast<unsigned char>(value), bytes, stream);
 }
 
+cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const size_t* sizes,
+                                 size_t count, cudaMemcpyAttributes* attributes, size_t* indices,
+                                 size_t attribute_count, cudaStream_t stream) {
+  CALL(cudaMemcpyBatchAsync, _v13000, cuMemcpyBatchAsync, "cuMemcpyBatchAsync", 13000,
+       addresses(to), addresses(from), const_cast<size_t*>(sizes), count,
+       reinterpret_cast<CUmemcpyAttributes*>(attributes), indices, attribute_count, stream);
+}
+cudaError_t cudaMemcpy3DBatchAsync(size_t count, cudaMemcpy3DBatchOp* copies,
+                                   unsigned long long flags, cudaStream_t stream) {
+  CALL(cudaMemcpy3DBatchAsync, _v13000, cuMemcpy3DBatchAsync, "cuMemcpy3DBatchAsync", 13000, count,
+       reinterpret_cast<CUDA_MEMCPY3D_BATCH_OP*>(copies), flags, stream);
+}
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes,
+                                cudaStream_t stream) {
+  CALL(cudaMemcpyPeerAsync, _v4000, cuMemcpyPeerAsync, "cuMemcpyPeerAsync", 4000, address(to),
+       nullptr, address(from), nullptr, bytes, stream);
+}
+cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms* p, cudaStream_t stream) {
+  CUDA_MEMCPY3D_PEER copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = address(p->srcPtr.ptr), copy.dstDevice = address(p->dstPtr.ptr);
+  copy.srcPitch = p->srcPtr.pitch, copy.dstPitch = p->dstPtr.pitch;
+  copy.WidthInBytes = p->extent.width, copy.Height = p->extent.height;
+  copy.Depth = p->extent.depth;
+  CALL(cudaMemcpy3DPeerAsync, _v4000, cuMemcpy3DPeerAsync, "cuMemcpy3DPeerAsync", 4000, &copy,
+       stream);
+}
+cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise advice,
+                          cudaMemLocation) {
+  CALL(cudaMemAdvise, _v12020, cuMemAdvise, "cuMemAdvise", 12020, address(pointer), bytes,
+       static_cast<CUmem_advise>(advice), CUmemLocation{});
+}
+cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation, unsigned flags,
+                                 cudaStream_t stream) {
+  CALL(cudaMemPrefetchAsync, _v12020, cuMemPrefetchAsync, "cuMemPrefetchAsync", 12020,
+       address(pointer), bytes, CUmemLocation{}, flags, stream);
+}
+
+cudaError_t cudaSetDevice(int device) {
+  static const auto set = driver<decltype(&cuCtxSetCurrent)>("cuCtxSetCurrent", 4000);
+  static const auto retain =
+      driver<decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain", 7000);
+  CUcontext context = nullptr;
+  retain(&context, device);
+  return static_cast<cudaError_t>(set(context));
+}
+cudaError_t cudaProfilerStart() {
+  CALL(cudaProfilerStart, _v4000, cuProfilerStart, "cuProfilerStart", 4000);
+}
+cudaError_t cudaProfilerStop() {
+  CALL(cudaProfilerStop, _v4000, cuProfilerStop, "cuProfilerStop", 4000);
+}
 cudaError_t cudaDeviceSynchronize() {
   CALL(cudaDeviceSynchronize, _v3020, cuCtxSynchronize, "cuCtxSynchronize", 2000);
 }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out, unsigned flags) {
   CALL(cudaStreamCreateWithFlags, _v5000, cuStreamCreate, "cuStreamCreate", 2000, out, flags);
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int priority) {
+  CALL(cudaStreamCreateWithPriority, _v5050, cuStreamCreateWithPriority,
+       "cuStreamCreateWithPriority", 5050, out, flags, priority);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   CALL(cudaStreamDestroy, _v5050, cuStreamDestroy_v2, "cuStreamDestroy", 4000, stream);
@@ -204,6 +267,25 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* out, cudaGraph_t grap
                                           unsigned long long flags) {
   CALL(cudaGraphInstantiateWithFlags, _v11040, cuGraphInstantiateWithFlags,
        "cuGraphInstantiateWithFlags", 11040, out, graph, flags);
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* out, cudaGraph_t graph,
+                                 unsigned long long flags) {
+  CALL(cudaGraphInstantiate, _v12000, cuGraphInstantiateWithFlags, "cuGraphInstantiate", 12000, out,
+       graph, flags);
+}
+cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t* out, cudaGraph_t graph,
+                                           cudaGraphInstantiateParams* params) {
+  CALL(cudaGraphInstantiateWithParams, _v12000, cuGraphInstantiateWithParams,
+       "cuGraphInstantiateWithParams", 12000, out, graph,
+       reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(params));
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t graph, cudaStream_t stream) {
+  CALL(cudaGraphUpload, _v10000, cuGraphUpload, "cuGraphUpload", 11010, graph, stream);
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo* info) {
+  CALL(cudaGraphExecUpdate, _v10020, cuGraphExecUpdate, "cuGraphExecUpdate", 12000, exec, graph,
+       reinterpret_cast<CUgraphExecUpdateResultInfo*>(info));
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   CALL(cudaGraphExecDestroy, _v10000, cuGraphExecDestroy, "cuGraphExecDestroy", 10000, graph);

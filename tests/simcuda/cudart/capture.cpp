@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Captures of streams into graphs.
+#include <cupti.h>
+
+#include "tests/simcuda/cudart/entry_points.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+// `into`: a graph to add nodes to; null: a new one.
+cudaError_t begin_capture(const StreamApi& which, cudaStream_t handle, cudaStreamCaptureMode mode,
+                          cudaGraph_t into = nullptr) {
+  return run_api(which.api, [&](ApiCall& call) {
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto stream = core.stream(handle, which.per_thread);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    call.details.stream = stream->id;
+    if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
+    if (stream->capture != nullptr) return cudaErrorIllegalState;
+    auto capture = std::make_shared<Capture>();
+    capture->graph = into != nullptr ? core.graph(into) : core.create_graph();
+    if (capture->graph == nullptr) return cudaErrorInvalidValue;
+    capture->id = core.next_capture_id();
+    capture->mode = mode;
+    stream->capture = std::move(capture);
+    stream->capture_origin = true;
+    stream->last_node = 0;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t end_capture(const StreamApi& which, cudaStream_t handle, cudaGraph_t* out) {
+  return run_api(which.api, [&](ApiCall& call) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto stream = core.stream(handle, which.per_thread);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    call.details.stream = stream->id;
+    if (stream->capture == nullptr) return cudaErrorIllegalState;
+    if (!stream->capture_origin) return cudaErrorStreamCaptureUnmatched;
+    const auto capture = stream->capture;
+    for (const auto& other : core.device(stream->device).streams) {
+      if (other->capture == capture) other->capture = nullptr;
+    }
+    stream->capture_origin = false;
+    call.details.graph = capture->graph->id;
+    *out = reinterpret_cast<cudaGraph_t>(capture->graph.get());
+    return cudaSuccess;
+  });
+}
+
+cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
+                           cudaStreamCaptureStatus* status, unsigned long long* id) {
+  return run_api(which.api, [&](ApiCall&) {
+    if (status == nullptr) return cudaErrorInvalidValue;
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    const auto stream = core.stream(handle, which.per_thread);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    *status =
+        stream->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    if (id != nullptr && stream->capture != nullptr) *id = stream->capture->id;
+    return cudaSuccess;
+  });
+}
+
+constexpr StreamApi kBegin{
+    {"cudaStreamBeginCapture", CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000}, false};
+constexpr StreamApi kBeginPtsz{
+    {"cudaStreamBeginCapture_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_ptsz_v10000},
+    true};
+constexpr StreamApi kBeginTo{{"cudaStreamBeginCaptureToGraph",
+                              CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCaptureToGraph_v12030},
+                             false};
+constexpr StreamApi kBeginToPtsz{
+    {"cudaStreamBeginCaptureToGraph_ptsz",
+     CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCaptureToGraph_ptsz_v12030},
+    true};
+constexpr StreamApi kEnd{
+    {"cudaStreamEndCapture", CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_v10000}, false};
+constexpr StreamApi kEndPtsz{
+    {"cudaStreamEndCapture_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamEndCapture_ptsz_v10000}, true};
+constexpr StreamApi kIsCapturing{
+    {"cudaStreamIsCapturing", CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_v10000, true}, false};
+constexpr StreamApi kIsCapturingPtsz{
+    {"cudaStreamIsCapturing_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamIsCapturing_ptsz_v10000,
+     true},
+    true};
+constexpr StreamApi kCaptureInfo{
+    {"cudaStreamGetCaptureInfo", CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_v12030, true},
+    false};
+constexpr StreamApi kCaptureInfoPtsz{
+    {"cudaStreamGetCaptureInfo_ptsz", CUPTI_RUNTIME_TRACE_CBID_cudaStreamGetCaptureInfo_ptsz_v12030,
+     true},
+    true};
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return begin_capture(kBegin, stream, mode);
+}
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  return begin_capture(kBeginPtsz, stream, mode);
+}
+cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+                                          const cudaGraphNode_t*, const cudaGraphEdgeData*, size_t,
+                                          cudaStreamCaptureMode mode) {
+  return begin_capture(kBeginTo, stream, mode, graph);
+}
+cudaError_t cudaStreamBeginCaptureToGraph_ptsz(cudaStream_t stream, cudaGraph_t graph,
+                                               const cudaGraphNode_t*, const cudaGraphEdgeData*,
+                                               size_t, cudaStreamCaptureMode mode) {
+  return begin_capture(kBeginToPtsz, stream, mode, graph);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  return end_capture(kEnd, stream, graph);
+}
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t* graph) {
+  return end_capture(kEndPtsz, stream, graph);
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return capture_status(kIsCapturing, stream, status, nullptr);
+}
+cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  return capture_status(kIsCapturingPtsz, stream, status, nullptr);
+}
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long* id, cudaGraph_t*, const cudaGraphNode_t**,
+                                     const cudaGraphEdgeData**, size_t*) {
+  return capture_status(kCaptureInfo, stream, status, id);
+}
+cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                          unsigned long long* id, cudaGraph_t*,
+                                          const cudaGraphNode_t**, const cudaGraphEdgeData**,
+                                          size_t*) {
+  return capture_status(kCaptureInfoPtsz, stream, status, id);
+}
+
+}  // extern "C"
