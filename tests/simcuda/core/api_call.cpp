@@ -5,6 +5,7 @@
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/settings.h"
+#include "tests/simcuda/core/start.h"
 #include "tests/simcuda/core/truth_log.h"
 
 namespace gpuprof::simcuda {
@@ -35,6 +36,7 @@ ApiCall::ApiCall(const ApiInfo& info, const void* params, const char* symbol, Ca
 
 ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
     : info_(*as.api), origin_(origin) {
+  start_driver();
   event_.begin = now_ns();
   Core& core = Core::instance();
   event_.driver = info_.driver;

@@ -11,6 +11,7 @@
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/settings.h"
+#include "tests/simcuda/core/start.h"
 #include "tests/simcuda/core/truth_log.h"
 
 namespace gpuprof::simcuda {
@@ -186,6 +187,7 @@ std::vector<StreamInfo> Core::live_streams() {
   return out;
 }
 
+void Core::wait_for_start() { wait_for_driver(); }
 uint64_t Core::seed() { return settings().seed; }
 bool Core::truth_enabled() { return TruthLog::instance().enabled(); }
 void Core::truth_line(std::string_view json) { TruthLog::instance().append(json); }

@@ -87,6 +87,7 @@ class Core final : public SimCore, public OpObserver {
   uint64_t next_launch_index() { return launch_index_++; }
 
   // SimCore
+  void wait_for_start() override;
   void attach_cupti(CuptiSink* sink) override { sink_.store(sink, std::memory_order_release); }
   int device_count() override;
   DeviceModel device_model(int device) override;

@@ -13,6 +13,7 @@ namespace {
 CUptiResult start() {
   if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
   Session::instance().attach();
+  if (SimCore* core = Session::instance().core()) core->wait_for_start();
   return CUPTI_SUCCESS;
 }
 

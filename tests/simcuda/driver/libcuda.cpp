@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/simcuda/core/objects.h"
+#include "tests/simcuda/core/start.h"
 
 namespace {
 
@@ -22,7 +23,11 @@ int device_count() {
 
 extern "C" {
 
-CUresult cuInit(unsigned flags) { return flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+CUresult cuInit(unsigned flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  gpuprof::simcuda::start_driver();
+  return CUDA_SUCCESS;
+}
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -2,6 +2,7 @@
 // What a CUDA runtime that is linked into a program tells the driver about its own calls, so that
 // CUPTI can show them: the real one does it through cuGetExportTable.
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/start.h"
 #include "tests/simcuda/driver/driver_api.h"
 
 using namespace gpuprof::simcuda;
@@ -9,11 +10,14 @@ using namespace gpuprof::simcuda;
 extern "C" {
 
 // Until simcuda_static_leave of the returned call: the driver calls of this thread belong to it.
-void* simcuda_static_enter(unsigned callback_id, const char* name) {
+// `params` as CUPTI shows them; null: none.
+void* simcuda_static_enter(unsigned callback_id, const char* name, const void* params) {
+  start_driver();
   auto* const event = new ApiEvent();
   Core& core = Core::instance();
   event->cbid = callback_id;
   event->name = name;
+  event->params = params;
   event->device = thread_state().device;
   event->correlation = core.next_correlation();
   event->begin = now_ns();

@@ -24,9 +24,15 @@ void* driver_library() {
   return library;
 }
 
+// Looked up once, before the driver is started.
+Ask asker() {
+  static const Ask ask = reinterpret_cast<Ask>(::dlsym(driver_library(), "cuGetProcAddress_v2"));
+  return ask;
+}
+
 template <typename Function>
 Function driver(const char* name, int version) {
-  static const Ask ask = reinterpret_cast<Ask>(::dlsym(driver_library(), "cuGetProcAddress_v2"));
+  const Ask ask = asker();
   void* found = nullptr;
   CUdriverProcAddressQueryResult status{};
   if (ask == nullptr || ask(name, &found, version, 0, &status) != CUDA_SUCCESS) return nullptr;
@@ -36,10 +42,10 @@ Function driver(const char* name, int version) {
 // What CUPTI is to see of the runtime's own call while the driver's runs.
 class RuntimeCall {
  public:
-  RuntimeCall(unsigned id, const char* name) {
-    static const auto enter = reinterpret_cast<void* (*)(unsigned, const char*)>(
+  RuntimeCall(unsigned id, const char* name, const void* params = nullptr) {
+    static const auto enter = reinterpret_cast<void* (*)(unsigned, const char*, const void*)>(
         ::dlsym(driver_library(), "simcuda_static_enter"));
-    if (enter != nullptr) call_ = enter(id, name);
+    if (enter != nullptr) call_ = enter(id, name, params);
   }
   cudaError_t leave(CUresult result) {
     static const auto leave =
@@ -96,9 +102,11 @@ void __cudaRegisterFunction(void**, const char* stub, char*, const char* name, i
 cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arguments,
                              size_t shared, cudaStream_t stream) {
   const CUfunction kernel = function_of(stub);
-  CALL(cudaLaunchKernel, _v7000, cuLaunchKernel, "cuLaunchKernel", 4000, kernel, grid.x, grid.y,
-       grid.z, block.x, block.y, block.z, static_cast<unsigned>(shared), stream, arguments,
-       nullptr);
+  static const auto real = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel", 4000);
+  const cudaLaunchKernel_v7000_params params{stub, grid, block, arguments, shared, stream};
+  RuntimeCall call(CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, "cudaLaunchKernel", &params);
+  return call.leave(real(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                         static_cast<unsigned>(shared), stream, arguments, nullptr));
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub,
                                 void** arguments) {
