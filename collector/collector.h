@@ -21,6 +21,10 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path);
 // at most.
 uint8_t wake_session(ApiId api);
 
+// Starts the session if that has not happened, on a thread on which CUDA's driver is starting: other
+// threads' calls of CUPTI may have to wait until this returns, so it waits for none.
+void start_in_driver();
+
 // Ends the session: closes an open window (flagged partial), waits for its dump. Idempotent; at
 // most 10 s (longer only while the dump grows). `reason` as in Summary.end_reason.
 void finish_session(const char* reason);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -89,6 +90,17 @@ bool start() {
   s.start_ticks = now_ticks();
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });
+  // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
+  uint64_t window = 0;
+  const bool at_once = !s.plan->armed() && s.plan->schedule().phase_of(0, &window) == Phase::active;
+  if (s.in_driver && at_once) {
+    // CUPTI's own thread is not to be the one that takes the program's signals.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread
+    cupti_attach();
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
   steps_begin();
   return true;
 }
@@ -154,6 +166,13 @@ uint8_t wake_session(ApiId api) {
   if (t_state.blocked) return kHookSettled;
   ensure_started();
   return g_hook_flags[api].load(std::memory_order_relaxed);
+}
+
+void start_in_driver() {
+  if (t_state.blocked) return;  // our own use of CUPTI made the driver start
+  g_session.in_driver = true;
+  ensure_started();
+  g_session.in_driver = false;
 }
 
 bool session_is_live() {

@@ -77,6 +77,7 @@ struct Session {
 
   std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
+  std::atomic<bool> in_driver{false};  // start() runs within CUDA's own start
 };
 
 Session& session();

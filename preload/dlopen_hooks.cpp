@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen with RTLD_DEEPBIND: the flag is kept, and what was loaded is patched (got_patch.h). The
-// assembler part is dlsym_<architecture>.S.
+// dlopen with RTLD_DEEPBIND, and any where this library was not preloaded: what was loaded is
+// patched (got_patch.h). The assembler part is dlsym_<architecture>.S.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -10,6 +10,7 @@
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
+#include "preload/injection.h"
 #include "preload/resolve.h"
 
 extern "C" {
@@ -61,7 +62,9 @@ bool has_shadow_stack() {
   return pointer != 0;
 }
 
+// Objects before the outermost dlopen of this thread: constructors may open further libraries.
 constinit thread_local size_t t_objects_before = 0;
+constinit thread_local uint32_t t_depth = 0;
 
 }  // namespace
 }  // namespace gpuprof
@@ -74,16 +77,19 @@ extern "C" const void* gpuprof_before_dlopen(int flags, const void* caller) {
     if (!real) real = symbol_in_loaded("libdl.so.2", "dlopen");
     gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
   }
-  if (!(flags & RTLD_DEEPBIND) || has_shadow_stack()) return nullptr;
+  if (!(flags & RTLD_DEEPBIND) && !is_injected()) return nullptr;
+  if (flags & RTLD_NOLOAD || has_shadow_stack()) return nullptr;
   const ErrnoGuard keep_errno;
   ReturnSearch search{reinterpret_cast<uintptr_t>(caller), nullptr};
   ::dl_iterate_phdr(find_return, &search);
-  if (search.found) t_objects_before = count_loaded_objects();
+  if (search.found && t_depth++ == 0) t_objects_before = count_loaded_objects();
   return search.found;
 }
 
 extern "C" void gpuprof_after_dlopen(void* handle) {
+  const size_t before = gpuprof::t_objects_before;
+  --gpuprof::t_depth;
   if (!handle) return;
   gpuprof::prepare_library();
-  gpuprof::patch_loaded_after(gpuprof::t_objects_before, handle);
+  gpuprof::patch_loaded_after(before, handle);
 }

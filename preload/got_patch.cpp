@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "collector/os.h"
 #include "preload/elf_symbols.h"
+#include "preload/process_hooks.h"
 #include "preload/resolve.h"
 
 // Of the assembler part.
@@ -21,7 +23,8 @@ namespace gpuprof {
 namespace {
 
 struct Object {
-  ElfW(Addr) base = 0;
+  ElfW(Addr) base = 0, end = 0;
+  char name[512] = "";  // as dlopen takes it; "" is the program
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const ElfW(Rela) * tables[2] = {};
@@ -32,10 +35,16 @@ struct Object {
 Object read(const dl_phdr_info& info) {
   Object object;
   object.base = info.dlpi_addr;
+  if (info.dlpi_name && std::strlen(info.dlpi_name) < sizeof object.name) {
+    std::strcpy(object.name, info.dlpi_name);
+  }
   const ElfW(Dyn)* entry = nullptr;
   for (int i = 0; i < info.dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info.dlpi_phdr[i];
     const ElfW(Addr) begin = info.dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_LOAD && begin + header.p_memsz > object.end) {
+      object.end = begin + header.p_memsz;
+    }
     if (header.p_type == PT_DYNAMIC) entry = reinterpret_cast<const ElfW(Dyn)*>(begin);
     if (header.p_type == PT_GNU_RELRO) {
       object.relro_begin = begin;
@@ -66,18 +75,27 @@ constexpr bool is_function_slot(uint64_t info) {
 #endif
 }
 
+// What a slot is bound to, or would be at its first call: until then it leads into the object's own
+// stubs, and the scope of `handle` tells.
+void* bound_to(const Object& object, ElfW(Addr) place, void* handle, Api api, const char* name) {
+  void* const now = *reinterpret_cast<void**>(place);
+  const auto address = reinterpret_cast<ElfW(Addr)>(now);
+  if (address < object.base || address >= object.end) return now;
+  void* const real = handle ? real_dlsym()(handle, name) : nullptr;
+  return real ? real : find_real(api);
+}
+
 // What the object is to call instead of `name`; null: leave it.
-void* replacement(const char* name, void* handle) {
+void* replacement(const Object& object, ElfW(Addr) place, void* handle, const char* name) {
   if (same_text(name, "dlsym")) return gpuprof_own_dlsym;
   if (same_text(name, "dlvsym")) return gpuprof_own_dlvsym;
   if (same_text(name, "dlopen")) return gpuprof_own_dlopen;
+  if (void* const hook = process_hook(name)) return hook;
   const Api api = find_api(name);
   if (api == Api::count) return nullptr;
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return nullptr;
-  // The handle's scope is what RTLD_DEEPBIND searched first.
-  void* const real = real_dlsym()(handle, name);
-  if (!real) ::dlerror();  // the program did not ask
+  void* const real = bound_to(object, place, handle, api, name);
   if (!real || real == slot.wrapper) return nullptr;
   if (!slot.get()) slot.set(real);
   // A second library of the same name (another CUDA version) is not ours to redirect.
@@ -105,25 +123,26 @@ void patch(const Object& object, void* handle) {
       const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
       // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
       if (symbol.st_shndx != SHN_UNDEF) continue;
-      void* const wanted = replacement(object.strings + symbol.st_name, handle);
-      if (wanted) store(object, object.base + relocation.r_offset, wanted);
+      const ElfW(Addr) place = object.base + relocation.r_offset;
+      void* const wanted = replacement(object, place, handle, object.strings + symbol.st_name);
+      if (wanted) store(object, place, wanted);
     }
   }
 }
 
-constexpr size_t kMostObjects = 128;
+constexpr size_t kObjectsAtOnce = 32;
 
 // Read under the loader's lock, changed after: looking names up takes other locks of the loader.
 struct Found {
-  size_t already;
+  size_t skip;
   size_t seen;
   size_t count;
-  Object objects[kMostObjects];
+  Object objects[kObjectsAtOnce];
 };
 
 int visit(dl_phdr_info* info, size_t, void* raw) {
   Found& found = *static_cast<Found*>(raw);
-  if (found.seen++ < found.already || found.count == kMostObjects) return 0;
+  if (found.seen++ < found.skip || found.count == kObjectsAtOnce) return 0;
   found.objects[found.count++] = read(*info);
   return 0;
 }
@@ -131,6 +150,21 @@ int visit(dl_phdr_info* info, size_t, void* raw) {
 int count_one(dl_phdr_info*, size_t, void* count) {
   ++*static_cast<size_t*>(count);
   return 0;
+}
+
+// Another thread may be about to load this object, or to unload it. Opening it again waits until it
+// is there in whole, its read-only parts protected, and keeps it meanwhile.
+void patch_safely(const Object& object, void* handle) {
+  const auto own = reinterpret_cast<ElfW(Addr)>(&patch_safely);
+  if (own >= object.base && own < object.end) return;
+  void* const kept = ::dlopen(object.name[0] ? object.name : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+  if (!kept) {
+    ::dlerror();  // the program did not ask
+    return;
+  }
+  patch(object, handle ? handle : kept);
+  ::dlerror();
+  ::dlclose(kept);
 }
 
 }  // namespace
@@ -144,10 +178,13 @@ size_t count_loaded_objects() {
 void patch_loaded_after(size_t already, void* handle) {
   const ErrnoGuard keep_errno;
   Found found;
-  found.already = already;
-  found.seen = found.count = 0;
-  ::dl_iterate_phdr(visit, &found);
-  for (size_t i = 0; i < found.count; ++i) patch(found.objects[i], handle);
+  found.skip = already;
+  do {
+    found.seen = found.count = 0;
+    ::dl_iterate_phdr(visit, &found);
+    for (size_t i = 0; i < found.count; ++i) patch_safely(found.objects[i], handle);
+    found.skip += found.count;
+  } while (found.count == kObjectsAtOnce);
 }
 
 }  // namespace gpuprof

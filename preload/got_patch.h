@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of a library opened with RTLD_DEEPBIND go to its own dependencies first, past every
-// preloaded library. Its global offset table is changed instead.
+// preloaded library; and where this library was not preloaded, all calls pass it. The global offset
+// tables of those libraries are changed instead.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,8 @@ namespace gpuprof {
 size_t count_loaded_objects();
 
 // Lets the objects that were loaded after the first `already` call our hooks, where these stand for
-// the function that the object is bound to. `handle`: what dlopen returned. Calls made by the
-// objects' constructors have gone unseen.
+// the function that the object is bound to. `handle`: what dlopen returned; null: each object's
+// own. Calls made by the objects' constructors have gone unseen.
 void patch_loaded_after(size_t already, void* handle);
 
 }  // namespace gpuprof

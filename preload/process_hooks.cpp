@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ways a process ends or becomes another program without running exit handlers, and the one
 // environment variable that we answer for.
+#include "preload/process_hooks.h"
+
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -131,3 +133,26 @@ GPUPROF_C char* getenv(const char* name) noexcept {
 }
 
 #undef GPUPROF_C
+
+namespace gpuprof {
+
+void* process_hook(const char* name) {
+  struct Row {
+    const char* name;
+    void* hook;
+  };
+  // Linked with -Bsymbolic-functions: these are ours, whatever the program finds under their names.
+#define GPUPROF_ROW(function) \
+  { #function, reinterpret_cast < void*>(&::function) }
+  const Row rows[] = {GPUPROF_ROW(_exit),   GPUPROF_ROW(_Exit),   GPUPROF_ROW(quick_exit),
+                      GPUPROF_ROW(execve),  GPUPROF_ROW(execv),   GPUPROF_ROW(execvp),
+                      GPUPROF_ROW(execvpe), GPUPROF_ROW(fexecve), GPUPROF_ROW(execl),
+                      GPUPROF_ROW(execlp),  GPUPROF_ROW(execle),  GPUPROF_ROW(getenv)};
+#undef GPUPROF_ROW
+  for (const Row& row : rows) {
+    if (std::strcmp(row.name, name) == 0) return row.hook;
+  }
+  return nullptr;
+}
+
+}  // namespace gpuprof

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -172,14 +173,54 @@ void check_clock(Findings& out) {
   }
 }
 
-void check_others(Findings& out) {
-  for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
-    const char* const value = std::getenv(name);
-    if (!value || !*value) continue;
-    const bool nvtx = name[0] == 'N';
-    out.push_back({State::limited, "others", fmt::format("{}={}", name, value),
-                   nvtx ? "NVTX ranges go to that tool, not to gpuprof"
-                        : "that tool may hold CUPTI; then GPU times are missing while it does"});
+bool is_our_library(const std::string& path) {
+  try {
+    return std::filesystem::equivalent(path, find_library());
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+// CUDA's driver loads the library: what that way does not see.
+void check_injection(const std::string& path, Findings& out) {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  if (preloaded && std::strstr(preloaded, "libgpuprof")) {
+    out.push_back({State::good, "injection",
+                   "CUDA_INJECTION64_PATH and LD_PRELOAD name the library",
+                   "it is loaded once, and sees what a preloaded one does"});
+    return;
+  }
+  out.push_back({State::good, "injection",
+                 fmt::format("CUDA_INJECTION64_PATH={}: CUDA's driver loads the library when it "
+                             "starts; LD_PRELOAD is not needed",
+                             path),
+                 ""});
+  out.push_back({State::limited, "injection",
+                 "calls before the first one that starts CUDA, and functions that a program looked "
+                 "up before it (a CUDA runtime linked into it does)",
+                 "CUPTI shows such calls while a window is open; they count as no steps"});
+  out.push_back({State::limited, "injection",
+                 "kernels registered before CUDA starts have CUPTI's name",
+                 "none where GPUPROF_CUPTI=off, and kernel:REGEX does not match them"});
+  const char* const nvtx = std::getenv("NVTX_INJECTION64_PATH");
+  if (!nvtx || !is_our_library(nvtx)) {
+    out.push_back({State::limited, "injection",
+                   "NVTX ranges of a library that uses NVTX before CUDA starts",
+                   "set NVTX_INJECTION64_PATH to the library, too"});
+  }
+}
+
+void check_others(const std::string& injection, Findings& out) {
+  if (!injection.empty() && is_our_library(injection)) {
+    check_injection(injection, out);
+  } else if (!injection.empty()) {
+    out.push_back({State::limited, "others", "CUDA_INJECTION64_PATH=" + injection,
+                   "that tool may hold CUPTI; then GPU times are missing while it does"});
+  }
+  const char* const nvtx = std::getenv("NVTX_INJECTION64_PATH");
+  if (nvtx && *nvtx && !is_our_library(nvtx)) {
+    out.push_back({State::limited, "others", fmt::format("NVTX_INJECTION64_PATH={}", nvtx),
+                   "NVTX ranges go to that tool, not to gpuprof"});
   }
 }
 
@@ -187,6 +228,10 @@ void check_others(Findings& out) {
 
 std::vector<Finding> diagnose_machine() {
   Findings out;
+  // The driver would load it into this very process.
+  const char* const value = std::getenv("CUDA_INJECTION64_PATH");
+  const std::string injection = value ? value : "";
+  ::unsetenv("CUDA_INJECTION64_PATH");
   check_library(out);
   const auto config = std::make_unique<Config>();
   if (check_settings(*config, out)) {
@@ -197,7 +242,7 @@ std::vector<Finding> diagnose_machine() {
     check_driver(out);
   }
   check_clock(out);
-  check_others(out);
+  check_others(injection, out);
   return out;
 }
 

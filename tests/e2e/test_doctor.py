@@ -49,6 +49,20 @@ def test_what_is_missing_is_said(tmp_path):
     assert "NVTX_INJECTION64_PATH=/opt/other.so" in of(found, "others")[0]["text"]
 
 
+def test_injection(tmp_path):
+    """The library named for the driver to load: it is not loaded into the command, and its limits are said."""
+    env = harness.environment(CUDA_INJECTION64_PATH=harness.LIB, GPUPROF_OUTPUT=tmp_path / "out")
+    found = findings(env=env)
+    rows = of(found, "injection")
+    assert [r["state"] for r in rows] == ["ok", "limited", "limited", "limited"]
+    assert "NVTX_INJECTION64_PATH" in rows[3]["advice"] and not of(found, "others")
+    assert len(of(findings(env={**env, "NVTX_INJECTION64_PATH": harness.LIB}), "injection")) == 3
+    assert [r["state"] for r in of(findings(env={**env, "LD_PRELOAD": harness.LIB}), "injection")] == ["ok"]
+    assert not (tmp_path / "out").exists()
+    row, = of(findings(env=harness.environment(CUDA_INJECTION64_PATH="/opt/tool.so")), "others")
+    assert row["text"] == "CUDA_INJECTION64_PATH=/opt/tool.so"
+
+
 def test_bad_settings_are_said():
     found = findings(env=harness.environment(GPUPROF_STEP="never"))
     assert state(found, "settings") == "missing" and "GPUPROF_STEP" in of(found, "settings")[0]["text"]

@@ -51,10 +51,13 @@ class Comparison:
     of each thread, whose record may not have been complete; device times may lag behind and are not compared.
     `edge_ns`: how near an edge of the window a call may be missing; where the clock opens it, and not a call of
     the thread that records, the hooks of other threads see that a moment later.
-    `gpu`: whether the dump is to hold device work; without CUPTI it holds calls only."""
+    `gpu`: whether the dump is to hold device work; without CUPTI it holds calls only.
+    `callbacks`: the library came late: the program's own calls may be known by CUPTI's callback, as calls of the
+    runtime or of the driver, and without their arguments."""
 
-    def __init__(self, dump, truth_folder, killed=False, edge_ns=CALL_TOLERANCE_NS, gpu=True):
+    def __init__(self, dump, truth_folder, killed=False, edge_ns=CALL_TOLERANCE_NS, gpu=True, callbacks=False):
         self.edge_ns = edge_ns
+        self.callbacks = callbacks
         self.records = harness.records(dump)
         self.header = next(r for r in self.records if r["kind"] == "header")
         self.summary = next(r for r in self.records if r["kind"] == "summary")
@@ -104,7 +107,9 @@ class Comparison:
             if call.get("via") != "nccl":
                 expected[call["tid"], kind_of(call["name"])].append(call)
         for record in self.records:
-            if "from_callback" in record.get("flags", ()):
+            if "from_callback" in record.get("flags", ()) and self.callbacks:
+                self._take_callback(record, expected)
+            elif "from_callback" in record.get("flags", ()):
                 self._compare_callback(record)
             elif record["kind"] in dict(CALL_KINDS):
                 found[record["lane"]["tid"], record["kind"]].append(record)
@@ -126,6 +131,21 @@ class Comparison:
             self.problem("a callback's record at another time", call, record)
         elif record["kind"] == "launch" and record["kernel"] != call["kernel"]:
             self.problem("kernel differs", call, record)
+
+    def _take_callback(self, record, expected):
+        """A call of the program that no hook saw: takes it from those that are still to be found."""
+        self.counts["from_callback"] += 1
+        call = self.calls_by_correlation.get(record["correlation"])
+        calls = expected[call["tid"], kind_of(call["name"])] if call else []
+        if call and not kind_of(call["name"]):
+            return
+        if call not in calls or (call["tid"], kind_of(call["name"])) != (record["lane"]["tid"], record["kind"]):
+            self.problem("a callback's record that is no call, or one more of it", record)
+        elif record["begin_mono_ns"] > call["end"] or record["end_mono_ns"] < call["begin"]:
+            # The runtime's call contains the driver's, which is what the log has; the driver's is inside it.
+            self.problem("a callback's record at another time", call, record)
+        else:
+            calls.remove(call)
 
     def _pair(self, calls, records):
         """Both are of one thread, so they do not overlap among themselves: a walk along both pairs them."""
@@ -154,7 +174,10 @@ class Comparison:
         if call["ret"] != record["result"]:
             self.problem("result differs", call, record)
         # A kernel that did not come from a program's fat binary is known by the name that CUPTI gives it.
-        if call.get("kernel") and call["kernel"] != (record["kernel"] or self.by_index.get(record.get("partner"), {}).get("name")):
+        kernel = record.get("kernel") or self.by_index.get(record.get("partner"), {}).get("name")
+        # Registered before the library was there: then the name is CUPTI's, which has none of captured launches.
+        unknown = self.callbacks and "partner" not in record and not kernel
+        if call.get("kernel") and call["kernel"] != kernel and not unknown:
             self.problem("kernel differs", call, record)
         if kind == "collective":
             for field, key in (("count", "count"), ("data_type", "dtype"), ("operation", "op"), ("rank", "rank"), ("rank_count", "nranks")):

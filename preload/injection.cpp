@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/injection.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/collector.h"
+#include "collector/os.h"
+#include "preload/export.h"
+#include "preload/got_patch.h"
+#include "preload/resolve.h"
+
+extern char** environ;
+
+namespace gpuprof {
+namespace {
+
+constinit std::atomic<bool> g_injected{false};
+// A copy of this library in another file was loaded before: it does the work.
+constinit std::atomic<bool> g_second{false};
+
+const char* variable(const char* name) {
+  const size_t length = std::strlen(name);
+  for (char** entry = environ; entry && *entry; ++entry) {
+    if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') {
+      return *entry + length + 1;
+    }
+  }
+  return nullptr;
+}
+
+// Not by stat(), which glibc before 2.33 did not have as a function.
+bool look(const char* path, struct stat& found) {
+  return ::syscall(SYS_newfstatat, AT_FDCWD, path, &found, 0) == 0;
+}
+
+bool is_own_file(const char* path) {
+  struct stat own {
+  }, other{};
+  return look(own_path(), own) && look(path, other) && own.st_dev == other.st_dev &&
+         own.st_ino == other.st_ino;
+}
+
+}  // namespace
+
+bool is_injected() { return g_injected.load(std::memory_order_relaxed); }
+
+namespace {
+
+// The loader's lock is held: no other thread is half through loading something.
+[[gnu::constructor]] void follow_injection() {
+  prepare_library();
+  const ErrnoGuard keep_errno;
+  const char* const path = variable("CUDA_INJECTION64_PATH");
+  const DlsymFunction lookup = real_dlsym();
+  if (!path || !lookup) return;
+  void* const first = lookup(RTLD_DEFAULT, "gpuprof_step");
+  if (first && first != reinterpret_cast<void*>(&::gpuprof_step)) g_second = true;
+  // What everybody finds under a name that we interpose is ours: preloaded.
+  const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
+  if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
+  g_injected = true;
+  patch_loaded_after(0, nullptr);
+}
+
+}  // namespace
+}  // namespace gpuprof
+
+// Called by the driver within cuInit. What it returns decides whether the library stays: it does.
+extern "C" GPUPROF_EXPORT int InitializeInjection() {
+  gpuprof::prepare_library();
+  if (!gpuprof::g_second) gpuprof::start_in_driver();
+  return 1;
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA_INJECTION64_PATH: the driver loads the library when it starts, nothing is preloaded. What the program
+calls from then on is in the dump once, by a hook or by CUPTI's callback; and the program is not disturbed."""
+import collections
+import re
+import shutil
+
+import pytest
+
+import harness
+import test_hazards
+import test_ways
+import truth
+
+if harness.SANITIZER:
+    pytest.skip("a sanitized library cannot be loaded into a running program", allow_module_level=True)
+
+KINDS = [kind for kind, _ in truth.CALL_KINDS if kind != "collective"]
+
+
+def injected(**settings):
+    return harness.environment(CUDA_INJECTION64_PATH=harness.LIB, **settings)
+
+
+def run(command, folder, env):
+    env.update({"SIMCUDA_TRUTH": str(folder / "truth"), "GPUPROF_OUTPUT": str(folder / "out")})
+    bare = harness.run(command)
+    done = harness.run(command, env)
+    assert (done.code, done.out) == (bare.code, bare.out) and done.code == 0, done.out + done.err
+    return done
+
+
+def compare(folder, gpu=True):
+    dump, = harness.dumps(folder / "out")
+    return truth.Comparison(dump, folder / "truth", gpu=gpu, callbacks=True)
+
+
+def calls_by_kind(comparison):
+    made = collections.Counter(truth.kind_of(c["name"]) for c in comparison.truth if c["t"] == "call" and not c.get("trivial"))
+    return {kind: made[kind] for kind in KINDS}
+
+
+@pytest.mark.parametrize("way", test_ways.WAYS)
+def test_each_call_once(way, tmp_path):
+    run(test_ways.WAYS[way], tmp_path, injected(**harness.WHOLE_RUN))
+    comparison = compare(tmp_path)
+    comparison.assert_right("gpu_kernel", "gpu_copy", "gpu_set")
+    recorded = collections.Counter(r["kind"] for r in comparison.records)
+    assert {kind: recorded[kind] for kind in KINDS} == calls_by_kind(comparison)
+    assert comparison.summary["losses"] == {}
+    made = [c["name"] for c in comparison.truth if c["t"] == "call"]
+    for family, pattern in test_ways.FAMILIES.items():
+        assert any(re.match(pattern, name) for name in made), f"the program makes no call of family {family}"
+    # A runtime inside the program has asked for the driver's functions before: CUPTI's callback tells of it.
+    # All others are led to the hooks; only the call that started the driver was under way already.
+    through_callback = [r for r in comparison.records if "from_callback" in r.get("flags", ())]
+    if way == "static_runtime":
+        assert len(through_callback) > 50
+    elif way != "ctypes":  # it has looked one function up before
+        assert len(through_callback) <= 1
+
+
+@pytest.mark.parametrize("way", ["linked", "dlsym", "deepbind", "driver_linked", "driver_ask"])
+def test_hooks_alone(way, tmp_path):
+    """Without CUPTI all but the call that started the driver is seen."""
+    run(test_ways.WAYS[way], tmp_path, injected(GPUPROF_CUPTI="off", **harness.WHOLE_RUN))
+    comparison = compare(tmp_path, gpu=False)
+    recorded = collections.Counter(r["kind"] for r in comparison.records)
+    assert {kind: recorded[kind] for kind in KINDS} == calls_by_kind(comparison)
+
+
+@pytest.mark.parametrize("way", test_ways.WAYS)
+def test_preloaded_and_injected(way, tmp_path):
+    """Both at once: one library, one dump, nothing twice, and as complete as preloaded."""
+    env = harness.preloaded(CUDA_INJECTION64_PATH=harness.LIB, **harness.WHOLE_RUN)
+    run(test_ways.WAYS[way], tmp_path, env)
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    made = collections.Counter(c["name"] for c in comparison.truth if c["t"] == "call" and not c.get("trivial"))
+    recorded = collections.Counter(r["name"] for r in harness.of_kind(comparison.records, *test_ways.HOST_KINDS))
+    assert recorded == made
+    comparison.assert_right("launch", "copy", "set", "gpu_kernel")
+
+
+@pytest.mark.parametrize("preloaded_too", [True, False])
+def test_another_copy_of_the_library(preloaded_too, tmp_path):
+    """The injected file is another than the preloaded one: that one is at work, this one does nothing."""
+    other = tmp_path / "libgpuprof-copy.so"
+    shutil.copy(harness.LIB, other)
+    env = (harness.preloaded if preloaded_too else harness.environment)(CUDA_INJECTION64_PATH=other, **harness.WHOLE_RUN)
+    run(test_ways.WAYS["linked"], tmp_path, env)
+    compare(tmp_path).assert_right("launch", "gpu_kernel")
+
+
+@pytest.mark.parametrize("markers, ranks, step", [
+    ("nvtx", 1, "nvtx:step"),
+    ("nvtx", 1, "auto"),
+    ("sync", 1, "sync:1"),
+    ("none", 2, "nccl:ncclAllReduce:1"),
+    ("profiler", 1, "auto"),
+])
+def test_steps(markers, ranks, step, tmp_path):
+    env = injected(GPUPROF_STEP=step, GPUPROF_SCHEDULE="skip_first=2,wait=1,warmup=1,active=3,repeat=1")
+    done = run([harness.SIMTRAIN, "--steps", "12", "--ranks", ranks, "--markers", markers, "--profile-steps", "4-6",
+                "--comm-mb", 4 if ranks > 1 else 0, "--layers", 1], tmp_path, env)
+    dumps = harness.dumps(tmp_path / "out")
+    assert len(dumps) == ranks
+    for dump in dumps:
+        comparison = truth.Comparison(dump, tmp_path / "truth")
+        comparison.assert_right("launch", "gpu_kernel")
+        if markers != "profiler":
+            assert comparison.window_steps() == [4, 5, 6], done.err
+        if markers == "nvtx":
+            ranges = [r["name"] for r in harness.of_kind(comparison.records, "nvtx_range")]
+            assert len([name for name in ranges if name.startswith("step ")]) >= 2, ranges
+
+
+def test_nvtx_before_cuda(tmp_path):
+    """The program's NVTX asks once where to go, before the driver starts: NVTX_INJECTION64_PATH answers."""
+    program = [harness.HAZARDS / "nvtx_first"]
+    for also in (False, True):
+        folder = tmp_path / str(also)
+        env = injected(**{**harness.WHOLE_RUN, "GPUPROF_STEP": "sync:1"})
+        if also:
+            env["NVTX_INJECTION64_PATH"] = harness.LIB
+        run(program, folder, env)
+        dump, = harness.dumps(folder / "out")
+        assert len(harness.of_kind(harness.records(dump), "nvtx_range")) == (10 if also else 0)
+        compare(folder).assert_right("launch", "gpu_kernel")
+
+
+def test_off_and_armed(tmp_path):
+    for mode in ("off", "armed"):
+        done = run([harness.SIMTRAIN, "--steps", "20"], tmp_path, injected(GPUPROF_MODE=mode))
+        assert not harness.dumps(tmp_path / "out") and "loss" not in done.err
+
+
+def test_a_program_that_uses_no_cuda(tmp_path):
+    done = harness.run(["/bin/true"], injected(GPUPROF_OUTPUT=tmp_path / "out"))
+    assert (done.code, done.err) == (0, "") and not (tmp_path / "out").exists()
+
+
+def visible(text):
+    return [line for line in test_hazards.visible(text) if not line.startswith("CUDA_INJECTION64_PATH=")]
+
+
+# The constructor that calls CUDA first is in a library that is still being loaded when the driver starts.
+@pytest.mark.parametrize("hazard", test_hazards.HAZARDS, ids=str)
+def test_a_program_is_not_disturbed(hazard, tmp_path):
+    """However it ends: as it would bare, its dump complete."""
+    bare = harness.run(hazard.command())
+    extra = {"GPUPROF_CUPTI": "off"} if hazard.case == "main_thread_first" else {}
+    env = injected(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", **harness.WHOLE_RUN, **extra)
+    done = harness.run(hazard.command(), env, timeout=30)
+    assert done.code == bare.code, done.err
+    assert visible(done.out) == visible(bare.out)
+    if hazard.lossy or not hazard.launches:
+        return
+    assert test_hazards.launches_of(tmp_path / "out") == tuple(sorted(hazard.launches)), done.err
+    left = [p for p in harness.dumps(tmp_path / "out") if p.suffix != ".gpuprof"]
+    assert bool(left) == hazard.killed, f"left behind: {left}"
