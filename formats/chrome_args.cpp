@@ -10,6 +10,24 @@
 #include "formats/slices.h"
 
 namespace gpuprof {
+namespace {
+
+// "[0, 1, 2, 3]", shortened as PyTorch does where there are many.
+std::string rank_list(int32_t count) {
+  constexpr int32_t kMost = 30;
+  std::string list = "[";
+  for (int32_t rank = 0; rank < std::min(count, kMost); ++rank) {
+    list += fmt::format("{}{}", rank ? ", " : "", rank);
+  }
+  return list + (count > kMost ? ", ...]" : "]");
+}
+
+// Whether the peer of a collective is where the data come from.
+bool has_source(std::string_view function) {
+  return function == "ncclRecv" || function == "ncclScatter" || function.starts_with("ncclB");
+}
+
+}  // namespace
 
 // An args object under construction.
 class ChromeArgs::Object {
@@ -152,7 +170,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
       break;
     case Kind::collective:
       args.number("External id", external_ids_.at(number(process_.index_of(event))));
-      collective(args, event);
+      collective(args, event, true);
       break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark:
@@ -165,8 +183,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
   args.members(trace_.text(extra.args));
 }
 
-void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
-                     const dump::Device* device) const {
+void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) const {
   const Shape& shape = trace_.shape(event);
   Object args(json);
   const Event* const call = collective_of(event);
@@ -177,28 +194,45 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, uint32_t gpu,
   }
   if (shape.kind == Kind::gpu_annotation) {
     framework(args, event);
-  } else if (shape.kind == Kind::gpu_graph) {
-    graph(args, event, gpu);
-  } else if (shape.kind == Kind::gpu_kernel) {
-    kernel(args, event, gpu, device);
   } else {
-    copy(args, event, gpu);
+    work(args, event, where);
   }
   captured(args, event);
-  if (call) collective(args, *call);
+  if (call) collective(args, *call, false);
   args.members(trace_.text(process_.extra(event).args));
 }
 
-void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
-                        const dump::Device* device) const {
+// A graph as a whole goes as a kernel, because it occupies the stream; without what only one has.
+void ChromeArgs::work(Object& args, const Event& event, const GpuPlace& where) const {
   const Shape& shape = trace_.shape(event);
   const Lane& lane = process_.lane(event);
-  const bool ours = process_.source == Source::dump;  // else what is not a field is in its args
-  if (ours) args.number("queued", 0);
-  args.number("device", gpu);
+  const bool kernel_record = shape.kind == Kind::gpu_kernel;
+  if (kernel_record && process_.source == Source::dump) args.number("queued", 0);
+  args.number("device", where.gpu);
   args.number("context", lane.context);
-  args.number("stream", lane.stream);
+  args.number("stream", where.stream);
+  if (where.stream != lane.stream) args.number("original_stream", lane.stream);
   args.number("correlation", event.correlation);
+  if (kernel_record) {
+    kernel(args, event, where.device);
+  } else if (shape.kind != Kind::gpu_graph) {
+    copy(args, event);
+  }
+  if (shape.graph) {
+    args.number("graph id", shape.graph);
+    if (shape.kind != Kind::gpu_graph) {
+      args.number("graph node id", process_.extra(event).value);
+    }
+  }
+  if (shape.channel_type) {
+    args.number("channel", shape.channel);
+    args.number("channel_type", shape.channel_type);
+  }
+}
+
+void ChromeArgs::kernel(Object& args, const Event& event, const dump::Device* device) const {
+  const Shape& shape = trace_.shape(event);
+  const bool ours = process_.source == Source::dump;  // else what is not a field is in its args
   if (ours || shape.registers_per_thread) {
     args.number("registers per thread", shape.registers_per_thread);
   }
@@ -211,24 +245,6 @@ void ChromeArgs::kernel(Object& args, const Event& event, uint32_t gpu,
   args.dim("grid", shape.grid);
   args.dim("block", shape.block);
   if (occupancy.percent > 0) args.number("est. achieved occupancy %", occupancy.percent);
-  if (shape.graph) {
-    args.number("graph id", shape.graph);
-    args.number("graph node id", process_.extra(event).value);
-  }
-  if (shape.channel_type) {
-    args.number("channel", shape.channel);
-    args.number("channel_type", shape.channel_type);
-  }
-}
-
-// As a kernel, because that is what occupies the stream; without what only a kernel has.
-void ChromeArgs::graph(Object& args, const Event& event, uint32_t gpu) const {
-  const Lane& lane = process_.lane(event);
-  args.number("device", gpu);
-  args.number("context", lane.context);
-  args.number("stream", lane.stream);
-  args.number("correlation", event.correlation);
-  args.number("graph id", trace_.shape(event).graph);
 }
 
 void ChromeArgs::captured(Object& args, const Event& event) const {
@@ -236,22 +252,13 @@ void ChromeArgs::captured(Object& args, const Event& event) const {
   if (node) args.text("captured by", node->api);
 }
 
-void ChromeArgs::copy(Object& args, const Event& event, uint32_t gpu) const {
+void ChromeArgs::copy(Object& args, const Event& event) const {
   const Shape& shape = trace_.shape(event);
-  const Lane& lane = process_.lane(event);
   const uint64_t bytes = process_.extra(event).bytes;
-  args.number("device", gpu);
-  args.number("context", lane.context);
-  args.number("stream", lane.stream);
-  args.number("correlation", event.correlation);
   args.number("bytes", bytes);
   if (process_.source == Source::dump && event.end > event.begin) {
     const auto ns = static_cast<double>(event.end - event.begin);
     args.key("memory bandwidth (GB/s)").real(static_cast<double>(bytes) / ns, 6);
-  }
-  if (shape.graph) {
-    args.number("graph id", shape.graph);
-    args.number("graph node id", process_.extra(event).value);
   }
   if (shape.peer_source != Shape::kAbsent) args.number("fromDevice", shape.peer_source);
   if (shape.peer_destination != Shape::kAbsent) args.number("toDevice", shape.peer_destination);
@@ -298,7 +305,7 @@ const Event* ChromeArgs::collective_of(const Event& kernel) const {
   return &process_.event(process_.collective_kernels[found->second].collective);
 }
 
-void ChromeArgs::collective(Object& args, const Event& call) const {
+void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const {
   const Shape& shape = trace_.shape(call);
   const EventExtra& extra = process_.extra(call);
   const std::string_view function = trace_.text(shape.name);
@@ -313,11 +320,19 @@ void ChromeArgs::collective(Object& args, const Event& call) const {
   if (shape.rank_count) args.number("Group size", shape.rank_count);
   if (type.bytes) {
     args.text("dtype", type.scalar);
-    args.key("Input Dims").raw("[[").number(in).raw("]]");
-    args.key("Input type").raw("[").string(type.cxx).raw("]");
+    // HTA takes a list among a kernel's arguments for an error.
+    if (inputs) args.key("Input Dims").raw("[[").number(in).raw("]]");
+    if (inputs) args.key("Input type").raw("[").string(type.cxx).raw("]");
   }
   if (shape.rank_count) args.number("Rank", shape.rank);
-  if (shape.peer != Shape::kAbsent) args.number("peer", shape.peer);
+  if (shape.peer != Shape::kAbsent) {
+    args.number(has_source(function) ? "Src Rank" : "Dst Rank", shape.peer);
+  }
+  args.text("Process Group Name", fmt::format("{:#x}", shape.communicator));
+  const int32_t world = process_.header.world_size();
+  if (world > 0 && shape.rank_count == static_cast<uint32_t>(world)) {
+    args.text("Process Group Ranks", rank_list(world));
+  }
   args.text("Comms Id", fmt::format("{}", shape.communicator));
   args.number("Seq", extra.value);
 }

@@ -22,6 +22,13 @@ struct EventRecord {
   uint64_t stream_handle;
 };
 
+// Where GPU work is drawn.
+struct GpuPlace {
+  uint32_t gpu;                // the pid that the device goes by in the file
+  uint64_t stream;             // the stream it goes by: its own, or one for what overlaps
+  const dump::Device* device;  // what is known about the device, or null
+};
+
 // Looks things up within one process while its events are written.
 class ChromeArgs {
  public:
@@ -31,20 +38,18 @@ class ChromeArgs {
   // The host event that shows correlation id `correlation`: of several, one only may.
   bool shows_correlation(EventIndex event) const;
   void host(JsonText& json, const Event& event) const;
-  // `gpu` is the pid that the device goes by in the file, `device` what is known about it (or
-  // null).
-  void gpu(JsonText& json, const Event& event, uint32_t gpu, const dump::Device* device) const;
+  void gpu(JsonText& json, const Event& event, const GpuPlace& place) const;
   void sync(JsonText& json, const Event& event, uint32_t gpu) const;
 
  private:
   class Object;
   void framework(Object& args, const Event& event) const;
   void external_id(Object& args, const Event& event) const;
-  void kernel(Object& args, const Event& event, uint32_t gpu, const dump::Device* device) const;
-  void copy(Object& args, const Event& event, uint32_t gpu) const;
-  void graph(Object& args, const Event& event, uint32_t gpu) const;
+  void kernel(Object& args, const Event& event, const dump::Device* device) const;
+  void copy(Object& args, const Event& event) const;
+  void work(Object& args, const Event& event, const GpuPlace& where) const;
   void captured(Object& args, const Event& event) const;
-  void collective(Object& args, const Event& call) const;
+  void collective(Object& args, const Event& call, bool inputs) const;
   const Event* collective_of(const Event& kernel) const;
   std::optional<EventRecord> record_waited_for(const Event& sync) const;
 

@@ -3,15 +3,20 @@
 
 #include "formats/chrome_export.h"
 #include "formats/exporter.h"
+#include "formats/kineto_export.h"
 #include "formats/perfetto_export.h"
 
 namespace gpuprof {
 namespace {
 
 constexpr Exporter kExporters[] = {
-    {"perfetto", ".pftrace", "Perfetto's own format; open it at ui.perfetto.dev", write_perfetto},
-    {"chrome", ".json", "trace event JSON with Kineto's keys; chrome://tracing, ui.perfetto.dev",
-     write_chrome},
+    {"perfetto", ".pftrace", false, "Perfetto's own format; open it at ui.perfetto.dev",
+     write_perfetto},
+    {"chrome", ".json", false,
+     "trace event JSON with Kineto's keys; chrome://tracing, ui.perfetto.dev", write_chrome},
+    {"kineto", ".kineto", true,
+     "a directory of torch.profiler traces, one per rank; HTA, TensorBoard (torch-tb-profiler)",
+     write_kineto},
 };
 
 }  // namespace

@@ -2,9 +2,11 @@
 #include "formats/file_bytes.h"
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -12,6 +14,7 @@ namespace gpuprof {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr int kGzipLevel = 1;  // traces repeat themselves so much that more buys little
 
 }  // namespace
 
@@ -45,12 +48,43 @@ bool read_file(const std::string& path, std::string& bytes, std::string& reason)
   return true;
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+class OutputFile::Gzip {
+ public:
+  Gzip() : compressor_(libdeflate_alloc_compressor(kGzipLevel)) {
+    if (compressor_) {
+      member_.resize(libdeflate_gzip_compress_bound(compressor_, kBufferBytes));
+    }
+  }
+  Gzip(const Gzip&) = delete;
+  Gzip& operator=(const Gzip&) = delete;
+  ~Gzip() { libdeflate_free_compressor(compressor_); }
+
+  bool ok() const { return compressor_ != nullptr; }
+  // At most kBufferBytes as a member of their own.
+  std::string_view compress(const char* data, size_t size) {
+    return {member_.data(),
+            libdeflate_gzip_compress(compressor_, data, size, member_.data(), member_.size())};
+  }
+
+ private:
+  libdeflate_compressor* const compressor_;
+  std::string member_;
+};
+
+OutputFile::OutputFile(std::string path, Compression compression) : path_(std::move(path)) {
   const size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
   temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
   buffer_.reserve(kBufferBytes);
+  if (compression == Compression::gzip) {
+    gzip_ = std::make_unique<Gzip>();
+    if (!gzip_->ok()) {
+      errno = ENOMEM;
+      fail("cannot be compressed");
+      return;
+    }
+  }
   struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     errno = EISDIR;
@@ -73,25 +107,36 @@ void OutputFile::fail(const char* what) {
 }
 
 void OutputFile::write(const void* data, size_t size) {
-  if (buffer_.size() + size > kBufferBytes) flush();
-  if (size >= kBufferBytes) {
-    buffer_.assign(static_cast<const char*>(data), size);
-    flush();
-    return;
+  auto from = static_cast<const char*>(data);
+  while (size > 0) {
+    const size_t part = std::min(size, kBufferBytes - buffer_.size());
+    buffer_.append(from, part);
+    from += part;
+    size -= part;
+    if (buffer_.size() == kBufferBytes) flush();
   }
-  buffer_.append(static_cast<const char*>(data), size);
 }
 
 void OutputFile::flush() {
+  if (buffer_.empty() && (!gzip_ || written_)) return;
+  if (gzip_ && gzip_->ok()) {
+    const std::string_view member = gzip_->compress(buffer_.data(), buffer_.size());
+    put(member.data(), member.size());
+  } else {
+    put(buffer_.data(), buffer_.size());
+  }
+  buffer_.clear();
+}
+
+void OutputFile::put(const char* data, size_t size) {
   size_t done = 0;
-  while (ok() && done < buffer_.size()) {
-    const ssize_t put = ::write(file_, buffer_.data() + done, buffer_.size() - done);
+  while (ok() && done < size) {
+    const ssize_t put = ::write(file_, data + done, size - done);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0) return fail("cannot be written");
     done += static_cast<size_t>(put);
   }
   written_ += done;
-  buffer_.clear();
 }
 
 bool OutputFile::commit() {

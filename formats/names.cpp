@@ -143,6 +143,14 @@ CollectiveName collective_name(std::string_view function) {
   return {function, function};
 }
 
+std::string_view plain_runtime_name(std::string_view function) {
+  if (function.starts_with("__cuda")) function.remove_prefix(2);
+  for (const std::string_view end : {"_ptsz", "_ptds"}) {
+    if (function.ends_with(end)) function.remove_suffix(end.size());
+  }
+  return function;
+}
+
 std::string valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -35,6 +35,10 @@ struct CollectiveName {
 };
 CollectiveName collective_name(std::string_view function);
 
+// A function of the CUDA runtime without what differs by how a program was compiled:
+// "cudaLaunchKernel" for "__cudaLaunchKernel" and "cudaLaunchKernel_ptsz".
+std::string_view plain_runtime_name(std::string_view function);
+
 // `text` with every byte sequence that is not UTF-8 replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);

@@ -506,7 +506,7 @@ class PerfettoExport {
 
 bool write_perfetto(const Trace& trace, const std::string& path, const ExportOptions& options,
                     std::string& error) {
-  OutputFile file(path);
+  OutputFile file(path, options.compression);
   if (file.ok()) PerfettoExport(trace, file, options).run();
   if (file.commit()) return true;
   error = file.error();

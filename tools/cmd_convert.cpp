@@ -45,16 +45,22 @@ fs::path output_path(const std::vector<std::string>& inputs, const std::string& 
   const fs::path first = inputs[0];
   const bool one_dump = inputs.size() == 1 && !fs::is_directory(first, error);
   const std::string name = (one_dump ? stem_of(first) : "trace") + std::string(exporter.suffix);
-  if (!wanted.empty())
-    return fs::is_directory(wanted, error) ? fs::path(wanted) / name : fs::path(wanted);
+  if (!wanted.empty()) {
+    const bool into = !exporter.directory && fs::is_directory(wanted, error);
+    return into ? fs::path(wanted) / name : fs::path(wanted);
+  }
   return fs::is_directory(first, error) ? first / name : first.parent_path() / name;
 }
 
+// In a directory output goes beside dumps, but not beside traces that were read: names may meet.
 void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
   for (const InputFile& file : input.files) {
     std::error_code error;
-    if (fs::equivalent(file.path, output, error)) {
-      throw Failure(fmt::format("convert: {} is an input; give -o another name", output.string()));
+    const fs::path path = file.path;
+    const bool beside = path.filename().string().find(".gpuprof") == std::string::npos &&
+                        fs::equivalent(fs::absolute(path).parent_path(), output, error);
+    if (beside || fs::equivalent(path, output, error)) {
+      throw Failure(fmt::format("convert: {} is an input; give -o another name", file.path));
     }
   }
 }
@@ -66,9 +72,10 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
     steps = std::max(steps, process.window_steps().size());
   }
   std::error_code error;
-  const uint64_t bytes = fs::file_size(output, error);
-  put_line("{}: {}, {} events in {} steps of {} process{}", output.string(), format_bytes(bytes),
-           events, steps, trace.processes.size(), trace.processes.size() == 1 ? "" : "es");
+  std::string size;
+  if (!exporter.directory) size = format_bytes(fs::file_size(output, error)) + ", ";
+  put_line("{}: {}{} events in {} steps of {} process{}", output.string(), size, events, steps,
+           trace.processes.size(), trace.processes.size() == 1 ? "" : "es");
   put_line("{}: {}", exporter.name, exporter.description);
 }
 
@@ -83,8 +90,10 @@ int run_convert(const Command& command, int count, char** arguments) {
   app.add_option("--to", format, "the format to write")
       ->required()
       ->check(CLI::IsMember(format_names()));
-  app.add_option("-o,--output", wanted,
-                 "file to write, or a directory for it; beside the input when not given");
+  app.add_option(
+      "-o,--output", wanted,
+      "file to write (gzip where it ends in .gz), or a directory for it; beside the input "
+      "when not given");
   app.footer(formats_help());
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
@@ -97,6 +106,7 @@ int run_convert(const Command& command, int count, char** arguments) {
   {
     Progress progress("writing");
     ExportOptions options;
+    if (output.extension() == ".gz") options.compression = Compression::gzip;
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
     if (!exporter.write(input.trace, output.string(), options, error)) throw Failure(error);
   }

@@ -116,14 +116,15 @@ TEST(Chrome, SlicesOfARowNestAndKernelsOfARowFollowEachOther) {
       return std::pair(ns_of(a["ts"]), -ns_of(a["dur"])) <
              std::pair(ns_of(b["ts"]), -ns_of(b["dur"]));
     });
-    std::vector<int64_t> open;
+    std::vector<std::pair<int64_t, std::string>> open;  // end, category
     for (const Json& e : events) {
       const int64_t begin = ns_of(e["ts"]), end = begin + ns_of(e["dur"]);
-      while (!open.empty() && open.back() <= begin) open.pop_back();
-      EXPECT_TRUE(open.empty() || end <= open.back()) << e;
+      while (!open.empty() && open.back().first <= begin) open.pop_back();
+      EXPECT_TRUE(open.empty() || end <= open.back().first) << e;
       const std::string cat = e["cat"];
-      EXPECT_TRUE(open.empty() || (cat != "kernel" && cat != "gpu_memcpy")) << e;
-      open.push_back(end);
+      const bool work = cat == "kernel" || cat == "gpu_memcpy";
+      EXPECT_TRUE(open.empty() || !work || open.back().second == "gpu_user_annotation") << e;
+      open.emplace_back(end, cat);
     }
   }
 }
@@ -211,6 +212,32 @@ TEST(Chrome, KernelsHaveKinetosArguments) {
   EXPECT_EQ(copy["args"]["bytes"], 1 << 20);
   EXPECT_NEAR(copy["args"]["memory bandwidth (GB/s)"].get<double>(), 52.4288, 1e-3);
   EXPECT_EQ(out.named("Memset (Device)")["cat"], "gpu_memset");
+}
+
+TEST(Chrome, OverlappingWorkGoesToAStreamOfItsOwn) {
+  const Exported out(busy_trace(1));
+  const Json gemm = out.named("gemm(float*)"), relu = out.named("relu(float*)");
+  EXPECT_EQ(gemm["args"]["stream"], 7);
+  EXPECT_FALSE(gemm["args"].contains("original_stream"));
+  EXPECT_EQ(relu["args"]["stream"], 10000007);
+  EXPECT_EQ(relu["args"]["original_stream"], 7);
+  EXPECT_EQ(relu["tid"], 10000007);
+}
+
+TEST(Chrome, RangesAreDrawnAroundTheirGpuWork) {
+  const Exported out(busy_trace(1));
+  std::map<std::string, std::pair<int64_t, int64_t>> found;  // name -> begin, end in us
+  for (const Json& e : out.slices("gpu_user_annotation")) {
+    EXPECT_EQ(e["pid"], 0);
+    EXPECT_FALSE(e["args"].contains("stream")) << "readers would take it for GPU work";
+    if (e["tid"] != 7) continue;
+    const int64_t begin =
+        out.root["baseTimeNanoseconds"].get<int64_t>() + ns_of(e["ts"]) - (kEpochNs + 4'000'000);
+    found[e["name"]] = {begin / 1000, (begin + ns_of(e["dur"])) / 1000};
+  }
+  EXPECT_EQ(found["forward"], std::pair(int64_t{30}, int64_t{252}));
+  EXPECT_EQ(found["layer \"0\"\n\x01 \xef\xbf\xbd"], std::pair(int64_t{30}, int64_t{252}));
+  EXPECT_FALSE(found.contains("ncclAllReduce"));
 }
 
 TEST(Chrome, SynchronizationNamesItsEvent) {

@@ -298,6 +298,7 @@ TEST(OutputFile, IsCompleteOrAbsent) {
   for (const Exporter& exporter : exporters()) {
     EXPECT_FALSE(exporter.write(busy_trace(1), "/nonexistent/dir/x", {}, error));
     EXPECT_NE(error.find("/nonexistent/dir/x"), std::string::npos);
+    if (exporter.directory) continue;
     EXPECT_FALSE(exporter.write(busy_trace(1), std::filesystem::temp_directory_path(), {}, error));
   }
 }

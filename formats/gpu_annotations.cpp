@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/gpu_annotations.h"
+
+#include <algorithm>
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kDeepest = 256;  // of ranges open at a time; beyond, the outermost are left out
+
+bool has_gpu_twin(const Trace& trace, const Shape& shape) {
+  if (shape.kind != Kind::nvtx_range) return false;
+  const std::string_view name = trace.text(shape.label);
+  return !is_data_loader(name) && !name.starts_with("ProfilerStep#") &&
+         !name.starts_with("nccl:") && !name.starts_with("gloo:");
+}
+
+// Where one range has work, by stream.
+class Twins {
+ public:
+  Twins(const Trace& trace, const Process& process) : trace_(trace), process_(process) {}
+
+  void range(EventIndex range) {
+    if (open_.size() == kDeepest) open_.erase(open_.begin());
+    open_.push_back({range, {}});
+  }
+
+  // `call` begins: the ranges around it get its work.
+  void call(const Event& call) {
+    std::erase_if(open_, [&](const Open& o) { return over(o, call.begin); });
+    if (open_.empty()) return;
+    for (EventIndex at = call.partner; at != EventIndex::none;
+         at = process_.event(at).next_sibling) {
+      const Event& work = process_.event(at);
+      const Shape& shape = trace_.shape(work);
+      if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
+      for (Open& open : open_) extend(open, work);
+    }
+  }
+
+  void end_thread() {
+    for (const Open& open : open_) store(open);
+    open_.clear();
+  }
+
+  std::map<LaneIndex, std::vector<Slice>> take() {
+    for (auto& [lane, slices] : done_) {
+      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+      });
+    }
+    return std::move(done_);
+  }
+
+ private:
+  struct Open {
+    EventIndex range;
+    std::vector<std::pair<LaneIndex, Slice>> streams;
+  };
+
+  bool over(const Open& open, int64_t time) {
+    if (process_.event(open.range).end > time) return false;
+    store(open);
+    return true;
+  }
+
+  void store(const Open& open) {
+    for (const auto& [lane, slice] : open.streams) done_[lane].push_back(slice);
+  }
+
+  void extend(Open& open, const Event& work) {
+    for (auto& [lane, slice] : open.streams) {
+      if (lane != work.lane) continue;
+      slice.begin = std::min(slice.begin, work.begin);
+      slice.end = std::max(slice.end, work.end);
+      return;
+    }
+    open.streams.push_back({work.lane, {open.range, work.begin, work.end}});
+  }
+
+  const Trace& trace_;
+  const Process& process_;
+  std::vector<Open> open_;
+  std::map<LaneIndex, std::vector<Slice>> done_;
+};
+
+// Whether `time` lies inside a piece of work, not at an edge of it.
+bool inside(const std::vector<Slice>& work, int64_t time) {
+  const auto after =
+      std::upper_bound(work.begin(), work.end(), time,
+                       [](int64_t value, const Slice& slice) { return value < slice.begin; });
+  return after != work.begin() && after[-1].begin < time && time < after[-1].end;
+}
+
+}  // namespace
+
+bool is_data_loader(std::string_view range) {
+  return (range.starts_with("enumerate(DataLoader)#") && range.ends_with(".__next__")) ||
+         range.starts_with("enumerate(DataPipe)#");
+}
+
+std::map<LaneIndex, std::vector<Slice>> gpu_annotations(const Trace& trace,
+                                                        const Process& process) {
+  Twins twins(trace, process);
+  for (const Lane& lane : process.lanes) {
+    if (lane.type != LaneType::thread) continue;
+    for (const Event& event : process.lane_events(lane)) {
+      const Shape& shape = trace.shape(event);
+      if (has_gpu_twin(trace, shape)) {
+        twins.range(process.index_of(event));
+      } else if (event.partner != EventIndex::none && !is_gpu_kind(shape.kind)) {
+        twins.call(event);
+      }
+    }
+    twins.end_thread();
+  }
+  return twins.take();
+}
+
+std::vector<Slice> annotations_around(const std::vector<Slice>& annotations,
+                                      const std::vector<Slice>& work,
+                                      std::vector<Slice>& crossing) {
+  std::vector<Slice> fitting;
+  for (const Slice& slice : annotations) {
+    const bool cut = inside(work, slice.begin) || inside(work, slice.end);
+    (cut ? crossing : fitting).push_back(slice);
+  }
+  auto tracks = split_tracks(fitting, Overlap::nest);
+  for (size_t i = 1; i < tracks.size(); ++i) {
+    crossing.insert(crossing.end(), tracks[i].begin(), tracks[i].end());
+  }
+  std::stable_sort(crossing.begin(), crossing.end(), [](const Slice& a, const Slice& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  });
+  return std::move(tracks[0]);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "formats/exporter.h"
+
+namespace gpuprof {
+
+// A torch.profiler trace for each process: <host>_<pid>.<ns>.pt.trace.json.gz in the directory
+// `path`. Where `path` ends in .json or .json.gz and there is one process, that file. See
+// Exporter::write.
+bool write_kineto(const Trace& trace, const std::string& path, const ExportOptions& options,
+                  std::string& error);
+
+}  // namespace gpuprof

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trace event JSON document as Kineto (torch.profiler) writes them: its keys, categories, units
+// and row numbers, so that what reads Kineto's traces reads ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "formats/exporter.h"
+#include "formats/file_bytes.h"
+#include "formats/trace.h"
+
+namespace gpuprof {
+
+// Events written so far, over all documents of one conversion.
+class KinetoProgress {
+ public:
+  KinetoProgress(const Trace& trace, const ExportOptions& options);
+  void step() {
+    if (++done_ % kEvery == 0 && options_.progress) options_.progress(done_, total_);
+  }
+
+ private:
+  static constexpr uint64_t kEvery = 1 << 16;
+  const ExportOptions& options_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+// Writes `processes` of `trace`. Of one process (in any number of windows) the document has its
+// rank, and its own process and device numbers; of several, numbers are made unique. Times count
+// from a base that is the same for all documents of the trace. `title`: its `traceName`.
+void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
+                       const std::string& title, OutputFile& file, KinetoProgress& progress);
+
+}  // namespace gpuprof

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory of torch.profiler traces: its files, and what their readers need besides events
+// (which chrome_test.cpp looks at).
+#include <gtest/gtest.h>
+#include <libdeflate.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "formats/exporter.h"
+#include "formats/file_bytes.h"
+#include "formats/gpu_annotations.h"
+#include "tests/unit/trace_maker.h"
+
+namespace gpuprof::test {
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+// All members of a gzip file.
+std::string unpacked(const std::string& packed) {
+  libdeflate_decompressor* const decompressor = libdeflate_alloc_decompressor();
+  std::string out, member(4 << 20, '\0');
+  for (size_t at = 0; at < packed.size();) {
+    size_t used = 0, got = 0;
+    if (libdeflate_gzip_decompress_ex(decompressor, packed.data() + at, packed.size() - at,
+                                      member.data(), member.size(), &used,
+                                      &got) != LIBDEFLATE_SUCCESS) {
+      ADD_FAILURE() << "not gzip at " << at;
+      break;
+    }
+    out.append(member.data(), got);
+    at += used;
+  }
+  libdeflate_free_decompressor(decompressor);
+  return out;
+}
+
+class Kineto : public testing::Test {
+ protected:
+  Kineto() : folder_(fs::temp_directory_path() / ("gpuprof_kineto_" + std::to_string(::getpid()))) {
+    fs::remove_all(folder_);
+  }
+  ~Kineto() override { fs::remove_all(folder_); }
+
+  // Name of each file, and its text.
+  std::map<std::string, std::string> exported(const Trace& trace) {
+    std::string error;
+    EXPECT_TRUE(find_exporter("kineto")->write(trace, folder_, {}, error)) << error;
+    std::map<std::string, std::string> files;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+      std::string bytes;
+      EXPECT_TRUE(read_file(entry.path(), bytes, error)) << error;
+      files[entry.path().filename()] = unpacked(bytes);
+    }
+    return files;
+  }
+
+  const fs::path folder_;
+};
+
+TEST_F(Kineto, OneFileForEachRank) {
+  const auto files = exported(busy_trace(3));
+  ASSERT_EQ(files.size(), 3u);
+  std::set<int64_t> ranks, bases;
+  for (const auto& [name, text] : files) {
+    // torch-tb-profiler's pattern, with <node>_<pid> for its distributed view.
+    EXPECT_TRUE(
+        std::regex_match(name, std::regex("[^.]+_[0-9]+\\.[0-9]+\\.pt\\.trace\\.json\\.gz")))
+        << name;
+    // HTA's pattern, line by line.
+    std::smatch rank;
+    ASSERT_TRUE(std::regex_search(text, rank, std::regex("\"rank\":\\s+([0-9]+)")));
+    ranks.insert(std::stoi(rank[1]));
+    const Json root = Json::parse(text);
+    EXPECT_EQ(root["distributedInfo"]["rank"], std::stoi(rank[1]));
+    bases.insert(root["baseTimeNanoseconds"].get<int64_t>());
+    EXPECT_EQ(root["deviceProperties"].size(), 1u);
+    for (const Json& e : root["traceEvents"]) {
+      if (e.value("cat", "") != "kernel") continue;
+      EXPECT_EQ(e["pid"], 0) << "the device's own number";
+    }
+  }
+  EXPECT_EQ(ranks, (std::set<int64_t>{0, 1, 2}));
+  EXPECT_EQ(bases.size(), 1u) << "all ranks on one time base";
+}
+
+TEST_F(Kineto, WindowsOfAProcessAreOneFile) {
+  Trace trace = busy_trace(2);
+  for (Process& p : trace.processes) {
+    p.header.set_pid(4242);
+    p.header.set_rank(0);
+  }
+  EXPECT_EQ(exported(trace).size(), 1u);
+}
+
+TEST_F(Kineto, AFileIsNamedForOneProcessOnly) {
+  std::string error;
+  const std::string file = folder_.string() + ".json";
+  EXPECT_FALSE(find_exporter("kineto")->write(busy_trace(2), file, {}, error));
+  EXPECT_NE(error.find("2 processes"), std::string::npos) << error;
+  EXPECT_FALSE(fs::exists(file));
+  EXPECT_TRUE(find_exporter("kineto")->write(busy_trace(1), file, {}, error)) << error;
+  std::string text;
+  EXPECT_TRUE(read_file(file, text, error));
+  EXPECT_EQ(Json::parse(text)["distributedInfo"]["rank"], 0);
+  fs::remove(file);
+}
+
+TEST_F(Kineto, AHostsNameCannotLeaveTheDirectory) {
+  Trace trace = busy_trace(1);
+  trace.processes[0].header.set_host("../../etc/\x01 host.example");
+  const auto files = exported(trace);
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(files.begin()->first.find("__-_-"), std::string::npos);
+  EXPECT_TRUE(files.begin()->first.ends_with(".pt.trace.json.gz"));
+}
+
+TEST(GpuAnnotations, ThoseThatCutWorkGoElsewhere) {
+  const auto slice = [](int64_t begin, int64_t end) { return Slice{EventIndex::none, begin, end}; };
+  const std::vector<Slice> work = {slice(10, 20), slice(20, 30), slice(40, 50)};
+  std::vector<Slice> crossing;
+  const auto fitting = annotations_around(
+      {slice(10, 30), slice(15, 45), slice(20, 30), slice(25, 26), slice(28, 60), slice(31, 60)},
+      work, crossing);
+  ASSERT_EQ(fitting.size(), 3u);
+  EXPECT_EQ(fitting[0].end, 30);
+  EXPECT_EQ(fitting[1].begin, 20);
+  EXPECT_EQ(fitting[2].begin, 31);
+  EXPECT_EQ(crossing.size(), 3u);
+}
+
+TEST(GpuAnnotations, DataLoaders) {
+  EXPECT_TRUE(is_data_loader("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
+  EXPECT_TRUE(is_data_loader("enumerate(DataPipe)#Mapper"));
+  EXPECT_FALSE(is_data_loader("enumerate(DataLoader)#init"));
+}
+
+}  // namespace
+}  // namespace gpuprof::test
