@@ -161,7 +161,7 @@ void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
   TakenStack stack;
   if (g_hook_flags[api].load(std::memory_order_relaxed) & kHookStack) {
-    stack = take_stack(api, nullptr);
+    stack = take_stack(api);
   }
   thread.callback_stack = stack.id;
   thread.callback_stack_ticks = stack.ticks;

@@ -307,7 +307,7 @@ bool prepare() {
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
-  prepare_stacks("libunwind.so.8");
+  prepare_stacks();
   if (!create_ring(path, s.config.buffer_mb, stacks_are_on(), s.clock, s.process_start_ticks, why,
                    sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",

@@ -11,7 +11,7 @@
 #include <cstring>
 
 #include "collector/ring.h"
-#include "collector/stacks.h"
+#include "collector/unwind.h"
 #include "formats/core/modules.h"
 
 namespace gpuprof {
@@ -143,7 +143,7 @@ size_t note_modules() {
   ::dl_iterate_phdr(list_object, &listing);
   if (!listing.unchanged) {
     for (const Listed& object : listing.objects) add_module(object);
-    if (listing.unloads != g_unloads) forget_unwind_cache();
+    if (listing.unloads != g_unloads) forget_frame_rules();
     g_loads = listing.loads;
     g_unloads = listing.unloads;
   }

@@ -185,9 +185,9 @@ struct TakenStack {
   StringId id = 0;     // in the ring's stack table; 0: none
   uint32_t ticks = 0;  // that it took
 };
-// About 0.3 us at a depth of 20 once the unwinder knows the code on the way, 20 us before. `caller`
-// is where the hook returns to; null: not known. None where it is not this call's turn.
-TakenStack take_stack(ApiId api, const void* caller);
+// None where it is not this call's turn. The first visit of each address on the way costs about a
+// microsecond.
+TakenStack take_stack(ApiId api);
 // reserve_record() of a call with this stack: the stack's own record goes right before it, and
 // commit_record() of the call's commits both.
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end);

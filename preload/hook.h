@@ -120,9 +120,9 @@ class Hook<A, R(P...)> {
     if (scope.nested()) return call_real(args...);
     R result;
     if (kCapturable && flags & kHookCapture) {
-      result = call_while_capturing(scope, flags, __builtin_return_address(0), args...);
+      result = call_while_capturing(scope, flags, args...);
     } else if (kCanHaveStack && flags & kHookStack) {
-      const TakenStack stack = take_stack(kId, __builtin_return_address(0));
+      const TakenStack stack = take_stack(kId);
       result = record_call<&now_ticks>(scope, args..., stack);
     } else if (flags & kHookRecord) {
       result = record_call<&now_ticks>(scope, args...);
@@ -213,9 +213,9 @@ class Hook<A, R(P...)> {
   }
 
   // The call may become a node of a CUDA graph instead of work: then the record says so.
-  static R call_while_capturing(const Scope& scope, uint8_t flags, const void* caller, P... args) {
+  static R call_while_capturing(const Scope& scope, uint8_t flags, P... args) {
     TakenStack stack;
-    if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId, caller);
+    if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId);
     t_state.correlation = 0;
     scope.enter();
     const uint64_t begin = now_ticks();

@@ -46,6 +46,25 @@ void read_clock_twice(benchmark::State& state) {
   }
 }
 
+// Launches from twenty functions deep, each of the eight from another place: eight stacks.
+template <int Depth>
+[[gnu::noinline]] void launch_from_depth(void** arguments) {
+  if constexpr (Depth > 1) {
+    launch_from_depth<Depth - 1>(arguments);
+  } else {
+#define GPUPROF_LAUNCH cudaLaunchKernel(arguments, dim3(1), dim3(32), arguments, 0, nullptr)
+    GPUPROF_LAUNCH, GPUPROF_LAUNCH, GPUPROF_LAUNCH, GPUPROF_LAUNCH;
+    GPUPROF_LAUNCH, GPUPROF_LAUNCH, GPUPROF_LAUNCH, GPUPROF_LAUNCH;
+#undef GPUPROF_LAUNCH
+  }
+  __asm__ volatile("");  // not a jump, which would leave no frame
+}
+
+void launch_deep(benchmark::State& state) {
+  void* arguments[1] = {nullptr};
+  for (auto _ : state) launch_from_depth<20>(arguments);
+}
+
 // Steps before each repetition, of the preloaded library's own counting.
 void take_steps() {
   static const auto step = reinterpret_cast<void (*)()>(::dlsym(RTLD_DEFAULT, "gpuprof_step"));
@@ -78,6 +97,8 @@ int main(int argc, char** argv) {
   add("clock2", read_clock_twice, 2);
   add("event2", record_event, 2);
   add("launch2", launch_kernel, 2);
+  add("deep", launch_deep, 1);
+  add("deep2", launch_deep, 2);
   benchmark::Initialize(&argc, argv);
   benchmark::AddCustomContext("calls_per_iteration", std::to_string(kUnroll));
   benchmark::RunSpecifiedBenchmarks();

@@ -26,6 +26,7 @@ VARIANTS = {  # name: what is preloaded, settings
     "armed": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_MODE": "armed"}),
     "after": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": JUST_BEFORE, "HOOK_BENCH_STEPS": "3"}),
     "recorded": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": WHOLE_RUN}),
+    "stacks": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": WHOLE_RUN, "GPUPROF_STACKS": "launch"}),
 }
 BOUNDS = [  # what, variant and benchmark, against which, at most
     ("hook off / plain call", ("off", "event"), ("plain", "event"), 1.6),
@@ -41,7 +42,8 @@ BOUNDS = [  # what, variant and benchmark, against which, at most
     ("two threads recording / reading the clock", ("recorded", "event2"), ("recorded", "clock2"), 1.2),
     ("two threads recording / reading, launch", ("recorded", "launch2"), ("recorded", "clock2"), 1.2),
 ]
-BENCHMARKS = ["event", "launch", "clock", "event2", "launch2", "clock2"]
+BENCHMARKS = ["event", "launch", "clock", "event2", "launch2", "clock2", "deep", "deep2"]
+STACK_BOUND_NS = 500  # one stack, at a depth of 20 functions and those of the benchmark around them
 
 
 def run_child(options, variant, folder):
@@ -104,6 +106,11 @@ def main():
         ratio = best[variant][name] / best[base_variant][base_name]
         failed += ratio > bound
         print(f"{what:45}{ratio:6.2f}  (at most {bound})" + ("  EXCEEDED" if ratio > bound else ""))
+    for name, threads in (("deep", "one thread"), ("deep2", "two threads")):
+        cost = best["stacks"][name] - best["recorded"][name]
+        failed += cost > STACK_BOUND_NS
+        print(f"{'one stack, ' + threads:45}{cost:6.0f} ns = {cost / best['recorded']['clock']:.1f} clock reads in pairs"
+              f" (at most {STACK_BOUND_NS} ns)" + ("  EXCEEDED" if cost > STACK_BOUND_NS else ""))
     return 1 if options.check and (failed or losses) else 0
 
 

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Return addresses of the calling thread's stack, fast: what to do at each address is found once
+// and kept. No lock, no allocation; a system call for each page of stack that the thread had not
+// been seen to have. libunwind does the same, but keeps what it knew of code that was unloaded,
+// reads memory by it unchecked, and does not have functions that align their stack in its cache.
+//
+// Any thread, also in a signal handler. Memory is read only where it can be: what is wrongly known
+// of an address (code unloaded and other code loaded there a moment ago) makes a wrong stack, never
+// a fault.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuprof {
+
+// Once before the first; also finds which code is this library's. Not in a signal handler.
+void prepare_unwind();
+// Fills `frames` with return addresses, innermost first, without those of this library. Stops at
+// the thread's first function, at `size`, or where the information ends. Returns how many there
+// are.
+size_t unwind(uint64_t* frames, size_t size);
+// Code was unmapped: what is known of addresses is void.
+void forget_frame_rules();
+
+}  // namespace gpuprof
