@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU test itself, on the simulated stack: that it sees what is right, says what is wrong, and goes on when a
+program hangs. What it finds on a GPU it finds there."""
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+import harness
+
+GPU = harness.SOURCE / "tests/gpu"
+sys.path[:0] = [str(GPU), str(GPU / "programs")]
+sys.dont_write_bytecode = True
+
+import cost  # noqa: E402
+import figures  # noqa: E402
+import frameworks  # noqa: E402
+import lab as lab_module  # noqa: E402
+import natives  # noqa: E402
+import stepper  # noqa: E402
+
+NVCC = lab_module.toolkit()
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", harness.SIMCUDA)
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+    made = lab_module.Lab(harness.BUILD, tmp_path, 120)
+    made.part = "part"
+    return made
+
+
+def verdicts(lab):
+    return {row["case"]: row["verdict"] for row in lab.rows}
+
+
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def test_kernels_are_compared_by_name_and_count():
+    ours = {"void add<float>(float*, int)": 3, "(anonymous namespace)::f(int)": 1, "only_ours": 1}
+    theirs = {"void add<float>(float *, int)": 3, "(anonymous namespace)::f(int)": 2}
+    assert figures.differences(ours, theirs) == [("anonymous::f(int)", 1, 2), ("only_ours", 1, 0)]
+    assert figures.differences(ours, ours) == []
+
+
+def test_ratios_are_of_one_round():
+    rounds = [{"bare": 10.0, "default": 11.0}, {"bare": 20.0, "default": 20.0}, {"bare": 10.0, "default": None}]
+    row = figures.ratio_row(rounds, "default")
+    assert row == {"rounds": 2, "median": 1.05, "least": 1.0, "most": 1.1}
+    assert figures.ratio_text(row) == "+5.00 % (+0.00 % to +10.00 %, 2 rounds)"
+    assert figures.ratio_row(rounds, "full") is None
+    assert figures.median_between([9, 1, 2, 3, 9], 1, 3) == 2 and figures.median_between([1], 5, 9) is None
+
+
+def test_torch_events_are_told_apart():
+    event = collections.namedtuple("event", "name device_type is_user_annotation")
+    events = [event("k1", "DeviceType.CUDA", False), event("k1", "DeviceType.CUDA", False), event("aten::mm", "DeviceType.CPU", False),
+              event("Memcpy HtoD (Pinned -> Device)", "DeviceType.CUDA", False), event("step", "DeviceType.CUDA", False),
+              event("range", "DeviceType.CUDA", True), event("Memset (Device)", "DeviceType.CUDA", False)]
+    assert stepper.kernel_counts(events) == {"kernels": {"k1": 2}, "other": {"Memcpy": 1, "Memset": 1}}
+
+
+def test_programs_are_python():
+    for path in [*GPU.glob("*.py"), *(GPU / "programs").glob("*.py")]:
+        compile(path.read_text(), str(path), "exec")
+
+
+# -- native programs -----------------------------------------------------------------------------------
+
+
+def run_whole(folder, *arguments):
+    """run.sh as a user calls it, on the simulator."""
+    fake = folder / "bin"
+    fake.mkdir()
+    (fake / "nvidia-smi").write_text("#!/bin/sh\necho 'Simulated GPU, 580.0'\n")
+    (fake / "nvidia-smi").chmod(0o755)
+    env = harness.environment(PATH=f"{fake}:{os.environ['PATH']}")
+    done = subprocess.run([GPU / "run.sh", harness.BUILD, folder / "out", *arguments], env=env, capture_output=True, text=True,
+                          timeout=300)
+    return done, json.loads((folder / "out/table.json").read_text())
+
+
+@pytest.mark.skipif(not NVCC, reason="no nvcc: the CUDA programs cannot be compiled here")
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+def test_ways_and_graphs(tmp_path):
+    done, table = run_whole(tmp_path, "ways", "graphs")
+    found = {row["case"]: row for row in table["rows"]}
+    # NVIDIA's static runtime does not run on the simulated driver: a failure that stops nothing.
+    failed = {"static", "static-injection"}
+    assert {case for case, row in found.items() if row["verdict"] != "ok"} == failed, done.stdout
+    assert done.returncode == 1 and "API call is not supported" in found["static"]["text"]
+    assert found["linked"]["numbers"]["kernels"] == {"scale": 100, "add": 100}
+    assert found["before-auto"]["numbers"]["whole"] == 12 and found["inside-node"]["numbers"]["nodes"] == 30
+    assert len(found) == 10 + 3 * len(natives.GRAPHS)
+    assert (tmp_path / "out/table.txt").read_text().startswith("GPU: Simulated GPU")
+
+
+def test_a_wrong_count_is_said(lab):
+    done, dump = lab.profile("program", [harness.HAZARDS / "graphs", 0, 0, -1, -1], **lab_module.WHOLE_RUN)
+    right = {"kernels": dict(dump.kernels), "copies": dump.kinds["gpu_copy"], "sets": dump.kinds["gpu_set"]}
+    assert natives.check_counts(right, dump, kernels_only=True) == []
+    wrong = {**right, "kernels": {"other": 1}, "copies": 99}
+    assert len(natives.check_counts(wrong, dump, kernels_only=True)) == 2
+
+
+def test_a_program_that_hangs_does_not_stop_the_others(lab):
+    def hang():
+        done = lab.run(["sleep", "60"], limit=1)
+        raise lab_module.Failed(done.why())
+
+    def crash():
+        return {}["no such key"]
+
+    lab.cases([("hangs", hang), ("crashes", crash), ("works", lambda: lab.add("works", "ok"))])
+    assert verdicts(lab) == {"hangs": "FAILED", "crashes": "FAILED", "works": "ok"}
+    assert lab.rows[0]["text"] == "its time was up"
+    lab.deadline = 0
+    lab.cases([("late", crash)])
+    assert verdicts(lab)["late"] == "skipped"
+
+
+def test_no_dump_is_a_failure(lab):
+    with pytest.raises(lab_module.Failed, match="no dump"):
+        lab.profile("none", ["true"])
+
+
+def test_no_gpu_is_said(tmp_path):
+    env = harness.environment(PATH=f"{tmp_path}:/usr/bin:/bin")
+    done = subprocess.run([GPU / "run.sh", harness.BUILD, tmp_path / "out"], env=env, capture_output=True, text=True)
+    assert done.returncode == 2 and not (tmp_path / "out").exists()
+    assert "no GPU here" in done.stderr
+
+
+def test_a_wrong_part_is_refused(tmp_path):
+    done = subprocess.run([sys.executable, GPU / "run.py", harness.BUILD, tmp_path / "out", "nonsense"], capture_output=True, text=True)
+    assert done.returncode == 2 and "allowed: ways graphs torch triton generate jax cost" in done.stderr
+
+
+# -- frameworks: simtrain stands for a training loop ---------------------------------------------------
+
+
+STAND_IN = """
+    import json, os, pathlib, subprocess, sys, tempfile
+    sys.path.insert(0, {programs!r})
+    import stepper
+    options, _ = stepper.arguments("", 40).parse_known_args()
+    env = dict(os.environ)
+    folder = tempfile.mkdtemp()
+    if options.torch_profiler:
+        env["SIMCUDA_TRUTH"] = folder
+    subprocess.run([{simtrain!r}, "--steps", str(options.steps), "--markers", "nvtx"], env=env, check=True, stdout=subprocess.DEVNULL)
+    if options.torch_profiler:
+        lines = [json.loads(l) for p in pathlib.Path(folder).glob("*.jsonl") for l in p.read_text().splitlines() if l.strip()]
+        steps = [l for l in lines if l["t"] == "step"]
+        begin, end = steps[options.first]["begin"], steps[options.last]["end"]
+        calls = {{l["corr"] for l in lines if l["t"] == "call" and begin <= l["begin"] <= end}}
+        names = [l["name"] for l in lines if l["t"] == "gpu" and l["type"] == "kernel" and l["corr"] in calls]
+        names = subprocess.run(["c++filt"], input="\\n".join(names), capture_output=True, text=True).stdout.split("\\n")
+        kernels = {{name: names.count(name) + {wrong} for name in set(names) if name}}
+        json.dump({{"kernels": kernels, "other": {{}}}}, open(options.torch_profiler, "w"))
+    print(json.dumps({{"result": 1.0, "step_ms": [float(i) for i in range(options.steps)]}}))
+"""
+
+
+def stand_in(folder, wrong=0):
+    path = folder / "train.py"
+    path.write_text(textwrap.dedent(STAND_IN.format(programs=str(GPU / "programs"), simtrain=harness.SIMTRAIN, wrong=wrong)))
+    return [sys.executable, path]
+
+
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_training_loop_is_compared_with_torch_profiler(wrong, lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(frameworks, "need_torch", lambda lab: None)
+    lab.cases([frameworks.training(lab, "model", stand_in(tmp_path, wrong))])
+    assert verdicts(lab) == {"model": "DIFFERS" if wrong else "ok"}, lab.rows
+    assert bool(re.search("kernel names differ", lab.rows[0]["text"])) == bool(wrong)
+    assert lab.rows[0]["numbers"]["kernels"] > 100
+    assert list(tmp_path.rglob("trace.perfetto-trace"))
+
+
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+def test_cost_takes_rounds_of_all_modes(lab, tmp_path, monkeypatch):
+    for name, value in (("STEPS", 60), ("WARM", 2), ("FIRST", 20), ("LAST", 39)):
+        monkeypatch.setattr(cost, name, value)
+    monkeypatch.setitem(cost.MODES, "default", {"GPUPROF_SCHEDULE": "skip_first=18,warmup=2,active=20,repeat=1"})
+    modes = ["bare", "armed", "default", "torch.profiler"]
+    rounds = cost.rounds_of(lab, "loop", [*stand_in(tmp_path), "--steps", "60"], "nvtx:step", modes, until=0)
+    assert len(rounds) == 1 and set(rounds[0]) == set(modes)
+    assert rounds[0]["bare"]["window"] == 29.5 and rounds[0]["default"]["before"] == 8
+    cost.report(lab, "loop", rounds * 2)
+    assert [row["case"] for row in lab.rows] == ["loop-bare", "loop-armed", "loop-default", "loop-torch.profiler"]
+    assert lab.rows[1]["text"].startswith("+0.00 %") and "before the window" in lab.rows[2]["text"]
+    dumps = {p.parent.parent.name for p in (tmp_path / "dumps").rglob("*.gpuprof")}
+    assert dumps == {"part-loop-default"}
+
+
+def test_package(tmp_path):
+    """The folder that travels: what is in it runs, and says what it is."""
+    if not shutil.which("strip"):
+        pytest.skip("no strip")
+    subprocess.run([GPU / "package.sh", tmp_path / "package", harness.BUILD], check=True, capture_output=True,
+                   env={**os.environ, "PATH": "/usr/bin:/bin"})
+    package = tmp_path / "package"
+    assert harness.run([package / "gpuprof", "lib"]).out.strip() == str(package / "libgpuprof.so")
+    size = sum(p.stat().st_size for p in package.rglob("*") if p.is_file())
+    assert size < 64 << 20
+    assert lab_module.Lab(pathlib.Path(package), tmp_path / "out", 1).library == package / "libgpuprof.so"

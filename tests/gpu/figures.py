@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pure functions of the GPU test: what a dump holds, whether two profilers saw the same kernels, and what times of
+several rounds say. Tested without a GPU (tests/e2e/test_gpu_test.py)."""
+import collections
+import json
+import re
+import statistics
+
+
+class Dump:
+    """What the GPU test asks of a dump, from the lines of `gpuprof parse --format json`."""
+
+    def __init__(self, lines):
+        self.kinds = collections.Counter()
+        self.kernels = collections.Counter()  # by demangled name
+        self.launches = self.joined = self.graph_launches = self.from_callback = 0
+        self.steps = []
+        self.losses, self.missing, self.source, self.versions = {}, "", "", {}
+        for line in lines:
+            self._add(json.loads(line))
+
+    def _add(self, record):
+        kind = record["kind"]
+        self.kinds[kind] += 1
+        if kind == "header":
+            self.missing, self.source = record["gpu_times_missing"], record["step_source"]
+            self.versions = record["versions"]
+        elif kind == "summary":
+            self.losses = record.get("losses", {})
+        elif kind == "step" and record["in_window"]:
+            self.steps.append(record["number"])
+        elif kind == "gpu_kernel":
+            self.kernels[record["label"]] += 1
+        elif kind == "launch" and record.get("result") == 0 and not record.get("captured"):
+            self.from_callback += "from_callback" in record.get("flags", ())
+            if "HostFunc" in record["name"]:
+                return
+            self.launches += 1
+            self.graph_launches += "Graph" in record["name"]
+            self.joined += "partner" in record
+
+
+def plain(name):
+    """A kernel's name without what demanglers write differently."""
+    name = re.sub(r"\s+", "", name.replace("(anonymous namespace)", "anonymous"))
+    return re.sub(r"\[clone[^\]]*\]", "", name)
+
+
+def differences(ours, theirs):
+    """[(name, our count, their count)] of the kernels on which two profilers do not agree."""
+    left, right = collections.Counter(), collections.Counter()
+    for counts, into in ((ours, left), (theirs, right)):
+        for name, count in counts.items():
+            into[plain(name)] += count
+    names = sorted(left.keys() | right.keys())
+    return [(name, left[name], right[name]) for name in names if left[name] != right[name]]
+
+
+def median_between(times, first, last):
+    """The median of steps first to last, both included; None where there are none."""
+    part = times[first:last + 1]
+    return statistics.median(part) if part else None
+
+
+def ratio_row(rounds, mode, base="bare"):
+    """How `mode` compares with `base`: a ratio for each round in which both ran, their median, least and most."""
+    ratios = [r[mode] / r[base] for r in rounds if r.get(mode) and r.get(base)]
+    if not ratios:
+        return None
+    return {"rounds": len(ratios), "median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+
+
+def percent(ratio):
+    return f"{100 * (ratio - 1):+.2f} %"
+
+
+def ratio_text(row):
+    if row is None:
+        return "not measured"
+    return f"{percent(row['median'])} ({percent(row['least'])} to {percent(row['most'])}, {row['rounds']} rounds)"
+
+
+def table(rows):
+    """Rows of {part, case, verdict, text} as lines."""
+    widths = [max([len(str(r[key])) for r in rows] + [len(key)]) for key in ("part", "case", "verdict")]
+    lines = []
+    for row in [{"part": "part", "case": "case", "verdict": "verdict", "text": ""}] + rows:
+        cells = [str(row[key]).ljust(width) for key, width in zip(("part", "case", "verdict"), widths)]
+        lines.append("  ".join(cells + [row["text"]]).rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs programs bare and profiled, each under a time limit of its own, and keeps the rows of the table."""
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+from figures import Dump
+
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
+
+# The window is open from the first call to the last; each device synchronization is a step.
+WHOLE_RUN = {"GPUPROF_STEP": "sync:1",
+             "GPUPROF_SCHEDULE": "skip_first=0,wait=0,warmup=0,active=1000000,repeat=1,max_s=0,max_mb=0"}
+
+
+class Skipped(Exception):
+    """A part, or a case of it, cannot run here; the text says why."""
+
+
+class Failed(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Done:
+    code: int  # exit code, minus the signal, or None when the time was up
+    out: str
+    err: str
+
+    def result(self):
+        """The JSON line that the program printed last."""
+        return json.loads(self.out.strip().splitlines()[-1])
+
+    def why(self):
+        lines = [line for line in self.err.strip().splitlines() if line] or ["nothing on standard error"]
+        return f"exit {self.code}: {lines[-1][:300]}" if self.code is not None else "its time was up"
+
+
+class Lab:
+    def __init__(self, prebuilt, out, seconds):
+        self.out = out
+        self.deadline = time.monotonic() + seconds
+        self.rows = []
+        self.part = ""
+        self.prebuilt = prebuilt
+        self.gpuprof, self.library = self._find(prebuilt)
+        self.built = out / "built"
+        self.built.mkdir(parents=True, exist_ok=True)
+
+    @staticmethod
+    def _find(folder):
+        for command, library in (("gpuprof", "libgpuprof.so"), ("tools/gpuprof", "preload/libgpuprof.so")):
+            if os.access(folder / command, os.X_OK) and (folder / library).exists():
+                return folder / command, folder / library
+        raise SystemExit(f"tests/gpu/run.sh: no gpuprof and libgpuprof.so in {folder}")
+
+    # -- the table -----------------------------------------------------------------------------------
+
+    def add(self, case, verdict, text="", **numbers):
+        self.rows.append({"part": self.part, "case": case, "verdict": verdict, "text": text, "numbers": numbers})
+        print(f"{self.part:12} {case:24} {verdict:8} {text}", flush=True)
+
+    # -- programs ------------------------------------------------------------------------------------
+
+    def left(self):
+        return self.deadline - time.monotonic()
+
+    def run(self, command, env=None, limit=60):
+        """Never longer than `limit` seconds, nor than the whole test has left."""
+        limit = min(limit, self.left())
+        if limit < 1:
+            return Done(None, "", "")
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "CUDA_INJECTION", "NVTX_INJECTION"))
+                 and k != "LD_PRELOAD"}
+        clean["PYTHONUNBUFFERED"] = "1"
+        clean["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [clean.get("LD_LIBRARY_PATH"), *toolkit_folders()]))
+        process = subprocess.Popen([str(c) for c in command], env={**clean, **(env or {})}, cwd=self.out, text=True,
+                                   errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            out, err = process.communicate(timeout=limit)
+            return Done(process.returncode, out, err)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            return Done(None, out, err)
+
+    def settings(self, folder, how="preload", **settings):
+        """The environment of a profiled program whose dumps go to `folder`."""
+        env = {"GPUPROF_OUTPUT": str(folder), "GPUPROF_RUN": "run", "GPUPROF_LOG": "info"}
+        if how in ("preload", "both"):
+            env["LD_PRELOAD"] = str(self.library)
+        if how in ("injection", "both"):
+            env["CUDA_INJECTION64_PATH"] = env["NVTX_INJECTION64_PATH"] = str(self.library)
+        return {**env, **settings}
+
+    def folder(self, case):
+        folder = self.out / "dumps" / f"{self.part}-{case}"
+        shutil.rmtree(folder, ignore_errors=True)
+        return folder
+
+    def profile(self, case, command, how="preload", limit=60, **settings):
+        """The program's outcome and its dump. Raises Failed where either is missing."""
+        folder = self.folder(case)
+        done = self.run(command, self.settings(folder, how, **settings), limit)
+        if done.code != 0:
+            raise Failed(done.why())
+        return done, self.dump_in(folder, done)
+
+    def dump_in(self, folder, done):
+        dumps = sorted(folder.rglob("*.gpuprof"))
+        if not dumps:
+            said = [line for line in done.err.splitlines() if line.startswith("gpuprof:")]
+            raise Failed(f"no dump: {said[-1] if said else 'and gpuprof said nothing'}")
+        parsed = self.run([self.gpuprof, "parse", "--format", "json", dumps[0]], limit=90)
+        if parsed.code != 0:
+            raise Failed(f"gpuprof parse: {parsed.why()}")
+        return Dump(parsed.out.splitlines())
+
+    def convert(self, case):
+        """A trace beside the dump, to look at."""
+        folder = self.out / "dumps" / f"{self.part}-{case}"
+        done = self.run([self.gpuprof, "convert", folder, "--to", "perfetto", "-o", folder / "trace.perfetto-trace"])
+        if done.code != 0:
+            raise Failed(f"gpuprof convert: {done.why()}")
+
+    def cases(self, cases):
+        """Runs (name, function) pairs; one that fails does not stop the others."""
+        for name, function in cases:
+            if self.left() < 5:
+                self.add(name, "skipped", "the time of the whole test was up")
+                continue
+            try:
+                function()
+            except Skipped as reason:
+                self.add(name, "skipped", str(reason))
+            except Failed as reason:
+                self.add(name, "FAILED", str(reason))
+            except Exception as error:  # a defect of the test itself is not to stop the other cases
+                self.add(name, "FAILED", f"{type(error).__name__}: {error}")
+
+
+def toolkit():
+    """The CUDA toolkit's folder, or None."""
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    return pathlib.Path(nvcc).resolve().parent.parent if nvcc else None
+
+
+def toolkit_folders():
+    root = toolkit()
+    return [str(root / "lib64")] if root else []
