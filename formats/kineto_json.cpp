@@ -20,7 +20,8 @@ namespace gpuprof {
 namespace {
 
 constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000;  // Kineto's: a quarter of a year
-constexpr uint64_t kRowStride = 10'000'000;    // further rows of a thread or stream
+constexpr uint64_t kRowStride = 10'000'000;  // further rows of a thread or stream
+constexpr int64_t kStepGapNs = 2;
 constexpr uint64_t kOtherRow = 3'000'000'000;  // rows that are no thread's
 constexpr uint64_t kRowsOfOther = 1'000;
 constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
@@ -280,8 +281,12 @@ class KinetoDocument {
       return candidate.begin == s.begin && candidate.end >= s.end;
     });
     if (step == steps.end()) return;
+    // A reader's sums of floating-point microseconds are off by a nanosecond; steps that touch
+    // would overlap.
+    const bool touches = step + 1 != steps.end() && step[1].begin == s.end;
+    const int64_t end = touches ? std::max(s.begin, s.end - kStepGapNs) : s.end;
     slice("user_annotation", "ProfilerStep#" + std::to_string(step->step), ids_here_->pid, tid,
-          s.begin, s.end);
+          s.begin, end);
     json_.raw("{}}");
   }
 

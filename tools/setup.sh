@@ -35,6 +35,7 @@ packages=(
   "libgtest-dev|has_header gtest/gtest.h"
   "libbenchmark-dev|has_header benchmark/benchmark.h"
   "python3-pytest|has_pytest"
+  "python3-venv|has_venv"
 )
 fuzz_packages=("clang|command -v clang++" "libclang-rt-14-dev|ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a")
 
@@ -43,6 +44,15 @@ has_pytest() {
   local python
   for python in .deps/venv/bin/python python3 /usr/bin/python3; do
     if "$python" -c 'import pytest' 2>/dev/null; then return 0; fi
+  done
+  return 1
+}
+
+# The viewers of tests/viewers live in an environment of their own.
+has_venv() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c 'import ensurepip, venv' 2>/dev/null; then return 0; fi
   done
   return 1
 }
