@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs programs bare and profiled, each under a time limit of its own, and keeps the rows of the table."""
 import dataclasses
+import functools
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from figures import Dump
@@ -79,7 +81,8 @@ class Lab:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "CUDA_INJECTION", "NVTX_INJECTION"))
                  and k != "LD_PRELOAD"}
         clean["PYTHONUNBUFFERED"] = "1"
-        clean["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [clean.get("LD_LIBRARY_PATH"), *toolkit_folders()]))
+        if command[0] != sys.executable:  # Python's packages know where their own libraries are
+            clean["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [clean.get("LD_LIBRARY_PATH"), *runtime_folders()]))
         process = subprocess.Popen([str(c) for c in command], env={**clean, **(env or {})}, cwd=self.out, text=True,
                                    errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, start_new_session=True)
@@ -152,6 +155,10 @@ def toolkit():
     return pathlib.Path(nvcc).resolve().parent.parent if nvcc else None
 
 
-def toolkit_folders():
+@functools.lru_cache(maxsize=None)
+def runtime_folders():
+    """Where libcudart and libcupti lie for the native programs: in the toolkit, else in Python's packages."""
     root = toolkit()
-    return [str(root / "lib64")] if root else []
+    folders = [root / "lib64", root / "lib", root / "extras/CUPTI/lib64"] if root else []
+    folders += [pathlib.Path(p) / "nvidia" / part / "lib" for p in sys.path for part in ("cu13", "cuda_runtime", "cuda_cupti")]
+    return [str(folder) for folder in folders if list(folder.glob("libcudart.so*")) + list(folder.glob("libcupti.so*"))]
