@@ -5,6 +5,7 @@
 #include "formats/exporter.h"
 #include "formats/kineto_export.h"
 #include "formats/perfetto_export.h"
+#include "formats/xplane_export.h"
 
 namespace gpuprof {
 namespace {
@@ -17,6 +18,9 @@ constexpr Exporter kExporters[] = {
     {"kineto", ".kineto", true,
      "a directory of torch.profiler traces, one per rank; HTA, TensorBoard (torch-tb-profiler)",
      write_kineto},
+    {"tensorboard", ".tensorboard", true,
+     "a log directory for TensorBoard, with torch-tb-profiler or XProf", write_tensorboard},
+    {"xplane", ".xplane", true, "a directory of XProf's files, one per rank", write_xplane},
 };
 
 }  // namespace

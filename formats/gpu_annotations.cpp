@@ -45,9 +45,7 @@ class Twins {
 
   std::map<LaneIndex, std::vector<Slice>> take() {
     for (auto& [lane, slices] : done_) {
-      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
-        return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-      });
+      std::stable_sort(slices.begin(), slices.end(), earlier);
     }
     return std::move(done_);
   }
@@ -129,9 +127,7 @@ std::vector<Slice> annotations_around(const std::vector<Slice>& annotations,
   for (size_t i = 1; i < tracks.size(); ++i) {
     crossing.insert(crossing.end(), tracks[i].begin(), tracks[i].end());
   }
-  std::stable_sort(crossing.begin(), crossing.end(), [](const Slice& a, const Slice& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  });
+  std::stable_sort(crossing.begin(), crossing.end(), earlier);
   return std::move(tracks[0]);
 }
 

@@ -27,10 +27,6 @@ constexpr uint64_t kRowsOfOther = 1'000;
 constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
 
-bool earlier(const Slice& a, const Slice& b) {
-  return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-}
-
 int64_t first_time(const Trace& trace) {
   int64_t first = trace.processes.empty() ? 0 : trace.processes.front().window_begin;
   for (const Process& process : trace.processes) first = std::min(first, process.window_begin);
@@ -71,13 +67,6 @@ class KinetoDocument {
     // Of the whole trace, so that the files of its ranks share it.
     const int64_t first = first_time(trace_);
     base_ = first > 0 ? first / kBaseUnit * kBaseUnit : 0;
-  }
-
-  const dump::Device* device_of(const Process& process, uint32_t device) const {
-    for (const dump::Device& known : process.header.device()) {
-      if (known.id() == device) return &known;
-    }
-    return nullptr;
   }
 
   // Readers take a device's place in the array for its id.

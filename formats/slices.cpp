@@ -96,6 +96,10 @@ std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& proces
 
 }  // namespace
 
+bool earlier(const Slice& a, const Slice& b) {
+  return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+}
+
 std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap) {
   std::vector<Track> tracks(1);
   for (Slice slice : slices) {
@@ -203,6 +207,13 @@ std::string process_title(const Process& process) {
       header.rank() >= 0 ? fmt::format("rank {}: {}", header.rank(), program) : program;
   if (!header.host().empty()) title += fmt::format(" ({})", header.host());
   return title;
+}
+
+const dump::Device* device_of(const Process& process, uint32_t device) {
+  for (const dump::Device& known : process.header.device()) {
+    if (known.id() == device) return &known;
+  }
+  return nullptr;
 }
 
 uint32_t main_thread(const Process& process) {

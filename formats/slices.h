@@ -16,6 +16,9 @@ struct Slice {
   int64_t begin, end;
 };
 
+// The order that split_tracks() wants: by begin, longer first.
+bool earlier(const Slice& a, const Slice& b);
+
 enum class Overlap {
   nest,   // a slice may lie wholly within another (calls of a thread)
   apart,  // slices of a track follow each other (work on a GPU)
@@ -65,6 +68,9 @@ std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process);
 
 // "rank 3: python train.py (node1)" as far as that is known.
 std::string process_title(const Process& process);
+
+// What is known of a process's device; null: nothing.
+const dump::Device* device_of(const Process& process, uint32_t device);
 
 // The thread that steps are drawn on: the one whose id is the process's, else the first.
 uint32_t main_thread(const Process& process);
