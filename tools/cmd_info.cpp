@@ -181,6 +181,26 @@ void print_devices(const dump::Header& header) {
   }
 }
 
+std::string number_text(double value, const std::string& unit) {
+  if (unit == "bytes") return format_bytes(static_cast<uint64_t>(value));
+  return fmt::format("{:.6g}{}{}", value, unit.empty() ? "" : " ", unit);
+}
+
+void print_counters(const Process& process) {
+  for (const CounterSummary& counter : summarize_counters(process)) {
+    const std::string of =
+        counter.device == Shape::kAbsent ? "" : fmt::format("GPU {} ", counter.device);
+    const std::string values =
+        counter.is_bits
+            ? fmt::format("bits {:#x} were set", counter.bits)
+            : fmt::format("{} to {}, {} on average", number_text(counter.min, counter.unit),
+                          number_text(counter.max, counter.unit),
+                          number_text(counter.mean, counter.unit));
+    print_row("counter",
+              fmt::format("{}{}: {} samples, {}", of, counter.name, counter.count, values));
+  }
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -204,6 +224,7 @@ void print_text(const Trace& trace, const Process& process) {
                              ? "present"
                              : "missing: " + process.gpu_times_missing);
   print_row("events", counts_text(count_events(trace, process)));
+  print_counters(process);
   print_row("lost", losses_text(process.losses));
   if (process.has_summary) {
     const OwnCost cost = own_cost(process);

@@ -32,6 +32,28 @@ Json describe_versions(const dump::Header& header) {
           {"cupti", header.cupti_version()},   {"nccl", header.nccl_version()}};
 }
 
+Json counters_json(const Process& process) {
+  Json out = Json::array();
+  for (const CounterSummary& counter : summarize_counters(process)) {
+    Json row = {{"name", counter.name}, {"unit", counter.unit}, {"count", counter.count}};
+    if (counter.device != Shape::kAbsent) row["device"] = counter.device;
+    if (counter.is_bits) {
+      row["bits"] = counter.bits;
+    } else {
+      row["min"] = counter.min, row["mean"] = counter.mean, row["max"] = counter.max;
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+void add_sample(CounterSummary& to, double value) {
+  if (to.count == 0 || value < to.min) to.min = value;
+  if (to.count == 0 || value > to.max) to.max = value;
+  to.mean += value;  // the sum, until all are there
+  ++to.count;
+}
+
 }  // namespace
 
 Json describe_header(const Process& process) {
@@ -83,11 +105,41 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"event_count", process.events.size()},
           {"events", counts_json(count_events(trace, process))},
           {"losses", losses_json(process.losses)},
+          {"graph_nodes", process.graph_nodes.size()},
+          {"counters", counters_json(process)},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},
             {"cupti_ns", cost.cupti_ns},
             {"percent", cost.percent}}}};
+}
+
+std::vector<CounterSummary> summarize_counters(const Process& process) {
+  std::vector<CounterSummary> out;
+  const auto finish = [&out] {
+    CounterSummary& last = out.back();
+    if (last.count == 0) return out.pop_back();
+    last.mean /= static_cast<double>(last.count);
+  };
+  for (const CounterSeries& series : process.counters) {
+    const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
+    const bool bits = series.counter == Counter::throttle_reasons;
+    out.push_back({text.name, text.unit, series.device, 0, 0, 0, 0, bits, 0});
+    for (const CounterSeries::Point& point : series.points) {
+      add_sample(out.back(), static_cast<double>(point.value));
+      out.back().bits |= point.value;
+    }
+    finish();
+  }
+  for (const NamedCounter& counter : process.named_counters) {
+    const std::string name = counter.key.empty() || counter.key == counter.name
+                                 ? counter.name
+                                 : counter.name + " " + counter.key;
+    out.push_back({name, "", counter.device, 0, 0, 0, 0, false, 0});
+    for (const NamedCounter::Point& point : counter.points) add_sample(out.back(), point.value);
+    finish();
+  }
+  return out;
 }
 
 std::map<Kind, uint64_t> count_events(const Trace& trace, const Process& process) {

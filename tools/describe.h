@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "formats/trace.h"
 
@@ -19,6 +20,18 @@ Json describe_header(const Process& process);
 
 // Counts, losses, steps of the window, how the window ended, the profiler's own cost.
 Json describe_summary(const Trace& trace, const Process& process);
+
+// What the samples of a counter were, over the window.
+struct CounterSummary {
+  std::string name, unit;
+  uint32_t device;  // Shape::kAbsent: of the process
+  size_t count;
+  double min, mean, max;
+  bool is_bits;  // each sample is a set of bits: then only `bits`, all of them together, means
+                 // anything
+  uint64_t bits;
+};
+std::vector<CounterSummary> summarize_counters(const Process& process);
 
 // Events by kind, in the order of the kinds; what was lost by cause, without zeros.
 std::map<Kind, uint64_t> count_events(const Trace& trace, const Process& process);

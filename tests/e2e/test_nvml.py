@@ -60,9 +60,30 @@ def test_counter_tracks(tmp_path):
     assert all(name.encode() in trace for name in UNITS)
 
 
+def test_info_tells_the_range_of_each(tmp_path):
+    _, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml")
+    rows = harness.info(dump)["files"][0]["counters"]
+    text = harness.checked("info", dump).out
+    assert {(r["device"], r["name"], r["unit"]) for r in rows} == {(d, n, UNITS[n]) for d in (0, 1) for n in UNITS}
+    for row in rows:
+        values = [r["value"] for r in counters(dump) if (r["device"], r["name"]) == (row["device"], row["name"])]
+        assert row["count"] == len(values) > 0
+        if row["name"] == "throttle reasons":
+            bits = 0
+            for value in values:
+                bits |= value
+            assert row["bits"] == bits and "min" not in row
+        else:
+            assert (row["min"], row["max"]) == (min(values), max(values))
+            assert abs(row["mean"] - sum(values) / len(values)) <= 1e-9 * max(values)
+        assert f"GPU {row['device']} {row['name']}: {row['count']} samples" in text
+    assert "on average" in text
+
+
 def test_not_asked_for(tmp_path):
     _, dump = profile(tmp_path)
     assert counters(dump) == [] and not list((tmp_path / "truth").glob("nvml_*"))
+    assert harness.info(dump)["files"][0]["counters"] == [] and "counter" not in harness.checked("info", dump).out
 
 
 def test_no_library(tmp_path):
