@@ -97,19 +97,21 @@ void WindowCollector::note(const Record& record) {
     if (!first_called_ || later(first_called_, record.correlation)) {
       first_called_ = record.correlation;
     }
-    if (is_untimed_graph(record)) {
-      set(untimed_, bit);
-    } else if (expects_gpu_work(record)) {
-      set(expected_, bit);
-    }
+    if (expects_gpu_work(record)) note_launch(record, bit);
   }
 }
 
-// Nothing to wait for: CUPTI was not on when the graph was instantiated.
-bool WindowCollector::is_untimed_graph(const Record& record) const {
-  return record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api] &&
-         record.launch.result == 0 && !(record.flags & kFlagCaptured) && !cupti_times_graphs() &&
-         !graph_has_node_records(record.launch.function);
+// What is waited for when the window ends, and what is missed if it never comes.
+void WindowCollector::note_launch(const Record& record, uint32_t bit) {
+  const bool graph =
+      record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api];
+  if (!graph || cupti_times_graphs()) return set(expected_, bit);
+  switch (node_records_of(record.launch.function)) {
+    case NodeRecords::none:
+    case NodeRecords::uncertain: return set(untimed_, bit);
+    case NodeRecords::nothing: return;
+    case NodeRecords::some: return set(expected_, bit);
+  }
 }
 
 uint64_t WindowCollector::missing(const PodVector<uint64_t>& wanted) const {

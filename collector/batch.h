@@ -24,7 +24,8 @@ class WindowCollector final : private NameResolver {
   void flush(DumpFile& file);
   // Launches, copies and sets of the window whose GPU record has not come.
   uint64_t awaited() const { return missing(expected_); }
-  // Graph launches of the window that CUPTI cannot time: their graphs were instantiated without it.
+  // Graph launches of the window of which CUPTI has no records: their graphs were instantiated
+  // without it, or their nodes are inside conditional ones.
   uint64_t untimed_graph_launches() const { return missing(untimed_); }
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
@@ -45,7 +46,7 @@ class WindowCollector final : private NameResolver {
   bool belongs(const Record& record, uint64_t end_ticks) const;
   bool in_base(uint32_t correlation);
   void note(const Record& record);
-  bool is_untimed_graph(const Record& record) const;
+  void note_launch(const Record& record, uint32_t bit);
   uint64_t missing(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
 

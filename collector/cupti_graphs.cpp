@@ -25,6 +25,17 @@ bool whole_wanted() {
   return wanted == GraphTimes::whole || (wanted == GraphTimes::automatic && graphs_captured() != 0);
 }
 
+// Of the nodes that CUPTI has told the calling thread of since it last told it of an executable
+// graph: instantiation makes the nodes first.
+thread_local GraphContent t_content __attribute__((tls_model("initial-exec")));
+
+void count_node(CUgraphNodeType type) {
+  ++t_content.nodes;
+  t_content.timed += type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                     type == CU_GRAPH_NODE_TYPE_MEMSET;
+  t_content.conditionals += type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
 uint64_t handle(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 }  // namespace
@@ -52,11 +63,15 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
   const void* const raw = static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor;
   if (!raw) return;
   const auto& graph = *static_cast<const CUpti_GraphData*>(raw);
-  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) graph_exec_created(handle(graph.graphExec));
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
+    graph_exec_created(handle(graph.graphExec), t_content);
+    t_content = {};
+  }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING) {
     graph_exec_destroyed(handle(graph.graphExec));
   }
   if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
+  count_node(graph.nodeType);
   const auto node_id = g_node_id.load(std::memory_order_acquire);
   uint64_t node = 0;
   if (node_id && node_id(graph.node, &node) == CUPTI_SUCCESS) {

@@ -2,6 +2,7 @@
 #include "collector/cupti_records.h"
 
 #include <atomic>
+#include <climits>
 #include <cstring>
 #include <ctime>
 
@@ -10,9 +11,9 @@
 namespace gpuprof {
 namespace {
 
-// cuptiGetVersion values that brought fields we read: 11.6 channels, 11.8 clusters, 12.8 event
-// times.
-constexpr uint32_t kHasChannels = 17, kHasClusters = 18, kHasEventSyncIds = 26;
+// cuptiGetVersion values that brought fields we read: 11.6 channels, 11.8 clusters, 12.3 where a
+// graph ends, 12.8 event times.
+constexpr uint32_t kHasChannels = 17, kHasClusters = 18, kHasGraphEnd = 21, kHasEventSyncIds = 26;
 
 std::atomic<uint64_t> g_overhead_ticks{0};
 
@@ -224,10 +225,18 @@ void store_graph(const CuptiRecordContext& context, const CUpti_ActivityGraphTra
   if (!record) return;
   auto& out = record->gpu_kernel;
   out.stream = in.streamId;
-  out.device = static_cast<uint16_t>(in.deviceId);
-  out.context = static_cast<uint16_t>(in.contextId);
   out.graph = in.graphId;
-  note_context(in.contextId, in.deviceId);
+  // Where the first node is a host function the record has no device: then that of the last.
+  const bool on_host = in.deviceId == INT_MAX;
+  const bool has_end = on_host && context.version >= kHasGraphEnd && in.endDeviceId != INT_MAX;
+  if (!on_host) {
+    out.device = static_cast<uint16_t>(in.deviceId);
+    out.context = static_cast<uint16_t>(in.contextId);
+    note_context(in.contextId, in.deviceId);
+  } else {
+    out.device = has_end ? static_cast<uint16_t>(in.endDeviceId) : 0;
+    out.context = has_end ? static_cast<uint16_t>(in.endContextId) : 0;
+  }
   commit_record(record);
 }
 

@@ -62,6 +62,7 @@ struct Drain {
   uint64_t last_counters = 0;
   uint64_t cpu_at_begin = 0;
   size_t modules_written = 0;  // of the window's dump
+  size_t graph_nodes = 0;      // written to it
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -115,6 +116,16 @@ void keep_modules(Drain& drain) {
   drain.modules_written = known;
 }
 
+// Those that are new since the last time.
+void write_graph_nodes(Drain& drain) {
+  drain.body.clear();
+  const size_t end = encode_graph_nodes(drain.body, ring()->header->clock_shift, drain.graph_nodes);
+  if (end == drain.graph_nodes) return;
+  drain.file.write(ChunkKind::graphs, drain.body);
+  drain.graph_nodes = end;
+  ring()->header->graph_nodes_written.store(end, std::memory_order_release);
+}
+
 void open_window(Drain& drain) {
   Session& s = session();
   const Window window = s.window;
@@ -129,6 +140,8 @@ void open_window(Drain& drain) {
   drain.window_open = true;
   drain.modules_written = 0;
   keep_modules(drain);
+  drain.graph_nodes = 0;
+  write_graph_nodes(drain);
   drain.last_flush = monotonic_ns();
 }
 
@@ -158,7 +171,8 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   log_line(
       LogLevel::warn,
       "%llu graph launches have no GPU times: CUPTI gives none for the nodes of graphs that were "
-      "instantiated before the window; GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
+      "instantiated before the window, and may give none for what is inside conditional nodes; "
+      "GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
       static_cast<unsigned long long>(untimed));
 }
 
@@ -182,10 +196,7 @@ void write_to_the_end(Drain& drain, const Window& window) {
   keep_modules(drain);
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
-  drain.body.clear();
-  if (encode_graph_nodes(drain.body, ring()->header->clock_shift)) {
-    drain.file.write(ChunkKind::graphs, drain.body);
-  }
+  write_graph_nodes(drain);
   write_counters(drain);
   drain.body.clear();
   if (encode_summary(drain.body, window, totals_of(drain))) {
@@ -281,6 +292,7 @@ void tick(Drain& drain) {
     drain.last_counters = now_ns;
     write_counters(drain);
   }
+  write_graph_nodes(drain);
   drain.collector.note_function_names();
   drain.collector.collect(drain.file, false, 0);
   // Many short threads fill the pool with nearly empty buffers: write early.

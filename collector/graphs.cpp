@@ -8,6 +8,7 @@
 #include "collector/libraries.h"
 #include "collector/os.h"
 #include "collector/recorder.h"
+#include "collector/ring.h"
 #include "collector/session.h"
 #include "formats/core/wire.h"
 
@@ -30,6 +31,11 @@ struct ClonedNode {
   uint32_t captured;  // index of the call that it comes from
 };
 
+struct Exec {  // instantiated while CUPTI was on
+  uint64_t handle;
+  GraphContent content;
+};
+
 constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any program has
 
 std::atomic<uint32_t> g_capturing{0};
@@ -38,9 +44,9 @@ SpinLock g_lock;  // of the tables; nothing is called while it is held
 
 struct Tables {
   PodVector<CapturedNode> captured;
+  PodVector<uint32_t> by_handle;  // open addressing: index of the newest capture with a handle + 1
   PodVector<ClonedNode> cloned;
-  PodVector<uint64_t> execs;  // instantiated while CUPTI was on
-  size_t last_found;
+  PodVector<Exec> execs;
 };
 constinit Immortal<Tables> g;
 
@@ -72,17 +78,34 @@ uint64_t stream_of(const Record& record) {
   }
 }
 
-// The newest captured call with this handle. Clones are told in about the order of capture, so the
-// one after the last found is mostly it.
-size_t find_captured(uint64_t handle) {
+// Where the handle is in by_handle, or where it would go. There is a free place.
+uint32_t& slot_of(uint64_t handle) {
+  const size_t slots = g->by_handle.size();
+  size_t at = (handle * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
+  while (g->by_handle[at] && g->captured[g->by_handle[at] - 1].handle != handle) {
+    at = (at + 1) & (slots - 1);
+  }
+  return g->by_handle[at];
+}
+
+// Handles may be used again once their graph is destroyed: the newest capture counts.
+bool index_captured() {
   const size_t count = g->captured.size();
-  if (g->last_found + 1 < count && g->captured[g->last_found + 1].handle == handle) {
-    return ++g->last_found;
+  if (g->by_handle.size() >= count * 2) {
+    slot_of(g->captured[count - 1].handle) = static_cast<uint32_t>(count);
+    return true;
   }
-  for (size_t i = count; i-- > 0;) {
-    if (g->captured[i].handle == handle) return g->last_found = i;
-  }
-  return count;
+  size_t slots = 1024;
+  while (slots < count * 4) slots *= 2;
+  g->by_handle.clear();
+  if (!g->by_handle.resize(slots)) return false;
+  for (size_t i = 0; i < count; ++i) slot_of(g->captured[i].handle) = static_cast<uint32_t>(i + 1);
+  return true;
+}
+
+void keep_captured(const CapturedNode& node) {
+  if (g->captured.size() >= kMaxNodes || !g->captured.push_back(node)) return;
+  if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
 }
 
 }  // namespace
@@ -119,7 +142,7 @@ void note_captured(Record& record, bool per_thread) {
   if (count != 1) return;  // no node: a failed call, or nothing to do
   const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), record.api};
   const LockGuard guard(g_lock);
-  if (g->captured.size() < kMaxNodes) (void)g->captured.push_back(node);
+  keep_captured(node);
 }
 
 void note_captured_call(Record& record) {
@@ -133,41 +156,49 @@ void note_captured_call(Record& record) {
 
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
   const LockGuard guard(g_lock);
-  const size_t index = find_captured(original_handle);
-  if (index == g->captured.size() || g->cloned.size() >= kMaxNodes) return;
-  (void)g->cloned.push_back({node_id, static_cast<uint32_t>(index)});
+  const uint32_t found = g->by_handle.empty() ? 0 : slot_of(original_handle);
+  if (!found || g->cloned.size() >= kMaxNodes) return;
+  if (!g->cloned.push_back({node_id, found - 1})) return;
+  const CapturedNode& call = g->captured[found - 1];
+  store_graph_node_in_ring(
+      {node_id, call.begin, call.stream, call.capture, call.thread, call.api, 0});
 }
 
-void graph_exec_created(uint64_t exec) {
+void graph_exec_created(uint64_t exec, const GraphContent& content) {
   const LockGuard guard(g_lock);
-  (void)g->execs.push_back(exec);
+  (void)g->execs.push_back({exec, content});
 }
 
 void graph_exec_destroyed(uint64_t exec) {
   const LockGuard guard(g_lock);
   size_t kept = 0;
-  for (const uint64_t each : g->execs) {
-    if (each != exec) g->execs[kept++] = each;
+  for (const Exec& each : g->execs) {
+    if (each.handle != exec) g->execs[kept++] = each;
   }
   g->execs.truncate(kept);
 }
 
-bool graph_has_node_records(uint64_t exec) {
+NodeRecords node_records_of(uint64_t exec) {
   const LockGuard guard(g_lock);
-  for (const uint64_t each : g->execs) {
-    if (each == exec) return true;
+  for (size_t i = g->execs.size(); i-- > 0;) {
+    const Exec& each = g->execs[i];
+    if (each.handle != exec) continue;
+    if (each.content.conditionals) return NodeRecords::uncertain;
+    // Of a graph of which no node was told, anything may come.
+    return each.content.nodes && !each.content.timed ? NodeRecords::nothing : NodeRecords::some;
   }
-  return false;
+  return NodeRecords::none;
 }
 
-bool encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift) {
+size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   const LockGuard guard(g_lock);
-  if (g->cloned.empty()) return false;
+  const size_t count = g->cloned.size();
+  if (from >= count) return from;
   WireWriter wire(out);
-  for (const ClonedNode& node : g->cloned) {
-    const CapturedNode& call = g->captured[node.captured];
+  for (size_t i = from; i < count; ++i) {
+    const CapturedNode& call = g->captured[g->cloned[i].captured];
     const size_t mark = wire.open(1);
-    wire.uint(1, node.id);
+    wire.uint(1, g->cloned[i].id);
     if (call.api < api_count()) wire.bytes(2, api_rows()[call.api].name);
     wire.uint(3, call.begin >> clock_shift);
     wire.uint(4, call.thread);
@@ -175,7 +206,7 @@ bool encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift) {
     wire.uint(6, call.capture);
     wire.close(mark);
   }
-  return wire.ok();
+  return wire.ok() ? count : from;
 }
 
 void forget_graphs() {
@@ -183,9 +214,9 @@ void forget_graphs() {
   g_capturing = 0;
   g_captured_graphs = 0;
   g->captured.release();
+  g->by_handle.release();
   g->cloned.release();
   g->execs.release();
-  g->last_found = 0;
 }
 
 }  // namespace gpuprof

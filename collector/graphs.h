@@ -24,16 +24,30 @@ uint64_t graphs_captured();
 // null stream stands for the thread's own. On the calling thread, in a blocked scope.
 void note_captured(Record& record, bool per_thread);
 
+// What kinds of nodes an executable graph consists of.
+struct GraphContent {
+  uint32_t nodes;
+  uint32_t timed;         // kernels, copies and sets: CUPTI has records of them
+  uint32_t conditionals;  // what runs inside is decided on the GPU
+};
+
 // From CUPTI's resource callbacks, on the thread that instantiates or destroys a graph.
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
-void graph_exec_created(uint64_t exec);
+void graph_exec_created(uint64_t exec, const GraphContent& content);
 void graph_exec_destroyed(uint64_t exec);
 
-// Whether CUPTI was on when this executable graph was instantiated.
-bool graph_has_node_records(uint64_t exec);
+// What CUPTI tells of a launch of this graph node by node.
+enum class NodeRecords : uint8_t {
+  none,       // it was not on when the graph was instantiated
+  nothing,    // there is nothing to record
+  uncertain,  // of conditional nodes: perhaps
+  some
+};
+NodeRecords node_records_of(uint64_t exec);
 
-// The nodes known so far, as the body of a dump's graphs chunk. False: none, or no memory.
-bool encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift);
+// The nodes from number `from` on, as the body of a dump's graphs chunk. Returns the number after
+// the last one; `from`: none, or no memory.
+size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from);
 
 // After fork.
 void forget_graphs();

@@ -48,6 +48,8 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, bool stacks) {
   end = place(header.api_names, end, 4096);
   end = place(header.stacks, end, stacks ? 16 * kMiB : 0);
   end = place(header.modules, end, stacks ? 256 * 1024 : 0);
+  end =
+      place(header.graph_nodes, end, kMiB);  // what is cloned between two looks of the drain thread
   end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
   header.chunk_count = static_cast<uint32_t>(buffer_mb * kMiB / kChunkBytes);
   end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
@@ -209,6 +211,16 @@ void store_function_in_ring(const void* function, std::string_view name) {
   row.function = reinterpret_cast<uint64_t>(function);
   row.name = id;
   __atomic_store_n(&row.ready, 1, __ATOMIC_RELEASE);
+}
+
+void store_graph_node_in_ring(const GraphNodeRow& row) {
+  Ring* const current = ring();
+  if (!current) return;
+  RingRegion& region = current->header->graph_nodes;
+  const uint64_t used = region.used.load(std::memory_order_relaxed);
+  const uint64_t slots = region.bytes / sizeof row;
+  current->region<GraphNodeRow>(region)[used / sizeof row % slots] = row;
+  region.used.store(used + sizeof row, std::memory_order_release);
 }
 
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }

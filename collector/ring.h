@@ -65,6 +65,9 @@ void forget_ring();
 // Keeps a kernel's name in the ring, for whoever reads it after SIGKILL. Any thread.
 void store_function_in_ring(const void* function, std::string_view name);
 
+// Keeps a graph's node in the ring until the drain thread has written it; one caller at a time.
+void store_graph_node_in_ring(const GraphNodeRow& row);
+
 // Pool of buffers. acquire returns null when none is free.
 RingChunk* acquire_chunk();
 void release_chunk(RingChunk* chunk);

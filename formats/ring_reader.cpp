@@ -105,6 +105,7 @@ struct RingReader::Parts {
   void append_header(ByteBuffer& out, uint32_t window);
   void append_steps(ByteBuffer& out);
   void append_modules(ByteBuffer& out);
+  void append_graphs(ByteBuffer& out);
   void append_summary(ByteBuffer& out, uint32_t window, uint64_t records);
   uint64_t append_events(ByteBuffer& out, uint32_t window, const KnownChunks& known);
 };
@@ -328,6 +329,30 @@ void RingReader::Parts::append_modules(ByteBuffer& out) {
   }
 }
 
+// Nodes that are in no dump yet; older ones whose slots were used again are.
+void RingReader::Parts::append_graphs(ByteBuffer& out) {
+  const RingHeader& h = head();
+  const std::string_view rows = region(h.graph_nodes, "table of graph nodes");
+  const uint64_t slots = rows.size() / sizeof(GraphNodeRow);
+  const uint64_t end = load(h.graph_nodes.used) / sizeof(GraphNodeRow);
+  uint64_t at = load(h.graph_nodes_written);
+  if (slots == 0 || end <= at) return;
+  if (end - at > slots) at = end - slots;
+  dump::Graphs graphs;
+  for (; at < end; ++at) {
+    GraphNodeRow row;
+    std::memcpy(&row, rows.data() + at % slots * sizeof row, sizeof row);
+    dump::GraphNode* const node = graphs.add_node();
+    node->set_id(row.id);
+    node->set_api(std::string(names.api_name(row.api)));
+    node->set_captured_time(row.begin_ticks >> h.clock_shift);
+    node->set_thread(row.thread_id);
+    node->set_stream_handle(row.stream);
+    node->set_capture(row.capture);
+  }
+  append(out, ChunkKind::graphs, graphs);
+}
+
 void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_t records) {
   const RingHeader& h = head();
   dump::Summary summary;
@@ -393,6 +418,7 @@ uint64_t RingReader::recover(const Wanted& wanted, const KnownChunks& known, Byt
   if (wanted.header) parts_->append_header(out, wanted.window);
   const uint64_t records = parts_->append_events(out, wanted.window, known);
   parts_->append_modules(out);
+  parts_->append_graphs(out);
   parts_->append_steps(out);
   parts_->append_summary(out, wanted.window, records);
   return records;

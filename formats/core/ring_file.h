@@ -5,7 +5,7 @@
 // little-endian.
 //
 //   RingHeader | identity text | step log | string table | shape table | function names |
-//   API names | stack table | modules | chunks | tail
+//   API names | stack table | modules | graph nodes | chunks | tail
 //
 // The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log
 // entries moved out of the fixed region. The file is complete in size before the first record is
@@ -90,6 +90,18 @@ struct ModuleRow {
 };
 static_assert(sizeof(ModuleRow) == 56);
 
+// A node of an executable CUDA graph and the call that it was captured from.
+struct GraphNodeRow {
+  uint64_t id;           // as GPU records carry it
+  uint64_t begin_ticks;  // of the call
+  uint64_t stream;       // as passed
+  uint64_t capture;      // the driver's id of the capture
+  uint32_t thread_id;
+  ApiId api;
+  uint16_t reserved;
+};
+static_assert(sizeof(GraphNodeRow) == 40);
+
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 16;
 
@@ -167,6 +179,10 @@ struct RingHeader {
   // 0, as `modules`, where no stacks were asked for.
   RingRegion stacks;
   RingRegion modules;  // ModuleRow rows; `used` counts bytes
+  // GraphNodeRow i of the run in slot i % (bytes / sizeof(GraphNodeRow)); `used` counts the bytes
+  // of all, those below graph_nodes_written are in the dump of the open window.
+  RingRegion graph_nodes;
+  std::atomic<uint64_t> graph_nodes_written;  // rows
 };
 static_assert(sizeof(RingHeader) <= 4096);
 inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first

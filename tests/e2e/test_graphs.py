@@ -106,6 +106,93 @@ def test_matrix(tmp_path, when, mode, update, destroy):
     assert all(r.get("partner") is None for r in graphs.captured())
 
 
+# Graphs of other kinds of nodes than kernels, copies and sets (graph_nodes.c).
+KINDS = {"all": "kcsahegw0", "allocation": "ka", "host_first": "hk", "host_last": "kh", "host_around": "hkh", "events": "keks",
+         "child": "g", "loop": "kw", "only_loop": "w", "skipped": "k0", "only_skipped": "0", "only_host": "h",
+         "only_events": "e", "parameters": "pkk"}
+NODES = harness.HAZARDS / "graph_nodes"
+
+
+def profile_kinds(folder, kinds, when, activities, **settings):
+    bare = harness.run([NODES, when, kinds])
+    done = harness.run([NODES, when, kinds], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder, GPUPROF_ACTIVITIES=activities,
+        GPUPROF_SCHEDULE=f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}", **settings))
+    assert (done.code, done.out) == (bare.code, bare.out) and done.code == 0, done.out + done.err
+    [dump] = harness.dumps(folder / "out")
+    return Graphs(dump, folder), done
+
+
+def work_of(graphs, launch):
+    return [w for w in graphs.of_launch[launch["corr"]] if w["type"] in truth.GPU_KINDS]
+
+
+def assert_same_work(graphs, hidden=()):
+    """Each piece of work of each launch is there, but for that of nodes in `hidden`, with its node and its times."""
+    for launch in graphs.launches:
+        works = sorted((w for w in work_of(graphs, launch) if w["node"] not in hidden), key=lambda w: w["begin"])
+        found = sorted(graphs.work_of(launch), key=lambda r: r["begin_mono_ns"])
+        assert [w["node"] for w in works] == [r["graph_node"] for r in found]
+        for work, record in zip(works, found):
+            assert record["kind"] == truth.GPU_KINDS[work["type"]]
+            assert abs(record["begin_mono_ns"] - work["begin"]) <= truth.GPU_TOLERANCE_NS
+            assert abs(record["end_mono_ns"] - work["end"]) <= truth.GPU_TOLERANCE_NS
+            assert record.get("grid") == work.get("grid")
+
+
+@pytest.mark.parametrize("mode", ["node", "trace"])
+@pytest.mark.parametrize("when", ["before", "inside"])
+@pytest.mark.parametrize("kinds", KINDS)
+def test_kinds_of_nodes(kinds, when, mode, tmp_path):
+    graphs, done = profile_kinds(tmp_path, KINDS[kinds], FIRST if when == "inside" else 0, f"+graph:{mode}")
+    assert len(graphs.launches) == 2 * (LAST - FIRST + 1)
+    # What gives no record is not waited for, nor called unfinished.
+    assert graphs.losses.get("unfinished_gpu", 0) == 0, done.err
+    if mode == "trace":
+        graphs.assert_whole()
+        records = harness.of_kind(graphs.records, "gpu_graph")
+        assert records and {r["lane"]["device"] for r in records} == {0}
+        assert "graph_untimed" not in graphs.losses
+    elif when == "before":
+        assert graphs.losses["graph_untimed"] == len(graphs.launches)
+        assert "6 graph launches have no GPU times" in done.err
+    else:
+        assert_same_work(graphs)
+        if kinds == "only_skipped":  # it may have run, for all that CUPTI says
+            assert graphs.losses["graph_untimed"] == len(graphs.launches)
+        else:
+            assert "graph_untimed" not in graphs.losses
+
+
+@pytest.mark.parametrize("kinds", ["loop", "only_loop"])
+def test_a_cupti_that_does_not_see_into_conditional_nodes(kinds, tmp_path):
+    """What it does see is right; a launch of which it saw nothing is said to be untimed."""
+    graphs, done = profile_kinds(tmp_path, KINDS[kinds], FIRST, "+graph:node", SIMCUDA_CUPTI="no_body_records")
+    inside = {w["node"] for launch in graphs.launches for w in work_of(graphs, launch) if w["block"] == [96, 1, 1]}
+    assert len(inside) == 1
+    assert_same_work(graphs, hidden=inside)
+    assert graphs.losses == ({"graph_untimed": len(graphs.launches)} if kinds == "only_loop" else {})
+    assert ("have no GPU times" in done.err) == (kinds == "only_loop")
+
+
+@pytest.mark.parametrize("when", ["at_once", "later"])
+def test_what_is_known_of_nodes_survives_a_kill(when, tmp_path):
+    """At once it is in the ring only; later the drain thread has written it, and CUPTI given the first records."""
+    done = harness.run([NODES, FIRST, "kcsk" + ("x" if when == "at_once" else "X")], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path, SIMCUDA_TRUTH_SYNC=1, GPUPROF_ACTIVITIES="+graph:node",
+        **harness.WHOLE_RUN))
+    assert done.code == -9
+    info, = harness.info(tmp_path / "out")["files"]
+    assert info["graph_nodes"] == 4 and info["recovered"]
+    if when == "at_once":
+        return
+    [part] = [path for path in harness.dumps(tmp_path / "out") if path.suffix == ".part"]
+    graphs = Graphs(part, tmp_path)
+    graphs.launches = [c for c in graphs.truth if c["t"] == "call" and c["name"] == "cudaGraphLaunch"]
+    assert len(graphs.launches) == 2
+    graphs.assert_nodes()
+
+
 def test_without_cupti(tmp_path):
     graphs, _ = profile(tmp_path, "inside", True, True, "preset", GPUPROF_CUPTI="off")
     assert len([r for r in graphs.records if r.get("name") == "cudaGraphLaunch"]) == len(graphs.launches) == 6

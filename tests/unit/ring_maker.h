@@ -30,6 +30,7 @@ class RingMaker {
     region(h->shapes, table_bytes);
     region(h->functions, 1024);
     region(h->api_names, 1024);
+    region(h->graph_nodes, 4 * sizeof(GraphNodeRow));
     region(h->chunks, uint64_t{chunk_count} * kChunkBytes);
     h->tail_offset = at;
     words_.resize(at / 8);
@@ -77,6 +78,13 @@ class RingMaker {
   }
   void add_function(uint64_t function, std::string_view name) {
     append_row(head().functions, FunctionName{function, strings_.intern(name), 1});
+  }
+  // Its slots are used over again.
+  void add_graph_node(const GraphNodeRow& row) {
+    RingRegion& region = head().graph_nodes;
+    std::memcpy(static_cast<char*>(at_offset(region.offset)) + region.used % region.bytes, &row,
+                sizeof row);
+    region.used += sizeof row;
   }
   // Boundaries are numbered through the run; start_steps says from which on they are in the ring.
   void start_steps(uint64_t first) {

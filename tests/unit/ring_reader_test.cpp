@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -59,6 +60,35 @@ TEST(RingReader, RecordsNamesStepsAndLossesAreRead) {
   ASSERT_EQ(p.steps.size(), 2u);
   EXPECT_EQ(p.steps[0].step, 12u);
   EXPECT_EQ(p.window_steps().size(), 1u);
+}
+
+TEST(RingReader, GraphNodesThatNoDumpHasAreRead) {
+  RingMaker ring = small_ring();
+  const ApiId api = ring.add_api("cudaMemcpyAsync");
+  for (uint64_t id = 100; id < 106; ++id) {  // two more than there is room for
+    ring.add_graph_node({id, 2'500'000 + id, 7, 3, 4242, api, 0});
+  }
+  const auto ids = [&ring] {
+    const Recovered got = recover(ring.bytes());
+    EXPECT_TRUE(got.trace.problems.empty());
+    std::vector<uint64_t> out;
+    for (const auto& [id, node] : got.trace.processes.at(0).graph_nodes) {
+      EXPECT_EQ(node.api, "cudaMemcpyAsync");
+      EXPECT_EQ(node.thread, 4242u);
+      EXPECT_EQ(node.capture, 3u);
+      out.push_back(id);
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  EXPECT_EQ(ids(), (std::vector<uint64_t>{102, 103, 104, 105}));
+  ring.head().graph_nodes_written = 5;
+  EXPECT_EQ(ids(), std::vector<uint64_t>{105});
+  ring.head().graph_nodes_written = 6;
+  EXPECT_TRUE(ids().empty());
+  ring.head().graph_nodes_written = 0;
+  ring.head().graph_nodes.offset = 1ull << 40;
+  EXPECT_EQ(recover(ring.bytes()).trace.processes.at(0).events.size(), 2u);
 }
 
 TEST(RingReader, OnlyCommittedRecordsOfChunksInUse) {

@@ -130,6 +130,10 @@ void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, b
   for (const Graph::Node& node : nodes) {
     if (node.body != nullptr) {
       const bool inner = conditional || node.type == NodeType::kConditional;
+      if (node.type == NodeType::kConditional) {  // the GPU looks at the condition in any case
+        launch.last = core.run(launch.stream, Work{}, launch.correlation, false, launch.earliest);
+        if (launch.first == nullptr) launch.first = launch.last;
+      }
       for (int i = 0; i < node.repeats; ++i) replay(core, launch, node.body->nodes, inner);
       continue;
     }
