@@ -103,6 +103,8 @@ void print_losses() {
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
       {Loss::bad_timestamp, "GPU times that were zero or reversed"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::stack_table_full,
+       "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
   char line[900];

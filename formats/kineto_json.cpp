@@ -15,6 +15,7 @@
 #include "formats/kineto_ids.h"
 #include "formats/names.h"
 #include "formats/slices.h"
+#include "formats/stack_frames.h"
 
 namespace gpuprof {
 namespace {
@@ -53,7 +54,13 @@ class KinetoDocument {
     json_.raw(",\n\"traceEvents\": [\n");
     for (const Process* process : processes_) metadata(*process);
     for (const Process* process : processes_) one_process(*process);
-    json_.raw("\n],\n\"traceName\": ").string(path).raw("\n}\n");
+    json_.raw("\n],\n");
+    if (!stack_frames_.empty()) {
+      json_.raw("\"stackFrames\": ");
+      stack_frames_.write(json_);
+      json_.raw(",\n");
+    }
+    json_.raw("\"traceName\": ").string(path).raw("\n}\n");
   }
 
  private:
@@ -200,11 +207,13 @@ class KinetoDocument {
         "\"args\":{\"Op count\":0}}");
   }
 
+  // `stack`: its node in stackFrames; 0: none.
   void slice(std::string_view category, std::string_view name, uint32_t pid, uint64_t tid,
-             int64_t begin, int64_t end) {
+             int64_t begin, int64_t end, uint32_t stack = 0) {
     event("X").raw(",\"cat\":").string(category).raw(",\"name\":").string(name);
     row(pid, tid);
     json_.raw(",\"ts\":").microseconds(begin - base_).raw(",\"dur\":").microseconds(end - begin);
+    if (stack) json_.raw(",\"sf\":\"").number(stack).raw("\"");
     json_.raw(",\"args\":");
   }
 
@@ -286,7 +295,9 @@ class KinetoDocument {
     if (shape.kind == Kind::collective) name = collective_name(name).annotation;
     const std::string_view category = host_category(shape, name);
     if (category == "cuda_runtime") name = plain_runtime_name(name);
-    slice(category, name, ids_here_->pid, tid, s.begin, s.end);
+    const StackIndex stack = process_->extra(e).stack;
+    slice(category, name, ids_here_->pid, tid, s.begin, s.end,
+          stack_frames_.node_of(process_->stacks, stack));
     args_->host(json_, e);
     json_.raw("}");
     if (launches_work(e) && args_->shows_correlation(s.event)) {
@@ -494,6 +505,7 @@ class KinetoDocument {
   JsonText json_;
   KinetoProgress& progress_;
   const std::map<ProcessKey, KinetoIds> ids_;
+  StackFrames stack_frames_;
   std::set<uint32_t> described_;
   std::set<std::pair<uint32_t, uint64_t>> rows_;
   const Process* process_ = nullptr;

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
 #include "formats/core/string_table.h"
 #include "formats/names.h"
 #include "formats/perfetto_packets.h"
+#include "formats/perfetto_stacks.h"
 #include "formats/slices.h"
 
 namespace gpuprof {
@@ -59,6 +61,7 @@ class PerfettoExport {
 
   void one_process(const Process& process, size_t number) {
     process_ = &process;
+    stacks_.emplace(process.stacks, out_);
     flow_base_ = static_cast<uint64_t>(number + 1) << 32;
     collectives_ = collectives_by_kernel(process);
     const dump::Header& header = process.header;
@@ -348,6 +351,7 @@ class PerfettoExport {
     if (const EventIndex op = process_->operator_of(event); op != EventIndex::none) {
       out_.annotate("operator", trace_.text(trace_.shape(process_->event(op)).label));
     }
+    if (extra.stack != StackIndex::none) stacks_->write(extra.stack);
     if (extra.args != StringIndex::empty) out_.annotate_once("args", trace_.text(extra.args));
     if (is_gpu_kind(shape.kind)) {
       gpu_contents(event, shape, extra);
@@ -491,6 +495,7 @@ class PerfettoExport {
   PacketWriter out_;
   const ExportOptions& options_;
   const Process* process_ = nullptr;
+  std::optional<perfetto::Stacks> stacks_;
   std::map<std::string, int64_t> hosts_;
   std::set<uint64_t> declared_;
   std::map<uint32_t, uint32_t> collectives_;

@@ -43,8 +43,12 @@ enum : uint32_t {
   counter_value = 30,
   double_counter_value = 44,
   flow = 47,
-  terminating_flow = 48
+  terminating_flow = 48,
+  callstack = 56
 };
+}
+namespace interned {
+enum : uint32_t { frame = 6, callstack = 7, mapping = 19 };
 }
 constexpr uint32_t kOrderExplicit = 3;
 constexpr uint32_t kUnitBytes = 3;
@@ -197,6 +201,51 @@ void PacketWriter::annotate_once(std::string_view key, std::string_view value) {
   wire_.bytes(6, value);
   wire_.close(mark);
 }
+
+uint64_t PacketWriter::define_mapping(const CodeMapping& mapping) {
+  // Readers put a slash before each part of a path.
+  const bool rooted = mapping.path.starts_with('/');
+  const uint64_t path = intern(mapping_paths_, mapping.path.substr(rooted ? 1 : 0));
+  std::string hex;
+  for (const char byte : mapping.build_id) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex += kDigits[static_cast<uint8_t>(byte) >> 4];
+    hex += kDigits[static_cast<uint8_t>(byte) & 15];
+  }
+  const uint64_t build_id = hex.empty() ? 0 : intern(build_ids_, hex);
+  const size_t mark = interned_wire_.open(interned::mapping);
+  interned_wire_.uint(1, ++mappings_);
+  interned_wire_.uint(2, build_id);
+  interned_wire_.uint(4, mapping.begin);
+  interned_wire_.uint(5, mapping.end);
+  interned_wire_.uint(7, path);
+  interned_wire_.close(mark);
+  return mappings_;
+}
+
+uint64_t PacketWriter::define_frame(const CallFrame& frame) {
+  const uint64_t function = intern(functions_, frame.function);
+  const uint64_t file = frame.file.empty() ? 0 : intern(source_paths_, frame.file);
+  const size_t mark = interned_wire_.open(interned::frame);
+  interned_wire_.uint(1, ++frames_);
+  interned_wire_.uint(2, function);
+  interned_wire_.uint(3, frame.mapping);
+  if (frame.mapping) interned_wire_.uint_always(4, frame.offset);
+  interned_wire_.uint(5, file);
+  interned_wire_.uint(6, frame.line);
+  interned_wire_.close(mark);
+  return frames_;
+}
+
+uint64_t PacketWriter::define_callstack(std::span<const uint64_t> frames) {
+  const size_t mark = interned_wire_.open(interned::callstack);
+  interned_wire_.uint(1, ++callstacks_);
+  for (const uint64_t frame : frames) interned_wire_.uint(2, frame);
+  interned_wire_.close(mark);
+  return callstacks_;
+}
+
+void PacketWriter::stack(uint64_t callstack) { wire_.uint(event::callstack, callstack); }
 
 void PacketWriter::end_event() {
   wire_.close(event_mark_);

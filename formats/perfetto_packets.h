@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,6 +26,18 @@ struct Track {
   bool children_ordered = false;
   bool counter_bytes = false;          // a counter of bytes
   std::string_view counter_unit = {};  // a counter of something else; "1" for plain numbers
+};
+
+// A file that was mapped, and a function in it; mapping 0: none.
+struct CodeMapping {
+  uint64_t begin = 0, end = 0;
+  std::string_view path, build_id;
+};
+struct CallFrame {
+  std::string_view function, file;
+  uint32_t line = 0;
+  uint64_t mapping = 0;
+  uint64_t offset = 0;  // from the mapping's begin
 };
 
 // Fields of one track event, between begin_event() and end_event().
@@ -51,6 +64,12 @@ class PacketWriter {
   void annotate_signed(std::string_view key, int64_t value);
   void annotate(std::string_view key, std::string_view value);
   void annotate_once(std::string_view key, std::string_view value);  // a value that hardly recurs
+  // Call stacks: what they are made of is defined while an event is being written, and has the
+  // number that is returned from then on. Frames outermost first.
+  uint64_t define_mapping(const CodeMapping& mapping);
+  uint64_t define_frame(const CallFrame& frame);
+  uint64_t define_callstack(std::span<const uint64_t> frames);
+  void stack(uint64_t callstack);
   void end_event();
 
  private:
@@ -71,6 +90,8 @@ class PacketWriter {
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;
   Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29};
+  Pool functions_{5}, build_ids_{16}, mapping_paths_{17}, source_paths_{18};
+  uint64_t mappings_ = 0, frames_ = 0, callstacks_ = 0;
 };
 
 }  // namespace gpuprof::perfetto

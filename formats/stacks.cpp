@@ -63,6 +63,13 @@ std::span<const Frame> StackTable::frames(uint64_t address) const {
   return found->second;
 }
 
+std::string StackTable::place(uint64_t address) const {
+  const Module* const module = module_of(address);
+  if (!module) return fmt::format("{:#x}", address);
+  const std::string name = module->path.substr(module->path.rfind('/') + 1);
+  return fmt::format("{}+{:#x}", name, address - module->bias);
+}
+
 std::vector<std::string> StackTable::lines(StackIndex index) const {
   std::vector<std::string> out;
   for (const uint64_t address : (*this)[index]) {
@@ -71,14 +78,7 @@ std::vector<std::string> StackTable::lines(StackIndex index) const {
                         ? frame.function
                         : fmt::format("{} ({}:{})", frame.function, frame.file, frame.line));
     }
-    if (!frames(address).empty()) continue;
-    const Module* const module = module_of(address);
-    if (!module) {
-      out.push_back(fmt::format("{:#x}", address));
-      continue;
-    }
-    const std::string name = module->path.substr(module->path.rfind('/') + 1);
-    out.push_back(fmt::format("{}+{:#x}", name, address - module->bias));
+    if (frames(address).empty()) out.push_back(place(address));
   }
   return out;
 }

@@ -52,6 +52,8 @@ class StackTable {
   // Innermost first; empty: no name is known.
   std::span<const Frame> frames(uint64_t address) const;
 
+  // An address without a name, for people: "libx.so+0x12ab", or "0x7f.." where no file is known.
+  std::string place(uint64_t address) const;
   // For people, innermost first: "function (file:line)", "function", "libx.so+0x12ab", "0x7f..".
   std::vector<std::string> lines(StackIndex index) const;
 

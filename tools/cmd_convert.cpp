@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
+#include "tools/symbol_options.h"
 
 namespace gpuprof {
 namespace {
@@ -94,14 +95,17 @@ int run_convert(const Command& command, int count, char** arguments) {
       "-o,--output", wanted,
       "file to write (gzip where it ends in .gz), or a directory for it; beside the input "
       "when not given");
+  SymbolOptions symbols;
+  add_debug_dirs(app, symbols);
   app.footer(formats_help());
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const Exporter& exporter = *find_exporter(format);
-  const Input input = load_inputs(inputs);
+  Input input = load_inputs(inputs);
   const fs::path output = output_path(inputs, wanted, exporter);
   refuse_overwriting_inputs(input, output);
+  symbolize(input.trace, symbols);
   std::string error;
   {
     Progress progress("writing");

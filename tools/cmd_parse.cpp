@@ -11,7 +11,7 @@
 #include "tools/describe.h"
 #include "tools/inputs.h"
 #include "tools/record_fields.h"
-#include "tools/symbolizer.h"
+#include "tools/symbol_options.h"
 
 namespace gpuprof {
 namespace {
@@ -184,7 +184,7 @@ int run_parse(const Command& command, int count, char** arguments) {
   app.add_option("--format", format, "text or json (one object a line)")
       ->check(CLI::IsMember({"text", "json"}));
   SymbolOptions symbols;
-  app.add_option("--debug-dir", symbols.debug_dirs, "folders with separate debug info");
+  add_debug_dirs(app, symbols);
   app.footer(kRecordKeys);
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;

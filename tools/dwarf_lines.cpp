@@ -17,15 +17,41 @@ struct FreeMemory {
   void operator()(void* memory) const { std::free(memory); }
 };
 
-// The mangled name, else the plain one; both may stand at the function's declaration only.
+// "space::Type::" of where the function was written; "" where it is in no scope.
+std::string scope_of(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die at = *die;
+  // From the copy to its original, and from there to its declaration in a class.
+  for (const unsigned link : {DW_AT_abstract_origin, DW_AT_specification}) {
+    Dwarf_Die next;
+    if (dwarf_attr(&at, link, &attribute) && dwarf_formref_die(&attribute, &next)) at = next;
+  }
+  Dwarf_Die* found = nullptr;
+  const int count = dwarf_getscopes_die(&at, &found);
+  const std::unique_ptr<Dwarf_Die, FreeMemory> scopes(found);
+  std::string out;
+  for (int i = 1; i < count; ++i) {  // the first is the function itself
+    const int tag = dwarf_tag(&found[i]);
+    const char* const name = dwarf_diename(&found[i]);
+    if (tag == DW_TAG_namespace) {
+      out.insert(0, std::string(name ? name : "(anonymous namespace)") + "::");
+    } else if ((tag == DW_TAG_class_type || tag == DW_TAG_structure_type) && name) {
+      out.insert(0, std::string(name) + "::");
+    }
+  }
+  return out;
+}
+
+// The mangled name demangled, else the plain one in its scope.
 std::string function_name(Dwarf_Die* die) {
-  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name}) {
+  for (const unsigned name : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name}) {
     Dwarf_Attribute attribute;
     if (!dwarf_attr_integrate(die, name, &attribute)) continue;
     const char* const text = dwarf_formstring(&attribute);
     if (text && text[0]) return demangle(text);
   }
-  return {};
+  const char* const name = dwarf_diename(die);
+  return name ? scope_of(die) + name : std::string();
 }
 
 uint64_t number_of(Dwarf_Die* die, unsigned name) {

@@ -24,6 +24,14 @@ std::string hex(std::string_view bytes) {
 
 std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
+// Without what the compiler says of the copy of a function: "f(int) [clone .isra.0]".
+std::string plain_name(const char* mangled) {
+  std::string name = demangle(mangled);
+  const size_t clone = name.find(" [clone ");
+  if (clone != std::string::npos) name.resize(clone);
+  return name;
+}
+
 // Whether the file at the module's path still is what was mapped.
 bool is_same_file(const Module& module, const ElfFile& file) {
   if (!module.build_id.empty()) return file.build_id() == module.build_id;
@@ -55,8 +63,8 @@ class ModuleSymbols {
     if (lines_) frames = lines_->at(place);
     const ElfFile::Symbol* const symbol = function_at(place);
     // The symbol table has the whole name with its parameters; debug info of C has the same.
-    if (symbol && !frames.empty()) frames.back().function = demangle(symbol->name);
-    if (symbol && frames.empty()) frames.push_back({demangle(symbol->name), "", 0, false});
+    if (symbol && !frames.empty()) frames.back().function = plain_name(symbol->name);
+    if (symbol && frames.empty()) frames.push_back({plain_name(symbol->name), "", 0, false});
     std::erase_if(frames, [](const Frame& frame) { return frame.function.empty(); });
     return frames;
   }
@@ -74,9 +82,9 @@ class ModuleSymbols {
     const std::string& id = module.build_id;
     for (const std::string& dir : options.debug_dirs) {
       if (id.size() < 2) break;
-      if (take_debug_file(fmt::format("{}/.build-id/{}/{}.debug", dir, hex(id.substr(0, 1)),
-                                      hex(id.substr(1))),
-                          module, 0, false)) {
+      if (take_debug_file(
+              fmt::format("{}/.build-id/{}/{}.debug", dir, hex(id.substr(0, 1)), hex(id.substr(1))),
+              module, 0, false)) {
         return;
       }
     }
@@ -95,8 +103,8 @@ class ModuleSymbols {
     std::unique_ptr<ElfFile> file = open(path);
     if (!file) return false;
     const std::string id = file->build_id();
-    const bool same = !module.build_id.empty() ? id == module.build_id
-                                               : has_crc && debug_link_crc(path) == crc;
+    const bool same =
+        !module.build_id.empty() ? id == module.build_id : has_crc && debug_link_crc(path) == crc;
     if (!same) return false;
     debug_ = std::move(file);
     return true;

@@ -149,7 +149,8 @@ def test_recorded_whole(hazard, bare_runs, tmp_path):
     # with or without us: the rule is about our own thread.
     extra = {"GPUPROF_CUPTI": "off"} if hazard.case == "main_thread_first" else {}
     profiled = harness.run(hazard.command(), harness.preloaded(
-        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", **harness.WHOLE_RUN, **extra), timeout=30)
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", GPUPROF_PRESET="full", **harness.WHOLE_RUN, **extra),
+        timeout=30)
     assert_same(profiled, bare)
     if hazard.lossy or hazard.launches == ():
         return

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native stacks: tests/programs/chain makes calls of each kind from functions whose names are known, through
 a library and inlined code, and `gpuprof parse` names them."""
+import json
 import re
+import shutil
+import subprocess
+
+import pytest
 
 import harness
 
@@ -15,18 +20,27 @@ STACKS = {  # API: functions of the program around it, innermost first
 SETTINGS = {"launch": "cudaLaunchKernel", "sync": "cudaDeviceSynchronize", "alloc": "cudaMalloc", "nccl": "ncclAllReduce"}
 
 
-def profile(folder, rounds, *arguments, stacks="launch,sync,alloc,nccl", code=0, **settings):
+def record(folder, *command, stacks="launch,sync,alloc,nccl", code=0, **settings):
+    """Runs the command; its dump, and the run."""
     env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_STACKS=stacks, **harness.WHOLE_RUN, **settings)
-    done = harness.run([harness.HAZARDS / "chain", rounds, *arguments], env)
+    done = harness.run(command, env)
     assert done.code == code, done.err
-    dump = next(p for p in harness.dumps(folder / "out"))
+    return harness.dumps(folder / "out")[0], done
+
+
+def profile(folder, rounds, *arguments, **options):
+    dump, done = record(folder, harness.HAZARDS / "chain", rounds, *arguments, **options)
     return harness.records(dump), done
 
 
+def parse(dump, *options):
+    return [json.loads(line) for line in harness.checked("parse", "--format", "json", *options, dump).out.splitlines()]
+
+
 def functions(stack):
-    """The plain names of a stack's functions down to main."""
-    names = [re.sub(r".*::", "", re.sub(r" \[clone.*", "", re.sub(r"(\(.*| \(.*)", "", line.replace("(anonymous namespace)::", "")))) for line in stack]
-    return names[:names.index("main") + 1]
+    """The plain names of a stack's functions down to main; all of it where main has no name."""
+    names = [re.sub(r".*::", "", re.sub(r" ?\(.*", "", line.replace("(anonymous namespace)::", ""))) for line in stack]
+    return names[:names.index("main") + 1] if "main" in names else names
 
 
 def of_api(records, name):
@@ -77,3 +91,117 @@ def test_one_call_in_so_many_of_the_kinds_asked_for(tmp_path):
     assert having["cudaMalloc"] == having["ncclAllReduce"] == []
     launches = sorted(harness.of_kind(records, "launch"), key=lambda r: r["begin_mono_ns"])
     assert ["stack" in r for r in launches] == [i % 3 == 0 for i in range(len(launches))]
+
+
+# Programs as they are shipped.
+
+@pytest.fixture(name="copy")
+def copy_of_chain(tmp_path):
+    """Makes a copy of the program that can be changed."""
+    def make(program):
+        target = tmp_path / "bin" / program
+        target.parent.mkdir()
+        shutil.copy(harness.HAZARDS / program, target)
+        return target
+    return make
+
+
+def tool(*command):
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+
+
+def build_id_of(program):
+    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
+def launch_functions(records):
+    return functions(of_api(records, "cudaLaunchKernel")[0]["stack"])
+
+
+@pytest.mark.parametrize("program", ["chain", "chain_fixed"])
+def test_stripped_program_with_debug_info_by_build_id(program, copy, tmp_path):
+    path = copy(program)
+    build_id = build_id_of(path)
+    place = tmp_path / "debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    tool("objcopy", "--only-keep-debug", path, place)
+    tool("strip", path)
+    dump, _ = record(tmp_path, path, 1)
+    bare = of_api(parse(dump), "cudaLaunchKernel")[0]["stack"]
+    assert all(re.fullmatch(program + r"\+0x[0-9a-f]+", line) for line in bare[:5]), bare
+    assert_known(parse(dump, "--debug-dir", tmp_path / "debug"), 1)
+    path.unlink()  # the dump may be read where the program is not
+    assert_known(parse(dump, "--debug-dir", tmp_path / "debug"), 1)
+    out = tmp_path / "out.json"
+    harness.checked("convert", "--to", "chrome", "--debug-dir", tmp_path / "debug", "-o", out, dump)
+    document = json.loads(out.read_text())
+    launch = next(e for e in document["traceEvents"] if e.get("name") == "cudaLaunchKernel")
+    lines, at = [], launch["sf"]
+    while at:
+        frame = document["stackFrames"][at]
+        lines.append(frame["name"])
+        at = frame.get("parent")
+    assert functions(lines) == STACKS["cudaLaunchKernel"]
+
+
+@pytest.mark.parametrize("where", ["", ".debug"])
+@pytest.mark.parametrize("build_id", [True, False], ids=["build_id", "checksum"])
+def test_stripped_program_with_debug_info_by_link(where, build_id, copy, tmp_path):
+    path = copy("chain")
+    if not build_id:
+        tool("objcopy", "--remove-section=.note.gnu.build-id", path)
+    link = path.parent / where / "chain.debug"
+    link.parent.mkdir(exist_ok=True)
+    tool("objcopy", "--only-keep-debug", path, link)
+    tool("strip", path)
+    tool("objcopy", f"--add-gnu-debuglink={link}", path)
+    dump, _ = record(tmp_path, path, 1)
+    assert_known(parse(dump), 1)
+    # Another file of that name does not belong to it.
+    tool("objcopy", "--remove-section=.note.gnu.build-id", "--remove-section=.comment", link)
+    assert "launch_kernel" not in launch_functions(parse(dump))
+
+
+def test_a_program_that_was_built_anew_gives_no_wrong_names(copy, tmp_path):
+    path = copy("chain")
+    dump, _ = record(tmp_path, path, 1)
+    assert_known(parse(dump), 1)
+    path.unlink()
+    shutil.copy(harness.HAZARDS / "chain_fixed", path)
+    stack = of_api(parse(dump), "cudaLaunchKernel")[0]["stack"]
+    assert all(re.fullmatch(r"chain\+0x[0-9a-f]+", line) for line in stack[:5]), stack
+
+
+THROUGH_LIBRARY = ["hazard_launch", "launch_one", "{}", "chain_through_library", "through", "main"]
+
+
+def test_library_that_was_opened_and_closed(tmp_path):
+    dump, _ = record(tmp_path, harness.HAZARDS / "chain_reload", harness.HAZARDS / "libchain_other.so")
+    expected = [name.format("call_other") for name in THROUGH_LIBRARY]
+    assert launch_functions(parse(dump)) == expected
+
+
+def test_libraries_at_the_same_place_one_after_the_other(tmp_path):
+    """Which of them an address was in is not known: no name is better than a wrong one."""
+    libraries = [harness.HAZARDS / "libchain_other.so", harness.HAZARDS / "libchain_library.so"]
+    dump, done = record(tmp_path, harness.HAZARDS / "chain_reload", *libraries)
+    first, second = of_api(parse(dump), "cudaLaunchKernel")
+    places = done.out.split()
+    if places[0] != places[1]:
+        pytest.skip("the loader chose another place")
+    for launch in (first, second):
+        stack = launch["stack"]
+        assert all(re.fullmatch("0x[0-9a-f]+", line) for line in stack[2:4]), stack
+        assert functions(stack[:2] + stack[4:]) == THROUGH_LIBRARY[:2] + THROUGH_LIBRARY[4:]
+
+
+def test_more_stacks_than_there_is_room_for(tmp_path):
+    records, done = profile(tmp_path, 14000, "many", stacks="launch")
+    launches = of_api(records, "cudaLaunchKernel")
+    assert len(launches) == 14000
+    without = sum("stack" not in r for r in launches)
+    assert without > 0 and "stack" in launches[0]
+    summary, = harness.of_kind(records, "summary")
+    assert summary["losses"] == {"stack_table_full": without}
+    assert f"{without} call stacks for which there was no room" in done.err

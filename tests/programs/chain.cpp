@@ -2,6 +2,7 @@
 // Calls of every kind that can have a stack, each from a chain of functions whose names are known;
 // part of it through a library, part of it inlined.
 // usage: chain ROUNDS [kill]     kill: ends itself by SIGKILL after the last round
+//        chain ROUNDS many       instead: ROUNDS launches, each from another chain of calls
 #include <nccl.h>
 #include <signal.h>
 
@@ -67,6 +68,29 @@ struct Model {
   KEEP_FRAME;
 }
 
+// At each level one of two places calls the next: a bit of the number each.
+[[gnu::noinline]] void descend(unsigned number, int levels) {
+  if (levels == 0) {
+    launch_kernel();
+  } else if (number & 1) {
+    descend(number >> 1, levels - 1);
+    KEEP_FRAME;
+  } else {
+    descend(number >> 1, levels - 1);
+    __asm__ volatile("nop");
+  }
+  KEEP_FRAME;
+}
+
+void launch_from_everywhere(unsigned launches) {
+  constexpr int kLevels = 160;
+  for (unsigned i = 0; i < launches; ++i) {
+    descend(i, kLevels);
+    if (i % 1000 == 999) wait_for_gpu();
+  }
+  wait_for_gpu();
+}
+
 void make_communicator() {
   ncclUniqueId id{};
   if (ncclGetUniqueId(&id) != ncclSuccess) _exit(92);
@@ -79,6 +103,10 @@ void make_communicator() {
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 1;
   hazard_register_kernel();
+  if (argc > 2 && std::strcmp(argv[2], "many") == 0) {
+    chain::launch_from_everywhere(static_cast<unsigned>(rounds));
+    return 0;
+  }
   chain::make_communicator();
   for (int i = 0; i < rounds; ++i) chain::train_step();
   if (argc > 2 && std::strcmp(argv[2], "kill") == 0) raise(SIGKILL);

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Built twice, with another name for its inner function: libraries that can take each other's
+// place.
 #include "tests/programs/chain_library.h"
+
+#ifndef CHAIN_INNER
+#define CHAIN_INNER call_back
+#endif
 
 namespace {
 
-[[gnu::noinline]] void call_back(void (*then)()) {
+[[gnu::noinline]] void CHAIN_INNER(void (*then)()) {
   then();
-  __asm__ volatile("");
+  __asm__ volatile("");  // not a jump, which would leave no frame
 }
 
 }  // namespace
 
 void chain_through_library(void (*then)()) {
-  call_back(then);
+  CHAIN_INNER(then);
   __asm__ volatile("");
 }

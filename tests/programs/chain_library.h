@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of chain.cpp that lies in a library.
+// The part of chain.cpp and chain_reload.cpp that lies in a library.
 #pragma once
 
-void chain_through_library(void (*then)());
+extern "C" void chain_through_library(void (*then)());

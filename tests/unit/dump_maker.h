@@ -38,6 +38,11 @@ class MemoryNames : public NameResolver {
     shapes_.push_back(shape);
     return static_cast<uint32_t>(shapes_.size());
   }
+  StringId intern_stack(const std::vector<uint64_t>& frames) {
+    stacks_.emplace_back(reinterpret_cast<const char*>(frames.data()),
+                         frames.size() * sizeof(uint64_t));
+    return static_cast<StringId>(stacks_.size());
+  }
 
   std::string_view string(StringId id) const override {
     return id == 0 || id > strings_.size() ? std::string_view() : strings_[id - 1];
@@ -55,9 +60,12 @@ class MemoryNames : public NameResolver {
   const LaunchShape* launch_shape(uint32_t id) const override {
     return id == 0 || id > shapes_.size() ? nullptr : &shapes_[id - 1];
   }
+  std::string_view stack(StringId id) const override {
+    return id == 0 || id > stacks_.size() ? std::string_view() : stacks_[id - 1];
+  }
 
  private:
-  std::vector<std::string> strings_;
+  std::vector<std::string> strings_, stacks_;
   std::vector<std::pair<std::string, uint32_t>> apis_;
   std::map<uint64_t, std::string> functions_;
   std::vector<LaunchShape> shapes_;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Perfetto file, decoded by protoc's classes and held to the format's rules.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ struct DecodedSlice {
   int64_t begin = 0, end = -1;
   std::vector<uint64_t> flows, terminating;
   std::map<std::string, std::string> args;
+  std::vector<std::string> stack;  // outermost first: "function file:line mapping+offset"
 };
 
 // Reads the file as trace_processor would: packet by packet, state by state.
@@ -88,6 +90,7 @@ class Decoder {
       define(names_, packet.interned_data().event_names());
       define(keys_, packet.interned_data().debug_annotation_names());
       define(values_, packet.interned_data().debug_annotation_string_values());
+      define_stacks(packet.interned_data());
     }
     if (packet.has_track_descriptor()) {
       const pf::TrackDescriptor& track = packet.track_descriptor();
@@ -127,6 +130,35 @@ class Decoder {
     }
   }
 
+  void define_stacks(const pf::InternedData& data) {
+    define(functions_, data.function_names());
+    define(build_ids_, data.build_ids());
+    define(paths_, data.mapping_paths());
+    define(files_, data.source_paths());
+    for (const pf::Mapping& mapping : data.mappings()) {
+      std::string text = "/" + look_up(paths_, mapping.path_string_ids(0));
+      if (mapping.build_id()) text += "(" + look_up(build_ids_, mapping.build_id()) + ")";
+      EXPECT_LT(mapping.start(), mapping.end());
+      EXPECT_TRUE(mappings_.emplace(mapping.iid(), text).second) << "defined twice";
+    }
+    for (const pf::Frame& frame : data.frames()) {
+      std::string text = look_up(functions_, frame.function_name_id());
+      if (frame.source_path_iid()) {
+        text +=
+            fmt::format(" {}:{}", look_up(files_, frame.source_path_iid()), frame.line_number());
+      }
+      if (frame.mapping_id()) {
+        text += fmt::format(" {}+{:#x}", look_up(mappings_, frame.mapping_id()), frame.rel_pc());
+      }
+      EXPECT_TRUE(frames_.emplace(frame.iid(), text).second) << "defined twice";
+    }
+    for (const pf::Callstack& stack : data.callstacks()) {
+      std::vector<std::string>& lines = stacks_[stack.iid()];
+      EXPECT_TRUE(lines.empty()) << "defined twice";
+      for (const uint64_t frame : stack.frame_ids()) lines.push_back(look_up(frames_, frame));
+    }
+  }
+
   DecodedSlice contents(const pf::TrackEvent& event, int64_t time) {
     DecodedSlice slice;
     slice.name = look_up(names_, event.name_iid());
@@ -137,6 +169,10 @@ class Decoder {
     slice.flows.assign(event.flow_ids().begin(), event.flow_ids().end());
     slice.terminating.assign(event.terminating_flow_ids().begin(),
                              event.terminating_flow_ids().end());
+    if (event.has_callstack_iid()) {
+      EXPECT_TRUE(stacks_.contains(event.callstack_iid()));
+      slice.stack = stacks_[event.callstack_iid()];
+    }
     for (const pf::DebugAnnotation& a : event.debug_annotations()) {
       std::string& value = slice.args[look_up(keys_, a.name_iid())];
       if (a.has_string_value_iid()) value = look_up(values_, a.string_value_iid());
@@ -148,6 +184,8 @@ class Decoder {
   }
 
   Pool categories_, names_, keys_, values_;
+  Pool functions_, build_ids_, paths_, files_, mappings_, frames_;
+  std::map<uint64_t, std::vector<std::string>> stacks_;
   std::map<uint64_t, std::vector<size_t>> open_;
   std::map<uint64_t, int64_t> last_time_;
   bool cleared_ = false;
@@ -183,6 +221,27 @@ TEST(Perfetto, TracksAndSlices) {
   ASSERT_EQ(copy.size(), 1u);
   EXPECT_EQ(copy[0]->args.at("bytes"), std::to_string(1 << 20));
   EXPECT_EQ(decoded.named("Memset (Device)").size(), 1u);
+}
+
+TEST(Perfetto, CallStacks) {
+  Trace trace = load(stacks_dump());
+  StackTable& stacks = trace.processes.at(0).stacks;
+  stacks.set_frames(0x1010, {{"inner()", "a.cpp", 7, true}, {"outer()", "a.cpp", 9, false}});
+  stacks.set_frames(0x1030, {{"main", "", 0, false}});
+  const Decoder decoded(trace);
+  const auto launches = decoded.named("cudaLaunchKernel");
+  ASSERT_EQ(launches.size(), 5u);
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(
+      launches[0]->stack,
+      (Lines{"0x9000", "main /opt/train(12ab)+0x70", "libx.so+0x60 /usr/lib/libx.so+0x60",
+             "outer() a.cpp:9 /opt/train(12ab)+0x50", "inner() a.cpp:7 /opt/train(12ab)+0x50"}));
+  EXPECT_EQ(launches[0]->args.at("stack"),
+            "inner() (a.cpp:7)\nouter() (a.cpp:9)\nlibx.so+0x60\nmain\n0x9000");
+  EXPECT_EQ(launches[1]->stack,
+            (Lines{"main /opt/train(12ab)+0x70", "train+0x58 /opt/train(12ab)+0x58"}));
+  EXPECT_EQ(launches[2]->stack, launches[0]->stack);
+  EXPECT_TRUE(launches[3]->stack.empty() && !launches[3]->args.contains("stack"));
 }
 
 TEST(Perfetto, StepsRangesSyncsAndMemory) {

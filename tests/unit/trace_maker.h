@@ -141,6 +141,47 @@ inline std::string busy_dump(int rank) {
   return std::string(view(bytes));
 }
 
+// Three launches, two of them with stacks, in a program at 0x1000 and a library at 0x2000, and a
+// call without; 0x9000 is in no file.
+inline std::string stacks_dump() {
+  MemoryNames names;
+  BatchEncoder encoder(names);
+  encoder.begin(0, 1);
+  const StringId first = names.intern_stack({0x1010, 0x2020, 0x1030, 0x9000});
+  const StringId second = names.intern_stack({0x1018, 0x1030});
+  const auto add = [&](Record r) {
+    if (!encoder.add(r, 4242, "python")) throw std::bad_alloc();
+  };
+  const auto launch = [&](uint64_t us, StringId stack, uint64_t stack_us) {
+    if (stack) {
+      Record r = make_record(Kind::stack, ticks_at(stack_us), ticks_at(stack_us + 4));
+      r.stack.stack = stack;
+      add(r);
+    }
+    add(make_record(Kind::launch, ticks_at(us), ticks_at(us + 4), names.api("cudaLaunchKernel")));
+  };
+  launch(10, first, 10);
+  launch(20, second, 20);
+  launch(30, first, 30);
+  launch(40, second, 39);  // a stack whose call is missing
+  launch(50, 0, 0);
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, make_header(1));
+  append_events(bytes, encoder);
+  dump::Modules modules;
+  const auto module = [&](uint64_t begin, std::string path, std::string id) {
+    dump::Module& m = *modules.add_module();
+    m.set_begin(begin), m.set_end(begin + 0x100), m.set_bias(begin - 0x40);
+    m.set_path(std::move(path)), m.set_build_id(std::move(id));
+  };
+  module(0x1000, "/opt/train", "\x12\xab");
+  module(0x2000, "/usr/lib/libx.so", "");
+  append(bytes, ChunkKind::modules, modules);
+  append(bytes, ChunkKind::modules, modules);  // each names all
+  append(bytes, ChunkKind::summary, make_summary(ticks_at(1000)));
+  return std::string(view(bytes));
+}
+
 inline Trace busy_trace(int ranks) {
   std::string bytes;
   for (int rank = 0; rank < ranks; ++rank) bytes += busy_dump(rank);

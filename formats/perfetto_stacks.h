@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Native stacks of one process as Perfetto's interned call stacks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/perfetto_packets.h"
+#include "formats/stacks.h"
+
+namespace gpuprof::perfetto {
+
+class Stacks {
+ public:
+  // Both outlive this.
+  Stacks(const StackTable& table, PacketWriter& out) : table_(table), out_(out) {}
+  // Adds the stack to the event that is being written.
+  void write(StackIndex stack);
+
+ private:
+  const std::vector<uint64_t>& frames_at(uint64_t address);
+  uint64_t callstack(StackIndex stack);
+
+  const StackTable& table_;
+  PacketWriter& out_;
+  // Numbers in the file: outermost first of each address, of each stack, of each module.
+  std::unordered_map<uint64_t, std::vector<uint64_t>> frames_;
+  std::unordered_map<uint32_t, std::pair<uint64_t, std::string>> stacks_;
+  std::unordered_map<const Module*, uint64_t> mappings_;
+};
+
+}  // namespace gpuprof::perfetto
