@@ -17,6 +17,7 @@
 #include "tools/console.h"
 #include "tools/library_path.h"
 #include "tools/program_file.h"
+#include "tools/python_packages.h"
 
 namespace gpuprof {
 namespace {
@@ -132,7 +133,16 @@ void check_driver(Findings& out) {
                  devices ? "" : "no GPU is visible; see CUDA_VISIBLE_DEVICES"});
 }
 
-// A program's own copy, and the one beside its runtime, come first; they are not known here.
+// Of the libcupti in `path`; 0: it is none that can be loaded.
+uint32_t cupti_version_of(const std::string& path) {
+  void* const library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  const auto version_of =
+      library ? function_of<int (*)(uint32_t*)>(library, "cuptiGetVersion") : nullptr;
+  uint32_t version = 0;
+  return version_of && version_of(&version) == 0 ? version : 0;
+}
+
+// A program's own copy, and the one beside its runtime, come first: check_packages().
 void check_cupti(const Config& config, Findings& out) {
   const std::string wanted = config.cupti;
   if (wanted == "off") {
@@ -146,11 +156,8 @@ void check_cupti(const Config& config, Findings& out) {
               "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"};
   }
   for (const std::string& place : places) {
-    void* const library = ::dlopen(place.c_str(), RTLD_LAZY | RTLD_LOCAL);
-    const auto version_of =
-        library ? function_of<int (*)(uint32_t*)>(library, "cuptiGetVersion") : nullptr;
-    uint32_t version = 0;
-    if (!version_of || version_of(&version) != 0) continue;
+    const uint32_t version = cupti_version_of(place);
+    if (version == 0) continue;
     out.push_back({State::good, "CUPTI", fmt::format("{}, version {}", place, version), ""});
     return;
   }
@@ -159,6 +166,31 @@ void check_cupti(const Config& config, Findings& out) {
                                 : fmt::format("GPUPROF_CUPTI=\"{}\" cannot be loaded", wanted),
                  "GPU times need it: from the program's own packages, beside its CUDA runtime, or "
                  "named by GPUPROF_CUPTI"});
+}
+
+// The libcupti that a Python program's packages bring.
+void check_packages(const std::string& interpreter, Findings& out) {
+  const std::vector<std::string> folders = package_folders(interpreter);
+  const std::vector<PackagedCupti> found = packaged_cupti(folders);
+  for (const PackagedCupti& each : found) {
+    const uint32_t version = cupti_version_of(each.file);
+    const bool first = &each == &found[0];
+    if (version == 0) {
+      out.push_back({State::limited, "packages", each.file + " cannot be loaded", ""});
+    } else {
+      out.push_back({State::good, "packages",
+                     fmt::format("{} ({}), version {}", each.file, each.of, version),
+                     first ? "used unless the program loads another, or GPUPROF_CUPTI names one"
+                           : "not used while the one above is there"});
+    }
+  }
+  if (!found.empty()) return;
+  for (const std::string& folder : folders) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(std::filesystem::path(folder) / "torch", ignored)) continue;
+    out.push_back({State::limited, "packages", "torch is in " + folder + ", but no libcupti.so",
+                   "a PyTorch without CUDA, or CUPTI is elsewhere: see CUPTI"});
+  }
 }
 
 void check_clock(Findings& out) {
@@ -270,6 +302,8 @@ void diagnose_program(const std::string& command, Findings& out) {
                    "program does: seen as calls of the driver",
                    ""});
   }
+  const std::string python = python_of(path);
+  if (!python.empty()) check_packages(python, out);
   if (use.linked.empty() && !use.runtime_inside) {
     out.push_back({State::good, "program",
                    "brings no CUDA library itself: what it opens while it runs is seen", ""});

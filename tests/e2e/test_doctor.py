@@ -80,6 +80,47 @@ def test_what_a_program_brings(program, expected):
     assert [r["state"] for r in rows] == ["ok", "ok"] and expected in rows[1]["text"]
 
 
+def environment_of(folder, *libraries):
+    """A virtual environment with these files below its packages; they are the simulated libcupti."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "bin/python3").symlink_to(os.path.realpath("/usr/bin/python3"))
+    (folder / "pyvenv.cfg").write_text("include-system-site-packages = false\n")
+    packages = folder / "lib/python3.12/site-packages"
+    for library in libraries:
+        (packages / library).parent.mkdir(parents=True)
+        shutil.copy(f"{harness.SIMCUDA}/libcupti.so.13", packages / library)
+    return folder / "bin/python3", packages
+
+
+def test_what_pythons_packages_bring(tmp_path):
+    """The libcupti of the interpreter's packages, in the order in which programs come to them."""
+    env = harness.environment()
+    del env["LD_LIBRARY_PATH"]
+    python, packages = environment_of(tmp_path / "one", "nvidia/cuda_cupti/lib/libcupti.so.12", "torch/lib/libcupti.so.13")
+    rows = of(findings(python, env=env), "packages")
+    assert [r["text"] for r in rows] == [f"{packages}/torch/lib/libcupti.so.13 (torch), version 130001",
+                                         f"{packages}/nvidia/cuda_cupti/lib/libcupti.so.12 (nvidia/cuda_cupti), version 24"]
+    assert rows[0]["advice"].startswith("used unless") and rows[1]["advice"].startswith("not used")
+    script = tmp_path / "train"
+    script.write_text(f"#!{python}\n")
+    script.chmod(0o755)
+    assert of(findings(script, env=env), "packages") == rows
+    script.write_text("#!/usr/bin/env python3\n")
+    assert of(findings(script, env={**env, "PATH": f"{python.parent}:{env['PATH']}"}), "packages") == rows
+
+
+def test_packages_without_cupti(tmp_path):
+    python, packages = environment_of(tmp_path / "one")
+    (packages / "torch").mkdir(parents=True)
+    row, = of(findings(python), "packages")
+    assert row["state"] == "limited" and str(packages) in row["text"]
+    (packages / "nvidia/cu13/lib").mkdir(parents=True)
+    (packages / "nvidia/cu13/lib/libcupti.so.13").write_text("not a library")
+    row, = of(findings(python), "packages")
+    assert row["state"] == "limited" and row["text"].endswith("libcupti.so.13 cannot be loaded")
+    assert not of(findings("/bin/true"), "packages")
+
+
 def test_a_program_that_cannot_be_preloaded(tmp_path):
     static = tmp_path / "static"
     source = tmp_path / "static.c"
