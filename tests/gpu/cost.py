@@ -70,7 +70,9 @@ def report(lab, name, rounds):
             inner = ratio_row([r[mode] for r in rounds], "window", "before")
             after = ratio_row([r[mode] for r in rounds], "after", "before")
             text += f"; to its own steps before the window {percent(inner['median'])}, after it {percent(after['median'])}"
-        lab.add(f"{name}-{mode}", "ok", text, **(row or {}))
+        wall = ratio_row([{m: r["wall_s"] for m, r in each.items()} for each in rounds], mode)
+        text += f"; whole program {percent(wall['median'])}"
+        lab.add(f"{name}-{mode}", "ok", text, wall=wall, **(row or {}))
 
 
 def measure(lab, name, command, step, modes, until):
