@@ -4,7 +4,9 @@
 #include "formats/chrome_export.h"
 #include "formats/exporter.h"
 #include "formats/kineto_export.h"
+#include "formats/memory_viz_export.h"
 #include "formats/perfetto_export.h"
+#include "formats/speedscope_export.h"
 #include "formats/xplane_export.h"
 
 namespace gpuprof {
@@ -20,6 +22,10 @@ constexpr Exporter kExporters[] = {
      write_kineto},
     {"tensorboard", ".tensorboard", true,
      "a log directory for TensorBoard, with torch-tb-profiler or XProf", write_tensorboard},
+    {"memory-viz", ".pickle", false, "a memory snapshot; pytorch.org/memory_viz", write_memory_viz},
+    {"speedscope", ".speedscope.json", false,
+     "flame graphs of GPU time and GPU idle time by what launched it; speedscope.app",
+     write_speedscope},
     {"xplane", ".xplane", true, "a directory of XProf's files, one per rank", write_xplane},
 };
 

@@ -364,13 +364,15 @@ class KinetoDocument {
                        rows[0].end(), earlier);
     for (auto& row : split_tracks(crossing, Overlap::nest)) rows.push_back(std::move(row));
     const uint32_t stream = lane.stream ? lane.stream : kDefaultStreamRow;
+    const size_t first = context_number(*process_, lane) * kMaxTracks;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].empty()) continue;
-      const uint64_t tid = stream + i * kRowStride;
+      const uint64_t tid = stream + (first + i) * kRowStride;
       std::string name = "stream " + std::to_string(lane.stream) + " ";
+      if (first) name += "context " + std::to_string(lane.context) + " ";
       if (i) name += "overlapping " + std::to_string(i);
       describe_row(pid, tid, name, tid);
-      for (const Slice& s : rows[i]) gpu_slice(s, pid, tid, i ? tid : lane.stream);
+      for (const Slice& s : rows[i]) gpu_slice(s, pid, tid, first + i ? tid : lane.stream);
     }
   }
 

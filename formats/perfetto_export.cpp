@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "formats/core/string_table.h"
+#include "formats/gpu_curves.h"
 #include "formats/names.h"
 #include "formats/perfetto_packets.h"
 #include "formats/perfetto_stacks.h"
@@ -85,6 +86,8 @@ class PerfettoExport {
       }
     }
     memory();
+    int32_t curves = 0;
+    for (const GpuCurve& found : gpu_curves(trace_, process)) curve(found, curves++);
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
     for (size_t i = 0; i < process_->named_counters.size(); ++i) {
       named_counter(process_->named_counters[i], i);
@@ -167,10 +170,34 @@ class PerfettoExport {
       (kind == Kind::gpu_annotation ? annotations : work).push_back(slice);
     }
     slices(work, Overlap::apart, track, path, gpu, name, rank);
+    render_stages(work, lane, name);
     if (annotations.empty()) return;
     name += " annotations";
     slices(annotations, Overlap::nest, declare(path + "/annotations", gpu, name, rank),
            path + "/annotations", gpu, name, rank);
+  }
+
+  // The same for the pages that know GPUs.
+  void render_stages(const std::vector<Slice>& work, const Lane& lane, const std::string& queue) {
+    const auto gpu = gpus_.emplace(std::pair(process_uuid_, lane.device), gpus_.size()).first;
+    for (const Slice& slice : work) {
+      const Event& event = process_->event(slice.event);
+      out_.render_stage({flow_base_ | number(slice.event), static_cast<int32_t>(gpu->second), pid_,
+                         queue, trace_.text(trace_.shape(event).label), event.begin, event.end});
+    }
+  }
+
+  void curve(const GpuCurve& curve, int32_t number) {
+    const uint64_t gpu = gpu_track(curve.device);
+    const uint64_t track = uuid_of(fmt::format("{}/gpu{}/{}", prefix_, curve.device, curve.name));
+    if (declared_.insert(track).second) {
+      out_.track({track, gpu, curve.name, 2500000 + number, false, false, curve.unit});
+    }
+    for (const GpuCurve::Point& point : curve.points) {
+      out_.begin_event(EventType::counter, track, point.time);
+      out_.counter(point.value);
+      out_.end_event();
+    }
   }
 
   // A row of an outside trace.
@@ -497,6 +524,7 @@ class PerfettoExport {
   const Process* process_ = nullptr;
   std::optional<perfetto::Stacks> stacks_;
   std::map<std::string, int64_t> hosts_;
+  std::map<std::pair<uint64_t, uint32_t>, size_t> gpus_;  // process and device -> number
   std::set<uint64_t> declared_;
   std::map<uint32_t, uint32_t> collectives_;
   std::map<StringIndex, std::string> demangled_;

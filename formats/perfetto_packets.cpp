@@ -18,6 +18,7 @@ enum : uint32_t {
   track_event = 11,
   interned_data = 12,
   sequence_flags = 13,
+  render_stage = 53,
   track_descriptor = 60
 };
 }
@@ -52,6 +53,7 @@ enum : uint32_t { frame = 6, callstack = 7, mapping = 19 };
 }
 constexpr uint32_t kOrderExplicit = 3;
 constexpr uint32_t kUnitBytes = 3;
+constexpr uint32_t kGraphicsContexts = 23, kCuda = 4;
 
 uint64_t clip(int64_t time) { return time > 0 ? static_cast<uint64_t>(time) : 0; }
 
@@ -249,10 +251,41 @@ void PacketWriter::stack(uint64_t callstack) { wire_.uint(event::callstack, call
 
 void PacketWriter::end_event() {
   wire_.close(event_mark_);
-  if (!interned_.empty()) {
-    wire_.bytes(packet::interned_data, interned_.data(), interned_.size());
-    interned_.clear();
+  write_interned();
+  write_packet();
+}
+
+void PacketWriter::write_interned() {
+  if (interned_.empty()) return;
+  wire_.bytes(packet::interned_data, interned_.data(), interned_.size());
+  interned_.clear();
+}
+
+uint64_t PacketWriter::intern_context(int64_t pid) {
+  const auto [at, fresh] = contexts_.emplace(pid, contexts_.size() + 1);
+  if (fresh) {
+    const size_t mark = interned_wire_.open(kGraphicsContexts);
+    interned_wire_.uint(1, at->second);
+    interned_wire_.int_field(2, pid);
+    interned_wire_.uint(3, kCuda);
+    interned_wire_.close(mark);
   }
+  return at->second;
+}
+
+void PacketWriter::render_stage(const RenderStage& stage) {
+  wire_.uint_always(packet::timestamp, clip(stage.begin));
+  wire_.uint(packet::sequence_id, kSequence);
+  wire_.uint(packet::sequence_flags, kNeedsState);
+  const size_t mark = wire_.open(packet::render_stage);
+  wire_.uint(1, stage.id);
+  wire_.uint_always(2, static_cast<uint64_t>(stage.end - stage.begin));
+  wire_.uint(5, intern_context(stage.pid));
+  wire_.int_field(11, stage.gpu);
+  wire_.uint(13, intern(stages_, stage.queue));
+  wire_.uint(14, intern(stages_, stage.name));
+  wire_.close(mark);
+  write_interned();
   write_packet();
 }
 

@@ -72,6 +72,18 @@ class PacketWriter {
   void stack(uint64_t callstack);
   void end_event();
 
+  // Work on a GPU as Perfetto's GPU pages want it, beside the slice that has its arguments and
+  // flows.
+  struct RenderStage {
+    uint64_t id;             // of the work, unique in the file
+    int32_t gpu;             // counted through over all processes
+    int64_t pid;             // whose context it runs in
+    std::string_view queue;  // "stream 7"
+    std::string_view name;
+    int64_t begin, end;
+  };
+  void render_stage(const RenderStage& stage);
+
  private:
   struct TextHash {
     using is_transparent = void;
@@ -83,13 +95,16 @@ class PacketWriter {
     std::unordered_map<std::string, uint64_t, TextHash, std::equal_to<>> ids{};
   };
   uint64_t intern(Pool& pool, std::string_view text);
+  uint64_t intern_context(int64_t pid);
+  void write_interned();
   void write_packet();
 
   OutputFile& file_;
   ByteBuffer packet_, interned_;
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;
-  Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29};
+  Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29}, stages_{24};
+  std::unordered_map<int64_t, uint64_t> contexts_;  // by pid
   Pool functions_{5}, build_ids_{16}, mapping_paths_{17}, source_paths_{18};
   uint64_t mappings_ = 0, frames_ = 0, callstacks_ = 0;
 };

@@ -79,9 +79,10 @@ class XplaneExport {
       kinds.insert(kind_name(shape));
     }
     const auto rows = split_tracks(slices, Overlap::apart);
+    const size_t first = context_number(process_, lane) * kMaxTracks;
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i].empty()) continue;
-      plane.begin_line(lane.stream + static_cast<int64_t>(i) * kLineStride,
+      plane.begin_line(lane.stream + static_cast<int64_t>(first + i) * kLineStride,
                        fmt::format("Stream #{}({}){}", lane.stream, fmt::join(kinds, ","),
                                    i ? fmt::format(" overlapping {}", i) : ""));
       for (const Slice& slice : rows[i]) work(plane, slice, device);

@@ -25,7 +25,10 @@ done
 build=build
 [ "$preset" = dev ] || build=build-$preset
 
-tools/setup.sh
+case " ${levels[*]} " in
+  *" viewers "*) tools/setup.sh --viewers ;;
+  *) tools/setup.sh ;;
+esac
 cmake --preset "$preset" >"/tmp/gpuprof-configure-$$.log" 2>&1 || { cat "/tmp/gpuprof-configure-$$.log"; exit 1; }
 rm -f "/tmp/gpuprof-configure-$$.log"
 cmake --build "$build" --parallel "$(nproc)"

@@ -3,7 +3,7 @@
 # Installs what a build and its tests need and are missing, on Debian 12 (or a relative of it):
 # packages by apt, and, where no CUDA toolkit is installed, its headers from the nvidia-* wheels, into
 # .deps/cuda/include. Does nothing, and says nothing, when all is there.
-# usage: tools/setup.sh [--fuzz]     --fuzz: clang and its sanitizer runtimes, too
+# usage: tools/setup.sh [--fuzz | --viewers]     --fuzz: clang and its sanitizer runtimes, too; --viewers: Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -157,7 +157,8 @@ install_cuda_headers() {
 install_packages "${packages[@]}"
 case "${1:-}" in
   --fuzz) install_packages "${fuzz_packages[@]}" ;;
+  --viewers) install_packages "chromium|command -v chromium" ;;
   "") ;;
-  *) die "unknown option '$1'; allowed: --fuzz" ;;
+  *) die "unknown option '$1'; allowed: --fuzz, --viewers" ;;
 esac
 install_cuda_headers

@@ -10,8 +10,10 @@
 
 #include "formats/exporter.h"
 #include "formats/file_bytes.h"
+#include "formats/gpu_curves.h"
 #include "formats/names.h"
 #include "perfetto_test.pb.h"
+#include "tests/unit/hostile_trace.h"
 #include "tests/unit/trace_maker.h"
 
 namespace gpuprof::test {
@@ -61,6 +63,12 @@ class Decoder {
   std::vector<DecodedSlice> slices;
   std::vector<DecodedSlice> instants;
   std::map<uint64_t, std::vector<int64_t>> counters;
+  struct Stage {
+    std::string name, queue;
+    int64_t begin, duration;
+    int32_t gpu, pid;
+  };
+  std::vector<Stage> stages;
   bool snapshot = false;
 
  private:
@@ -89,6 +97,11 @@ class Decoder {
       define(categories_, packet.interned_data().event_categories());
       define(names_, packet.interned_data().event_names());
       define(keys_, packet.interned_data().debug_annotation_names());
+      define(specifications_, packet.interned_data().gpu_specifications());
+      for (const pf::GraphicsContext& context : packet.interned_data().graphics_contexts()) {
+        EXPECT_EQ(context.api(), 4u) << "CUDA";
+        contexts_[context.iid()] = context.pid();
+      }
       define(values_, packet.interned_data().debug_annotation_string_values());
       define_stacks(packet.interned_data());
     }
@@ -99,6 +112,7 @@ class Decoder {
       EXPECT_TRUE(!track.has_parent_uuid() || (!track.has_thread() && !track.has_process()));
     }
     cleared_ = cleared_ || (packet.sequence_flags() & 1);
+    if (packet.has_gpu_render_stage_event()) take(packet.gpu_render_stage_event(), packet);
     if (!packet.has_track_event()) return;
     EXPECT_TRUE(cleared_) << "the sequence must begin with its state cleared";
     EXPECT_EQ(packet.trusted_packet_sequence_id(), 1u);
@@ -159,6 +173,16 @@ class Decoder {
     }
   }
 
+  void take(const pf::GpuRenderStageEvent& event, const pf::TracePacket& packet) {
+    EXPECT_EQ(packet.sequence_flags(), 2u);
+    EXPECT_TRUE(stage_ids_.insert(event.event_id()).second);
+    EXPECT_TRUE(contexts_.contains(event.context()));
+    stages.push_back(
+        {look_up(specifications_, event.stage_iid()),
+         look_up(specifications_, event.hw_queue_iid()), static_cast<int64_t>(packet.timestamp()),
+         static_cast<int64_t>(event.duration()), event.gpu_id(), contexts_[event.context()]});
+  }
+
   DecodedSlice contents(const pf::TrackEvent& event, int64_t time) {
     DecodedSlice slice;
     slice.name = look_up(names_, event.name_iid());
@@ -183,6 +207,9 @@ class Decoder {
     return slice;
   }
 
+  Pool specifications_;
+  std::map<uint64_t, int32_t> contexts_;
+  std::set<uint64_t> stage_ids_;
   Pool categories_, names_, keys_, values_;
   Pool functions_, build_ids_, paths_, files_, mappings_, frames_;
   std::map<uint64_t, std::vector<std::string>> stacks_;
@@ -266,10 +293,16 @@ TEST(Perfetto, StepsRangesSyncsAndMemory) {
   EXPECT_EQ(decoded.named("Buffer Flush").size(), 1u);
   ASSERT_EQ(decoded.instants.size(), 1u);
   EXPECT_EQ(decoded.instants[0].name, "mark\t\"x\"");
-  ASSERT_EQ(decoded.counters.size(), 1u);
-  const auto& [track, values] = *decoded.counters.begin();
-  EXPECT_EQ(values, (std::vector<int64_t>{4096, 0}));
-  EXPECT_EQ(decoded.tracks.at(track).counter().unit(), 3);
+  const auto memory = std::find_if(
+      decoded.counters.begin(), decoded.counters.end(),
+      [&](const auto& entry) { return decoded.tracks.at(entry.first).counter().unit() == 3; });
+  ASSERT_NE(memory, decoded.counters.end());
+  EXPECT_EQ(memory->second, (std::vector<int64_t>{4096, 0}));
+  std::set<std::string> names;
+  for (const auto& [track, values] : decoded.counters) names.insert(decoded.track_name(track));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"GPU memory allocated in the window", "GPU busy",
+                                   "copy bandwidth", "queue of stream 7", "queue of stream 20"}));
 }
 
 TEST(Perfetto, FlowsGoFromEachLaunchToItsKernels) {
@@ -328,6 +361,54 @@ TEST(Perfetto, EventsAreNeitherLostNorDoubled) {
     drawable += p.window_steps().size();
   }
   EXPECT_EQ(decoded.slices.size() + decoded.instants.size(), drawable);
+}
+
+TEST(Perfetto, GpuWorkIsInTheGpuPagesToo) {
+  const Decoder out(busy_trace(2));
+  EXPECT_EQ(out.stages.size(), 14u) << "five kernels, a copy, a set on each rank";
+  std::set<std::pair<int32_t, int32_t>> gpus;
+  for (const Decoder::Stage& stage : out.stages) {
+    gpus.emplace(stage.gpu, stage.pid);
+    EXPECT_TRUE(stage.queue == "stream 7" || stage.queue == "stream 20");
+  }
+  EXPECT_EQ(gpus.size(), 2u);
+  EXPECT_EQ(out.stages[0].name, "gemm(float*)");
+  EXPECT_EQ(out.stages[0].duration, 100'000);
+  EXPECT_EQ(out.stages[0].begin, out.named("gemm(float*)")[0]->begin);
+}
+
+TEST(Perfetto, AnAwkwardTraceIsValid) {
+  const Decoder out(hostile_trace());
+  EXPECT_EQ(out.stages.size(), kHostileThreads);
+  EXPECT_GE(out.slices.size(), 4 * kHostileThreads);
+}
+
+TEST(GpuCurves, BusyBandwidthAndQueues) {
+  const Trace trace = busy_trace(1);
+  const std::vector<GpuCurve> curves = gpu_curves(trace, trace.processes[0]);
+  std::map<std::string, const GpuCurve*> named;
+  for (const GpuCurve& curve : curves) named[curve.name] = &curve;
+  ASSERT_EQ(named.size(), 4u);
+  // Intervals are 10 us, from 10 us into the window: kernels from 30 to 190, a copy from 230 to
+  // 250.
+  const auto at = [&](const char* name, int64_t us) {
+    double value = 0;
+    for (const GpuCurve::Point& point : named.at(name)->points) {
+      if (point.time <= kEpochNs + 4'000'000 + us * 1000) value = point.value;
+    }
+    return value;
+  };
+  EXPECT_EQ(at("GPU busy", 15), 0);
+  EXPECT_NEAR(at("GPU busy", 35), 100, 0.01);
+  EXPECT_NEAR(at("GPU busy", 185), 100, 0.01);
+  EXPECT_EQ(at("GPU busy", 195), 0);
+  EXPECT_NEAR(at("GPU busy", 325), 100, 0.01);
+  EXPECT_EQ(at("GPU busy", 1000), 0);
+  EXPECT_NEAR(at("copy bandwidth", 235), 52.4288, 0.01);
+  EXPECT_EQ(at("copy bandwidth", 255), 0);
+  EXPECT_EQ(at("queue of stream 7", 15), 1);
+  EXPECT_EQ(at("queue of stream 7", 25), 2);
+  EXPECT_EQ(at("queue of stream 7", 500), 0);
 }
 
 TEST(OutputFile, IsCompleteOrAbsent) {

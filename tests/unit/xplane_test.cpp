@@ -9,6 +9,7 @@
 
 #include "formats/exporter.h"
 #include "formats/file_bytes.h"
+#include "tests/unit/hostile_trace.h"
 #include "tests/unit/trace_maker.h"
 #include "xplane_test.pb.h"
 
@@ -75,7 +76,10 @@ TEST_F(Xplane, IdsOfMetadataAreTheirKeysAndAllAreKnown) {
 }
 
 TEST_F(Xplane, EventsOfALineAreInOrderAndNest) {
-  for (const auto& [name, space] : exported(busy_trace(1))) {
+  auto spaces = exported(busy_trace(1));
+  spaces.merge(exported(hostile_trace()));
+  EXPECT_EQ(spaces.size(), 2u);
+  for (const auto& [name, space] : spaces) {
     for (const XPlane& plane : space.planes()) {
       std::set<int64_t> ids;
       for (const XLine& line : plane.lines()) {

