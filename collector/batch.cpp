@@ -94,9 +94,7 @@ void WindowCollector::note(const Record& record) {
     set(seen_, bit);
   } else if (!is_gpu_kind(record.kind)) {
     set(called_, bit);
-    if (!first_called_ || later(first_called_, record.correlation)) {
-      first_called_ = record.correlation;
-    }
+    note_call(record.correlation);
     if (expects_gpu_work(record)) note_launch(record, bit);
   }
 }
@@ -123,9 +121,34 @@ uint64_t WindowCollector::missing(const PodVector<uint64_t>& wanted) const {
   return count;
 }
 
+void WindowCollector::note_call(uint32_t correlation) {
+  if (!first_called_ || later(first_called_, correlation)) first_called_ = correlation;
+}
+
+// Of calls whose buffers are still in use: ids grow within each.
+void WindowCollector::look_for_first_call() {
+  looked_for_first_ = true;
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free) ||
+        is_cupti_buffer(chunk)) {
+      continue;
+    }
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+    for (uint32_t r = 0; r < committed; ++r) {
+      const Record& record = chunk.records[r];
+      if (record.kind == Kind::stack || record.begin < begin_ticks_ || !record.correlation)
+        continue;
+      note_call(record.correlation);
+      break;
+    }
+  }
+}
+
 // Host records begin in the window. GPU records were launched in it or ran during it: work launched
 // in the last warm-up step still keeps the GPU busy.
-bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) const {
+bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) {
   if (!is_gpu_kind(record.kind)) {
     return record.begin >= begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
   }
@@ -133,6 +156,7 @@ bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) const {
     return true;
   }
   if (record.flags & kFlagNoTime) {
+    if (!looked_for_first_) look_for_first_call();
     return end_ticks == 0 && first_called_ != 0 && later(record.correlation, first_called_);
   }
   return record.end > begin_ticks_ && (end_ticks == 0 || record.begin < end_ticks);
@@ -177,6 +201,7 @@ size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ti
   Ring& buffers = *ring();
   const uint32_t chunks = buffers.header->chunk_count;
   size_t count = 0;
+  looked_for_first_ = false;
   // Host records first: they tell which GPU records belong to the window.
   for (const bool gpu_pass : {false, true}) {
     for (uint32_t i = 0; i < chunks; ++i) {

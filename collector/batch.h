@@ -43,7 +43,9 @@ class WindowCollector final : private NameResolver {
   };
   Taken& taken(uint32_t index, const RingChunk& chunk);
   size_t take(uint32_t index, DumpFile& file, uint64_t end_ticks);
-  bool belongs(const Record& record, uint64_t end_ticks) const;
+  bool belongs(const Record& record, uint64_t end_ticks);
+  void note_call(uint32_t correlation);
+  void look_for_first_call();
   bool in_base(uint32_t correlation);
   void note(const Record& record);
   void note_launch(const Record& record, uint32_t bit);
@@ -70,7 +72,8 @@ class WindowCollector final : private NameResolver {
   bool launches_graph_[kMaxApis] = {};
   size_t batch_records_ = 0;
   uint32_t first_called_ = 0;  // smallest correlation id called in the window; 0: none yet
-  uint32_t base_ = 0;          // smallest correlation id of the window, rounded down to 64
+  bool looked_for_first_ = false;
+  uint32_t base_ = 0;  // smallest correlation id of the window, rounded down to 64
   bool have_base_ = false;
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;

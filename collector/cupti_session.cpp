@@ -72,7 +72,8 @@ uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
 
 // The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
 // is the callback of row "cudaLaunchKernel". The driver's have the names of its symbols.
-void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
+CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
+  CUptiResult worst = CUPTI_SUCCESS;
   for (uint32_t id = 1; id <= last_id; ++id) {
     const char* name = nullptr;
     if (g_api.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name) continue;
@@ -85,9 +86,24 @@ void enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t las
       if (row.library != library || row.kind == Kind::none || base != row.name) continue;
       if (!activity_on(activity_of(row))) continue;
       set_callback_api(domain, id, static_cast<ApiId>(api));
-      g_api.EnableCallback(1, g_subscriber, domain, id);
+      const CUptiResult result = g_api.EnableCallback(1, g_subscriber, domain, id);
+      if (result != CUPTI_SUCCESS) worst = result;
     }
   }
+  return worst;
+}
+
+// Both domains. Callback ids only grow; a newer library than these headers may know some more.
+void enable_callbacks() {
+  const CUptiResult runtime = enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
+                                               CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
+  const CUptiResult driver = enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver,
+                                              CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
+  const CUptiResult worst = runtime != CUPTI_SUCCESS ? runtime : driver;
+  if (worst == CUPTI_SUCCESS) return;
+  log_line(LogLevel::warn,
+           "CUPTI refuses callbacks (cuptiEnableCallback: %s): GPU work is not joined to its calls",
+           text_of(worst));
 }
 
 bool load() {
@@ -216,20 +232,19 @@ bool attach() {
     unsubscribe();
     return fail("cuptiActivityRegisterCallbacks", result);
   }
-  // Callback ids only grow; a newer library than these headers may know some more.
-  enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
-                   CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
-  enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver, CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
+  enable_callbacks();
   attach_graphs(g_api, g_subscriber);
   size_t enabled = 0;
+  char refused[64] = "";
   for (const ActivityRow& row : kActivities) {
     if (!activity_on(row.wanted_by)) continue;
     result = g_api.ActivityEnable(row.kind);
     if (result == CUPTI_SUCCESS) {
       ++enabled;
     } else {
-      log_line(LogLevel::warn, "CUPTI refuses activity kind %d: %s", static_cast<int>(row.kind),
-               text_of(result));
+      const size_t used = std::strlen(refused);
+      std::snprintf(refused + used, sizeof refused - used, "%s%d", used ? ", " : "",
+                    static_cast<int>(row.kind));
     }
   }
   if (enabled == 0) {
@@ -237,6 +252,7 @@ bool attach() {
     unsubscribe();
     return fail("cuptiActivityEnable", result);
   }
+  if (refused[0]) log_line(LogLevel::warn, "CUPTI refuses activity kinds %s", refused);
   g_missing[0] = '\0';
   if (g_shared) share_host_subscription(true);
   return true;

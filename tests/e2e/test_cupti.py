@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUPTI of each version, CUPTI that delivers bad data, and where it is found."""
 import json
+import subprocess
 
 import pytest
 
@@ -101,6 +102,84 @@ def test_correlation_ids_wrap(tmp_path):
     assert min(ids) < 10000 and max(ids) > 2**32 - 10000
     comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
     assert comparison.summary["losses"] == {}
+
+
+def test_ids_wrap_between_work_without_times(tmp_path):
+    """Work without times belongs to the window if its launch does; before the launch is known its id decides, and
+    ids of before the wrap are earlier than those after it."""
+    command = [harness.SIMTRAIN, "--steps", "40", "--layers", "24", "--kernel-us", "5", "--small-kernels", "40", "--data-ms", "20"]
+    settings = {"SIMCUDA_CUPTI": "zero_ts=1", "GPUPROF_SCHEDULE": "skip_first=2,warmup=3,active=34,repeat=1"}
+    (tmp_path / "plain").mkdir()
+    _, first = profile(tmp_path / "plain", command, **settings)
+    begin = truth.Comparison(first, tmp_path / "plain" / "truth").begin
+    ids = [c["corr"] for c in truth.load(tmp_path / "plain" / "truth", harness.records(first)[0]["pid"])
+           if c["t"] == "call" and c["begin"] > begin]
+    _, dump = profile(tmp_path, command, SIMCUDA_FIRST_CORRELATION=2**32 - min(ids) - 100, **settings)
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    work = harness.of_kind(comparison.records, "gpu_kernel")
+    assert len(work) > 2000 and all("no_time" in r["flags"] for r in work)
+    ids = [r["correlation"] for r in work]
+    assert min(ids) < 10000 and max(ids) > 2**32 - 10000
+    for record in work:
+        call = comparison.calls_by_correlation[record["correlation"]]
+        assert call["begin"] > comparison.begin - 1000, "launched before the window"
+    launched = {c["corr"] for c in comparison.truth if c["t"] == "call" and comparison._position(c)
+                and truth.kind_of(c["name"]) == "launch"}
+    assert launched <= set(ids)
+
+
+def test_records_in_reversed_order(tmp_path):
+    """Nothing depends on the order in which CUPTI delivers."""
+    _, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN, "--overlap"], SIMCUDA_CUPTI="reversed_order")
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    comparison.assert_right("launch", "copy", "set", "sync", "collective", "gpu_kernel", "gpu_copy", "gpu_set")
+    assert comparison.summary["losses"] == {}
+
+
+# A function of CUPTI that fails at attach: what is said, and whether there are GPU times all the same.
+REFUSED = {
+    "cuptiActivityRegisterCallbacks": ("no GPU times: cuptiActivityRegisterCallbacks", False),
+    "cuptiActivityEnable": ("no GPU times: cuptiActivityEnable", False),
+    "cuptiActivityRegisterTimestampCallback": (None, True),
+    "cuptiEnableCallback": ("cuptiEnableCallback: ", True),
+}
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_a_function_that_fails_at_attach(function, tmp_path):
+    text, timed = REFUSED[function]
+    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_CUPTI=f"refuse={function}")
+    lines = [line for line in harness.our_lines(done.err) if "Next: " not in line]
+    if text:
+        assert any(text in line for line in lines) and len(lines) == 1, done.err
+    else:
+        assert lines == [], done.err
+    comparison = truth.Comparison(dump, tmp_path / "truth", gpu=timed and function != "cuptiEnableCallback")
+    comparison.assert_right("launch", "copy", "sync", *(["gpu_kernel"] if timed and function != "cuptiEnableCallback" else []))
+    assert bool(harness.of_kind(comparison.records, "gpu_kernel")) == timed
+    missing = harness.info(dump)["files"][0]["gpu_times_missing"]
+    assert (missing == "") == timed
+
+
+def test_a_kind_that_is_refused(tmp_path):
+    """CUPTI_ACTIVITY_KIND_MEMSET: the others go on, and one line names it."""
+    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], SIMCUDA_CUPTI="refuse_kind=2")
+    refused = [line for line in harness.our_lines(done.err) if "refuses activity kinds 2" in line]
+    assert len(refused) == 1, done.err
+    found = harness.records(dump)
+    assert harness.of_kind(found, "gpu_kernel") and harness.of_kind(found, "gpu_copy") and not harness.of_kind(found, "gpu_set")
+
+
+def test_a_library_that_is_too_old(tmp_path):
+    """It lacks functions that there have been since CUDA 11: one line names the first."""
+    (tmp_path / "old.c").write_text("int cuptiGetVersion(unsigned* v) { *v = 9; return 0; }\n")
+    library = tmp_path / "libcupti.so.9"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "old.c"], check=True)
+    done, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN], GPUPROF_CUPTI=library)
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 2 and "no GPU times: libcupti has no function cupti" in lines[0], done.err
+    truth.Comparison(dump, tmp_path / "truth", gpu=False).assert_right("launch", "copy", "sync", "collective")
+    assert "libcupti has no function" in harness.info(dump)["files"][0]["gpu_times_missing"]
 
 
 def place(folder, source, *names):

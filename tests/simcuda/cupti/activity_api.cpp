@@ -35,6 +35,9 @@ CUptiResult check_kind(CUpti_ActivityKind kind) {
 CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
   if (const CUptiResult r = check_kind(kind); r != CUPTI_SUCCESS) return r;
+  if (on && (is_refused("cuptiActivityEnable") || kind == switches().refused_kind)) {
+    return CUPTI_ERROR_NOT_COMPATIBLE;
+  }
   Session::instance().enable(kind, on);
   return CUPTI_SUCCESS;
 }
@@ -79,6 +82,7 @@ CUptiResult set_callback(uint32_t on, CUpti_SubscriberHandle handle, CUpti_Callb
                          CUpti_CallbackId cbid) {
   if (handle == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (is_refused("cuptiEnableCallback")) return CUPTI_ERROR_NOT_COMPATIBLE;
   Subscriber* subscriber = Session::instance().subscriber(handle);
   if (subscriber == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   std::atomic<bool>* slot = subscriber->slot(domain, cbid);
@@ -151,6 +155,7 @@ CUptiResult cuptiGetCallbackState(uint32_t* on, CUpti_SubscriberHandle handle,
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
                                            CUpti_BuffersCallbackCompleteFunc complete) {
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (is_refused("cuptiActivityRegisterCallbacks")) return CUPTI_ERROR_NOT_COMPATIBLE;
   Session::instance().recorder().set_callbacks(request, complete);
   return CUPTI_SUCCESS;
 }
@@ -194,6 +199,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute which, size_t* siz
 }
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc source) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (is_refused("cuptiActivityRegisterTimestampCallback")) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (source == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   Session::instance().recorder().clock().set_source(source);
   return CUPTI_SUCCESS;

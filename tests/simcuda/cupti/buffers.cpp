@@ -105,6 +105,7 @@ std::vector<PendingRecord> Recorder::take_ready(bool everything) {
                             [&](const PendingRecord& r) { return everything || r.ready <= now; });
   std::vector<PendingRecord> ready(pending_.begin(), first_late);
   pending_.erase(pending_.begin(), first_late);
+  if (switches().reversed_order) std::reverse(ready.begin(), ready.end());
   return ready;
 }
 

@@ -28,6 +28,7 @@ constexpr CountSwitch kCountSwitches[] = {
     {"unknown_kind=", &CuptiSwitches::unknown_kind_every},
     {"incomplete=", &CuptiSwitches::incomplete_every},
     {"hold_buffers=", &CuptiSwitches::hold_buffers},
+    {"refuse_kind=", &CuptiSwitches::refused_kind},
 };
 
 bool read_count(std::string_view item, CuptiSwitches& out) {
@@ -50,6 +51,10 @@ CuptiSwitches read_switches() {
       s.no_driver = true;
     } else if (item == "subscriber_taken") {
       s.subscriber_taken = true;
+    } else if (item == "reversed_order") {
+      s.reversed_order = true;
+    } else if (item.substr(0, 7) == "refuse=") {
+      s.refused = item.substr(7);
     } else if (item == "no_body_records") {
       s.no_body_records = true;
     } else if (!read_count(item, s)) {
@@ -69,6 +74,8 @@ const CuptiSwitches& switches() {
   static const CuptiSwitches& instance = *new CuptiSwitches(read_switches());
   return instance;
 }
+
+bool is_refused(std::string_view function) { return switches().refused == function; }
 
 Session& Session::instance() {
   static Session& session = *new Session();

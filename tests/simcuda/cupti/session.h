@@ -8,6 +8,7 @@
 #include <atomic>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "tests/simcuda/core/port.h"
 #include "tests/simcuda/cupti/recorder.h"
@@ -19,6 +20,9 @@ struct CuptiSwitches {
   bool no_driver = false;
   bool subscriber_taken = false;
   bool no_body_records = false;
+  bool reversed_order = false;
+  std::string refused;        // a function that fails
+  uint64_t refused_kind = 0;  // an activity kind that is refused
   uint64_t drop_every = 0;
   uint64_t zero_timestamps_every = 0;
   uint64_t reversed_timestamps_every = 0;
@@ -29,6 +33,7 @@ struct CuptiSwitches {
 };
 
 const CuptiSwitches& switches();
+bool is_refused(std::string_view function);
 
 constexpr size_t kRuntimeCallbacks = CUPTI_RUNTIME_TRACE_CBID_SIZE;
 constexpr size_t kDriverCallbacks = CUPTI_DRIVER_TRACE_CBID_SIZE;
