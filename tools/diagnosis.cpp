@@ -287,8 +287,10 @@ void diagnose_program(const std::string& command, Findings& out) {
   }
   const std::string reason = why_not_preloadable(path);
   if (!reason.empty()) {
+    const bool cuda = cuda_use_of(path).runtime_inside;
     out.push_back({State::bad, "program", fmt::format("{}: {}", path, reason),
-                   "no library can be preloaded into it: it runs unprofiled"});
+                   fmt::format("no library can be preloaded into it: it runs unprofiled{}",
+                               cuda ? ", and none of its CUDA calls is seen" : "")});
     return;
   }
   out.push_back({State::good, "program", path + ": the library can be preloaded", ""});
@@ -304,6 +306,12 @@ void diagnose_program(const std::string& command, Findings& out) {
   }
   const std::string python = python_of(path);
   if (!python.empty()) check_packages(python, out);
+  if (use.own_namespaces) {
+    out.push_back({State::limited, "program",
+                   "calls dlmopen: hooks do not see what the libraries that it opens so call",
+                   "GPU times of that are there while a window is open, if another call has opened "
+                   "it; dlopen is seen"});
+  }
   if (use.linked.empty() && !use.runtime_inside) {
     out.push_back({State::good, "program",
                    "brings no CUDA library itself: what it opens while it runs is seen", ""});

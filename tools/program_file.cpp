@@ -13,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace gpuprof {
@@ -160,6 +161,8 @@ CudaUse cuda_use_of(const std::string& path) {
       if (name.starts_with(library)) use.linked.push_back(name);
     }
   }
+  using namespace std::string_view_literals;
+  use.own_namespaces = bytes.find("\0dlmopen\0"sv) != std::string::npos;
   // A runtime inside asks the driver for its functions by name.
   use.runtime_inside = !runtime && bytes.find("cuGetProcAddress") != std::string::npos &&
                        bytes.find("libcuda.so.1") != std::string::npos;

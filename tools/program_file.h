@@ -19,6 +19,7 @@ std::string why_not_preloadable(const std::string& path);
 struct CudaUse {
   std::vector<std::string> linked;  // libcudart, libcuda, libnccl as it names them
   bool runtime_inside = false;      // a CUDA runtime linked into it
+  bool own_namespaces = false;      // it calls dlmopen
 };
 CudaUse cuda_use_of(const std::string& path);
 

@@ -132,6 +132,48 @@ def test_a_program_that_cannot_be_preloaded(tmp_path):
     assert row["state"] == "missing"
 
 
+def test_a_static_program_that_finds_the_driver_itself(tmp_path):
+    """It looks cuGetProcAddress up in the driver, but nothing can be put before that."""
+    (tmp_path / "static.c").write_text("""
+        #include <stdio.h>
+        static const char* volatile names[] = {"libcuda.so.1", "cuGetProcAddress_v2"};
+        int main(void) { return printf("%s %s\\n", names[0], names[1]) < 0; }
+    """)
+    subprocess.run(["cc", "-static", "-o", tmp_path / "static", tmp_path / "static.c"], check=True)
+    [row] = of(findings(tmp_path / "static"), "program")
+    assert row["state"] == "missing" and "linked statically" in row["text"]
+    assert "none of its CUDA calls is seen" in row["advice"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs to give a file to another user")
+@pytest.mark.parametrize("bit, word", [(0o4755, "setuid"), (0o2755, "setgid")])
+def test_a_program_that_gains_rights(bit, word, tmp_path):
+    """The kernel makes ld.so ignore LD_PRELOAD there."""
+    program = pathlib.Path(shutil.copy(harness.HAZARDS / "runtime_linked", tmp_path / "gains"))
+    os.chown(program, 65534, 65534)
+    program.chmod(bit)
+    [row] = of(findings(program), "program")
+    assert row["state"] == "missing" and f"it is {word}" in row["text"]
+    assert "runs unprofiled" in row["advice"]
+    if "NoNewPrivs:\t1" in pathlib.Path("/proc/self/status").read_text() or os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
+        return  # nothing gains rights here
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    done = harness.run([program], env)
+    assert harness.our_lines(done.err) == [] and not (tmp_path / "out").exists()
+
+
+def test_a_program_that_opens_namespaces(tmp_path):
+    """What it does there is not seen by hooks, nothing goes wrong, and it is named."""
+    program = harness.HAZARDS / "namespace"
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    bare, done = harness.run([program, "libruntime_plugin.so"]), harness.run([program, "libruntime_plugin.so"], env)
+    assert (done.code, done.out, done.err) == (bare.code, bare.out, bare.err) and done.code == 0, done.out + done.err
+    assert not (tmp_path / "out").exists()
+    rows = [r for r in of(findings(program), "program") if "dlmopen" in r["text"]]
+    assert len(rows) == 1 and rows[0]["state"] == "limited" and "hooks do not see" in rows[0]["text"]
+    assert not [r for r in of(findings(harness.HAZARDS / "runtime_opened"), "program") if "dlmopen" in r["text"]]
+
+
 def test_a_library_that_does_not_load_here(tmp_path):
     """The command looks for the library beside itself; one that ld.so refuses is named with ld.so's reason."""
     command = tmp_path / "gpuprof"
