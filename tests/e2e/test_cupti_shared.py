@@ -49,6 +49,13 @@ def test_during_the_window(style, tmp_path):
     assert steps[:4] == [0, 1, 2, 3] and steps[-1] == 19  # before it, and after it again
     assert not set(range(4, 8)) & set(steps)
     assert steps[4:] == list(range(steps[4], 20)), steps
+    # Kernels have their names all through, also one that was loaded while the program had CUPTI.
+    names = ["_Z13hazard_kernelPf"] * 10, ["_Z13hazard_kernelPf"] * 9 + ["_Z11late_kernelPf"]
+    for step in range(20):
+        made = launches[10 * step:10 * step + 10]
+        assert [r["kernel"] for r in made] == names[step >= 6]
+        ran = [comparison.by_index[r["partner"]]["name"] for r in made if "partner" in r]
+        assert ran == (names[step >= 6] if step in steps else [])
 
 
 def test_taken_by_a_tool_that_is_not_seen(tmp_path):

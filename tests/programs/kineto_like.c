@@ -6,14 +6,15 @@
 // `eager` subscribes at its first use and never gives that back; `activity` uses the activity
 // functions only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long
 // before, during and after the steps 20 to 39, and prints what it got: all of its own, nothing
-// else's, in its own clock.
+// else's, in its own clock. From step 26 on one kernel of each step is another, which is loaded
+// then: it comes into being while the program has CUPTI.
 #include <cupti.h>
 #include <stdint.h>
 #include <time.h>
 
 #include "tests/programs/hazard.h"
 
-enum { kLaunches = 10, kStepMs = 40 };
+enum { kLaunches = 10, kStepMs = 40, kLateStep = 26 };
 
 static int eager, own_clock, subscribed;
 static int active, kernels, others, badly_timed, callbacks, stray_callbacks, foreign_buffers;
@@ -119,6 +120,29 @@ static void end(void) {
   check(cuptiActivityFlushAll(0), "cuptiActivityFlushAll");
 }
 
+static void late_kernel(void) {}
+
+static void launch_late(void) {
+  static void** module = NULL;
+  static struct {
+    int magic, version;
+    const void* data;
+    void* unused;
+  } binary = {0x466243b1, 1, "", NULL};
+  static char name[] = "_Z11late_kernelPf";
+  void* pointer = NULL;
+  void* arguments[1] = {&pointer};
+  const dim3 grid = {3, 1, 1}, block = {32, 1, 1};
+  const void* const function = (const void*)(size_t)&late_kernel;
+  if (module == NULL) {
+    module = __cudaRegisterFatBinary(&binary);
+    __cudaRegisterFunction(module, (const char*)function, name, name, -1, NULL, NULL, NULL, NULL,
+                           NULL);
+    __cudaRegisterFatBinaryEnd(module);
+  }
+  hazard_check(cudaLaunchKernel(function, grid, block, arguments, 0, NULL), "late kernel");
+}
+
 int main(int argc, char** argv) {
   int first[3], count = 0;
   for (int i = 2; i < argc && count < 3; ++i) {
@@ -133,7 +157,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < count; ++i) {
       if (step == first[i]) begin();
     }
-    hazard_launch(kLaunches, NULL);
+    hazard_launch(step < kLateStep ? kLaunches : kLaunches - 1, NULL);
+    if (step >= kLateStep) launch_late();
     hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     for (int i = 0; i < count; ++i) {
       if (step == first[i] + 3) end();
