@@ -137,7 +137,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
-  if (any_capture()) note_captured_call(*record);
+  if (any_capture()) note_captured_call(*record, t_state.callback_stack);
   commit_record(record);
   if (record->kind == Kind::call) note_capture(api_rows()[api].name, data);
 }

@@ -10,7 +10,7 @@
 #include "collector/recorder.h"
 #include "collector/ring.h"
 #include "collector/session.h"
-#include "formats/core/wire.h"
+#include "formats/core/graph_node.h"
 
 namespace gpuprof {
 namespace {
@@ -22,6 +22,7 @@ struct CapturedNode {
   uint64_t stream;   // as the program passed it
   uint64_t capture;  // the driver's id of the capture
   uint32_t thread;
+  StringId stack;
   ApiId api;
 };
 
@@ -103,6 +104,11 @@ bool index_captured() {
   return true;
 }
 
+GraphNodeRow row_of(const ClonedNode& node) {
+  const CapturedNode& call = g->captured[node.captured];
+  return {node.id, call.begin, call.stream, call.capture, call.thread, call.stack, call.api, {}};
+}
+
 void keep_captured(const CapturedNode& node) {
   if (g->captured.size() >= kMaxNodes || !g->captured.push_back(node)) return;
   if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
@@ -126,7 +132,7 @@ void capture_ended() {
 bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
 uint64_t graphs_captured() { return g_captured_graphs.load(std::memory_order_relaxed); }
 
-void note_captured(Record& record, bool per_thread) {
+void note_captured(Record& record, bool per_thread, StringId stack) {
   const uint64_t stream = stream_of(record);
   if (stream == 0 && !per_thread) return;  // the legacy stream cannot be captured
   const GetCaptureInfo ask = capture_info(per_thread);
@@ -140,18 +146,18 @@ void note_captured(Record& record, bool per_thread) {
   if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
   record.flags |= kFlagCaptured;
   if (count != 1) return;  // no node: a failed call, or nothing to do
-  const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), record.api};
+  const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), stack, record.api};
   const LockGuard guard(g_lock);
   keep_captured(node);
 }
 
-void note_captured_call(Record& record) {
+void note_captured_call(Record& record, StringId stack) {
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
   const char* const name = record.api < api_count() ? api_rows()[record.api].name : "";
   const size_t length = std::strlen(name);
   const char* const end = length > 5 ? name + length - 5 : "";
-  note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0);
+  note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0, stack);
 }
 
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
@@ -159,9 +165,7 @@ void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
   const uint32_t found = g->by_handle.empty() ? 0 : slot_of(original_handle);
   if (!found || g->cloned.size() >= kMaxNodes) return;
   if (!g->cloned.push_back({node_id, found - 1})) return;
-  const CapturedNode& call = g->captured[found - 1];
-  store_graph_node_in_ring(
-      {node_id, call.begin, call.stream, call.capture, call.thread, call.api, 0});
+  store_graph_node_in_ring(row_of(g->cloned[g->cloned.size() - 1]));
 }
 
 void graph_exec_created(uint64_t exec, const GraphContent& content) {
@@ -196,15 +200,9 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   if (from >= count) return from;
   WireWriter wire(out);
   for (size_t i = from; i < count; ++i) {
-    const CapturedNode& call = g->captured[g->cloned[i].captured];
-    const size_t mark = wire.open(1);
-    wire.uint(1, g->cloned[i].id);
-    if (call.api < api_count()) wire.bytes(2, api_rows()[call.api].name);
-    wire.uint(3, call.begin >> clock_shift);
-    wire.uint(4, call.thread);
-    wire.uint(5, call.stream);
-    wire.uint(6, call.capture);
-    wire.close(mark);
+    const GraphNodeRow row = row_of(g->cloned[i]);
+    write_graph_node(wire, row, row.api < api_count() ? api_rows()[row.api].name : "",
+                     ring()->stacks.get(row.stack), clock_shift);
   }
   return wire.ok() ? count : from;
 }

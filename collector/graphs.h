@@ -21,8 +21,9 @@ uint64_t graphs_captured();
 
 // A launch, copy, set or memory call has returned while something was being captured. If its stream
 // was, flags the record as captured (it started no work) and remembers the node. `per_thread`: a
-// null stream stands for the thread's own. On the calling thread, in a blocked scope.
-void note_captured(Record& record, bool per_thread);
+// null stream stands for the thread's own; `stack` is the call's, 0: none. On the calling thread,
+// in a blocked scope.
+void note_captured(Record& record, bool per_thread, StringId stack);
 
 // What kinds of nodes an executable graph consists of.
 struct GraphContent {

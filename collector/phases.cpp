@@ -215,7 +215,12 @@ void apply_hook_flags() {
       flags |= record;
       if (stack_wanted(row)) flags |= kHookStack;
     }
-    if (capturing && makes_graph_node(row.kind)) flags |= kHookCapture;
+    // A graph is mostly captured before the window that it is launched in: its calls have their
+    // stacks at any time.
+    if (capturing && makes_graph_node(row.kind)) {
+      flags |= kHookCapture;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
     if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }

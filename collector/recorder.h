@@ -174,7 +174,7 @@ constexpr bool makes_graph_node(Kind kind) {
          kind == Kind::dealloc;
 }
 // With kHookCapture, after the call: see collector/graphs.h. `record` is filled and not committed.
-void note_captured_call(Record& record);
+void note_captured_call(Record& record, StringId stack);
 // Calls that can have their native stack recorded.
 constexpr bool can_have_stack(Kind kind) {
   return kind == Kind::launch || kind == Kind::sync || kind == Kind::alloc ||

@@ -11,6 +11,7 @@
 #include "formats/core/chunk.h"
 #include "formats/core/columns.h"
 #include "formats/core/encode.h"
+#include "formats/core/graph_node.h"
 #include "formats/core/modules.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
@@ -338,19 +339,14 @@ void RingReader::Parts::append_graphs(ByteBuffer& out) {
   uint64_t at = load(h.graph_nodes_written);
   if (slots == 0 || end <= at) return;
   if (end - at > slots) at = end - slots;
-  dump::Graphs graphs;
+  ByteBuffer body;
+  WireWriter wire(body);
   for (; at < end; ++at) {
     GraphNodeRow row;
     std::memcpy(&row, rows.data() + at % slots * sizeof row, sizeof row);
-    dump::GraphNode* const node = graphs.add_node();
-    node->set_id(row.id);
-    node->set_api(std::string(names.api_name(row.api)));
-    node->set_captured_time(row.begin_ticks >> h.clock_shift);
-    node->set_thread(row.thread_id);
-    node->set_stream_handle(row.stream);
-    node->set_capture(row.capture);
+    write_graph_node(wire, row, names.api_name(row.api), names.stack(row.stack), h.clock_shift);
   }
-  append(out, ChunkKind::graphs, graphs);
+  if (wire.ok()) append_chunk(out, ChunkKind::graphs, body.data(), body.size(), kLevel);
 }
 
 void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_t records) {

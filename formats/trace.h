@@ -214,6 +214,7 @@ struct GraphNode {
   uint32_t thread;
   uint64_t stream_handle;
   uint64_t capture;  // the driver's id of the capture
+  StackIndex stack;  // native stack of that call, in Process::stacks
 };
 
 enum class Source : uint8_t {

@@ -340,11 +340,24 @@ void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
   }
 }
 
-void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t) {
+void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t offset) {
   Process& p = segment().process;
   for (const dump::GraphNode& node : graphs.node()) {
-    p.graph_nodes[node.id()] = {node.api(), static_cast<int64_t>(node.captured_time()),
-                                node.thread(), node.stream_handle(), node.capture()};
+    std::vector<uint64_t> frames;
+    uint64_t address = 0;
+    if ((frames_ += static_cast<uint64_t>(node.stack_frame_size())) > event_limit_) {
+      trace_.problems.push_back(
+          {file_, offset, "graph nodes have more frames than a file of this size can"});
+      damaged_ = true;
+      return;
+    }
+    for (const int64_t step : node.stack_frame()) {
+      frames.push_back(address += static_cast<uint64_t>(step));
+    }
+    p.graph_nodes[node.id()] = {
+        node.api(),     static_cast<int64_t>(node.captured_time()),
+        node.thread(),  node.stream_handle(),
+        node.capture(), frames.empty() ? StackIndex::none : p.stacks.add(frames)};
   }
 }
 

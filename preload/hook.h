@@ -231,7 +231,7 @@ class Hook<A, R(P...)> {
     } else {
       fill(record, begin, end, result, args...);
     }
-    note_captured_call(record);
+    note_captured_call(record, stack.id);
     if (flags & kHookRecord) {
       if (Record* const place = reserve_record_after(stack, begin, end)) {
         *place = record;

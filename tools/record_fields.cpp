@@ -30,7 +30,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   nvtx_range, nvtx_mark    message, domain, category, color, payload, depth, range_id
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
             local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node, captured_by,
-            captured_mono_ns (of the call that a graph's node comes from; also of copies and sets)
+            captured_mono_ns, captured_stack (of the call that a graph's node comes from; also of copies and sets)
   gpu_graph graph (the launch as a whole)
   gpu_copy  bytes, direction, source_kind, destination_kind, peer_source, peer_destination, graph,
             graph_node
@@ -290,6 +290,9 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
   if (const GraphNode* const node = process.graph_node(shape, extra)) {
     out.text("captured_by", node->api);
     out.number("captured_mono_ns", process.monotonic(node->captured));
+    if (node->stack != StackIndex::none) {
+      out.texts("captured_stack", process.stacks.lines(node->stack));
+    }
   }
 }
 

@@ -97,10 +97,11 @@ struct GraphNodeRow {
   uint64_t stream;       // as passed
   uint64_t capture;      // the driver's id of the capture
   uint32_t thread_id;
+  StringId stack;  // of the call, in the table `stacks`; 0: none
   ApiId api;
-  uint16_t reserved;
+  uint16_t reserved[3];
 };
-static_assert(sizeof(GraphNodeRow) == 40);
+static_assert(sizeof(GraphNodeRow) == 48);
 
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 16;

@@ -175,6 +175,29 @@ def test_a_cupti_that_does_not_see_into_conditional_nodes(kinds, tmp_path):
     assert ("have no GPU times" in done.err) == (kinds == "only_loop")
 
 
+@pytest.mark.parametrize("way", ["inside", "across", "killed"])
+def test_stacks_of_captured_calls(way, tmp_path):
+    """A kernel of a graph is launched by the graph; who asked for it is seen at capture, mostly before the window."""
+    if way == "killed":
+        arguments = [NODES, FIRST, "ksX"]
+        settings = dict(harness.WHOLE_RUN)
+    else:
+        arguments = [PROGRAM, *WHEN[way], -1, -1]
+        settings = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}"}
+    done = harness.run(arguments, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STACKS="launch",
+                                                    GPUPROF_ACTIVITIES="+graph:node", **settings))
+    assert done.code == (-9 if way == "killed" else 0), done.err
+    dump = harness.dumps(tmp_path / "out")[0]
+    found = harness.records(dump)
+    kernels = [r for r in harness.of_kind(found, "gpu_kernel") if r.get("captured_by")]
+    assert len(kernels) >= 2
+    for record in kernels:
+        stack = record["captured_stack"]
+        assert "hazard_launch" in stack[0] and any(line.startswith("main") for line in stack), stack
+        assert any("capture" in line for line in stack)
+    assert all("captured_stack" not in r for r in harness.of_kind(found, "gpu_set"))  # only launches were asked for
+
+
 @pytest.mark.parametrize("when", ["at_once", "later"])
 def test_what_is_known_of_nodes_survives_a_kill(when, tmp_path):
     """At once it is in the ring only; later the drain thread has written it, and CUPTI given the first records."""

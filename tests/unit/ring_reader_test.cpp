@@ -66,7 +66,7 @@ TEST(RingReader, GraphNodesThatNoDumpHasAreRead) {
   RingMaker ring = small_ring();
   const ApiId api = ring.add_api("cudaMemcpyAsync");
   for (uint64_t id = 100; id < 106; ++id) {  // two more than there is room for
-    ring.add_graph_node({id, 2'500'000 + id, 7, 3, 4242, api, 0});
+    ring.add_graph_node({id, 2'500'000 + id, 7, 3, 4242, 0, api, {}});
   }
   const auto ids = [&ring] {
     const Recovered got = recover(ring.bytes());
