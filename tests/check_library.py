@@ -14,6 +14,7 @@ import tempfile
 
 NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6", "ld-linux-x86-64.so.2"}
 NEWEST_GLIBC = (2, 28)
+MOST_TLS = 256  # static TLS has about 1,600 bytes for all libraries that are opened later, 512 in new glibc
 OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|ncclProfiler_v[0-9]+)$")
 # What is interposed of libc and the dynamic linker. CUDA's, CUPTI's and NCCL's names are the rows of preload/*.def.
 LIBC_NAMES = {
@@ -70,6 +71,9 @@ def problems_of(library, interposed):
     stack = re.search(r"GNU_STACK.*", run("readelf", "-lW", library))
     if not stack or re.search(r"\bRWE\b", stack[0]):
         problems.append("asks for an executable stack")
+    thread_local = re.search(r"^\s+TLS(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)", run("readelf", "-lW", library), flags=re.M)
+    if thread_local and int(thread_local[1], 16) > MOST_TLS:
+        problems.append(f"has {int(thread_local[1], 16)} bytes of TLS (at most {MOST_TLS}): CUDA's driver could not open it late")
     return problems
 
 
@@ -87,6 +91,7 @@ SELF_TEST = [  # what, source, link options, part of the expected problem (None:
     ("run path", "void gpuprof_step(void) {}", ["-Wl,-rpath,/opt"], "PATH entry"),
     ("executable stack", "void gpuprof_step(void) {}", ["-Wl,-z,execstack"], "executable stack"),
     ("static constructor", "__attribute__((used)) static void _GLOBAL__sub_I_x(void) {}", [], "_GLOBAL__sub_I_x"),
+    ("much TLS", "__thread char gpuprof_t[300]; char *gpuprof_f(void) { return gpuprof_t; }", ["-ftls-model=initial-exec"], "bytes of TLS"),
     ("new glibc", "unsigned arc4random(void); unsigned gpuprof_r(void) { return arc4random(); }", [], "GLIBC_2.36"),
 ]
 
