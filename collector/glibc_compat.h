@@ -11,6 +11,7 @@ GPUPROF_OLD_SYMBOL(pthread_setspecific, "GLIBC_2.2.5");
 GPUPROF_OLD_SYMBOL(pthread_attr_setstacksize, "GLIBC_2.2.5");
 GPUPROF_OLD_SYMBOL(dlopen, "GLIBC_2.2.5");
 GPUPROF_OLD_SYMBOL(dlclose, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(dlinfo, "GLIBC_2.3.3");
 GPUPROF_OLD_SYMBOL(dladdr, "GLIBC_2.2.5");
 GPUPROF_OLD_SYMBOL(dlerror, "GLIBC_2.2.5");
 #undef GPUPROF_OLD_SYMBOL

@@ -63,7 +63,7 @@ bool has_shadow_stack() {
 }
 
 // Objects before the outermost dlopen of this thread: constructors may open further libraries.
-constinit thread_local size_t t_objects_before = 0;
+constinit thread_local LoadedObjects t_objects_before{};
 constinit thread_local uint32_t t_depth = 0;
 
 }  // namespace
@@ -82,14 +82,14 @@ extern "C" const void* gpuprof_before_dlopen(int flags, const void* caller) {
   const ErrnoGuard keep_errno;
   ReturnSearch search{reinterpret_cast<uintptr_t>(caller), nullptr};
   ::dl_iterate_phdr(find_return, &search);
-  if (search.found && t_depth++ == 0) t_objects_before = count_loaded_objects();
+  if (search.found && t_depth++ == 0) t_objects_before = loaded_objects();
   return search.found;
 }
 
 extern "C" void gpuprof_after_dlopen(void* handle) {
-  const size_t before = gpuprof::t_objects_before;
+  const gpuprof::LoadedObjects before = gpuprof::t_objects_before;
   --gpuprof::t_depth;
   if (!handle) return;
   gpuprof::prepare_library();
-  gpuprof::patch_loaded_after(before, handle);
+  gpuprof::patch_loaded_since(before, handle);
 }

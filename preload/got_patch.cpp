@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -24,7 +26,6 @@ namespace {
 
 struct Object {
   ElfW(Addr) base = 0, end = 0;
-  char name[512] = "";  // as dlopen takes it; "" is the program
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const ElfW(Rela) * tables[2] = {};
@@ -35,9 +36,6 @@ struct Object {
 Object read(const dl_phdr_info& info) {
   Object object;
   object.base = info.dlpi_addr;
-  if (info.dlpi_name && std::strlen(info.dlpi_name) < sizeof object.name) {
-    std::strcpy(object.name, info.dlpi_name);
-  }
   const ElfW(Dyn)* entry = nullptr;
   for (int i = 0; i < info.dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = info.dlpi_phdr[i];
@@ -102,13 +100,26 @@ void* replacement(const Object& object, ElfW(Addr) place, void* handle, const ch
   return slot.get() == real ? slot.wrapper : nullptr;
 }
 
-// ld.so has made the part named by PT_GNU_RELRO read-only, in whole pages.
+// Of the pages below; a few system calls, nothing else is done while it is held.
+constinit SpinLock g_page_lock;
+
+void unlock_pages_in_child() { g_page_lock.unlock(); }
+
+void survive_fork() {
+  static std::atomic<bool> registered{false};
+  if (!registered.exchange(true)) ::pthread_atfork(nullptr, nullptr, unlock_pages_in_child);
+}
+
+// ld.so has made the part named by PT_GNU_RELRO read-only, in whole pages. Two threads may come to
+// one page: what each has opened must hold until it has written.
 void store(const Object& object, ElfW(Addr) place, void* value) {
   const auto page = static_cast<ElfW(Addr)>(::getpagesize());
   const ElfW(Addr) begin = place & ~(page - 1);
   const bool read_only =
       place >= (object.relro_begin & ~(page - 1)) && place < (object.relro_end & ~(page - 1));
   void* const pages = reinterpret_cast<void*>(begin);
+  const LockGuard guard(g_page_lock);
+  if (*reinterpret_cast<void**>(place) == value) return;
   if (read_only && ::mprotect(pages, page, PROT_READ | PROT_WRITE) != 0) return;
   *reinterpret_cast<void**>(place) = value;
   if (read_only) ::mprotect(pages, page, PROT_READ);
@@ -130,61 +141,93 @@ void patch(const Object& object, void* handle) {
   }
 }
 
-constexpr size_t kObjectsAtOnce = 32;
+// As dlopen takes it; "" is the program.
+struct Name {
+  char text[512];
+};
+constexpr size_t kNamesAtOnce = 64;
 
-// Read under the loader's lock, changed after: looking names up takes other locks of the loader.
+// Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
 struct Found {
   size_t skip;
   size_t seen;
   size_t count;
-  Object objects[kObjectsAtOnce];
+  Name names[kNamesAtOnce];
 };
 
-int visit(dl_phdr_info* info, size_t, void* raw) {
+int note_name(dl_phdr_info* info, size_t, void* raw) {
   Found& found = *static_cast<Found*>(raw);
-  if (found.seen++ < found.skip || found.count == kObjectsAtOnce) return 0;
-  found.objects[found.count++] = read(*info);
+  if (found.seen++ < found.skip || found.count == kNamesAtOnce) return 0;
+  const char* const name = info->dlpi_name ? info->dlpi_name : "";
+  Name& out = found.names[found.count++];
+  const size_t length = std::strlen(name);
+  // What has too long a name is opened as nothing.
+  std::memcpy(out.text, length < sizeof out.text ? name : "/",
+              length < sizeof out.text ? length + 1 : 2);
   return 0;
 }
 
-int count_one(dl_phdr_info*, size_t, void* count) {
-  ++*static_cast<size_t*>(count);
+struct Search {
+  ElfW(Addr) base;
+  Object object;
+};
+
+int read_if_it(dl_phdr_info* info, size_t, void* raw) {
+  Search& search = *static_cast<Search*>(raw);
+  if (info->dlpi_addr != search.base) return 0;
+  search.object = read(*info);
+  return 1;
+}
+
+int count_one(dl_phdr_info* info, size_t, void* raw) {
+  LoadedObjects& loaded = *static_cast<LoadedObjects*>(raw);
+  ++loaded.count;
+  loaded.unloaded = info->dlpi_subs;
   return 0;
 }
 
 // Another thread may be about to load this object, or to unload it. Opening it again waits until it
 // is there in whole, its read-only parts protected, and keeps it meanwhile.
-void patch_safely(const Object& object, void* handle) {
-  const auto own = reinterpret_cast<ElfW(Addr)>(&patch_safely);
-  if (own >= object.base && own < object.end) return;
-  void* const kept = ::dlopen(object.name[0] ? object.name : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+void patch_by_name(const Name& name, void* handle) {
+  void* const kept = ::dlopen(name.text[0] ? name.text : nullptr, RTLD_LAZY | RTLD_NOLOAD);
   if (!kept) {
     ::dlerror();  // the program did not ask
     return;
   }
-  patch(object, handle ? handle : kept);
-  ::dlerror();
+  link_map* map = nullptr;
+  Search search{};
+  if (::dlinfo(kept, RTLD_DI_LINKMAP, &map) == 0 && map) {
+    search.base = map->l_addr;
+    ::dl_iterate_phdr(read_if_it, &search);
+  }
+  const auto own = reinterpret_cast<ElfW(Addr)>(&patch_by_name);
+  const bool is_ours = own >= search.object.base && own < search.object.end;
+  if (!is_ours) patch(search.object, handle ? handle : kept);
   ::dlclose(kept);
+  ::dlerror();
 }
 
 }  // namespace
 
-size_t count_loaded_objects() {
-  size_t count = 0;
-  ::dl_iterate_phdr(count_one, &count);
-  return count;
+LoadedObjects loaded_objects() {
+  LoadedObjects loaded{};
+  ::dl_iterate_phdr(count_one, &loaded);
+  return loaded;
 }
 
-void patch_loaded_after(size_t already, void* handle) {
+void patch_loaded_since(const LoadedObjects& before, void* handle) {
   const ErrnoGuard keep_errno;
+  survive_fork();
+  // What other threads have unloaded meanwhile may have stood before what is new.
+  const uint64_t gone = loaded_objects().unloaded - before.unloaded;
   Found found;
-  found.skip = already;
+  found.skip = before.count > gone ? before.count - gone : 0;
   do {
     found.seen = found.count = 0;
-    ::dl_iterate_phdr(visit, &found);
-    for (size_t i = 0; i < found.count; ++i) patch_safely(found.objects[i], handle);
+    ::dl_iterate_phdr(note_name, &found);
+    for (size_t i = 0; i < found.count; ++i) patch_by_name(found.names[i], handle);
     found.skip += found.count;
-  } while (found.count == kObjectsAtOnce);
+  } while (found.count == kNamesAtOnce);
 }
 
 }  // namespace gpuprof

@@ -5,15 +5,21 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace gpuprof {
 
-// Objects of this namespace now in the process, in the order of loading.
-size_t count_loaded_objects();
+// Objects of this namespace, in the order of loading.
+struct LoadedObjects {
+  size_t count;       // now in the process
+  uint64_t unloaded;  // since it started
+};
+LoadedObjects loaded_objects();
 
-// Lets the objects that were loaded after the first `already` call our hooks, where these stand for
-// the function that the object is bound to. `handle`: what dlopen returned; null: each object's
-// own. Calls made by the objects' constructors have gone unseen.
-void patch_loaded_after(size_t already, void* handle);
+// Lets the objects that were loaded since then call our hooks, where these stand for the function
+// that the object is bound to; some that were there before may be looked at again. `handle`: what
+// dlopen returned; null: each object's own. Calls made by the objects' constructors have gone
+// unseen.
+void patch_loaded_since(const LoadedObjects& before, void* handle);
 
 }  // namespace gpuprof

@@ -66,7 +66,7 @@ namespace {
   const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
   if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
-  patch_loaded_after(0, nullptr);
+  patch_loaded_since({}, nullptr);
 }
 
 }  // namespace

@@ -92,6 +92,20 @@ def test_another_copy_of_the_library(preloaded_too, tmp_path):
     compare(tmp_path).assert_right("launch", "gpu_kernel")
 
 
+def test_threads_that_open_and_close_libraries(tmp_path):
+    """Offset tables are changed while other threads load and unload: nobody's pages, and no call missed."""
+    plugins = [tmp_path / f"libplugin{i}.so" for i in range(6)]
+    for plugin in plugins:
+        shutil.copy(harness.HAZARDS / "libmemory_plugin.so", plugin)
+    run([harness.HAZARDS / "plugin_threads", *plugins], tmp_path, injected(**harness.WHOLE_RUN))
+    comparison = compare(tmp_path)
+    recorded = collections.Counter(r["kind"] for r in comparison.records)
+    assert {kind: recorded[kind] for kind in KINDS} == calls_by_kind(comparison)
+    assert (recorded["alloc"], recorded["set"], recorded["dealloc"]) == (6000, 6000, 6000)
+    # CUPTI tells of a library that another thread has opened and not led yet: few.
+    assert sum("from_callback" in r.get("flags", ()) for r in comparison.records) < 1800
+
+
 @pytest.mark.parametrize("markers, ranks, step", [
     ("nvtx", 1, "nvtx:step"),
     ("nvtx", 1, "auto"),
