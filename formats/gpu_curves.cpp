@@ -105,7 +105,7 @@ class Curves {
     }
     double sum = 0;
     for (double& value : waiting) value = sum += value;
-    return {lane.device, fmt::format("queue of stream {}", lane.stream), "1",
+    return {lane.device, fmt::format("queue of stream {}", lane.stream), "queued",
             intervals_.points(waiting)};
   }
 

@@ -17,7 +17,7 @@ struct GpuCurve {
   };
   uint32_t device;
   std::string name;           // "GPU busy", "copy bandwidth", "queue of stream 7"
-  const char* unit;           // "%", "GB/s", "1": a number of things
+  const char* unit;           // "%", "GB/s", "queued"
   std::vector<Point> points;  // where the value changes
 };
 

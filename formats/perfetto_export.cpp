@@ -180,10 +180,11 @@ class PerfettoExport {
   // The same for the pages that know GPUs.
   void render_stages(const std::vector<Slice>& work, const Lane& lane, const std::string& queue) {
     const auto gpu = gpus_.emplace(std::pair(process_uuid_, lane.device), gpus_.size()).first;
+    const std::string title = fmt::format("GPU {} {}", gpu->second, queue);
     for (const Slice& slice : work) {
       const Event& event = process_->event(slice.event);
       out_.render_stage({flow_base_ | number(slice.event), static_cast<int32_t>(gpu->second), pid_,
-                         queue, trace_.text(trace_.shape(event).label), event.begin, event.end});
+                         title, trace_.text(trace_.shape(event).label), event.begin, event.end});
     }
   }
 

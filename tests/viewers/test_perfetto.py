@@ -116,7 +116,8 @@ def test_tracks(perfetto, profiled):
     assert busy > 10
     # The pages for GPUs: a queue for each stream, a GPU for each rank, kernels by their names.
     queues = {row[0] for row in query(page, "select distinct t.name from gpu_slice s join track t on s.track_id = t.id")}
-    assert {"stream 13", "stream 14"} <= {name.removesuffix(" context 2") for name in queues}
+    assert {name.removesuffix(" context 2") for name in queues} == {
+        f"GPU {gpu} stream {stream}" for gpu in (0, 1) for stream in (13, 14)}
     kernels = {row[0] for row in query(page, "select distinct name from gpu_slice")}
     truth = profiled.truths[0]
     assert {truth.name_of(w) for w in truth.work if w["type"] != "sync"} <= kernels
