@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "formats/gpu_annotations.h"
 #include "formats/names.h"
 #include "formats/occupancy.h"
 #include "formats/slices.h"
@@ -73,7 +74,8 @@ ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& nex
     const Event& event = process.events[i];
     const Shape& shape = trace.shape(event);
     if (is_gpu_kind(shape.kind)) continue;
-    if (shape.kind == Kind::collective) external_ids_.emplace(i, next_external_id++);
+    const bool loader = shape.kind == Kind::nvtx_range && is_data_loader(trace.text(shape.label));
+    if (shape.kind == Kind::collective || loader) external_ids_.emplace(i, next_external_id++);
     if (event.correlation) {
       const auto [at, fresh] = owners_.emplace(event.correlation, i);
       const bool better = event.partner != EventIndex::none &&
@@ -174,6 +176,11 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
       break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark:
+      // Goes as an operator: without an id it would get the calls that have none.
+      if (const auto id = external_ids_.find(number(process_.index_of(event)));
+          id != external_ids_.end()) {
+        args.number("External id", id->second);
+      }
       if (shape.detail != StringIndex::empty) args.text("nvtx domain", trace_.text(shape.detail));
       if (extra.value) args.number("nvtx payload", extra.value);
       break;

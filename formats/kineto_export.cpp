@@ -29,9 +29,9 @@ std::string name_of(const Process& process, std::set<std::string>& used) {
 
 bool write_one(const Trace& trace, const std::vector<const Process*>& windows,
                const std::string& path, Compression compression, KinetoProgress& progress,
-               std::string& error) {
+               std::string& error, KinetoSpelling spelling = KinetoSpelling::current) {
   OutputFile file(path, compression);
-  if (file.ok()) write_kineto_json(trace, windows, path, file, progress);
+  if (file.ok()) write_kineto_json(trace, windows, path, file, progress, spelling);
   if (file.commit()) return true;
   error = file.error();
   return false;
@@ -53,11 +53,19 @@ bool write_kineto(const Trace& trace, const std::string& path, const ExportOptio
                         processes.size());
     return false;
   }
+  return write_kineto_folder(trace, path, options, KinetoSpelling::current, error);
+}
+
+bool write_kineto_folder(const Trace& trace, const std::string& path, const ExportOptions& options,
+                         KinetoSpelling spelling, std::string& error) {
+  const auto processes = by_process(trace);
+  KinetoProgress progress(trace, options);
   if (!make_folder(path, error)) return false;
   std::set<std::string> used;
   for (const auto& windows : processes) {
     const std::string file = path + "/" + name_of(*windows.front(), used);
-    if (!write_one(trace, windows, file, Compression::gzip, progress, error)) return false;
+    if (!write_one(trace, windows, file, Compression::gzip, progress, error, spelling))
+      return false;
   }
   return true;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "formats/exporter.h"
+#include "formats/kineto_json.h"
 
 namespace gpuprof {
 
@@ -10,5 +11,9 @@ namespace gpuprof {
 // Exporter::write.
 bool write_kineto(const Trace& trace, const std::string& path, const ExportOptions& options,
                   std::string& error);
+
+// The directory alone, spelt for one reader.
+bool write_kineto_folder(const Trace& trace, const std::string& path, const ExportOptions& options,
+                         KinetoSpelling spelling, std::string& error);
 
 }  // namespace gpuprof

@@ -37,11 +37,12 @@ int64_t first_time(const Trace& trace) {
 class KinetoDocument {
  public:
   KinetoDocument(const Trace& trace, std::span<const Process* const> processes, OutputFile& file,
-                 KinetoProgress& progress)
+                 KinetoProgress& progress, KinetoSpelling spelling)
       : trace_(trace),
         processes_(processes),
         json_(file),
         progress_(progress),
+        spelling_(spelling),
         ids_(assign_kineto_ids(processes)) {}
 
   void run(const std::string& path) {
@@ -285,7 +286,7 @@ class KinetoDocument {
     const int64_t end = touches ? std::max(s.begin, s.end - kStepGapNs) : s.end;
     slice("user_annotation", "ProfilerStep#" + std::to_string(step->step), ids_here_->pid, tid,
           s.begin, end);
-    json_.raw("{}}");
+    json_.raw("{\"External id\":").number(next_external_id_++).raw("}}");
   }
 
   void host_slice(const Slice& s, uint64_t tid) {
@@ -296,7 +297,9 @@ class KinetoDocument {
     const std::string_view category = host_category(shape, name);
     if (category == "cuda_runtime") name = plain_runtime_name(name);
     const StackIndex stack = process_->extra(e).stack;
-    slice(category, name, ids_here_->pid, tid, s.begin, s.end,
+    const bool call = category == "cuda_runtime" || category == "cuda_driver";
+    const bool respelt = call && spelling_ == KinetoSpelling::tensorboard;
+    slice(respelt ? "Runtime" : category, name, ids_here_->pid, tid, s.begin, s.end,
           stack_frames_.node_of(process_->stacks, stack));
     args_->host(json_, e);
     json_.raw("}");
@@ -506,6 +509,7 @@ class KinetoDocument {
   const std::span<const Process* const> processes_;
   JsonText json_;
   KinetoProgress& progress_;
+  const KinetoSpelling spelling_;
   const std::map<ProcessKey, KinetoIds> ids_;
   StackFrames stack_frames_;
   std::set<uint32_t> described_;
@@ -526,8 +530,9 @@ KinetoProgress::KinetoProgress(const Trace& trace, const ExportOptions& options)
 }
 
 void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
-                       const std::string& title, OutputFile& file, KinetoProgress& progress) {
-  KinetoDocument(trace, processes, file, progress).run(title);
+                       const std::string& title, OutputFile& file, KinetoProgress& progress,
+                       KinetoSpelling spelling) {
+  KinetoDocument(trace, processes, file, progress, spelling).run(title);
 }
 
 }  // namespace gpuprof

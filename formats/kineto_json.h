@@ -28,10 +28,16 @@ class KinetoProgress {
   uint64_t done_ = 0, total_ = 0;
 };
 
+// How categories are spelt. torch-tb-profiler 0.4, the last one released, knows no `cuda_runtime`
+// and no `cuda_driver`: it links kernels to operators through `Runtime`, as traces before
+// PyTorch 1.12 spell it.
+enum class KinetoSpelling { current, tensorboard };
+
 // Writes `processes` of `trace`. Of one process (in any number of windows) the document has its
 // rank, and its own process and device numbers; of several, numbers are made unique. Times count
 // from a base that is the same for all documents of the trace. `title`: its `traceName`.
 void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
-                       const std::string& title, OutputFile& file, KinetoProgress& progress);
+                       const std::string& title, OutputFile& file, KinetoProgress& progress,
+                       KinetoSpelling spelling = KinetoSpelling::current);
 
 }  // namespace gpuprof

@@ -281,7 +281,9 @@ bool write_xplane(const Trace& trace, const std::string& path, const ExportOptio
 bool write_tensorboard(const Trace& trace, const std::string& path, const ExportOptions& options,
                        std::string& error) {
   const std::string run = run_name(trace);
-  return make_folder(path, error) && write_kineto(trace, path + "/" + run, options, error) &&
+  return make_folder(path, error) &&
+         write_kineto_folder(trace, path + "/" + run, options, KinetoSpelling::tensorboard,
+                             error) &&
          make_folder(path + "/plugins", error) && make_folder(path + "/plugins/profile", error) &&
          write_xplane(trace, path + "/plugins/profile/" + run, options, error);
 }

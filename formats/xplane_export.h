@@ -10,7 +10,7 @@ namespace gpuprof {
 bool write_xplane(const Trace& trace, const std::string& path, const ExportOptions& options,
                   std::string& error);
 
-// A log directory that TensorBoard's plugins open, both: <run>/ as write_kineto() makes it, for
+// A log directory that TensorBoard's plugins open, both: <run>/ with torch.profiler traces for
 // torch-tb-profiler, and plugins/profile/<run>/ for XProf. A run is named by the time it began at.
 bool write_tensorboard(const Trace& trace, const std::string& path, const ExportOptions& options,
                        std::string& error);

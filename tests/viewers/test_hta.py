@@ -13,12 +13,12 @@ CALL_US = 20  # far more than reading the clock twice takes
 
 
 @pytest.fixture(scope="module")
-def both(profiled):
+def both(profiled_plain):
     """HTA on our trace, and on the truth."""
     logging.getLogger().setLevel(logging.ERROR)
-    folder = profiled.folder / "hta_truth"
-    truth_trace.write(folder, profiled.truths)
-    return TraceAnalysis(trace_dir=str(profiled.convert("kineto"))), TraceAnalysis(trace_dir=str(folder))
+    folder = profiled_plain.folder / "hta_truth"
+    truth_trace.write(folder, profiled_plain.truths)
+    return TraceAnalysis(trace_dir=str(profiled_plain.convert("kineto"))), TraceAnalysis(trace_dir=str(folder))
 
 
 def near(value, floor=0.01):
@@ -52,12 +52,12 @@ def test_idle_time_breakdown(both):
     assert_same(ours, truth, ["rank", "stream", "idle_category"], [], ["idle_time"])
 
 
-def test_kernel_breakdown(both, profiled):
+def test_kernel_breakdown(both, profiled_plain):
     frames = [hta.get_gpu_kernel_breakdown(visualize=False, include_memory_kernels=True, num_kernels=100) for hta in both]
     assert_same(frames[0][0], frames[1][0], "kernel_type", [], ["sum"])
     assert_same(frames[0][1], frames[1][1], ["name", "rank"], [], ["sum (us)", "max (us)", "min (us)", "mean (us)"])
     # The same straight from the log, of the steps that HTA keeps (it leaves out the last one).
-    truth = profiled.truths[0]
+    truth = profiled_plain.truths[0]
     until = truth.steps[max(truth.steps)][0]
     kept = {call["corr"] for call in truth.calls if call["begin"] < until}
     gemms = [w["end"] - w["begin"] for w in truth.work if w["corr"] in kept and w["name"].startswith("_Z8gemm_fwd")]
@@ -111,17 +111,12 @@ def critical_path(hta, rank, step):
 
 
 def test_critical_path(both):
-    """Where the kernel takes the processor away between a hook's clock and the simulator's, the time is the call's
-    for us and the caller's for the simulator: on a busy machine not every step can be the same."""
-    same = []
     for rank in RANKS:
         for step in range(1, 6):
             ours, truth = (critical_path(hta, rank, step) for hta in both)
-            assert ours.sum() == near(truth.sum())
             assert ours["gpu_compute_bound"] > 0
-            same.append(set(ours.index) == set(truth.index) and
-                        all(ours[kind] == near(truth[kind], truth.sum() * NEAR) for kind in truth.index))
-    assert sum(same) >= len(same) / 2, same
+            for kind in set(truth.index) | set(ours.index):
+                assert ours.get(kind, 0) == near(truth.get(kind, 0), truth.sum() * NEAR), (rank, step, kind)
 
 
 def test_gpu_annotations(both):

@@ -15,6 +15,11 @@ RANKS = [0, 1]
 NEAR = 0.01
 
 
+def traces(profiled):
+    """Of the log directory the part for this plugin."""
+    return next(path for path in profiled.convert("tensorboard").iterdir() if path.name != "plugins")
+
+
 def profile(path):
     return RunProfileData.parse("worker", None, str(path), None)
 
@@ -23,8 +28,8 @@ def profile(path):
 def both(profiled):
     """For each rank: what the plugin makes of our file, and of the truth."""
     folder = profiled.folder / "tb_truth"
-    truth_trace.write(folder, profiled.truths)
-    ours = [profile(path) for path in profiled.convert("kineto").iterdir()]
+    truth_trace.write(folder, profiled.truths, "Runtime")  # the plugin knows no cuda_runtime
+    ours = [profile(path) for path in traces(profiled).iterdir()]
     ours = {data.distributed_info["rank"]: data for data in ours}
     return {rank: (ours[rank], profile(folder / f"rank{rank}.json")) for rank in RANKS}
 
@@ -73,6 +78,18 @@ def test_data_loader_share(both, rank, profiled):
 
 
 @pytest.mark.parametrize("rank", RANKS)
+def test_calls_are_known_and_linked(both, rank, profiled):
+    data = both[rank][0]
+    assert data.has_runtime and data.avg_costs.costs[ProfileRole.Runtime] > 0
+    nodes = list(data.tid2tree.values())
+    for node in nodes:
+        nodes += node.children
+    loaders = [node for node in nodes if node.name.startswith("enumerate(DataLoader)")]
+    assert len(loaders) == 10
+    assert not any(node.runtimes for node in loaders), "calls of others are not the loader's"
+
+
+@pytest.mark.parametrize("rank", RANKS)
 def test_kernels_and_occupancy(both, rank, profiled):
     kernels = both[rank][0].kernel_stat
     gemm = kernels[kernels.index.str.startswith("gemm_fwd")]
@@ -84,7 +101,7 @@ def test_kernels_and_occupancy(both, rank, profiled):
 
 def test_all_views_are_there(profiled):
     """As TensorBoard itself loads a run: a process for each file, then what all ranks give together."""
-    run = RunLoader("run", str(profiled.convert("kineto")), io.Cache()).load()
+    run = RunLoader("run", str(traces(profiled)), io.Cache()).load()
     alone = [p for p in run.profiles.values() if isinstance(p, RunProfile)]
     together = [p for p in run.profiles.values() if isinstance(p, DistributedRunProfile)]
     assert len(alone) == 2 and len(together) == 1

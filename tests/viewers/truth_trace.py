@@ -48,14 +48,15 @@ class Truth:
         ends = {"H": "Pinned", "D": "Device"}
         return f"Memcpy {work['kind']} ({ends[work['kind'][0]]} -> {ends[work['kind'][3]]})"
 
-    def trace(self, rank, ranks):
+    def trace(self, rank, ranks, runtime):
         events = [self._slice("user_annotation", f"ProfilerStep#{n}", self.pid, self.pid, begin, end)
                   for n, (begin, end) in self.steps.items()]
         events += [self._slice("user_annotation", "nccl:all_reduce", self.pid, c["tid"], c["begin"], c["end"], **{"External id": i + 1})
                    for i, c in enumerate(self.collectives)]
         events += [self._slice("cpu_op", DATA_LOADER, self.pid, self.pid, load["begin"], load["end"]) for load in self.loads]
         for call in self.calls:
-            category = "cuda_driver" if call["name"].startswith("cu") and not call["name"].startswith("cuda") else "cuda_runtime"
+            driver = not call["name"].removeprefix("__").startswith("cuda")
+            category = runtime or ("cuda_driver" if driver else "cuda_runtime")
             name = call["name"].removeprefix("__")
             events.append(self._slice(category, name, self.pid, call["tid"], call["begin"], call["end"],
                                       correlation=call["corr"]))
@@ -99,9 +100,9 @@ class Truth:
                 "dur": (end - begin) / 1000, "args": args}
 
 
-def write(folder, truths):
-    """A file per rank, as HTA wants them."""
+def write(folder, truths, runtime=None):
+    """A file per rank, as HTA wants them; `runtime`: the category of calls, where it is not today's."""
     folder.mkdir(parents=True)
     for rank, truth in truths.items():
-        text = json.dumps(truth.trace(rank, len(truths)), indent=1)
+        text = json.dumps(truth.trace(rank, len(truths), runtime), indent=1)
         (folder / f"rank{rank}.json").write_text(text)
