@@ -387,7 +387,10 @@ class KinetoDocument {
       json_.raw("{}}");
       return;
     }
-    slice(category_of(trace_, shape), trace_.text(shape.label), pid, tid, s.begin, s.end);
+    // Of a graph's node: where it was captured.
+    const GraphNode* const node = process_->graph_node(shape, process_->extra(e));
+    slice(category_of(trace_, shape), trace_.text(shape.label), pid, tid, s.begin, s.end,
+          node ? stack_frames_.node_of(process_->stacks, node->stack) : 0);
     args_->gpu(json_, e, {pid, stream, device_of(*process_, process_->lane(e).device)});
     json_.raw("}");
     const bool caused = e.partner != EventIndex::none &&

@@ -472,6 +472,7 @@ class PerfettoExport {
       out_.annotate("captured by", node->api);
       out_.annotate_signed("captured before window (ns)", process_->window_begin - node->captured);
       out_.annotate("capture", node->capture);
+      if (node->stack != StackIndex::none) stacks_->write(node->stack);
     }
     const auto found = collectives_.find(number(process_->index_of(event)));
     if (found == collectives_.end()) return;

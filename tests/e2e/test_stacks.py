@@ -205,3 +205,22 @@ def test_more_stacks_than_there_is_room_for(tmp_path):
     summary, = harness.of_kind(records, "summary")
     assert summary["losses"] == {"stack_table_full": without}
     assert f"{without} call stacks for which there was no room" in done.err
+
+
+@pytest.mark.parametrize("instantiated, by_node", [(4, True), (0, False)], ids=["inside", "before"])
+def test_nodes_of_a_graph_know_the_stack_of_their_capture(instantiated, by_node, tmp_path):
+    """Captured before the window, when no call is recorded."""
+    done = harness.run([harness.HAZARDS / "graphs", 0, instantiated, -1, -1], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STACKS="launch", GPUPROF_STEP="sync:1", GPUPROF_ACTIVITIES="+graph:node",
+        GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=3"))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path)
+    kernels = [r for r in parse(dump) if r["kind"] == "gpu_kernel" and r.get("graph_node")]
+    assert bool(kernels) == by_node
+    for kernel in kernels:
+        assert functions(kernel["captured_stack"])[-1] == "main"
+        assert "hazard_launch" in kernel["captured_stack"][0]
+    out = tmp_path / "out.json"
+    harness.checked("convert", "--to", "chrome", "-o", out, dump)
+    drawn = [e for e in json.loads(out.read_text())["traceEvents"] if e.get("cat") == "kernel" and "graph node id" in e["args"]]
+    assert len(drawn) == len(kernels) and all("sf" in e for e in drawn)

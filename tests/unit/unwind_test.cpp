@@ -45,11 +45,14 @@ std::vector<uint64_t> ours() {
   if (g_both.our_count == 0) return {};
   return {g_both.ours + 1, g_both.ours + g_both.our_count};
 }
+// Sanitizers stand between the program and glibc's: a frame more.
 std::vector<uint64_t> glibcs() {
   std::vector<uint64_t> out;
   for (size_t i = 1; i < g_both.glibc_count; ++i) {
     out.push_back(reinterpret_cast<uint64_t>(g_both.glibc[i]));
   }
+  const std::vector<uint64_t> mine = ours();
+  if (out.size() == mine.size() + 1) out.erase(out.begin());
   return out;
 }
 
