@@ -72,7 +72,7 @@ class Immortal {
   T* operator->() { return reinterpret_cast<T*>(bytes_); }
 
  private:
-  alignas(T) unsigned char bytes_[sizeof(T)];
+  alignas(T) unsigned char bytes_[sizeof(T)] = {};
 };
 
 }  // namespace gpuprof

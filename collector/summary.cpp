@@ -181,8 +181,7 @@ void print_closing_line() {
   if (s.place.world_size > 1) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
   log_line(LogLevel::info,
            "%s%s (%s)%s, %" PRIu64
-           " events, cost %.1f %%. Next: gpuprof convert "
-           "%.*s/latest --to perfetto",
+           " events, cost %.1f %%. Next: gpuprof report %.*s/latest",
            steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events, cost, parent,
            s.directory);
 }

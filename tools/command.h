@@ -26,6 +26,8 @@ struct Command {
 bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments, int& code);
 
 int run_run(const Command& command, int count, char** arguments);
+int run_report(const Command& command, int count, char** arguments);
+int run_diff(const Command& command, int count, char** arguments);
 int run_convert(const Command& command, int count, char** arguments);
 int run_info(const Command& command, int count, char** arguments);
 int run_parse(const Command& command, int count, char** arguments);

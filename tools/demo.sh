@@ -45,6 +45,7 @@ fi
 rm -rf "$output"
 build/tools/gpuprof run -o "$output" --set GPUPROF_RUN=run --schedule skip_first=5,wait=0,warmup=2,active=10,repeat=1 -- \
   python3 examples/train.py
+build/tools/gpuprof report "$output/run"
 # The conversions go beside the dump, under names that are easy to find.
 build/tools/gpuprof convert "$output/run" --to perfetto -o "$output/train.perfetto-trace"
 build/tools/gpuprof convert "$output/run" --to chrome -o "$output/train.json"

@@ -18,6 +18,10 @@ constexpr Command kCommands[] = {
      "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
      "[--set NAME=VALUE]... -- COMMAND...",
      "run a program and record its windows; exits as the program does", run_run},
+    {"report", "report INPUT... [--format text|json] [-o FILE]",
+     "what is slow, why, and what fixing it would give", run_report},
+    {"diff", "diff BASE NEW [--fail-over PERCENT] | diff --baseline DIR NEW [--update]",
+     "what changed between two runs, and whether it is more than noise", run_diff},
     {"convert", "convert INPUT... --to FORMAT [-o OUT]", "turn dumps into a trace for a viewer",
      run_convert},
     {"info", "info INPUT... [--format text|json]", "what dumps hold: header, steps, counts, losses",

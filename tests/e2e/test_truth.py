@@ -194,7 +194,7 @@ def test_preload_by_hand_is_the_same(tmp_path):
     dump, = harness.dumps(tmp_path / "out")
     truth.Comparison(dump, tmp_path / "truth").assert_right("launch", "gpu_kernel")
     last = harness.our_lines(done.err)[-1]
-    assert "steps 12-21 (nvtx" in last and "gpuprof convert" in last, done.err
+    assert "steps 12-21 (nvtx" in last and "gpuprof report" in last, done.err
 
 
 def test_conversions_hold_every_event(tmp_path):

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof diff as a gate in CI, on runs whose difference no machine's noise can hide. How often it finds and
+misses what is small is held to known noise by tests/unit/diff_test.cpp."""
+import json
+
+import harness
+import pytest
+
+SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Directories of a program as it was, and as it became: with 60 ms of data loading in each step."""
+    found = {}
+    for name, arguments in (("base", []), ("slow", ["--data-ms", "60"])):
+        folder = tmp_path_factory.mktemp(name)
+        done = harness.run([harness.BIN, "run", "-o", folder / "out", "--schedule", SCHEDULE, "--", harness.SIMTRAIN,
+                            "--steps", "14", "--kernel-us", "1000", *arguments], env=harness.environment())
+        assert done.code == 0, done.err
+        found[name] = folder / "out" / "latest"
+    return found
+
+
+def test_a_regression_fails_the_gate_and_names_its_cause(runs):
+    done = harness.gpuprof("diff", runs["base"], runs["slow"], "--fail-over", "5", "--format", "json")
+    assert done.code == 1, done.err
+    found = json.loads(done.out)
+    assert found["regression"] is True
+    step = found["step_time"]
+    assert step["significant"] and step["ci_low_pct"] <= step["change_pct"] <= step["ci_high_pct"]
+    assert step["new_us"] - step["base_us"] > 50_000
+    first = found["changes"][0]
+    assert (first["kind"], first["name"], first["significant"]) == ("cause", "data_loading", True)
+    assert first["new_us"] - first["base_us"] > 50_000
+
+
+def test_a_gain_passes(runs):
+    done = harness.gpuprof("diff", runs["slow"], runs["base"], "--fail-over", "5")
+    assert done.code == 0, done.err
+    assert "shorter" in done.out and "No regression" in done.out
+
+
+def test_without_a_gate_the_exit_code_is_0(runs):
+    assert harness.gpuprof("diff", runs["base"], runs["slow"]).code == 0
+
+
+def test_a_run_against_itself_is_no_change(runs):
+    found = json.loads(harness.checked("diff", runs["base"], runs["base"], "--fail-over", "0", "--format", "json").out)
+    assert found["step_time"]["change_pct"] == 0 and not found["regression"]
+    assert not any(change["significant"] for change in found["changes"])
+
+
+def test_text_fits_80_columns_and_markdown_is_a_table(runs, tmp_path):
+    text = harness.checked("diff", runs["base"], runs["slow"]).out
+    assert max(map(len, text.splitlines())) <= 80, text
+    harness.checked("diff", runs["base"], runs["slow"], "--format", "markdown", "-o", tmp_path / "diff.md")
+    lines = (tmp_path / "diff.md").read_text().splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert len(rows) >= 3 and "data_loading" in rows[2]
+    assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
+
+
+def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
+    baseline = tmp_path / "baseline"
+    done = harness.gpuprof("diff", "--baseline", baseline, runs["base"])
+    assert done.code == 2 and "--update" in done.err
+    harness.checked("diff", "--baseline", baseline, "--update", runs["base"])
+    assert [path.name for path in baseline.iterdir()] == ["0001"]
+    done = harness.gpuprof("diff", "--baseline", baseline, "--update", runs["slow"], "--fail-over", "5")
+    assert done.code == 1
+    assert [path.name for path in baseline.iterdir()] == ["0001"], "a run that failed the gate is no baseline"
+    harness.checked("diff", "--baseline", baseline, "--update", runs["base"], "--fail-over", "5")
+    assert sorted(path.name for path in baseline.iterdir()) == ["0001", "0002"]
+    assert harness.dumps(baseline / "0002")
+
+
+@pytest.mark.parametrize("arguments,said", [
+    (["only-one"], "BASE and NEW"),
+    (["--baseline", "dir", "a", "b"], "NEW alone"),
+    (["--update", "a", "b"], "--baseline"),
+])
+def test_wrong_usage_is_one_line(arguments, said):
+    done = harness.gpuprof("diff", *arguments)
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1 and said in done.err, done.err

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof report on what simtrain really did: causes that no machine's noise can hide, and the JSON's shape.
+Shares and savings are held to a computed truth by tests/unit/report_test.cpp."""
+import json
+
+import harness
+import pytest
+
+SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"
+
+
+def record(folder, *arguments):
+    done = harness.run([harness.BIN, "run", "-o", folder / "out", "--schedule", SCHEDULE, "--", harness.SIMTRAIN,
+                        "--steps", "14", *arguments], env=harness.environment(SIMCUDA_TRUTH=folder))
+    assert done.code == 0, done.err
+    return folder / "out" / "latest"
+
+
+def report(path):
+    return json.loads(harness.checked("report", "--format", "json", path).out)
+
+
+def truth_kernels(folder, first, last):
+    """Kernels by name that the simulator ran for launches of the steps first..last."""
+    counts = {}
+    for path in folder.glob("truth_*.jsonl"):
+        lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+        calls = {line["corr"]: line for line in lines if line["t"] == "call"}
+        steps = {line["n"]: line for line in lines if line["t"] == "step"}
+        begin, end = steps[first]["begin"], steps[last]["end"]
+        for work in lines:
+            if work["t"] == "gpu" and work["type"] == "kernel" and begin <= calls[work["corr"]]["begin"] < end:
+                counts[work["name"]] = counts.get(work["name"], 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize("cause,arguments", [
+    ("data_loading", ["--data-ms", "40"]),
+    ("transfer", ["--h2d-mb", "1000"]),
+    ("communication", ["--comm-mb", "8000", "--layers", "4", "--ranks", "2"]),
+    ("straggler", ["--comm-mb", "8", "--ranks", "2", "--kernel-us", "2000", "--slow-rank", "1:3"]),
+    ("compute", ["--kernel-us", "20000", "--layers", "4"]),
+])
+def test_a_strong_cause_comes_first(tmp_path, cause, arguments):
+    found = report(record(tmp_path, *arguments))
+    assert found["verdict"], found["reason"]
+    assert found["verdict"][0]["cause"] == cause, found["verdict"]
+    assert found["verdict"][0]["evidence"] and found["verdict"][0]["advice"]
+    assert 0 < found["verdict"][0]["confidence"] <= 1
+    assert abs(sum(found["breakdown_pct"].values()) - 100) < 0.01
+    assert found["ranks"] == (2 if "--ranks" in arguments else 1)
+
+
+def test_kernels_are_those_of_the_steps(tmp_path):
+    latest = record(tmp_path, "--small-kernels", "40")
+    found = report(latest)
+    steps = sorted(step["step"] for step in found["steps"])
+    assert len(steps) == 8
+    expected = truth_kernels(tmp_path, steps[0], steps[-1])
+    assert sum(expected.values()) > 0
+    assert sum(row["count"] for row in found["kernels"]) == sum(expected.values())
+    for row in found["kernels"]:
+        assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
+
+
+def test_text_fits_80_columns_and_a_file_is_written(tmp_path):
+    latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
+    text = harness.checked("report", latest).out
+    assert "1. data_loading:" in text
+    assert "\033" not in text
+    assert max(len(line) for line in text.splitlines()) <= 80, text
+    harness.checked("report", latest, "-o", tmp_path / "report.txt")
+    assert (tmp_path / "report.txt").read_text() == text
+
+
+def test_without_gpu_times_there_is_a_reason_and_no_verdict(tmp_path):
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", SCHEDULE, "--set", "GPUPROF_CUPTI=off",
+                        "--", harness.SIMTRAIN, "--steps", "14"], env=harness.environment())
+    assert done.code == 0, done.err
+    found = report(tmp_path / "out" / "latest")
+    assert found["verdict"] == []
+    assert "GPU times" in found["reason"]
+    assert len(found["steps"]) == 8
+    assert "No verdict" in harness.checked("report", tmp_path / "out" / "latest").out
+
+
+def test_nothing_readable_is_an_error(tmp_path):
+    (tmp_path / "empty.gpuprof").write_bytes(b"")
+    done = harness.gpuprof("report", tmp_path / "empty.gpuprof")
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1 and "empty.gpuprof" in done.err

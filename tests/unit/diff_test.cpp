@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// What diff finds, and does not find, between runs whose noise and changes are known.
+#include "tools/analysis/diff.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/unit/job_model.h"
+#include "tools/report/diff_output.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+// 2 % noise on each kernel, 3 % on each step, as of a machine of one's own.
+Job job(uint64_t seed) {
+  Job out;
+  out.steps = 20;
+  out.data = 500'000;
+  out.noise = 0.03;
+  out.seed = seed;
+  return out;
+}
+
+RunSample sample(const Job& job) {
+  RunSample out;
+  out.add_run(JobModel(job).trace());
+  return out;
+}
+
+const Change* find(const Diff& diff, std::string_view text) {
+  for (const Change& change : diff.changes) {
+    if (change.name.find(text) != std::string::npos) return &change;
+  }
+  return nullptr;
+}
+
+TEST(DiffTest, SameProgramIsNoRegression) {
+  int alarms = 0, changed = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Diff diff = compare(sample(job(1000 + i)), sample(job(2000 + i)));
+    ASSERT_EQ(diff.reason, "");
+    if (gate_of(diff, 0).regression) ++alarms;
+    for (const Change& change : diff.changes) changed += change.significant;
+  }
+  EXPECT_LE(alarms, 2);
+  EXPECT_LE(changed, 2);
+}
+
+TEST(DiffTest, ASlowerFamilyIsFound) {
+  int found = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Job slower = job(2000 + i);
+    slower.softmax = 1.05;
+    const Diff diff = compare(sample(job(1000 + i)), sample(slower));
+    const Change* const change = find(diff, "softmax");
+    ASSERT_NE(change, nullptr);
+    found += change->significant && change->change_pct > 0;
+  }
+  EXPECT_GE(found, 95);
+}
+
+TEST(DiffTest, OneSlowerKernelIsFound) {
+  int found = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Job slower = job(2000 + i);
+    slower.norm = 1.2;
+    const Diff diff = compare(sample(job(1000 + i)), sample(slower));
+    const Change* const change = find(diff, "norm");
+    ASSERT_NE(change, nullptr);
+    found += change->significant && std::abs(change->change_pct - 20) < 5;
+  }
+  EXPECT_GE(found, 95);
+}
+
+TEST(DiffTest, ARegressionIsGatedBeyondItsThreshold) {
+  Job slower = job(7);
+  slower.data = 1'000'000;  // about 10 % of the step
+  const Diff diff = compare(sample(job(8)), sample(slower));
+  EXPECT_TRUE(diff.significant);
+  EXPECT_NEAR(diff.step_time.change_pct, 9, 2);
+  EXPECT_LE(diff.step_time.low_pct, diff.step_time.change_pct);
+  EXPECT_GE(diff.step_time.high_pct, diff.step_time.change_pct);
+  EXPECT_TRUE(gate_of(diff, 5).regression);
+  EXPECT_FALSE(gate_of(diff, 30).regression);
+  EXPECT_EQ(diff.changes[0].kind, "cause");
+  EXPECT_EQ(diff.changes[0].name, "data_loading");
+  EXPECT_TRUE(diff.changes[0].significant);
+  // The other way round it is a gain, and no gate fails.
+  const Diff faster = compare(sample(slower), sample(job(8)));
+  EXPECT_TRUE(faster.significant);
+  EXPECT_LT(faster.step_time.change_pct, 0);
+  EXPECT_FALSE(gate_of(faster, 0).regression);
+}
+
+TEST(DiffTest, RenamedGoneAndNewKernels) {
+  Job other = job(2);
+  other.norm_name = "_Z8new_normPf";
+  const Diff renamed = compare(sample(job(1)), sample(other));
+  const Change* const change = find(renamed, " -> ");
+  ASSERT_NE(change, nullptr);
+  EXPECT_NE(change->name.find("norm(float*)"), std::string::npos);
+  EXPECT_NE(change->name.find("new_norm(float*)"), std::string::npos);
+  EXPECT_FALSE(change->gone);
+  EXPECT_NEAR(change->change_pct, 0, 5);
+  other = job(2);
+  other.collective = 100'000;
+  const Diff more = compare(sample(job(1)), sample(other));
+  const Change* const fresh = find(more, "ncclDevKernel");
+  ASSERT_NE(fresh, nullptr);
+  EXPECT_TRUE(fresh->fresh && fresh->significant);
+  const Diff less = compare(sample(other), sample(job(1)));
+  EXPECT_TRUE(find(less, "ncclDevKernel")->gone);
+}
+
+TEST(DiffTest, RepeatsMakeOneSample) {
+  RunSample base = sample(job(1));
+  base.add_run(JobModel(job(2)).trace());
+  EXPECT_EQ(base.step_us.size(), 40u);
+  for (const auto& [key, each] : base.keys) EXPECT_EQ(each.step_us.size(), 40u) << key.name;
+  double cause = 0, wall = 0;
+  for (const auto& [key, each] : base.keys) {
+    if (key.kind != "cause") continue;
+    for (const double us : each.step_us) cause += us;
+  }
+  for (const double us : base.step_us) wall += us;
+  EXPECT_NEAR(cause, wall, 1e-3 * wall);
+}
+
+TEST(DiffTest, TooFewStepsSaySo) {
+  Job few = job(1);
+  few.steps = 2;
+  const Diff diff = compare(sample(few), sample(job(2)));
+  EXPECT_NE(diff.reason.find("too few steps"), std::string::npos);
+  EXPECT_FALSE(gate_of(diff, 0).regression);
+}
+
+// Reference values of scipy.stats 1.17: ttest_ind(equal_var=False),
+// mannwhitneyu(method="asymptotic"), false_discovery_control.
+TEST(StatisticsTest, AgreesWithReferenceValues) {
+  const std::vector<double> a{5.1, 4.9, 5.6, 5.2, 5.0, 4.8, 5.3, 5.5};
+  const std::vector<double> b{5.9, 5.4, 6.1, 5.7, 5.8, 6.3, 5.2, 6.0, 5.6};
+  const MeanChange change = welch(a, b);
+  EXPECT_NEAR(change.p, 0.00127419963692629, 1e-6);
+  EXPECT_NEAR(change.low_pct, 5.37342205736366, 1e-6);
+  EXPECT_NEAR(change.high_pct, 17.922337470279896, 1e-6);
+  EXPECT_NEAR(mann_whitney(a, b), 0.004481406394711458, 1e-6);
+  const std::vector<double> rates = false_discovery_rates({0.01, 0.04, 0.03, 0.5});
+  EXPECT_NEAR(rates[0], 0.04, 1e-12);
+  EXPECT_NEAR(rates[1], 0.16 / 3, 1e-12);
+  EXPECT_NEAR(rates[2], 0.16 / 3, 1e-12);
+  EXPECT_NEAR(rates[3], 0.5, 1e-12);
+}
+
+TEST(StatisticsTest, SamplesWithoutSpread) {
+  const std::vector<double> a{2, 2, 2}, b{3, 3, 3};
+  EXPECT_EQ(welch(a, a).p, 1);
+  EXPECT_EQ(welch(a, b).p, 0);
+  EXPECT_DOUBLE_EQ(welch(a, b).change_pct, 50);
+  EXPECT_EQ(welch({}, a).p, 1);
+  EXPECT_EQ(mann_whitney(a, b), 1);
+}
+
+}  // namespace
+}  // namespace gpuprof

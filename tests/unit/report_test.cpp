@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report against jobs whose truth is computed: each cause strong, middling and weak, in pairs,
+// on one rank and four.
+#include "tools/analysis/report.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/unit/job_model.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+struct Scenario {
+  std::string name;
+  Job job;
+  Cause cause;  // what must come first
+  Job without;  // the same job, that cause taken away
+};
+
+void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
+
+void set(std::vector<Scenario>& out, const std::string& name, Job job, Cause cause,
+         const std::function<void(Job&)>& fix) {
+  Job without = job;
+  fix(without);
+  out.push_back({name, job, cause, without});
+}
+
+// Strengths in per cent of the step that the cause is about to take.
+std::vector<Scenario> scenarios() {
+  std::vector<Scenario> out;
+  uint64_t seed = 0;
+  for (const int ranks : {1, 4}) {
+    for (const int pct : {8, 20, 50}) {
+      Job job;
+      job.ranks = ranks;
+      job.seed = ++seed;
+      if (ranks > 1) job.collective = 20'000;
+      const int64_t base = job.kernels * job.kernel;
+      const int64_t extra = base * pct / (100 - pct);
+      const auto name = [&](const char* what) {
+        return std::string(what) + "_" + std::to_string(pct) + "_ranks_" + std::to_string(ranks);
+      };
+      Job one = job;
+      one.data = extra;
+      set(out, name("data_loading"), one, Cause::data_loading, [](Job& j) { j.data = 0; });
+      one = job;
+      one.collective = extra / 4;
+      set(out, name("communication"), one, Cause::communication, [](Job& j) { j.collective = 0; });
+      one = job;
+      one.copy = extra;
+      set(out, name("transfer_pinned"), one, Cause::transfer, [](Job& j) { j.copy = 0; });
+      one.blocking_copy = true;
+      set(out, name("transfer_pageable"), one, Cause::transfer, [](Job& j) { j.copy = 0; });
+      one = job;
+      one.allocations = 40;
+      one.allocation = extra / 80;
+      set(out, name("allocation"), one, Cause::allocation, [](Job& j) { j.allocations = 0; });
+      one = job;
+      one.after_sync = std::min<int64_t>(extra, 900'000);
+      one.kernels = static_cast<int>(24 * one.after_sync / extra) / 6 * 6 + 6;
+      set(out, name("synchronization"), one, Cause::synchronization,
+          [](Job& j) { j.sync_every = 1'000'000; });
+      one = job;
+      one.kernel = 10'000;
+      one.kernels = 150;
+      if (ranks > 1) one.collective = 1'000;
+      one.pause = 100 * one.kernel / (100 - pct) - one.issue;
+      set(out, name("kernel_launch"), one, Cause::kernel_launch, [](Job& j) {
+        j.pause = 0;
+        j.issue = 10;
+      });
+      if (ranks > 1) {
+        one = job;
+        one.slow_rank = 2;
+        one.slow = 100.0 / (100 - pct);
+        set(out, name("straggler"), one, Cause::straggler, [](Job& j) { j.slow = 1; });
+      }
+    }
+  }
+  return out;
+}
+
+// Pairs of causes, the stronger one named.
+std::vector<Scenario> pairs() {
+  std::vector<Scenario> out;
+  uint64_t seed = 100;
+  for (const int ranks : {1, 4}) {
+    Job job;
+    job.ranks = ranks;
+    job.seed = ++seed;
+    if (ranks > 1) job.collective = 20'000;
+    const std::string end = "_ranks_" + std::to_string(ranks);
+    Job one = job;
+    one.data = 3'000'000;
+    one.collective = 300'000;
+    set(out, "data_over_communication" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one.data = 600'000;
+    one.collective = 800'000;
+    set(out, "communication_over_data" + end, one, Cause::communication,
+        [](Job& j) { j.collective = 0; });
+    one = job;
+    one.copy = 2'000'000;
+    one.data = 700'000;
+    set(out, "transfer_over_data" + end, one, Cause::transfer, [](Job& j) { j.copy = 0; });
+    one = job;
+    one.data = 2'500'000;
+    one.copy = 600'000;
+    one.blocking_copy = true;
+    set(out, "data_over_pageable" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.allocations = 40;
+    one.allocation = 40'000;
+    one.data = 500'000;
+    set(out, "allocation_over_data" + end, one, Cause::allocation,
+        [](Job& j) { j.allocations = 0; });
+    one = job;
+    one.overlap = true;
+    one.collective = 900'000;
+    one.data = 2'500'000;
+    set(out, "data_over_overlapped" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.logging = 1'500'000;
+    one.data = 3'000'000;
+    set(out, "data_over_logging" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.sync_every = 4;
+    one.data = 8'000'000;
+    set(out, "loader_bound_without_syncs" + end, one, Cause::data_loading,
+        [](Job& j) { j.data = 0; });
+  }
+  return out;
+}
+
+std::vector<Scenario> healthy() {
+  std::vector<Scenario> out;
+  Job ahead;  // the host is far ahead of the GPU when the window begins
+  ahead.steps = 16;
+  ahead.sync_every = 7;
+  ahead.unrecorded = 4;
+  out.push_back({"host_far_ahead", ahead, Cause::compute, ahead});
+  for (const int ranks : {1, 4}) {
+    for (const int sync_every : {1, 3}) {
+      for (uint64_t seed = 1; seed <= 2; ++seed) {
+        Job job;
+        job.ranks = ranks;
+        job.sync_every = sync_every;
+        job.seed = seed;
+        if (ranks > 1) job.collective = 10'000;
+        if (seed == 2) job.copy = 20'000;
+        const std::string name = "healthy_ranks_" + std::to_string(ranks) + "_sync_" +
+                                 std::to_string(sync_every) + "_seed_" + std::to_string(seed);
+        out.push_back({name, job, Cause::compute, job});
+      }
+    }
+  }
+  return out;
+}
+
+class KnownCauses : public testing::TestWithParam<Scenario> {};
+
+TEST_P(KnownCauses, FirstCauseShareAndSaving) {
+  const Scenario& scenario = GetParam();
+  JobModel model(scenario.job);
+  const Report report = make_report(model.trace());
+  const test::JobTruth truth = model.truth();
+  for (size_t i = 0; i < kParts; ++i) {
+    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
+        << part_name(static_cast<Part>(i)) << " of the step";
+  }
+  ASSERT_FALSE(report.verdict.empty()) << report.reason;
+  EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
+  EXPECT_FALSE(report.verdict[0].evidence.empty());
+  const double without = JobModel(scenario.without).truth().step_ns;
+  EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
+  EXPECT_LT(report.replay_error_pct, 1);
+}
+
+std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), name_of);
+INSTANTIATE_TEST_SUITE_P(Pairs, KnownCauses, testing::ValuesIn(pairs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Healthy, KnownCauses, testing::ValuesIn(healthy()), name_of);
+
+// 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
+TEST(ReportTest, WorkedExample) {
+  Job job;
+  job.kernels = 30;
+  job.kernel = 200'000;
+  job.data = 2'541'000;
+  job.collective = 305'000;
+  job.after_sync = 1'000;
+  const Report report = make_report(JobModel(job).trace());
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::compute)], 60, 2);
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::data_loading)], 25, 2);
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::communication)], 15, 2);
+  ASSERT_GE(report.verdict.size(), 2u);
+  EXPECT_EQ(report.verdict[0].cause, Cause::data_loading);
+  EXPECT_EQ(report.verdict[1].cause, Cause::communication);
+}
+
+TEST(ReportTest, PartsSumUpToEachStep) {
+  Job job;
+  job.data = 700'000;
+  job.collective = 100'000;
+  job.overlap = true;
+  job.ranks = 2;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_EQ(report.steps.size(), 24u);
+  for (const StepRow& row : report.steps) {
+    int64_t sum = 0;
+    for (const int64_t part : row.anatomy.parts) sum += part;
+    EXPECT_EQ(sum, row.anatomy.end - row.anatomy.begin) << "step " << row.anatomy.step;
+  }
+}
+
+TEST(ReportTest, NoGuessFromTooLittle) {
+  Job job;
+  job.steps = 1;
+  Report report = make_report(JobModel(job).trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("one step"), std::string::npos) << report.reason;
+  report = make_report(Trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("no step"), std::string::npos) << report.reason;
+  job.steps = 5;
+  job.kernels = 0;
+  job.kernel = 0;
+  Trace trace = JobModel(job).trace();
+  for (Process& process : trace.processes) {
+    for (Event& event : process.events) event.partner = EventIndex::none;
+    process.losses[static_cast<size_t>(Loss::cupti_dropped)] = 1000;
+  }
+  report = make_report(trace);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("1000 records were lost"), std::string::npos) << report.reason;
+}
+
+TEST(ReportTest, TheSlowRankIsNamed) {
+  Job job;
+  job.ranks = 4;
+  job.collective = 20'000;
+  job.slow_rank = 2;
+  job.slow = 1.5;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_FALSE(report.verdict.empty());
+  ASSERT_EQ(report.verdict[0].cause, Cause::straggler);
+  EXPECT_NE(report.verdict[0].evidence[0].find("rank 2"), std::string::npos)
+      << report.verdict[0].evidence[0];
+  ASSERT_EQ(report.speeds.size(), 4u);
+  EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
+}
+
+TEST(ReportTest, KernelsAreCountedWhole) {
+  Job job;
+  job.collective = 50'000;
+  const Report report = make_report(JobModel(job).trace());
+  std::map<std::string, uint64_t> counts;
+  for (const KernelRow& row : report.tables.kernels) counts[row.name] = row.count;
+  EXPECT_EQ(counts["gemm(float*)"], 12u * 18);  // 24 less 1 norm and 6 softmax, and the optimizer's
+  EXPECT_EQ(counts["norm(float*)"], 12u);
+  EXPECT_EQ(counts["softmax(float*)"], 12u * 6);
+  EXPECT_EQ(counts["ncclDevKernel_AllReduce"], 12u * 4);
+}
+
+}  // namespace
+}  // namespace gpuprof

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the wall time of each step went: a partition without overlap. docs/REPORT.md has the
+// definitions with their formulas.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tools/analysis/intervals.h"
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+
+// The parts of a step. The first three are time in which some GPU of the process works; the others
+// are GPU idle time, by what the launching thread did meanwhile.
+enum class Part : uint8_t {
+  compute,
+  communication,    // and no compute
+  transfer,         // copies and sets, and neither of the above
+  data_loading,     // the thread waited for its data loader
+  kernel_launch,    // the thread was issuing work, and the GPU had none left
+  allocation,       // inside cudaMalloc, cudaFree...; and after one that the GPU ran dry under
+  synchronization,  // inside a call that waits; and after one that the GPU ran dry under
+  other,            // other work on the host, gaps between work that was queued in time
+};
+inline constexpr size_t kParts = 8;
+inline constexpr size_t kBusyParts = 3;
+std::string_view part_name(Part part);
+
+using PartTimes = std::array<int64_t, kParts>;  // ns
+
+struct StepAnatomy {
+  uint64_t step;
+  int64_t begin, end;
+  PartTimes parts{};                    // sum: end - begin
+  std::array<int64_t, 2> overlapped{};  // communication, transfer: while compute ran
+  int64_t device_idle = 0;              // of `other`: work was there, and had not begun
+};
+
+// A host thread that makes no traced call for longer than this does something of its own: beyond
+// what an eager framework does between two kernels (some 10 to 200 us).
+inline constexpr int64_t kOwnWorkNs = 1'000'000;
+
+struct IdlePiece {
+  Interval time;
+  Part part;
+  bool device;      // see StepAnatomy::device_idle
+  uint32_t opener;  // the call under or after which the GPU ran dry (in Timeline::calls), or kNone
+  uint32_t next;    // the work that ended the gap, kNone: none did
+};
+
+struct Anatomy {
+  std::vector<StepAnatomy> steps;
+  std::vector<IdlePiece> idle;  // all of the window, in order
+  Intervals busy;               // any GPU of the process works
+};
+
+Anatomy dissect(const Timeline& timeline);
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changed between two runs of a program, and whether that is more than noise. docs/REPORT.md
+// has the rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/analysis/run_sample.h"
+#include "tools/analysis/statistics.h"
+
+namespace gpuprof::analysis {
+
+struct Change {
+  std::string kind;                // "kernel", "copy", "operator", "cause"
+  std::string name;                // of a renamed kernel "old -> new"
+  double base_us = 0, new_us = 0;  // in a step
+  double change_pct = 0;           // of base_us; new: 0
+  bool significant = false;
+  bool gone = false, fresh = false;
+};
+
+struct Diff {
+  size_t base_steps = 0, new_steps = 0;
+  MeanChange step_time;  // us
+  bool significant = false;
+  std::vector<Change> changes;  // the largest difference in a step first
+  std::string reason;           // why nothing can be said; empty: it can
+};
+
+inline constexpr double kStepLevel = 0.01;      // of Welch's p on step times
+inline constexpr double kDiscoveryRate = 0.01;  // over all keys
+inline constexpr double kKeyFloorPct = 2;       // a key's change below this is no change
+inline constexpr double kKeyFloorOfStepPct = 0.1;
+inline constexpr double kStepFloorPct = 0.5;
+
+Diff compare(const RunSample& base, const RunSample& other);
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpuprof::analysis {
+namespace {
+
+double per_step(const Report& report, double sum) {
+  return report.steps.empty() ? 0 : sum / static_cast<double>(report.steps.size());
+}
+
+std::string us_text(double us) {
+  return us >= 1000 ? fmt::format("{:.2f} ms", us / 1000) : fmt::format("{:.1f} us", us);
+}
+
+// The step in which a part took longest.
+std::string worst_step(const Report& report, Part part) {
+  const auto part_ns = [part](const StepRow& row) {
+    return row.anatomy.parts[static_cast<size_t>(part)];
+  };
+  const auto worst =
+      std::max_element(report.steps.begin(), report.steps.end(),
+                       [&](const StepRow& a, const StepRow& b) { return part_ns(a) < part_ns(b); });
+  if (worst == report.steps.end()) return {};
+  double sum = 0;
+  for (const StepRow& row : report.steps) sum += static_cast<double>(part_ns(row)) / 1000;
+  const std::string rank =
+      report.ranks > 1 ? fmt::format(" on rank {}", worst->rank) : std::string();
+  return fmt::format(
+      "{} of the GPU's time in a step; most in step {}{}: {} of {}", us_text(per_step(report, sum)),
+      worst->anatomy.step, rank, us_text(static_cast<double>(part_ns(*worst)) / 1000),
+      us_text(static_cast<double>(worst->anatomy.end - worst->anatomy.begin) / 1000));
+}
+
+void calls(const Report& report, const std::vector<CallRow>& rows, Verdict& verdict) {
+  for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
+    const CallRow& row = rows[i];
+    verdict.evidence.push_back(fmt::format("{}: {:.1f} calls a step, {} each", row.name,
+                                           per_step(report, static_cast<double>(row.count)),
+                                           us_text(row.total_us / static_cast<double>(row.count))));
+  }
+}
+
+void launches(const Report& report, Verdict& verdict) {
+  const Tables& tables = report.tables;
+  if (!tables.launches) return;
+  verdict.evidence.push_back(fmt::format(
+      "{:.0f} launches a step, {} in the call; {:.0f} % of kernels run for less than {}",
+      per_step(report, static_cast<double>(tables.launches)),
+      us_text(tables.launch_us / static_cast<double>(tables.launches)), tables.tiny_kernels_pct,
+      us_text(static_cast<double>(kTinyKernelNs) / 1000)));
+}
+
+void communication(const Report& report, Verdict& verdict) {
+  for (const CollectiveRow& row : report.tables.collectives) {
+    if (verdict.evidence.size() >= 3) break;
+    verdict.evidence.push_back(
+        fmt::format("{}: {:.1f} a step, {} on the GPU each", row.name,
+                    per_step(report, static_cast<double>(row.count)),
+                    us_text(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count)))));
+  }
+  verdict.evidence.push_back(fmt::format(
+      "{:.0f} % of step time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
+      report.breakdown_pct[static_cast<size_t>(Part::communication)]));
+}
+
+void copies(const Report& report, Verdict& verdict) {
+  for (size_t i = 0; i < std::min<size_t>(3, report.tables.copies.size()); ++i) {
+    const CopyRow& row = report.tables.copies[i];
+    verdict.evidence.push_back(
+        fmt::format("{}: {:.1f} a step, {:.2f} MB each, {:.1f} GB/s{}", row.name,
+                    per_step(report, static_cast<double>(row.count)),
+                    static_cast<double>(row.bytes) / 1e6 / static_cast<double>(row.count),
+                    row.gigabytes_per_second(), row.pageable ? ", pageable memory" : ""));
+  }
+}
+
+// The rank that the others wait for, and what it is slower in.
+void straggler(const Report& report, Verdict& verdict) {
+  const auto excess = [](const RankSpeed& speed) {
+    return std::max({speed.compute, speed.data_loading, speed.host});
+  };
+  const auto slow = std::min_element(
+      report.speeds.begin(), report.speeds.end(),
+      [](const RankSpeed& a, const RankSpeed& b) { return a.waited_us < b.waited_us; });
+  if (slow == report.speeds.end()) return;
+  std::string what;
+  const auto add = [&](double factor, double us, const char* name) {
+    if (factor < 1.02) return;
+    what += fmt::format("{}{} {:.2f} x the median ({} a step)", what.empty() ? "" : ", ", name,
+                        factor, us_text(us));
+  };
+  add(slow->compute, slow->compute_us, "kernels");
+  add(slow->data_loading, slow->data_loading_us, "data loading");
+  if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
+  verdict.evidence.push_back(
+      fmt::format("rank {} waits least ({} a step): {}", slow->rank, us_text(slow->waited_us),
+                  what.empty() ? "its work is as long as the others', but begins later" : what));
+  double waited = 0;
+  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_us);
+  verdict.evidence.push_back(
+      fmt::format("the others wait for it up to {} a step in collectives", us_text(waited)));
+}
+
+}  // namespace
+
+void add_evidence(const Report& report, Verdict& verdict) {
+  switch (verdict.cause) {
+    case Cause::data_loading:
+      verdict.evidence.push_back(worst_step(report, Part::data_loading));
+      break;
+    case Cause::kernel_launch:
+      verdict.evidence.push_back(worst_step(report, Part::kernel_launch));
+      launches(report, verdict);
+      break;
+    case Cause::allocation:
+      verdict.evidence.push_back(worst_step(report, Part::allocation));
+      calls(report, report.tables.allocations, verdict);
+      break;
+    case Cause::synchronization:
+      verdict.evidence.push_back(worst_step(report, Part::synchronization));
+      calls(report, report.tables.synchronizations, verdict);
+      break;
+    case Cause::communication: communication(report, verdict); break;
+    case Cause::transfer:
+      verdict.evidence.push_back(worst_step(report, Part::transfer));
+      copies(report, verdict);
+      break;
+    case Cause::straggler: straggler(report, verdict); break;
+    case Cause::gpu_throttled: break;
+    case Cause::compute:
+      verdict.evidence.push_back(
+          fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));
+      break;
+  }
+}
+
+}  // namespace gpuprof::analysis

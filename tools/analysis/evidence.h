@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tools/analysis/report.h"
+
+namespace gpuprof::analysis {
+
+// Lines that let a reader check a cause in the trace: which steps, calls, kernels, ranks.
+void add_evidence(const Report& report, Verdict& verdict);
+
+}  // namespace gpuprof::analysis

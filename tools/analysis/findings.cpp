@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/findings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "formats/slices.h"
+#include "tools/console.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr size_t kDriftSteps = 40;  // of the whole run, for a trend to mean something
+constexpr double kDriftPct = 5;
+constexpr double kNearFullPct = 95;
+constexpr double kLowOccupancyPct = 25;
+constexpr double kBusyPct = 80;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string who(const Process& process) {
+  return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
+                                    : fmt::format("pid {}", process.header.pid());
+}
+
+// Medians of the first and the last third of the run's steps, without the first tenth (warm-up).
+void step_time_drift(const Process& process, std::vector<Finding>& out) {
+  if (process.steps.size() < kDriftSteps) return;
+  std::vector<double> lengths;
+  for (size_t i = process.steps.size() / 10; i < process.steps.size(); ++i) {
+    lengths.push_back(static_cast<double>(process.steps[i].end - process.steps[i].begin) / 1000);
+  }
+  const auto third = static_cast<int64_t>(lengths.size() / 3);
+  const double early = median({lengths.begin(), lengths.begin() + third});
+  const double late = median({lengths.end() - third, lengths.end()});
+  const double change = early > 0 ? 100 * (late - early) / early : 0;
+  if (std::abs(change) < kDriftPct) return;
+  out.push_back({"step_time_drift",
+                 fmt::format("{}: steps became {:.0f} % {} over the run ({:.2f} ms to {:.2f} ms)",
+                             who(process), std::abs(change), change > 0 ? "longer" : "shorter",
+                             early / 1000, late / 1000),
+                 change});
+}
+
+// Memory held at the end of each step grows in (almost) every one.
+void memory_growth(const Trace& trace, const Process& process, std::vector<Finding>& out) {
+  const auto steps = process.window_steps();
+  if (steps.size() < 4) return;
+  const std::vector<MemoryPoint> points = memory_curves(trace, process).device;
+  size_t at = 0, grown = 0;
+  int64_t held = 0, before = 0, first = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    for (; at < points.size() && points[at].time < steps[i].end; ++at) held = points[at].total;
+    if (i == 0) first = held;
+    if (i > 0 && held > before) ++grown;
+    before = held;
+  }
+  if (grown + 1 < steps.size() - steps.size() / 10) return;
+  const int64_t each = (held - first) / static_cast<int64_t>(steps.size() - 1);
+  out.push_back({"memory_growth",
+                 fmt::format("{}: device memory grows by {} in each step, and is not released",
+                             who(process), format_bytes(static_cast<uint64_t>(each))),
+                 static_cast<double>(each)});
+}
+
+void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
+  for (const CounterSeries& series : process.counters) {
+    if (series.counter != Counter::memory_used) continue;
+    uint64_t most = 0, all = 0;
+    for (const auto& point : series.points) most = std::max(most, point.value);
+    for (const dump::Device& device : process.header.device()) {
+      if (device.id() == series.device) all = device.total_memory_bytes();
+    }
+    const double percent = all ? 100 * static_cast<double>(most) / static_cast<double>(all) : 0;
+    if (percent < kNearFullPct) continue;
+    out.push_back({"near_out_of_memory",
+                   fmt::format("GPU {}: {} of {} in use ({:.0f} %)", series.device,
+                               format_bytes(most), format_bytes(all), percent),
+                   percent});
+  }
+}
+
+// The GPU is busy, but its multiprocessors are not.
+void low_occupancy(const Report& report, std::vector<Finding>& out) {
+  double weighted = 0, time = 0;
+  for (const KernelRow& row : report.tables.kernels) {
+    if (row.kind != WorkClass::compute || row.occupancy_pct == 0) continue;
+    weighted += row.total_us * row.occupancy_pct;
+    time += row.total_us;
+  }
+  if (time <= 0 || weighted / time > kLowOccupancyPct || report.gpu_utilization_pct < kBusyPct) {
+    return;
+  }
+  out.push_back({"low_gpu_efficiency",
+                 fmt::format("the GPU is busy {:.0f} % of the time, but its kernels can fill only "
+                             "{:.0f} % of it: small grids",
+                             report.gpu_utilization_pct, weighted / time),
+                 weighted / time});
+}
+
+// What is copied to the GPU and back in the same amount.
+void copies_undone(const Report& report, std::vector<Finding>& out) {
+  double up = 0, down = 0;
+  for (const CopyRow& row : report.tables.copies) {
+    if (row.name.find("HtoD") != std::string::npos) up += static_cast<double>(row.bytes);
+    if (row.name.find("DtoH") != std::string::npos) down += static_cast<double>(row.bytes);
+  }
+  const double steps = static_cast<double>(std::max<size_t>(1, report.steps.size()));
+  if (std::min(up, down) / steps < 1e6 || std::min(up, down) < 0.8 * std::max(up, down)) return;
+  out.push_back({"copies_undone",
+                 fmt::format("{:.1f} MB a step go to the GPU and {:.1f} MB come back: data that "
+                             "could stay there?",
+                             up / steps / 1e6, down / steps / 1e6),
+                 std::min(up, down) / steps});
+}
+
+}  // namespace
+
+std::vector<Finding> find(const Trace& trace, const Report& report) {
+  std::vector<Finding> out;
+  const Process* last = nullptr;
+  for (const Process& process : trace.processes) {
+    // The step log of a process is in each of its windows.
+    if (!last || last->header.pid() != process.header.pid() ||
+        last->header.rank() != process.header.rank()) {
+      step_time_drift(process, out);
+    }
+    last = &process;
+    memory_growth(trace, process, out);
+    near_out_of_memory(process, out);
+  }
+  low_occupancy(report, out);
+  copies_undone(report, out);
+  return out;
+}
+
+}  // namespace gpuprof::analysis

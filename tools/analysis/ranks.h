@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be seen only where several ranks are compared: which collectives belong together, who
+// came late, and by how much a rank's own work is slower than that of the others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+
+// One collective on one rank: the work that does it.
+struct CollectivePart {
+  uint32_t rank;  // index of the timeline
+  uint32_t work;  // in Timeline::works
+};
+
+// A collective that was recorded on two ranks or more. All of them begin when the last has come, so
+// what one waits is its duration less the shortest.
+struct JointCollective {
+  std::vector<CollectivePart> parts;
+  int64_t shortest_ns;
+};
+
+// A rank's time in a step against the median rank's: 1 is as the median.
+struct RankSpeed {
+  int32_t rank;  // as the program counts, -1: not known
+  double compute = 1, data_loading = 1, host = 1;
+  double compute_us = 0, data_loading_us = 0, host_us = 0;  // a step
+  double waited_us = 0;  // a step: in collectives, for the last to come
+};
+
+struct RankComparison {
+  std::vector<JointCollective> collectives;
+  std::vector<std::vector<uint32_t>> joint_of;  // by rank and work: in `collectives`, or kNone
+  std::vector<RankSpeed> speeds;                // by timeline
+  bool comparable = false;                      // more than one rank in the same steps
+};
+
+RankComparison compare_ranks(std::span<const Timeline> timelines);
+
+}  // namespace gpuprof::analysis

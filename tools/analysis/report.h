@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that `gpuprof report` says, as data. docs/REPORT.md defines every figure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/analysis/anatomy.h"
+#include "tools/analysis/ranks.h"
+#include "tools/analysis/tables.h"
+
+namespace gpuprof::analysis {
+
+enum class Cause : uint8_t {
+  data_loading,
+  kernel_launch,
+  allocation,
+  synchronization,
+  communication,
+  transfer,
+  straggler,
+  gpu_throttled,
+  compute,  // healthy: the GPU is the limit
+};
+std::string_view cause_name(Cause cause);
+
+struct Verdict {
+  Cause cause;
+  double share_pct;   // of the steps' wall time
+  double saves_pct;   // of it, by replay without the cause
+  double confidence;  // 0 to 1: how well the replay meets what was recorded, and how many steps
+  std::vector<std::string> evidence;
+  std::string advice;
+};
+
+struct Finding {
+  std::string kind;  // "step_time_drift", "memory_growth", ...
+  std::string text;  // one line for people
+  double value;      // the figure in it
+};
+
+struct StepRow {
+  int32_t rank;
+  uint32_t window;
+  StepAnatomy anatomy;
+};
+
+struct StepTime {
+  double median_us = 0, mean_us = 0, p95_us = 0;
+};
+
+struct Report {
+  size_t ranks = 0;  // distinct ones
+  std::vector<StepRow> steps;
+  StepTime step_time;
+  std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps
+  std::array<double, 2> overlapped_pct{};      // communication, transfer
+  double device_idle_pct = 0;                  // within `other`
+  double gpu_utilization_pct = 0;
+  std::vector<Verdict> verdict;  // most saving first
+  std::string reason;            // why `verdict` is empty
+  std::vector<Finding> findings;
+  Tables tables;
+  std::vector<RankSpeed> speeds;  // by rank, when more than one was recorded
+  bool stragglers_known = false;
+  std::array<uint64_t, kLossKinds> losses{};
+  double own_cost_pct = 0;
+  double replay_error_pct = 0;  // of the replay without a change against what was recorded
+};
+
+Report make_report(const Trace& trace);
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/run_sample.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "tools/analysis/anatomy.h"
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+// A step of all ranks: its place in RunSample::step_us, and how many ranks had it.
+struct StepSlot {
+  size_t index;
+  double ranks = 0;
+};
+
+class Sampler {
+ public:
+  explicit Sampler(RunSample& out) : out_(out) {}
+
+  void add(const Trace& trace) {
+    std::vector<Timeline> timelines;
+    for (const Process& process : trace.processes) {
+      timelines.push_back(make_timeline(trace, process));
+    }
+    const size_t before = out_.step_us.size();
+    for (const Timeline& timeline : timelines) {
+      for (const Step& step : timeline.steps) {
+        StepSlot& slot = slot_of(timeline, step);
+        slot.ranks += 1;
+        out_.step_us[slot.index] += static_cast<double>(step.end - step.begin) / 1000;
+      }
+    }
+    for (const Timeline& timeline : timelines) add_timeline(timeline);
+    for (const auto& [place, slot] : slots_) out_.step_us[slot.index] /= slot.ranks;
+    for (auto& [key, sample] : out_.keys) {
+      sample.step_us.resize(out_.step_us.size());
+      for (const auto& [place, slot] : slots_) sample.step_us[slot.index] /= slot.ranks;
+      thin(sample.duration_us);
+    }
+    if (before == 0 && !timelines.empty()) out_.program = program_of(timelines.front());
+  }
+
+ private:
+  StepSlot& slot_of(const Timeline& timeline, const Step& step) {
+    const auto [at, fresh] = slots_.try_emplace(
+        std::pair(timeline.process->header.window(), step.step), StepSlot{out_.step_us.size(), 0});
+    if (fresh) out_.step_us.push_back(0);
+    return at->second;
+  }
+
+  KeySample& sample_of(SampleKey key) {
+    KeySample& sample = out_.keys[std::move(key)];
+    sample.step_us.resize(out_.step_us.size());
+    return sample;
+  }
+
+  void add_event(const Timeline& timeline, int64_t begin, int64_t length, KeySample& sample) {
+    const auto& steps = timeline.steps;
+    const auto step = std::partition_point(steps.begin(), steps.end(),
+                                           [&](const Step& s) { return s.end <= begin; });
+    if (step == steps.end() || step->begin > begin) return;
+    const double us = static_cast<double>(length) / 1000;
+    sample.step_us[slot_of(timeline, *step).index] += us;
+    sample.duration_us.push_back(us);
+    ++sample.count;
+  }
+
+  void add_timeline(const Timeline& timeline) {
+    const Trace& trace = *timeline.trace;
+    std::unordered_map<uint32_t, KeySample*> by_shape;
+    for (const Work& work : timeline.works) {
+      const ShapeIndex shape = timeline.process->event(work.event).shape;
+      KeySample*& sample = by_shape[number(shape)];
+      if (!sample) sample = &sample_of(key_of(trace, trace.shapes[shape]));
+      add_event(timeline, work.begin, work.end - work.begin, *sample);
+    }
+    by_shape.clear();
+    for (const Event& event : timeline.process->events) {
+      const Shape& shape = trace.shape(event);
+      if (shape.kind != Kind::op) continue;
+      KeySample*& sample = by_shape[number(event.shape)];
+      if (!sample) sample = &sample_of({"operator", std::string(trace.text(shape.label))});
+      add_event(timeline, event.begin, event.end - event.begin, *sample);
+    }
+    const Anatomy anatomy = dissect(timeline);
+    for (size_t i = 0; i < anatomy.steps.size(); ++i) {
+      const StepAnatomy& step = anatomy.steps[i];
+      for (size_t part = 0; part < kParts; ++part) {
+        KeySample& sample = sample_of({"cause", std::string(part_name(static_cast<Part>(part)))});
+        sample.step_us[slot_of(timeline, timeline.steps[i]).index] +=
+            static_cast<double>(step.parts[part]) / 1000;
+      }
+    }
+  }
+
+  static SampleKey key_of(const Trace& trace, const Shape& shape) {
+    const std::string name(trace.text(shape.label));
+    if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) return {"copy", name};
+    return {"kernel", fmt::format("{} <<<{}x{}x{}, {}x{}x{}>>>", name, shape.grid.x, shape.grid.y,
+                                  shape.grid.z, shape.block.x, shape.block.y, shape.block.z)};
+  }
+
+  static void thin(std::vector<double>& values) {
+    if (values.size() <= kMaxDurations) return;
+    const size_t stride = (values.size() + kMaxDurations - 1) / kMaxDurations;
+    size_t kept = 0;
+    for (size_t i = 0; i < values.size(); i += stride) values[kept++] = values[i];
+    values.resize(kept);
+  }
+
+  static std::vector<std::string> program_of(const Timeline& timeline) {
+    std::vector<std::string> out;
+    if (timeline.steps.empty()) return out;
+    const Step& step = timeline.steps[timeline.steps.size() / 2];
+    for (const Work& work : timeline.works) {
+      if (work.begin < step.begin || work.begin >= step.end) continue;
+      SampleKey key = key_of(*timeline.trace, timeline.shape(work.event));
+      if (key.kind == "kernel") out.push_back(std::move(key.name));
+    }
+    return out;
+  }
+
+  RunSample& out_;
+  std::map<std::pair<uint32_t, uint64_t>, StepSlot> slots_;  // by window and step
+};
+
+}  // namespace
+
+void RunSample::add_run(const Trace& trace) { Sampler(*this).add(trace); }
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// One or several runs of a program as samples that can be compared: by step, and by what the steps
+// are made of.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/trace.h"
+
+namespace gpuprof::analysis {
+
+// "kernel", "copy", "operator" or "cause", and which.
+struct SampleKey {
+  std::string kind, name;
+  auto operator<=>(const SampleKey&) const = default;
+};
+
+struct KeySample {
+  std::vector<double> step_us;      // its time in each step, the mean over ranks; RunSample's order
+  std::vector<double> duration_us;  // of single events; at most kMaxDurations, evenly taken
+  uint64_t count = 0;               // events in all
+};
+inline constexpr size_t kMaxDurations = 20'000;
+
+struct RunSample {
+  std::vector<double> step_us;  // each step's length, the mean over ranks
+  std::map<SampleKey, KeySample> keys;
+  // The kernels of one step (the middle one, on the first rank) in order of begin.
+  std::vector<std::string> program;
+
+  void add_run(const Trace& trace);
+};
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/statistics.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <numeric>
+
+namespace gpuprof::analysis {
+namespace {
+
+struct Moments {
+  double count, mean, variance;
+};
+
+Moments moments_of(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {count, mean, squares / (count - 1)};
+}
+
+}  // namespace
+
+MeanChange welch(std::span<const double> base, std::span<const double> other) {
+  MeanChange out;
+  if (base.empty() || other.empty()) return out;
+  const Moments a = moments_of(base), b = moments_of(other);
+  out.base = a.mean;
+  out.other = b.mean;
+  const double difference = b.mean - a.mean;
+  if (a.mean != 0) out.change_pct = out.low_pct = out.high_pct = 100 * difference / a.mean;
+  if (base.size() < 2 || other.size() < 2) return out;
+  const double share_a = a.variance / a.count, share_b = b.variance / b.count;
+  const double error = std::sqrt(share_a + share_b);
+  if (error <= 1e-12 * std::abs(a.mean)) {
+    out.p = difference == 0 ? 1 : 0;
+    return out;
+  }
+  const double freedom = (share_a + share_b) * (share_a + share_b) /
+                         (share_a * share_a / (a.count - 1) + share_b * share_b / (b.count - 1));
+  const boost::math::students_t t(freedom);
+  out.p = 2 * boost::math::cdf(boost::math::complement(t, std::abs(difference) / error));
+  if (a.mean != 0) {
+    const double width = 100 * boost::math::quantile(t, 0.975) * error / std::abs(a.mean);
+    out.low_pct = out.change_pct - width;
+    out.high_pct = out.change_pct + width;
+  }
+  return out;
+}
+
+double mann_whitney(std::span<const double> base, std::span<const double> other) {
+  if (base.size() < 8 || other.size() < 8) return 1;
+  struct Value {
+    double value;
+    bool from_base;
+  };
+  std::vector<Value> all;
+  all.reserve(base.size() + other.size());
+  for (const double value : base) all.push_back({value, true});
+  for (const double value : other) all.push_back({value, false});
+  std::sort(all.begin(), all.end(),
+            [](const Value& a, const Value& b) { return a.value < b.value; });
+  double rank_sum = 0, ties = 0;
+  for (size_t i = 0; i < all.size();) {
+    size_t end = i;
+    while (end < all.size() && all[end].value == all[i].value) ++end;
+    const double rank = (static_cast<double>(i) + static_cast<double>(end) + 1) / 2;
+    for (size_t k = i; k < end; ++k) rank_sum += all[k].from_base ? rank : 0;
+    const auto same = static_cast<double>(end - i);
+    ties += same * same * same - same;
+    i = end;
+  }
+  const auto m = static_cast<double>(base.size()), n = static_cast<double>(other.size());
+  const double total = m + n;
+  const double u = rank_sum - m * (m + 1) / 2;
+  const double variance = m * n / 12 * (total + 1 - ties / (total * (total - 1)));
+  if (variance <= 0) return 1;
+  const double z = std::max(0.0, std::abs(u - m * n / 2) - 0.5) / std::sqrt(variance);
+  return 2 * boost::math::cdf(boost::math::complement(boost::math::normal(), z));
+}
+
+std::vector<double> false_discovery_rates(const std::vector<double>& p) {
+  std::vector<size_t> order(p.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p[a] < p[b]; });
+  std::vector<double> out(p.size());
+  double least = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    least =
+        std::min(least, p[order[i]] * static_cast<double>(p.size()) / static_cast<double>(i + 1));
+    out[order[i]] = least;
+  }
+  return out;
+}
+
+}  // namespace gpuprof::analysis

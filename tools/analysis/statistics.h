@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of whether two samples differ.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace gpuprof::analysis {
+
+struct MeanChange {
+  double base = 0, other = 0;        // means
+  double change_pct = 0;             // of base
+  double low_pct = 0, high_pct = 0;  // 95 % confidence interval of change_pct
+  double p = 1;                      // two-sided; 1 where either sample has fewer than two values
+};
+
+// Welch's t-test with the Welch-Satterthwaite degrees of freedom. The interval is that of the
+// difference of means, in per cent of the base's mean. Samples without any spread that differ: p 0.
+MeanChange welch(std::span<const double> base, std::span<const double> other);
+
+// Mann-Whitney U, two-sided, by the normal approximation with the correction for ties; 1 for fewer
+// than 8 values in a sample.
+double mann_whitney(std::span<const double> base, std::span<const double> other);
+
+// Benjamini-Hochberg: the false-discovery rate at which each hypothesis is rejected, in the order
+// of `p`.
+std::vector<double> false_discovery_rates(const std::vector<double>& p);
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/tables.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_map>
+
+#include "formats/names.h"
+#include "formats/occupancy.h"
+#include "formats/slices.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr uint32_t kPageable = 1;  // CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
+
+// Families of matrix kernels that name the Tensor-core instruction or type they are built on.
+bool uses_tensor_cores(std::string_view name) {
+  static constexpr std::string_view kMarks[] = {"tensorop",  "16816",    "1688",      "884",
+                                                "hmma",      "imma",     "wgmma",     "qgmma",
+                                                "tcgen05",   "tf32gemm", "xmma_gemm", "flash_fwd",
+                                                "flash_bwd", "hgemm",    "bf16gemm",  "_s16816"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [name](std::string_view mark) {
+    return name.find(mark) != std::string_view::npos;
+  });
+}
+
+template <typename Row>
+std::vector<Row> by_time(std::map<std::string, Row>&& rows) {
+  std::vector<Row> out;
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    out.push_back(std::move(row));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Row& a, const Row& b) { return a.total_us > b.total_us; });
+  return out;
+}
+
+class TableMaker {
+ public:
+  explicit TableMaker(std::span<const Timeline> timelines) : timelines_(timelines) {}
+
+  Tables make() {
+    for (const Timeline& timeline : timelines_) {
+      if (timeline.steps.empty()) continue;
+      begin_ = timeline.steps.front().begin;
+      end_ = timeline.steps.back().end;
+      add_works(timeline);
+      add_calls(timeline);
+      add_collectives(timeline);
+      out_.memory.push_back(memory_of(timeline));
+    }
+    finish_kernels();
+    out_.copies = by_time(std::move(copies_));
+    out_.collectives = by_time(std::move(collectives_));
+    out_.synchronizations = by_time(std::move(syncs_));
+    out_.allocations = by_time(std::move(allocations_));
+    return std::move(out_);
+  }
+
+ private:
+  struct ShapeSum {
+    uint64_t count = 0;
+    int64_t total = 0;
+    int occupancy = 0;
+    WorkClass kind = WorkClass::compute;
+  };
+
+  bool inside(int64_t time) const { return time >= begin_ && time < end_; }
+
+  void add_works(const Timeline& timeline) {
+    const Trace& trace = *timeline.trace;
+    trace_ = &trace;
+    for (const Work& work : timeline.works) {
+      if (!inside(work.begin)) continue;
+      const Event& event = timeline.process->event(work.event);
+      const Shape& shape = trace.shape(event);
+      const int64_t length = work.end - work.begin;
+      if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) {
+        CopyRow& row = copies_[std::string(trace.text(shape.label))];
+        ++row.count;
+        row.bytes += timeline.process->extra(event).bytes;
+        row.total_us += static_cast<double>(length) / 1000;
+        row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
+        continue;
+      }
+      ShapeSum& sum = shapes_[number(event.shape)];
+      if (!sum.count) {
+        const dump::Device* const device =
+            device_of(*timeline.process, timeline.streams[work.stream].device);
+        if (device) sum.occupancy = occupancy_of(shape, *device).percent;
+        sum.kind = work.kind;
+      }
+      ++sum.count;
+      sum.total += length;
+      if (length < kTinyKernelNs) ++tiny_;
+      ++all_;
+    }
+  }
+
+  void add_calls(const Timeline& timeline) {
+    const Trace& trace = *timeline.trace;
+    for (const Call& call : timeline.calls) {
+      if (!inside(call.begin)) continue;
+      const Shape& shape = timeline.shape(call.event);
+      const double us = static_cast<double>(call.end - call.begin) / 1000;
+      if (shape.kind == Kind::launch) {
+        ++out_.launches;
+        out_.launch_us += us;
+      }
+      const bool waits = call.kind == CallClass::synchronize || call.blocking;
+      if (!waits && call.kind != CallClass::allocate) continue;
+      CallRow& row = (waits ? syncs_ : allocations_)[std::string(trace.text(shape.name))];
+      ++row.count;
+      row.total_us += us;
+    }
+  }
+
+  void add_collectives(const Timeline& timeline) {
+    const Process& process = *timeline.process;
+    EventIndex last = EventIndex::none;
+    for (const CollectiveKernel& pair : process.collective_kernels) {
+      const Event& call = process.event(pair.collective);
+      const Event& kernel = process.event(pair.kernel);
+      if (!inside(kernel.begin)) continue;
+      const Shape& shape = timeline.trace->shape(call);
+      CollectiveRow& row = collectives_[std::string(timeline.trace->text(shape.name))];
+      row.total_us += static_cast<double>(kernel.end - kernel.begin) / 1000;
+      if (pair.collective == last) continue;
+      last = pair.collective;
+      ++row.count;
+      row.bytes += process.extra(call).bytes * nccl_type(shape.data_type).bytes;
+    }
+  }
+
+  Memory memory_of(const Timeline& timeline) const {
+    Memory out;
+    for (const MemoryPoint& point : memory_curves(*timeline.trace, *timeline.process).device) {
+      ++(point.change < 0 ? out.releases : out.allocations);
+      out.end_bytes = point.total;
+      if (point.total > out.peak_bytes) {
+        out.peak_bytes = point.total;
+        out.peak_us = static_cast<double>(point.time - timeline.process->window_begin) / 1000;
+      }
+    }
+    return out;
+  }
+
+  // Rows by name, of the sums by shape.
+  void finish_kernels() {
+    std::map<std::string, KernelRow> rows;
+    std::map<std::string, int64_t> most;
+    double tensor = 0, compute = 0;
+    for (const auto& [index, sum] : shapes_) {
+      const Shape& shape = trace_->shapes[static_cast<ShapeIndex>(index)];
+      const std::string name(trace_->text(shape.label));
+      KernelRow& row = rows[name];
+      row.count += sum.count;
+      row.total_us += static_cast<double>(sum.total) / 1000;
+      row.kind = sum.kind;
+      row.tensor_cores = uses_tensor_cores(name);
+      ++row.shapes;
+      if (sum.kind == WorkClass::compute) {
+        compute += static_cast<double>(sum.total);
+        if (row.tensor_cores) tensor += static_cast<double>(sum.total);
+      }
+      int64_t& longest = most[name];
+      if (row.shapes > 1 && sum.total <= longest) continue;
+      longest = sum.total;
+      row.grid = shape.grid;
+      row.block = shape.block;
+      row.occupancy_pct = sum.occupancy;
+    }
+    out_.kernels = by_time(std::move(rows));
+    if (all_)
+      out_.tiny_kernels_pct = 100.0 * static_cast<double>(tiny_) / static_cast<double>(all_);
+    if (compute > 0) out_.tensor_core_pct = 100 * tensor / compute;
+  }
+
+  std::span<const Timeline> timelines_;
+  const Trace* trace_ = nullptr;
+  Tables out_;
+  int64_t begin_ = 0, end_ = 0;
+  uint64_t tiny_ = 0, all_ = 0;
+  std::unordered_map<uint32_t, ShapeSum> shapes_;
+  std::map<std::string, CopyRow> copies_;
+  std::map<std::string, CollectiveRow> collectives_;
+  std::map<std::string, CallRow> syncs_, allocations_;
+};
+
+}  // namespace
+
+Tables make_tables(std::span<const Timeline> timelines) { return TableMaker(timelines).make(); }
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums of the steps' work and calls, by what they are.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+
+struct KernelRow {
+  std::string name;  // demangled
+  uint64_t count = 0;
+  double total_us = 0;
+  WorkClass kind = WorkClass::compute;
+  Dim3 grid{}, block{};       // of the launch shape that took most time
+  uint64_t shapes = 0;        // how many launch shapes there are
+  int occupancy_pct = 0;      // of that shape, 0: not known
+  bool tensor_cores = false;  // as far as the name tells
+};
+
+struct CopyRow {
+  std::string name;  // "Memcpy HtoD (Pageable -> Device)"
+  uint64_t count = 0, bytes = 0;
+  double total_us = 0;
+  bool pageable = false;
+  double gigabytes_per_second() const {
+    return total_us > 0 ? static_cast<double>(bytes) / total_us / 1e3 : 0;
+  }
+};
+
+struct CollectiveRow {
+  std::string name;
+  uint64_t count = 0, bytes = 0;  // bytes: 0 where the data type is not known
+  double total_us = 0;            // of its kernels, with waiting for other ranks
+};
+
+struct CallRow {  // syncs, allocations
+  std::string name;
+  uint64_t count = 0;
+  double total_us = 0;
+};
+
+struct Memory {
+  int64_t peak_bytes = 0, end_bytes = 0;  // allocated in the window and not released
+  uint64_t allocations = 0, releases = 0;
+  double peak_us = 0;  // since the window began
+};
+
+struct Tables {
+  std::vector<KernelRow> kernels;  // most time first
+  std::vector<CopyRow> copies;
+  std::vector<CollectiveRow> collectives;
+  std::vector<CallRow> synchronizations, allocations;
+  std::vector<Memory> memory;   // by timeline
+  uint64_t launches = 0;        // calls that launch
+  double launch_us = 0;         // the calls' own time
+  double tiny_kernels_pct = 0;  // kernels below kTinyKernelNs, of all
+  double tensor_core_pct = 0;   // of the time of compute kernels
+};
+
+inline constexpr int64_t kTinyKernelNs = 10'000;
+
+// All work and calls that begin in the steps of the timelines.
+Tables make_tables(std::span<const Timeline> timelines);
+
+}  // namespace gpuprof::analysis

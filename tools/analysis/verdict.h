@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// From figures to causes: what slows the steps down, what it costs, what to do about it.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/analysis/ranks.h"
+#include "tools/analysis/replay.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof::analysis {
+
+// Causes that cost, and would save, less than this are not worth a line.
+inline constexpr double kWorthNamingPct = 2;
+
+class Judge {
+ public:
+  // All ranks of one window. Replays it at once and keeps sums only.
+  void add_window(std::span<const Timeline> timelines, const RankComparison& ranks);
+
+  // Fills `verdict`, or `reason`, of a report whose other figures are there.
+  void decide(Report& report) const;
+
+ private:
+  std::string reason_against(const Report& report) const;
+  double confidence(const Report& report) const;
+
+  static constexpr size_t kFixes = static_cast<size_t>(Fix::straggler) + 1;
+  std::array<double, kFixes> step_ns_{};  // by Fix, weighted with steps
+  double recorded_ns_ = 0;
+  double weight_ = 0;                        // steps
+  double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
+  double throttled_pct_ = 0, throttle_saves_pct_ = 0;
+  std::string throttle_text_;
+  size_t works_ = 0, processes_ = 0;
+  std::string gpu_times_missing_;
+};
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/baseline.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_number(const std::string& name) {
+  return !name.empty() && name.size() <= 9 &&
+         name.find_first_not_of("0123456789") == std::string::npos;
+}
+
+unsigned long newest_number(const std::string& directory) {
+  unsigned long newest = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (is_number(name)) newest = std::max(newest, std::stoul(name));
+  }
+  return newest;
+}
+
+std::string folder_of(unsigned long number) { return fmt::format("{:04}", number); }
+
+}  // namespace
+
+std::string newest_baseline(const std::string& directory) {
+  const unsigned long newest = newest_number(directory);
+  return newest ? (fs::path(directory) / folder_of(newest)).string() : std::string();
+}
+
+std::string add_baseline(const std::string& directory, const std::vector<std::string>& files) {
+  const fs::path folder = fs::path(directory) / folder_of(newest_number(directory) + 1);
+  const fs::path unfinished = fs::path(directory) / fmt::format(".unfinished-{}", getpid());
+  try {
+    fs::create_directories(unfinished);
+    for (size_t i = 0; i < files.size(); ++i) {
+      // Ranks of several folders may have files of the same name.
+      fs::path target = unfinished / fs::path(files[i]).filename();
+      if (fs::exists(target))
+        target = unfinished / fmt::format("{}_{}", i, target.filename().string());
+      fs::copy_file(files[i], target);
+    }
+    fs::rename(unfinished, folder);
+  } catch (const fs::filesystem_error& error) {
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
+    throw Failure(
+        fmt::format("diff: cannot add to the baseline {}: {}", directory, error.code().message()));
+  }
+  return folder.string();
+}
+
+}  // namespace gpuprof

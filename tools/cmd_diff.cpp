@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof diff: whether a program became slower between two runs, and what did it.
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "formats/file_bytes.h"
+#include "tools/analysis/diff.h"
+#include "tools/baseline.h"
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/inputs.h"
+#include "tools/report/diff_output.h"
+
+namespace gpuprof {
+namespace {
+
+struct Options {
+  std::vector<std::string> runs;  // BASE NEW, or NEW alone
+  std::vector<std::string> more_base, more_new;
+  std::string baseline, format = "text", output;
+  double fail_over_pct = 0;
+  bool gated = false, update = false;
+};
+
+// Each input is a run; their steps make one sample.
+analysis::RunSample sample_of(const std::vector<std::string>& runs,
+                              std::vector<std::string>* files = nullptr) {
+  analysis::RunSample out;
+  for (const std::string& run : runs) {
+    const Input input = load_inputs({run});
+    out.add_run(input.trace);
+    for (const InputFile& file : input.files) {
+      if (files && file.processes > 0) files->push_back(file.path);
+    }
+  }
+  return out;
+}
+
+void check(const Options& options) {
+  if (options.baseline.empty() && options.runs.size() != 2) {
+    throw Failure("diff: give BASE and NEW, or --baseline DIR and NEW");
+  }
+  if (!options.baseline.empty() && options.runs.size() != 1) {
+    throw Failure("diff: with --baseline DIR give NEW alone");
+  }
+  if (options.update && options.baseline.empty()) {
+    throw Failure("diff: --update needs --baseline DIR");
+  }
+}
+
+void say(const Options& options, const analysis::Diff& diff, const DiffGate& gate) {
+  std::string text;
+  if (options.format == "json") {
+    text = dump_json(diff_json(diff, gate), 2) + "\n";
+  } else if (options.format == "markdown") {
+    text = diff_markdown(diff, gate);
+  } else {
+    text = diff_text(diff, gate);
+  }
+  if (options.output.empty()) return put(text);
+  OutputFile file(options.output);
+  file.write(text);
+  if (!file.commit()) throw Failure(file.error());
+}
+
+}  // namespace
+
+int run_diff(const Command& command, int count, char** arguments) {
+  CLI::App app;
+  Options options;
+  app.add_option("RUNS", options.runs,
+                 "BASE NEW: dumps or directories of them; NEW alone with --baseline")
+      ->required();
+  app.add_option("--more-base", options.more_base, "another run of the same as BASE");
+  app.add_option("--more-new", options.more_new, "another run of the same as NEW");
+  CLI::Option* const gate_option =
+      app.add_option("--fail-over", options.fail_over_pct,
+                     "exit 1 where steps are significantly slower by more than this many per cent")
+          ->check(CLI::Range(0.0, 1e6));
+  app.add_option("--baseline", options.baseline,
+                 "directory of runs found good: compare with the last of them");
+  app.add_flag("--update", options.update,
+               "add NEW to the baseline, unless the gate fails; the first run makes it");
+  app.add_option("--format", options.format, "how to say it")
+      ->check(CLI::IsMember({"text", "json", "markdown"}));
+  app.add_option("-o,--output", options.output, "file to write; standard output when not given");
+  int code = kExitDone;
+  if (!parse_arguments(app, command, count, arguments, code)) return code;
+  options.gated = gate_option->count() > 0;
+  check(options);
+
+  std::vector<std::string> base_runs = options.more_base, new_runs = options.more_new;
+  new_runs.insert(new_runs.begin(), options.runs.back());
+  std::vector<std::string> files;
+  const analysis::RunSample other = sample_of(new_runs, &files);
+  const std::string base =
+      options.baseline.empty() ? options.runs.front() : newest_baseline(options.baseline);
+  if (base.empty()) {
+    if (!options.update) {
+      throw Failure(fmt::format("diff: no run in the baseline {}; --update makes NEW the first",
+                                options.baseline));
+    }
+    put_line("{}: the first run of the baseline", add_baseline(options.baseline, files));
+    return kExitDone;
+  }
+  base_runs.insert(base_runs.begin(), base);
+  const analysis::Diff diff = analysis::compare(sample_of(base_runs), other);
+  const DiffGate gate = gate_of(diff, options.fail_over_pct);
+  say(options, diff, gate);
+  if (!diff.reason.empty()) return kExitBadUsage;
+  if (options.gated && gate.regression) return kExitGateFailed;
+  if (options.update) print_note(add_baseline(options.baseline, files) + " added to the baseline");
+  return kExitDone;
+}
+
+}  // namespace gpuprof

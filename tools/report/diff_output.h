@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How `gpuprof diff` says what changed.
+#pragma once
+
+#include <string>
+
+#include "tools/analysis/diff.h"
+#include "tools/describe.h"
+
+namespace gpuprof {
+
+inline constexpr int kDiffSchema = 1;
+
+struct DiffGate {
+  double fail_over_pct = 0;  // a slow-down up to this is let through
+  bool regression = false;   // a significant slow-down beyond it
+};
+DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
+
+Json diff_json(const analysis::Diff& diff, const DiffGate& gate);
+std::string diff_text(const analysis::Diff& diff, const DiffGate& gate);      // 80 columns
+std::string diff_markdown(const analysis::Diff& diff, const DiffGate& gate);  // for a comment
+
+}  // namespace gpuprof

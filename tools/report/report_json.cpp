@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/report_json.h"
+
+#include <cmath>
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+
+// Figures are to be read: a thousandth of a unit is below what is measured.
+double rounded(double value) { return std::round(value * 1000) / 1000; }
+
+Json steps_json(const Report& report) {
+  Json out = Json::array();
+  for (const StepRow& row : report.steps) {
+    Json step = {
+        {"rank", row.rank},
+        {"window", row.window},
+        {"step", row.anatomy.step},
+        {"duration_us", rounded(static_cast<double>(row.anatomy.end - row.anatomy.begin) / 1000)}};
+    for (size_t i = 0; i < kParts; ++i) {
+      step["parts_us"][part_name(static_cast<Part>(i))] =
+          rounded(static_cast<double>(row.anatomy.parts[i]) / 1000);
+    }
+    out.push_back(std::move(step));
+  }
+  return out;
+}
+
+Json breakdown_json(const Report& report) {
+  Json out = Json::object();
+  for (size_t i = 0; i < kParts; ++i) {
+    out[part_name(static_cast<Part>(i))] = rounded(report.breakdown_pct[i]);
+  }
+  return out;
+}
+
+Json verdict_json(const Report& report) {
+  Json out = Json::array();
+  for (const Verdict& verdict : report.verdict) {
+    out.push_back({{"cause", cause_name(verdict.cause)},
+                   {"share_pct", rounded(verdict.share_pct)},
+                   {"saves_pct", rounded(verdict.saves_pct)},
+                   {"confidence", rounded(verdict.confidence)},
+                   {"evidence", verdict.evidence},
+                   {"advice", verdict.advice}});
+  }
+  return out;
+}
+
+Json kernels_json(const Tables& tables) {
+  Json out = Json::array();
+  for (const KernelRow& row : tables.kernels) {
+    out.push_back({{"name", row.name},
+                   {"count", row.count},
+                   {"total_us", rounded(row.total_us)},
+                   {"mean_us", rounded(row.total_us / static_cast<double>(row.count))},
+                   {"grid", {row.grid.x, row.grid.y, row.grid.z}},
+                   {"block", {row.block.x, row.block.y, row.block.z}},
+                   {"launch_shapes", row.shapes},
+                   {"occupancy_pct", row.occupancy_pct},
+                   {"communication", row.kind == WorkClass::communication}});
+  }
+  return out;
+}
+
+Json calls_json(const std::vector<CallRow>& rows) {
+  Json out = Json::array();
+  for (const CallRow& row : rows) {
+    out.push_back({{"name", row.name}, {"count", row.count}, {"total_us", rounded(row.total_us)}});
+  }
+  return out;
+}
+
+Json collectives_json(const Tables& tables) {
+  Json out = Json::array();
+  for (const CollectiveRow& row : tables.collectives) {
+    out.push_back({{"name", row.name},
+                   {"count", row.count},
+                   {"bytes", row.bytes},
+                   {"total_us", rounded(row.total_us)}});
+  }
+  return out;
+}
+
+Json copies_json(const Tables& tables) {
+  Json out = Json::array();
+  for (const CopyRow& row : tables.copies) {
+    out.push_back({{"name", row.name},
+                   {"count", row.count},
+                   {"bytes", row.bytes},
+                   {"total_us", rounded(row.total_us)},
+                   {"gb_per_s", rounded(row.gigabytes_per_second())},
+                   {"pageable", row.pageable}});
+  }
+  return out;
+}
+
+Json stragglers_json(const Report& report) {
+  Json out = Json::array();
+  for (const RankSpeed& speed : report.speeds) {
+    out.push_back({{"rank", speed.rank},
+                   {"compute_factor", rounded(speed.compute)},
+                   {"data_loading_factor", rounded(speed.data_loading)},
+                   {"host_factor", rounded(speed.host)},
+                   {"compute_us", rounded(speed.compute_us)},
+                   {"waited_us", rounded(speed.waited_us)}});
+  }
+  return out;
+}
+
+Json memory_json(const Tables& tables) {
+  int64_t peak = 0, end = 0;
+  uint64_t allocations = 0, releases = 0;
+  for (const Memory& memory : tables.memory) {
+    peak = std::max(peak, memory.peak_bytes);
+    end = std::max(end, memory.end_bytes);
+    allocations += memory.allocations;
+    releases += memory.releases;
+  }
+  return {{"peak_bytes", peak},
+          {"end_bytes", end},
+          {"allocations", allocations},
+          {"releases", releases}};
+}
+
+}  // namespace
+
+Json report_json(const Report& report) {
+  Json out = {{"schema", kReportSchema}, {"ranks", report.ranks}};
+  out["steps"] = steps_json(report);
+  out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},
+                         {"mean", rounded(report.step_time.mean_us)},
+                         {"p95", rounded(report.step_time.p95_us)}};
+  out["breakdown_pct"] = breakdown_json(report);
+  out["device_idle_pct"] = rounded(report.device_idle_pct);
+  out["overlapped_pct"] = {{"communication", rounded(report.overlapped_pct[0])},
+                           {"transfer", rounded(report.overlapped_pct[1])}};
+  out["verdict"] = verdict_json(report);
+  out["reason"] = report.reason;
+  out["replay_error_pct"] = rounded(report.replay_error_pct);
+  out["findings"] = Json::array();
+  for (const Finding& finding : report.findings) {
+    out["findings"].push_back(
+        {{"kind", finding.kind}, {"text", finding.text}, {"value", rounded(finding.value)}});
+  }
+  out["gpu"] = {{"utilization_pct", rounded(report.gpu_utilization_pct)},
+                {"tensor_core_pct", rounded(report.tables.tensor_core_pct)},
+                {"tiny_kernels_pct", rounded(report.tables.tiny_kernels_pct)}};
+  out["kernels"] = kernels_json(report.tables);
+  out["collectives"] = collectives_json(report.tables);
+  out["copies"] = copies_json(report.tables);
+  out["synchronizations"] = calls_json(report.tables.synchronizations);
+  out["allocations"] = calls_json(report.tables.allocations);
+  out["launches"] = {{"count", report.tables.launches},
+                     {"total_us", rounded(report.tables.launch_us)}};
+  out["stragglers"] = stragglers_json(report);
+  out["memory"] = memory_json(report.tables);
+  out["losses"] = losses_json(report.losses);
+  out["overhead"] = {{"own_cost_pct", rounded(report.own_cost_pct)}};
+  return out;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report for machines; docs/REPORT.md documents the schema, `schema` is its version.
+#pragma once
+
+#include "tools/analysis/report.h"
+#include "tools/describe.h"
+
+namespace gpuprof {
+
+inline constexpr int kReportSchema = 1;
+
+Json report_json(const analysis::Report& report);
+
+}  // namespace gpuprof

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/report_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/console.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+
+constexpr size_t kWidth = 80;
+constexpr size_t kTopKernels = 8;
+
+class TextReport {
+ public:
+  TextReport(const Report& report, bool colours) : report_(report), colours_(colours) {}
+
+  std::string write() {
+    heading();
+    verdict();
+    breakdown();
+    kernels();
+    copies();
+    collectives();
+    calls("Waiting for the GPU", report_.tables.synchronizations);
+    calls("Allocation", report_.tables.allocations);
+    ranks();
+    findings();
+    footing();
+    return std::move(out_);
+  }
+
+ private:
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    out_ += fmt::format(format, std::forward<Arguments>(arguments)...);
+    while (!out_.empty() && out_.back() == ' ') out_.pop_back();
+    out_ += '\n';
+  }
+  std::string bold(std::string_view text) const {
+    return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+  }
+  void title(std::string_view text) {
+    out_ += '\n';
+    line("{}", bold(text));
+  }
+
+  static std::string us(double us) { return format_duration(us * 1000); }
+
+  // Wrapped at spaces to the width, each line after `indent` spaces.
+  void paragraph(std::string_view text, size_t indent) {
+    std::string row(indent, ' ');
+    size_t used = indent;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find(' ', at), text.size());
+      const size_t length = end - at;
+      if (used > indent && used + 1 + length > kWidth) {
+        line("{}", row);
+        row.assign(indent, ' ');
+        used = indent;
+      }
+      if (used > indent) {
+        row += ' ';
+        ++used;
+      }
+      row += text.substr(at, length);
+      used += length;
+      at = end + 1;
+    }
+    if (used > indent) line("{}", row);
+  }
+
+  double per_step(double sum) const {
+    return report_.steps.empty() ? 0 : sum / static_cast<double>(report_.steps.size());
+  }
+
+  void heading() {
+    if (report_.steps.empty()) {
+      line("{}", bold("No steps"));
+      return;
+    }
+    uint64_t first = UINT64_MAX, last = 0;
+    for (const StepRow& row : report_.steps) {
+      first = std::min(first, row.anatomy.step);
+      last = std::max(last, row.anatomy.step);
+    }
+    const std::string ranks =
+        report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
+    line("{}", bold(fmt::format("Steps {} to {}{}: {} each, GPU busy {:.1f} %", first, last, ranks,
+                                us(report_.step_time.mean_us), report_.gpu_utilization_pct)));
+    line("median {}, 95 of 100 within {}", us(report_.step_time.median_us),
+         us(report_.step_time.p95_us));
+  }
+
+  void verdict() {
+    if (report_.verdict.empty()) {
+      title("No verdict");
+      paragraph(report_.reason, 2);
+      return;
+    }
+    title("Verdict");
+    size_t number = 0;
+    for (const Verdict& verdict : report_.verdict) {
+      const std::string name(cause_name(verdict.cause));
+      if (verdict.cause == Cause::compute) {
+        line("  {}", bold(fmt::format("{}: {:.1f} % of step time; nothing else costs 2 %", name,
+                                      verdict.share_pct)));
+      } else {
+        line("{:>2}. {}", ++number,
+             bold(fmt::format("{}: {:.1f} % of step time; without it steps are {:.1f} % shorter",
+                              name, verdict.share_pct, verdict.saves_pct)));
+      }
+      for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
+      paragraph(verdict.advice, 4);
+      if (verdict.confidence < 0.7) line("    (confidence {:.2f})", verdict.confidence);
+    }
+  }
+
+  void breakdown() {
+    if (report_.steps.empty()) return;
+    title("Where a step's time goes");
+    for (size_t i = 0; i < kParts; ++i) {
+      const double percent = report_.breakdown_pct[i];
+      if (percent < 0.05) continue;
+      std::string note;
+      if (i == 1 && report_.overlapped_pct[0] >= 0.05) {
+        note = fmt::format("and {:.1f} % under compute", report_.overlapped_pct[0]);
+      } else if (i == 2 && report_.overlapped_pct[1] >= 0.05) {
+        note = fmt::format("and {:.1f} % under compute", report_.overlapped_pct[1]);
+      }
+      const auto bars = static_cast<size_t>(std::lround(percent * 30 / 100));
+      line("  {:<16}{:>6.1f} %  {:<30}  {}", part_name(static_cast<Part>(i)), percent,
+           std::string(bars, '#'), note);
+    }
+  }
+
+  static std::string cut(const std::string& text, size_t width) {
+    return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+  }
+
+  void kernels() {
+    const auto& rows = report_.tables.kernels;
+    if (rows.empty()) return;
+    double all = 0;
+    for (const KernelRow& row : rows) all += row.total_us;
+    title("Kernels that took longest");
+    line("  {:>6} {:>9} {:>10}  {}", "share", "per step", "each", "name");
+    for (size_t i = 0; i < std::min(kTopKernels, rows.size()); ++i) {
+      const KernelRow& row = rows[i];
+      line("  {:>5.1f}% {:>9.1f} {:>10}  {}", 100 * row.total_us / all,
+           per_step(static_cast<double>(row.count)),
+           us(row.total_us / static_cast<double>(row.count)), cut(row.name, kWidth - 32));
+    }
+    if (rows.size() > kTopKernels) line("  and {} more", rows.size() - kTopKernels);
+  }
+
+  void copies() {
+    if (report_.tables.copies.empty()) return;
+    title("Copies");
+    for (const CopyRow& row : report_.tables.copies) {
+      line("  {:>9.1f} a step {:>10} each {:>8.1f} GB/s  {}",
+           per_step(static_cast<double>(row.count)),
+           us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
+           cut(row.name, kWidth - 50));
+    }
+  }
+
+  void collectives() {
+    if (report_.tables.collectives.empty()) return;
+    title("Collectives");
+    for (const CollectiveRow& row : report_.tables.collectives) {
+      line("  {:>9.1f} a step {:>10} each {:>10}  {}", per_step(static_cast<double>(row.count)),
+           us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count))),
+           format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name);
+    }
+  }
+
+  void calls(std::string_view name, const std::vector<CallRow>& rows) {
+    if (rows.empty()) return;
+    title(name);
+    for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
+      line("  {:>9.1f} a step {:>10} each  {}", per_step(static_cast<double>(rows[i].count)),
+           us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
+    }
+  }
+
+  void ranks() {
+    if (!report_.stragglers_known) return;
+    title("Ranks against the median one");
+    line("  {:>4} {:>9} {:>9} {:>9} {:>16}", "rank", "kernels", "data", "host", "waits a step");
+    for (const RankSpeed& speed : report_.speeds) {
+      line("  {:>4} {:>8.2f}x {:>8.2f}x {:>8.2f}x {:>16}", speed.rank, speed.compute,
+           speed.data_loading, speed.host, us(speed.waited_us));
+    }
+  }
+
+  void findings() {
+    if (report_.findings.empty()) return;
+    title("Also");
+    for (const Finding& finding : report_.findings) paragraph("- " + finding.text, 2);
+  }
+
+  void footing() {
+    std::string lost;
+    for (size_t i = 0; i < report_.losses.size(); ++i) {
+      if (!report_.losses[i]) continue;
+      lost += fmt::format("{}{} {}", lost.empty() ? "" : ", ", loss_name(static_cast<Loss>(i)),
+                          report_.losses[i]);
+    }
+    out_ += '\n';
+    line("Profiler's own cost: {:.1f} %. Lost: {}.", report_.own_cost_pct,
+         lost.empty() ? "nothing" : lost);
+  }
+
+  const Report& report_;
+  const bool colours_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string report_text(const Report& report, bool colours) {
+  return TextReport(report, colours).write();
+}
+
+}  // namespace gpuprof
