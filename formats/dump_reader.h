@@ -17,6 +17,7 @@ struct Problem {
   std::string file;
   uint64_t offset = 0;  // bytes from the file's start
   std::string reason;
+  bool sums_up = false;  // stands for all of its sort in the file: always shown
 
   std::string text() const;  // "FILE: offset N: REASON"
 };

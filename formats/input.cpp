@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "formats/file_bytes.h"
+#include "formats/kineto/reader.h"
 #include "formats/ring_reader.h"
 #include "formats/trace_builder.h"
 
@@ -23,6 +24,10 @@ constexpr std::string_view kDump = ".gpuprof", kPart = ".gpuprof.part", kRing = 
 
 bool is_ours(std::string_view name) {
   return name.ends_with(kDump) || name.ends_with(kPart) || name.ends_with(kRing);
+}
+
+bool is_json(std::string_view name) {
+  return name.ends_with(".json") || name.ends_with(".json.gz");
 }
 
 // What the file names of one process have in common: no suffix, no window.
@@ -43,7 +48,7 @@ std::string process_key(const std::string& path) {
 }
 
 struct ProcessFiles {
-  std::vector<std::string> dumps, parts, rings;
+  std::vector<std::string> dumps, parts, rings, traces;
 };
 
 class Loader {
@@ -67,7 +72,7 @@ class Loader {
 
   void load() {
     for (const auto& [key, files] : groups_) {
-      count_ += files.dumps.size() + files.parts.size() + files.rings.size();
+      count_ += files.dumps.size() + files.parts.size() + files.rings.size() + files.traces.size();
     }
     for (const std::string& key : order_) load_process(groups_[key]);
     auto& processes = input_.trace.processes;
@@ -92,9 +97,10 @@ class Loader {
     const std::string key = process_key(path);
     if (!groups_.contains(key)) order_.push_back(key);
     ProcessFiles& files = groups_[key];
-    (path.ends_with(kPart)   ? files.parts
-     : path.ends_with(kRing) ? files.rings
-                             : files.dumps)
+    (path.ends_with(kPart)               ? files.parts
+     : path.ends_with(kRing)             ? files.rings
+     : !is_ours(path) && is_kineto(path) ? files.traces
+                                         : files.dumps)
         .push_back(path);
   }
 
@@ -117,31 +123,49 @@ class Loader {
   }
 
   void add_directory(const std::string& path) {
-    // Files by run. A run is a directory's name: with %h in the output each host has its own
-    // folder.
-    std::map<std::string, std::vector<std::string>> runs;
-    std::map<std::string, fs::file_time_type> newest;
+    Runs dumps, traces;
     std::error_code error;
     fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
     for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
       std::error_code ignored;
       const std::string file = at->path().string();
-      if (!is_ours(file) || !at->is_regular_file(ignored)) continue;
+      if ((!is_ours(file) && !is_json(file)) || !at->is_regular_file(ignored)) continue;
+      Runs& runs = is_ours(file) ? dumps : traces;
       const std::string run = at->path().parent_path().filename().string();
-      runs[run].push_back(file);
+      runs.files[run].push_back(file);
       const fs::file_time_type time = at->last_write_time(ignored);
-      fs::file_time_type& last = newest.try_emplace(run, time).first->second;
+      fs::file_time_type& last = runs.newest.try_emplace(run, time).first->second;
       last = std::max(last, time);
     }
     if (error) problem(path, "cannot be searched: " + error.message());
-    if (runs.empty()) {
-      if (!error) problem(path, "no gpuprof dump in this directory");
+    if (dumps.files.empty()) keep_traces(traces);
+    Runs& runs = dumps.files.empty() ? traces : dumps;
+    if (runs.files.empty()) {
+      if (!error) problem(path, "no gpuprof dump and no JSON trace in this directory");
       return;
     }
-    const std::string chosen = choose_run(path, newest);
-    std::vector<std::string>& files = runs[chosen];
+    std::vector<std::string>& files = runs.files[choose_run(path, runs.newest)];
     std::sort(files.begin(), files.end());
     for (const std::string& file : files) add_file(file);
+  }
+
+  // Files by run. A run is a directory's name: with %h in the output each host has its own folder.
+  struct Runs {
+    std::map<std::string, std::vector<std::string>> files;
+    std::map<std::string, fs::file_time_type> newest;
+  };
+
+  // JSON is used for many things.
+  void keep_traces(Runs& runs) {
+    for (auto at = runs.files.begin(); at != runs.files.end();) {
+      std::erase_if(at->second, [](const std::string& file) { return !is_kineto_trace(file); });
+      if (at->second.empty()) {
+        runs.newest.erase(at->first);
+        at = runs.files.erase(at);
+      } else {
+        ++at;
+      }
+    }
   }
 
   std::string choose_run(const std::string& path,
@@ -170,6 +194,7 @@ class Loader {
 
   void load_process(const ProcessFiles& files) {
     known_.clear();  // sequence numbers are those of one process
+    for (const std::string& path : files.traces) load_trace(path);
     for (const std::string& path : files.dumps) load_dump(path);
     struct OpenRing {
       std::string path, bytes;
@@ -207,6 +232,12 @@ class Loader {
     input_.files.push_back({path, bytes.size(), 0});
     if (bytes.empty()) problem(path, "the file is empty");
     return !bytes.empty();
+  }
+
+  void load_trace(const std::string& path) {
+    if (options_.progress) options_.progress(path, input_.files.size(), count_);
+    const KinetoFile file = read_kineto(path, input_.trace);
+    input_.files.push_back({path, file.bytes, file.processes});
   }
 
   void load_dump(const std::string& path) {

@@ -18,28 +18,27 @@ bool is_plain(std::string_view text) {
 
 }  // namespace
 
-JsonText& JsonText::string(std::string_view text) {
-  text_ += '"';
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
   if (is_plain(text)) {
-    text_ += text;
+    out += text;
   } else {
     constexpr char kHex[] = "0123456789abcdef";
     for (const char c : valid_utf8(text)) {
       const auto byte = static_cast<uint8_t>(c);
       if (c == '"' || c == '\\') {
-        text_ += '\\';
-        text_ += c;
+        out += '\\';
+        out += c;
       } else if (byte < 0x20 || byte == 0x7f) {
-        text_ += "\\u00";
-        text_ += kHex[byte >> 4];
-        text_ += kHex[byte & 15];
+        out += "\\u00";
+        out += kHex[byte >> 4];
+        out += kHex[byte & 15];
       } else {
-        text_ += c;
+        out += c;
       }
     }
   }
-  text_ += '"';
-  return *this;
+  out += '"';
 }
 
 JsonText& JsonText::microseconds(int64_t ns) {

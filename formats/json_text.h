@@ -13,6 +13,9 @@
 
 namespace gpuprof {
 
+// Appends `text` as a JSON string, with its quotes.
+void append_json_text(std::string& out, std::string_view text);
+
 class JsonText {
  public:
   explicit JsonText(OutputFile& file) : file_(file) { text_.reserve(kFlush + 4096); }
@@ -25,7 +28,10 @@ class JsonText {
     text_ += json;
     return *this;
   }
-  JsonText& string(std::string_view text);
+  JsonText& string(std::string_view text) {
+    append_json_text(text_, text);
+    return *this;
+  }
   template <typename Int>
   requires std::is_integral_v<Int> JsonText& number(Int value) {
     char digits[24];

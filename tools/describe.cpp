@@ -61,6 +61,7 @@ Json describe_header(const Process& process) {
   Json command = Json::array();
   for (const std::string& argument : header.command()) command.push_back(argument);
   return {{"path", process.path},
+          {"source", process.source == Source::kineto ? "kineto" : "dump"},
           {"completeness", completeness_name(process.completeness)},
           {"recovered", process.recovered},
           {"has_header", process.has_header},

@@ -11,8 +11,14 @@ namespace {
 // The first problem of a file tells most; damage may come in hundreds.
 void warn_of_problems(const std::vector<Problem>& problems) {
   std::map<std::string, size_t> counts;
-  for (const Problem& problem : problems) ++counts[problem.file];
   for (const Problem& problem : problems) {
+    if (!problem.sums_up) ++counts[problem.file];
+  }
+  for (const Problem& problem : problems) {
+    if (problem.sums_up) {
+      print_warning(problem.text());
+      continue;
+    }
     const auto count = counts.find(problem.file);
     if (count == counts.end()) continue;
     print_warning(count->second == 1 ? problem.text()

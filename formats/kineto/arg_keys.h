@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys in `args` of Kineto's events that have a field in the in-memory trace.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace gpuprof::kineto {
+
+enum class ArgKey : uint8_t {
+  none,
+  address,
+  block,
+  bytes,
+  call_stack,
+  channel,
+  channel_type,
+  context,
+  correlation,
+  device,
+  device_id,
+  device_type,
+  domain,
+  event_id,
+  external_id,
+  forward_thread,
+  from_device,
+  graph_id,
+  graph_node,
+  grid,
+  group_size,
+  hierarchy,
+  input_dims,
+  input_types,
+  kernel,
+  number_,
+  payload,
+  pointer,
+  python_id,
+  python_module,
+  python_parent,
+  registers,
+  requested_bytes,
+  result,
+  sequence,
+  shared_memory,
+  stream,
+  stream_handle,
+  sync_kind,
+  to_device,
+  total_allocated,
+  total_reserved,
+  tensor_bytes,
+};
+
+struct ArgName {
+  std::string_view text;
+  ArgKey key;
+};
+
+// Rows: what Kineto writes, in old spelling where that differs, then what only we write.
+inline constexpr ArgName kArgNames[] = {
+    {"Addr", ArgKey::address},
+    {"block", ArgKey::block},
+    {"bytes", ArgKey::bytes},
+    {"Bytes", ArgKey::tensor_bytes},
+    {"Call stack", ArgKey::call_stack},
+    {"channel", ArgKey::channel},
+    {"channel_type", ArgKey::channel_type},
+    {"context", ArgKey::context},
+    {"correlation", ArgKey::correlation},
+    {"device", ArgKey::device},
+    {"Device Id", ArgKey::device_id},
+    {"Device Type", ArgKey::device_type},
+    {"wait_on_cuda_event_id", ArgKey::event_id},
+    {"External id", ArgKey::external_id},
+    {"external id", ArgKey::external_id},
+    {"Fwd thread id", ArgKey::forward_thread},
+    {"fromDevice", ArgKey::from_device},
+    {"graph id", ArgKey::graph_id},
+    {"graph node id", ArgKey::graph_node},
+    {"grid", ArgKey::grid},
+    {"Module Hierarchy", ArgKey::hierarchy},
+    {"Input Dims", ArgKey::input_dims},
+    {"Input dims", ArgKey::input_dims},
+    {"Input type", ArgKey::input_types},
+    {"Ev Idx", ArgKey::number_},
+    {"Python id", ArgKey::python_id},
+    {"Python module id", ArgKey::python_module},
+    {"Python parent id", ArgKey::python_parent},
+    {"registers per thread", ArgKey::registers},
+    {"Sequence number", ArgKey::sequence},
+    {"shared memory", ArgKey::shared_memory},
+    {"stream", ArgKey::stream},
+    {"cuda_sync_kind", ArgKey::sync_kind},
+    {"toDevice", ArgKey::to_device},
+    {"Total Allocated", ArgKey::total_allocated},
+    {"Total Reserved", ArgKey::total_reserved},
+    {"address", ArgKey::pointer},
+    {"launched kernel", ArgKey::kernel},
+    {"nvtx domain", ArgKey::domain},
+    {"nvtx payload", ArgKey::payload},
+    {"requested bytes", ArgKey::requested_bytes},
+    {"result", ArgKey::result},
+    {"stream handle", ArgKey::stream_handle},
+};
+
+namespace detail {
+constexpr uint8_t hash_of(std::string_view key) {
+  const auto at = [&](size_t i) { return static_cast<uint32_t>(static_cast<uint8_t>(key[i])); };
+  return static_cast<uint8_t>(key.size() * 37 + at(0) * 5 + at(key.size() / 2) * 11 +
+                              at(key.size() - 1) * 3);
+}
+constexpr std::array<uint8_t, 256> make_table() {  // rows of kArgNames, from 1
+  std::array<uint8_t, 256> table{};
+  for (size_t i = 0; i < std::size(kArgNames); ++i) {
+    uint8_t at = hash_of(kArgNames[i].text);
+    while (table[at]) ++at;
+    table[at] = static_cast<uint8_t>(i + 1);
+  }
+  return table;
+}
+inline constexpr std::array<uint8_t, 256> kTable = make_table();
+}  // namespace detail
+
+constexpr ArgKey arg_key(std::string_view key) {
+  if (key.empty()) return ArgKey::none;
+  for (uint8_t at = detail::hash_of(key); detail::kTable[at]; ++at) {
+    const ArgName& row = kArgNames[detail::kTable[at] - 1];
+    if (row.text == key) return row.key;
+  }
+  return ArgKey::none;
+}
+static_assert(arg_key("correlation") == ArgKey::correlation && arg_key("x") == ArgKey::none);
+
+}  // namespace gpuprof::kineto

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/kineto/event_args.h"
+
+#include "formats/kineto/numbers.h"
+#include "formats/names.h"
+
+namespace gpuprof::kineto {
+namespace {
+
+bool is_number(const Value& value) {
+  return value.type == ValueType::number || value.type == ValueType::string;
+}
+
+// Sets `out` where the value is a whole number that fits.
+template <typename Out>
+bool set(const Value& value, Out& out) {
+  if (!is_number(value)) return false;
+  const std::optional<uint64_t> number = whole_or_hex(value.text);
+  if (!number || *number > std::numeric_limits<Out>::max()) return false;
+  out = static_cast<Out>(*number);
+  return true;
+}
+
+bool set(const Value& value, std::optional<uint32_t>& out) {
+  uint32_t number = 0;
+  if (!set(value, number)) return false;
+  out = number;
+  return true;
+}
+
+bool set_plus_1(const Value& value, uint64_t& out) {
+  uint64_t number = 0;
+  if (!set(value, number) || number == ~uint64_t{0}) return false;
+  out = number + 1;
+  return true;
+}
+
+// -1 is "none", which the absent value of a field stands for.
+bool set_or_absent(const Value& value, uint32_t& out) {
+  if (is_number(value) && value.text == "-1") {
+    out = Shape::kAbsent;
+    return true;
+  }
+  return set(value, out) && out != Shape::kAbsent;
+}
+
+// [x, y, z]
+bool set(const Value& value, Dim3& out) {
+  if (value.type != ValueType::array) return false;
+  uint32_t numbers[3];
+  const char* at = value.text.data() + 1;
+  const char* const end = value.text.data() + value.text.size();
+  for (int i = 0; i < 3; ++i) {
+    Value each;
+    at = read_value(skip_space(at, end), end, each);
+    if (!at || !set(each, numbers[i])) return false;
+    at = skip_space(at, end);
+    if (at == end || *at++ != (i < 2 ? ',' : ']')) return false;
+  }
+  out = {numbers[0], numbers[1], numbers[2]};
+  return at == end;
+}
+
+uint32_t sync_type(std::string_view name) {
+  for (uint32_t type = 1; type <= 4; ++type) {
+    if (sync_type_name(type) == name) return type;
+  }
+  return Shape::kAbsent;
+}
+
+}  // namespace
+
+uint32_t ArgReader::text(const Value& value) {
+  bool fresh = false;
+  uint32_t index = 0;
+  if (value.escaped) {
+    scratch_.clear();
+    unescape(value.text, scratch_, faults_);
+    index = block_.texts.intern(scratch_, fresh);
+  } else {
+    index = block_.texts.intern(value.text, fresh);
+  }
+  if (fresh && !is_valid_utf8(block_.texts[index])) ++faults_.utf8;
+  return index;
+}
+
+// A value that is kept as JSON text.
+bool ArgReader::json(const Value& value, StringIndex& out) {
+  if (value.type != ValueType::array) return false;
+  bool fresh = false;
+  const uint32_t index = block_.texts.intern(value.text, fresh);
+  if (fresh) {
+    scratch_.assign("\"\":").append(value.text);
+    if (!are_strict_members(scratch_)) {
+      scratch_ = strict_members(scratch_, faults_);
+      scratch_.erase(0, std::min<size_t>(scratch_.size(), 3));
+      out = static_cast<StringIndex>(block_.texts.intern(scratch_));
+      return true;
+    }
+  }
+  out = static_cast<StringIndex>(index);
+  return true;
+}
+
+uint32_t ArgReader::args_text(std::string_view members) {
+  if (members.empty()) return 0;
+  bool fresh = false;
+  const uint32_t raw = raw_args_.intern(members, fresh);
+  if (fresh) {
+    sound_args_.resize(raw + 1);
+    sound_args_[raw] = block_.texts.intern(
+        are_strict_members(members) ? members : std::string_view(strict_members(members, faults_)));
+  }
+  return sound_args_[raw];
+}
+
+bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                            Placement& out) {
+  switch (key) {
+    case ArgKey::device: return set(value, out.device);
+    case ArgKey::context: return set(value, out.context);
+    case ArgKey::stream:
+      out.no_stream = is_number(value) && value.text == "-1";
+      return out.no_stream || set(value, out.stream);
+    case ArgKey::correlation: return set(value, out.correlation);
+    case ArgKey::external_id:
+      return set(value, shape.kind == Kind::gpu_annotation ? extra.value : out.external_id);
+    case ArgKey::graph_id: return set(value, shape.graph);
+    case ArgKey::graph_node: return set(value, extra.value);
+    default: break;
+  }
+  switch (shape.kind) {
+    case Kind::gpu_kernel:
+      switch (key) {
+        case ArgKey::registers: return set(value, shape.registers_per_thread);
+        case ArgKey::shared_memory: return set(value, shape.dynamic_shared_bytes);
+        case ArgKey::grid: return set(value, shape.grid);
+        case ArgKey::block: return set(value, shape.block);
+        case ArgKey::channel: return set(value, shape.channel);
+        case ArgKey::channel_type: return set(value, shape.channel_type);
+        default: return false;
+      }
+    case Kind::gpu_copy:
+    case Kind::gpu_set:
+      if (key == ArgKey::bytes) return set(value, extra.bytes);
+      if (key == ArgKey::from_device) return set(value, shape.peer_source);
+      return key == ArgKey::to_device && set(value, shape.peer_destination);
+    case Kind::gpu_sync:
+      if (key == ArgKey::event_id) return set(value, extra.value);
+      if (key != ArgKey::sync_kind || value.type != ValueType::string) return false;
+      shape.cupti_type = sync_type(value.text);
+      return shape.cupti_type != Shape::kAbsent;
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_call(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                             Placement& out) {
+  switch (key) {
+    case ArgKey::correlation: return set(value, out.correlation);
+    case ArgKey::external_id: return set(value, out.external_id);
+    case ArgKey::requested_bytes: return set(value, extra.bytes);
+    case ArgKey::pointer: return set(value, extra.address);
+    case ArgKey::stream_handle: return set(value, shape.stream_handle);
+    case ArgKey::kernel:
+      if (value.type != ValueType::string) return false;
+      shape.detail = static_cast<StringIndex>(text(value));
+      return true;
+    case ArgKey::result: {
+      const std::optional<int64_t> result = signed_whole(value.text);
+      if (!result || *result != static_cast<int32_t>(*result)) return false;
+      shape.result = static_cast<int32_t>(*result);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_operator(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                                 Placement& out) {
+  switch (key) {
+    case ArgKey::external_id: return set(value, extra.value);
+    case ArgKey::number_: return set_plus_1(value, extra.bytes);
+    case ArgKey::input_dims: return json(value, shape.input_dims);
+    case ArgKey::input_types: return json(value, shape.input_types);
+    case ArgKey::call_stack:
+      if (value.type != ValueType::string) return false;
+      shape.call_stack = static_cast<StringIndex>(text(value));
+      return true;
+    case ArgKey::hierarchy:
+      if (value.type != ValueType::string) return false;
+      shape.hierarchy = static_cast<StringIndex>(text(value));
+      return true;
+    case ArgKey::domain:
+      if (value.type != ValueType::string) return false;
+      shape.detail = static_cast<StringIndex>(text(value));
+      out.nvtx = true;
+      return true;
+    case ArgKey::payload: return set(value, extra.value);
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_python(ArgKey key, const Value& value, EventExtra& extra) {
+  switch (key) {
+    case ArgKey::python_id: return set_plus_1(value, extra.value);
+    case ArgKey::python_parent: return set_plus_1(value, extra.address);
+    case ArgKey::python_module: return set_plus_1(value, extra.address2);
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra) {
+  switch (key) {
+    case ArgKey::tensor_bytes: {
+      const std::optional<int64_t> change =
+          is_number(value) ? signed_whole(value.text) : std::nullopt;
+      if (change) extra.bytes = static_cast<uint64_t>(*change);
+      return change.has_value();
+    }
+    case ArgKey::address: return set(value, extra.address);
+    case ArgKey::total_allocated: return set(value, extra.address2);
+    case ArgKey::total_reserved: return set(value, extra.value);
+    case ArgKey::device_id: return set_or_absent(value, shape.device_id);
+    case ArgKey::device_type: return set_or_absent(value, shape.device_type);
+    default: return false;
+  }
+}
+
+bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                     Placement& out) {
+  switch (shape.kind) {
+    case Kind::op:
+    case Kind::annotation: return take_of_operator(key, value, shape, extra, out);
+    case Kind::module:
+    case Kind::python_function: return take_of_python(key, value, extra);
+    case Kind::tensor: return take_of_tensor(key, value, shape, extra);
+    case Kind::instant:
+      return key == ArgKey::domain && take_of_operator(key, value, shape, extra, out);
+    case Kind::other:
+    case Kind::overhead: return false;
+    default:
+      return is_gpu_kind(shape.kind) ? take_of_gpu(key, value, shape, extra, out)
+                                     : take_of_call(key, value, shape, extra, out);
+  }
+}
+
+// Sequence number and thread have one field together: they are taken where both are there.
+void ArgReader::keep_sequence(const std::vector<Member>& args, EventExtra& extra) {
+  const Member *sequence = nullptr, *thread = nullptr;
+  for (const Member& member : args) {
+    const ArgKey key = arg_key(member.key);
+    if (key == ArgKey::sequence) sequence = &member;
+    if (key == ArgKey::forward_thread) thread = &member;
+  }
+  if (sequence && thread && set_plus_1(sequence->value, extra.address)) {
+    if (set(thread->value, extra.address2)) return;
+    extra.address = 0;
+  }
+  for (const Member* member : {sequence, thread}) {
+    if (member) rest_.append(rest_.empty() ? "" : ",").append(member->text);
+  }
+}
+
+void ArgReader::read(const std::vector<Member>& args, Shape& shape, EventExtra& extra,
+                     Placement& placement) {
+  rest_.clear();
+  bool sequence = false;
+  for (const Member& member : args) {
+    const ArgKey key = arg_key(member.key);
+    const bool of_pair = key == ArgKey::sequence || key == ArgKey::forward_thread;
+    if (of_pair && (shape.kind == Kind::op || shape.kind == Kind::annotation)) {
+      sequence = true;
+      continue;
+    }
+    if (key != ArgKey::none && take(key, member.value, shape, extra, placement)) continue;
+    if (!rest_.empty()) rest_ += ',';
+    rest_ += member.text;
+  }
+  if (sequence) keep_sequence(args, extra);
+  extra.args = static_cast<StringIndex>(args_text(rest_));
+}
+
+}  // namespace gpuprof::kineto

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arguments of one event, understood: what has a field goes there, the rest is kept as it is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/kineto/arg_keys.h"
+#include "formats/kineto/block.h"
+#include "formats/kineto/event_text.h"
+#include "formats/kineto/texts.h"
+
+namespace gpuprof::kineto {
+
+// What arguments say beside the fields of Shape and EventExtra.
+struct Placement {
+  std::optional<uint32_t> device, context, stream;
+  bool no_stream = false;  // "stream": -1
+  uint32_t correlation = 0;
+  uint64_t external_id = 0;  // of calls and GPU work
+  bool nvtx = false;         // it says an NVTX domain
+};
+
+// Reads arguments into one block. Not thread-safe.
+class ArgReader {
+ public:
+  ArgReader(Block& block, TextFaults& faults) : block_(block), faults_(faults) {}
+
+  // Sets fields of `shape` (whose kind is set) and `extra`; what has none there and in `placement`
+  // becomes extra.args.
+  void read(const std::vector<Member>& args, Shape& shape, EventExtra& extra, Placement& placement);
+
+  // The text of a string value, as a number in the block's texts.
+  uint32_t text(const Value& value);
+
+ private:
+  bool take(ArgKey key, const Value& value, Shape& shape, EventExtra& extra, Placement& out);
+  bool take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventExtra& extra, Placement& out);
+  bool take_of_call(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                    Placement& out);
+  bool take_of_operator(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                        Placement& out);
+  bool take_of_python(ArgKey key, const Value& value, EventExtra& extra);
+  bool take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
+  void keep_sequence(const std::vector<Member>& args, EventExtra& extra);
+  bool json(const Value& value, StringIndex& out);
+  uint32_t args_text(std::string_view members);
+
+  Block& block_;
+  TextFaults& faults_;
+  std::string rest_, scratch_;
+  TextPool raw_args_;                 // as in the file
+  std::vector<uint32_t> sound_args_;  // the same made strict, in the block's texts
+};
+
+}  // namespace gpuprof::kineto

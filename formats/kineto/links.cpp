@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/kineto/links.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <unordered_map>
+
+namespace gpuprof::kineto {
+namespace {
+
+bool is_range_of_program(Kind kind) { return kind == Kind::op || kind == Kind::annotation; }
+
+// Whether an event may have an operator that called or launched it.
+bool may_belong(Kind kind) {
+  switch (kind) {
+    case Kind::call:
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::set:
+    case Kind::alloc:
+    case Kind::dealloc:
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream: return true;
+    default: return is_gpu_kind(kind) && kind != Kind::gpu_annotation && kind != Kind::overhead;
+  }
+}
+
+}  // namespace
+
+void Links::take_external_ids() {
+  std::vector<Event>& events = process_.events;
+  const bool any = std::any_of(events.begin(), events.end(),
+                               [](const Event& event) { return external_id(event) != 0; });
+  if (any) external_ids_.resize(events.size());
+  for (size_t i = 0; i < events.size(); ++i) {
+    if (any) external_ids_[i] = external_id(events[i]);
+    events[i].partner = events[i].next_sibling = EventIndex::none;
+  }
+}
+
+void Links::join_by_id() {
+  struct Named {
+    uint64_t id;
+    uint32_t event;
+    bool annotation;
+  };
+  std::vector<Named> named;
+  const std::vector<Event>& events = process_.events;
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    const Kind kind = trace_.shape(events[i]).kind;
+    if (!is_range_of_program(kind)) continue;
+    const uint64_t id = process_.extra(events[i]).value;
+    if (id) named.push_back({id, i, kind == Kind::annotation});
+  }
+  const auto before = [](const Named& a, const Named& b) {
+    return std::tuple(a.id, a.annotation, a.event) < std::tuple(b.id, b.annotation, b.event);
+  };
+  std::sort(named.begin(), named.end(), before);
+  for (uint32_t i = 0; i < external_ids_.size(); ++i) {
+    const uint64_t id = external_ids_[i];
+    if (!id) continue;
+    const auto at = std::lower_bound(named.begin(), named.end(), id,
+                                     [](const Named& a, uint64_t wanted) { return a.id < wanted; });
+    if (at != named.end() && at->id == id) {
+      process_.operators[i] = static_cast<EventIndex>(at->event);
+    } else {
+      give_back(process_.events[i], id);
+    }
+  }
+}
+
+void Links::give_back(Event& event, uint64_t id) {
+  EventExtra extra = process_.extra(event);
+  std::string args = fmt::format("\"External id\":{}", id);
+  if (extra.args != StringIndex::empty) {
+    args += ',';
+    args += trace_.text(extra.args);
+  }
+  extra.args = trace_.strings.intern(args);
+  event.extra = static_cast<uint32_t>(process_.extras.size());
+  process_.extras.push_back(extra);
+}
+
+// Calls without an id belong to the innermost range of the program around them.
+void Links::join_by_nesting(const Lane& lane) {
+  std::vector<uint32_t> open;
+  const uint32_t end = lane.first_event + lane.event_count;
+  for (uint32_t i = lane.first_event; i < end; ++i) {
+    const Event& event = process_.events[i];
+    while (!open.empty() && process_.events[open.back()].end < event.end) open.pop_back();
+    const Kind kind = trace_.shape(event).kind;
+    if (is_range_of_program(kind)) {
+      open.push_back(i);
+    } else if (may_belong(kind) && process_.operators[i] == EventIndex::none && !open.empty()) {
+      process_.operators[i] = static_cast<EventIndex>(open.back());
+    }
+  }
+}
+
+void Links::join_operators() {
+  const std::vector<Event>& events = process_.events;
+  const bool any = std::any_of(events.begin(), events.end(), [this](const Event& event) {
+    return is_range_of_program(trace_.shape(event).kind);
+  });
+  if (!any) {
+    for (uint32_t i = 0; i < external_ids_.size(); ++i) {
+      if (external_ids_[i]) give_back(process_.events[i], external_ids_[i]);
+    }
+    return;
+  }
+  process_.operators.assign(events.size(), EventIndex::none);
+  join_by_id();
+  std::vector<uint64_t>().swap(external_ids_);
+  for (const Lane& lane : process_.lanes) {
+    if (lane.type == LaneType::thread) join_by_nesting(lane);
+  }
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    const bool left = process_.operators[i] == EventIndex::none &&
+                      events[i].partner != EventIndex::none &&
+                      is_gpu_kind(trace_.shape(events[i]).kind);
+    if (left) process_.operators[i] = process_.operators[number(events[i].partner)];
+  }
+}
+
+// Of operators that begin at a time, the innermost.
+EventIndex Links::operator_at(uint32_t lane, int64_t time) const {
+  const auto events = process_.lane_events(process_.lanes[lane]);
+  const auto after =
+      std::upper_bound(events.begin(), events.end(), time,
+                       [](int64_t wanted, const Event& event) { return wanted < event.begin; });
+  for (auto at = after; at != events.begin();) {
+    --at;
+    if (at->begin != time) break;
+    if (is_range_of_program(trace_.shape(*at).kind)) return process_.index_of(*at);
+  }
+  return EventIndex::none;
+}
+
+void Links::join_flows(std::span<const FlowEnd> flows) {
+  std::map<std::pair<uint32_t, uint64_t>, EventIndex> starts;
+  for (const FlowEnd& flow : flows) {
+    if (!flow.start) continue;
+    const EventIndex op = operator_at(flow.row, flow.time);
+    if (op != EventIndex::none) starts.emplace(std::pair(flow.category, flow.id), op);
+  }
+  for (const FlowEnd& flow : flows) {
+    if (flow.start) continue;
+    const auto start = starts.find({flow.category, flow.id});
+    if (start == starts.end()) continue;
+    const EventIndex op = operator_at(flow.row, flow.time);
+    if (op != EventIndex::none) process_.forward_backward.push_back({start->second, op, flow.id});
+  }
+  std::stable_sort(process_.forward_backward.begin(), process_.forward_backward.end(),
+                   [](const ForwardBackward& a, const ForwardBackward& b) {
+                     return number(a.forward) < number(b.forward);
+                   });
+}
+
+void Links::find_steps() {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  std::map<uint64_t, Step> steps;
+  bool gpu = false;
+  for (const Event& event : process_.events) {
+    const Shape& shape = trace_.shape(event);
+    gpu = gpu || is_stream_work(shape.kind);
+    if (!is_range_of_program(shape.kind)) continue;
+    const std::string_view name = trace_.text(shape.name);
+    if (!name.starts_with(kStep)) continue;
+    uint64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, number);
+    if (error != std::errc() || at != end) continue;
+    steps.emplace(number, Step{number, event.begin, event.end});
+  }
+  for (const auto& [number, step] : steps) process_.steps.push_back(step);
+  process_.steps_are_events = !steps.empty();
+  if (!steps.empty()) process_.step_source = "ProfilerStep";
+  if (!gpu) process_.gpu_times_missing = "the trace has no GPU events";
+}
+
+}  // namespace gpuprof::kineto
