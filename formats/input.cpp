@@ -158,7 +158,7 @@ class Loader {
   // JSON is used for many things.
   void keep_traces(Runs& runs) {
     for (auto at = runs.files.begin(); at != runs.files.end();) {
-      std::erase_if(at->second, [](const std::string& file) { return !is_kineto_trace(file); });
+      at->second = kineto_traces(at->second);
       if (at->second.empty()) {
         runs.newest.erase(at->first);
         at = runs.files.erase(at);

@@ -47,7 +47,7 @@ class KinetoDocument {
 
   void run(const std::string& path) {
     find_times();
-    json_.raw("{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
+    json_.raw("{\n\"schemaVersion\": 1,\n\"producer\": \"gpuprof\",\n\"deviceProperties\": [");
     device_properties();
     json_.raw("],\n");
     identity();
@@ -117,8 +117,12 @@ class KinetoDocument {
     if (ids_.size() != 1) return;
     const dump::Header& h = processes_.front()->header;
     json_.raw("\"host_name\": ").string(h.host()).raw(",\n");
+    const Process& first = *processes_.front();
+    if (!first.metadata.empty()) json_.raw(first.metadata).raw(",\n");
     if (h.rank() < 0) return;
-    json_.raw("\"distributedInfo\": {\n\"backend\": \"nccl\",\n\"rank\": ").number(h.rank());
+    json_.raw("\"distributedInfo\": {\n");
+    json_.raw(first.distributed.empty() ? "\"backend\": \"nccl\"" : first.distributed);
+    json_.raw(",\n\"rank\": ").number(h.rank());
     json_.raw(",\n\"world_size\": ").number(std::max(h.world_size(), 1)).raw("\n},\n");
   }
 
@@ -193,6 +197,7 @@ class KinetoDocument {
         case LaneType::other: other(lane); break;
       }
     }
+    forward_backward();
     memory();
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
     for (const NamedCounter& series : process_->named_counters) named_counter(series);
@@ -339,7 +344,9 @@ class KinetoDocument {
     event("i")
         .raw(",\"cat\":")
         .string(ours ? "cpu_instant_event" : category_of(trace_, shape))
-        .raw(",\"s\":\"t\",\"name\":")
+        .raw(shape.value == 'g'   ? ",\"s\":\"g\",\"name\":"
+             : shape.value == 'p' ? ",\"s\":\"p\",\"name\":"
+                                  : ",\"s\":\"t\",\"name\":")
         .string(trace_.text(shape.label));
     row(ids_here_->pid, thread);
     json_.raw(",\"ts\":").microseconds(e.begin - base_).raw(",\"args\":");
@@ -445,6 +452,21 @@ class KinetoDocument {
         slice("overhead", trace_.text(shape.label), pid, 1 + i, s.begin, s.end);
         json_.raw("{}}");
         progress();
+      }
+    }
+  }
+
+  // Arrows from operators to what they have in the backward pass.
+  void forward_backward() {
+    for (const ForwardBackward& pair : process_->forward_backward) {
+      for (const bool start : {true, false}) {
+        const Event& e = process_->event(start ? pair.forward : pair.backward);
+        const Lane& lane = process_->lane(e);
+        if (lane.type != LaneType::thread) continue;
+        event(start ? "s" : "f").raw(",\"id\":").number(pair.id);
+        row(ids_here_->pid, lane.thread_id);
+        json_.raw(",\"ts\":").microseconds(e.begin - base_);
+        json_.raw(",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"").raw(start ? "}" : ",\"bp\":\"e\"}");
       }
     }
   }

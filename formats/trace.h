@@ -73,7 +73,7 @@ struct Shape {
   uint32_t cluster_x, cluster_y, cluster_z;
   ApiDomain domain;
   uint32_t direction, source_kind, destination_kind;
-  uint32_t value;       // sets: the value; host sync kinds: flags
+  uint32_t value;       // sets: the value; host sync kinds: flags; instant: 'g', 'p': its scope
   uint32_t cupti_type;  // gpu_sync, gpu_event, gpu_memory (operation), overhead; else kAbsent
   uint32_t data_type, operation;    // NCCL's values, kAbsent: none
   uint32_t peer, rank, rank_count;  // peer, rank: kAbsent if none
@@ -263,6 +263,7 @@ struct Process {
   // What an outside trace says of itself beside events and what `header` holds: members of a JSON
   // object, without its braces.
   std::string metadata;
+  std::string distributed;  // likewise, of its distributedInfo without rank and world size
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
   std::span<const Event> lane_events(const Lane& lane) const {

@@ -34,7 +34,8 @@ std::string formats_help() {
 // Name of the output for one dump; a ring and a part file are of the same process as the dump.
 std::string stem_of(const fs::path& dump) {
   std::string name = dump.filename().string();
-  for (const std::string_view end : {".part", ".ring", ".gpuprof"}) {
+  for (const std::string_view end :
+       {".part", ".ring", ".gpuprof", ".gz", ".json", ".trace", ".pt"}) {
     if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
   }
   return name;
@@ -86,7 +87,8 @@ int run_convert(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
   std::string format, wanted;
-  app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
+  app.add_option("INPUT", inputs,
+                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
       ->required();
   app.add_option("--to", format, "the format to write")
       ->required()

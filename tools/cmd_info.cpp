@@ -109,18 +109,19 @@ std::string program_text(const dump::Header& header) {
   if (header.rank() >= 0 && header.world_size() > 0) {
     rank += fmt::format(" of {}", header.world_size());
   }
-  return fmt::format("{} (pid {} on {}{})", command.empty() ? header.executable() : command,
-                     header.pid(), header.host(), rank);
+  const std::string host = header.host().empty() ? "" : " on " + header.host();
+  return fmt::format("{} (pid {}{}{})", command.empty() ? header.executable() : command,
+                     header.pid(), host, rank);
 }
 
 std::string window_text(const Process& process) {
   const std::span<const Step> steps = process.window_steps();
-  std::string out = fmt::format("{}, ", process.header.window());
+  std::string out =
+      process.source == Source::dump ? fmt::format("{}, ", process.header.window()) : "";
   out += steps.empty() ? "no whole step"
                        : fmt::format("steps {}-{}", steps.front().step, steps.back().step);
-  out +=
-      fmt::format(" ({}), {}", process.step_source,
-                  format_duration(static_cast<double>(process.window_end - process.window_begin)));
+  if (!process.step_source.empty()) out += fmt::format(" ({})", process.step_source);
+  out += ", " + format_duration(static_cast<double>(process.window_end - process.window_begin));
   if (!process.summary.end_reason().empty()) {
     out += fmt::format(", ended by {}{}", process.summary.end_reason(),
                        process.summary.partial() ? " before its last step" : "");
@@ -149,8 +150,9 @@ std::string step_log_text(const Process& process) {
     longest = std::max(longest, length);
     all += length;
   }
-  return fmt::format("{} steps since the program started, {} to {}, {} on average",
-                     process.steps.size(), format_duration(shortest), format_duration(longest),
+  return fmt::format("{} steps{}, {} to {}, {} on average", process.steps.size(),
+                     process.source == Source::dump ? " since the program started" : "",
+                     format_duration(shortest), format_duration(longest),
                      format_duration(all / static_cast<double>(process.steps.size())));
 }
 
@@ -208,11 +210,11 @@ void print_text(const Trace& trace, const Process& process) {
   if (process.has_header) {
     print_row("program", program_text(header));
     print_row("window", window_text(process));
-    print_row("schedule", header.schedule());
+    if (process.source == Source::dump) print_row("schedule", header.schedule());
   }
   print_row("step log", step_log_text(process));
   print_devices(header);
-  if (process.has_header) {
+  if (process.has_header && process.source == Source::dump) {
     print_row(
         "versions",
         fmt::format("gpuprof {}, driver {}, runtime {}, CUPTI {}, NCCL {}", header.tool_version(),
@@ -225,7 +227,7 @@ void print_text(const Trace& trace, const Process& process) {
                              : "missing: " + process.gpu_times_missing);
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);
-  print_row("lost", losses_text(process.losses));
+  if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
   if (process.has_summary) {
     const OwnCost cost = own_cost(process);
     print_row(
@@ -250,7 +252,8 @@ int run_info(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
   std::string format = "text";
-  app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
+  app.add_option("INPUT", inputs,
+                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
       ->required();
   app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;

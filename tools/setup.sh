@@ -27,7 +27,7 @@ packages=(
   "libfmt-dev|has_header fmt/format.h"
   "libcli11-dev|has_header CLI/CLI.hpp"
   "libboost-dev|has_header boost/version.hpp"
-  "libsimdjson-dev|has_header simdjson.h"
+  "zlib1g-dev|has_header zlib.h"
   "nlohmann-json3-dev|has_header nlohmann/json.hpp"
   "libdw-dev|has_header elfutils/libdw.h"
   "libelf-dev|has_header gelf.h"

@@ -14,7 +14,8 @@ namespace gpuprof::kineto {
 namespace {
 
 constexpr int64_t kLatest = int64_t{1} << 62;
-constexpr int64_t kOurRowStride = 10'000'000;  // our exports: further rows of one thread
+constexpr int64_t kOurRowStride = 10'000'000;     // our exports: further rows of one thread
+constexpr int64_t kOurOtherRows = 3'000'000'000;  // and rows that are no thread's
 
 int64_t add_limited(int64_t a, int64_t b) {
   int64_t sum = 0;
@@ -199,8 +200,10 @@ Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count,
     case LaneType::device: lane.device = row.device; break;
     case LaneType::thread: {
       int64_t thread = row.tid;
+      const bool other = ours && thread >= kOurOtherRows;
       if (ours && thread >= kOurRowStride) thread %= kOurRowStride;
-      const bool numbers = !row.pid_text && !row.tid_text && thread >= 0 && thread < Shape::kAbsent;
+      const bool numbers =
+          !other && !row.pid_text && !row.tid_text && thread >= 0 && thread < Shape::kAbsent;
       const bool of_gpu = gpus_.contains(row.pid) && !events.calls;
       if (numbers && !of_gpu) {
         lane.thread_id = static_cast<uint32_t>(thread);
@@ -326,6 +329,7 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   process.has_header = true;
   process.header = top.header;
   process.metadata = top.metadata;
+  process.distributed = top.distributed;
   const int64_t pid = pids_[index];
   process.header.set_pid(static_cast<uint32_t>(pid));
   const std::string& title = process_facts_[pid].title;

@@ -228,7 +228,7 @@ class BlockParser {
             : std::nullopt;
     if (whole) {
       number = *whole;
-    } else if (value.type == ValueType::string) {
+    } else if (value.type == ValueType::string || value.type == ValueType::number) {
       text = value.text.empty() ? block_.texts.intern("-") : args_.text(value);
     }
   }

@@ -142,11 +142,16 @@ bool begins_json(const std::string& text) {
 
 bool looks_like_json(const std::string& path) { return begins_json(first_text(path, 4096)); }
 
-bool looks_like_trace(const std::string& path) {
-  std::string text = first_text(path, kPeekBytes);
-  if (!begins_json(text)) return false;
-  if (text.find("\"traceEvents\"") != std::string::npos) return true;
-  return text[0] == '[' && next_event_start(text.data(), text.data() + text.size());
+TraceLook look_for_trace(const std::string& path) {
+  const std::string text = first_text(path, kPeekBytes);
+  if (!begins_json(text)) return TraceLook::none;
+  const size_t events = text.find("\"traceEvents\"");
+  if (events != std::string::npos) {
+    const bool ours = text.substr(0, events).find("\"producer\": \"gpuprof\"") != std::string::npos;
+    return ours ? TraceLook::our_trace : TraceLook::trace;
+  }
+  const bool array = text[0] == '[' && next_event_start(text.data(), text.data() + text.size());
+  return array ? TraceLook::trace : TraceLook::none;
 }
 
 }  // namespace gpuprof::kineto

@@ -43,7 +43,9 @@ class ByteSource {
 
 // Whether a file looks like JSON, or gzip of it, from its first bytes.
 bool looks_like_json(const std::string& path);
-// Whether it also has "traceEvents" or an event soon: for files that nobody named.
-bool looks_like_trace(const std::string& path);
+// Whether it also has "traceEvents" or an event soon, for files that nobody named; and who wrote
+// it.
+enum class TraceLook { none, trace, our_trace };
+TraceLook look_for_trace(const std::string& path);
 
 }  // namespace gpuprof::kineto

@@ -38,7 +38,7 @@ Kind kind_of_call(std::string_view name) {
                                          "EventSynchronize", "CtxSynchronize"};
   constexpr std::string_view kEvents[] = {"EventCreate", "EventRecord", "EventDestroy"};
   constexpr std::string_view kStreams[] = {"StreamCreate", "StreamDestroy", "StreamWaitEvent",
-                                           "ExtStreamCreate"};
+                                           "GreenCtxStreamCreate", "ExtStreamCreate"};
   if (launches(name)) return Kind::launch;
   if (name.starts_with("Memcpy")) return Kind::copy;
   if (name.starts_with("Memset")) return Kind::set;

@@ -88,17 +88,15 @@ uint32_t ArgReader::text(const Value& value) {
 bool ArgReader::json(const Value& value, StringIndex& out) {
   if (value.type != ValueType::array) return false;
   bool fresh = false;
-  const uint32_t index = block_.texts.intern(value.text, fresh);
+  const uint32_t raw = raw_json_.intern(value.text, fresh);
   if (fresh) {
     scratch_.assign("\"\":").append(value.text);
-    if (!are_strict_members(scratch_)) {
-      scratch_ = strict_members(scratch_, faults_);
-      scratch_.erase(0, std::min<size_t>(scratch_.size(), 3));
-      out = static_cast<StringIndex>(block_.texts.intern(scratch_));
-      return true;
-    }
+    scratch_ = sound_members(scratch_, faults_);
+    scratch_.erase(0, std::min<size_t>(scratch_.size(), 3));
+    sound_json_.resize(std::max<size_t>(sound_json_.size(), raw + 1));
+    sound_json_[raw] = block_.texts.intern(scratch_);
   }
-  out = static_cast<StringIndex>(index);
+  out = static_cast<StringIndex>(sound_json_[raw]);
   return true;
 }
 
@@ -108,8 +106,7 @@ uint32_t ArgReader::args_text(std::string_view members) {
   const uint32_t raw = raw_args_.intern(members, fresh);
   if (fresh) {
     sound_args_.resize(raw + 1);
-    sound_args_[raw] = block_.texts.intern(
-        are_strict_members(members) ? members : std::string_view(strict_members(members, faults_)));
+    sound_args_[raw] = block_.texts.intern(sound_members(members, faults_));
   }
   return sound_args_[raw];
 }
@@ -245,6 +242,12 @@ bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& e
   }
 }
 
+void ArgReader::keep(const Member& member) {
+  if (!rest_.empty()) rest_ += ',';
+  rest_ += '"';
+  rest_.append(member.key).append("\":").append(member.text);
+}
+
 // Sequence number and thread have one field together: they are taken where both are there.
 void ArgReader::keep_sequence(const std::vector<Member>& args, EventExtra& extra) {
   const Member *sequence = nullptr, *thread = nullptr;
@@ -258,7 +261,7 @@ void ArgReader::keep_sequence(const std::vector<Member>& args, EventExtra& extra
     extra.address = 0;
   }
   for (const Member* member : {sequence, thread}) {
-    if (member) rest_.append(rest_.empty() ? "" : ",").append(member->text);
+    if (member) keep(*member);
   }
 }
 
@@ -267,6 +270,7 @@ void ArgReader::read(const std::vector<Member>& args, Shape& shape, EventExtra& 
   rest_.clear();
   bool sequence = false;
   for (const Member& member : args) {
+    if (member.value.type == ValueType::wrong) continue;  // noted by the caller
     const ArgKey key = arg_key(member.key);
     const bool of_pair = key == ArgKey::sequence || key == ArgKey::forward_thread;
     if (of_pair && (shape.kind == Kind::op || shape.kind == Kind::annotation)) {
@@ -274,8 +278,7 @@ void ArgReader::read(const std::vector<Member>& args, Shape& shape, EventExtra& 
       continue;
     }
     if (key != ArgKey::none && take(key, member.value, shape, extra, placement)) continue;
-    if (!rest_.empty()) rest_ += ',';
-    rest_ += member.text;
+    keep(member);
   }
   if (sequence) keep_sequence(args, extra);
   extra.args = static_cast<StringIndex>(args_text(rest_));

@@ -46,14 +46,16 @@ class ArgReader {
   bool take_of_python(ArgKey key, const Value& value, EventExtra& extra);
   bool take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
   void keep_sequence(const std::vector<Member>& args, EventExtra& extra);
+  void keep(const Member& member);
   bool json(const Value& value, StringIndex& out);
   uint32_t args_text(std::string_view members);
 
   Block& block_;
   TextFaults& faults_;
   std::string rest_, scratch_;
-  TextPool raw_args_;                 // as in the file
-  std::vector<uint32_t> sound_args_;  // the same made strict, in the block's texts
+  // As in the file; and the same made sound, in the block's texts.
+  TextPool raw_args_, raw_json_;
+  std::vector<uint32_t> sound_args_, sound_json_;
 };
 
 }  // namespace gpuprof::kineto

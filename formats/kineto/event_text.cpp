@@ -24,7 +24,7 @@ EventEnd read_members(const char*& at, const char* end, Each member) {
     if (*p != ':') return EventEnd::wrong;
     p = skip_space(p + 1, end);
     const std::string_view key(begin + 1, static_cast<size_t>(quote - begin - 1));
-    const EventEnd value = member(key, begin, p);
+    const EventEnd value = member(key, p);
     if (value != EventEnd::whole) return value;
     p = skip_space(p, end);
     if (p == end) return EventEnd::cut;
@@ -84,16 +84,16 @@ void EventText::clear() {
 
 EventEnd read_event(const char*& at, const char* end, EventText& out) {
   out.clear();
-  return read_members(at, end, [&](std::string_view key, const char*, const char*& p) {
+  return read_members(at, end, [&](std::string_view key, const char*& p) {
     if (key == "args" && p < end && *p == '{') {
-      return read_members(p, end,
-                          [&](std::string_view name, const char* begin, const char*& value_at) {
-                            Member& member = out.args.emplace_back();
-                            member.key = name;
-                            const EventEnd ended = take(value_at, end, member.value);
-                            member.text = {begin, static_cast<size_t>(value_at - begin)};
-                            return ended;
-                          });
+      return read_members(p, end, [&](std::string_view name, const char*& value_at) {
+        Member& member = out.args.emplace_back();
+        member.key = name;
+        const char* const begin = value_at;
+        const EventEnd ended = take(value_at, end, member.value);
+        member.text = {begin, static_cast<size_t>(value_at - begin)};
+        return ended;
+      });
     }
     Value ignored;
     Value* const place = place_of(key, out);

@@ -12,7 +12,7 @@ namespace gpuprof::kineto {
 struct Member {
   std::string_view key;  // as it lies between its quotes
   Value value;
-  std::string_view text;  // key and value as they are in the file, from the first quote on
+  std::string_view text;  // the value as it is in the file, with its quotes
 };
 
 struct EventText {

@@ -25,6 +25,7 @@ using namespace kineto;
 namespace {
 
 constexpr size_t kMostThreads = 16;
+constexpr size_t kFirstBytes = 4096;  // to see what the text begins with
 
 unsigned threads_of(const KinetoOptions& options) {
   if (options.threads) return options.threads;
@@ -51,9 +52,7 @@ class Reader {
     }
     read_document();
     report();
-    if (!any_events_ && !top_.header.device_size() && top_.metadata.empty()) {
-      return {0, source_.file_bytes()};
-    }
+    if (!any_events_) return {0, source_.file_bytes()};
     const Completeness completeness = damaged_     ? Completeness::damaged
                                       : truncated_ ? Completeness::truncated
                                                    : Completeness::complete;
@@ -67,7 +66,7 @@ class Reader {
   }
 
   void read_document() {
-    window_.grow(options_.stretch_bytes);
+    window_.grow(std::max(options_.stretch_bytes, kFirstBytes));
     if (window_.text().starts_with("\xef\xbb\xbf")) window_.consume(3);
     const std::string_view text = window_.text();
     const char* const end = text.data() + text.size();
@@ -230,7 +229,14 @@ class Reader {
 }  // namespace
 
 bool is_kineto(const std::string& path) { return looks_like_json(path); }
-bool is_kineto_trace(const std::string& path) { return looks_like_trace(path); }
+std::vector<std::string> kineto_traces(const std::vector<std::string>& files) {
+  std::vector<std::string> ours, others;
+  for (const std::string& file : files) {
+    const TraceLook look = look_for_trace(file);
+    if (look != TraceLook::none) (look == TraceLook::our_trace ? ours : others).push_back(file);
+  }
+  return others.empty() ? ours : others;
+}
 
 KinetoFile read_kineto(const std::string& path, Trace& trace, const KinetoOptions& options) {
   return Reader(path, trace, options).run();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "formats/trace.h"
 
@@ -22,8 +23,9 @@ struct KinetoFile {
 
 // Whether a file is one of those, by its first bytes.
 bool is_kineto(const std::string& path);
-// The same for a file that nobody named: it must also hold trace events.
-bool is_kineto_trace(const std::string& path);
+// Of the files of a directory, those that are traces. Where others have written some, not those
+// that we have: they are made of the others.
+std::vector<std::string> kineto_traces(const std::vector<std::string>& files);
 
 // Reads what is readable. What is not is said in trace.problems, a line for each sort with the
 // place of the first (of gzip: in the decompressed text). Memory beyond the trace: a few stretches

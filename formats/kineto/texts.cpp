@@ -248,4 +248,18 @@ std::string strict_members(std::string_view members, TextFaults& faults) {
   return out;
 }
 
+std::string sound_members(std::string_view members, TextFaults& faults) {
+  const std::string text =
+      are_strict_members(members) ? std::string(members) : strict_members(members, faults);
+  std::string out;
+  out.reserve(text.size());
+  bool inside = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') inside = !inside;
+    if (inside && text[i] == '\\') out += text[i++];
+    if (inside || !is_space(text[i])) out += text[i];
+  }
+  return out;
+}
+
 }  // namespace gpuprof::kineto

@@ -25,5 +25,7 @@ bool are_strict_members(std::string_view members);
 // The same members without those that are no JSON: values like NaN anywhere within take their
 // member with them, wrong escapes and bytes are replaced. The result is strict.
 std::string strict_members(std::string_view members, TextFaults& faults);
+// Strict, and without space outside of strings, so that it fits on a line.
+std::string sound_members(std::string_view members, TextFaults& faults);
 
 }  // namespace gpuprof::kineto

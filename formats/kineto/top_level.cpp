@@ -83,24 +83,25 @@ void read_devices(std::string_view array, TopLevel& out) {
   }
 }
 
-// Rank and number of ranks have fields; the rest of it stays with the metadata.
+void keep(std::string_view member, std::string& members, TopLevel& out) {
+  const std::string sound = sound_members(member, out.faults);
+  if (!sound.empty()) members.append(members.empty() ? "" : ",").append(sound);
+}
+
 void read_distributed(std::string_view object, TopLevel& out) {
   for_members(object, [&](std::string_view key, const Value& value) {
     const std::optional<int64_t> number = signed_whole(value.text);
-    if (!number || *number < 0 || *number > INT32_MAX) return;
-    if (key == "rank") out.header.set_rank(static_cast<int32_t>(*number));
-    if (key == "world_size") out.header.set_world_size(static_cast<int32_t>(*number));
+    const bool small = number && *number >= 0 && *number <= INT32_MAX;
+    if (small && key == "rank") {
+      out.header.set_rank(static_cast<int32_t>(*number));
+    } else if (small && key == "world_size") {
+      out.header.set_world_size(static_cast<int32_t>(*number));
+    } else {
+      const char* const end =
+          value.text.data() + value.text.size() + (value.type == ValueType::string ? 1 : 0);
+      keep({key.data() - 1, static_cast<size_t>(end - key.data() + 1)}, out.distributed, out);
+    }
   });
-}
-
-void keep(std::string_view member, TopLevel& out) {
-  std::string strict;
-  if (!are_strict_members(member)) {
-    strict = strict_members(member, out.faults);
-    member = strict;
-  }
-  if (member.empty()) return;
-  out.metadata.append(out.metadata.empty() ? "" : ",").append(member);
 }
 
 void take_member(std::string_view key, const Value& value, std::string_view member, TopLevel& out) {
@@ -108,7 +109,6 @@ void take_member(std::string_view key, const Value& value, std::string_view memb
     if (out.header.device_size() == 0) read_devices(value.text, out);
   } else if (key == "distributedInfo" && value.type == ValueType::object) {
     read_distributed(value.text, out);
-    keep(member, out);
   } else if (key == "host_name") {
     out.header.set_host(text_of(value, out.faults));
   } else if (key == "baseTimeNanoseconds") {
@@ -120,7 +120,7 @@ void take_member(std::string_view key, const Value& value, std::string_view memb
   } else if (key == "producer" && value.text == "gpuprof") {
     out.ours = true;
   } else if (key != "schemaVersion" && key != "displayTimeUnit" && key != "traceName") {
-    keep(member, out);
+    keep(member, out.metadata, out);
   }
 }
 

@@ -15,6 +15,7 @@ struct TopLevel {
   dump::Header header;           // host, rank, world size, devices, versions
   int64_t base_nanoseconds = 0;  // to add to all times
   std::string metadata;          // members that are none of these, strict JSON
+  std::string distributed;       // likewise: distributedInfo without rank and world size
   bool ours = false;             // we wrote the file
   TextFaults faults;
 };
