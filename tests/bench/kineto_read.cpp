@@ -28,9 +28,8 @@ bool write_trace(const char* path, long events) {
   char text[4096];
   for (long i = 0; i < events / 3; ++i) {
     const double begin = 1000.0 + static_cast<double>(i) * 21.337;
-    const int size = std::snprintf(
-        text, sizeof text,
-        R"(%s
+    const int size = std::snprintf(text, sizeof text,
+                                   R"(%s
   {
     "ph": "X", "cat": "cpu_op", "name": "aten::op_%ld", "pid": 4242, "tid": 4242,
     "ts": %.3f, "dur": 18.125,
@@ -50,7 +49,7 @@ bool write_trace(const char* path, long events) {
     "cat": "ac2g", "name": "ac2g"
   },
   {
-    "ph": "X", "cat": "kernel", "name": "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_%ld_nn_align8>(cutlass_80::Params)", "pid": 0, "tid": 7,
+    "ph": "X", "cat": "kernel", "name": "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_%ld_nn_align8>(cutlass_80::Params) ", "pid": 0, "tid": 7,
     "ts": %.3f, "dur": 11.777,
     "args": {
       "External id" : % ld, "queued" : 0, "device" : 0, "context" : 1, "stream" : 7,
@@ -63,14 +62,15 @@ bool write_trace(const char* path, long events) {
     "ph": "f", "id": %ld, "pid": 0, "tid": 7, "ts": %.3f,
     "cat": "ac2g", "name": "ac2g", "bp": "e"
   })",
-        i ? "," : "", i % 200, begin, i + 1, i % 50, i % 64 + 1, i, i, begin + 1, i + 1, i + 100,
-        i + 100, begin + 1, i % 97, begin + 6, i + 1, i + 100, i % 64 + 1, i + 100, begin + 6);
-  out.write(text, static_cast<size_t>(size));
-}
-out.write("\n]}\n");
-if (out.commit()) return true;
-std::fprintf(stderr, "%s\n", out.error().c_str());
-return false;
+                                   i ? "," : "", i % 200, begin, i + 1, i % 50, i % 64 + 1, i, i,
+                                   begin + 1, i + 1, i + 100, i + 100, begin + 1, i % 97, begin + 6,
+                                   i + 1, i + 100, i % 64 + 1, i + 100, begin + 6);
+    out.write(text, static_cast<size_t>(size));
+  }
+  out.write("\n]}\n");
+  if (out.commit()) return true;
+  std::fprintf(stderr, "%s\n", out.error().c_str());
+  return false;
 }
 
 double bare_pass(const std::string& path, size_t& bytes) {
