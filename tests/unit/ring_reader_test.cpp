@@ -366,7 +366,7 @@ TEST_F(RingFiles, UnreadableInputsSayWhy) {
   const std::string text = write("text.gpuprof", "hello, world, this is not a dump");
   EXPECT_EQ(line(text), text + ": offset 0: this is not a gpuprof dump");
   EXPECT_EQ(line(folder() + "/run1"),
-            folder() + "/run1: offset 0: no gpuprof dump in this directory");
+            folder() + "/run1: offset 0: no gpuprof dump and no JSON trace in this directory");
   EXPECT_NE(line("/dev/null").find("is not a regular file"), std::string::npos);
   const std::string ring = write("short.gpuprof.ring", small_ring().bytes().substr(0, 50));
   EXPECT_EQ(line(ring), ring + ": offset 0: the ring's head is cut");
