@@ -57,22 +57,24 @@ def scenarios():
             add("middling", "communication", ["--comm-mb", "600", "--overlap"], ["--comm-mb", "0"])
             for strength, factor in (("strong", 2), ("strong", 1.4), ("middling", 1.15), ("weak", 1.06)):
                 add(strength, "straggler", ["--slow-rank", f"2:{factor}"], [])
-        small = ["--layers", "2", "--kernel-us", "30"]
-        add("strong", "kernel_launch", [*small, "--small-kernels", "1500", "--sync-every", "8"],
-            [*small, "--small-kernels", "1500", "--sync-every", "8", "--graphs"])
-        add("middling", "kernel_launch", [*small, "--small-kernels", "800", "--sync-every", "4"],
-            [*small, "--small-kernels", "800", "--sync-every", "4", "--graphs"])
-        for strength, count in (("strong", 4000), ("middling", 500), ("weak", 80)):
-            add(strength, "allocation", ["--malloc-per-step", str(count)], [])
-        tiny = ["--layers", "1", "--h2d-mb", "0.01"]
-        for strength, us in (("strong", 20), ("middling", 60)):
-            add(strength, "synchronization", [*tiny, "--kernel-us", str(us)],
-                [*tiny, "--kernel-us", str(us), "--sync-every", "1000"])
+        if ranks <= os.cpu_count():  # what the host is slow in: each rank needs a core of its own
+            small = ["--layers", "2", "--kernel-us", "30"]
+            for strength, count, sync in (("strong", 1500, "8"), ("middling", 800, "4"), ("middling", 1000, "8")):
+                many = [*small, "--small-kernels", str(count), "--sync-every", sync]
+                add(strength, "kernel_launch", many, [*many, "--graphs"])
+            for strength, count in (("strong", 4000), ("strong", 2000), ("middling", 500), ("weak", 80)):
+                add(strength, "allocation", ["--malloc-per-step", str(count)], [])
+            tiny = ["--layers", "1", "--h2d-mb", "0.01"]
+            for strength, us in (("middling", 60), ("weak", 200)):
+                add(strength, "synchronization", [*tiny, "--kernel-us", str(us)],
+                    [*tiny, "--kernel-us", str(us), "--sync-every", "1000"])
         for healthy in (["400"], ["400", "--graphs"], ["400", "--sync-every", "4"], ["1000"]):
             add("healthy", "compute", ["--kernel-us", *healthy], ["--kernel-us", *healthy])
         add("strong", "data_loading", ["--data-ms", "8", "--h2d-mb", "30"], ["--h2d-mb", "30"])
         add("strong", "transfer", ["--data-ms", "1", "--h2d-mb", "150"], ["--data-ms", "1", "--h2d-mb", "0.001"])
         add("strong", "data_loading", ["--data-ms", "8", "--malloc-per-step", "300"], ["--malloc-per-step", "300"])
+        for ms in (3, 15):
+            add("strong", "data_loading", ["--data-ms", str(ms), "--sync-every", "3"], ["--sync-every", "3"])
         add("strong", "data_loading", ["--data-ms", "6", "--graphs"], ["--graphs"])
         add("strong", "transfer", ["--h2d-mb", "120", "--graphs"], ["--h2d-mb", "0.001", "--graphs"])
         if ranks > 1:

@@ -152,7 +152,8 @@ void add_unrecorded(const Timeline& timeline, std::vector<Interval>& compute) {
   if (timeline.steps.empty() || timeline.works.empty()) return;
   const Work& first = timeline.works.front();
   if (first.call == kNone) return;
-  const int64_t arrived = timeline.calls[first.call].begin + timeline.launch_latency;
+  const Call& call = timeline.calls[first.call];
+  const int64_t arrived = std::max(call.begin + timeline.launch_latency, call.end);
   if (first.begin - arrived > kQueuedNs) {
     compute.push_back({timeline.steps.front().begin, first.begin});
   }

@@ -93,7 +93,7 @@ double test(Pair& pair, const RunSample& base, const RunSample& other) {
   pair.change.base_us = sums.base;
   pair.change.new_us = sums.other;
   pair.change.change_pct = sums.change_pct;
-  if (!pair.base || !pair.other) return sums.p;
+  if (!pair.base || !pair.other || pair.base->duration_us.empty()) return sums.p;
   return std::min(
       1.0, 2 * std::min(sums.p, mann_whitney(pair.base->duration_us, pair.other->duration_us)));
 }

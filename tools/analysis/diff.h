@@ -28,11 +28,11 @@ struct Diff {
   std::string reason;           // why nothing can be said; empty: it can
 };
 
-inline constexpr double kStepLevel = 0.01;      // of Welch's p on step times
+inline constexpr double kStepLevel = 0.05;      // of Welch's p on step times: that of the interval
 inline constexpr double kDiscoveryRate = 0.01;  // over all keys
 inline constexpr double kKeyFloorPct = 2;       // a key's change below this is no change
 inline constexpr double kKeyFloorOfStepPct = 0.1;
-inline constexpr double kStepFloorPct = 0.5;
+inline constexpr double kStepFloorPct = 1;
 
 Diff compare(const RunSample& base, const RunSample& other);
 

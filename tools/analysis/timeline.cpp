@@ -52,7 +52,8 @@ class Builder {
       : trace_(trace), process_(process), call_of_(process.events.size(), kNone) {
     out_.trace = &trace;
     out_.process = &process;
-    out_.steps = process.window_steps();
+    const std::span<const Step> steps = process.window_steps();
+    out_.steps.assign(steps.begin(), steps.end());
   }
 
   Timeline build() {
@@ -69,6 +70,7 @@ class Builder {
     find_blocking_copies();
     find_launch_latency();
     find_main_thread();
+    trim_first_step();
     return std::move(out_);
   }
 
@@ -136,10 +138,16 @@ class Builder {
     }
   }
 
+  // A copy that returns when it is done: by name, or because its memory is not pinned. (A small
+  // asynchronous copy may be done before its call returns, too; nobody waited for it.)
   void find_blocking_copies() {
     for (Call& call : out_.calls) {
       if (call.first_work == kNone || out_.shape(call.event).kind != Kind::copy) continue;
-      call.blocking = out_.works[call.first_work].end <= call.end;
+      const Work& work = out_.works[call.first_work];
+      const bool waits =
+          trace_.text(out_.shape(call.event).name).find("Async") == std::string_view::npos ||
+          trace_.text(out_.shape(work.event).label).find("Pageable") != std::string_view::npos;
+      call.blocking = waits && work.end <= call.end;
     }
   }
 
@@ -178,6 +186,21 @@ class Builder {
         out_.main_thread = i;
         most = thread.call_count;
       }
+    }
+  }
+
+  // The thread whose step opens the window waits there until CUPTI is ready: the profiler's time,
+  // not the step's. So that step begins with the first thing that was recorded of its thread.
+  void trim_first_step() {
+    if (out_.steps.empty() || out_.main_thread == kNone) return;
+    Step& step = out_.steps.front();
+    if (step.begin > process_.window_begin) return;
+    for (const Lane& lane : process_.lanes) {
+      const bool main =
+          lane.type == LaneType::thread && lane.thread_id == out_.threads[out_.main_thread].id;
+      if (!main || !lane.event_count) continue;
+      const int64_t first = process_.lane_events(lane).front().begin;
+      if (first < step.end) step.begin = std::max(step.begin, first);
     }
   }
 

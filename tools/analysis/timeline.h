@@ -63,7 +63,7 @@ struct Timeline {
   std::vector<HostThread> threads;
   std::vector<StreamName> streams;
   uint32_t main_thread = kNone;  // the one that steps run on
-  std::span<const Step> steps;   // those of the window
+  std::vector<Step> steps;       // those of the window; see trim_first_step() for the first
   int64_t launch_latency = 0;    // ns from a launch's begin to its work's, at the least
 
   std::span<const Call> calls_of(const HostThread& thread) const {
