@@ -62,7 +62,7 @@ def scenarios():
             for strength, count, sync in (("strong", 1500, "8"), ("middling", 800, "4"), ("middling", 1000, "8")):
                 many = [*small, "--small-kernels", str(count), "--sync-every", sync]
                 add(strength, "kernel_launch", many, [*many, "--graphs"])
-            for strength, count in (("strong", 4000), ("strong", 2000), ("middling", 500), ("weak", 80)):
+            for strength, count in (("strong", 1000), ("strong", 500), ("middling", 200), ("weak", 60)):
                 add(strength, "allocation", ["--malloc-per-step", str(count)], [])
             tiny = ["--layers", "1", "--h2d-mb", "0.01"]
             for strength, us in (("middling", 60), ("weak", 200)):

@@ -17,7 +17,8 @@ namespace gpuprof::test {
 // All times in ns.
 struct Job {
   int steps = 12, ranks = 1;
-  int unrecorded = 0;  // steps before the window
+  int unrecorded = 0;      // steps before the window
+  bool late_work = false;  // their work that ends in the window is recorded, as CUPTI does
   int kernels = 24;
   int64_t kernel = 200'000;
   int64_t issue = 5'000, pause = 2'000;  // a launch call, and between two
@@ -279,7 +280,7 @@ class JobModel {
       if (s.begin >= begin) add_span(encoder, names, s, thread);
     }
     for (const Piece& p : rank.pieces) {
-      if (p.issued < begin) continue;
+      if (p.issued < begin && (!job_.late_work || p.end <= begin)) continue;
       Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,
                              ticks(p.begin), ticks(p.end));
       r.correlation = p.correlation;

@@ -149,6 +149,14 @@ std::vector<Scenario> healthy() {
   ahead.sync_every = 7;
   ahead.unrecorded = 4;
   out.push_back({"host_far_ahead", ahead, Cause::compute, ahead});
+  // Work issued before the window, by calls that are not in it, ends in its first step.
+  Job orphans = ahead;
+  orphans.sync_every = 3;
+  orphans.late_work = true;
+  orphans.data = 8'000'000;
+  Job without = orphans;
+  without.data = 0;
+  out.push_back({"loader_bound_with_work_of_before", orphans, Cause::data_loading, without});
   for (const int ranks : {1, 4}) {
     for (const int sync_every : {1, 3}) {
       for (uint64_t seed = 1; seed <= 2; ++seed) {

@@ -29,14 +29,27 @@ constexpr size_t kMost = 256;
 struct Both {
   uint64_t ours[kMost];
   void* glibc[kMost];
-  size_t our_count = 0, glibc_count = 0;
+  void* libunwind[kMost];
+  size_t our_count = 0, glibc_count = 0, libunwind_count = 0;
 };
 Both g_both;
+
+// A third opinion. Opened, not linked: libunwind has a backtrace() of its own that would take
+// glibc's place.
+using Backtrace = int (*)(void**, int);
+Backtrace libunwind() {
+  static void* const library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+  static void* const found = library ? dlsym(library, "unw_backtrace") : nullptr;
+  return reinterpret_cast<Backtrace>(found);
+}
 
 // Both from the same function, so that all frames but the first are the same.
 [[gnu::noinline]] void take_both(void*) {
   g_both.our_count = unwind(g_both.ours, kMost);
   g_both.glibc_count = static_cast<size_t>(::backtrace(g_both.glibc, kMost));
+  if (const Backtrace take = libunwind()) {
+    g_both.libunwind_count = static_cast<size_t>(take(g_both.libunwind, kMost));
+  }
   KEEP_FRAME;
 }
 
@@ -87,6 +100,17 @@ TEST_F(Unwind, plain_frames) {
 TEST_F(Unwind, a_second_time_from_what_is_kept) {
   for (int i = 0; i < 3; ++i) recurse(20);
   expect_same(20);
+}
+
+TEST_F(Unwind, as_libunwind_does) {
+  if (!libunwind()) GTEST_SKIP() << "no libunwind.so.8";
+  recurse(20);
+  ASSERT_GT(g_both.libunwind_count, 20u);
+  std::vector<uint64_t> theirs;
+  for (size_t i = 1; i < g_both.libunwind_count; ++i) {
+    theirs.push_back(reinterpret_cast<uint64_t>(g_both.libunwind[i]));
+  }
+  EXPECT_EQ(ours(), theirs);
 }
 
 TEST_F(Unwind, stops_at_the_size_given) {

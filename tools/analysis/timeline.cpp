@@ -159,9 +159,9 @@ class Builder {
     std::vector<int64_t> idle_since(out_.streams.size(), INT64_MIN);
     for (const Work& work : out_.works) {
       int64_t& since = idle_since[work.stream];
-      const int64_t issued = work.call == kNone ? INT64_MIN : out_.calls[work.call].begin;
-      if (work.kind != WorkClass::transfer && issued >= since && work.begin > issued) {
-        found.push_back(work.begin - issued);
+      if (work.call != kNone && work.kind != WorkClass::transfer) {
+        const int64_t issued = out_.calls[work.call].begin;
+        if (issued >= since && work.begin > issued) found.push_back(work.begin - issued);
       }
       since = std::max(since, work.end);
     }

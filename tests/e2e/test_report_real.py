@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpuprof report and diff on two real traces of torch.profiler: the same training with the data loaded in the training
+process, and by four workers. Skipped where the traces are not."""
+import json
+
+import harness
+import pytest
+import test_kineto
+
+pytestmark = pytest.mark.skipif(not test_kineto.REAL.is_dir(), reason=f"no traces in {test_kineto.REAL}")
+ALONE = test_kineto.REAL / "num_workers_0.pt.trace.json.gz"
+WORKERS = test_kineto.REAL / "num_workers_4.pt.trace.json.gz"
+
+
+def cover(intervals):
+    out = []
+    for begin, end in sorted(intervals):
+        if out and begin <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], end)
+        else:
+            out.append([begin, end])
+    return out
+
+
+def idle_in_loader_pct(path):
+    """Of the steps' time: no GPU work runs, and a range of the DataLoader is open."""
+    events = [e for e in test_kineto.load(path)["traceEvents"] if e.get("ph") == "X"]
+    def span(event):
+        return event["ts"], event["ts"] + event["dur"]
+    steps = [span(e) for e in events if e["name"].startswith("ProfilerStep#")]
+    begin, end = min(s[0] for s in steps), max(s[1] for s in steps)
+    loading = cover(span(e) for e in events if e["name"].startswith("enumerate(DataLoader)#"))
+    edges = [(time, change) for interval in cover(span(e) for e in events if e.get("cat", "").lower() in
+             ("kernel", "memcpy", "memset", "gpu_memcpy", "gpu_memset")) for time, change in zip(interval, (1, -1))]
+    edges += [(time, change) for interval in loading for time, change in zip(interval, (10, -10))]
+    total, state, last = 0, 0, begin
+    for time, change in sorted(edges):
+        time = min(max(time, begin), end)
+        if state == 10:
+            total += time - last
+        state, last = state + change, time
+    return 100 * total / (end - begin)
+
+
+def report(path):
+    return json.loads(harness.checked("report", "--format", "json", path).out)
+
+
+def test_loading_in_the_training_process_is_the_first_cause():
+    found = report(ALONE)
+    assert found["verdict"][0]["cause"] == "data_loading"
+    assert found["breakdown_pct"]["data_loading"] == pytest.approx(idle_in_loader_pct(ALONE), abs=1)
+    assert sum(row["count"] for row in found["kernels"]) > 1000
+
+
+def test_with_workers_it_is_none():
+    found = report(WORKERS)
+    assert found["verdict"], found["reason"]
+    assert "data_loading" not in [each["cause"] for each in found["verdict"]]
+
+
+def test_diff_names_data_loading_and_gates_one_way():
+    done = harness.gpuprof("diff", ALONE, WORKERS, "--fail-over", "5", "--format", "json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["step_time"]["change_pct"] == pytest.approx(-20, abs=1)
+    assert found["step_time"]["significant"]
+    loading, = (c for c in found["changes"] if (c["kind"], c["name"]) == ("cause", "data_loading"))
+    assert loading["significant"] and loading["change_pct"] < -90
+    assert harness.gpuprof("diff", WORKERS, ALONE, "--fail-over", "5").code == 1
