@@ -20,7 +20,9 @@
 namespace gpuprof {
 namespace {
 
-constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000;  // Kineto's: a quarter of a year
+// Half of Kineto's quarter of a year: readers hold microseconds in doubles, and from 2^42 on (the
+// second half of the quarter) these no longer tell nanoseconds apart, so that calls overlap.
+constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000 / 2;
 constexpr uint64_t kRowStride = 10'000'000;  // further rows of a thread or stream
 constexpr int64_t kStepGapNs = 2;
 constexpr uint64_t kOtherRow = 3'000'000'000;  // rows that are no thread's

@@ -63,7 +63,7 @@ TEST(Chrome, SkeletonAndBaseTime) {
   EXPECT_EQ(out.root["schemaVersion"], 1);
   EXPECT_EQ(out.root["displayTimeUnit"], "ms");
   const int64_t base = out.root["baseTimeNanoseconds"];
-  EXPECT_EQ(base % (int64_t{7889238} * 1'000'000'000), 0);
+  EXPECT_EQ(base % (int64_t{7889238} * 1'000'000'000 / 2), 0);
   const Json gemm = out.named("gemm(float*)");
   EXPECT_EQ(base + ns_of(gemm["ts"]), kEpochNs + 4'000'000 + 30'000);
   EXPECT_EQ(ns_of(gemm["dur"]), 100'000);
@@ -86,6 +86,27 @@ TEST(Chrome, TimesHaveThreeDecimals) {
     ++found;
   }
   EXPECT_GT(found, 30u);
+}
+
+// Perfetto and HTA hold microseconds in doubles: each nanosecond has to come back, on any day.
+TEST(Chrome, TimesSurviveDoublesOnAnyDay) {
+  constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
+  for (int64_t day = 0; day < 100; ++day) {
+    Trace trace = busy_trace(1);
+    Process& process = trace.processes.front();
+    const int64_t shift = day * kDay + day * 137;  // the trace's own times are whole microseconds
+    process.window_begin += shift, process.window_end += shift;
+    for (Event& event : process.events) event.begin += shift, event.end += shift;
+    const Exported out(trace);
+    const int64_t base = out.root["baseTimeNanoseconds"];
+    std::set<int64_t> times;
+    for (const Json& slice : out.slices()) times.insert(base + ns_of(slice["ts"]));
+    for (const Event& event : process.events) {
+      const Shape& shape = trace.shape(event);
+      if (shape.kind != Kind::launch && shape.kind != Kind::copy) continue;
+      EXPECT_TRUE(times.contains(event.begin)) << event.begin << " on day " << day;
+    }
+  }
 }
 
 TEST(Chrome, EverySliceHasWhatReadersNeed) {
