@@ -74,7 +74,7 @@ constexpr bool is_function_slot(uint64_t info) {
 }
 
 // What a slot is bound to, or would be at its first call: until then it leads into the object's own
-// stubs, and the scope of `handle` tells.
+// procedure linkage table, and the scope of `handle` tells.
 void* bound_to(const Object& object, ElfW(Addr) place, void* handle, Api api, const char* name) {
   void* const now = *reinterpret_cast<void**>(place);
   const auto address = reinterpret_cast<ElfW(Addr)>(now);

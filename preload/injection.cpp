@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstring>
 
 #include "collector/collector.h"
 #include "collector/os.h"
+#include "formats/core/text.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
 #include "preload/resolve.h"
@@ -24,16 +24,6 @@ namespace {
 constinit std::atomic<bool> g_injected{false};
 // A copy of this library in another file was loaded before: it does the work.
 constinit std::atomic<bool> g_second{false};
-
-const char* variable(const char* name) {
-  const size_t length = std::strlen(name);
-  for (char** entry = environ; entry && *entry; ++entry) {
-    if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') {
-      return *entry + length + 1;
-    }
-  }
-  return nullptr;
-}
 
 // Not by stat(), which glibc before 2.33 did not have as a function.
 bool look(const char* path, struct stat& found) {
@@ -57,7 +47,7 @@ namespace {
 [[gnu::constructor]] void follow_injection() {
   prepare_library();
   const ErrnoGuard keep_errno;
-  const char* const path = variable("CUDA_INJECTION64_PATH");
+  const char* const path = find_in_environment(environ, "CUDA_INJECTION64_PATH");
   const DlsymFunction lookup = real_dlsym();
   if (!path || !lookup) return;
   void* const first = lookup(RTLD_DEFAULT, "gpuprof_step");

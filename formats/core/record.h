@@ -236,6 +236,10 @@ struct Record {
 static_assert(sizeof(Record) == 64, "one cache line: the hot path writes it once");
 static_assert(std::is_trivially_copyable_v<Record>);
 
+// A call of CUDA's or NCCL's, as opposed to what programs and frameworks say of themselves.
+constexpr bool is_call_kind(Kind kind) {
+  return kind >= Kind::call && kind <= Kind::collective;
+}
 constexpr bool is_gpu_kind(Kind kind) { return static_cast<uint8_t>(kind) >= 32; }
 // What occupies a stream.
 constexpr bool is_stream_work(Kind kind) {

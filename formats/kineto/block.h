@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/kineto/interned.h"
 #include "formats/trace.h"
 
 namespace gpuprof::kineto {
@@ -28,12 +29,7 @@ class TextPool {
   size_t size() const { return texts_.size(); }
 
  private:
-  struct Slot {
-    uint32_t hash, index_plus_1;
-  };
-  void grow();
-
-  std::vector<Slot> slots_;
+  NumberTable table_;
   std::vector<std::string_view> texts_;
   std::deque<std::string> storage_;  // what texts_ look into
 };

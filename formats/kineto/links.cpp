@@ -15,18 +15,8 @@ bool is_range_of_program(Kind kind) { return kind == Kind::op || kind == Kind::a
 
 // Whether an event may have an operator that called or launched it.
 bool may_belong(Kind kind) {
-  switch (kind) {
-    case Kind::call:
-    case Kind::launch:
-    case Kind::copy:
-    case Kind::set:
-    case Kind::alloc:
-    case Kind::dealloc:
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream: return true;
-    default: return is_gpu_kind(kind) && kind != Kind::gpu_annotation && kind != Kind::overhead;
-  }
+  if (is_call_kind(kind)) return kind != Kind::collective;
+  return is_gpu_kind(kind) && kind != Kind::gpu_annotation && kind != Kind::overhead;
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from recorded import losses_of
+
 WHOLE_RUN = "skip_first=0,wait=0,warmup=0,active=1000000,repeat=1,max_s=0,max_mb=0"
 
 
@@ -22,14 +24,6 @@ def run(command, best, settings=None):
         sys.exit(f"{command}: exit {done.returncode}: {done.stderr}")
     for kind, cost in json.loads(done.stdout).items():
         best[kind] = min(best.get(kind, 1e9), cost)
-
-
-def losses_of(gpuprof, folder):
-    done = subprocess.run([gpuprof, "info", "--format", "json", folder], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"cost_table: no dump of the recording run: {done.stderr}")
-    info = json.loads(done.stdout)
-    return info["event_count"], info["losses"]
 
 
 def main():

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+from recorded import losses_of
+
 NO_STEPS = "skip_first=1000000,wait=0,warmup=0,active=1,repeat=1"
 # Three steps, one of them recorded, come before each repetition (HOOK_BENCH_STEPS): it runs in the first
 # step after a window, while the dump is still being written.
@@ -69,15 +71,6 @@ def run_child(options, variant, folder):
     return best
 
 
-def losses_of(options, folder):
-    """Records written and lost: a call that found no buffer is no recorded call."""
-    done = subprocess.run([options.gpuprof, "info", "--format", "json", folder], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"hook_bench: no dump of the recording run: {done.stderr}")
-    info = json.loads(done.stdout)
-    return info["event_count"], info["losses"]
-
-
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     for name in ("bench", "library", "nop", "gpuprof"):
@@ -95,7 +88,7 @@ def main():
                 if variant == "after" and len(list(pathlib.Path(folder).rglob("*.gpuprof"))) < len(BENCHMARKS):
                     sys.exit("hook_bench (after): there were no windows")
                 if variant == "recorded":
-                    events, losses = losses_of(options, folder)
+                    events, losses = losses_of(options.gpuprof, folder)
 
     print("ns per call        " + "".join(f"{name:>10}" for name in BENCHMARKS))
     for variant, times in best.items():

@@ -21,22 +21,6 @@ bool begins_with(std::string_view text, std::string_view lower_case) {
   return true;
 }
 
-bool is_call(Kind kind) {
-  switch (kind) {
-    case Kind::call:
-    case Kind::launch:
-    case Kind::copy:
-    case Kind::set:
-    case Kind::alloc:
-    case Kind::dealloc:
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream:
-    case Kind::collective: return true;
-    default: return false;
-  }
-}
-
 CallClass class_of(const Shape& shape) {
   switch (shape.kind) {
     case Kind::alloc:
@@ -82,7 +66,7 @@ class Builder {
     int64_t open_end = INT64_MIN;
     for (const Event& event : process_.lane_events(lane)) {
       const Shape& shape = trace_.shape(event);
-      if (!is_call(shape.kind)) {
+      if (!is_call_kind(shape.kind)) {
         if (loads_data(event.shape)) loading.push_back({event.begin, event.end});
         continue;
       }
