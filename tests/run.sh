@@ -58,5 +58,16 @@ if [ ${#chosen[@]} -eq 0 ]; then
 fi
 echo "tests/run.sh: running ${chosen[*]}"
 labels=$(IFS='|'; echo "${chosen[*]}")
-exec ctest --test-dir "$build" --label-regex "^($labels)\$" --output-on-failure --no-tests=error \
-  --parallel "$(nproc)" </dev/null
+scratch=$(mktemp)
+trap 'rm -f "$scratch"' EXIT
+ctest --test-dir "$build" --label-regex "^($labels)\$" --output-on-failure --no-tests=error \
+  --parallel "$(nproc)" </dev/null 2>&1 | tee "$scratch" && failed=0 || failed=$?
+
+# What pytest and GoogleTest skipped, and why; then ctest's summary once more.
+skipped=$(awk '/^SKIPPED \[/ { print } gtest { print "SKIPPED " test ": " $0; gtest = 0 } /: Skipped$/ { gtest = 1 }
+               /^\[ RUN / { test = $NF }' "$build/Testing/Temporary/LastTest.log" | sort -u)
+if [ -n "$skipped" ]; then
+  printf '\ntests/run.sh: skipped within tests:\n%s\n\n' "$skipped"
+  tac "$scratch" | sed '/^[0-9]*% tests passed/q' | tac
+fi
+exit "$failed"

@@ -26,7 +26,8 @@ std::vector<std::string> format_names() {
 std::string formats_help() {
   std::string out = "Formats:";
   for (const Exporter& exporter : exporters()) {
-    out += fmt::format("\n  {:<12} {:<17} {}", exporter.name, exporter.suffix, exporter.description);
+    out +=
+        fmt::format("\n  {:<12} {:<17} {}", exporter.name, exporter.suffix, exporter.description);
   }
   return out;
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/file_bytes.h"
 #include "tools/analysis/diff.h"
 #include "tools/baseline.h"
 #include "tools/command.h"
@@ -58,10 +57,7 @@ void say(const Options& options, const analysis::Diff& diff, const DiffGate& gat
   } else {
     text = diff_text(diff, gate);
   }
-  if (options.output.empty()) return put(text);
-  OutputFile file(options.output);
-  file.write(text);
-  if (!file.commit()) throw Failure(file.error());
+  put_to(options.output, text);
 }
 
 }  // namespace

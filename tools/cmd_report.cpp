@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/file_bytes.h"
 #include "tools/analysis/report.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -15,15 +14,6 @@
 #include "tools/report/report_text.h"
 
 namespace gpuprof {
-namespace {
-
-void write_file(const std::string& path, std::string_view text) {
-  OutputFile file(path);
-  file.write(text);
-  if (!file.commit()) throw Failure(file.error());
-}
-
-}  // namespace
 
 int run_report(const Command& command, int count, char** arguments) {
   CLI::App app;
@@ -41,11 +31,7 @@ int run_report(const Command& command, int count, char** arguments) {
   const bool terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
   const std::string text =
       format == "json" ? dump_json(report_json(report), 2) + "\n" : report_text(report, terminal);
-  if (output.empty()) {
-    put(text);
-  } else {
-    write_file(output, text);
-  }
+  put_to(output, text);
   return kExitDone;
 }
 

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "formats/file_bytes.h"
+
 namespace gpuprof {
 namespace {
 
@@ -55,6 +57,13 @@ void put(std::string_view text) {
   if (buffer().size() >= kBufferBytes) flush_output();
 }
 
+void put_to(const std::string& path, std::string_view text) {
+  if (path.empty()) return put(text);
+  OutputFile file(path);
+  file.write(text);
+  if (!file.commit()) throw Failure(file.error());
+}
+
 void print_error(std::string_view text) { print_message(text, "", "\033[31m"); }
 
 void print_warning(std::string_view text) { print_message(text, "warning: ", "\033[33m"); }
@@ -77,6 +86,15 @@ std::string format_duration(double nanoseconds) {
   if (nanoseconds < 1e6) return fmt::format("{:.3f} us", nanoseconds / 1e3);
   if (nanoseconds < 1e9) return fmt::format("{:.3f} ms", nanoseconds / 1e6);
   return fmt::format("{:.3f} s", nanoseconds / 1e9);
+}
+
+std::string format_us(double microseconds) { return format_duration(microseconds * 1e3); }
+
+std::string shorten(std::string_view text, size_t width) {
+  if (text.size() <= width) return std::string(text);
+  size_t end = width - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "...";
 }
 
 Progress::Progress(std::string label)

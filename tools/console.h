@@ -24,6 +24,10 @@ struct ClosedPipe {};
 void put(std::string_view text);
 void flush_output();
 
+// To the file `path`, whole or not at all; to standard output where `path` is empty. Throws
+// Failure.
+void put_to(const std::string& path, std::string_view text);
+
 // One line on standard error after "gpuprof: "; line breaks in `text` become spaces. In colour on a
 // terminal.
 void print_error(std::string_view text);
@@ -39,6 +43,9 @@ void put_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
 std::string format_bytes(uint64_t bytes);
 // 1234567 -> "1.235 ms".
 std::string format_duration(double nanoseconds);
+std::string format_us(double microseconds);
+// At most `width` bytes: what is longer ends in "...", never within a character.
+std::string shorten(std::string_view text, size_t width);
 
 // Shows how far a piece of work is, on a terminal only and only when it takes over a second.
 class Progress {

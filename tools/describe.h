@@ -3,6 +3,7 @@
 // parse`.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +14,9 @@
 namespace gpuprof {
 
 using Json = nlohmann::ordered_json;
+
+// Figures are to be read: a thousandth of a unit is below what is measured.
+inline double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 // Header, window, versions, devices, settings. Times are CLOCK_MONOTONIC nanoseconds of that
 // process.

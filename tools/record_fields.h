@@ -23,7 +23,7 @@ class FieldWriter {
   void address(std::string_view key, uint64_t value);  // text: in hex
   void text(std::string_view key, std::string_view value);
   void list(std::string_view key, std::initializer_list<uint64_t> values);
-  void json(std::string_view key, std::string_view value);  // that is JSON already
+  void json(std::string_view key, std::string_view value);                   // that is JSON already
   void texts(std::string_view key, const std::vector<std::string>& values);  // text: "a; b"
 
  private:

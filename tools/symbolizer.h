@@ -12,9 +12,9 @@
 namespace gpuprof {
 
 struct SymbolOptions {
-  // Folders with separate debug info, searched in order, as gdb does: <dir>/.build-id/ab/cdef.debug,
-  // and for .gnu_debuglink <dir>/<folder of the file>/<name>. Beside the file and in its .debug/ it
-  // is looked for anyway.
+  // Folders with separate debug info, searched in order, as gdb does:
+  // <dir>/.build-id/ab/cdef.debug, and for .gnu_debuglink <dir>/<folder of the file>/<name>. Beside
+  // the file and in its .debug/ it is looked for anyway.
   std::vector<std::string> debug_dirs = {"/usr/lib/debug"};
 };
 

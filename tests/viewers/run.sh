@@ -28,4 +28,4 @@ make_environment() {
   flock 9
   [ "$(cat "$folder/made_for" 2>/dev/null || true)" = "$wanted" ] || make_environment
 ) 9>"$folder/lock"
-exec "$folder/venv/bin/python" -m pytest -q -p no:cacheprovider "$@"
+exec "$folder/venv/bin/python" -m pytest -q -rs -p no:cacheprovider "$@"

@@ -4,17 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "tools/console.h"
 
 namespace gpuprof::analysis {
 namespace {
 
 double per_step(const Report& report, double sum) {
   return report.steps.empty() ? 0 : sum / static_cast<double>(report.steps.size());
-}
-
-std::string us_text(double us) {
-  return us >= 1000 ? fmt::format("{:.2f} ms", us / 1000) : fmt::format("{:.1f} us", us);
 }
 
 // The step in which a part took longest.
@@ -31,17 +28,19 @@ std::string worst_step(const Report& report, Part part) {
   const std::string rank =
       report.ranks > 1 ? fmt::format(" on rank {}", worst->rank) : std::string();
   return fmt::format(
-      "{} of the GPU's time in a step; most in step {}{}: {} of {}", us_text(per_step(report, sum)),
-      worst->anatomy.step, rank, us_text(static_cast<double>(part_ns(*worst)) / 1000),
-      us_text(static_cast<double>(worst->anatomy.end - worst->anatomy.begin) / 1000));
+      "{} of the GPU's time in a step; most in step {}{}: {} of {}",
+      format_us(per_step(report, sum)), worst->anatomy.step, rank,
+      format_us(static_cast<double>(part_ns(*worst)) / 1000),
+      format_us(static_cast<double>(worst->anatomy.end - worst->anatomy.begin) / 1000));
 }
 
 void calls(const Report& report, const std::vector<CallRow>& rows, Verdict& verdict) {
   for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
     const CallRow& row = rows[i];
-    verdict.evidence.push_back(fmt::format("{}: {:.1f} calls a step, {} each", row.name,
-                                           per_step(report, static_cast<double>(row.count)),
-                                           us_text(row.total_us / static_cast<double>(row.count))));
+    verdict.evidence.push_back(
+        fmt::format("{}: {:.1f} calls a step, {} each", row.name,
+                    per_step(report, static_cast<double>(row.count)),
+                    format_us(row.total_us / static_cast<double>(row.count))));
   }
 }
 
@@ -51,17 +50,17 @@ void launches(const Report& report, Verdict& verdict) {
   verdict.evidence.push_back(fmt::format(
       "{:.0f} launches a step, {} in the call; {:.0f} % of kernels run for less than {}",
       per_step(report, static_cast<double>(tables.launches)),
-      us_text(tables.launch_us / static_cast<double>(tables.launches)), tables.tiny_kernels_pct,
-      us_text(static_cast<double>(kTinyKernelNs) / 1000)));
+      format_us(tables.launch_us / static_cast<double>(tables.launches)), tables.tiny_kernels_pct,
+      format_us(static_cast<double>(kTinyKernelNs) / 1000)));
 }
 
 void communication(const Report& report, Verdict& verdict) {
   for (const CollectiveRow& row : report.tables.collectives) {
     if (verdict.evidence.size() >= 3) break;
-    verdict.evidence.push_back(
-        fmt::format("{}: {:.1f} a step, {} on the GPU each", row.name,
-                    per_step(report, static_cast<double>(row.count)),
-                    us_text(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count)))));
+    verdict.evidence.push_back(fmt::format(
+        "{}: {:.1f} a step, {} on the GPU each", row.name,
+        per_step(report, static_cast<double>(row.count)),
+        format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count)))));
   }
   verdict.evidence.push_back(fmt::format(
       "{:.0f} % of step time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
@@ -92,18 +91,18 @@ void straggler(const Report& report, Verdict& verdict) {
   const auto add = [&](double factor, double us, const char* name) {
     if (factor < 1.02) return;
     what += fmt::format("{}{} {:.2f} x the median ({} a step)", what.empty() ? "" : ", ", name,
-                        factor, us_text(us));
+                        factor, format_us(us));
   };
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
   verdict.evidence.push_back(
-      fmt::format("rank {} waits least ({} a step): {}", slow->rank, us_text(slow->waited_us),
+      fmt::format("rank {} waits least ({} a step): {}", slow->rank, format_us(slow->waited_us),
                   what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
   for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_us);
   verdict.evidence.push_back(
-      fmt::format("the others wait for it up to {} a step in collectives", us_text(waited)));
+      fmt::format("the others wait for it up to {} a step in collectives", format_us(waited)));
 }
 
 }  // namespace

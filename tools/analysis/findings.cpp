@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/slices.h"
+#include "tools/analysis/statistics.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -18,12 +19,6 @@ constexpr double kDriftPct = 5;
 constexpr double kNearFullPct = 95;
 constexpr double kLowOccupancyPct = 25;
 constexpr double kBusyPct = 80;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::string who(const Process& process) {
   return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
@@ -38,8 +33,8 @@ void step_time_drift(const Process& process, std::vector<Finding>& out) {
     lengths.push_back(static_cast<double>(process.steps[i].end - process.steps[i].begin) / 1000);
   }
   const auto third = static_cast<int64_t>(lengths.size() / 3);
-  const double early = median({lengths.begin(), lengths.begin() + third});
-  const double late = median({lengths.end() - third, lengths.end()});
+  const double early = quantile({lengths.begin(), lengths.begin() + third}, 0.5);
+  const double late = quantile({lengths.end() - third, lengths.end()}, 0.5);
   const double change = early > 0 ? 100 * (late - early) / early : 0;
   if (std::abs(change) < kDriftPct) return;
   out.push_back({"step_time_drift",

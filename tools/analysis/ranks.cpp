@@ -5,6 +5,8 @@
 #include <map>
 #include <tuple>
 
+#include "tools/analysis/statistics.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -107,19 +109,12 @@ RankSpeed sums_of(const Timeline& timeline) {
   return out;
 }
 
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<int64_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// The lower median: of two ranks the faster one is what the other could be.
+// Of two ranks the faster one is what the other could be.
 void compare_speeds(std::vector<RankSpeed>& speeds, double RankSpeed::*time,
                     double RankSpeed::*factor) {
   std::vector<double> times;
   for (const RankSpeed& speed : speeds) times.push_back(speed.*time);
-  const double middle = median(times);
+  const double middle = lower_median(times);
   for (RankSpeed& speed : speeds) speed.*factor = middle > 0 ? speed.*time / middle : 1;
 }
 

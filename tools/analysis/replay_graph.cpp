@@ -54,7 +54,6 @@ class RankBuilder {
       return timeline_.works[a].end < timeline_.works[b].end;
     });
     by_end_ = std::move(by_end);
-    // Nodes of work first, so that edges can name those of work that was issued later.
     std::vector<uint32_t> calls(timeline_.calls.size());
     for (uint32_t i = 0; i < calls.size(); ++i) calls[i] = i;
     std::stable_sort(calls.begin(), calls.end(), [&](uint32_t a, uint32_t b) {
@@ -110,7 +109,6 @@ class RankBuilder {
     const int64_t tail = waited ? std::max<int64_t>(0, c.end - last) : 0;
     for (const uint32_t w : awaited) edge(work_end_[w], EdgeKind::wait, tail);
     last_call_[c.thread] = index;
-    if (last_ended_ == kNone || call(last_ended_).end < c.end) last_ended_ = index;
   }
 
   // After the thread's call before; or, where the thread was quiet for long, after what another
@@ -222,11 +220,9 @@ class RankBuilder {
     const uint32_t end = work_end_[index] = node(NodeKind::work_end, index, w.end);
     edge(joint == kNone ? begin : join_nodes_[joint], EdgeKind::order, 0);
     const int64_t issued = w.call == kNone ? w.begin : call(w.call).begin;
-    const auto& steps = timeline_.steps;
-    const auto step = std::partition_point(steps.begin(), steps.end(),
-                                           [&](const Step& s) { return s.end <= issued; });
-    if (step == steps.end() || step->begin > issued) return;
-    graph_.step_ends[rank_][static_cast<size_t>(step - steps.begin())].push_back(end);
+    if (const Step* const step = timeline_.step_at(issued)) {
+      graph_.step_ends[rank_][static_cast<size_t>(step - timeline_.steps.data())].push_back(end);
+    }
   }
 
   // Work of another stream that ended as this one began.
@@ -303,8 +299,7 @@ class RankBuilder {
   std::vector<uint32_t> call_end_, work_end_;  // nodes
   std::vector<uint32_t> last_on_stream_;       // works
   std::vector<std::vector<uint32_t>> awaited_by_stream_;
-  std::vector<uint32_t> last_call_;  // by thread
-  uint32_t last_ended_ = kNone;
+  std::vector<uint32_t> last_call_;                   // by thread
   std::vector<uint32_t> by_end_;                      // works, in order of end
   std::unordered_map<uint64_t, uint32_t> recorded_;   // event handle -> work
   std::unordered_map<uint64_t, uint32_t> stream_of_;  // handle -> stream

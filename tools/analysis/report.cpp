@@ -2,24 +2,16 @@
 #include "tools/analysis/report.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "tools/analysis/findings.h"
+#include "tools/analysis/statistics.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
 
 namespace gpuprof::analysis {
 namespace {
-
-double quantile(std::vector<double> sorted, double q) {
-  if (sorted.empty()) return 0;
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<size_t>(at);
-  const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (at - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
 
 StepTime step_time_of(const std::vector<StepRow>& steps) {
   std::vector<double> lengths;
@@ -29,7 +21,6 @@ StepTime step_time_of(const std::vector<StepRow>& steps) {
     sum += lengths.back();
   }
   if (lengths.empty()) return {};
-  std::sort(lengths.begin(), lengths.end());
   return {quantile(lengths, 0.5), sum / static_cast<double>(lengths.size()),
           quantile(lengths, 0.95)};
 }
@@ -51,14 +42,14 @@ void sum_up(Report& report) {
   report.device_idle_pct = 100 * device_idle / wall;
 }
 
-// Windows of the same number are of the same time on all ranks.
-std::vector<std::vector<Timeline>> timelines_by_window(const Trace& trace) {
-  std::map<uint32_t, std::vector<Timeline>> by_window;
-  for (const Process& process : trace.processes) {
-    by_window[process.header.window()].push_back(make_timeline(trace, process));
-  }
-  std::vector<std::vector<Timeline>> out;
-  for (auto& [window, timelines] : by_window) out.push_back(std::move(timelines));
+uint32_t window_of(const Timeline& timeline) { return timeline.process->header.window(); }
+
+std::vector<Timeline> timelines_by_window(const Trace& trace) {
+  std::vector<Timeline> out;
+  for (const Process& process : trace.processes) out.push_back(make_timeline(trace, process));
+  std::stable_sort(out.begin(), out.end(), [](const Timeline& a, const Timeline& b) {
+    return window_of(a) < window_of(b);
+  });
   return out;
 }
 
@@ -66,11 +57,15 @@ std::vector<std::vector<Timeline>> timelines_by_window(const Trace& trace) {
 
 Report make_report(const Trace& trace) {
   Report report;
-  const std::vector<std::vector<Timeline>> windows = timelines_by_window(trace);
+  const std::vector<Timeline> all = timelines_by_window(trace);
   std::set<int32_t> ranks;
-  std::vector<Timeline> all;
   Judge judge;
-  for (const std::vector<Timeline>& timelines : windows) {
+  // Windows of the same number are of the same time on all ranks.
+  for (auto begin = all.begin(), end = begin; begin != all.end(); begin = end) {
+    end = std::find_if(begin, all.end(), [&](const Timeline& timeline) {
+      return window_of(timeline) != window_of(*begin);
+    });
+    const std::span<const Timeline> timelines(begin, end);
     const RankComparison comparison = compare_ranks(timelines);
     for (const Timeline& timeline : timelines) {
       const Anatomy anatomy = dissect(timeline);
@@ -83,13 +78,7 @@ Report make_report(const Trace& trace) {
       report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
     }
     judge.add_window(timelines, comparison);
-    if (comparison.comparable) {
-      report.speeds = comparison.speeds;
-      report.stragglers_known = true;
-    }
-  }
-  for (const std::vector<Timeline>& timelines : windows) {
-    all.insert(all.end(), timelines.begin(), timelines.end());
+    if (comparison.comparable) report.speeds = comparison.speeds;
   }
   report.ranks = ranks.size();
   report.step_time = step_time_of(report.steps);

@@ -63,8 +63,7 @@ struct Report {
   std::string reason;            // why `verdict` is empty
   std::vector<Finding> findings;
   Tables tables;
-  std::vector<RankSpeed> speeds;  // by rank, when more than one was recorded
-  bool stragglers_known = false;
+  std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};
   double own_cost_pct = 0;
   double replay_error_pct = 0;  // of the replay without a change against what was recorded

@@ -62,10 +62,8 @@ class Sampler {
   }
 
   void add_event(const Timeline& timeline, int64_t begin, int64_t length, KeySample& sample) {
-    const auto& steps = timeline.steps;
-    const auto step = std::partition_point(steps.begin(), steps.end(),
-                                           [&](const Step& s) { return s.end <= begin; });
-    if (step == steps.end() || step->begin > begin) return;
+    const Step* const step = timeline.step_at(begin);
+    if (!step) return;
     const double us = static_cast<double>(length) / 1000;
     sample.step_us[slot_of(timeline, *step).index] += us;
     sample.duration_us.push_back(us);

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of whether two samples differ.
+// Quantiles, and tests of whether two samples differ.
 #pragma once
 
 #include <span>
 #include <vector>
 
 namespace gpuprof::analysis {
+
+// The value below which `q` (0 to 1) of the values lie, between neighbours by proportion; 0 of
+// none.
+double quantile(std::vector<double> values, double q);
+
+// Of an even number, the smaller of the two in the middle; 0 of none.
+double lower_median(std::vector<double> values);
 
 struct MeanChange {
   double base = 0, other = 0;        // means

@@ -206,6 +206,12 @@ bool names_communication(std::string_view name) {
          name.find("ncclKernel") != std::string_view::npos || begins_with(name, "nccl");
 }
 
+const Step* Timeline::step_at(int64_t time) const {
+  const auto step = std::partition_point(steps.begin(), steps.end(),
+                                         [&](const Step& each) { return each.end <= time; });
+  return step == steps.end() || step->begin > time ? nullptr : &*step;
+}
+
 Timeline make_timeline(const Trace& trace, const Process& process) {
   return Builder(trace, process).build();
 }

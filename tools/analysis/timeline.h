@@ -70,6 +70,7 @@ struct Timeline {
     return {calls.data() + thread.first_call, thread.call_count};
   }
   const Shape& shape(EventIndex event) const { return trace->shape(process->event(event)); }
+  const Step* step_at(int64_t time) const;  // null: in none
 };
 
 Timeline make_timeline(const Trace& trace, const Process& process);

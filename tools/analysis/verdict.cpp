@@ -68,7 +68,6 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     const auto own = static_cast<double>(timeline.steps.size());
     steps += own;
     works_ += timeline.works.size();
-    ++processes_;
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -88,12 +87,11 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
   if (recorded <= 0) return;
   recorded_ns_ += recorded * steps;
   weight_ += steps;
+  const double unchanged = replay.step_time(Fix::none);
   for (size_t i = 0; i < kFixes; ++i) {
     const auto fix = static_cast<Fix>(i);
-    const bool same = fix == Fix::straggler && !ranks.comparable;
-    step_ns_[i] +=
-        (same ? step_ns_[0] > 0 ? replay.step_time(Fix::none) : recorded : replay.step_time(fix)) *
-        steps;
+    const bool same = fix == Fix::none || (fix == Fix::straggler && !ranks.comparable);
+    step_ns_[i] += (same ? unchanged : replay.step_time(fix)) * steps;
   }
 }
 

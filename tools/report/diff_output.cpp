@@ -16,10 +16,6 @@ using namespace analysis;
 
 constexpr size_t kShown = 12;
 
-double rounded(double value) { return std::round(value * 1000) / 1000; }
-
-std::string us(double us) { return format_duration(us * 1000); }
-
 std::string change_text(const Change& change) {
   if (change.gone) return "gone";
   if (change.fresh) return "new";
@@ -30,20 +26,16 @@ std::string headline(const Diff& diff) {
   const MeanChange& step = diff.step_time;
   if (!diff.significant) {
     return fmt::format("Steps take {} ({} before): no change beyond noise ({:+.1f} % to {:+.1f} %)",
-                       us(step.other), us(step.base), step.low_pct, step.high_pct);
+                       format_us(step.other), format_us(step.base), step.low_pct, step.high_pct);
   }
   return fmt::format("Steps take {} ({} before): {:.1f} % {} ({:+.1f} % to {:+.1f} %)",
-                     us(step.other), us(step.base), std::abs(step.change_pct),
+                     format_us(step.other), format_us(step.base), std::abs(step.change_pct),
                      step.change_pct > 0 ? "longer" : "shorter", step.low_pct, step.high_pct);
 }
 
 std::string gate_text(const DiffGate& gate) {
   return gate.regression ? fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct)
                          : std::string("No regression");
-}
-
-std::string cut(const std::string& text, size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
 }  // namespace
@@ -93,8 +85,9 @@ std::string diff_text(const Diff& diff, const DiffGate& gate) {
       out += fmt::format("\nWhat changed, in a step\n  {:>12} {:>12} {:>9}  {:<8} {}\n", "before",
                          "now", "change", "kind", "name");
     }
-    out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}\n", us(change.base_us), us(change.new_us),
-                       change_text(change), change.kind, cut(change.name, 33));
+    out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}\n", format_us(change.base_us),
+                       format_us(change.new_us), change_text(change), change.kind,
+                       shorten(change.name, 33));
   }
   if (!shown) out += "Nothing in a step changed beyond noise\n";
   return out + "\n" + gate_text(gate) + "\n";
@@ -110,8 +103,8 @@ std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
     std::string name = change.name;
     for (size_t at = 0; (at = name.find('|', at)) != std::string::npos; at += 2)
       name.insert(at, 1, '\\');
-    out += fmt::format("| {} | `{}` | {} | {} | {} |\n", change.kind, name, us(change.base_us),
-                       us(change.new_us), change_text(change));
+    out += fmt::format("| {} | `{}` | {} | {} | {} |\n", change.kind, name,
+                       format_us(change.base_us), format_us(change.new_us), change_text(change));
   }
   return out;
 }

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/report_json.h"
 
-#include <cmath>
-
 namespace gpuprof {
 namespace {
 
 using namespace analysis;
-
-// Figures are to be read: a thousandth of a unit is below what is measured.
-double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 Json steps_json(const Report& report) {
   Json out = Json::array();

@@ -50,8 +50,6 @@ class TextReport {
     line("{}", bold(text));
   }
 
-  static std::string us(double us) { return format_duration(us * 1000); }
-
   // Wrapped at spaces to the width, each line after `indent` spaces.
   void paragraph(std::string_view text, size_t indent) {
     std::string row(indent, ' ');
@@ -91,10 +89,11 @@ class TextReport {
     }
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    line("{}", bold(fmt::format("Steps {} to {}{}: {} each, GPU busy {:.1f} %", first, last, ranks,
-                                us(report_.step_time.mean_us), report_.gpu_utilization_pct)));
-    line("median {}, 95 of 100 within {}", us(report_.step_time.median_us),
-         us(report_.step_time.p95_us));
+    line("{}",
+         bold(fmt::format("Steps {} to {}{}: {} each, GPU busy {:.1f} %", first, last, ranks,
+                          format_us(report_.step_time.mean_us), report_.gpu_utilization_pct)));
+    line("median {}, 95 of 100 within {}", format_us(report_.step_time.median_us),
+         format_us(report_.step_time.p95_us));
   }
 
   void verdict() {
@@ -139,10 +138,6 @@ class TextReport {
     }
   }
 
-  static std::string cut(const std::string& text, size_t width) {
-    return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-  }
-
   void kernels() {
     const auto& rows = report_.tables.kernels;
     if (rows.empty()) return;
@@ -154,7 +149,8 @@ class TextReport {
       const KernelRow& row = rows[i];
       line("  {:>5.1f}% {:>9.1f} {:>10}  {}", 100 * row.total_us / all,
            per_step(static_cast<double>(row.count)),
-           us(row.total_us / static_cast<double>(row.count)), cut(row.name, kWidth - 32));
+           format_us(row.total_us / static_cast<double>(row.count)),
+           shorten(row.name, kWidth - 32));
     }
     if (rows.size() > kTopKernels) line("  and {} more", rows.size() - kTopKernels);
   }
@@ -165,8 +161,8 @@ class TextReport {
     for (const CopyRow& row : report_.tables.copies) {
       line("  {:>9.1f} a step {:>10} each {:>8.1f} GB/s  {}",
            per_step(static_cast<double>(row.count)),
-           us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
-           cut(row.name, kWidth - 50));
+           format_us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
+           shorten(row.name, kWidth - 50));
     }
   }
 
@@ -175,7 +171,7 @@ class TextReport {
     title("Collectives");
     for (const CollectiveRow& row : report_.tables.collectives) {
       line("  {:>9.1f} a step {:>10} each {:>10}  {}", per_step(static_cast<double>(row.count)),
-           us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count))),
+           format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count))),
            format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name);
     }
   }
@@ -185,17 +181,17 @@ class TextReport {
     title(name);
     for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
       line("  {:>9.1f} a step {:>10} each  {}", per_step(static_cast<double>(rows[i].count)),
-           us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
+           format_us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
     }
   }
 
   void ranks() {
-    if (!report_.stragglers_known) return;
+    if (report_.speeds.empty()) return;
     title("Ranks against the median one");
     line("  {:>4} {:>9} {:>9} {:>9} {:>16}", "rank", "kernels", "data", "host", "waits a step");
     for (const RankSpeed& speed : report_.speeds) {
       line("  {:>4} {:>8.2f}x {:>8.2f}x {:>8.2f}x {:>16}", speed.rank, speed.compute,
-           speed.data_loading, speed.host, us(speed.waited_us));
+           speed.data_loading, speed.host, format_us(speed.waited_us));
     }
   }
 

@@ -31,6 +31,22 @@ cudaError_t copy_batch(ApiCall& call, const std::vector<CopyRequest>& copies, bo
 // The batch functions and 3D peer copies, for the runtime's and the driver's names of them.
 std::vector<CopyRequest> linear_batch(void** to, void** from, const size_t* sizes, size_t count,
                                       cudaStream_t stream);
+// `place` gives the address of an operand; the runtime's and the driver's are alike but for that.
+template <typename Op, typename Place>
+std::vector<CopyRequest> box_batch(size_t count, const Op* ops, cudaStream_t stream, Place place) {
+  std::vector<CopyRequest> out(ops == nullptr ? 0 : count);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].dst = place(ops[i].dst);
+    out[i].src = place(ops[i].src);
+    out[i].width = ops[i].extent.width;
+    out[i].height = ops[i].extent.height * ops[i].extent.depth;
+    out[i].dst_pitch = ops[i].dst.op.ptr.rowLength;
+    out[i].src_pitch = ops[i].src.op.ptr.rowLength;
+    out[i].stream = stream;
+    out[i].async = true;
+  }
+  return out;
+}
 cudaError_t run_batch(bool boxes, bool per_thread, const std::vector<CopyRequest>& copies);
 cudaError_t run_peer_boxes(bool async, bool per_thread, const CopyRequest& copy);
 

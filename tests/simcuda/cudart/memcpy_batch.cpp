@@ -33,22 +33,6 @@ void* place(const cudaMemcpy3DOperand& operand) {
   return operand.type == cudaMemcpyOperandTypePointer ? operand.op.ptr.ptr : nullptr;
 }
 
-std::vector<CopyRequest> box_batch(size_t count, const cudaMemcpy3DBatchOp* ops,
-                                   cudaStream_t stream) {
-  std::vector<CopyRequest> out(ops == nullptr ? 0 : count);
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i].dst = place(ops[i].dst);
-    out[i].src = place(ops[i].src);
-    out[i].width = ops[i].extent.width;
-    out[i].height = ops[i].extent.height * ops[i].extent.depth;
-    out[i].dst_pitch = ops[i].dst.op.ptr.rowLength;
-    out[i].src_pitch = ops[i].src.op.ptr.rowLength;
-    out[i].stream = stream;
-    out[i].async = true;
-  }
-  return out;
-}
-
 CopyRequest peer_box(const cudaMemcpy3DPeerParms* p, cudaStream_t stream, bool async) {
   CopyRequest r;
   r.dst = p->dstPtr.ptr, r.src = p->srcPtr.ptr;
@@ -110,11 +94,11 @@ cudaError_t cudaMemcpyBatchAsync_ptsz(void** to, void** from, size_t* sizes, siz
 }
 cudaError_t cudaMemcpy3DBatchAsync(size_t count, cudaMemcpy3DBatchOp* ops, uintptr_t, uintptr_t b,
                                    uintptr_t c) {
-  return run_batch(true, false, box_batch(count, ops, stream_of(b, c)));
+  return run_batch(true, false, box_batch(count, ops, stream_of(b, c), place));
 }
 cudaError_t cudaMemcpy3DBatchAsync_ptsz(size_t count, cudaMemcpy3DBatchOp* ops, uintptr_t,
                                         uintptr_t b, uintptr_t c) {
-  return run_batch(true, true, box_batch(count, ops, stream_of(b, c)));
+  return run_batch(true, true, box_batch(count, ops, stream_of(b, c), place));
 }
 cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms* p) {
   return run_peer_boxes(false, false, peer_box(p, nullptr, false));

@@ -25,21 +25,7 @@ SIM_API(cuMemcpy3DPeerAsync_ptsz)
 
 void** places(CUdeviceptr* addresses) { return reinterpret_cast<void**>(addresses); }
 
-std::vector<CopyRequest> box_batch(size_t count, const CUDA_MEMCPY3D_BATCH_OP* ops,
-                                   CUstream stream) {
-  std::vector<CopyRequest> out(ops == nullptr ? 0 : count);
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i].dst = pointer(ops[i].dst.op.ptr.ptr);
-    out[i].src = pointer(ops[i].src.op.ptr.ptr);
-    out[i].width = ops[i].extent.width;
-    out[i].height = ops[i].extent.height * ops[i].extent.depth;
-    out[i].dst_pitch = ops[i].dst.op.ptr.rowLength;
-    out[i].src_pitch = ops[i].src.op.ptr.rowLength;
-    out[i].stream = stream;
-    out[i].async = true;
-  }
-  return out;
-}
+void* place(const CUmemcpy3DOperand& operand) { return pointer(operand.op.ptr.ptr); }
 
 CUresult batch(const ApiInfo& api, bool boxes, bool per_thread,
                const std::vector<CopyRequest>& copies) {
@@ -75,11 +61,11 @@ using namespace gpuprof::simcuda;
   }
 #define SIM_BOXES(name, per_thread)                                                      \
   CUresult name(size_t n, CUDA_MEMCPY3D_BATCH_OP* ops, unsigned long long, CUstream s) { \
-    return batch(k_##name, true, per_thread, box_batch(n, ops, s));                      \
+    return batch(k_##name, true, per_thread, box_batch(n, ops, s, place));               \
   }
 #define SIM_BOXES_OLD(name, per_thread)                                                           \
   CUresult name(size_t n, CUDA_MEMCPY3D_BATCH_OP* ops, size_t*, unsigned long long, CUstream s) { \
-    return batch(k_##name, true, per_thread, box_batch(n, ops, s));                               \
+    return batch(k_##name, true, per_thread, box_batch(n, ops, s, place));                        \
   }
 
 extern "C" {
