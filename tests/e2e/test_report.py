@@ -63,6 +63,19 @@ def test_kernels_are_those_of_the_steps(tmp_path):
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
 
 
+def test_a_kineto_export_says_the_same(tmp_path):
+    latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
+    harness.checked("convert", latest, "--to", "kineto", "-o", tmp_path / "kineto")
+    ours, theirs = report(latest), report(tmp_path / "kineto")
+    assert [v["cause"] for v in theirs["verdict"]][0] == [v["cause"] for v in ours["verdict"]][0] == "data_loading"
+    for part, percent in ours["breakdown_pct"].items():
+        assert theirs["breakdown_pct"][part] == pytest.approx(percent, abs=2), part
+    assert ours["collectives"] and ours["collectives"][0]["bytes"] > 0
+    for table, figures in ("kernels", ["count"]), ("collectives", ["count", "bytes"]), ("copies", ["count", "bytes"]):
+        of = [{row["name"]: [row[figure] for figure in figures] for row in each[table]} for each in (ours, theirs)]
+        assert of[0] == of[1], table
+
+
 def test_text_fits_80_columns_and_a_file_is_written(tmp_path):
     latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
     text = harness.checked("report", latest).out

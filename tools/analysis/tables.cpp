@@ -9,6 +9,7 @@
 #include "formats/names.h"
 #include "formats/occupancy.h"
 #include "formats/slices.h"
+#include "tools/analysis/collective_args.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -50,6 +51,7 @@ class TableMaker {
       add_works(timeline);
       add_calls(timeline);
       add_collectives(timeline);
+      add_collectives_of_kernels(timeline);
       out_.memory.push_back(memory_of(timeline));
     }
     finish_kernels();
@@ -132,6 +134,23 @@ class TableMaker {
       last = pair.collective;
       ++row.count;
       row.bytes += process.extra(call).bytes * nccl_type(shape.data_type).bytes;
+    }
+  }
+
+  // Of a trace that has no calls of NCCL's: what its kernels say.
+  void add_collectives_of_kernels(const Timeline& timeline) {
+    const Process& process = *timeline.process;
+    if (process.source == Source::dump) return;
+    for (const Work& work : timeline.works) {
+      if (work.kind != WorkClass::communication || !inside(work.begin)) continue;
+      const std::string_view args =
+          timeline.trace->text(process.extra(process.event(work.event)).args);
+      const auto found = collective_in(args);
+      if (!found) continue;
+      CollectiveRow& row = collectives_[found->function];
+      row.total_us += static_cast<double>(work.end - work.begin) / 1000;
+      ++row.count;
+      row.bytes += found->bytes;
     }
   }
 

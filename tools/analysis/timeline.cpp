@@ -182,9 +182,16 @@ class Builder {
     for (const Lane& lane : process_.lanes) {
       const bool main =
           lane.type == LaneType::thread && lane.thread_id == out_.threads[out_.main_thread].id;
-      if (!main || !lane.event_count) continue;
-      const int64_t first = process_.lane_events(lane).front().begin;
-      if (first < step.end) step.begin = std::max(step.begin, first);
+      if (!main) continue;
+      const auto events = process_.lane_events(lane);
+      const auto first = std::find_if(events.begin(), events.end(), [&](const Event& event) {
+        const bool step_itself =
+            process_.steps_are_events && event.begin == step.begin && event.end == step.end;
+        return !step_itself;
+      });
+      if (first != events.end() && first->begin < step.end) {
+        step.begin = std::max(step.begin, first->begin);
+      }
     }
   }
 
