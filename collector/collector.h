@@ -55,6 +55,8 @@ struct StepSubject {
 void step_after_call(ApiId api, const StepSubject& subject);
 // gpuprof_step(): the end of one step.
 void step_manual();
+// After a step of one of PyTorch's optimizers, on the thread that made it.
+void step_optimizer(const void* optimizer);
 
 // ---- names and communicators -------------------------------------------------------------------
 

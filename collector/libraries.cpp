@@ -32,6 +32,10 @@ void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.s
 
 void set_symbol_lookup(SymbolLookup lookup) { g_lookup = lookup; }
 
+void* program_symbol(const char* name) {
+  return g_lookup ? g_lookup(RTLD_DEFAULT, name) : ::dlsym(RTLD_DEFAULT, name);
+}
+
 void* real_symbol(void* handle, const char* name) {
   if (!handle) return nullptr;
   return g_lookup ? g_lookup(handle, name) : ::dlsym(handle, name);

@@ -13,6 +13,8 @@ void* loaded_cxx_runtime();
 
 // The real symbol, never one of our wrappers; null when `handle` is null or has none.
 void* real_symbol(void* handle, const char* name);
+// Likewise of the program and the libraries that it was started with.
+void* program_symbol(const char* name);
 
 // Set by preload at load: the real dlsym behind the interposed one.
 using SymbolLookup = void* (*)(void* handle, const char* name);

@@ -321,6 +321,10 @@ void step_after_call(ApiId api, const StepSubject& subject) {
 
 void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
 
+void step_optimizer(const void* optimizer) {
+  step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
+}
+
 void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (!ready() || !s.step_lock.try_lock()) return;

@@ -22,6 +22,7 @@
 #include "collector/names.h"
 #include "collector/nvml.h"
 #include "collector/nvtx.h"
+#include "collector/python/bridge.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/stacks.h"
@@ -101,6 +102,7 @@ bool start() {
     cupti_attach();
     ::sigprocmask(SIG_SETMASK, &before, nullptr);
   }
+  python_session_begins();
   steps_begin();
   return true;
 }
@@ -145,6 +147,7 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
     g_session.start_directory[0] = '\0';
   }
   ::pthread_atfork(nullptr, nullptr, forget_session_in_child);
+  python_watch();
 }
 
 bool ensure_configured() {

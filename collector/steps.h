@@ -3,6 +3,9 @@
 // one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
 // over. No clock, no I/O; the caller holds a lock around every call.
 //
+// A program may have several optimizers: a step ends where one of them, the leader, has stepped. It
+// is the first that stepped, until another one turns out to step less often, or it stops.
+//
 // Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
 // N themselves: the number of marks after which the same one (collective with its buffer, graph)
 // comes again, twice in a row.
@@ -20,7 +23,8 @@ namespace gpuprof {
 struct StepMark {
   StepSource source;
   uint64_t ticks;
-  uint64_t key = 0;            // nccl, graph: what tells one collective or graph from another
+  // nccl, graph, optimizer: what tells one collective, graph or optimizer from another
+  uint64_t key = 0;
   const char* name = nullptr;  // nccl: the collective's
 };
 
@@ -70,6 +74,7 @@ class StepTracker {
   bool is_candidate(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark) const;
+  bool leads(uint64_t optimizer);
   Result choose(StepSource source);
 
   StepSpec spec_{};
@@ -77,6 +82,12 @@ class StepTracker {
   bool armed_ = false;
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
+  struct Optimizers {
+    uint64_t leader, rival;  // 0: none yet
+    uint32_t since_leader;   // marks of others since the leader's
+    uint32_t since_rival;    // marks of the leader since the rival's
+  };
+  Optimizers optimizers_{};
   uint64_t out_[kKept]{};
 };
 

@@ -76,6 +76,7 @@ inline constexpr size_t kStackKindCount = static_cast<size_t>(StackKind::count);
 enum class StepSource : uint8_t {
   automatic,
   manual,
+  optimizer,
   profiler,
   nvtx,
   nccl,

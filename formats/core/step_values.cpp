@@ -9,8 +9,8 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kStepSources =
-    "auto, manual, profiler (cudaProfilerStart/Stop), nvtx:NAME, nccl:OP:N, kernel:REGEX:N, "
-    "graph:N, sync:N (every Nth cudaDeviceSynchronize), time:MS";
+    "auto, manual, optimizer (PyTorch's), profiler (cudaProfilerStart/Stop), nvtx:NAME, "
+    "nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), time:MS";
 
 constexpr std::string_view kCollectives[] = {
     "ncclAllReduce", "ncclBroadcast",     "ncclBcast",    "ncclReduce",
@@ -118,11 +118,11 @@ struct SourceRow {
 };
 
 constexpr SourceRow kSources[] = {
-    {"auto", StepSource::automatic, nullptr},    {"manual", StepSource::manual, nullptr},
-    {"profiler", StepSource::profiler, nullptr}, {"nvtx", StepSource::nvtx, read_nvtx},
-    {"nccl", StepSource::nccl, read_nccl},       {"kernel", StepSource::kernel, read_kernel},
-    {"graph", StepSource::graph, read_graph},    {"sync", StepSource::sync, read_sync},
-    {"time", StepSource::time, read_time},
+    {"auto", StepSource::automatic, nullptr},      {"manual", StepSource::manual, nullptr},
+    {"optimizer", StepSource::optimizer, nullptr}, {"profiler", StepSource::profiler, nullptr},
+    {"nvtx", StepSource::nvtx, read_nvtx},         {"nccl", StepSource::nccl, read_nccl},
+    {"kernel", StepSource::kernel, read_kernel},   {"graph", StepSource::graph, read_graph},
+    {"sync", StepSource::sync, read_sync},         {"time", StepSource::time, read_time},
 };
 
 }  // namespace
@@ -151,6 +151,7 @@ size_t format_step(const StepSpec& spec, char* out, size_t size) {
   switch (spec.source) {
     case StepSource::automatic:
     case StepSource::manual:
+    case StepSource::optimizer:
     case StepSource::profiler: break;
     case StepSource::nvtx: text.add(':').add(spec.name); break;
     case StepSource::nccl:

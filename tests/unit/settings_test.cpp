@@ -171,13 +171,15 @@ const BadValue kBadValues[] = {
      "GPUPROF_SCHEDULE=\"active=1,\": \"\" is not a key of a schedule; the keys are skip_first=N,"
      "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N (for example "
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
-    {"GPUPROF_STEP=optimizer",
-     "GPUPROF_STEP=\"optimizer\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
-     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+    {"GPUPROF_STEP=optimiser",
+     "GPUPROF_STEP=\"optimiser\": must be one of auto, manual, optimizer (PyTorch's), profiler "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth "
+     "cudaDeviceSynchronize), "
      "time:MS"},
     {"GPUPROF_STEP=sync",
-     "GPUPROF_STEP=\"sync\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
-     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+     "GPUPROF_STEP=\"sync\": must be one of auto, manual, optimizer (PyTorch's), profiler "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth "
+     "cudaDeviceSynchronize), "
      "time:MS"},
     {"GPUPROF_STEP=nccl:AllReduce:1",
      "GPUPROF_STEP=\"nccl:AllReduce:1\": nccl:OP:N takes one of ncclAllReduce, ncclBroadcast, "
@@ -196,8 +198,9 @@ const BadValue kBadValues[] = {
     {"GPUPROF_STEP=graph:0",
      "GPUPROF_STEP=\"graph:0\": graph:N takes a whole number from 1 to 1000000, as in graph:1"},
     {"GPUPROF_STEP=profiler:1",
-     "GPUPROF_STEP=\"profiler:1\": must be one of auto, manual, profiler (cudaProfilerStart/Stop), "
-     "nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), "
+     "GPUPROF_STEP=\"profiler:1\": must be one of auto, manual, optimizer (PyTorch's), profiler "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth "
+     "cudaDeviceSynchronize), "
      "time:MS"},
     {"GPUPROF_STEP=sync:0",
      "GPUPROF_STEP=\"sync:0\": sync:N takes a whole number from 1 to 1000000, as in sync:1"},
@@ -324,9 +327,10 @@ TEST(Settings, ranks) {
 }
 
 TEST(Settings, step_sources_and_back) {
-  for (const char* text : {"auto", "manual", "profiler", "nvtx:ProfilerStep#", "nvtx:a:b",
-                           "nccl:ncclAllReduce:8", "kernel:at::native::(adam|sgd)<float>:2",
-                           "graph:3", "sync:4", "time:1000", "time:16.667"}) {
+  for (const char* text :
+       {"auto", "manual", "optimizer", "profiler", "nvtx:ProfilerStep#", "nvtx:a:b",
+        "nccl:ncclAllReduce:8", "kernel:at::native::(adam|sgd)<float>:2", "graph:3", "sync:4",
+        "time:1000", "time:16.667"}) {
     StepSpec spec;
     SettingError error;
     char out[256];

@@ -42,8 +42,8 @@ TEST(StepNames, NameAloneOrWithANumber) {
 }
 
 TEST(StepTracker, ANamedSourceThatMarksEndsBeginsAtProcessStart) {
-  for (const char* source :
-       {"manual", "nccl:ncclAllReduce:1", "kernel:adam:1", "graph:1", "sync:1", "time:10"}) {
+  for (const char* source : {"manual", "optimizer", "nccl:ncclAllReduce:1", "kernel:adam:1",
+                             "graph:1", "sync:1", "time:10"}) {
     StepTracker tracker = tracker_for(source);
     EXPECT_EQ(ticks(tracker.first_boundary()), std::vector<uint64_t>{kStart}) << source;
     EXPECT_EQ(ticks(tracker.mark({tracker.source(), 5000})), std::vector<uint64_t>{5000}) << source;
@@ -162,6 +162,44 @@ TEST(StepTracker, AutoTakesTheProgramsOwnStartAtOnce) {
   StepTracker armed;
   armed.start(StepSpec{}, kStart, true);
   EXPECT_FALSE(armed.wants(StepSource::profiler)) << "triggers alone open windows there";
+}
+
+// How many boundaries the marks of these optimizers make, each letter one.
+size_t optimizer_steps(std::string_view optimizers) {
+  StepTracker tracker = tracker_for("optimizer");
+  size_t count = 0;
+  for (const char optimizer : optimizers) {
+    count += tracker.mark({StepSource::optimizer, 2000, static_cast<uint64_t>(optimizer)}).count;
+  }
+  return count;
+}
+
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(StepTracker, SeveralOptimizersMakeOneStep) {
+  EXPECT_EQ(optimizer_steps(repeated("A", 40)), 40u);
+  EXPECT_EQ(optimizer_steps(repeated("AB", 40)), 40u);
+  EXPECT_EQ(optimizer_steps(repeated("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 40)), 40u)
+      << "one optimizer for each parameter";
+  EXPECT_EQ(optimizer_steps(repeated("ABBBBB", 40)), 40u);
+  // The generator's steps are fewer: known from its second on.
+  EXPECT_EQ(optimizer_steps(repeated("DDDDDG", 40)), 10u + 39u);
+  EXPECT_EQ(optimizer_steps(repeated("A", 20) + repeated("B", 37)), 20u + 22u)
+      << "15 steps until the first optimizer counts as gone, and the one that shows it";
+}
+
+TEST(StepTracker, AutoPrefersOptimizers) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 2000, 7}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::profiler, 2500}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 2600, 8}).count, 0u);
+  EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 3000, 7})),
+            (std::vector<uint64_t>{kStart, 2000, 3000}));
+  EXPECT_EQ(described(tracker), "optimizer");
 }
 
 TEST(StepTracker, AutoNeverTakesAKernel) {

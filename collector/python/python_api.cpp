@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/python_api.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "collector/libraries.h"
+
+namespace gpuprof {
+namespace {
+
+// True when found.
+template <typename Function>
+bool find(const char* name, Function& out) {
+  void* const symbol = program_symbol(name);
+  std::memcpy(&out, &symbol, sizeof symbol);
+  return symbol != nullptr;
+}
+
+}  // namespace
+
+PythonState find_python(PythonApi& api) {
+  bool all = find("Py_IsInitialized", api.Py_IsInitialized);
+  if (!all) {
+    // A look-up that failed leaves a message for the program's next dlerror().
+    ::dlerror();
+    return PythonState::absent;
+  }
+#define GPUPROF_FIND(name) all = all && find(#name, api.name)
+  GPUPROF_FIND(PySys_AddAuditHook);
+  GPUPROF_FIND(Py_GetVersion);
+  GPUPROF_FIND(Py_AddPendingCall);
+  GPUPROF_FIND(PyImport_GetModuleDict);
+  GPUPROF_FIND(PyDict_GetItemString);
+  GPUPROF_FIND(PyDict_SetItemString);
+  GPUPROF_FIND(PyDict_New);
+  GPUPROF_FIND(PyEval_GetBuiltins);
+  GPUPROF_FIND(PyObject_GetAttrString);
+  GPUPROF_FIND(PyObject_IsTrue);
+  GPUPROF_FIND(PyTuple_GetItem);
+  GPUPROF_FIND(PyUnicode_AsUTF8);
+  GPUPROF_FIND(PyErr_Occurred);
+  GPUPROF_FIND(PyErr_Clear);
+  GPUPROF_FIND(PyRun_String);
+  GPUPROF_FIND(PyCFunction_NewEx);
+  GPUPROF_FIND(PyLong_FromLong);
+  GPUPROF_FIND(PyObject_CallFunctionObjArgs);
+  GPUPROF_FIND(Py_IncRef);
+  GPUPROF_FIND(Py_DecRef);
+#undef GPUPROF_FIND
+  all = all && find("_Py_NoneStruct", api.none);
+  if (all) return PythonState::known;
+  ::dlerror();
+  return PythonState::unknown;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of CPython's public interface that we call, looked up in the process: no header of
+// Python's, no link to it. Those used here are the same in every release since 3.8, the first with
+// audit hooks.
+#pragma once
+
+#include <cstddef>
+
+namespace gpuprof {
+
+struct PyObject;  // opaque
+using PyCFunction = PyObject* (*)(PyObject* self, PyObject* arguments);
+
+// As CPython's own: the interpreter keeps a pointer to it.
+struct PyMethodDef {
+  const char* name;
+  PyCFunction function;
+  int flags;
+  const char* doc;
+};
+inline constexpr int kPyVarargs = 1;      // METH_VARARGS
+inline constexpr int kPyFileInput = 257;  // Py_file_input
+
+using PyAuditHook = int (*)(const char* event, PyObject* arguments, void* data);
+
+struct PythonApi {
+  int (*PySys_AddAuditHook)(PyAuditHook hook, void* data);
+  int (*Py_IsInitialized)();
+  const char* (*Py_GetVersion)();
+  int (*Py_AddPendingCall)(int (*call)(void*), void* data);
+  PyObject* (*PyImport_GetModuleDict)();
+  PyObject* (*PyDict_GetItemString)(PyObject* dict, const char* key);
+  int (*PyDict_SetItemString)(PyObject* dict, const char* key, PyObject* value);
+  PyObject* (*PyDict_New)();
+  PyObject* (*PyEval_GetBuiltins)();
+  PyObject* (*PyObject_GetAttrString)(PyObject* object, const char* name);
+  int (*PyObject_IsTrue)(PyObject* object);
+  PyObject* (*PyTuple_GetItem)(PyObject* tuple, ptrdiff_t index);
+  const char* (*PyUnicode_AsUTF8)(PyObject* text);
+  PyObject* (*PyErr_Occurred)();
+  void (*PyErr_Clear)();
+  PyObject* (*PyRun_String)(const char* source, int start, PyObject* globals, PyObject* locals);
+  PyObject* (*PyCFunction_NewEx)(PyMethodDef* method, PyObject* self, PyObject* module);
+  PyObject* (*PyLong_FromLong)(long value);
+  PyObject* (*PyObject_CallFunctionObjArgs)(PyObject* callable, ...);
+  void (*Py_IncRef)(PyObject* object);
+  void (*Py_DecRef)(PyObject* object);
+  PyObject* none;  // _Py_NoneStruct
+};
+
+// Whether this process is (or has loaded) a Python interpreter, and all of the functions were
+// found. No call of Python's; allowed before it is initialized.
+enum class PythonState { absent, known, unknown };
+PythonState find_python(PythonApi& api);
+
+}  // namespace gpuprof
