@@ -10,10 +10,20 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
+#include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
 
 namespace gpuprof {
+namespace {
+
+std::string text_of(const analysis::Report& report, const std::string& format, bool terminal) {
+  if (format == "json") return dump_json(report_json(report), 2) + "\n";
+  if (format == "html") return report_html(report_json(report));
+  return report_text(report, terminal);
+}
+
+}  // namespace
 
 int run_report(const Command& command, int count, char** arguments) {
   CLI::App app;
@@ -21,17 +31,18 @@ int run_report(const Command& command, int count, char** arguments) {
   std::string format = "text", output;
   app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
       ->required();
-  app.add_option("--format", format, "how to say it")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "how to say it")
+      ->check(CLI::IsMember({"text", "json", "html"}));
   app.add_option("-o,--output", output, "file to write; standard output when not given");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
-  const Input input = load_inputs(inputs);
-  const analysis::Report report = analysis::make_report(input.trace);
   const bool terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
-  const std::string text =
-      format == "json" ? dump_json(report_json(report), 2) + "\n" : report_text(report, terminal);
-  put_to(output, text);
+  if (format == "html" && terminal) {
+    throw Failure("--format html is a page for a browser: name a file for it with -o");
+  }
+  const Input input = load_inputs(inputs);
+  put_to(output, text_of(analysis::make_report(input.trace), format, terminal));
   return kExitDone;
 }
 

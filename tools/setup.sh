@@ -31,6 +31,7 @@ packages=(
   "libdw-dev|has_header elfutils/libdw.h"
   "libelf-dev|has_header gelf.h"
   "zlib1g-dev|has_header zlib.h"
+  "libjs-chart.js|ls /usr/share/javascript/chart.js/chart.min.js"
   "libunwind8|/sbin/ldconfig -p | grep -q libunwind.so.8"
   "libgtest-dev|has_header gtest/gtest.h"
   "libbenchmark-dev|has_header benchmark/benchmark.h"

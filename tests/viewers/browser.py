@@ -29,6 +29,7 @@ class Page:
                                          if t["type"] == "page"), 30)
         self.socket = websocket.create_connection(target["webSocketDebuggerUrl"], timeout=120)
         self.number = 0
+        self.events = []  # of the domains that were enabled
 
     def _port(self):
         return int((pathlib.Path(self.folder) / "DevToolsActivePort").read_text().splitlines()[0])
@@ -52,6 +53,12 @@ class Page:
             if answer.get("id") == self.number:
                 assert "error" not in answer, answer["error"]
                 return answer["result"]
+            if "method" in answer:
+                self.events.append(answer)
+
+    def events_of(self, method):
+        self.evaluate("new Promise(done => setTimeout(done, 50))")  # what is on its way has arrived before the answer
+        return [event["params"] for event in self.events if event["method"] == method]
 
     def open(self, url):
         self.call("Page.navigate", url=url)

@@ -53,10 +53,32 @@ std::vector<Timeline> timelines_by_window(const Trace& trace) {
   return out;
 }
 
+void add_once(std::vector<std::string>& texts, const std::string& text) {
+  if (!text.empty() && std::find(texts.begin(), texts.end(), text) == texts.end()) {
+    texts.push_back(text);
+  }
+}
+
+Program program_of(const Trace& trace) {
+  constexpr size_t kLongest = 400;  // bytes of a command line
+  Program out;
+  for (const Process& process : trace.processes) {
+    add_once(out.hosts, process.header.host());
+    for (const dump::Device& device : process.header.device()) add_once(out.gpus, device.name());
+    if (!out.command.empty()) continue;
+    for (const std::string& word : process.header.command()) {
+      out.command += (out.command.empty() ? "" : " ") + word;
+    }
+    if (out.command.size() > kLongest) out.command = out.command.substr(0, kLongest) + "...";
+  }
+  return out;
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace) {
   Report report;
+  report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   std::set<int32_t> ranks;
   Judge judge;
@@ -69,6 +91,7 @@ Report make_report(const Trace& trace) {
     const RankComparison comparison = compare_ranks(timelines);
     for (const Timeline& timeline : timelines) {
       const Anatomy anatomy = dissect(timeline);
+      report.curves.push_back(make_curves(timeline, trace.processes.size()));
       const dump::Header& header = timeline.process->header;
       ranks.insert(header.rank());
       for (const StepAnatomy& step : anatomy.steps) {

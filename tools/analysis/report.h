@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tools/analysis/anatomy.h"
+#include "tools/analysis/curves.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
 
@@ -51,7 +52,14 @@ struct StepTime {
   double median_us = 0, mean_us = 0, p95_us = 0;
 };
 
+// What was profiled, as far as it was recorded.
+struct Program {
+  std::string command;                   // of the first process
+  std::vector<std::string> hosts, gpus;  // distinct ones
+};
+
 struct Report {
+  Program program;
   size_t ranks = 0;  // distinct ones
   std::vector<StepRow> steps;
   StepTime step_time;
@@ -63,6 +71,7 @@ struct Report {
   std::string reason;            // why `verdict` is empty
   std::vector<Finding> findings;
   Tables tables;
+  std::vector<Curves> curves;     // by process and window
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};
   double own_cost_pct = 0;

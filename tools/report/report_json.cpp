@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/report_json.h"
 
+#include <algorithm>
+
 namespace gpuprof {
 namespace {
 
@@ -55,6 +57,7 @@ Json kernels_json(const Tables& tables) {
                    {"block", {row.block.x, row.block.y, row.block.z}},
                    {"launch_shapes", row.shapes},
                    {"occupancy_pct", row.occupancy_pct},
+                   {"tensor_cores", row.tensor_cores},
                    {"communication", row.kind == WorkClass::communication}});
   }
   return out;
@@ -120,10 +123,57 @@ Json memory_json(const Tables& tables) {
           {"releases", releases}};
 }
 
+Json rounded_json(const std::vector<double>& values) {
+  Json out = Json::array();
+  for (const double value : values) out.push_back(rounded(value));
+  return out;
+}
+
+Json samples_json(const std::vector<MemorySample>& samples) {
+  Json times = Json::array(), bytes = Json::array();
+  for (const MemorySample& sample : samples) {
+    times.push_back(rounded(sample.time_us));
+    bytes.push_back(sample.bytes);
+  }
+  return {{"time_us", std::move(times)}, {"bytes", std::move(bytes)}};
+}
+
+// Times begin with the first of all steps.
+Json curves_json(const Report& report) {
+  int64_t begin = INT64_MAX;
+  for (const Curves& curves : report.curves) {
+    if (curves.bin_us > 0) begin = std::min(begin, curves.begin_ns);
+  }
+  Json out = Json::array();
+  for (const Curves& curves : report.curves) {
+    if (curves.bin_us <= 0) continue;
+    Json queues = Json::array();
+    for (const QueueRow& row : curves.queues) {
+      queues.push_back({{"device", row.stream.device},
+                        {"stream", row.stream.stream},
+                        {"max", row.most},
+                        {"mean", rounded(row.mean)}});
+    }
+    out.push_back({{"rank", curves.rank},
+                   {"window", curves.window},
+                   {"begin_us", rounded(static_cast<double>(curves.begin_ns - begin) / 1000)},
+                   {"bin_us", rounded(curves.bin_us)},
+                   {"utilization_pct", rounded_json(curves.utilization_pct)},
+                   {"queue_length", rounded_json(curves.queue_length)},
+                   {"queues", std::move(queues)},
+                   {"device_memory", samples_json(curves.device_memory)},
+                   {"tensor_memory", samples_json(curves.tensor_memory)}});
+  }
+  return out;
+}
+
 }  // namespace
 
 Json report_json(const Report& report) {
   Json out = {{"schema", kReportSchema}, {"ranks", report.ranks}};
+  out["program"] = {{"command", report.program.command},
+                    {"hosts", report.program.hosts},
+                    {"gpus", report.program.gpus}};
   out["steps"] = steps_json(report);
   out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},
                          {"mean", rounded(report.step_time.mean_us)},
@@ -152,6 +202,7 @@ Json report_json(const Report& report) {
                      {"total_us", rounded(report.tables.launch_us)}};
   out["stragglers"] = stragglers_json(report);
   out["memory"] = memory_json(report.tables);
+  out["curves"] = curves_json(report);
   out["losses"] = losses_json(report.losses);
   out["overhead"] = {{"own_cost_pct", rounded(report.own_cost_pct)}};
   return out;

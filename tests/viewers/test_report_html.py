@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report's page in headless Chromium: its figures are those of the JSON report, tables sort, nothing is loaded from
+elsewhere, and names of any sort are shown as they are."""
+import json
+import os
+import pathlib
+
+import pytest
+
+import browser
+import harness
+
+pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
+
+TABLES = ("kernels", "collectives", "copies", "synchronizations", "allocations", "stragglers", "operators", "modules",
+          "memory_owners", "kernel_families")
+
+
+class Report:
+    def __init__(self, folder, *inputs):
+        self.path = folder / "report.html"
+        harness.checked("report", *inputs, "--format", "html", "-o", self.path)
+        self.json = json.loads(harness.checked("report", *inputs, "--format", "json").out)
+
+    def open(self, page):
+        for domain in ("Network", "Runtime", "Log"):
+            page.call(f"{domain}.enable")
+        page.open(self.path.as_uri())
+        page.wait_for("document.body && document.body.dataset.ready === 'yes'", 60)
+        return page
+
+
+@pytest.fixture(scope="module")
+def report(profiled):
+    return Report(profiled.folder, profiled.dumps)
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    page = browser.Page(1280, 2400)
+    yield report.open(page)
+    page.close()
+
+
+def texts(page, selector):
+    return page.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(each => each.textContent.trim())")
+
+
+def assert_quiet(page):
+    """Nothing said on the console, nothing asked for but the file itself."""
+    for method in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+        assert page.events_of(method) == []
+    asked = [event["request"]["url"] for event in page.events_of("Network.requestWillBeSent")]
+    assert len(asked) == 1 and asked[0].startswith("file:")
+
+
+def test_verdict(page, report):
+    shown = page.evaluate("[...document.querySelectorAll('.cause')].map(each => each.dataset.cause)")
+    assert shown == [each["cause"] for each in report.json["verdict"]]
+    for each, text in zip(report.json["verdict"], texts(page, ".cause")):
+        assert f"{each['saves_pct']:.1f} %" in text or each["cause"] == "compute"
+        assert f"{each['share_pct']:.1f} %" in text
+        assert each["advice"] in text
+        assert all(line in text for line in each["evidence"])
+
+
+def test_breakdown(page, report):
+    shown = dict(page.evaluate("[...document.querySelectorAll('.legend li')].map(li => [li.dataset.part, li.querySelector('b').textContent])"))
+    expected = {part: f"{value:.1f} %" for part, value in report.json["breakdown_pct"].items() if value >= 0.05}
+    assert shown == expected
+    assert f"{report.json['gpu']['utilization_pct']:.1f} %" in texts(page, "#gpu-busy b")
+
+
+def chart(page, section):
+    """Its lines or stacks: label -> values."""
+    return dict(page.evaluate(f"Chart.getChart(document.querySelector('#{section} canvas')).data.datasets.map(set => [set.label, set.data])"))
+
+
+def test_step_bars(page, report):
+    steps = [step for step in report.json["steps"] if step["rank"] == 1]
+    page.evaluate("(() => { const pick = document.querySelector('#steps select'); pick.value = '1'; pick.onchange(); })()")
+    shown = chart(page, "steps")
+    assert shown["Compute"] == pytest.approx([step["parts_us"]["compute"] / 1000 for step in steps])
+    assert shown["Data loading"] == pytest.approx([step["parts_us"]["data_loading"] / 1000 for step in steps])
+    labels = page.evaluate("Chart.getChart(document.querySelector('#steps canvas')).data.labels")
+    assert labels == [str(step["step"]) for step in steps]
+
+
+def test_curves(page, report):
+    shown = chart(page, "utilization")
+    for curve in report.json["curves"]:
+        assert [point["y"] for point in shown[f"rank {curve['rank']}"]] == curve["utilization_pct"]
+        bins, used = len(curve["utilization_pct"]), curve["utilization_pct"]
+        lengths = [s["duration_us"] for s in report.json["steps"] if s["rank"] == curve["rank"]]
+        busy = sum(s["parts_us"][part] for s in report.json["steps"] if s["rank"] == curve["rank"]
+                   for part in ("compute", "communication", "transfer"))
+        assert bins * curve["bin_us"] == pytest.approx(sum(lengths), rel=0.01)
+        assert sum(used) / bins == pytest.approx(100 * busy / sum(lengths), abs=1)
+    memory = chart(page, "memory")["rank 0"]
+    assert max(point["y"] for point in memory) == max(report.json["curves"][0]["device_memory"]["bytes"]) > 0
+
+
+def test_heat_map(page):
+    drawn = page.evaluate("(() => { const c = document.querySelector('#heat canvas'); const data = c.getContext('2d')"
+                          ".getImageData(0, 0, c.width, c.height).data; return new Set(data).size; })()")
+    assert drawn > 10
+
+
+def rows_of(page, table):
+    """The values of a table's cells, as strings."""
+    return page.evaluate(f"[...document.querySelectorAll('#{table} tbody tr')].map(row => [...row.children].map(cell => cell.dataset.value))")
+
+
+def test_tables(page, report):
+    seen = 0
+    for table in TABLES:
+        rows = report.json.get(table) or []
+        if not rows:
+            assert page.evaluate(f"document.querySelector('#{table}') === null")
+            continue
+        seen += 1
+        page.evaluate(f"document.querySelector('#{table} .more').click()")
+        shown = rows_of(page, table)
+        assert len(shown) == len(rows)
+        values = {json.dumps(value) if not isinstance(value, str) else value for row in rows for value in row.values()}
+        values |= {",".join(map(str, value)) for row in rows for value in row.values() if isinstance(value, list)} | {""}
+        for row in shown:
+            assert {value for value in row if not is_number(value)} <= values, table
+        first = [row[0] for row in shown]
+        assert sorted(first) == sorted(str(row.get("name", row.get("rank"))) for row in rows)
+    assert seen >= 5
+
+
+def is_number(text):
+    try:
+        float(text)
+        return True
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize("column, key", [(0, "name"), (1, "total_us"), (2, "count"), (3, "mean_us")])
+def test_tables_sort_on_click(page, report, column, key):
+    orders = []
+    for _ in range(2):
+        page.evaluate(f"document.querySelectorAll('#kernels th')[{column}].click()")
+        orders.append([row[column] for row in rows_of(page, "kernels")])
+    values = [row[key] for row in report.json["kernels"]]
+    if key == "name":
+        assert [sorted(values, key=str.lower), sorted(values, key=str.lower, reverse=True)] in (orders, orders[::-1])
+    else:
+        as_numbers = [[float(value) for value in order] for order in orders]
+        assert [sorted(values), sorted(values, reverse=True)] in (as_numbers, as_numbers[::-1])
+
+
+def test_themes(page):
+    """Dark and light, by the button; kept where GPUPROF_SCREENSHOTS says."""
+    colours = []
+    for _ in range(2):
+        page.evaluate("document.getElementById('theme').click()")
+        colours.append(page.evaluate("[getComputedStyle(document.body).backgroundColor,"
+                                     "Chart.getChart(document.querySelector('#steps canvas')).data.datasets[0].backgroundColor]"))
+    assert colours[0][0] != colours[1][0] and colours[0][1] != colours[1][1]
+
+
+def test_nothing_is_loaded_and_nothing_goes_wrong(page):
+    assert_quiet(page)
+
+
+def test_without_javascript(report):
+    page = browser.Page()
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    page.open(report.path.as_uri())
+    page.wait_for("document.readyState === 'complete' && location.protocol === 'file:'", 30)
+    shown = page.evaluate("document.querySelector('main').innerText")
+    for each in report.json["verdict"]:
+        assert each["advice"] in shown
+    assert "need JavaScript" in shown
+    page.close()
+
+
+HOSTILE = ["</script><script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "<!-- <script>",
+           "{{chart}}", "line\u2028separator\u2029", "quotes \" ' ` ${window.hacked = 1}", "\x00\x01nul", "kernel\ud800half", "&amp;lt;"]
+
+
+def hostile_trace():
+    events, begin = [], 1000.0
+    for step in range(4):
+        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": begin, "dur": 1000})
+        for i, name in enumerate(HOSTILE):
+            number, at = step * 100 + i + 1, begin + 100 * i
+            events.append({"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": at, "dur": 20,
+                           "args": {"External id": number}})
+            events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at + 5, "dur": 5,
+                           "args": {"correlation": number, "External id": number}})
+            events.append({"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": at + 15, "dur": 60,
+                           "args": {"correlation": number, "stream": 7, "device": 0, "context": 1}})
+        begin += 1000
+    return {"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "deviceProperties": [{"id": 0, "name": HOSTILE[0]}],
+            "traceEvents": events}
+
+
+def test_hostile_names(tmp_path):
+    text = json.dumps(hostile_trace()).encode()
+    (tmp_path / "trace.json").write_bytes(text.replace(b"&amp;lt;", b"bytes \xff\xfe"))
+    report = Report(tmp_path, tmp_path / "trace.json")
+    page = report.open(browser.Page())
+    assert page.evaluate("window.hacked === undefined")
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    shown = [row[0] for row in rows_of(page, "kernels")]
+    assert sorted(shown) == sorted(row["name"] for row in report.json["kernels"])
+    assert {HOSTILE[0], HOSTILE[1], HOSTILE[3], HOSTILE[4]} <= set(shown)
+    assert HOSTILE[0] in page.evaluate("document.querySelector('.place').textContent")
+    assert_quiet(page)
+    page.close()
+
+
+def test_screenshot(report, tmp_path):
+    """What a user sees first; kept where GPUPROF_SCREENSHOTS says."""
+    page = report.open(browser.Page(1200, 1240))
+    folder = pathlib.Path(os.environ.get("GPUPROF_SCREENSHOTS", tmp_path))
+    page.screenshot(folder / "report.png")
+    assert (folder / "report.png").stat().st_size > 20_000
+    page.close()

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the charts and the tables of the report from the JSON in the page. Texts go in as text nodes only.
+'use strict';
+(() => {
+const report = JSON.parse(document.getElementById('report').textContent);
+const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
+  ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
+const MOST_LINES = 8, FIRST_ROWS = 15;
+
+// --- figures as text ---------------------------------------------------------------------------------------
+const digits = (value, count) => value.toLocaleString('en', {maximumFractionDigits: count, minimumFractionDigits: count});
+const number = value => Number.isInteger(value) ? value.toLocaleString('en') : digits(value, Math.abs(value) < 10 ? 2 : 1);
+function scaled(value, step, units) {
+  let unit = 0;
+  while (Math.abs(value) >= step && unit + 1 < units.length) { value /= step; ++unit; }
+  const decimals = Number.isInteger(value) || Math.abs(value) >= 100 ? 0 : 2;
+  return `${digits(value, decimals)} ${units[unit]}`;
+}
+const micros = us => us >= 1e6 ? scaled(us / 1e6, 1e9, ['s']) : scaled(us, 1000, ['\u00b5s', 'ms']);
+const bytes = value => scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
+const percent = value => `${digits(value, 1)} %`;
+const FORMATS = {
+  us: micros, bytes, pct: percent, n: number,
+  dims: value => value.join(' \u00d7 '),
+  yes: value => value ? 'yes' : '',
+  gbs: value => `${digits(value, 1)} GB/s`,
+  tflops: value => value ? digits(value, 1) : '',
+  factor: value => `${digits(value, 2)} \u00d7`,
+  text: value => value, code: value => value,
+};
+
+// --- elements ----------------------------------------------------------------------------------------------
+function element(name, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+const colour = name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const rankColour = index => colour(PARTS[[6, 1, 0, 3, 2, 4, 5, 7][index % 8]][0]);
+const rankName = rank => rank < 0 ? 'process' : `rank ${rank}`;
+
+// A card with a heading and controls, to which `redraw` belongs.
+const redraws = [];
+function card(parent, id, title, ...controls) {
+  const head = element('div', {className: 'head'}, element('h2', {}, title), ...controls);
+  const made = element('section', {id}, head);
+  document.getElementById(parent).append(made);
+  return made;
+}
+function choice(label, options, changed) {
+  const made = element('select', {onchange: changed});
+  made.setAttribute('aria-label', label);
+  for (const [value, text] of options) made.append(element('option', {value}, text));
+  return made;
+}
+
+// --- charts ------------------------------------------------------------------------------------------------
+function plot(section, configuration) {
+  const canvas = element('canvas');
+  section.append(element('div', {className: 'plot'}, canvas));
+  let chart;
+  const draw = () => {
+    if (chart) chart.destroy();
+    Chart.defaults.color = colour('faint');
+    Chart.defaults.borderColor = colour('line');
+    Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
+    const made = configuration();
+    made.options = Object.assign({animation: false, responsive: true, maintainAspectRatio: false, interaction: {mode: 'index', intersect: false}},
+      made.options);
+    chart = new Chart(canvas, made);
+  };
+  redraws.push(draw);
+  draw();
+  return draw;
+}
+const axis = (text, more = {}) => Object.assign({title: {display: true, text}}, more);
+const ranksOf = rows => [...new Set(rows.map(row => row.rank))];
+
+function stepBars() {
+  const steps = report.steps;
+  if (!steps.length) return;
+  const ranks = ranksOf(steps);
+  let draw;
+  const options = [...(ranks.length > 1 ? [['mean', 'mean of all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
+  const pick = choice('Rank', options, () => draw());
+  const section = card('charts', 'steps', 'Steps', ...(ranks.length > 1 ? [pick] : []));
+  draw = plot(section, () => {
+    const rows = new Map();
+    for (const step of steps) {
+      if (pick.value !== 'mean' && String(step.rank) !== pick.value) continue;
+      const key = `${step.window}/${step.step}`;
+      if (!rows.has(key)) rows.set(key, {label: String(step.step), count: 0, parts: {}});
+      const row = rows.get(key);
+      ++row.count;
+      for (const [part] of PARTS) row.parts[part] = (row.parts[part] || 0) + step.parts_us[part];
+    }
+    const all = [...rows.values()], longest = Math.max(...steps.map(step => step.duration_us)) / 1000;
+    const datasets = PARTS.map(([part, label]) => ({label, backgroundColor: colour(part), stack: 'step', categoryPercentage: .9, barPercentage: .95,
+      data: all.map(row => row.parts[part] / row.count / 1000)}))
+      .filter(set => set.data.some(value => value > 0.0005 * longest));
+    return {type: 'bar', data: {labels: all.map(row => row.label), datasets},
+      options: {scales: {x: axis('step', {stacked: true, grid: {display: false}}), y: axis('ms', {stacked: true, beginAtZero: true})},
+        plugins: {legend: {position: 'bottom', labels: {boxWidth: 12}},
+          tooltip: {callbacks: {title: items => `step ${items[0].label}`, label: item => `${item.dataset.label}: ${digits(item.parsed.y, 2)} ms`}}}}};
+  });
+}
+
+// A line for each rank; windows of a rank are apart.
+function lines(pointsOf, curves, wanted) {
+  const byRank = new Map();
+  for (const curve of curves) {
+    if (wanted !== 'all' && String(curve.rank) !== wanted) continue;
+    const points = pointsOf(curve);
+    if (!points.length) continue;
+    if (byRank.has(curve.rank)) byRank.get(curve.rank).push({x: points[0].x, y: null});
+    byRank.set(curve.rank, [...(byRank.get(curve.rank) || []), ...points]);
+  }
+  return byRank;
+}
+function timeLine(id, title, curves, metrics) {
+  const ranks = ranksOf(curves);
+  const end = Math.max(...curves.map(curve => (curve.begin_us + curve.bin_us * curve.utilization_pct.length) / 1000));
+  let draw;
+  const rankOptions = [...(ranks.length > 1 && ranks.length <= MOST_LINES ? [['all', 'all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
+  const pick = choice('Rank', rankOptions, () => draw());
+  const metric = choice('Figure', metrics.map((row, index) => [index, row.name]), () => draw());
+  const section = card('charts', id, title, ...(metrics.length > 1 ? [metric] : []), ...(ranks.length > 1 ? [pick] : []));
+  draw = plot(section, () => {
+    const chosen = metrics[Number(metric.value)];
+    const sets = [...lines(chosen.points, curves, pick.value)].map(([rank, data], index) => ({label: rankName(rank), data, stepped: true,
+      borderWidth: 1.5, pointRadius: 0, borderColor: rankColour(index), backgroundColor: `${rankColour(index)}33`, fill: ranks.length === 1 || pick.value !== 'all'}));
+    return {type: 'line', data: {datasets: sets},
+      options: {parsing: false, normalized: true, interaction: {mode: 'nearest', axis: 'x', intersect: false},
+        scales: {x: axis('time since the first step, ms', {type: 'linear', min: 0, max: end, grid: {display: false},
+          ticks: {maxTicksLimit: 12, includeBounds: false}}),
+          y: axis(chosen.unit, {beginAtZero: true, suggestedMax: chosen.most, ticks: chosen.ticks ? chosen.ticks(sets) : {}})},
+        plugins: {legend: {display: ranks.length > 1, position: 'bottom', labels: {boxWidth: 12}},
+          tooltip: {callbacks: {title: items => items.length ? `${digits(items[0].parsed.x, 2)} ms` : '', label: item => `${item.dataset.label}: ${chosen.show(item.parsed.y)}`}}}}};
+  });
+}
+const binned = key => curve => curve[key].map((y, index) => ({x: (curve.begin_us + index * curve.bin_us) / 1000, y}));
+const sampled = key => curve => curve[key].time_us.map((time, index) => ({x: (curve.begin_us + time) / 1000, y: curve[key].bytes[index]}));
+
+// Some five steps of a round number of MiB, GiB, ...
+function binaryTicks(sets) {
+  const most = Math.max(1, ...sets.flatMap(set => set.data.map(point => point.y || 0)));
+  return {stepSize: 2 ** Math.ceil(Math.log2(most / 6)), callback: bytes};
+}
+
+function heatMap() {
+  const ranks = ranksOf(report.steps);
+  if (ranks.length < 2) return;
+  const columns = [...new Map(report.steps.map(step => [`${step.window}/${step.step}`, step])).values()];
+  const at = new Map(report.steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
+  // Compute first: ranks that wait for each other have the same step times.
+  const metrics = [...PARTS.filter(([part]) => report.steps.some(step => step.parts_us[part] > 0)), ['duration_us', 'Step time']];
+  const valueOf = (step, metric) => metric === 'duration_us' ? step.duration_us : step.parts_us[metric];
+  let draw;
+  const pick = choice('Figure', metrics, () => draw());
+  const section = card('charts', 'heat', 'Ranks and steps', pick);
+  const canvas = element('canvas'), scale = element('div', {className: 'scale'}), note = element('span');
+  section.append(element('div', {className: 'heat'}, canvas), scale);
+  const left = 64, cell = Math.max(3, Math.min(26, 420 / ranks.length));
+  draw = () => {
+    const values = report.steps.map(step => valueOf(step, pick.value)), low = Math.min(...values), high = Math.max(...values);
+    const width = Math.max(section.clientWidth - 42, columns.length * 6 + left), wide = (width - left) / columns.length, sharp = devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = (ranks.length * cell + 22) * sharp;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${ranks.length * cell + 22}px`;
+    const context = canvas.getContext('2d');
+    context.scale(sharp, sharp);
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    context.textBaseline = 'middle';
+    const everyRank = Math.ceil(14 / cell), everyStep = Math.ceil(34 / wide);
+    ranks.forEach((rank, y) => {
+      context.globalAlpha = 1;
+      context.fillStyle = colour('faint');
+      if (y % everyRank === 0) context.fillText(rankName(rank), 0, (y + .5) * cell);
+      context.fillStyle = colour('data_loading');
+      columns.forEach((column, x) => {
+        const step = at.get(`${rank}/${column.window}/${column.step}`);
+        if (!step) return;
+        context.globalAlpha = .06 + .94 * (high > low ? (valueOf(step, pick.value) - low) / (high - low) : 0);
+        context.fillRect(left + x * wide, y * cell, Math.max(1, wide - 1), Math.max(1, cell - (cell > 6 ? 1 : 0)));
+      });
+    });
+    context.globalAlpha = 1;
+    context.fillStyle = colour('faint');
+    columns.forEach((column, x) => { if (x % everyStep === 0) context.fillText(String(column.step), left + x * wide, ranks.length * cell + 12); });
+    const ramp = element('i');
+    ramp.style.background = `linear-gradient(90deg, color-mix(in srgb, ${colour('data_loading')} 6%, transparent), ${colour('data_loading')})`;
+    scale.replaceChildren(micros(low), ramp, micros(high), note);
+    canvas.onmousemove = event => {
+      const column = columns[Math.floor((event.offsetX - left) / wide)], rank = ranks[Math.floor(event.offsetY / cell)];
+      const step = column && at.get(`${rank}/${column.window}/${column.step}`);
+      note.textContent = step ? `${rankName(rank)}, step ${step.step}: ${micros(valueOf(step, pick.value))}` : '';
+    };
+  };
+  redraws.push(draw);
+  draw();
+  addEventListener('resize', draw);
+}
+
+// --- tables ------------------------------------------------------------------------------------------------
+const TABLES = [
+  ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['mean_us', 'mean', 'us'],
+    ['grid', 'grid', 'dims'], ['block', 'block', 'dims'], ['occupancy_pct', 'occupancy', 'pct'], ['tensor_cores', 'tensor cores', 'yes']]],
+  ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
+  ['copies', 'Copies and sets', [['name', 'copy', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes'],
+    ['gb_per_s', 'bandwidth', 'gbs'], ['pageable', 'pageable', 'yes']]],
+  ['synchronizations', 'Waiting for the GPU', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
+  ['allocations', 'Allocation calls', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
+  ['stragglers', 'Ranks against the median one', [['rank', 'rank', 'n'], ['compute_factor', 'kernels', 'factor'], ['data_loading_factor', 'data loading', 'factor'],
+    ['host_factor', 'host', 'factor'], ['compute_us', 'kernels a step', 'us'], ['waited_us', 'waits a step', 'us']]],
+];
+const sortValue = value => Array.isArray(value) ? value.reduce((product, each) => product * each, 1) : typeof value === 'boolean' ? Number(value) : value;
+
+function compare(a, b) {
+  return typeof a === 'string' ? a.localeCompare(b) : a - b;
+}
+function cellOf(row, [key, , format, share], {sum, most}) {
+  const value = row[key] ?? '', cell = element('td');
+  cell.dataset.value = Array.isArray(value) ? value.join(',') : String(value);
+  const text = value === '' ? '' : FORMATS[format](value);
+  if (format === 'code') { cell.append(element('code', {}, text)); cell.title = value; } else cell.append(text);
+  if (share && sum > 0) {
+    const bar = element('i', {className: 'share'});
+    bar.style.width = `${50 * value / most}px`;
+    bar.title = percent(100 * value / sum);
+    cell.append(element('span', {className: 'room'}, bar));
+  }
+  return cell;
+}
+function table(key, title, columns) {
+  const rows = report[key] || [];
+  if (!rows.length) return;
+  columns = columns.filter(([name]) => rows.some(row => row[name] !== undefined && row[name] !== 0 && row[name] !== false));
+  const filter = element('input', {type: 'search', placeholder: 'filter', oninput: () => fill()});
+  filter.setAttribute('aria-label', `Filter ${title}`);
+  const section = card('tables', key, title, ...(rows.length > FIRST_ROWS ? [filter] : []));
+  const head = element('tr'), body = element('tbody');
+  const more = element('button', {type: 'button', className: 'more', onclick: () => { all = true; fill(); }});
+  let all = false, by = columns.findIndex(([, , , share]) => share), down = true;
+  if (by < 0) { by = 0; down = false; }
+  columns.forEach(([, name, format], index) => {
+    const cell = element('th', {tabIndex: 0, scope: 'col'}, name);
+    const sort = () => { down = by === index ? !down : format !== 'code' && format !== 'text'; by = index; fill(); };
+    cell.onclick = sort;
+    cell.onkeydown = event => { if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); sort(); } };
+    head.append(cell);
+  });
+  const fill = () => {
+    const [name] = columns[by], wanted = filter.value.toLowerCase();
+    const sums = columns.map(([column, , , share]) => share ?
+      {sum: rows.reduce((sum, row) => sum + row[column], 0), most: Math.max(...rows.map(row => row[column]))} : {});
+    const found = rows.filter(row => !wanted || String(row.name).toLowerCase().includes(wanted));
+    found.sort((a, b) => (down ? -1 : 1) * compare(sortValue(a[name]), sortValue(b[name])));
+    const shown = all ? found : found.slice(0, FIRST_ROWS);
+    body.replaceChildren(...shown.map(row => element('tr', {}, ...columns.map((column, index) => cellOf(row, column, sums[index])))));
+    [...head.children].forEach((cell, index) => {
+      if (index === by) cell.setAttribute('aria-sort', down ? 'descending' : 'ascending'); else cell.removeAttribute('aria-sort');
+    });
+    more.hidden = shown.length === found.length;
+    more.textContent = `Show all ${number(found.length)}`;
+  };
+  section.append(element('div', {className: 'scroll'}, element('table', {}, element('thead', {}, head), body)), more);
+  fill();
+}
+
+// --- the page ----------------------------------------------------------------------------------------------
+stepBars();
+const curves = report.curves || [];
+if (curves.length) {
+  timeLine('utilization', 'GPU over time', curves, [
+    {name: 'GPU busy', unit: '%', most: 100, points: binned('utilization_pct'), show: percent},
+    {name: 'work that waits on the GPU', unit: 'queue length', points: binned('queue_length'), show: value => digits(value, 1)}]);
+}
+const memories = [['tensor_memory', 'tensors'], ['device_memory', 'device memory']].filter(([key]) => curves.some(curve => curve[key].bytes.length > 1));
+if (memories.length) {
+  timeLine('memory', 'Memory over time', curves,
+    memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes})));
+}
+heatMap();
+for (const [key, title, columns] of TABLES) table(key, title, columns);
+
+const theme = document.getElementById('theme');
+theme.hidden = false;
+theme.onclick = () => {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  root.dataset.theme = dark ? 'light' : 'dark';
+  for (const redraw of redraws) redraw();
+};
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { for (const redraw of redraws) redraw(); });
+document.body.dataset.ready = 'yes';
+})();

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/report_html.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "tools/console.h"
+#include "tools/report/html_assets.h"
+
+namespace gpuprof {
+namespace {
+
+struct PartLabel {
+  const char* part;
+  const char* label;
+};
+
+// As analysis::Part; page.css has a colour for each.
+constexpr PartLabel kParts[] = {{"compute", "Compute"},
+                                {"communication", "Communication, exposed"},
+                                {"transfer", "Copies, exposed"},
+                                {"data_loading", "Data loading"},
+                                {"kernel_launch", "Kernel launch"},
+                                {"allocation", "Allocation"},
+                                {"synchronization", "Synchronization"},
+                                {"other", "Other"}};
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string text_of(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
+
+// JSON that no HTML parser takes for markup.
+std::string for_script(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    switch (c) {
+      case '<': out += "\\u003c"; break;
+      case '>': out += "\\u003e"; break;
+      case '&': out += "\\u0026"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
+
+class HtmlReport {
+ public:
+  explicit HtmlReport(const Json& report) : report_(report) {}
+
+  std::string body() {
+    heading();
+    verdict();
+    figures();
+    breakdown();
+    findings();
+    return std::move(out_);
+  }
+
+  std::string footing() {
+    std::string lost;
+    for (const auto& [cause, count] : report_["losses"].items()) {
+      lost +=
+          fmt::format("{}{} {}", lost.empty() ? "" : ", ", escaped(cause), count.get<uint64_t>());
+    }
+    line("<p id=\"losses\">Records lost: {}.</p>", lost.empty() ? "none" : lost);
+    line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",
+         report_["overhead"]["own_cost_pct"].get<double>());
+    return std::move(out_);
+  }
+
+  std::string title() const {
+    const std::string command = text_of(report_["program"]["command"]);
+    return command.empty() ? "gpuprof report" : command + " - gpuprof report";
+  }
+
+ private:
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    out_ += fmt::format(format, std::forward<Arguments>(arguments)...);
+    out_ += '\n';
+  }
+
+  static std::string list_of(const Json& texts) {
+    constexpr size_t kNamed = 3;
+    std::string out;
+    for (size_t i = 0; i < std::min(kNamed, texts.size()); ++i) {
+      out += (i ? ", " : "") + text_of(texts[i]);
+    }
+    return texts.size() > kNamed ? fmt::format("{} and {} more", out, texts.size() - kNamed) : out;
+  }
+
+  void heading() {
+    const Json& program = report_["program"];
+    const auto ranks = report_["ranks"].get<size_t>();
+    line("<p class=\"program\"><code>{}</code></p>", text_of(program["command"]));
+    line("<p class=\"place\">{} rank{}, {} step{}{}{}{}{}</p>", ranks, ranks == 1 ? "" : "s",
+         report_["steps"].size(), report_["steps"].size() == 1 ? "" : "s",
+         program["hosts"].empty() ? "" : " \u00b7 ", list_of(program["hosts"]),
+         program["gpus"].empty() ? "" : " \u00b7 ", list_of(program["gpus"]));
+  }
+
+  void verdict() {
+    line("<section id=\"verdict\"><h2>Verdict</h2>");
+    if (report_["verdict"].empty()) {
+      line("<p class=\"none\">No verdict: {}.</p>", text_of(report_["reason"]));
+    }
+    for (const Json& each : report_["verdict"]) cause(each);
+    line("</section>");
+  }
+
+  void cause(const Json& verdict) {
+    const std::string name = text_of(verdict["cause"]);
+    const bool healthy = name == "compute";
+    std::string label = name;
+    for (char& c : label) {
+      if (c == '_') c = ' ';
+    }
+    line("<article class=\"cause\" data-cause=\"{}\">", name);
+    if (healthy) {
+      line("<div class=\"saving\"><b>{:.1f} %</b><span>of step time is GPU work</span></div>",
+           verdict["share_pct"].get<double>());
+    } else {
+      line(
+          "<div class=\"saving\"><b>\u2212{:.1f} %</b><span>step time when "
+          "fixed</span></div>",
+          verdict["saves_pct"].get<double>());
+    }
+    line("<div><h3>{}</h3>", label);
+    if (healthy) {
+      line("<p>Nothing else costs 2 % of step time: the GPU is the limit.</p>");
+    } else {
+      line("<p><b>{:.1f} %</b> of step time. {}</p>", verdict["share_pct"].get<double>(),
+           text_of(verdict["advice"]));
+    }
+    line("<ul>");
+    for (const Json& each : verdict["evidence"]) line("<li>{}</li>", text_of(each));
+    if (healthy) line("<li>{}</li>", text_of(verdict["advice"]));
+    line("</ul>");
+    if (verdict["confidence"].get<double>() < 0.7) {
+      line("<p class=\"faint\">confidence {:.2f}</p>", verdict["confidence"].get<double>());
+    }
+    line("</div></article>");
+  }
+
+  void figure(std::string_view id, std::string_view name, std::string_view value,
+              std::string_view note) {
+    line("<div id=\"{}\"><span>{}</span><b>{}</b><small>{}</small></div>", id, name, value, note);
+  }
+
+  void figures() {
+    if (report_["steps"].empty()) return;
+    const Json &time = report_["step_time_us"], &gpu = report_["gpu"];
+    line("<section id=\"figures\">");
+    figure("step-time", "Step time", us_text(time["mean"]),
+           fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
+                       us_text(time["p95"])));
+    figure("gpu-busy", "GPU busy", fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
+           "of step time, kernels and copies");
+    figure("tensor-cores", "Tensor cores",
+           fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
+           "of kernel time, as far as names tell");
+    figure("tiny-kernels", "Tiny kernels",
+           fmt::format("{:.1f} %", gpu["tiny_kernels_pct"].get<double>()), "shorter than 10 us");
+    line("</section>");
+  }
+
+  void breakdown() {
+    if (report_["steps"].empty()) return;
+    const Json& parts = report_["breakdown_pct"];
+    line("<section id=\"breakdown\"><h2>Where a step's time goes</h2><div class=\"bar\">");
+    for (const auto& [part, label] : kParts) {
+      line("<i class=\"{}\" style=\"width:{:.3f}%\" title=\"{}: {:.1f} %\"></i>", part,
+           parts[part].get<double>(), label, parts[part].get<double>());
+    }
+    line("</div><ul class=\"legend\">");
+    for (const auto& [part, label] : kParts) {
+      const double percent = parts[part].get<double>();
+      if (percent < 0.05) continue;
+      std::string note;
+      if (report_["overlapped_pct"].contains(part)) {
+        const double hidden = report_["overlapped_pct"][part].get<double>();
+        if (hidden >= 0.05)
+          note = fmt::format(" <small>and {:.1f} % under compute</small>", hidden);
+      }
+      line("<li data-part=\"{}\"><i class=\"{}\"></i>{} <b>{:.1f} %</b>{}</li>", part, part, label,
+           percent, note);
+    }
+    line("</ul></section>");
+  }
+
+  void findings() {
+    if (report_["findings"].empty()) return;
+    line("<section id=\"findings\"><h2>Also worth knowing</h2><ul>");
+    for (const Json& each : report_["findings"]) {
+      line("<li data-kind=\"{}\">{}</li>", text_of(each["kind"]), text_of(each["text"]));
+    }
+    line("</ul></section>");
+  }
+
+  const Json& report_;
+  std::string out_;
+};
+
+// What is filled in is not looked through again.
+std::string filled(std::string_view page, const std::map<std::string_view, std::string_view>& at) {
+  std::string out;
+  while (!page.empty()) {
+    const size_t begin = page.find("{{");
+    out += page.substr(0, begin);
+    if (begin == std::string_view::npos) break;
+    const size_t end = page.find("}}", begin);
+    out += at.at(page.substr(begin + 2, end - begin - 2));
+    page.remove_prefix(end + 2);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string report_html(const Json& report) {
+  const std::string json = dump_json(report);
+  const Json clean = Json::parse(json);  // its texts are UTF-8
+  HtmlReport writer(clean);
+  const HtmlAssets assets = html_assets();
+  const std::string title = writer.title(), body = writer.body(), footing = writer.footing();
+  const std::string data = for_script(json);
+  return filled(assets.page, {{"title", title},
+                              {"style", assets.style},
+                              {"body", body},
+                              {"footing", footing},
+                              {"data", data},
+                              {"licence", assets.licence},
+                              {"chart", assets.chart},
+                              {"script", assets.script}});
+}
+
+}  // namespace gpuprof
