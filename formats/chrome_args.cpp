@@ -148,14 +148,32 @@ void ChromeArgs::framework(Object& args, const Event& event) const {
   }
 }
 
+// What the event is where its category does not tell. First of all, for our own reader: the meaning
+// of others depends on it.
+void ChromeArgs::origin(Object& args, const Shape& shape) const {
+  if (shape.kind == Kind::nvtx_range || shape.kind == Kind::nvtx_mark) {
+    args.text("nvtx domain", trace_.text(shape.detail));
+  } else if (shape.kind == Kind::collective) {
+    args.text("nccl function", trace_.text(shape.name));
+  } else if (shape.domain == ApiDomain::nccl) {
+    args.text("nccl call", trace_.text(shape.name));
+  }
+  if (shape.flags & kFlagFromCallback) args.number("from callback", 1);
+}
+
 void ChromeArgs::host(JsonText& json, const Event& event) const {
   const Shape& shape = trace_.shape(event);
   const EventExtra& extra = process_.extra(event);
   Object args(json);
+  origin(args, shape);
   external_id(args, event);
   framework(args, event);
   // No `stream` here: with a correlation it would make readers take the row for GPU work.
-  if (shows_correlation(process_.index_of(event))) args.number("correlation", event.correlation);
+  if (shows_correlation(process_.index_of(event))) {
+    args.number("correlation", event.correlation);
+  } else if (event.correlation) {
+    args.number("inner correlation", event.correlation);
+  }
   if (shape.result) args.number("result", shape.result);
   switch (shape.kind) {
     case Kind::launch:
@@ -169,6 +187,13 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
     case Kind::dealloc:
       if (extra.bytes) args.number("requested bytes", extra.bytes);
       if (extra.address) args.hex("address", extra.address);
+      if (extra.address2) args.hex("source", extra.address2);
+      if (shape.direction) args.number("cudaMemcpyKind", shape.direction);
+      break;
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream:
+      if (extra.address2) args.hex("event handle", extra.address2);
       break;
     case Kind::collective:
       args.number("External id", external_ids_.at(number(process_.index_of(event))));
@@ -181,8 +206,11 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
           id != external_ids_.end()) {
         args.number("External id", id->second);
       }
-      if (shape.detail != StringIndex::empty) args.text("nvtx domain", trace_.text(shape.detail));
       if (extra.value) args.number("nvtx payload", extra.value);
+      if (extra.address) args.number("nvtx range id", extra.address);
+      if (shape.category) args.number("nvtx category", shape.category);
+      if (shape.color) args.hex("nvtx color", shape.color);
+      if (shape.depth) args.number("nvtx depth", shape.depth);
       break;
     default: break;
   }
@@ -193,7 +221,8 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
 void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) const {
   const Shape& shape = trace_.shape(event);
   Object args(json);
-  const Event* const call = collective_of(event);
+  // Of an outside trace, or one read back, the kernel's own arguments say it.
+  const Event* const call = process_.source == Source::dump ? collective_of(event) : nullptr;
   if (call) {
     args.number("External id", external_ids_.at(number(process_.index_of(*call))));
   } else {
@@ -244,6 +273,11 @@ void ChromeArgs::kernel(Object& args, const Event& event, const dump::Device* de
     args.number("registers per thread", shape.registers_per_thread);
   }
   args.number("shared memory", uint64_t{shape.static_shared_bytes} + shape.dynamic_shared_bytes);
+  if (shape.static_shared_bytes) args.number("static shared memory", shape.static_shared_bytes);
+  if (shape.cluster_x) args.dim("cluster", {shape.cluster_x, shape.cluster_y, shape.cluster_z});
+  if (shape.local_bytes_per_thread) {
+    args.number("local memory per thread", shape.local_bytes_per_thread);
+  }
   const Occupancy occupancy = ours && device ? occupancy_of(shape, *device) : Occupancy();
   if (occupancy.blocks_per_sm > 0) {
     args.key("blocks per SM").real(occupancy.blocks_per_sm, 6);
@@ -275,11 +309,13 @@ void ChromeArgs::sync(JsonText& json, const Event& event, uint32_t gpu) const {
   const Shape& shape = trace_.shape(event);
   Object args(json);
   args.text("cuda_sync_kind", sync_type_name(shape.cupti_type));
-  const auto record = record_waited_for(event);
+  const auto record = process_.source == Source::dump ? record_waited_for(event) : std::nullopt;
   if (record) {
     const StreamLink* const stream = process_.stream_of(record->stream_handle);
     args.number("wait_on_stream", stream ? static_cast<int64_t>(stream->stream) : -1);
     args.number("wait_on_cuda_event_record_corr_id", record->correlation);
+    args.number("wait_on_cuda_event_id", process_.extra(event).value);
+  } else if (process_.source == Source::kineto && process_.extra(event).value) {
     args.number("wait_on_cuda_event_id", process_.extra(event).value);
   }
   args.number("stream", shape.stream == Shape::kAbsent ? -1 : static_cast<int64_t>(shape.stream));
@@ -340,6 +376,7 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   if (world > 0 && shape.rank_count == static_cast<uint32_t>(world)) {
     args.text("Process Group Ranks", rank_list(world));
   }
+  if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);
   args.text("Comms Id", fmt::format("{}", shape.communicator));
   args.number("Seq", extra.value);
 }

@@ -43,6 +43,7 @@ class ChromeArgs {
 
  private:
   class Object;
+  void origin(Object& args, const Shape& shape) const;
   void framework(Object& args, const Event& event) const;
   void external_id(Object& args, const Event& event) const;
   void kernel(Object& args, const Event& event, const dump::Device* device) const;

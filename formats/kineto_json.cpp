@@ -27,7 +27,9 @@ constexpr uint64_t kRowStride = 10'000'000;  // further rows of a thread or stre
 constexpr int64_t kStepGapNs = 2;
 constexpr uint64_t kOtherRow = 3'000'000'000;  // rows that are no thread's
 constexpr uint64_t kRowsOfOther = 1'000;
-constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
+constexpr uint64_t kSyncRow = 1'000'000;  // as Kineto numbers the row beside a stream
+// Says that an event repeats what others say: our own reader passes it over.
+constexpr std::string_view kDerived = "\"gpuprof derived\":1";
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
 
 int64_t first_time(const Trace& trace) {
@@ -293,7 +295,8 @@ class KinetoDocument {
     const int64_t end = touches ? std::max(s.begin, s.end - kStepGapNs) : s.end;
     slice("user_annotation", "ProfilerStep#" + std::to_string(step->step), ids_here_->pid, tid,
           s.begin, end);
-    json_.raw("{\"External id\":").number(next_external_id_++).raw("}}");
+    json_.raw("{\"External id\":").number(next_external_id_++);
+    json_.raw(",\"gpuprof step ns\":").number(s.end - s.begin).raw("}}");
   }
 
   void host_slice(const Slice& s, uint64_t tid) {
@@ -393,7 +396,7 @@ class KinetoDocument {
     const Shape& shape = trace_.shape(e);
     if (!is_gpu_kind(shape.kind)) {
       slice("gpu_user_annotation", trace_.text(shape.label), pid, tid, s.begin, s.end);
-      json_.raw("{}}");
+      json_.raw("{").raw(kDerived).raw("}}");
       return;
     }
     // Of a graph's node: where it was captured.
@@ -490,7 +493,17 @@ class KinetoDocument {
       json_.raw(",\"Total Allocated\":").number(point.total);
       json_.raw(",\"Bytes\":").number(point.change);
       json_.raw(",\"Addr\":").number(process_->extra(e).address);
-      json_.raw(",\"Device Id\":").number(gpu_of(e)).raw(",\"Device Type\":1}}");
+      json_.raw(",\"Device Id\":").number(gpu_of(e)).raw(",\"Device Type\":1,");
+      const Shape& shape = trace_.shape(e);
+      if (is_gpu_kind(shape.kind)) {
+        json_.raw("\"memory operation\":").number(shape.cupti_type);
+        json_.raw(",\"memory kind\":").number(shape.memory_kind);
+        json_.raw(",\"context\":").number(shape.context);
+        if (shape.stream != Shape::kAbsent) json_.raw(",\"stream\":").number(shape.stream);
+        json_.raw(",\"inner correlation\":").number(e.correlation).raw("}}");
+      } else {
+        json_.raw(kDerived).raw("}}");
+      }
     }
   }
 

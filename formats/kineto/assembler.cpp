@@ -96,6 +96,10 @@ void Assembler::add(const Block& block) {
     fact.text = number(texts[fact.text]);
     facts_.push_back(fact);
   }
+  for (RowStep step : block.steps) {
+    step.row = rows[step.row];
+    steps_.push_back(step);
+  }
   for (CounterPoint point : block.counters) {
     point.row = rows[point.row];
     for (uint32_t* text : {&point.name, &point.key, &point.category}) *text = number(texts[*text]);
@@ -291,6 +295,17 @@ void Assembler::set_window(const TopLevel& top, Process& process) {
   process.window_end = std::max(process.window_begin, end);
 }
 
+void Assembler::add_steps(uint32_t index, const TopLevel& top, Process& process) {
+  for (const RowStep& each : steps_) {
+    if (row_events_[each.row].process != index) continue;
+    const int64_t begin = add_limited(each.step.begin, top.base_nanoseconds);
+    const int64_t end = add_limited(each.step.end, top.base_nanoseconds);
+    process.steps.push_back({each.step.step, begin, std::max(begin, end)});
+  }
+  std::stable_sort(process.steps.begin(), process.steps.end(),
+                   [](const Step& a, const Step& b) { return a.begin < b.begin; });
+}
+
 void Assembler::add_counters(uint32_t index, const TopLevel& top, Process& process) {
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
   std::map<Key, size_t> series;
@@ -338,6 +353,7 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   copy_extras(process);
   set_window(top, process);
   add_counters(index, top, process);
+  add_steps(index, top, process);
   return process;
 }
 

@@ -47,6 +47,7 @@ class Assembler {
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(uint32_t index, const TopLevel& top, Process& process);
   void copy_extras(Process& process);
+  void add_steps(uint32_t index, const TopLevel& top, Process& process);
   void add_counters(uint32_t index, const TopLevel& top, Process& process);
   void set_window(const TopLevel& top, Process& process);
   std::string row_text(const Row& row) const;
@@ -60,6 +61,7 @@ class Assembler {
   std::vector<FlowEnd> flows_;  // category: a StringIndex; row: in rows_
   std::vector<RowFact> facts_;
   std::vector<CounterPoint> counters_;
+  std::vector<RowStep> steps_;
   int64_t span_begin_ = INT64_MAX, span_end_ = INT64_MIN;
   FaultCounts faults_{};
 

@@ -88,6 +88,11 @@ struct CounterPoint {
   uint32_t name, key, category;  // texts
 };
 
+struct RowStep {
+  uint32_t row;
+  Step step;
+};
+
 struct Block {
   // shape, lane (a Row) and extra are numbers in this block. The external id of the operator that a
   // call or GPU work names is kept in partner (low half) and next_sibling.
@@ -99,6 +104,7 @@ struct Block {
   std::vector<FlowEnd> flows;
   std::vector<RowFact> facts;
   std::vector<CounterPoint> counters;
+  std::vector<RowStep> steps;                            // that are no events: of our own exports
   int64_t span_begin = INT64_MAX, span_end = INT64_MIN;  // of spans of category Trace
   FaultCounts faults{};
 };

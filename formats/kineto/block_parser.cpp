@@ -186,8 +186,11 @@ class BlockParser {
     if (shape.kind == Kind::tensor) extra.address2 = extra.value = EventExtra::kNotGiven;
     Placement placement;
     args_.read(event_.args, shape, extra, placement);
-    if (placement.nvtx) {
-      shape.kind = shape.kind == Kind::instant ? Kind::nvtx_mark : Kind::nvtx_range;
+    if (placement.derived) return;
+    if (placement.step_ns) {
+      add_step(begin,
+               begin + static_cast<int64_t>(std::min<uint64_t>(*placement.step_ns, kLatest)));
+      return;
     }
     if (shape.kind == Kind::gpu_kernel && shape.graph && !shape.grid.x && options_.ours) {
       shape.kind = Kind::gpu_graph;
@@ -201,6 +204,11 @@ class BlockParser {
     event.extra = extra_of(extra);
     set_external_id(event, placement.external_id);
     block_.events.push_back(event);
+  }
+
+  void add_step(int64_t begin, int64_t end) {
+    const std::optional<uint64_t> step = step_number(event_.name.text);
+    if (step) block_.steps.push_back({rows_(file_row()), {*step, begin, end}});
   }
 
   // Many events have only the same arguments as others.
@@ -254,7 +262,9 @@ class BlockParser {
   void gpu_row(Shape& shape, const Placement& placement, Row& row) {
     const bool pid_is_device = !row.pid_text && row.pid >= 0 && row.pid < Shape::kAbsent;
     row.device = placement.device.value_or(pid_is_device ? static_cast<uint32_t>(row.pid) : 0);
-    if (shape.kind == Kind::gpu_sync || shape.kind == Kind::gpu_event) {
+    if (shape.kind == Kind::gpu_memory) {
+      row.type = LaneType::device;
+    } else if (shape.kind == Kind::gpu_sync || shape.kind == Kind::gpu_event) {
       row.type = LaneType::device;
       if (placement.stream) shape.stream = *placement.stream;
       shape.context = placement.context.value_or(0);

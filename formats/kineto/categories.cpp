@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "formats/names.h"
 
@@ -73,6 +74,16 @@ Category category_of_text(std::string_view text) {
 bool is_launch_flow(std::string_view category) {
   return category == "ac2g" || category == "async" || category == "async_cpu_to_gpu" ||
          category == "async_gpu";
+}
+
+std::optional<uint64_t> step_number(std::string_view name) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (!name.starts_with(kStep)) return std::nullopt;
+  uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, number);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return number;
 }
 
 void set_copy_kinds(std::string_view name, Shape& shape) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "formats/core/record.h"
@@ -32,6 +33,9 @@ Category category_of_text(std::string_view text);
 bool is_launch_flow(std::string_view category);
 
 // "Memcpy HtoD (Pinned -> Device)" as CUPTI's numbers; what is not said stays 0.
+// 12 of "ProfilerStep#12"; nothing of other names.
+std::optional<uint64_t> step_number(std::string_view name);
+
 void set_copy_kinds(std::string_view name, Shape& shape);
 // "Memset (Device)"
 void set_memory_kind(std::string_view name, Shape& shape);

@@ -21,8 +21,9 @@ bool set(const Value& value, Out& out) {
   return true;
 }
 
-bool set(const Value& value, std::optional<uint32_t>& out) {
-  uint32_t number = 0;
+template <typename Number>
+bool set(const Value& value, std::optional<Number>& out) {
+  Number number = 0;
   if (!set(value, number)) return false;
   out = number;
   return true;
@@ -59,6 +60,13 @@ bool set(const Value& value, Dim3& out) {
   }
   out = {numbers[0], numbers[1], numbers[2]};
   return at == end;
+}
+
+bool set_result(const Value& value, Shape& shape) {
+  const std::optional<int64_t> result = signed_whole(value.text);
+  if (!result || *result != static_cast<int32_t>(*result)) return false;
+  shape.result = static_cast<int32_t>(*result);
+  return true;
 }
 
 uint32_t sync_type(std::string_view name) {
@@ -119,7 +127,9 @@ bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventE
     case ArgKey::stream:
       out.no_stream = is_number(value) && value.text == "-1";
       return out.no_stream || set(value, out.stream);
+    case ArgKey::original_stream: return set(value, out.stream);
     case ArgKey::correlation: return set(value, out.correlation);
+    case ArgKey::derived: return out.derived = true;
     case ArgKey::external_id:
       return set(value, shape.kind == Kind::gpu_annotation ? extra.value : out.external_id);
     case ArgKey::graph_id: return set(value, shape.graph);
@@ -131,6 +141,18 @@ bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventE
       switch (key) {
         case ArgKey::registers: return set(value, shape.registers_per_thread);
         case ArgKey::shared_memory: return set(value, shape.dynamic_shared_bytes);
+        case ArgKey::static_shared:  // part of the shared memory, which comes before it
+          if (!set(value, shape.static_shared_bytes)) return false;
+          shape.dynamic_shared_bytes -=
+              std::min(shape.dynamic_shared_bytes, shape.static_shared_bytes);
+          return true;
+        case ArgKey::cluster: {
+          Dim3 cluster{};
+          if (!set(value, cluster)) return false;
+          shape.cluster_x = cluster.x, shape.cluster_y = cluster.y, shape.cluster_z = cluster.z;
+          return true;
+        }
+        case ArgKey::local_memory: return set(value, shape.local_bytes_per_thread);
         case ArgKey::grid: return set(value, shape.grid);
         case ArgKey::block: return set(value, shape.block);
         case ArgKey::channel: return set(value, shape.channel);
@@ -154,7 +176,12 @@ bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventE
 bool ArgReader::take_of_call(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
                              Placement& out) {
   switch (key) {
-    case ArgKey::correlation: return set(value, out.correlation);
+    case ArgKey::correlation:
+    case ArgKey::inner_correlation: return set(value, out.correlation);
+    case ArgKey::copy_kind: return set(value, shape.direction);
+    case ArgKey::callback: shape.flags |= kFlagFromCallback; return true;
+    case ArgKey::source:
+    case ArgKey::event_handle: return set(value, extra.address2);
     case ArgKey::external_id: return set(value, out.external_id);
     case ArgKey::requested_bytes: return set(value, extra.bytes);
     case ArgKey::pointer: return set(value, extra.address);
@@ -163,12 +190,7 @@ bool ArgReader::take_of_call(ArgKey key, const Value& value, Shape& shape, Event
       if (value.type != ValueType::string) return false;
       shape.detail = static_cast<StringIndex>(text(value));
       return true;
-    case ArgKey::result: {
-      const std::optional<int64_t> result = signed_whole(value.text);
-      if (!result || *result != static_cast<int32_t>(*result)) return false;
-      shape.result = static_cast<int32_t>(*result);
-      return true;
-    }
+    case ArgKey::result: return set_result(value, shape);
     default: return false;
   }
 }
@@ -188,12 +210,68 @@ bool ArgReader::take_of_operator(ArgKey key, const Value& value, Shape& shape, E
       if (value.type != ValueType::string) return false;
       shape.hierarchy = static_cast<StringIndex>(text(value));
       return true;
+    case ArgKey::step_ns: return set(value, out.step_ns);
+    default: return take_origin(key, value, shape);
+  }
+}
+
+// What our own exports say first: the event is no operator or annotation, though it goes as one.
+bool ArgReader::take_origin(ArgKey key, const Value& value, Shape& shape) {
+  if (value.type != ValueType::string) return false;
+  const auto name = [&] { return static_cast<StringIndex>(text(value)); };
+  switch (key) {
     case ArgKey::domain:
-      if (value.type != ValueType::string) return false;
-      shape.detail = static_cast<StringIndex>(text(value));
-      out.nvtx = true;
+      shape.kind = shape.kind == Kind::instant ? Kind::nvtx_mark : Kind::nvtx_range;
+      shape.detail = name();
+      shape.value = 0;
       return true;
+    case ArgKey::nccl_call:
+    case ArgKey::nccl_function:
+      shape.kind = key == ArgKey::nccl_call ? Kind::call : Kind::collective;
+      shape.domain = ApiDomain::nccl;
+      shape.name = shape.label = name();
+      return true;
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_nvtx(ArgKey key, const Value& value, Shape& shape, EventExtra& extra) {
+  switch (key) {
+    case ArgKey::external_id: return true;  // of what it went as
     case ArgKey::payload: return set(value, extra.value);
+    case ArgKey::range_id: return set(value, extra.address);
+    case ArgKey::category: return set(value, shape.category);
+    case ArgKey::color: return set(value, shape.color);
+    case ArgKey::depth: return set(value, shape.depth);
+    default: return false;
+  }
+}
+
+// Elements: of a scatter the output, else the input, is what NCCL counts.
+bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
+                                   EventExtra& extra) {
+  const std::string_view function = block_.texts[number(shape.name)];
+  const bool scatters = function == "ncclReduceScatter" || function == "ncclScatter";
+  switch (key) {
+    case ArgKey::derived_of_collective:
+    case ArgKey::input_dims:
+    case ArgKey::input_types:
+    case ArgKey::external_id: return true;
+    case ArgKey::in_elements: return scatters || set(value, extra.bytes);
+    case ArgKey::out_elements: return !scatters || set(value, extra.bytes);
+    case ArgKey::group_size: return set(value, shape.rank_count);
+    case ArgKey::rank: return set(value, shape.rank);
+    case ArgKey::peer: return set(value, shape.peer);
+    case ArgKey::communicator: return set(value, shape.communicator);
+    case ArgKey::sequence_of_collective: return set(value, extra.value);
+    case ArgKey::nccl_operation: return set(value, shape.operation);
+    case ArgKey::stream_handle: return set(value, shape.stream_handle);
+    case ArgKey::result: return set_result(value, shape);
+    case ArgKey::dtype:
+      for (uint32_t type = 0; nccl_type(type).bytes; ++type) {
+        if (nccl_type(type).scalar == value.text) shape.data_type = type;
+      }
+      return shape.data_type != Shape::kAbsent;
     default: return false;
   }
 }
@@ -207,8 +285,37 @@ bool ArgReader::take_of_python(ArgKey key, const Value& value, EventExtra& extra
   }
 }
 
-bool ArgReader::take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra) {
+// CUPTI's record of an allocation, which our own exports write as PyTorch's of a tensor; what that
+// has comes before it.
+bool ArgReader::make_memory_record(const Value& value, Shape& shape, EventExtra& extra,
+                                   Placement& out) {
+  if (!set(value, shape.cupti_type)) return false;
+  shape.kind = Kind::gpu_memory;
+  shape.name = StringIndex::empty;
+  shape.label =
+      static_cast<StringIndex>(block_.texts.intern(memory_operation_name(shape.cupti_type)));
+  out.device = shape.device_id;
+  shape.device_id = shape.device_type = Shape::kAbsent;
+  extra.address2 = extra.value = 0;
+  const auto change = static_cast<int64_t>(extra.bytes);
+  if (change < 0) extra.bytes = ~extra.bytes + 1;
+  return true;
+}
+
+bool ArgReader::take_of_memory(ArgKey key, const Value& value, Shape& shape, Placement& out) {
   switch (key) {
+    case ArgKey::memory_kind: return set(value, shape.memory_kind);
+    case ArgKey::context: return set(value, shape.context);
+    case ArgKey::stream: return set(value, shape.stream);
+    case ArgKey::inner_correlation: return set(value, out.correlation);
+    default: return false;
+  }
+}
+
+bool ArgReader::take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                               Placement& out) {
+  switch (key) {
+    case ArgKey::derived: return out.derived = true;
     case ArgKey::tensor_bytes: {
       const std::optional<int64_t> change =
           is_number(value) ? signed_whole(value.text) : std::nullopt;
@@ -218,6 +325,7 @@ bool ArgReader::take_of_tensor(ArgKey key, const Value& value, Shape& shape, Eve
     case ArgKey::address: return set(value, extra.address);
     case ArgKey::total_allocated: return set(value, extra.address2);
     case ArgKey::total_reserved: return set(value, extra.value);
+    case ArgKey::memory_operation: return make_memory_record(value, shape, extra, out);
     case ArgKey::device_id: return set_or_absent(value, shape.device_id);
     case ArgKey::device_type: return set_or_absent(value, shape.device_type);
     default: return false;
@@ -231,9 +339,12 @@ bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& e
     case Kind::annotation: return take_of_operator(key, value, shape, extra, out);
     case Kind::module:
     case Kind::python_function: return take_of_python(key, value, extra);
-    case Kind::tensor: return take_of_tensor(key, value, shape, extra);
-    case Kind::instant:
-      return key == ArgKey::domain && take_of_operator(key, value, shape, extra, out);
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark: return take_of_nvtx(key, value, shape, extra);
+    case Kind::collective: return take_of_collective(key, value, shape, extra);
+    case Kind::tensor: return take_of_tensor(key, value, shape, extra, out);
+    case Kind::gpu_memory: return take_of_memory(key, value, shape, out);
+    case Kind::instant: return take_origin(key, value, shape);
     case Kind::other:
     case Kind::overhead: return false;
     default:

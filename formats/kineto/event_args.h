@@ -20,8 +20,9 @@ struct Placement {
   std::optional<uint32_t> device, context, stream;
   bool no_stream = false;  // "stream": -1
   uint32_t correlation = 0;
-  uint64_t external_id = 0;  // of calls and GPU work
-  bool nvtx = false;         // it says an NVTX domain
+  uint64_t external_id = 0;         // of calls and GPU work
+  bool derived = false;             // it repeats what other events say
+  std::optional<uint64_t> step_ns;  // a step, and its length
 };
 
 // Reads arguments into one block. Not thread-safe.
@@ -43,8 +44,14 @@ class ArgReader {
                     Placement& out);
   bool take_of_operator(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
                         Placement& out);
+  bool take_origin(ArgKey key, const Value& value, Shape& shape);
+  bool take_of_nvtx(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
+  bool take_of_collective(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
   bool take_of_python(ArgKey key, const Value& value, EventExtra& extra);
-  bool take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
+  bool take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
+                      Placement& out);
+  bool take_of_memory(ArgKey key, const Value& value, Shape& shape, Placement& out);
+  bool make_memory_record(const Value& value, Shape& shape, EventExtra& extra, Placement& out);
   void keep_sequence(const std::vector<Member>& args, EventExtra& extra);
   void keep(const Member& member);
   bool json(const Value& value, StringIndex& out);

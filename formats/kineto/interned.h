@@ -11,7 +11,8 @@
 
 namespace gpuprof::kineto {
 
-// Finds numbers of things that are kept elsewhere by their hash; open addressing, half full at most.
+// Finds numbers of things that are kept elsewhere by their hash; open addressing, half full at
+// most.
 class NumberTable {
  public:
   static constexpr uint32_t kNotThere = 0xffffffff;

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <unordered_map>
+
+#include "formats/kineto/categories.h"
 
 namespace gpuprof::kineto {
 namespace {
@@ -151,24 +152,20 @@ void Links::join_flows(std::span<const FlowEnd> flows) {
 }
 
 void Links::find_steps() {
-  constexpr std::string_view kStep = "ProfilerStep#";
   std::map<uint64_t, Step> steps;
   bool gpu = false;
   for (const Event& event : process_.events) {
     const Shape& shape = trace_.shape(event);
     gpu = gpu || is_stream_work(shape.kind);
     if (!is_range_of_program(shape.kind)) continue;
-    const std::string_view name = trace_.text(shape.name);
-    if (!name.starts_with(kStep)) continue;
-    uint64_t number = 0;
-    const char* const end = name.data() + name.size();
-    const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, number);
-    if (error != std::errc() || at != end) continue;
-    steps.emplace(number, Step{number, event.begin, event.end});
+    const std::optional<uint64_t> number = step_number(trace_.text(shape.name));
+    if (number) steps.emplace(*number, Step{*number, event.begin, event.end});
   }
-  for (const auto& [number, step] : steps) process_.steps.push_back(step);
-  process_.steps_are_events = !steps.empty();
-  if (!steps.empty()) process_.step_source = "ProfilerStep";
+  process_.steps_are_events = process_.steps.empty() && !steps.empty();
+  if (process_.steps_are_events) {
+    for (const auto& [number, step] : steps) process_.steps.push_back(step);
+  }
+  if (!process_.steps.empty()) process_.step_source = "ProfilerStep";
   if (!gpu) process_.gpu_times_missing = "the trace has no GPU events";
 }
 

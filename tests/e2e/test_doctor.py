@@ -162,6 +162,7 @@ def test_a_program_that_gains_rights(bit, word, tmp_path):
     assert harness.our_lines(done.err) == [] and not (tmp_path / "out").exists()
 
 
+@pytest.mark.skipif(harness.SANITIZER == "address", reason="its runtime cannot be in a process twice")
 def test_a_program_that_opens_namespaces(tmp_path):
     """What it does there is not seen by hooks, nothing goes wrong, and it is named."""
     program = harness.HAZARDS / "namespace"

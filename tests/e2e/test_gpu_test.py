@@ -27,6 +27,8 @@ import natives  # noqa: E402
 import stepper  # noqa: E402
 
 NVCC = lab_module.toolkit()
+WITHOUT_SANITIZER = pytest.mark.skipif(bool(harness.SANITIZER),
+                                       reason="programs of others are run, without a sanitizer's runtime")
 
 
 @pytest.fixture
@@ -90,7 +92,7 @@ def run_whole(folder, *arguments):
 
 
 @pytest.mark.skipif(not NVCC, reason="no nvcc: the CUDA programs cannot be compiled here")
-@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+@WITHOUT_SANITIZER
 def test_ways_and_graphs(tmp_path):
     done, table = run_whole(tmp_path, "ways", "graphs")
     found = {row["case"]: row for row in table["rows"]}
@@ -104,6 +106,7 @@ def test_ways_and_graphs(tmp_path):
     assert (tmp_path / "out/table.txt").read_text().startswith("GPU: Simulated GPU")
 
 
+@WITHOUT_SANITIZER
 def test_a_wrong_count_is_said(lab):
     done, dump = lab.profile("program", [harness.HAZARDS / "graphs", 0, 0, -1, -1], **lab_module.WHOLE_RUN)
     right = {"kernels": dict(dump.kernels), "copies": dump.kinds["gpu_copy"], "sets": dump.kinds["gpu_set"]}
@@ -128,6 +131,7 @@ def test_a_program_that_hangs_does_not_stop_the_others(lab):
     assert verdicts(lab)["late"] == "skipped"
 
 
+@WITHOUT_SANITIZER
 def test_no_dump_is_a_failure(lab):
     with pytest.raises(lab_module.Failed, match="no dump"):
         lab.profile("none", ["true"])
@@ -177,7 +181,7 @@ def stand_in(folder, wrong=0):
     return [sys.executable, path]
 
 
-@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+@WITHOUT_SANITIZER
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_a_training_loop_is_compared_with_torch_profiler(wrong, lab, tmp_path, monkeypatch):
     monkeypatch.setattr(frameworks, "need_torch", lambda lab: None)
@@ -188,7 +192,7 @@ def test_a_training_loop_is_compared_with_torch_profiler(wrong, lab, tmp_path, m
     assert list(tmp_path.rglob("trace.perfetto-trace"))
 
 
-@pytest.mark.skipif(bool(harness.SANITIZER), reason="programs of others are run, without a sanitizer's runtime")
+@WITHOUT_SANITIZER
 def test_cost_takes_rounds_of_all_modes(lab, tmp_path, monkeypatch):
     for name, value in (("STEPS", 60), ("WARM", 2), ("FIRST", 20), ("LAST", 39)):
         monkeypatch.setattr(cost, name, value)

@@ -121,6 +121,46 @@ def test_ranks_in_a_directory(tmp_path):
     assert len(info(tmp_path)["files"]) == 3
 
 
+# What an export does not say again: kernels go by their demangled name, work without a name by its label, and the
+# shape of a launch is the kernel's.
+SAID_ELSEWHERE = {"launch": ["function", "grid", "block", "shared_bytes"]}
+
+
+def comparable(line):
+    """A record without its place in the file, as text."""
+    of_gpu = line["kind"].startswith("gpu_")
+    dropped = ["index", "partner", "args", "begin_mono_ns", "end_mono_ns", *SAID_ELSEWHERE.get(line["kind"], [])]
+    if of_gpu:
+        dropped.append("name")
+    if line.get("event") == 0xffffffff:  # CUPTI's word for none
+        line["event"] = 0
+    line = {key: value for key, value in line.items() if key not in dropped}
+    for key in ("name", "label"):
+        if key in line:
+            line[key] = line[key].replace("__cudaLaunchKernel", "cudaLaunchKernel")
+    return json.dumps(line, sort_keys=True)
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--layers", "2", "--comm-mb", "4", "--malloc-per-step", "2", "--h2d-mb", "1", "--data-ms", "1", "--ranks", "2"],
+    ["--layers", "2", "--comm-mb", "4", "--overlap", "--graphs", "--sync-every", "1"],
+])
+def test_an_export_reads_back(tmp_path, arguments):
+    schedule = "skip_first=2,wait=0,warmup=1,active=5,repeat=1"
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", schedule, "--", harness.SIMTRAIN,
+                        "--steps", "10", *arguments], env=harness.environment(SIMCUDA_TRUTH=tmp_path))
+    assert done.code == 0, done.err
+    run = tmp_path / "out" / "latest"
+    harness.checked("convert", run, "--to", "kineto", "-o", tmp_path / "kineto")
+    records, again = parse(run), parse(tmp_path / "kineto")
+    counts = [collections.Counter(comparable(line) for line in lines if "index" in line) for lines in (records, again)]
+    assert sum(counts[0].values()) > 50
+    assert counts[0] - counts[1] == {} and counts[1] - counts[0] == {}
+    steps = [[(line["number"], line["end_mono_ns"] - line["begin_mono_ns"]) for line in lines
+              if line["kind"] == "step" and line["in_window"]] for lines in (records, again)]
+    assert sorted(steps[0]) == sorted(steps[1]) and len(steps[0]) >= 4
+
+
 def test_what_a_killed_profiler_left(tmp_path):
     trace = kineto_traces.training()
     text = trace.text()

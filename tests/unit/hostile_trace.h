@@ -17,8 +17,9 @@ inline Trace hostile_trace() {
   MemoryNames names;
   BatchEncoder encoder(names);
   encoder.begin(0, 1);
+  constexpr char kControls[] = "control \x01\x1f\x7f \n\r\t zero \0 end";
   const std::string awkward[] = {"quote \" backslash \\ slash /",
-                                 std::string("control \x01\x1f\x7f \n\r\t zero \0 end", 29),
+                                 std::string(kControls, sizeof kControls - 1),
                                  "\xff\xfe\xc3\x28 \xed\xa0\x80 \xf4\x90\x80\x80 \xe2\x82",
                                  std::string(65'536, 'x') + "\xe2",
                                  "",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The directory of torch.profiler traces: its files, and what their readers need besides events
 // (which chrome_test.cpp looks at).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <libdeflate.h>
 #include <unistd.h>
@@ -9,10 +10,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "formats/exporter.h"
 #include "formats/file_bytes.h"
 #include "formats/gpu_annotations.h"
+#include "formats/kineto/reader.h"
+#include "formats/names.h"
 #include "tests/unit/trace_maker.h"
 
 namespace gpuprof::test {
@@ -118,6 +122,60 @@ TEST_F(Kineto, AHostsNameCannotLeaveTheDirectory) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_EQ(files.begin()->first.find("__-_-"), std::string::npos);
   EXPECT_TRUE(files.begin()->first.ends_with(".pt.trace.json.gz"));
+}
+
+// An event and the one it is joined with; of work without times nothing is drawn.
+std::multiset<std::string> facts_of(const Trace& trace) {
+  std::multiset<std::string> out;
+  for (const Process& process : trace.processes) {
+    const auto text = [&](const Event& event) {
+      const Shape& shape = trace.shape(event);
+      const EventExtra& extra = process.extra(event);
+      const Lane& lane = process.lane(event);
+      return fmt::format("{} {} {}-{} of {} on {}/{}/{}/{} {} {:#x} {:#x} {} {} {}x{}x{} {}",
+                         kind_name(shape.kind), valid_utf8(trace.text(shape.label)), event.begin,
+                         event.end, trace.text(shape.detail), lane.thread_id, lane.device,
+                         lane.context, lane.stream, extra.bytes, extra.address, extra.address2,
+                         shape.rank_count, shape.flags, shape.grid.x, shape.block.x,
+                         shape.cluster_x, shape.dynamic_shared_bytes);
+    };
+    for (const Event& event : process.events) {
+      const Shape& shape = trace.shape(event);
+      if (shape.flags & kFlagNoTime) continue;
+      const bool work = is_stream_work(shape.kind) && event.partner != EventIndex::none;
+      const bool host = !is_gpu_kind(shape.kind);
+      // The launch's shape is the kernel's.
+      std::string fact = host && shape.kind == Kind::launch
+                             ? fmt::format("launch {} {}", trace.text(shape.label), event.begin)
+                             : text(event);
+      if (work) {
+        const Event& call = process.event(event.partner);
+        fact += fmt::format(" by {} {}", trace.text(trace.shape(call).label), call.begin);
+      }
+      out.insert(std::move(fact));
+    }
+    for (const CollectiveKernel& pair : process.collective_kernels) {
+      out.insert(fmt::format("{} does {}", process.event(pair.kernel).begin,
+                             process.event(pair.collective).begin));
+    }
+    for (const Step& step : process.window_steps()) {
+      out.insert(fmt::format("step {} {}-{}", step.step, step.begin, step.end));
+    }
+  }
+  return out;
+}
+
+TEST_F(Kineto, ReadsBackAsItWas) {
+  const Trace trace = busy_trace(1);
+  exported(trace);
+  Trace again;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    read_kineto(entry.path(), again);
+  }
+  const auto was = facts_of(trace), is = facts_of(again);
+  for (const std::string& fact : was) EXPECT_EQ(is.count(fact), was.count(fact)) << fact;
+  for (const std::string& fact : is) EXPECT_EQ(was.count(fact), is.count(fact)) << fact;
+  EXPECT_GT(was.size(), 25u);
 }
 
 TEST(GpuAnnotations, ThoseThatCutWorkGoElsewhere) {

@@ -56,7 +56,7 @@ inline std::string busy_dump(int rank) {
 
   launch(10, 1, "cudaLaunchKernel", "_Z4gemmPf");
   Record inner =
-      make_record(Kind::call, ticks_at(11), ticks_at(13), names.api("cuLaunchKernel", 2));
+      make_record(Kind::launch, ticks_at(11), ticks_at(13), names.api("cuLaunchKernel", 2));
   inner.flags = kFlagFromCallback | kFlagDriver;
   add(inner, 1);  // the same launch once more, below the runtime
   launch(20, 2, "cudaLaunchKernel", "_Z4reluPf");
@@ -123,7 +123,8 @@ inline std::string busy_dump(int rank) {
       make_record(Kind::call, ticks_at(480), ticks_at(700), names.api("cuModuleLoad", 2));
   driver.flags = kFlagDriver;
   add(driver);  // crosses the step boundary at 500
-  add(make_record(Kind::call, ticks_at(20), ticks_at(25), names.api("cudaFree")), 12, thread + 50);
+  add(make_record(Kind::dealloc, ticks_at(20), ticks_at(25), names.api("cudaFree")), 12,
+      thread + 50);
   Record overhead = make_record(Kind::overhead, ticks_at(600), ticks_at(640));
   overhead.overhead.type = 1 << 16;
   add(overhead);

@@ -140,7 +140,7 @@ class TableMaker {
   // Of a trace that has no calls of NCCL's: what its kernels say.
   void add_collectives_of_kernels(const Timeline& timeline) {
     const Process& process = *timeline.process;
-    if (process.source == Source::dump) return;
+    if (!process.collective_kernels.empty()) return;
     for (const Work& work : timeline.works) {
       if (work.kind != WorkClass::communication || !inside(work.begin)) continue;
       const std::string_view args =
