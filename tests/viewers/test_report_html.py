@@ -13,7 +13,7 @@ import harness
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 
 TABLES = ("kernels", "collectives", "copies", "synchronizations", "allocations", "stragglers", "operators", "modules",
-          "memory_owners", "kernel_families")
+          "memory_owners", "kernel_families", "places")
 
 
 class Report:
@@ -127,7 +127,7 @@ def test_tables(page, report):
         for row in shown:
             assert {value for value in row if not is_number(value)} <= values, table
         first = [row[0] for row in shown]
-        assert sorted(first) == sorted(str(row.get("name", row.get("rank"))) for row in rows)
+        assert sorted(first) == sorted(str(row.get("name", row.get("place", row.get("rank")))) for row in rows)
     assert seen >= 5
 
 

@@ -44,6 +44,36 @@ void calls(const Report& report, const std::vector<CallRow>& rows, Verdict& verd
   }
 }
 
+// The lines of code where most of it happens.
+void places(const Report& report, std::string_view kind, Verdict& verdict) {
+  size_t named = 0;
+  for (const PlaceRow& row : report.operators.places) {
+    if (row.kind != kind || ++named > 3) continue;
+    verdict.evidence.push_back(
+        fmt::format("at {}: {:.1f} calls a step, {} each", row.place,
+                    per_step(report, static_cast<double>(row.count)),
+                    format_us(row.total_us / static_cast<double>(row.count))));
+  }
+}
+
+// The operators that the host spends most time in.
+void host_operators(const Report& report, Verdict& verdict) {
+  std::vector<const OperatorRow*> rows;
+  for (const OperatorRow& row : report.operators.operators) {
+    if (row.kind == "operator" && !names_data_loading(row.name)) rows.push_back(&row);
+  }
+  const size_t named = std::min<size_t>(3, rows.size());
+  std::partial_sort(
+      rows.begin(), rows.begin() + static_cast<int64_t>(named), rows.end(),
+      [](const OperatorRow* a, const OperatorRow* b) { return a->cpu_self_us > b->cpu_self_us; });
+  for (size_t i = 0; i < named; ++i) {
+    verdict.evidence.push_back(
+        fmt::format("{}: {:.1f} calls a step, {} of the host's time each", rows[i]->name,
+                    per_step(report, static_cast<double>(rows[i]->count)),
+                    format_us(rows[i]->cpu_self_us / static_cast<double>(rows[i]->count))));
+  }
+}
+
 void launches(const Report& report, Verdict& verdict) {
   const Tables& tables = report.tables;
   if (!tables.launches) return;
@@ -111,23 +141,28 @@ void add_evidence(const Report& report, Verdict& verdict) {
   switch (verdict.cause) {
     case Cause::data_loading:
       verdict.evidence.push_back(worst_step(report, Part::data_loading));
+      places(report, "data_loading", verdict);
       break;
     case Cause::kernel_launch:
       verdict.evidence.push_back(worst_step(report, Part::kernel_launch));
       launches(report, verdict);
+      host_operators(report, verdict);
       break;
     case Cause::allocation:
       verdict.evidence.push_back(worst_step(report, Part::allocation));
       calls(report, report.tables.allocations, verdict);
+      places(report, "allocation", verdict);
       break;
     case Cause::synchronization:
       verdict.evidence.push_back(worst_step(report, Part::synchronization));
       calls(report, report.tables.synchronizations, verdict);
+      places(report, "synchronization", verdict);
       break;
     case Cause::communication: communication(report, verdict); break;
     case Cause::transfer:
       verdict.evidence.push_back(worst_step(report, Part::transfer));
       copies(report, verdict);
+      places(report, "transfer", verdict);
       break;
     case Cause::straggler: straggler(report, verdict); break;
     case Cause::gpu_throttled: break;

@@ -17,6 +17,9 @@ namespace {
 constexpr size_t kDriftSteps = 40;  // of the whole run, for a trend to mean something
 constexpr double kDriftPct = 5;
 constexpr double kNearFullPct = 95;
+constexpr double kFragmentedPct = 30;
+constexpr double kFragmentedBytes = 256e6;
+constexpr uint32_t kCuda = 1;  // Shape::device_type
 constexpr double kLowOccupancyPct = 25;
 constexpr double kBusyPct = 80;
 
@@ -44,11 +47,20 @@ void step_time_drift(const Process& process, std::vector<Finding>& out) {
                  change});
 }
 
+// What a framework's allocator holds of a GPU, where it says so.
+const TensorCurve* tensors_of(const MemoryCurves& curves) {
+  for (const TensorCurve& curve : curves.tensors) {
+    if (curve.device_type == kCuda && !curve.points.empty()) return &curve;
+  }
+  return nullptr;
+}
+
 // Memory held at the end of each step grows in (almost) every one.
-void memory_growth(const Trace& trace, const Process& process, std::vector<Finding>& out) {
+void memory_growth(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
   const auto steps = process.window_steps();
   if (steps.size() < 4) return;
-  const std::vector<MemoryPoint> points = memory_curves(trace, process).device;
+  const TensorCurve* const tensors = tensors_of(curves);
+  const std::vector<MemoryPoint>& points = tensors ? tensors->points : curves.device;
   size_t at = 0, grown = 0;
   int64_t held = 0, before = 0, first = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -80,6 +92,41 @@ void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
                                format_bytes(most), format_bytes(all), percent),
                    percent});
   }
+}
+
+// Of what the allocator has reserved, part is in pieces that do not serve: at its fullest moment.
+void fragmentation(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
+  const TensorCurve* const tensors = tensors_of(curves);
+  if (!tensors || !tensors->totals_given) return;
+  const auto peak = std::max_element(
+      tensors->points.begin(), tensors->points.end(),
+      [](const MemoryPoint& a, const MemoryPoint& b) { return a.total < b.total; });
+  const EventExtra& extra = process.extra(process.event(peak->event));
+  if (extra.value == EventExtra::kNotGiven || extra.value == 0) return;
+  const auto reserved = static_cast<double>(extra.value);
+  const double unused = reserved - static_cast<double>(peak->total);
+  if (unused < kFragmentedBytes || 100 * unused / reserved < kFragmentedPct) return;
+  out.push_back(
+      {"fragmentation",
+       fmt::format("{}: at most {} of memory are in use, and {} reserved: {:.0f} % in fragments or "
+                   "never used",
+                   who(process), format_bytes(static_cast<uint64_t>(peak->total)),
+                   format_bytes(extra.value), 100 * unused / reserved),
+       100 * unused / reserved});
+}
+
+// How much arithmetic is done, of what the device could do.
+void arithmetic(const Report& report, std::vector<Finding>& out) {
+  const Arithmetic& done = report.operators.arithmetic;
+  if (done.flop_per_step <= 0) return;
+  const std::string share =
+      done.mfu_pct > 0 ? fmt::format(", {:.1f} % of what the GPU can do (MFU)", done.mfu_pct)
+                       : std::string();
+  out.push_back({"achieved_flops",
+                 fmt::format("{:.1f} TFLOP/s over step time{}: matrix products, convolutions and "
+                             "attention with known shapes, {:.0f} % of kernel time",
+                             done.tflops, share, done.counted_time_pct),
+                 done.tflops});
 }
 
 // The GPU is busy, but its multiprocessors are not.
@@ -128,10 +175,13 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
       step_time_drift(process, out);
     }
     last = &process;
-    memory_growth(trace, process, out);
+    const MemoryCurves curves = memory_curves(trace, process);
+    memory_growth(process, curves, out);
+    fragmentation(process, curves, out);
     near_out_of_memory(process, out);
   }
   low_occupancy(report, out);
+  arithmetic(report, out);
   copies_undone(report, out);
   return out;
 }

@@ -107,6 +107,7 @@ Report make_report(const Trace& trace) {
   report.step_time = step_time_of(report.steps);
   sum_up(report);
   report.tables = make_tables(all);
+  report.operators = make_operator_tables(all);
   report.findings = find(trace, report);
   judge.decide(report);
   return report;

@@ -9,6 +9,7 @@
 
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/curves.h"
+#include "tools/analysis/operators.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
 
@@ -71,6 +72,7 @@ struct Report {
   std::string reason;            // why `verdict` is empty
   std::vector<Finding> findings;
   Tables tables;
+  OperatorTables operators;
   std::vector<Curves> curves;     // by process and window
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};

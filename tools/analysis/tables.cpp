@@ -10,22 +10,12 @@
 #include "formats/occupancy.h"
 #include "formats/slices.h"
 #include "tools/analysis/collective_args.h"
+#include "tools/analysis/kernel_names.h"
 
 namespace gpuprof::analysis {
 namespace {
 
 constexpr uint32_t kPageable = 1;  // CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
-
-// Families of matrix kernels that name the Tensor-core instruction or type they are built on.
-bool uses_tensor_cores(std::string_view name) {
-  static constexpr std::string_view kMarks[] = {"tensorop",  "16816",    "1688",      "884",
-                                                "hmma",      "imma",     "wgmma",     "qgmma",
-                                                "tcgen05",   "tf32gemm", "xmma_gemm", "flash_fwd",
-                                                "flash_bwd", "hgemm",    "bf16gemm",  "_s16816"};
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [name](std::string_view mark) {
-    return name.find(mark) != std::string_view::npos;
-  });
-}
 
 template <typename Row>
 std::vector<Row> by_time(std::map<std::string, Row>&& rows) {
@@ -170,6 +160,7 @@ class TableMaker {
   // Rows by name, of the sums by shape.
   void finish_kernels() {
     std::map<std::string, KernelRow> rows;
+    std::map<std::string, FamilyRow> families;
     std::map<std::string, int64_t> most;
     double tensor = 0, compute = 0;
     for (const auto& [index, sum] : shapes_) {
@@ -181,6 +172,10 @@ class TableMaker {
       row.kind = sum.kind;
       row.tensor_cores = uses_tensor_cores(name);
       ++row.shapes;
+      FamilyRow& family = families[std::string(kernel_family(name))];
+      family.count += sum.count;
+      family.total_us += static_cast<double>(sum.total) / 1000;
+      if (row.tensor_cores) family.tensor_core_us += static_cast<double>(sum.total) / 1000;
       if (sum.kind == WorkClass::compute) {
         compute += static_cast<double>(sum.total);
         if (row.tensor_cores) tensor += static_cast<double>(sum.total);
@@ -193,6 +188,7 @@ class TableMaker {
       row.occupancy_pct = sum.occupancy;
     }
     out_.kernels = by_time(std::move(rows));
+    out_.kernel_families = by_time(std::move(families));
     if (all_)
       out_.tiny_kernels_pct = 100.0 * static_cast<double>(tiny_) / static_cast<double>(all_);
     if (compute > 0) out_.tensor_core_pct = 100 * tensor / compute;

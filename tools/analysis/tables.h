@@ -22,6 +22,14 @@ struct KernelRow {
   bool tensor_cores = false;  // as far as the name tells
 };
 
+// Kernels that do the same sort of thing, as far as names tell.
+struct FamilyRow {
+  std::string name;
+  uint64_t count = 0;
+  double total_us = 0;
+  double tensor_core_us = 0;  // of it, in kernels that use Tensor cores
+};
+
 struct CopyRow {
   std::string name;  // "Memcpy HtoD (Pageable -> Device)"
   uint64_t count = 0, bytes = 0;
@@ -52,6 +60,7 @@ struct Memory {
 
 struct Tables {
   std::vector<KernelRow> kernels;  // most time first
+  std::vector<FamilyRow> kernel_families;
   std::vector<CopyRow> copies;
   std::vector<CollectiveRow> collectives;
   std::vector<CallRow> synchronizations, allocations;

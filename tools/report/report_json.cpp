@@ -63,6 +63,52 @@ Json kernels_json(const Tables& tables) {
   return out;
 }
 
+Json families_json(const Tables& tables) {
+  Json out = Json::array();
+  for (const FamilyRow& row : tables.kernel_families) {
+    out.push_back({{"name", row.name},
+                   {"count", row.count},
+                   {"total_us", rounded(row.total_us)},
+                   {"tensor_core_pct",
+                    rounded(row.total_us > 0 ? 100 * row.tensor_core_us / row.total_us : 0)}});
+  }
+  return out;
+}
+
+Json operators_json(const std::vector<OperatorRow>& rows) {
+  Json out = Json::array();
+  for (const OperatorRow& row : rows) {
+    out.push_back({{"name", row.name},
+                   {"kind", row.kind},
+                   {"count", row.count},
+                   {"cpu_us", rounded(row.cpu_us)},
+                   {"cpu_self_us", rounded(row.cpu_self_us)},
+                   {"gpu_us", rounded(row.gpu_us)},
+                   {"gpu_self_us", rounded(row.gpu_self_us)},
+                   {"flop", row.flop}});
+  }
+  return out;
+}
+
+Json places_json(const OperatorTables& tables) {
+  Json out = Json::array();
+  for (const PlaceRow& row : tables.places) {
+    out.push_back({{"place", row.place},
+                   {"kind", row.kind},
+                   {"count", row.count},
+                   {"total_us", rounded(row.total_us)}});
+  }
+  return out;
+}
+
+Json owners_json(const OperatorTables& tables) {
+  Json out = Json::array();
+  for (const OwnerRow& row : tables.memory_owners) {
+    out.push_back({{"name", row.name}, {"bytes", row.bytes}, {"count", row.count}});
+  }
+  return out;
+}
+
 Json calls_json(const std::vector<CallRow>& rows) {
   Json out = Json::array();
   for (const CallRow& row : rows) {
@@ -194,6 +240,18 @@ Json report_json(const Report& report) {
                 {"tensor_core_pct", rounded(report.tables.tensor_core_pct)},
                 {"tiny_kernels_pct", rounded(report.tables.tiny_kernels_pct)}};
   out["kernels"] = kernels_json(report.tables);
+  const Arithmetic& arithmetic = report.operators.arithmetic;
+  if (arithmetic.flop_per_step > 0) {
+    out["gpu"]["flop_per_step"] = arithmetic.flop_per_step;
+    out["gpu"]["tflops"] = rounded(arithmetic.tflops);
+    out["gpu"]["counted_time_pct"] = rounded(arithmetic.counted_time_pct);
+    if (arithmetic.mfu_pct > 0) out["gpu"]["mfu_pct"] = rounded(arithmetic.mfu_pct);
+  }
+  out["kernel_families"] = families_json(report.tables);
+  out["operators"] = operators_json(report.operators.operators);
+  out["modules"] = operators_json(report.operators.modules);
+  out["places"] = places_json(report.operators);
+  out["memory_owners"] = owners_json(report.operators);
   out["collectives"] = collectives_json(report.tables);
   out["copies"] = copies_json(report.tables);
   out["synchronizations"] = calls_json(report.tables.synchronizations);

@@ -24,7 +24,7 @@ const FORMATS = {
   dims: value => value.join(' \u00d7 '),
   yes: value => value ? 'yes' : '',
   gbs: value => `${digits(value, 1)} GB/s`,
-  tflops: value => value ? digits(value, 1) : '',
+  tera: value => value ? number(value / 1e12) : '',
   factor: value => `${digits(value, 2)} \u00d7`,
   text: value => value, code: value => value,
 };
@@ -206,6 +206,15 @@ function heatMap() {
 const TABLES = [
   ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['mean_us', 'mean', 'us'],
     ['grid', 'grid', 'dims'], ['block', 'block', 'dims'], ['occupancy_pct', 'occupancy', 'pct'], ['tensor_cores', 'tensor cores', 'yes']]],
+  ['operators', 'Operators and ranges', [['name', 'operator', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
+    ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n'], ['flop', 'TFLOP', 'tera']]],
+  ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
+    ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
+  ['kernel_families', 'Kernels by family', [['name', 'family', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'],
+    ['tensor_core_pct', 'on Tensor cores', 'pct']]],
+  ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
+    ['count', 'count', 'n']]],
+  ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
   ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
   ['copies', 'Copies and sets', [['name', 'copy', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes'],
     ['gb_per_s', 'bandwidth', 'gbs'], ['pageable', 'pageable', 'yes']]],
@@ -254,7 +263,7 @@ function table(key, title, columns) {
     const [name] = columns[by], wanted = filter.value.toLowerCase();
     const sums = columns.map(([column, , , share]) => share ?
       {sum: rows.reduce((sum, row) => sum + row[column], 0), most: Math.max(...rows.map(row => row[column]))} : {});
-    const found = rows.filter(row => !wanted || String(row.name).toLowerCase().includes(wanted));
+    const found = rows.filter(row => !wanted || String(row[columns[0][0]]).toLowerCase().includes(wanted));
     found.sort((a, b) => (down ? -1 : 1) * compare(sortValue(a[name]), sortValue(b[name])));
     const shown = all ? found : found.slice(0, FIRST_ROWS);
     body.replaceChildren(...shown.map(row => element('tr', {}, ...columns.map((column, index) => cellOf(row, column, sums[index])))));

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The line of the program's own code that a call comes from: the innermost frame that is not of a
+// library.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/stacks.h"
+
+namespace gpuprof::analysis {
+
+struct CodePlace {
+  std::string text;  // "train.py:41 main"; empty: not known
+  bool own = false;  // not in a library
+};
+
+// One frame of Python, "/home/me/train.py(41): main".
+CodePlace python_place(std::string_view frame);
+
+// Several, innermost first, with ';' between.
+CodePlace python_stack_place(std::string_view frames);
+
+// A native stack with names; of one without, nothing.
+CodePlace native_place(const StackTable& stacks, StackIndex stack);
+
+}  // namespace gpuprof::analysis

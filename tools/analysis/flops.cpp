@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/flops.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace gpuprof::analysis {
+namespace {
+
+using Dims = std::vector<std::vector<double>>;  // by input; empty where it is no tensor
+
+Dims dims_of(std::string_view text) {
+  Dims out;
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_array()) return out;
+  for (const auto& input : json) {
+    std::vector<double>& dims = out.emplace_back();
+    if (!input.is_array()) continue;
+    for (const auto& dim : input) {
+      if (!dim.is_number()) {
+        dims.clear();  // a list of tensors
+        break;
+      }
+      dims.push_back(dim.get<double>());
+    }
+  }
+  return out;
+}
+
+double product(const std::vector<double>& dims, size_t from = 0) {
+  double out = dims.empty() ? 0 : 1;
+  for (size_t i = from; i < dims.size(); ++i) out *= dims[i];
+  return out;
+}
+
+bool has(const Dims& dims, size_t input, size_t rank) {
+  return input < dims.size() && dims[input].size() == rank;
+}
+
+double matrix_product(const Dims& dims, size_t a, size_t b) {
+  if (!has(dims, a, 2) || !has(dims, b, 2) || dims[a][1] != dims[b][0]) return 0;
+  return 2 * dims[a][0] * dims[a][1] * dims[b][1];
+}
+
+double batched_product(const Dims& dims, size_t a, size_t b) {
+  if (!has(dims, a, 3) || !has(dims, b, 3) || dims[a][2] != dims[b][1]) return 0;
+  return 2 * dims[a][0] * dims[a][1] * dims[a][2] * dims[b][2];
+}
+
+// Numbers in an argument that is a list as text, as "[2, 2]".
+std::vector<double> list_of(const nlohmann::json& inputs, size_t at) {
+  std::vector<double> out;
+  if (at >= inputs.size() || !inputs[at].is_string()) return out;
+  const auto list = nlohmann::json::parse(inputs[at].get<std::string>(), nullptr, false);
+  if (!list.is_array()) return out;
+  for (const auto& each : list) {
+    if (each.is_number()) out.push_back(each.get<double>());
+  }
+  return out;
+}
+
+nlohmann::json concrete_inputs(std::string_view arguments) {
+  const auto json = nlohmann::json::parse("{" + std::string(arguments) + "}", nullptr, false);
+  if (!json.is_object() || !json.contains("Concrete Inputs")) return {};
+  return json["Concrete Inputs"];
+}
+
+// Forward: input, weight, bias, stride, padding, dilation. Each output element takes a product and
+// a sum for each element of one filter.
+double convolution(const Dims& dims, std::string_view arguments) {
+  if (dims.size() < 2 || dims[0].size() < 3 || dims[0].size() != dims[1].size()) return 0;
+  const nlohmann::json inputs = concrete_inputs(arguments);
+  if (!inputs.is_array() || inputs.size() < 6) return 0;
+  // aten::conv2d has the number of groups where aten::convolution says whether it is transposed.
+  if (inputs.size() > 6 && inputs[6].is_string() && inputs[6].get<std::string>() == "True") {
+    return 0;
+  }
+  const std::vector<double> stride = list_of(inputs, 3), padding = list_of(inputs, 4),
+                            dilation = list_of(inputs, 5);
+  const size_t space = dims[0].size() - 2;
+  double outputs = dims[0][0] * dims[1][0];
+  for (size_t i = 0; i < space; ++i) {
+    const auto at = [i](const std::vector<double>& list) {
+      return list.empty() ? -1 : list.size() == 1 ? list[0] : i < list.size() ? list[i] : -1;
+    };
+    if (at(stride) <= 0 || at(padding) < 0 || at(dilation) <= 0) return 0;
+    const double reach = at(dilation) * (dims[1][i + 2] - 1) + 1;
+    const auto steps =
+        static_cast<int64_t>((dims[0][i + 2] + 2 * at(padding) - reach) / at(stride));
+    outputs *= static_cast<double>(steps) + 1;
+  }
+  return 2 * outputs * product(dims[1], 1);
+}
+
+// grad_output, input, weight, ...: the gradients of input and weight take as much as the forward
+// pass each. The last argument says which are wanted.
+double convolution_backward(const Dims& dims, std::string_view arguments) {
+  if (dims.size() < 3 || dims[0].size() < 3 || dims[2].size() < 3) return 0;
+  double wanted = 2;
+  const nlohmann::json inputs = concrete_inputs(arguments);
+  if (inputs.is_array() && inputs.size() > 10 && inputs[10].is_string()) {
+    wanted = 0;
+    const std::string mask = inputs[10].get<std::string>();
+    const size_t comma = mask.find(',');
+    if (mask.find("True") < comma) ++wanted;
+    if (mask.find("True", comma) < mask.find(',', comma + 1)) ++wanted;
+  }
+  return wanted * 2 * product(dims[0]) * product(dims[2], 1);
+}
+
+// Query [b, h, s, d], key [b, h, t, d], value [b, h, t, e], from input `first` on; a causal mask is
+// not taken off.
+double attention(const Dims& dims, size_t first) {
+  if (!has(dims, first, 4) || !has(dims, first + 1, 4) || !has(dims, first + 2, 4)) return 0;
+  const std::vector<double>&q = dims[first], &k = dims[first + 1], &v = dims[first + 2];
+  return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]);
+}
+
+double linear(const Dims& dims) {
+  if (dims.size() < 2 || dims[0].size() < 2 || dims[1].size() != 2) return 0;
+  return 2 * product(dims[0]) * dims[1][0];
+}
+
+struct Peak {
+  const char* name;         // part of the device's
+  double fp32, tf32, half;  // TFLOP/s; tf32 0: it has none
+};
+
+// NVIDIA's data sheets, dense: the Tensor cores' figures are half of those "with sparsity". The
+// first row whose name is in the device's counts.
+constexpr Peak kPeaks[] = {
+    {"B200", 75, 1125, 2250},     {"H200", 66.9, 494.5, 989},
+    {"GH200", 66.9, 494.5, 989},  {"H100 PCIe", 51.2, 378, 756},
+    {"H100 NVL", 60, 417.5, 835}, {"H100", 66.9, 494.5, 989},
+    {"A100", 19.5, 156, 312},     {"A800", 19.5, 156, 312},
+    {"A40", 37.4, 74.8, 149.7},   {"A30", 10.3, 82, 165},
+    {"A10", 31.2, 62.5, 125},     {"L40S", 91.6, 183, 362},
+    {"L4", 30.3, 60, 121},        {"V100-PCIE", 14, 0, 112},
+    {"V100", 15.7, 0, 125},       {"T4", 8.1, 0, 65},
+};
+
+// "A10" is not in "A100", nor "L4" in "L40".
+bool names_device(std::string_view device, std::string_view part) {
+  for (size_t at = device.find(part); at != std::string_view::npos;
+       at = device.find(part, at + 1)) {
+    const char after = at + part.size() < device.size() ? device[at + part.size()] : ' ';
+    const char before = at ? device[at - 1] : ' ';
+    const auto plain = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z'); };
+    if (!plain(after) && !plain(before)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+double flop_of(std::string_view name, std::string_view input_dims, std::string_view arguments) {
+  if (!name.starts_with("aten::") || input_dims.empty()) return 0;
+  name.remove_prefix(6);
+  const auto dims = [input_dims] { return dims_of(input_dims); };
+  if (name == "mm") return matrix_product(dims(), 0, 1);
+  if (name == "addmm" || name == "_addmm_activation") return matrix_product(dims(), 1, 2);
+  if (name == "bmm") return batched_product(dims(), 0, 1);
+  if (name == "baddbmm") return batched_product(dims(), 1, 2);
+  if (name == "linear") return linear(dims());
+  if (name == "convolution" || name == "_convolution" || name == "conv1d" || name == "conv2d" ||
+      name == "conv3d") {
+    return convolution(dims(), arguments);
+  }
+  if (name == "convolution_backward") return convolution_backward(dims(), arguments);
+  if (!name.starts_with("scaled_dot_product") && !name.starts_with("_scaled_dot_product")) return 0;
+  // Backward: five products instead of two.
+  if (name.ends_with("_backward")) return 2.5 * attention(dims(), 1);
+  return attention(dims(), 0);
+}
+
+Precision precision_of(std::string_view input_types, bool tensor_cores) {
+  for (const std::string_view type : {"c10::Half", "c10::BFloat16", "BFloat16", "Half"}) {
+    if (input_types.find(type) != std::string_view::npos) return Precision::half;
+  }
+  if (input_types.find("float") == std::string_view::npos) return Precision::other;
+  return tensor_cores ? Precision::tf32 : Precision::fp32;
+}
+
+double peak_flops(std::string_view device, Precision precision) {
+  if (precision == Precision::other) return 0;
+  for (const Peak& peak : kPeaks) {
+    if (!names_device(device, peak.name)) continue;
+    const double tera = precision == Precision::half                    ? peak.half
+                        : precision == Precision::tf32 && peak.tf32 > 0 ? peak.tf32
+                                                                        : peak.fp32;
+    return tera * 1e12;
+  }
+  return 0;
+}
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/kernel_names.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace gpuprof::analysis {
+namespace {
+
+struct Mark {
+  std::string_view text;
+  std::string_view family;
+};
+
+// The first that a name contains decides: what is more particular comes first.
+constexpr Mark kFamilies[] = {
+    {"nccl", "communication"},
+    {"rccl", "communication"},
+    {"flash_", "attention"},
+    {"fmha", "attention"},
+    {"attention", "attention"},
+    {"scudnn", "convolution"},
+    {"winograd", "convolution"},
+    {"implicit_", "convolution"},
+    {"dgrad", "convolution"},
+    {"wgrad", "convolution"},
+    {"fprop", "convolution"},
+    {"conv", "convolution"},
+    {"batch_norm", "normalization"},
+    {"bn_fw", "normalization"},
+    {"bn_bw", "normalization"},
+    {"layer_norm", "normalization"},
+    {"LayerNorm", "normalization"},
+    {"GroupNorm", "normalization"},
+    {"RMSNorm", "normalization"},
+    {"rms_norm", "normalization"},
+    {"softmax", "softmax and loss"},
+    {"SoftMax", "softmax and loss"},
+    {"nll_loss", "softmax and loss"},
+    {"multi_tensor", "optimizer"},
+    {"adam", "optimizer"},
+    {"Adam", "optimizer"},
+    {"gemm", "matrix product"},
+    {"gemv", "matrix product"},
+    {"cutlass", "matrix product"},
+    {"nvjet", "matrix product"},
+    {"splitK", "matrix product"},
+    {"Cijk_", "matrix product"},
+    {"embedding", "indexing and embedding"},
+    {"index", "indexing and embedding"},
+    {"gather", "indexing and embedding"},
+    {"scatter", "indexing and embedding"},
+    {"pool", "pooling"},
+    {"dropout", "dropout and random"},
+    {"philox", "dropout and random"},
+    {"distribution", "dropout and random"},
+    {"reduce", "reduction"},
+    {"Reduce", "reduction"},
+    {"triton_red", "reduction"},
+    {"triton_per", "reduction"},
+    {"sort", "sort and scan"},
+    {"scan", "sort and scan"},
+    {"nchwToNhwc", "layout and copies"},
+    {"nhwcToNchw", "layout and copies"},
+    {"transpose", "layout and copies"},
+    {"CatArray", "layout and copies"},
+    {"copy", "layout and copies"},
+    {"elementwise", "elementwise"},
+    {"triton_poi", "elementwise"},
+    {"fill", "elementwise"},
+};
+
+}  // namespace
+
+bool uses_tensor_cores(std::string_view name) {
+  static constexpr std::string_view kMarks[] = {"tensorop",  "16816",    "1688",      "884",
+                                                "hmma",      "imma",     "wgmma",     "qgmma",
+                                                "tcgen05",   "tf32gemm", "xmma_gemm", "flash_fwd",
+                                                "flash_bwd", "hgemm",    "bf16gemm",  "_s16816"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [name](std::string_view mark) {
+    return name.find(mark) != std::string_view::npos;
+  });
+}
+
+std::string_view kernel_family(std::string_view name) {
+  for (const Mark& mark : kFamilies) {
+    if (name.find(mark.text) != std::string_view::npos) return mark.family;
+  }
+  return "other";
+}
+
+}  // namespace gpuprof::analysis

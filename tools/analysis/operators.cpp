@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/operators.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "formats/slices.h"
+#include "tools/analysis/code_place.h"
+#include "tools/analysis/kernel_names.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr uint32_t kCuda = 1;  // Shape::device_type
+
+enum class ScopeKind : uint8_t { none, op, range, module, python };
+
+ScopeKind scope_kind(Kind kind) {
+  switch (kind) {
+    case Kind::op: return ScopeKind::op;
+    case Kind::annotation:
+    case Kind::nvtx_range: return ScopeKind::range;
+    case Kind::module: return ScopeKind::module;
+    case Kind::python_function: return ScopeKind::python;
+    default: return ScopeKind::none;
+  }
+}
+
+// A range that is open where the walk along a thread is. `inner_*`: of what of its sort was called
+// in it: operators and ranges, or modules.
+struct Scope {
+  EventIndex event;
+  ScopeKind kind;
+  int64_t begin, end;
+  int64_t inner_cpu = 0;
+  int64_t gpu = 0, inner_gpu = 0;
+  double inner_flop = 0;
+  bool tensor_cores = false;  // some work of its own uses them
+  bool of_forward = false;    // its GPU time goes to a module of the forward pass
+};
+
+bool same_sort(const Scope& a, const Scope& b) {
+  return (a.kind == ScopeKind::module) == (b.kind == ScopeKind::module) &&
+         a.kind != ScopeKind::python && b.kind != ScopeKind::python;
+}
+
+struct Sums {
+  std::map<std::string, OperatorRow> operators, modules;
+  std::map<std::pair<std::string, std::string>, PlaceRow> places;
+  double flop = 0, seconds_at_peak = 0;
+  bool peak_known = true;
+  int64_t counted_ns = 0;  // of work of operators with known arithmetic
+};
+
+// The modules around an operator of the forward pass, innermost first.
+using Modules = std::vector<std::string>;
+
+class ProcessWalk {
+ public:
+  ProcessWalk(const Timeline& timeline, Sums& sums)
+      : timeline_(timeline), trace_(*timeline.trace), process_(*timeline.process), sums_(sums) {
+    begin_ = timeline.steps.front().begin;
+    end_ = timeline.steps.back().end;
+    for (const ForwardBackward& pair : process_.forward_backward) {
+      forward_of_.emplace(number(pair.backward), number(pair.forward));
+      modules_of_.try_emplace(number(pair.forward));
+    }
+  }
+
+  void walk() {
+    // The forward pass runs on the main thread; what belongs to it is looked up from others.
+    const uint32_t main = gpuprof::main_thread(process_);
+    for (const bool first : {true, false}) {
+      for (const Lane& lane : process_.lanes) {
+        if (lane.type == LaneType::thread && (lane.thread_id == main) == first) walk(lane);
+      }
+    }
+  }
+
+  std::vector<OwnerRow> memory_owners() const;
+
+ private:
+  void walk(const Lane& lane) {
+    open_.clear();
+    const std::span<const Call> calls = calls_of(lane);
+    auto call = calls.begin();
+    for (const Event& event : process_.lane_events(lane)) {
+      while (!open_.empty() && open_.back().end < event.end) close();
+      const EventIndex index = process_.index_of(event);
+      const Shape& shape = trace_.shape(event);
+      while (call != calls.end() && number(call->event) < number(index)) ++call;
+      if (call != calls.end() && call->event == index) take_call(*call, shape);
+      if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) note_owner(index, shape);
+      const ScopeKind kind = scope_kind(shape.kind);
+      const bool free_range = shape.kind == Kind::nvtx_range && process_.extra(event).address != 0;
+      if (kind != ScopeKind::none && !free_range) open(index, event, kind);
+    }
+    while (!open_.empty()) close();
+  }
+
+  std::span<const Call> calls_of(const Lane& lane) const {
+    for (const HostThread& thread : timeline_.threads) {
+      if (thread.id == lane.thread_id) return timeline_.calls_of(thread);
+    }
+    return {};
+  }
+
+  std::string_view name_of(EventIndex event) const {
+    return trace_.text(trace_.shape(process_.event(event)).label);
+  }
+
+  bool inside(int64_t time) const { return time >= begin_ && time < end_; }
+
+  // Steps are not among the operators.
+  bool is_step(std::string_view name) const {
+    if (name.starts_with("ProfilerStep#")) return true;
+    const std::string_view source = process_.step_source;
+    return source.starts_with("nvtx:") && name.starts_with(source.substr(5));
+  }
+
+  void open(EventIndex index, const Event& event, ScopeKind kind) {
+    if (kind == ScopeKind::op) {
+      if (const auto at = modules_of_.find(number(index)); at != modules_of_.end()) {
+        for (auto scope = open_.rbegin(); scope != open_.rend(); ++scope) {
+          if (scope->kind == ScopeKind::module) at->second.emplace_back(name_of(scope->event));
+        }
+      }
+    }
+    Scope scope{index, kind, event.begin, event.end};
+    const bool named = kind == ScopeKind::op || kind == ScopeKind::range;
+    if (named && is_step(name_of(index))) return;
+    open_.push_back(scope);
+    if (named && inside(event.begin) && names_data_loading(name_of(index))) {
+      add_place("data_loading", event.end - event.begin, StackIndex::none);
+    }
+  }
+
+  void close() {
+    const Scope scope = open_.back();
+    open_.pop_back();
+    if (scope.kind == ScopeKind::python) return;
+    const auto parent = std::find_if(open_.rbegin(), open_.rend(),
+                                     [&](const Scope& each) { return same_sort(each, scope); });
+    const double flop = flop_of_scope(scope);
+    if (parent != open_.rend()) {
+      parent->inner_cpu += scope.end - scope.begin;
+      parent->gpu += scope.gpu;
+      parent->inner_gpu += scope.gpu;
+      parent->inner_flop += scope.inner_flop > 0 ? scope.inner_flop : flop;
+      parent->tensor_cores |= scope.tensor_cores;
+    }
+    if (inside(scope.begin)) add_row(scope, flop);
+  }
+
+  // The outermost operator whose arithmetic is known would count what it calls again: the innermost
+  // does.
+  double flop_of_scope(const Scope& scope) {
+    if (scope.kind != ScopeKind::op || scope.inner_flop > 0 || scope.gpu == 0) return 0;
+    const Event& event = process_.event(scope.event);
+    const StringIndex args = process_.extra(event).args;
+    const auto [at, fresh] = flop_.try_emplace({number(event.shape), number(args)}, 0.0);
+    if (fresh) {
+      const Shape& shape = trace_.shape(event);
+      at->second =
+          flop_of(trace_.text(shape.name), trace_.text(shape.input_dims), trace_.text(args));
+    }
+    return at->second;
+  }
+
+  OperatorRow& row_of(const Scope& scope) {
+    const bool module = scope.kind == ScopeKind::module;
+    OperatorRow*& row = rows_[number(process_.event(scope.event).shape)];
+    if (!row) {
+      row = &(module ? sums_.modules : sums_.operators)[std::string(name_of(scope.event))];
+      row->kind = module ? "module" : scope.kind == ScopeKind::op ? "operator" : "range";
+    }
+    return *row;
+  }
+
+  void add_row(const Scope& scope, double flop) {
+    OperatorRow& row = row_of(scope);
+    const std::string_view name = name_of(scope.event);
+    ++row.count;
+    // Time in a call of the same name, further out, is counted there.
+    const bool again = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
+      return same_sort(each, scope) && name_of(each.event) == name;
+    });
+    const int64_t length = scope.end - scope.begin;
+    if (!again) row.cpu_us += us(length);
+    if (!again) row.gpu_us += us(scope.gpu);
+    row.cpu_self_us += us(std::max<int64_t>(0, length - scope.inner_cpu));
+    row.gpu_self_us += us(scope.gpu - scope.inner_gpu);
+    if (flop > 0) add_arithmetic(scope, flop, row);
+    if (scope.kind != ScopeKind::module) add_to_forward_module(scope);
+  }
+
+  void add_arithmetic(const Scope& scope, double flop, OperatorRow& row) {
+    row.flop += flop;
+    sums_.flop += flop;
+    sums_.counted_ns += scope.gpu;
+    const Shape& shape = trace_.shape(process_.event(scope.event));
+    const dump::Device* const device =
+        timeline_.streams.empty() ? nullptr : device_of(process_, timeline_.streams[0].device);
+    const Precision precision = precision_of(trace_.text(shape.input_types), scope.tensor_cores);
+    const double peak = device ? peak_flops(device->name(), precision) : 0;
+    if (peak > 0) {
+      sums_.seconds_at_peak += flop / peak;
+    } else {
+      sums_.peak_known = false;
+    }
+  }
+
+  // The backward pass runs on another thread, outside of all modules: its work is that of the
+  // module whose operator it belongs to.
+  void add_to_forward_module(const Scope& scope) {
+    const auto forward = forward_of_.find(number(scope.event));
+    if (forward == forward_of_.end() || scope.gpu == 0) return;
+    const bool within = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
+      return each.kind == ScopeKind::module || forward_of_.contains(number(each.event));
+    });
+    const Modules& modules = modules_of_[forward->second];
+    if (within || modules.empty()) return;
+    for (size_t i = 0; i < modules.size(); ++i) {
+      OperatorRow& row = sums_.modules[modules[i]];
+      if (i == 0) row.gpu_self_us += us(scope.gpu);
+      row.gpu_us += us(scope.gpu);
+    }
+  }
+
+  void take_call(const Call& call, const Shape& shape) {
+    if (!inside(call.begin)) return;
+    int64_t gpu = 0;
+    bool tensor_cores = false;
+    for (uint32_t i = call.first_work; i != kNone; i = timeline_.next_work[i]) {
+      gpu += timeline_.works[i].end - timeline_.works[i].begin;
+      tensor_cores |= on_tensor_cores(timeline_.works[i]);
+    }
+    bool to_operator = gpu > 0, to_module = gpu > 0;
+    for (auto scope = open_.rbegin(); scope != open_.rend(); ++scope) {
+      if (scope->kind == ScopeKind::python) continue;
+      bool& wanted = scope->kind == ScopeKind::module ? to_module : to_operator;
+      if (!wanted) continue;
+      scope->gpu += gpu;
+      scope->tensor_cores |= tensor_cores;
+      wanted = false;
+    }
+    const StackIndex stack = process_.extra(process_.event(call.event)).stack;
+    if (call.kind == CallClass::synchronize) {
+      add_place("synchronization", call.end - call.begin, stack);
+    } else if (call.kind == CallClass::allocate) {
+      add_place("allocation", call.end - call.begin, stack);
+    } else if (shape.kind == Kind::copy) {
+      add_place(call.blocking ? "synchronization" : "transfer", call.end - call.begin, stack);
+    }
+  }
+
+  bool on_tensor_cores(const Work& work) {
+    if (work.kind != WorkClass::compute) return false;
+    const Event& event = process_.event(work.event);
+    const auto [at, fresh] = tensor_.try_emplace(number(event.shape), false);
+    if (fresh) at->second = uses_tensor_cores(trace_.text(trace_.shape(event).label));
+    return at->second;
+  }
+
+  // Where the program is: by the native stack of the call, else by what is open around it.
+  CodePlace place_here(StackIndex stack) {
+    CodePlace found = native_place(process_.stacks, stack);
+    for (auto scope = open_.rbegin(); scope != open_.rend() && !found.own; ++scope) {
+      const Shape& shape = trace_.shape(process_.event(scope->event));
+      CodePlace place = scope->kind == ScopeKind::python
+                            ? python_place(name_of(scope->event))
+                            : python_stack_place(trace_.text(shape.call_stack));
+      if (place.own || found.text.empty()) found = std::move(place);
+    }
+    return found;
+  }
+
+  void add_place(const char* kind, int64_t length, StackIndex stack) {
+    const CodePlace place = place_here(stack);
+    if (place.text.empty()) return;
+    PlaceRow& row = sums_.places[{kind, place.text}];
+    row.kind = kind;
+    row.place = place.text;
+    ++row.count;
+    row.total_us += us(length);
+  }
+
+  // The outermost operator, and the innermost module around it.
+  void note_owner(EventIndex event, const Shape& shape) {
+    if (shape.kind == Kind::tensor && shape.device_type != kCuda) return;
+    std::string op, module, range;
+    for (const Scope& scope : open_) {
+      const std::string name(name_of(scope.event));
+      if (scope.kind == ScopeKind::op && op.empty()) op = name;
+      if (scope.kind == ScopeKind::module) module = name;
+      if (scope.kind == ScopeKind::range) range = name;
+    }
+    std::string owner = op.empty() ? range : op;
+    if (!module.empty()) owner += (owner.empty() ? "" : " in ") + module;
+    if (owner.empty()) {
+      owner = place_here(process_.extra(process_.event(event)).stack).text;
+    }
+    if (owner.empty()) owner = trace_.text(shape.name);
+    const auto [at, fresh] = owner_ids_.try_emplace(owner, static_cast<uint32_t>(owners_.size()));
+    if (fresh) owners_.push_back(owner);
+    owner_of_.emplace(number(event), at->second);
+  }
+
+  static double us(int64_t ns) { return static_cast<double>(ns) / 1000; }
+
+  const Timeline& timeline_;
+  const Trace& trace_;
+  const Process& process_;
+  Sums& sums_;
+  int64_t begin_, end_;
+  std::vector<Scope> open_;
+  std::unordered_map<uint32_t, uint32_t> forward_of_;     // by backward operator
+  std::unordered_map<uint32_t, Modules> modules_of_;      // by forward operator
+  std::unordered_map<uint32_t, bool> tensor_;             // by shape
+  std::unordered_map<uint32_t, OperatorRow*> rows_;       // by shape
+  std::map<std::pair<uint32_t, uint32_t>, double> flop_;  // by shape and arguments
+  std::unordered_map<uint32_t, uint32_t> owner_of_;       // by event
+  std::map<std::string, uint32_t> owner_ids_;
+  std::vector<std::string> owners_;
+};
+
+// Of the allocator of a framework where it says addresses, else of the driver's calls.
+const std::vector<MemoryPoint>& points_of(const Process& process, const MemoryCurves& curves) {
+  for (const TensorCurve& curve : curves.tensors) {
+    if (curve.device_type != kCuda || curve.points.empty()) continue;
+    if (process.extra(process.event(curve.points.front().event)).address) return curve.points;
+  }
+  return curves.device;
+}
+
+std::vector<OwnerRow> ProcessWalk::memory_owners() const {
+  const MemoryCurves curves = memory_curves(trace_, process_);
+  const std::vector<MemoryPoint>& points = points_of(process_, curves);
+  const auto peak = std::max_element(
+      points.begin(), points.end(),
+      [](const MemoryPoint& a, const MemoryPoint& b) { return a.total < b.total; });
+  if (peak == points.end()) return {};
+  std::unordered_map<uint64_t, std::pair<EventIndex, int64_t>> live;  // by address
+  int64_t known = 0;
+  for (auto at = points.begin(); at <= peak; ++at) {
+    const uint64_t address = process_.extra(process_.event(at->event)).address;
+    if (at->change > 0) {
+      live[address] = {at->event, at->change};
+    } else {
+      live.erase(address);
+    }
+  }
+  std::map<std::string, OwnerRow> rows;
+  for (const auto& [address, block] : live) {
+    const auto owner = owner_of_.find(number(block.first));
+    OwnerRow& row = rows[owner == owner_of_.end() ? "not known" : owners_[owner->second]];
+    ++row.count;
+    row.bytes += block.second;
+    known += block.second;
+  }
+  if (peak->total > known) rows["before the window"].bytes += peak->total - known;
+  std::vector<OwnerRow> out;
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    out.push_back(row);
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const OwnerRow& a, const OwnerRow& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
+int64_t sum_of(const std::vector<OwnerRow>& rows) {
+  int64_t sum = 0;
+  for (const OwnerRow& row : rows) sum += row.bytes;
+  return sum;
+}
+
+std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
+  std::vector<OperatorRow> out;
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    if (row.kind.empty()) row.kind = "module";
+    out.push_back(std::move(row));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const OperatorRow& a, const OperatorRow& b) {
+    return a.gpu_us != b.gpu_us ? a.gpu_us > b.gpu_us : a.cpu_us > b.cpu_us;
+  });
+  return out;
+}
+
+}  // namespace
+
+OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
+  OperatorTables out;
+  Sums sums;
+  double steps = 0, step_ns = 0, compute_ns = 0;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.steps.empty()) continue;
+    ProcessWalk walk(timeline, sums);
+    walk.walk();
+    std::vector<OwnerRow> owners = walk.memory_owners();
+    if (sum_of(owners) > sum_of(out.memory_owners)) out.memory_owners = std::move(owners);
+    steps += static_cast<double>(timeline.steps.size());
+    const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
+    step_ns += static_cast<double>(end - begin);
+    for (const Work& work : timeline.works) {
+      if (work.kind == WorkClass::compute && work.begin >= begin && work.begin < end) {
+        compute_ns += static_cast<double>(work.end - work.begin);
+      }
+    }
+  }
+  out.operators = sorted(std::move(sums.operators));
+  out.modules = sorted(std::move(sums.modules));
+  for (auto& [key, row] : sums.places) out.places.push_back(std::move(row));
+  std::stable_sort(out.places.begin(), out.places.end(),
+                   [](const PlaceRow& a, const PlaceRow& b) { return a.total_us > b.total_us; });
+  if (sums.flop > 0 && step_ns > 0) {
+    out.arithmetic = {sums.flop / steps, sums.flop / step_ns / 1000,
+                      sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / step_ns : 0,
+                      compute_ns > 0 ? 100 * static_cast<double>(sums.counted_ns) / compute_ns : 0};
+  }
+  return out;
+}
+
+}  // namespace gpuprof::analysis

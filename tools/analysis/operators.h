@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who caused the steps' work and waits: operators, layers and named ranges of the program, lines of
+// its code, owners of its memory. From traces that have any of these.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tools/analysis/flops.h"
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+
+// Sums over all calls of one name. Total: with what was called in turn; self: without. The GPU time
+// is that of the work which was launched, whenever it ran.
+struct OperatorRow {
+  std::string name;
+  std::string kind;  // "operator", "range" (NVTX, record_function), "module"
+  uint64_t count = 0;
+  double cpu_us = 0, cpu_self_us = 0;
+  double gpu_us = 0, gpu_self_us = 0;
+  double flop = 0;  // of operators whose shapes are known; else 0
+};
+
+// A line of code from which calls of one kind were made.
+struct PlaceRow {
+  std::string kind;   // "synchronization", "allocation", "data_loading", "transfer"
+  std::string place;  // "train.py:41 main"
+  uint64_t count = 0;
+  double total_us = 0;
+};
+
+// What held device memory at its peak.
+struct OwnerRow {
+  std::string name;
+  uint64_t count = 0;  // allocations
+  int64_t bytes = 0;
+};
+
+// Arithmetic of operators whose shapes are known; all 0 where they launched little of the work.
+struct Arithmetic {
+  double flop_per_step = 0;     // of one rank
+  double tflops = 0;            // over step time
+  double mfu_pct = 0;           // of what the device could do in that time; 0: peak not known
+  double counted_time_pct = 0;  // how much of compute kernels' time these operators launched
+};
+
+struct OperatorTables {
+  std::vector<OperatorRow> operators, modules;  // most GPU time first
+  std::vector<PlaceRow> places;                 // most time first
+  std::vector<OwnerRow> memory_owners;          // of the process that holds most; most bytes first
+  Arithmetic arithmetic;
+};
+
+OperatorTables make_operator_tables(std::span<const Timeline> timelines);
+
+}  // namespace gpuprof::analysis
