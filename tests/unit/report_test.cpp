@@ -269,6 +269,23 @@ TEST(ReportTest, TheSlowRankIsNamed) {
   EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
 }
 
+TEST(ReportTest, ASavingBeyondTheShareIsExplained) {
+  Job job;
+  job.kernels = 150;
+  job.kernel = 10'000;
+  job.pause = 20'000;
+  job.data = 1'500'000;
+  job.sync_every = 1'000'000;
+  const Report report = make_report(JobModel(job).trace());
+  for (const Verdict& verdict : report.verdict) {
+    const bool beyond = verdict.saves_pct >= verdict.share_pct + 2;
+    EXPECT_EQ(beyond, verdict.cause == Cause::kernel_launch) << cause_name(verdict.cause);
+    const bool said = verdict.evidence.back().find("time of other causes") != std::string::npos;
+    EXPECT_EQ(said, beyond) << verdict.evidence.back();
+  }
+  EXPECT_EQ(report.verdict.size(), 2u);
+}
+
 TEST(ReportTest, KernelsAreCountedWhole) {
   Job job;
   job.collective = 50'000;

@@ -155,6 +155,13 @@ void Judge::decide(Report& report) const {
     }
     if (verdict.share_pct < kWorthNamingPct || verdict.saves_pct < kWorthNamingPct) continue;
     add_evidence(report, verdict);
+    const double hidden = verdict.saves_pct - verdict.share_pct;
+    if (hidden >= kWorthNamingPct) {
+      verdict.evidence.push_back(
+          fmt::format("{:.1f} % of the saving is time of other causes, which the host would then "
+                      "spend while the GPU works",
+                      hidden));
+    }
     report.verdict.push_back(std::move(verdict));
   }
   // A fix may also hide time of other causes (without a wait in each step, loading overlaps with
