@@ -222,7 +222,8 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) 
   const Shape& shape = trace_.shape(event);
   Object args(json);
   // Of an outside trace, or one read back, the kernel's own arguments say it.
-  const Event* const call = process_.source == Source::dump ? collective_of(event) : nullptr;
+  const std::optional<Event> call =
+      process_.source == Source::dump ? collective_of(event) : std::nullopt;
   if (call) {
     args.number("External id", external_ids_.at(number(process_.index_of(*call))));
   } else {
@@ -342,10 +343,10 @@ std::optional<EventRecord> ChromeArgs::record_waited_for(const Event& sync) cons
   return after[-1];
 }
 
-const Event* ChromeArgs::collective_of(const Event& kernel) const {
+std::optional<Event> ChromeArgs::collective_of(const Event& kernel) const {
   const auto found = by_kernel_.find(number(process_.index_of(kernel)));
-  if (found == by_kernel_.end()) return nullptr;
-  return &process_.event(process_.collective_kernels[found->second].collective);
+  if (found == by_kernel_.end()) return std::nullopt;
+  return process_.event(process_.collective_kernels[found->second].collective);
 }
 
 void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const {

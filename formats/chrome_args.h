@@ -51,7 +51,7 @@ class ChromeArgs {
   void work(Object& args, const Event& event, const GpuPlace& where) const;
   void captured(Object& args, const Event& event) const;
   void collective(Object& args, const Event& call, bool inputs) const;
-  const Event* collective_of(const Event& kernel) const;
+  std::optional<Event> collective_of(const Event& kernel) const;
   std::optional<EventRecord> record_waited_for(const Event& sync) const;
 
   const Trace& trace_;

@@ -74,6 +74,30 @@ int64_t ClockMap::monotonic_ns(uint64_t ticks) const {
                                       difference(b.ticks, a.ticks)));
 }
 
+void ClockMap::Cursor::find(uint64_t ticks) {
+  constexpr uint64_t kExact = uint64_t{1} << 48;  // a double is off by less than one up to there
+  first_ = ticks, end_ = ticks + 1, limit_ = 0;
+  const std::vector<Anchor>& anchors = map_.anchors_;
+  if (anchors.empty() || ticks < anchors.front().ticks) return;
+  const auto after = std::upper_bound(anchors.begin(), anchors.end(), ticks,
+                                      [](uint64_t t, const Anchor& a) { return t < a.ticks; });
+  const Anchor& from = after[-1];
+  if (after == anchors.end()) {
+    by_ = map_.rate_ns_, over_ = map_.rate_ticks_;
+    end_ = std::numeric_limits<uint64_t>::max();
+  } else {
+    by_ = static_cast<uint64_t>(after->monotonic_ns - from.monotonic_ns);
+    over_ = after->ticks - from.ticks;
+    end_ = after->ticks;
+  }
+  first_ = from.ticks;
+  base_ = from.monotonic_ns;
+  rate_ = static_cast<double>(by_) / static_cast<double>(over_);
+  if (over_ < uint64_t{1} << 61 && base_ < int64_t{1} << 61) {
+    limit_ = static_cast<uint64_t>(static_cast<double>(kExact) / std::max(rate_, 1.0));
+  }
+}
+
 int64_t ClockMap::realtime_ns(uint64_t ticks) const {
   const int64_t monotonic = monotonic_ns(ticks);
   if (anchors_.empty()) return monotonic;

@@ -11,6 +11,8 @@
 
 #include "formats/core/chunk.h"
 #include "formats/core/crc32c.h"
+#include "formats/events_decoder.h"
+#include "formats/ordered_jobs.h"
 
 namespace gpuprof {
 namespace {
@@ -150,6 +152,72 @@ bool has_too_many_parts(std::string_view raw, size_t packed_size) {
   return false;
 }
 
+// Of one thread; its buffer is used again and again.
+class Inflater {
+ public:
+  // Null where the body can be used; views stay valid until the next call.
+  std::string unpack(const Body& body, std::string_view& raw) {
+    if (body.codec == static_cast<uint32_t>(Codec::none)) {
+      raw = body.data;
+    } else if (body.codec != static_cast<uint32_t>(Codec::deflate)) {
+      return fmt::format("a chunk uses compression codec {}, which this gpuprof does not know",
+                         body.codec);
+    } else if (body.raw_size > kMaxBodyBytes || !inflate(body)) {
+      return "a chunk cannot be decompressed";
+    } else {
+      raw = {raw_.data(), static_cast<size_t>(body.raw_size)};
+    }
+    if (has_too_many_parts(raw, body.data.size())) {
+      return "a chunk has more parts than its size can hold";
+    }
+    return {};
+  }
+
+ private:
+  // The buffer starts at what is likely and grows only while there really is more, so that a false
+  // raw_size costs nothing.
+  bool inflate(const Body& body) {
+    if (!decompressor_) {
+      prepare_libdeflate();
+      decompressor_.reset(libdeflate_alloc_decompressor());
+    }
+    if (!decompressor_) return false;
+    size_t room = std::min<uint64_t>(body.raw_size, body.data.size() * 4 + 4096);
+    for (;;) {
+      if (raw_.size() < room) raw_.resize(room);
+      size_t got = 0;
+      const libdeflate_result result = libdeflate_deflate_decompress(
+          decompressor_.get(), body.data.data(), body.data.size(), raw_.data(), room, &got);
+      if (result == LIBDEFLATE_SUCCESS) return got == body.raw_size;
+      if (result != LIBDEFLATE_INSUFFICIENT_SPACE || room >= body.raw_size) return false;
+      room = std::min<uint64_t>(body.raw_size, room * 4);
+    }
+  }
+
+  struct FreeDecompressor {
+    void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
+  };
+  std::string raw_;
+  std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor_;
+};
+
+// A chunk on its way to the visitor, or the notice that bytes before the next one are damaged.
+struct ChunkJob {
+  size_t at = 0;
+  Body body;
+  std::string wrong;  // damage, or why the chunk cannot be used
+  DecodedEvents events;
+
+  void run() {
+    thread_local Inflater inflater;
+    std::string_view raw;
+    wrong = inflater.unpack(body, raw);
+    if (!wrong.empty()) return;
+    events = decode_events(raw);
+    if (!events.readable) wrong = "a chunk's body cannot be parsed";
+  }
+};
+
 class Reader {
  public:
   Reader(std::string_view bytes, const std::string& file, const ReadOptions& options,
@@ -162,19 +230,21 @@ class Reader {
       ChunkView view;
       const Found found = examine_field(bytes_, at, view);
       if (found == Found::good) {
-        deliver(at, view);
+        submit(at, view);
         at = view.end;
         continue;
       }
       const size_t next = resynchronise(at + 1, view);
       if (next == std::string_view::npos) {
+        deliver_all();
         lost_rest(at, found);
         break;
       }
-      damage(at, fmt::format("{} bytes are damaged and were skipped", next - at));
-      deliver(next, view);
+      submit_damage(at, fmt::format("{} bytes are damaged and were skipped", next - at));
+      submit(next, view);
       at = view.end;
     }
+    deliver_all();
     return result_;
   }
 
@@ -220,63 +290,54 @@ class Reader {
     visitor_.on_damage(problems_.back());
   }
 
-  void deliver(size_t at, const ChunkView& view) {
-    Body body;
-    if (!parse_body(view.checked, body)) return damage(at, "a chunk's fields cannot be parsed");
-    const auto kind = static_cast<ChunkKind>(body.kind);
-    if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind == 0 || body.kind > static_cast<uint32_t>(ChunkKind::modules)) return;
-    std::string_view raw;
-    if (!unpack(at, body, raw)) return;
-    if (has_too_many_parts(raw, body.data.size())) {
-      return damage(at, "a chunk has more parts than its size can hold");
+  void submit(size_t at, const ChunkView& view) {
+    auto job = std::make_unique<ChunkJob>();
+    job->at = at;
+    if (!parse_body(view.checked, job->body)) {
+      return submit_damage(at, "a chunk's fields cannot be parsed");
     }
+    const bool events = job->body.kind == static_cast<uint32_t>(ChunkKind::events);
+    if (!jobs_.has_room()) deliver_next();
+    events ? jobs_.submit(std::move(job), view.end == bytes_.size())
+           : jobs_.submit_done(std::move(job));
+  }
+
+  void submit_damage(size_t at, std::string reason) {
+    auto job = std::make_unique<ChunkJob>();
+    job->at = at;
+    job->wrong = std::move(reason);
+    if (!jobs_.has_room()) deliver_next();
+    jobs_.submit_done(std::move(job));
+  }
+
+  void deliver_all() {
+    while (!jobs_.empty()) deliver_next();
+  }
+
+  void deliver_next() {
+    const std::unique_ptr<ChunkJob> job = jobs_.next();
+    const Body& body = job->body;
+    const size_t at = job->at;
+    const auto kind = static_cast<ChunkKind>(body.kind);
+    if (body.kind == 0) {
+      if (!job->wrong.empty()) damage(at, std::move(job->wrong));
+      return;
+    }
+    if (refusing_ && kind != ChunkKind::header) return;
+    if (body.kind > static_cast<uint32_t>(ChunkKind::modules)) return;
+    std::string_view raw;
+    if (kind != ChunkKind::events) job->wrong = inflater_.unpack(body, raw);
+    if (!job->wrong.empty()) return damage(at, std::move(job->wrong));
     switch (kind) {
       case ChunkKind::header: return header(at, raw);
-      case ChunkKind::events: return message<dump::Events>(at, raw, &ChunkVisitor::on_events);
+      case ChunkKind::events:
+        ++result_.chunks;
+        return visitor_.on_events(job->events, options_.base_offset + at);
       case ChunkKind::steps: return message<dump::Steps>(at, raw, &ChunkVisitor::on_steps);
       case ChunkKind::modules: return message<dump::Modules>(at, raw, &ChunkVisitor::on_modules);
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
       case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
-    }
-  }
-
-  bool unpack(size_t at, const Body& body, std::string_view& raw) {
-    if (body.codec == static_cast<uint32_t>(Codec::none)) {
-      raw = body.data;
-      return true;
-    }
-    if (body.codec != static_cast<uint32_t>(Codec::deflate)) {
-      damage(at, fmt::format("a chunk uses compression codec {}, which this gpuprof does not know",
-                             body.codec));
-      return false;
-    }
-    if (body.raw_size > kMaxBodyBytes || !inflate(body)) {
-      damage(at, "a chunk cannot be decompressed");
-      return false;
-    }
-    raw = {raw_.data(), static_cast<size_t>(body.raw_size)};
-    return true;
-  }
-
-  // The buffer starts at what is likely and grows only while there really is more, so that a false
-  // raw_size costs nothing.
-  bool inflate(const Body& body) {
-    if (!decompressor_) {
-      prepare_libdeflate();
-      decompressor_.reset(libdeflate_alloc_decompressor());
-    }
-    if (!decompressor_) return false;
-    size_t room = std::min<uint64_t>(body.raw_size, body.data.size() * 4 + 4096);
-    for (;;) {
-      if (raw_.size() < room) raw_.resize(room);
-      size_t got = 0;
-      const libdeflate_result result = libdeflate_deflate_decompress(
-          decompressor_.get(), body.data.data(), body.data.size(), raw_.data(), room, &got);
-      if (result == LIBDEFLATE_SUCCESS) return got == body.raw_size;
-      if (result != LIBDEFLATE_INSUFFICIENT_SPACE || room >= body.raw_size) return false;
-      room = std::min<uint64_t>(body.raw_size, room * 4);
     }
   }
 
@@ -310,10 +371,6 @@ class Reader {
     visitor_.on_header(parsed, options_.base_offset + at);
   }
 
-  struct FreeDecompressor {
-    void operator()(libdeflate_decompressor* d) const { libdeflate_free_decompressor(d); }
-  };
-
   std::string_view bytes_;
   const std::string& file_;
   const ReadOptions& options_;
@@ -322,8 +379,8 @@ class Reader {
   ReadResult result_;
   bool refusing_ = false;
   uint64_t budget_ = bytes_.size() * 8 + (1 << 20);
-  std::string raw_;
-  std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor_;
+  Inflater inflater_;
+  OrderedJobs<ChunkJob> jobs_;
 };
 
 }  // namespace

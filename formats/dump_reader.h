@@ -22,14 +22,16 @@ struct Problem {
   std::string text() const;  // "FILE: offset N: REASON"
 };
 
-// Receives the chunks of a file in their order.
+struct DecodedEvents;  // events_decoder.h
+
+// Receives the chunks of a file in their order, on the thread that reads.
 class ChunkVisitor {
  public:
   virtual ~ChunkVisitor() = default;
   // Starts a new dump; `offset` is where its chunk lies. Every `on_*` after it belongs to this
   // dump.
   virtual void on_header(const dump::Header&, uint64_t /*offset*/) {}
-  virtual void on_events(const dump::Events&, uint64_t /*offset*/) {}
+  virtual void on_events(DecodedEvents&, uint64_t /*offset*/) {}
   virtual void on_steps(const dump::Steps&, uint64_t /*offset*/) {}
   virtual void on_modules(const dump::Modules&, uint64_t /*offset*/) {}
   virtual void on_summary(const dump::Summary&, uint64_t /*offset*/) {}
@@ -50,7 +52,8 @@ struct ReadResult {
   bool refused = false;  // a dump of a newer format version was skipped
 };
 
-// Problems are appended to `problems`. Memory: at most the largest chunk, decompressed.
+// Problems are appended to `problems`. Chunks of events are decompressed and decoded by several
+// threads. Memory: at most some of the largest chunks, decoded.
 ReadResult read_chunks(std::string_view bytes, const std::string& file, const ReadOptions& options,
                        ChunkVisitor& visitor, std::vector<Problem>& problems);
 

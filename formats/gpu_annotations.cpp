@@ -67,13 +67,14 @@ class Twins {
   }
 
   void extend(Open& open, const Event& work) {
+    const LaneIndex of_work = process_.lane_index(work);
     for (auto& [lane, slice] : open.streams) {
-      if (lane != work.lane) continue;
+      if (lane != of_work) continue;
       slice.begin = std::min(slice.begin, work.begin);
       slice.end = std::max(slice.end, work.end);
       return;
     }
-    open.streams.push_back({work.lane, {open.range, work.begin, work.end}});
+    open.streams.push_back({of_work, {open.range, work.begin, work.end}});
   }
 
   const Trace& trace_;

@@ -113,18 +113,23 @@ class Curves {
   // Calls `visit` with the work of all lanes in order of begin.
   template <typename Visit>
   void in_order(const std::vector<const Lane*>& lanes, const Visit& visit) const {
-    using Next = std::pair<const Event*, const Event*>;  // and the end of its lane
-    const auto later = [](const Next& a, const Next& b) { return a.first->begin > b.first->begin; };
+    struct Next {
+      int64_t begin;
+      uint32_t event, end;  // the end of its lane
+    };
+    const EventTable& events = process_.events;
+    const auto later = [](const Next& a, const Next& b) { return a.begin > b.begin; };
     std::priority_queue<Next, std::vector<Next>, decltype(later)> heads(later);
-    for (const Lane* lane : lanes) {
-      const auto events = process_.lane_events(*lane);
-      if (!events.empty()) heads.emplace(events.data(), events.data() + events.size());
-    }
+    const auto push = [&](uint32_t event, uint32_t end) {
+      if (event < end) heads.push({events.begin_of(event), event, end});
+    };
+    for (const Lane* lane : lanes) push(lane->first_event, lane->first_event + lane->event_count);
     while (!heads.empty()) {
-      auto [event, end] = heads.top();
+      const Next next = heads.top();
       heads.pop();
-      if (is_work(*event)) visit(*event);
-      if (++event != end) heads.emplace(event, end);
+      const Event event = events[next.event];
+      if (is_work(event)) visit(event);
+      push(next.event + 1, next.end);
     }
   }
 

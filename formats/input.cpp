@@ -250,6 +250,7 @@ class Loader {
     }
     TraceBuilder builder(input_.trace, path, bytes.size());
     read_into(builder, path, bytes);
+    std::string().swap(bytes);  // the events are laid out in finish(), which needs the memory
     finish(builder, path);
   }
 

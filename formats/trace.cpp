@@ -31,6 +31,14 @@ ShapeIndex ShapePool::intern(const Shape& shape) {
   return index;
 }
 
+LaneIndex Process::lane_index(const Event& event) const {
+  const auto after =
+      std::upper_bound(lanes.begin(), lanes.end(), number(event.index),
+                       [](uint32_t index, const Lane& lane) { return index < lane.first_event; });
+  // Of lanes that begin at the same event all but the last are empty.
+  return static_cast<LaneIndex>(after - lanes.begin() - 1);
+}
+
 std::span<const Step> Process::window_steps() const {
   const auto inside = [this](const Step& step) {
     if (has_summary) return step.step >= summary.first_step() && step.step <= summary.last_step();

@@ -22,19 +22,13 @@
 #include "formats/core/record.h"
 #include "formats/core/ring_file.h"
 #include "formats/dump_reader.h"
+#include "formats/event_table.h"
 #include "formats/stacks.h"
 
 namespace gpuprof {
 
 enum class StringIndex : uint32_t { empty = 0 };
-enum class ShapeIndex : uint32_t {};
-enum class LaneIndex : uint32_t {};                      // in Process::lanes
-enum class EventIndex : uint32_t { none = 0xffffffff };  // in Process::events
-
-template <typename Index>
-constexpr uint32_t number(Index index) {
-  return static_cast<uint32_t>(index);
-}
+enum class LaneIndex : uint32_t {};  // in Process::lanes
 
 // Interned texts; views stay valid as long as the pool lives.
 class StringPool {
@@ -134,19 +128,6 @@ struct EventExtra {
   StackIndex stack;  // native stack of a host call, in Process::stacks
 };
 
-struct Event {
-  int64_t begin, end;  // ns, end >= begin
-  ShapeIndex shape;
-  LaneIndex lane;
-  uint32_t correlation;  // 0: none
-  uint32_t extra;        // in Process::extras; entry 0 is all zero
-  // Host event: the first GPU event it caused. GPU event: the host event that caused it.
-  EventIndex partner = EventIndex::none;
-  // GPU event: the next one of the same host event (graphs have many), in order of begin.
-  EventIndex next_sibling = EventIndex::none;
-};
-static_assert(sizeof(Event) == 40);
-
 // `other`: a row of an outside trace that is neither a thread nor of a GPU; thread_name is its
 // name.
 enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 4, other = 5 };
@@ -244,7 +225,7 @@ struct Process {
   int64_t realtime_offset = 0;  // times here minus CLOCK_MONOTONIC
   int64_t window_begin = 0, window_end = 0;
   std::vector<Lane> lanes;  // threads in order of id, then streams, devices, overhead
-  std::vector<Event> events;
+  EventTable events;
   std::vector<EventExtra> extras;
   StackTable stacks;
   std::vector<Step> steps;  // the step log of the whole run, in order
@@ -253,6 +234,9 @@ struct Process {
   bool steps_are_events = false;
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
+  // Host events whose correlation id belongs to another host event (a driver call in a runtime
+  // call), in order.
+  std::vector<EventIndex> shadowed;
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
   std::vector<NamedCounter> named_counters;
@@ -266,15 +250,14 @@ struct Process {
   std::string distributed;  // likewise, of its distributedInfo without rank and world size
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
-  std::span<const Event> lane_events(const Lane& lane) const {
-    return {events.data() + lane.first_event, lane.event_count};
+  EventTable::Range lane_events(const Lane& lane) const {
+    return events.range(lane.first_event, lane.event_count);
   }
-  const Event& event(EventIndex index) const { return events[number(index)]; }
-  EventIndex index_of(const Event& event) const {
-    return static_cast<EventIndex>(&event - events.data());
-  }
+  Event event(EventIndex index) const { return events[number(index)]; }
+  EventIndex index_of(const Event& event) const { return event.index; }
   const EventExtra& extra(const Event& event) const { return extras[event.extra]; }
-  const Lane& lane(const Event& event) const { return lanes[number(event.lane)]; }
+  LaneIndex lane_index(const Event& event) const;
+  const Lane& lane(const Event& event) const { return lanes[number(lane_index(event))]; }
   EventIndex operator_of(const Event& event) const {
     return operators.empty() ? EventIndex::none : operators[number(index_of(event))];
   }
@@ -295,6 +278,9 @@ struct Trace {
   std::vector<std::string> notes;  // for the user: which of several runs was taken, and the like
 
   const Shape& shape(const Event& event) const { return shapes[event.shape]; }
+  const Shape& shape_of(const Process& process, EventIndex event) const {
+    return shapes[process.events.shape_of(number(event))];
+  }
   std::string_view text(StringIndex index) const { return strings[index]; }
 };
 

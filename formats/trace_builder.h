@@ -21,7 +21,7 @@ class TraceBuilder : public ChunkVisitor {
   ~TraceBuilder() override;
 
   void on_header(const dump::Header& header, uint64_t offset) override;
-  void on_events(const dump::Events& events, uint64_t offset) override;
+  void on_events(DecodedEvents& events, uint64_t offset) override;
   void on_steps(const dump::Steps& steps, uint64_t offset) override;
   void on_modules(const dump::Modules& modules, uint64_t offset) override;
   void on_summary(const dump::Summary& summary, uint64_t offset) override;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gpuprof command: finds the row of the command named first and runs it.
+#include <malloc.h>
+
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -108,4 +110,8 @@ int guarded_main(int count, char** arguments) {
 
 }  // namespace gpuprof
 
-int main(int count, char** arguments) { return gpuprof::guarded_main(count, arguments); }
+int main(int count, char** arguments) {
+  // What holds a trace comes and goes in large pieces: freed, they go back to the system.
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  return gpuprof::guarded_main(count, arguments);
+}

@@ -79,8 +79,8 @@ void Assembler::add(const Block& block) {
     extras_.push_back(block.extras[i]);
     extras_.back().args = texts[number(block.extras[i].args)];
   }
-  for (Event event : block.events) {
-    RowEvents& row = row_events_[rows[number(event.lane)]];
+  for (BlockEvent event : block.events) {
+    RowEvents& row = row_events_[rows[event.row]];
     row.calls = row.calls || is_thread_kind(block.shapes[number(event.shape)].kind);
     event.shape = shapes[number(event.shape)];
     if (event.extra) event.extra += first_extra;
@@ -238,47 +238,65 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
     if (rows.empty()) known = lane;
     rows.push_back(i);
   }
-  process.events.reserve(total);
+  process.events = EventTable(total, trace_.shapes.size());
+  if (pids_.size() == 1) process.extras = std::move(extras_);
+  if (process.extras.empty()) process.extras.emplace_back();
   lane_of_row_.assign(rows_.size(), UINT32_MAX);
-  const auto earlier = [](const Event& a, const Event& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  };
+  external_ids_.clear();
+  place_of_extra_.clear();
+  std::vector<EventTable::Writer> writers;
+  EventTable::Writer& writer = writers.emplace_back(process.events, 0, true);
   for (auto& [key, entry] : lanes) {
     auto& [lane, rows] = entry;
-    lane.first_event = static_cast<uint32_t>(process.events.size());
+    lane.first_event = static_cast<uint32_t>(writer.at());
     for (const uint32_t row : rows) {
       lane_of_row_[row] = static_cast<uint32_t>(process.lanes.size());
-      for (Event event : row_events_[row].events) {
-        event.lane = static_cast<LaneIndex>(process.lanes.size());
-        event.begin = add_limited(event.begin, top.base_nanoseconds);
-        event.end = std::max(event.begin, add_limited(event.end, top.base_nanoseconds));
-        process.events.push_back(event);
+    }
+    for (const BlockEvent& from : lane_in_order(rows, top)) {
+      Event event;
+      event.begin = from.begin, event.end = from.end;
+      event.shape = from.shape, event.correlation = from.correlation;
+      event.extra = extra_of(from.extra, process);
+      if (from.external_id) {
+        external_ids_.resize(total);
+        external_ids_[writer.at()] = from.external_id;
       }
-      std::vector<Event>().swap(row_events_[row].events);
+      writer.add(event);
     }
-    lane.event_count = static_cast<uint32_t>(process.events.size()) - lane.first_event;
-    const auto begin = process.events.begin() + lane.first_event;
-    if (!std::is_sorted(begin, process.events.end(), earlier)) {
-      std::stable_sort(begin, process.events.end(), earlier);
-    }
+    lane.event_count = static_cast<uint32_t>(writer.at()) - lane.first_event;
     process.lanes.push_back(std::move(lane));
   }
+  process.events.finish(writers);
 }
 
-void Assembler::copy_extras(Process& process) {
-  if (pids_.size() == 1) {
-    process.extras = std::move(extras_);
-    return;
+// The events of rows that are one lane; they are gone from the rows afterwards.
+std::vector<BlockEvent> Assembler::lane_in_order(const std::vector<uint32_t>& rows,
+                                                 const TopLevel& top) {
+  std::vector<BlockEvent> all = std::move(row_events_[rows[0]].events);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    std::vector<BlockEvent>& more = row_events_[rows[i]].events;
+    all.insert(all.end(), more.begin(), more.end());
+    std::vector<BlockEvent>().swap(more);
   }
-  std::unordered_map<uint32_t, uint32_t> places;
-  process.extras.emplace_back();
-  for (Event& event : process.events) {
-    if (!event.extra) continue;
-    const auto [at, fresh] =
-        places.emplace(event.extra, static_cast<uint32_t>(process.extras.size()));
-    if (fresh) process.extras.push_back(extras_[event.extra]);
-    event.extra = at->second;
+  for (BlockEvent& event : all) {
+    event.begin = add_limited(event.begin, top.base_nanoseconds);
+    event.end = std::max(event.begin, add_limited(event.end, top.base_nanoseconds));
   }
+  const auto earlier = [](const BlockEvent& a, const BlockEvent& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+  };
+  if (!std::is_sorted(all.begin(), all.end(), earlier)) {
+    std::stable_sort(all.begin(), all.end(), earlier);
+  }
+  return all;
+}
+
+uint32_t Assembler::extra_of(uint32_t extra, Process& process) {
+  if (!extra || pids_.size() == 1) return extra;
+  const auto [at, fresh] =
+      place_of_extra_.emplace(extra, static_cast<uint32_t>(process.extras.size()));
+  if (fresh) process.extras.push_back(extras_[extra]);
+  return at->second;
 }
 
 void Assembler::set_window(const TopLevel& top, Process& process) {
@@ -350,7 +368,6 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   const std::string& title = process_facts_[pid].title;
   if (!title.empty()) process.header.add_command(title);
   lay_out(index, top, process);
-  copy_extras(process);
   set_window(top, process);
   add_counters(index, top, process);
   add_steps(index, top, process);
@@ -362,8 +379,7 @@ size_t Assembler::finish(const TopLevel& top, Completeness completeness) {
   choose_processes(top);
   for (uint32_t i = 0; i < pids_.size(); ++i) {
     Process process = make_process(i, top, completeness);
-    Links links(trace_, process);
-    links.take_external_ids();
+    Links links(trace_, process, std::move(external_ids_));
     join_process(trace_, process);
     links.join_operators();
     std::vector<FlowEnd> flows;

@@ -27,7 +27,7 @@ class Assembler {
 
  private:
   struct RowEvents {
-    std::vector<Event> events;  // external ids as in Block
+    std::vector<BlockEvent> events;
     uint32_t process = 0;
     bool calls = false;  // it has what only threads have
     std::string name;
@@ -46,7 +46,8 @@ class Assembler {
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(uint32_t index, const TopLevel& top, Process& process);
-  void copy_extras(Process& process);
+  std::vector<BlockEvent> lane_in_order(const std::vector<uint32_t>& rows, const TopLevel& top);
+  uint32_t extra_of(uint32_t extra, Process& process);
   void add_steps(uint32_t index, const TopLevel& top, Process& process);
   void add_counters(uint32_t index, const TopLevel& top, Process& process);
   void set_window(const TopLevel& top, Process& process);
@@ -68,7 +69,10 @@ class Assembler {
   std::vector<int64_t> pids_;         // of the host processes
   std::map<int64_t, uint32_t> gpus_;  // pid of a GPU's rows -> host process
   std::map<int64_t, GpuFacts> process_facts_;
-  std::vector<uint32_t> lane_of_row_;  // in the process that is being made
+  // Of the process that is being made.
+  std::vector<uint32_t> lane_of_row_;
+  std::vector<uint64_t> external_ids_;                     // parallel to events; empty: none
+  std::unordered_map<uint32_t, uint32_t> place_of_extra_;  // where there are several processes
 };
 
 }  // namespace gpuprof::kineto

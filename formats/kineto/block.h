@@ -93,10 +93,17 @@ struct RowStep {
   Step step;
 };
 
+struct BlockEvent {
+  int64_t begin, end;
+  uint64_t external_id;  // of the operator that a call or GPU work names; 0: none
+  ShapeIndex shape;      // this and the next two: numbers in the block
+  uint32_t row;
+  uint32_t extra;
+  uint32_t correlation;
+};
+
 struct Block {
-  // shape, lane (a Row) and extra are numbers in this block. The external id of the operator that a
-  // call or GPU work names is kept in partner (low half) and next_sibling.
-  std::vector<Event> events;
+  std::vector<BlockEvent> events;
   std::vector<Shape> shapes;       // name, detail, label, ...: numbers in `texts`
   std::vector<EventExtra> extras;  // args likewise; entry 0 is all zero
   std::vector<Row> rows;
@@ -108,13 +115,5 @@ struct Block {
   int64_t span_begin = INT64_MAX, span_end = INT64_MIN;  // of spans of category Trace
   FaultCounts faults{};
 };
-
-inline void set_external_id(Event& event, uint64_t id) {
-  event.partner = static_cast<EventIndex>(static_cast<uint32_t>(id));
-  event.next_sibling = static_cast<EventIndex>(static_cast<uint32_t>(id >> 32));
-}
-inline uint64_t external_id(const Event& event) {
-  return number(event.partner) | uint64_t{number(event.next_sibling)} << 32;
-}
 
 }  // namespace gpuprof::kineto

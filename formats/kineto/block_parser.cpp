@@ -195,14 +195,14 @@ class BlockParser {
     if (shape.kind == Kind::gpu_kernel && shape.graph && !shape.grid.x && options_.ours) {
       shape.kind = Kind::gpu_graph;
     }
-    Event event{};
+    BlockEvent event{};
     event.begin = begin;
     event.end = end;
-    event.lane = static_cast<LaneIndex>(row_of(shape, placement));
+    event.row = row_of(shape, placement);
     event.correlation = placement.correlation;
     event.shape = static_cast<ShapeIndex>(shapes_(shape));
     event.extra = extra_of(extra);
-    set_external_id(event, placement.external_id);
+    event.external_id = placement.external_id;
     block_.events.push_back(event);
   }
 

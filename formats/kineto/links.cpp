@@ -22,17 +22,6 @@ bool may_belong(Kind kind) {
 
 }  // namespace
 
-void Links::take_external_ids() {
-  std::vector<Event>& events = process_.events;
-  const bool any = std::any_of(events.begin(), events.end(),
-                               [](const Event& event) { return external_id(event) != 0; });
-  if (any) external_ids_.resize(events.size());
-  for (size_t i = 0; i < events.size(); ++i) {
-    if (any) external_ids_[i] = external_id(events[i]);
-    events[i].partner = events[i].next_sibling = EventIndex::none;
-  }
-}
-
 void Links::join_by_id() {
   struct Named {
     uint64_t id;
@@ -40,7 +29,7 @@ void Links::join_by_id() {
     bool annotation;
   };
   std::vector<Named> named;
-  const std::vector<Event>& events = process_.events;
+  const EventTable& events = process_.events;
   for (uint32_t i = 0; i < events.size(); ++i) {
     const Kind kind = trace_.shape(events[i]).kind;
     if (!is_range_of_program(kind)) continue;
@@ -59,20 +48,20 @@ void Links::join_by_id() {
     if (at != named.end() && at->id == id) {
       process_.operators[i] = static_cast<EventIndex>(at->event);
     } else {
-      give_back(process_.events[i], id);
+      give_back(i, id);
     }
   }
 }
 
-void Links::give_back(Event& event, uint64_t id) {
-  EventExtra extra = process_.extra(event);
+void Links::give_back(uint32_t event, uint64_t id) {
+  EventExtra extra = process_.extra(process_.events[event]);
   std::string args = fmt::format("\"External id\":{}", id);
   if (extra.args != StringIndex::empty) {
     args += ',';
     args += trace_.text(extra.args);
   }
   extra.args = trace_.strings.intern(args);
-  event.extra = static_cast<uint32_t>(process_.extras.size());
+  process_.events.set_extra(event, static_cast<uint32_t>(process_.extras.size()));
   process_.extras.push_back(extra);
 }
 
@@ -82,7 +71,7 @@ void Links::join_by_nesting(const Lane& lane) {
   const uint32_t end = lane.first_event + lane.event_count;
   for (uint32_t i = lane.first_event; i < end; ++i) {
     const Event& event = process_.events[i];
-    while (!open.empty() && process_.events[open.back()].end < event.end) open.pop_back();
+    while (!open.empty() && process_.events.end_of(open.back()) < event.end) open.pop_back();
     const Kind kind = trace_.shape(event).kind;
     if (is_range_of_program(kind)) {
       open.push_back(i);
@@ -93,13 +82,13 @@ void Links::join_by_nesting(const Lane& lane) {
 }
 
 void Links::join_operators() {
-  const std::vector<Event>& events = process_.events;
+  const EventTable& events = process_.events;
   const bool any = std::any_of(events.begin(), events.end(), [this](const Event& event) {
     return is_range_of_program(trace_.shape(event).kind);
   });
   if (!any) {
     for (uint32_t i = 0; i < external_ids_.size(); ++i) {
-      if (external_ids_[i]) give_back(process_.events[i], external_ids_[i]);
+      if (external_ids_[i]) give_back(i, external_ids_[i]);
     }
     return;
   }
@@ -125,8 +114,9 @@ EventIndex Links::operator_at(uint32_t lane, int64_t time) const {
                        [](int64_t wanted, const Event& event) { return wanted < event.begin; });
   for (auto at = after; at != events.begin();) {
     --at;
-    if (at->begin != time) break;
-    if (is_range_of_program(trace_.shape(*at).kind)) return process_.index_of(*at);
+    const Event event = *at;
+    if (event.begin != time) break;
+    if (is_range_of_program(trace_.shape(event).kind)) return event.index;
   }
   return EventIndex::none;
 }

@@ -14,10 +14,10 @@ namespace gpuprof::kineto {
 
 class Links {
  public:
-  Links(Trace& trace, Process& process) : trace_(trace), process_(process) {}
+  // `external_ids`: parallel to events; empty where there are none.
+  Links(Trace& trace, Process& process, std::vector<uint64_t> external_ids)
+      : trace_(trace), process_(process), external_ids_(std::move(external_ids)) {}
 
-  // Takes the external ids out of the fields that join_process() fills. Comes first.
-  void take_external_ids();
   // Process::operators: by external id, else what encloses a call on its thread. An id that no
   // operator has is given back to the event's arguments. After join_process().
   void join_operators();
@@ -31,12 +31,12 @@ class Links {
  private:
   void join_by_id();
   void join_by_nesting(const Lane& lane);
-  void give_back(Event& event, uint64_t id);
+  void give_back(uint32_t event, uint64_t id);
   EventIndex operator_at(uint32_t lane, int64_t time) const;
 
   Trace& trace_;
   Process& process_;
-  std::vector<uint64_t> external_ids_;  // parallel to events; empty where there are none
+  std::vector<uint64_t> external_ids_;
 };
 
 }  // namespace gpuprof::kineto

@@ -130,7 +130,8 @@ class Reader {
         if (!more) break;
         job->options = {job->stretch.offset, top_.ours, false};
         more = !job->stretch.last;
-        workers.submit(std::move(job));
+        const bool last = job->stretch.last;
+        workers.submit(std::move(job), last);
       }
       std::unique_ptr<Job> job = workers.next();
       if (!job) break;

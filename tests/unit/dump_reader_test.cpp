@@ -306,11 +306,11 @@ TEST(DumpReader, GoldenDumpOfVersion1Loads) {
   std::map<Kind, int> kinds;
   for (const Event& event : p.events) ++kinds[trace.shape(event).kind];
   EXPECT_EQ(kinds.size(), 19u) << "one of each kind at least";
-  const Event* kernel = nullptr;
+  std::optional<Event> kernel;
   for (const Event& event : p.events) {
-    if (trace.shape(event).kind == Kind::gpu_kernel) kernel = &event;
+    if (trace.shape(event).kind == Kind::gpu_kernel) kernel = event;
   }
-  ASSERT_NE(kernel, nullptr);
+  ASSERT_TRUE(kernel);
   const Shape& shape = trace.shape(*kernel);
   EXPECT_EQ(trace.text(shape.label), "gemm(float*)");
   EXPECT_EQ(shape.grid.x, 128u);

@@ -57,18 +57,17 @@ class KinetoReader : public testing::Test {
     return out;
   }
 
-  const Event& only(Kind kind) const {
-    static const Event none{};
-    const Event* found = nullptr;
+  Event only(Kind kind) const {
+    std::optional<Event> found;
     for (const Process& process : trace_.processes) {
       for (const Event& e : process.events) {
         if (trace_.shape(e).kind != kind) continue;
-        EXPECT_EQ(found, nullptr) << "two of " << kind_name(kind);
-        found = &e;
+        EXPECT_FALSE(found) << "two of " << kind_name(kind);
+        found = e;
       }
     }
-    EXPECT_NE(found, nullptr) << "no " << kind_name(kind);
-    return found ? *found : none;
+    EXPECT_TRUE(found) << "no " << kind_name(kind);
+    return found.value_or(Event());
   }
   const EventExtra& extra(const Event& e) const { return trace_.processes[0].extra(e); }
   const Lane& lane(const Event& e) const { return trace_.processes[0].lane(e); }

@@ -246,7 +246,9 @@ TEST(ReportTest, NoGuessFromTooLittle) {
   job.kernel = 0;
   Trace trace = JobModel(job).trace();
   for (Process& process : trace.processes) {
-    for (Event& event : process.events) event.partner = EventIndex::none;
+    for (size_t i = 0; i < process.events.size(); ++i) {
+      process.events.set_partner(i, EventIndex::none);
+    }
     process.losses[static_cast<size_t>(Loss::cupti_dropped)] = 1000;
   }
   report = make_report(trace);

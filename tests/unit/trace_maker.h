@@ -144,7 +144,7 @@ inline std::string busy_dump(int rank) {
 
 // Three launches, two of them with stacks, in a program at 0x1000 and a library at 0x2000, and a
 // call without; 0x9000 is in no file.
-inline std::string stacks_dump() {
+inline dump::Events stacks_events() {
   MemoryNames names;
   BatchEncoder encoder(names);
   encoder.begin(0, 1);
@@ -166,9 +166,18 @@ inline std::string stacks_dump() {
   launch(30, first, 30);
   launch(40, second, 39);  // a stack whose call is missing
   launch(50, 0, 0);
+  ByteBuffer body;
+  dump::Events events;
+  if (!encoder.finish(body) || !events.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
+    throw std::bad_alloc();
+  }
+  return events;
+}
+
+inline std::string stacks_dump() {
   ByteBuffer bytes;
   append(bytes, ChunkKind::header, make_header(1));
-  append_events(bytes, encoder);
+  append(bytes, ChunkKind::events, stacks_events());
   dump::Modules modules;
   const auto module = [&](uint64_t begin, std::string path, std::string id) {
     dump::Module& m = *modules.add_module();

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work done by several threads whose results are taken in the order in which it was given out.
+#pragma once
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace gpuprof {
+
+// As many threads as the machine has, within reason.
+inline unsigned worker_count() {
+  constexpr unsigned kMostThreads = 8;  // past that, taking results in order is what takes long
+  return std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+}
+
+// `Job` has run(), which touches nothing that others write; what it throws comes out of next().
+// Used from one thread. Destroying it drops the jobs that were not begun.
+template <typename Job>
+class OrderedJobs {
+ public:
+  explicit OrderedJobs(unsigned threads = worker_count()) : count_(threads) {}
+  OrderedJobs(const OrderedJobs&) = delete;
+  OrderedJobs& operator=(const OrderedJobs&) = delete;
+  ~OrderedJobs() {
+    {
+      const std::lock_guard guard(lock_);
+      over_ = true;
+      waiting_.clear();
+    }
+    came_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Past that, results should be taken before more is given out: what is in memory is bounded.
+  bool has_room() const { return jobs_.size() < count_ + 2; }
+  bool empty() const { return jobs_.empty(); }
+
+  // `alone`: no other job follows, so that a thread is not worth starting.
+  void submit(std::unique_ptr<Job> job, bool alone = false) {
+    if (count_ <= 1 || (alone && jobs_.empty() && threads_.empty())) {
+      job->run();
+      jobs_.push_back({std::move(job), true, nullptr});
+      return;
+    }
+    while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
+    {
+      const std::lock_guard guard(lock_);
+      jobs_.push_back({std::move(job), false, nullptr});
+      waiting_.push_back(&jobs_.back());
+    }
+    came_.notify_one();
+  }
+  // The same for one that needs no work but keeps its place.
+  void submit_done(std::unique_ptr<Job> job) { jobs_.push_back({std::move(job), true, nullptr}); }
+
+  // The oldest job, done; null: there is none.
+  std::unique_ptr<Job> next() {
+    if (jobs_.empty()) return nullptr;
+    {
+      std::unique_lock guard(lock_);
+      done_.wait(guard, [this] { return jobs_.front().done; });
+    }
+    Entry entry = std::move(jobs_.front());
+    jobs_.pop_front();
+    if (entry.error) std::rethrow_exception(entry.error);
+    return std::move(entry.job);
+  }
+
+ private:
+  struct Entry {
+    std::unique_ptr<Job> job;
+    bool done;  // under the lock
+    std::exception_ptr error;
+  };
+
+  void work() {
+    std::unique_lock guard(lock_);
+    while (true) {
+      came_.wait(guard, [this] { return over_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      Entry* const entry = waiting_.front();
+      waiting_.pop_front();
+      guard.unlock();
+      try {
+        entry->job->run();
+      } catch (...) {
+        entry->error = std::current_exception();
+      }
+      guard.lock();
+      entry->done = true;
+      done_.notify_one();
+    }
+  }
+
+  const unsigned count_;
+  std::vector<std::thread> threads_;
+  std::deque<Entry> jobs_;  // in order; touched by the owner only; entries do not move
+  std::deque<Entry*> waiting_;
+  std::mutex lock_;
+  std::condition_variable came_, done_;
+  bool over_ = false;
+};
+
+}  // namespace gpuprof
