@@ -88,6 +88,22 @@ TEST(Chrome, TimesHaveThreeDecimals) {
   EXPECT_GT(found, 30u);
 }
 
+void shift_events(const Trace& trace, Process& process, int64_t shift) {
+  EventTable shifted(process.events.size(), trace.shapes.size());
+  std::vector<EventTable::Writer> writers;
+  writers.emplace_back(shifted, 0);
+  for (Event event : process.events) {
+    event.begin += shift, event.end += shift;
+    writers[0].add(event);
+    shifted.set_partner(number(event.index), event.partner);
+    if (event.next_sibling != EventIndex::none) {
+      shifted.set_next_sibling(number(event.index), event.next_sibling);
+    }
+  }
+  shifted.finish(writers);
+  process.events = std::move(shifted);
+}
+
 // Perfetto and HTA hold microseconds in doubles: each nanosecond has to come back, on any day.
 TEST(Chrome, TimesSurviveDoublesOnAnyDay) {
   constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
@@ -96,7 +112,7 @@ TEST(Chrome, TimesSurviveDoublesOnAnyDay) {
     Process& process = trace.processes.front();
     const int64_t shift = day * kDay + day * 137;  // the trace's own times are whole microseconds
     process.window_begin += shift, process.window_end += shift;
-    for (Event& event : process.events) event.begin += shift, event.end += shift;
+    shift_events(trace, process, shift);
     const Exported out(trace);
     const int64_t base = out.root["baseTimeNanoseconds"];
     std::set<int64_t> times;
