@@ -27,7 +27,7 @@ struct RoundTrip {
     EXPECT_EQ(trace.processes.size(), 1u);
   }
   const Process& process() const { return trace.processes.at(0); }
-  const Event& event(size_t i) const { return process().events.at(i); }
+  Event event(size_t i) const { return process().events.at(i); }
   const Shape& shape(size_t i) const { return trace.shape(event(i)); }
   const EventExtra& extra(size_t i) const { return process().extra(event(i)); }
   std::string_view name(size_t i) const { return trace.text(shape(i).name); }
