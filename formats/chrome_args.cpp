@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "formats/gpu_annotations.h"
 #include "formats/names.h"
@@ -70,22 +71,31 @@ class ChromeArgs::Object {
 
 ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& next_external_id)
     : trace_(trace), process_(process), by_kernel_(collectives_by_kernel(process)) {
-  for (uint32_t i = 0; i < process.events.size(); ++i) {
-    const Event& event = process.events[i];
-    const Shape& shape = trace.shape(event);
-    if (is_gpu_kind(shape.kind)) continue;
-    const bool loader = shape.kind == Kind::nvtx_range && is_data_loader(trace.text(shape.label));
-    if (shape.kind == Kind::collective || loader) external_ids_.emplace(i, next_external_id++);
-    if (event.correlation) {
-      const auto [at, fresh] = owners_.emplace(event.correlation, i);
-      const bool better = event.partner != EventIndex::none &&
-                          process.events[at->second].partner == EventIndex::none;
-      if (!fresh && better) at->second = i;
-    }
-    if (shape.kind == Kind::event && trace.text(shape.name).starts_with("cudaEventRecord")) {
-      records_[process.extra(event).address2].push_back(
-          {event.begin, event.correlation, shape.stream_handle});
-    }
+  is_collective_.assign(by_kernel_.empty() ? 0 : process.events.size(), false);
+  for (const auto& [kernel, pair] : by_kernel_) is_collective_[kernel] = true;
+  find_ids(next_external_id);
+  prepare_shapes();
+}
+
+void ChromeArgs::find_ids(uint64_t& next_external_id) {
+  enum class Use : uint8_t { none, id, record };
+  std::vector<Use> uses;
+  for (const Shape& shape : trace_.shapes) {
+    const bool loader = shape.kind == Kind::nvtx_range && is_data_loader(trace_.text(shape.label));
+    const bool record =
+        shape.kind == Kind::event && trace_.text(shape.name).starts_with("cudaEventRecord");
+    uses.push_back(shape.kind == Kind::collective || loader ? Use::id
+                   : record                                 ? Use::record
+                                                            : Use::none);
+  }
+  const EventTable& events = process_.events;
+  for (uint32_t i = 0; i < events.size(); ++i) {
+    const Use use = uses[number(events.shape_of(i))];
+    if (use == Use::id) external_ids_.emplace(i, next_external_id++);
+    if (use != Use::record) continue;
+    const Event event = events[i];
+    records_[process_.extra(event).address2].push_back(
+        {event.begin, event.correlation, trace_.shape(event).stream_handle});
   }
   for (auto& [handle, list] : records_) {
     std::stable_sort(list.begin(), list.end(),
@@ -93,12 +103,43 @@ ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& nex
   }
 }
 
-bool ChromeArgs::shows_correlation(EventIndex event) const {
-  const auto owner = owners_.find(process_.event(event).correlation);
-  return owner != owners_.end() && owner->second == number(event);
+// A million launches of a hundred shapes: what is the same is written once.
+void ChromeArgs::prepare_shapes() {
+  std::set<const dump::Device*> devices;
+  for (const Lane& lane : process_.lanes) {
+    if (lane.type == LaneType::stream) devices.insert(device_of(process_, lane.device));
+  }
+  const auto members = [](const auto& write) {
+    std::string text;
+    {
+      JsonText json(text);
+      Object args(json);
+      write(args);
+    }
+    return text.substr(1, text.size() - 2);
+  };
+  launches_.resize(trace_.shapes.size());
+  for (const dump::Device* device : devices) kernels_[device].resize(trace_.shapes.size());
+  size_t i = 0;
+  for (const Shape& shape : trace_.shapes) {
+    if (shape.kind == Kind::launch) {
+      launches_[i] = members([&](Object& args) { launch(args, shape); });
+    } else if (shape.kind == Kind::gpu_kernel) {
+      for (auto& [device, texts] : kernels_) {
+        texts[i] = members([&, d = device](Object& args) { kernel(args, shape, d); });
+      }
+    }
+    ++i;
+  }
 }
 
-// Of a call or GPU work: the operator it belongs to, by the number that it goes by in its trace.
+bool ChromeArgs::shows_correlation(EventIndex event) const {
+  return process_.events.correlation_of(number(event)) != 0 &&
+         !std::binary_search(process_.shadowed.begin(), process_.shadowed.end(), event);
+}
+
+// Of a call or GPU work: the operator it belongs to, by the number that it goes
+// by in its trace.
 void ChromeArgs::external_id(Object& args, const Event& event) const {
   const EventIndex op = process_.operator_of(event);
   if (op == EventIndex::none) return;
@@ -148,8 +189,8 @@ void ChromeArgs::framework(Object& args, const Event& event) const {
   }
 }
 
-// What the event is where its category does not tell. First of all, for our own reader: the meaning
-// of others depends on it.
+// What the event is where its category does not tell. First of all, for our own
+// reader: the meaning of others depends on it.
 void ChromeArgs::origin(Object& args, const Shape& shape) const {
   if (shape.kind == Kind::nvtx_range || shape.kind == Kind::nvtx_mark) {
     args.text("nvtx domain", trace_.text(shape.detail));
@@ -168,19 +209,19 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
   origin(args, shape);
   external_id(args, event);
   framework(args, event);
-  // No `stream` here: with a correlation it would make readers take the row for GPU work.
+  // No `stream` here: with a correlation it would make readers take the row for
+  // GPU work.
   if (shows_correlation(process_.index_of(event))) {
     args.number("correlation", event.correlation);
   } else if (event.correlation) {
     args.number("inner correlation", event.correlation);
   }
+  if (shape.kind == Kind::launch) {
+    args.members(launches_[number(event.shape)]);
+    return args.members(trace_.text(extra.args));
+  }
   if (shape.result) args.number("result", shape.result);
   switch (shape.kind) {
-    case Kind::launch:
-      if (shape.detail != StringIndex::empty) {
-        args.text("launched kernel", trace_.text(shape.detail));
-      }
-      break;
     case Kind::copy:
     case Kind::set:
     case Kind::alloc:
@@ -218,6 +259,14 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
   args.members(trace_.text(extra.args));
 }
 
+void ChromeArgs::launch(Object& args, const Shape& shape) const {
+  if (shape.result) args.number("result", shape.result);
+  if (shape.detail != StringIndex::empty) {
+    args.text("launched kernel", trace_.text(shape.detail));
+  }
+  if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
+}
+
 void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) const {
   const Shape& shape = trace_.shape(event);
   Object args(json);
@@ -239,10 +288,11 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) 
   args.members(trace_.text(process_.extra(event).args));
 }
 
-// A graph as a whole goes as a kernel, because it occupies the stream; without what only one has.
+// A graph as a whole goes as a kernel, because it occupies the stream; without
+// what only one has.
 void ChromeArgs::work(Object& args, const Event& event, const GpuPlace& where) const {
   const Shape& shape = trace_.shape(event);
-  const Lane& lane = process_.lane(event);
+  const Lane& lane = *where.lane;
   const bool kernel_record = shape.kind == Kind::gpu_kernel;
   if (kernel_record && process_.source == Source::dump) args.number("queued", 0);
   args.number("device", where.gpu);
@@ -251,7 +301,7 @@ void ChromeArgs::work(Object& args, const Event& event, const GpuPlace& where) c
   if (where.stream != lane.stream) args.number("original_stream", lane.stream);
   args.number("correlation", event.correlation);
   if (kernel_record) {
-    kernel(args, event, where.device);
+    args.members(kernels_.at(where.device)[number(event.shape)]);
   } else if (shape.kind != Kind::gpu_graph) {
     copy(args, event);
   }
@@ -267,8 +317,7 @@ void ChromeArgs::work(Object& args, const Event& event, const GpuPlace& where) c
   }
 }
 
-void ChromeArgs::kernel(Object& args, const Event& event, const dump::Device* device) const {
-  const Shape& shape = trace_.shape(event);
+void ChromeArgs::kernel(Object& args, const Shape& shape, const dump::Device* device) const {
   const bool ours = process_.source == Source::dump;  // else what is not a field is in its args
   if (ours || shape.registers_per_thread) {
     args.number("registers per thread", shape.registers_per_thread);
@@ -344,7 +393,8 @@ std::optional<EventRecord> ChromeArgs::record_waited_for(const Event& sync) cons
 }
 
 std::optional<Event> ChromeArgs::collective_of(const Event& kernel) const {
-  const auto found = by_kernel_.find(number(process_.index_of(kernel)));
+  if (is_collective_.empty() || !is_collective_[number(kernel.index)]) return std::nullopt;
+  const auto found = by_kernel_.find(number(kernel.index));
   if (found == by_kernel_.end()) return std::nullopt;
   return process_.event(process_.collective_kernels[found->second].collective);
 }

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 
 namespace gpuprof {
 namespace {
@@ -48,43 +50,35 @@ bool read_file(const std::string& path, std::string& bytes, std::string& reason)
   return true;
 }
 
-class OutputFile::Gzip {
- public:
-  Gzip() : compressor_(libdeflate_alloc_compressor(kGzipLevel)) {
-    if (compressor_) {
-      member_.resize(libdeflate_gzip_compress_bound(compressor_, kBufferBytes));
-    }
-  }
-  Gzip(const Gzip&) = delete;
-  Gzip& operator=(const Gzip&) = delete;
-  ~Gzip() { libdeflate_free_compressor(compressor_); }
+namespace {
 
-  bool ok() const { return compressor_ != nullptr; }
-  // At most kBufferBytes as a member of their own.
-  std::string_view compress(const char* data, size_t size) {
-    return {member_.data(),
-            libdeflate_gzip_compress(compressor_, data, size, member_.data(), member_.size())};
-  }
-
- private:
-  libdeflate_compressor* const compressor_;
-  std::string member_;
+struct FreeCompressor {
+  void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
 };
 
-OutputFile::OutputFile(std::string path, Compression compression) : path_(std::move(path)) {
+}  // namespace
+
+void gzip_member(std::string_view bytes, std::string& out) {
+  thread_local const std::unique_ptr<libdeflate_compressor, FreeCompressor> compressor(
+      libdeflate_alloc_compressor(kGzipLevel));
+  if (!compressor) throw std::bad_alloc();
+  do {
+    const std::string_view part = bytes.substr(0, kBufferBytes);
+    const size_t before = out.size();
+    out.resize(before + libdeflate_gzip_compress_bound(compressor.get(), part.size()));
+    out.resize(before + libdeflate_gzip_compress(compressor.get(), part.data(), part.size(),
+                                                 out.data() + before, out.size() - before));
+    bytes.remove_prefix(part.size());
+  } while (!bytes.empty());
+}
+
+OutputFile::OutputFile(std::string path, Compression compression)
+    : compression_(compression), path_(std::move(path)) {
   const size_t slash = path_.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
   temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
   buffer_.reserve(kBufferBytes);
-  if (compression == Compression::gzip) {
-    gzip_ = std::make_unique<Gzip>();
-    if (!gzip_->ok()) {
-      errno = ENOMEM;
-      fail("cannot be compressed");
-      return;
-    }
-  }
   struct stat info {};
   if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
     errno = EISDIR;
@@ -109,6 +103,9 @@ void OutputFile::fail(const char* what) {
 void OutputFile::write(const void* data, size_t size) {
   auto from = static_cast<const char*>(data);
   while (size > 0) {
+    if (buffer_.empty() && size >= kBufferBytes && compression_ == Compression::none) {
+      return put(from, size);
+    }
     const size_t part = std::min(size, kBufferBytes - buffer_.size());
     buffer_.append(from, part);
     from += part;
@@ -117,13 +114,18 @@ void OutputFile::write(const void* data, size_t size) {
   }
 }
 
+void OutputFile::write_members(std::string_view members) {
+  flush();
+  put(members.data(), members.size());
+}
+
 void OutputFile::flush() {
-  if (buffer_.empty() && (!gzip_ || written_)) return;
-  if (gzip_ && gzip_->ok()) {
-    const std::string_view member = gzip_->compress(buffer_.data(), buffer_.size());
-    put(member.data(), member.size());
-  } else {
+  if (compression_ == Compression::none) {
     put(buffer_.data(), buffer_.size());
+  } else if (!buffer_.empty()) {
+    members_.clear();
+    gzip_member(buffer_, members_);
+    put(members_.data(), members_.size());
   }
   buffer_.clear();
 }
@@ -141,6 +143,10 @@ void OutputFile::put(const char* data, size_t size) {
 
 bool OutputFile::commit() {
   flush();
+  if (compression_ == Compression::gzip && written_ == 0) {  // a file of no member is none
+    gzip_member({}, members_);
+    put(members_.data(), members_.size());
+  }
   if (ok() && ::close(file_) != 0) fail("cannot be written");
   if (ok()) file_ = -1;
   if (ok() && ::rename(temporary_.c_str(), path_.c_str()) != 0)

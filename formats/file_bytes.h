@@ -4,22 +4,25 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 
 namespace gpuprof {
 
-// The whole of a regular file. On failure returns false and sets `reason` (without the file's
-// name).
+// The whole of a regular file. On failure returns false and sets `reason`
+// (without the file's name).
 bool read_file(const std::string& path, std::string& bytes, std::string& reason);
 
 enum class Compression { none, gzip };
 
-// Writes to a temporary file beside `path` (mode 0600 less the umask's bits) and renames it in
-// commit(); without a successful commit nothing is left behind. Errors are kept until commit().
-// gzip: a member for each megabyte (RFC 1952, section 2.2), which every reader of the format takes.
-// Not thread-safe.
+// Appends `bytes` to `out` as members of a gzip file, of a megabyte each.
+// Thread-safe.
+void gzip_member(std::string_view bytes, std::string& out);
+
+// Writes to a temporary file beside `path` (mode 0600 less the umask's bits)
+// and renames it in commit(); without a successful commit nothing is left
+// behind. Errors are kept until commit(). gzip: a member for each megabyte (RFC
+// 1952, section 2.2), which every reader of the format takes. Not thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::none);
@@ -30,20 +33,22 @@ class OutputFile {
   bool ok() const { return error_.empty(); }
   void write(const void* data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  // Bytes of gzip_member(), for a file that is compressed.
+  void write_members(std::string_view members);
+  Compression compression() const { return compression_; }
   uint64_t bytes_written() const { return written_; }  // to disk
   // False when anything failed; error() then says what, naming the file.
   bool commit();
   const std::string& error() const { return error_; }
 
  private:
-  class Gzip;
   void flush();
   void put(const char* data, size_t size);
   void fail(const char* what);
 
+  const Compression compression_;
   std::string path_, temporary_, error_;
-  std::string buffer_;
-  std::unique_ptr<Gzip> gzip_;  // null: not compressed
+  std::string buffer_, members_;
   uint64_t written_ = 0;
   int file_ = -1;
 };

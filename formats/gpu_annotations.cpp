@@ -83,14 +83,6 @@ class Twins {
   std::map<LaneIndex, std::vector<Slice>> done_;
 };
 
-// Whether `time` lies inside a piece of work, not at an edge of it.
-bool inside(const std::vector<Slice>& work, int64_t time) {
-  const auto after =
-      std::upper_bound(work.begin(), work.end(), time,
-                       [](int64_t value, const Slice& slice) { return value < slice.begin; });
-  return after != work.begin() && after[-1].begin < time && time < after[-1].end;
-}
-
 }  // namespace
 
 bool is_data_loader(std::string_view range) {
@@ -101,14 +93,18 @@ bool is_data_loader(std::string_view range) {
 std::map<LaneIndex, std::vector<Slice>> gpu_annotations(const Trace& trace,
                                                         const Process& process) {
   Twins twins(trace, process);
+  std::vector<bool> twin;  // by shape
+  for (const Shape& shape : trace.shapes) twin.push_back(has_gpu_twin(trace, shape));
+  if (std::find(twin.begin(), twin.end(), true) == twin.end()) return {};
   for (const Lane& lane : process.lanes) {
     if (lane.type != LaneType::thread) continue;
-    for (const Event& event : process.lane_events(lane)) {
-      const Shape& shape = trace.shape(event);
-      if (has_gpu_twin(trace, shape)) {
-        twins.range(process.index_of(event));
-      } else if (event.partner != EventIndex::none && !is_gpu_kind(shape.kind)) {
-        twins.call(event);
+    for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+      const ShapeIndex shape = process.events.shape_of(i);
+      if (twin[number(shape)]) {
+        twins.range(static_cast<EventIndex>(i));
+      } else if (process.events.partner_of(i) != EventIndex::none &&
+                 !is_gpu_kind(trace.shapes[shape].kind)) {
+        twins.call(process.events[i]);
       }
     }
     twins.end_thread();
@@ -116,13 +112,29 @@ std::map<LaneIndex, std::vector<Slice>> gpu_annotations(const Trace& trace,
   return twins.take();
 }
 
+std::vector<bool> crossing_work(
+    const std::vector<Slice>& annotations,
+    const std::function<void(const std::function<void(const Slice&)>&)>& work) {
+  std::vector<bool> cut(annotations.size());
+  std::vector<std::pair<int64_t, size_t>> edges;
+  for (size_t i = 0; i < annotations.size(); ++i) {
+    edges.emplace_back(annotations[i].begin, i);
+    edges.emplace_back(annotations[i].end, i);
+  }
+  std::sort(edges.begin(), edges.end());
+  auto edge = edges.begin();
+  work([&](const Slice& slice) {
+    while (edge != edges.end() && edge->first <= slice.begin) ++edge;
+    for (; edge != edges.end() && edge->first < slice.end; ++edge) cut[edge->second] = true;
+  });
+  return cut;
+}
+
 std::vector<Slice> annotations_around(const std::vector<Slice>& annotations,
-                                      const std::vector<Slice>& work,
-                                      std::vector<Slice>& crossing) {
+                                      const std::vector<bool>& cut, std::vector<Slice>& crossing) {
   std::vector<Slice> fitting;
-  for (const Slice& slice : annotations) {
-    const bool cut = inside(work, slice.begin) || inside(work, slice.end);
-    (cut ? crossing : fitting).push_back(slice);
+  for (size_t i = 0; i < annotations.size(); ++i) {
+    (cut[i] ? crossing : fitting).push_back(annotations[i]);
   }
   auto tracks = split_tracks(fitting, Overlap::nest);
   for (size_t i = 1; i < tracks.size(); ++i) {

@@ -18,7 +18,9 @@ void append_json_text(std::string& out, std::string_view text);
 
 class JsonText {
  public:
-  explicit JsonText(OutputFile& file) : file_(file) { text_.reserve(kFlush + 4096); }
+  // To a file, the last of it when destroyed; or to the end of `out`, at once.
+  explicit JsonText(OutputFile& file) : file_(&file), text_(own_) { own_.reserve(kFlush + 4096); }
+  explicit JsonText(std::string& out) : text_(out) {}
   ~JsonText() { flush(); }
   JsonText(const JsonText&) = delete;
   JsonText& operator=(const JsonText&) = delete;
@@ -61,17 +63,19 @@ class JsonText {
   JsonText& microseconds(int64_t ns);
 
   void flush_if_large() {
-    if (text_.size() >= kFlush) flush();
+    if (file_ && text_.size() >= kFlush) flush();
   }
   void flush() {
-    file_.write(text_);
+    if (!file_) return;
+    file_->write(text_);
     text_.clear();
   }
 
  private:
   static constexpr size_t kFlush = 1 << 16;
-  OutputFile& file_;
-  std::string text_;
+  OutputFile* file_ = nullptr;
+  std::string own_;
+  std::string& text_;
 };
 
 }  // namespace gpuprof

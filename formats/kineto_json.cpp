@@ -1,36 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: threads under the process's pid; streams under a pid for each GPU. Slices of a row nest or
-// follow each other: what does not fit goes to a further row of the same thread or stream.
+// Rows: threads under the process's pid; streams under a pid for each GPU.
+// Slices of a row nest or follow each other: what does not fit goes to a
+// further row of the same thread or stream.
 #include "formats/kineto_json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 
 #include "formats/chrome_args.h"
 #include "formats/gpu_annotations.h"
 #include "formats/json_text.h"
+#include "formats/kineto_events.h"
 #include "formats/kineto_ids.h"
-#include "formats/names.h"
+#include "formats/parallel_output.h"
 #include "formats/slices.h"
 #include "formats/stack_frames.h"
 
 namespace gpuprof {
 namespace {
 
-// Half of Kineto's quarter of a year: readers hold microseconds in doubles, and from 2^42 on (the
-// second half of the quarter) these no longer tell nanoseconds apart, so that calls overlap.
+// Half of Kineto's quarter of a year: readers hold microseconds in doubles, and
+// from 2^42 on (the second half of the quarter) these no longer tell
+// nanoseconds apart, so that calls overlap.
 constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000 / 2;
-constexpr uint64_t kRowStride = 10'000'000;  // further rows of a thread or stream
-constexpr int64_t kStepGapNs = 2;
+constexpr uint64_t kRowStride = 10'000'000;    // further rows of a thread or stream
 constexpr uint64_t kOtherRow = 3'000'000'000;  // rows that are no thread's
 constexpr uint64_t kRowsOfOther = 1'000;
 constexpr uint64_t kSyncRow = 1'000'000;  // as Kineto numbers the row beside a stream
-// Says that an event repeats what others say: our own reader passes it over.
-constexpr std::string_view kDerived = "\"gpuprof derived\":1";
+constexpr std::string_view kDerived = "\"gpuprof derived\":1";  // as in kineto_events.cpp
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
+
+constexpr uint32_t kStretch = 1 << 13;  // events that a thread writes at a time
+constexpr size_t kMuchText = 1 << 20;
+
+// Slices of a host lane, with steps among them, from where the walk stands.
+struct HostWalk {
+  TrackSplitter splitter{Overlap::nest};
+  size_t step = 0;  // the next one
+
+  // `slice(track, placed, event or null for a step)`, `moment(event)`.
+  template <typename OnSlice, typename OnMoment>
+  void run(const Trace& trace, EventTable::Range events, std::span<const Slice> steps, bool last,
+           const OnSlice& on_slice, const OnMoment& on_moment) {
+    const auto place = [&](Slice slice, const Event* event) {
+      const size_t track = splitter.place(slice, [](size_t, int64_t) {});
+      on_slice(track, slice, event);
+    };
+    for (const Event& event : events) {
+      if (is_instant(trace.shape(event).kind)) {
+        on_moment(event);
+        continue;
+      }
+      const Slice slice{event.index, event.begin, event.end};
+      for (; step < steps.size() && earlier(steps[step], slice); ++step) {
+        place(steps[step], nullptr);
+      }
+      place(slice, &event);
+    }
+    for (; last && step < steps.size(); ++step) place(steps[step], nullptr);
+  }
+};
+
+// Work of a stream, with the annotations that fit between it.
+struct StreamWalk {
+  TrackSplitter splitter{Overlap::apart};
+  size_t annotation = 0;  // the next one
+
+  // `work(track, placed, event)`, `annotated(slice)`.
+  template <typename OnWork, typename OnAnnotation>
+  void run(const KinetoEvents& shapes, EventTable::Range events, std::span<const Slice> annotations,
+           bool last, const OnWork& on_work, const OnAnnotation& on_annotation) {
+    for (const Event& event : events) {
+      if (!shapes.is_drawn_work(event.shape)) continue;
+      Slice slice{event.index, event.begin, event.end};
+      for (; annotation < annotations.size() && !earlier(slice, annotations[annotation]);
+           ++annotation) {
+        on_annotation(annotations[annotation]);
+      }
+      const size_t track = splitter.place(slice, [](size_t, int64_t) {});
+      on_work(track, slice, event);
+    }
+    for (; last && annotation < annotations.size(); ++annotation) {
+      on_annotation(annotations[annotation]);
+    }
+  }
+};
 
 int64_t first_time(const Trace& trace) {
   int64_t first = trace.processes.empty() ? 0 : trace.processes.front().window_begin;
@@ -44,14 +103,15 @@ class KinetoDocument {
                  KinetoProgress& progress, KinetoSpelling spelling)
       : trace_(trace),
         processes_(processes),
-        json_(file),
-        progress_(progress),
-        spelling_(spelling),
-        ids_(assign_kineto_ids(processes)) {}
+        ids_(assign_kineto_ids(processes)),
+        events_(trace, spelling),
+        output_(file, [&progress](uint64_t events) { progress.add(events); }) {}
 
   void run(const std::string& path) {
     find_times();
-    json_.raw("{\n\"schemaVersion\": 1,\n\"producer\": \"gpuprof\",\n\"deviceProperties\": [");
+    json_.raw(
+        "{\n\"schemaVersion\": 1,\n\"producer\": "
+        "\"gpuprof\",\n\"deviceProperties\": [");
     device_properties();
     json_.raw("],\n");
     identity();
@@ -66,6 +126,8 @@ class KinetoDocument {
       json_.raw(",\n");
     }
     json_.raw("\"traceName\": ").string(path).raw("\n}\n");
+    output_.write(text_);
+    output_.finish();
   }
 
  private:
@@ -116,7 +178,8 @@ class KinetoDocument {
     }
   }
 
-  // Of a single rank: readers look for "rank" on a line of its own, before the events.
+  // Of a single rank: readers look for "rank" on a line of its own, before the
+  // events.
   void identity() {
     if (ids_.size() != 1) return;
     const dump::Header& h = processes_.front()->header;
@@ -131,7 +194,7 @@ class KinetoDocument {
   }
 
   JsonText& event(const char* phase) {
-    json_.flush_if_large();
+    if (text_.size() >= kMuchText) output_.write(text_);
     json_.raw(first_ ? "{\"ph\":\"" : ",\n{\"ph\":\"").raw(phase).raw("\"");
     first_ = false;
     return json_;
@@ -178,15 +241,21 @@ class KinetoDocument {
   void one_process(const Process& process) {
     process_ = &process;
     ids_here_ = &ids_.at(key_of(process));
-    flow_base_ = number_++ << 32;
-    const ChromeArgs args(trace_, process, next_external_id_);
-    args_ = &args;
+    output_.finish();  // what is being written still reads what events_ know of
+                       // a process
+    args_.emplace(trace_, process, next_external_id_);
+    events_.enter(process, *args_,
+                  {base_, ids_here_->pid, number_++ << 32, next_external_id_,
+                   stack_frames_.nodes_of(process.stacks, last_stack(process))});
+    next_external_id_ += process.window_steps().size();
     const auto annotations = gpu_annotations(trace_, process);
     span();
     if (std::none_of(process.lanes.begin(), process.lanes.end(), [&](const Lane& lane) {
           return lane.type == LaneType::thread && lane.thread_id == main_thread(process);
         })) {
-      host_rows({}, main_thread(process), "");
+      Lane none{};
+      none.thread_id = main_thread(process);
+      thread(none);
     }
     for (const Lane& lane : process.lanes) {
       switch (lane.type) {
@@ -213,203 +282,176 @@ class KinetoDocument {
     event("X").raw(",\"cat\":\"Trace\",\"ts\":").microseconds(begin_ - base_);
     json_.raw(",\"dur\":").microseconds(end_ - begin_);
     json_.raw(
-        ",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"PyTorch Profiler (0)\","
+        ",\"pid\":\"Spans\",\"tid\":\"PyTorch "
+        "Profiler\",\"name\":\"PyTorch Profiler (0)\","
         "\"args\":{\"Op count\":0}}");
   }
 
-  // `stack`: its node in stackFrames; 0: none.
-  void slice(std::string_view category, std::string_view name, uint32_t pid, uint64_t tid,
-             int64_t begin, int64_t end, uint32_t stack = 0) {
-    event("X").raw(",\"cat\":").string(category).raw(",\"name\":").string(name);
-    row(pid, tid);
-    json_.raw(",\"ts\":").microseconds(begin - base_).raw(",\"dur\":").microseconds(end - begin);
-    if (stack) json_.raw(",\"sf\":\"").number(stack).raw("\"");
-    json_.raw(",\"args\":");
-  }
-
-  void flow(const char* phase, uint32_t correlation, uint32_t pid, uint64_t tid, int64_t time) {
-    event(phase).raw(",\"id\":").number(flow_base_ + correlation);
-    row(pid, tid);
-    json_.raw(",\"ts\":").microseconds(time - base_).raw(",\"cat\":\"ac2g\",\"name\":\"ac2g\"");
-    json_.raw(*phase == 'f' ? ",\"bp\":\"e\"}" : "}");
-  }
-
+  // Steps are slices of the main thread, among its calls.
   void thread(const Lane& lane) {
-    std::vector<Slice> slices;
-    for (const Event& e : process_->lane_events(lane)) {
-      if (is_instant(trace_.shape(e).kind)) {
-        mark(e, lane.thread_id);
-      } else {
-        slices.push_back({process_->index_of(e), e.begin, e.end});
+    std::vector<Slice> steps;
+    if (lane.thread_id == main_thread(*process_) && !process_->steps_are_events) {
+      for (const Step& step : process_->window_steps()) {
+        steps.push_back({EventIndex::none, step.begin, step.end});
       }
+      std::stable_sort(steps.begin(), steps.end(), earlier);
     }
-    host_rows(std::move(slices), lane.thread_id, lane.thread_name);
+    const uint32_t id = lane.thread_id;
+    host_lane(lane, std::move(steps), id, kRowStride, [&](size_t i) {
+      std::string name = "thread " + std::to_string(id) + " (" + lane.thread_name + ")";
+      if (i) name += " overlapping " + std::to_string(i);
+      return name;
+    });
   }
 
   // A row of an outside trace that is no thread.
   void other(const Lane& lane) {
     const uint64_t tid = kOtherRow + lane.thread_id * uint64_t{kRowsOfOther};
-    std::vector<Slice> slices;
-    for (const Event& e : process_->lane_events(lane)) {
-      if (is_instant(trace_.shape(e).kind)) {
-        mark(e, tid);
-      } else {
-        slices.push_back({process_->index_of(e), e.begin, e.end});
+    describe_row(ids_here_->pid, tid, lane.thread_name, tid);
+    host_lane(lane, {}, tid, 1, [&](size_t) { return lane.thread_name; });
+  }
+
+  // The lane is walked through twice: here, to know which rows there are and
+  // where each stretch begins; and by whoever writes the stretch.
+  template <typename Name>
+  void host_lane(const Lane& lane, std::vector<Slice> steps, uint64_t tid, uint64_t stride,
+                 const Name& name) {
+    HostWalk walk;
+    std::vector<KinetoRow> rows;
+    const auto shared_steps = std::make_shared<const std::vector<Slice>>(std::move(steps));
+    const uint32_t end = lane.first_event + lane.event_count;
+    uint32_t first = lane.first_event;
+    do {
+      const uint32_t next = std::min(end, first + kStretch);
+      const auto events = process_->events.range(first, next - first);
+      const HostWalk before = walk;
+      bool any = false;
+      walk.run(
+          trace_, events, *shared_steps, next == end,
+          [&](size_t, const Slice&, const Event*) { any = true; }, [](const Event&) {});
+      while (rows.size() < walk.splitter.tracks()) {
+        rows.emplace_back(ids_here_->pid, tid + rows.size() * stride);
       }
-    }
-    const auto rows = split_tracks(slices, Overlap::nest);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      describe_row(ids_here_->pid, tid + i, lane.thread_name, tid + i);
-      for (const Slice& s : rows[i]) host_slice(s, tid + i);
-    }
-  }
-
-  // Steps are slices of the main thread, among its calls; EventIndex::none marks them.
-  void host_rows(std::vector<Slice> slices, uint32_t thread, const std::string& thread_name) {
-    const std::span<const Step> steps = process_->window_steps();
-    if (thread == main_thread(*process_) && !process_->steps_are_events) {
-      for (const Step& step : steps) slices.push_back({EventIndex::none, step.begin, step.end});
-      std::stable_sort(slices.begin(), slices.end(), earlier);
-    }
-    const auto rows = split_tracks(slices, Overlap::nest);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].empty()) continue;
-      const uint64_t tid = thread + i * kRowStride;
-      std::string name = "thread " + std::to_string(thread) + " (" + thread_name + ")";
-      if (i) name += " overlapping " + std::to_string(i);
-      describe_row(ids_here_->pid, tid, name, tid);
-      for (const Slice& s : rows[i]) {
-        s.event == EventIndex::none ? step_slice(s, steps, tid) : host_slice(s, tid);
+      for (size_t i = 0; any && i < rows.size(); ++i) {
+        describe_row(ids_here_->pid, rows[i].tid, name(i), rows[i].tid);
       }
-    }
+      output_.write(text_);
+      output_.add(
+          [this, walk = before, events, shared_steps, rows, last = next == end](std::string& out) {
+            JsonText json(out);
+            HostWalk here = walk;
+            here.run(
+                trace_, events, *shared_steps, last,
+                [&](size_t track, const Slice& slice, const Event* event) {
+                  event ? events_.host_slice(json, *event, slice, rows[track])
+                        : events_.step(json, slice, rows[track]);
+                },
+                [&](const Event& event) { events_.mark(json, event, rows[0]); });
+          },
+          next - first);
+      first = next;
+    } while (first < end);
   }
 
-  void step_slice(const Slice& s, std::span<const Step> steps, uint64_t tid) {
-    const auto step = std::find_if(steps.begin(), steps.end(), [&](const Step& candidate) {
-      return candidate.begin == s.begin && candidate.end >= s.end;
-    });
-    if (step == steps.end()) return;
-    // A reader's sums of floating-point microseconds are off by a nanosecond; steps that touch
-    // would overlap.
-    const bool touches = step + 1 != steps.end() && step[1].begin == s.end;
-    const int64_t end = touches ? std::max(s.begin, s.end - kStepGapNs) : s.end;
-    slice("user_annotation", "ProfilerStep#" + std::to_string(step->step), ids_here_->pid, tid,
-          s.begin, end);
-    json_.raw("{\"External id\":").number(next_external_id_++);
-    json_.raw(",\"gpuprof step ns\":").number(s.end - s.begin).raw("}}");
-  }
-
-  void host_slice(const Slice& s, uint64_t tid) {
-    const Event& e = process_->event(s.event);
-    const Shape& shape = trace_.shape(e);
-    std::string_view name = trace_.text(shape.label);
-    if (shape.kind == Kind::collective) name = collective_name(name).annotation;
-    const std::string_view category = host_category(shape, name);
-    if (category == "cuda_runtime") name = plain_runtime_name(name);
-    const StackIndex stack = process_->extra(e).stack;
-    const bool call = category == "cuda_runtime" || category == "cuda_driver";
-    const bool respelt = call && spelling_ == KinetoSpelling::tensorboard;
-    slice(respelt ? "Runtime" : category, name, ids_here_->pid, tid, s.begin, s.end,
-          stack_frames_.node_of(process_->stacks, stack));
-    args_->host(json_, e);
-    json_.raw("}");
-    if (launches_work(e) && args_->shows_correlation(s.event)) {
-      flow("s", e.correlation, ids_here_->pid, tid, s.begin);
-    }
-    progress();
-  }
-
-  // torch-tb-profiler 0.4 looks for data loaders among operators only.
-  std::string_view host_category(const Shape& shape, std::string_view name) const {
-    if (shape.kind == Kind::nvtx_range && is_data_loader(name)) return "cpu_op";
-    const bool annotation = shape.kind == Kind::nvtx_range || shape.kind == Kind::collective ||
-                            shape.domain == ApiDomain::nccl;
-    return annotation ? "user_annotation" : category_of(trace_, shape);
-  }
-
-  // Whether a call has work on a stream that is drawn.
-  bool launches_work(const Event& call) const {
-    const Kind cause = trace_.shape(call).kind;
-    if (cause != Kind::launch && cause != Kind::copy && cause != Kind::set) return false;
-    for (EventIndex at = call.partner; at != EventIndex::none;
-         at = process_->event(at).next_sibling) {
-      if (is_stream_work(process_->event(at))) return true;
-    }
-    return false;
-  }
-
-  bool is_stream_work(const Event& e) const {
-    const Shape& shape = trace_.shape(e);
-    return gpuprof::is_stream_work(shape.kind) && drawable(shape);
-  }
-
-  void mark(const Event& e, uint64_t thread) {
-    const Shape& shape = trace_.shape(e);
-    const bool ours = shape.kind == Kind::nvtx_mark;
-    event("i")
-        .raw(",\"cat\":")
-        .string(ours ? "cpu_instant_event" : category_of(trace_, shape))
-        .raw(shape.value == 'g'   ? ",\"s\":\"g\",\"name\":"
-             : shape.value == 'p' ? ",\"s\":\"p\",\"name\":"
-                                  : ",\"s\":\"t\",\"name\":")
-        .string(trace_.text(shape.label));
-    row(ids_here_->pid, thread);
-    json_.raw(",\"ts\":").microseconds(e.begin - base_).raw(",\"args\":");
-    args_->host(json_, e);
-    json_.raw("}");
-    progress();
-  }
-
-  // Work that overlaps other work of its stream goes to a row of its own, and so that tools which
-  // expect a stream's work one after the other agree, to a stream of its own.
+  // Work that overlaps other work of its stream goes to a row of its own, and
+  // so that tools which expect a stream's work one after the other agree, to a
+  // stream of its own.
   void stream(const Lane& lane, std::vector<Slice> annotations) {
-    const uint32_t pid = ids_here_->gpus.at(lane.device);
-    std::vector<Slice> slices;
-    for (const Event& e : process_->lane_events(lane)) {
-      const bool annotation = trace_.shape(e).kind == Kind::gpu_annotation;
-      if (annotation) annotations.push_back({process_->index_of(e), e.begin, e.end});
-      if (is_stream_work(e)) slices.push_back({process_->index_of(e), e.begin, e.end});
+    const auto all = process_->lane_events(lane);
+    for (const Event& e : all) {
+      if (trace_.shape(e).kind != Kind::gpu_annotation) continue;
+      annotations.push_back({e.index, e.begin, e.end});
     }
     std::stable_sort(annotations.begin(), annotations.end(), earlier);
-    auto rows = split_tracks(slices, Overlap::apart);
     std::vector<Slice> crossing;
-    const auto around = annotations_around(annotations, rows[0], crossing);
-    const auto work = rows[0].insert(rows[0].begin(), around.begin(), around.end());
-    std::inplace_merge(rows[0].begin(), work + static_cast<std::ptrdiff_t>(around.size()),
-                       rows[0].end(), earlier);
-    for (auto& row : split_tracks(crossing, Overlap::nest)) rows.push_back(std::move(row));
-    const uint32_t stream = lane.stream ? lane.stream : kDefaultStreamRow;
-    const size_t first = context_number(*process_, lane) * kMaxTracks;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].empty()) continue;
-      const uint64_t tid = stream + (first + i) * kRowStride;
-      std::string name = "stream " + std::to_string(lane.stream) + " ";
-      if (first) name += "context " + std::to_string(lane.context) + " ";
-      if (i) name += "overlapping " + std::to_string(i);
-      describe_row(pid, tid, name, tid);
-      for (const Slice& s : rows[i]) gpu_slice(s, pid, tid, first + i ? tid : lane.stream);
+    const auto around =
+        std::make_shared<const std::vector<Slice>>(fitting_annotations(all, annotations, crossing));
+    const StreamRows name{*process_, lane, ids_here_->gpus.at(lane.device)};
+    StreamWalk walk;
+    std::vector<KinetoRow> rows;
+    const uint32_t end = lane.first_event + lane.event_count;
+    for (uint32_t first = lane.first_event; first < end;) {
+      const uint32_t next = std::min(end, first + kStretch);
+      const auto events = process_->events.range(first, next - first);
+      const StreamWalk before = walk;
+      bool any = false;
+      walk.run(
+          events_, events, *around, next == end,
+          [&](size_t, const Slice&, const Event&) { any = true; },
+          [&](const Slice&) { any = true; });
+      while (rows.size() < walk.splitter.tracks()) rows.push_back(name.row(rows.size()));
+      for (size_t i = 0; any && i < rows.size(); ++i) describe_stream(name, rows[i], i);
+      output_.write(text_);
+      output_.add(
+          [this, walk = before, events, around, rows, name, last = next == end](std::string& out) {
+            JsonText json(out);
+            StreamWalk here = walk;
+            here.run(
+                events_, events, *around, last,
+                [&](size_t track, const Slice& slice, const Event& event) {
+                  events_.gpu_slice(json, event, slice, rows[track], name.stream(track), name.lane);
+                },
+                [&](const Slice& slice) { annotation(json, slice, name, rows[0], 0); });
+          },
+          next - first);
+      first = next;
+    }
+    const auto more = split_tracks(crossing, Overlap::nest);
+    for (size_t i = 0; i < more.size(); ++i) {
+      if (more[i].empty()) continue;
+      const size_t number = rows.size() + i;
+      const KinetoRow row = name.row(number);
+      describe_stream(name, row, number);
+      for (const Slice& slice : more[i]) annotation(json_, slice, name, row, number);
     }
   }
 
-  void gpu_slice(const Slice& s, uint32_t pid, uint64_t tid, uint64_t stream) {
-    const Event& e = process_->event(s.event);
-    const Shape& shape = trace_.shape(e);
-    if (!is_gpu_kind(shape.kind)) {
-      slice("gpu_user_annotation", trace_.text(shape.label), pid, tid, s.begin, s.end);
-      json_.raw("{").raw(kDerived).raw("}}");
-      return;
+  // How the rows of a stream are numbered.
+  struct StreamRows {
+    StreamRows(const Process& process, const Lane& of, uint32_t gpu)
+        : lane(of), pid(gpu), first(context_number(process, of) * kMaxTracks) {}
+    KinetoRow row(size_t number) const {
+      const uint64_t base = lane.stream ? lane.stream : kDefaultStreamRow;
+      return {pid, base + (first + number) * kRowStride};
     }
-    // Of a graph's node: where it was captured.
-    const GraphNode* const node = process_->graph_node(shape, process_->extra(e));
-    slice(category_of(trace_, shape), trace_.text(shape.label), pid, tid, s.begin, s.end,
-          node ? stack_frames_.node_of(process_->stacks, node->stack) : 0);
-    args_->gpu(json_, e, {pid, stream, device_of(*process_, process_->lane(e).device)});
-    json_.raw("}");
-    const bool caused = e.partner != EventIndex::none &&
-                        launches_work(process_->event(e.partner)) &&
-                        args_->shows_correlation(e.partner);
-    if (caused) flow("f", e.correlation, pid, tid, s.begin);
-    progress();
+    uint64_t stream(size_t number) const { return first + number ? row(number).tid : lane.stream; }
+    const Lane& lane;
+    uint32_t pid;
+    size_t first;  // streams of further contexts have rows of their own
+  };
+
+  void describe_stream(const StreamRows& rows, const KinetoRow& row, size_t number) {
+    std::string name = "stream " + std::to_string(rows.lane.stream) + " ";
+    if (rows.first) name += "context " + std::to_string(rows.lane.context) + " ";
+    if (number) name += "overlapping " + std::to_string(number);
+    describe_row(row.pid, row.tid, name, row.tid);
+  }
+
+  // A host range or an annotation of an outside trace.
+  void annotation(JsonText& json, const Slice& slice, const StreamRows& rows, const KinetoRow& row,
+                  size_t number) const {
+    const Event event = process_->event(slice.event);
+    if (is_gpu_kind(trace_.shape(event).kind)) {
+      events_.gpu_slice(json, event, slice, row, rows.stream(number), rows.lane);
+    } else {
+      events_.annotation(json, event, slice, row);
+    }
+  }
+
+  std::vector<Slice> fitting_annotations(EventTable::Range events,
+                                         const std::vector<Slice>& annotations,
+                                         std::vector<Slice>& crossing) const {
+    if (annotations.empty()) return {};
+    const auto cut = crossing_work(annotations, [&](const auto& visit) {
+      StreamWalk walk;
+      walk.run(
+          events_, events, {}, true,
+          [&](size_t track, const Slice& slice, const Event&) {
+            if (track == 0) visit(slice);
+          },
+          [](const Slice&) {});
+    });
+    return annotations_around(annotations, cut, crossing);
   }
 
   // Only kinds that Kineto's readers know: they stumble over others.
@@ -431,11 +473,11 @@ class KinetoDocument {
             stream ? "stream " + std::to_string(stream) + " (sync)" : std::string("device (sync)");
         describe_row(pid, tid, name, stream ? stream : kSyncRow);
         for (const Slice& s : rows[i]) {
-          const Event& e = process_->event(s.event);
-          slice("cuda_sync", trace_.text(trace_.shape(e).label), pid, tid, s.begin, s.end);
+          const Event e = process_->event(s.event);
+          if (text_.size() >= kMuchText) output_.write(text_);
+          events_.slice(json_, e.shape, s.begin, s.end, KinetoRow(pid, tid));
           args_->sync(json_, e, pid);
           json_.raw("}");
-          progress();
         }
       }
     }
@@ -453,10 +495,10 @@ class KinetoDocument {
     const auto rows = split_tracks(slices, Overlap::apart);
     for (size_t i = 0; i < rows.size(); ++i) {
       for (const Slice& s : rows[i]) {
-        const Shape& shape = trace_.shape(process_->event(s.event));
-        slice("overhead", trace_.text(shape.label), pid, 1 + i, s.begin, s.end);
+        if (text_.size() >= kMuchText) output_.write(text_);
+        const ShapeIndex shape = process_->event(s.event).shape;
+        events_.slice(json_, shape, s.begin, s.end, KinetoRow(pid, 1 + i));
         json_.raw("{}}");
-        progress();
       }
     }
   }
@@ -519,7 +561,6 @@ class KinetoDocument {
       json_.raw(",\"ts\":").microseconds(point.time - base_);
       json_.raw(",\"args\":{").string(text.unit[0] ? text.unit : "value").raw(":");
       json_.number(point.value).raw("}}");
-      progress();
     }
   }
 
@@ -532,34 +573,33 @@ class KinetoDocument {
       json_.raw(",\"name\":").string(series.name).raw(",\"pid\":").number(pid);
       json_.raw(",\"ts\":").microseconds(point.time - base_).raw(",\"args\":{");
       json_.string(series.key).raw(":").shortest(point.value).raw("}}");
-      progress();
     }
   }
 
-  // The GPU that an allocation is on: CUPTI says; a call alone does not where there are several.
+  // The GPU that an allocation is on: CUPTI says; a call alone does not where
+  // there are several.
   uint32_t gpu_of(const Event& e) const {
     const Lane& lane = process_->lane(e);
     if (lane.type == LaneType::device) return ids_here_->gpus.at(lane.device);
     return ids_here_->gpus.empty() ? 0 : ids_here_->gpus.begin()->second;
   }
 
-  void progress() { progress_.step(); }
-
   const Trace& trace_;
   const std::span<const Process* const> processes_;
-  JsonText json_;
-  KinetoProgress& progress_;
-  const KinetoSpelling spelling_;
+  std::string text_;  // what is not on its way to the file
+  JsonText json_{text_};
   const std::map<ProcessKey, KinetoIds> ids_;
   StackFrames stack_frames_;
+  KinetoEvents events_;
   std::set<uint32_t> described_;
   std::set<std::pair<uint32_t, uint64_t>> rows_;
   const Process* process_ = nullptr;
   const KinetoIds* ids_here_ = nullptr;
-  const ChromeArgs* args_ = nullptr;
+  std::optional<ChromeArgs> args_;
   int64_t base_ = 0, begin_ = 0, end_ = 0;
-  uint64_t number_ = 0, flow_base_ = 0, next_external_id_ = 1;
+  uint64_t number_ = 0, next_external_id_ = 1;
   bool first_ = true, spanned_ = false;
+  ParallelOutput output_;  // last: its threads read the others
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tracks: per process its threads (calls and NVTX ranges), steps, memory and CUPTI's overhead; per
-// process and device a parent "GPU n" with its streams and synchronization below it.
+// Tracks: per process its threads (calls and NVTX ranges), steps, memory and
+// CUPTI's overhead; per process and device a parent "GPU n" with its streams
+// and synchronization below it.
 #include "formats/perfetto_export.h"
 
 #include <fmt/format.h>
@@ -9,13 +10,13 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 
 #include "formats/core/string_table.h"
 #include "formats/gpu_curves.h"
 #include "formats/names.h"
+#include "formats/parallel_output.h"
 #include "formats/perfetto_packets.h"
-#include "formats/perfetto_stacks.h"
+#include "formats/perfetto_slices.h"
 #include "formats/slices.h"
 
 namespace gpuprof {
@@ -23,8 +24,10 @@ namespace {
 
 using perfetto::EventType;
 using perfetto::PacketWriter;
+using perfetto::SlicePackets;
 
-constexpr uint64_t kProgressEvery = 1 << 16;
+constexpr uint32_t kStretch = 1 << 14;  // events that a thread writes at a time
+constexpr size_t kMuchText = 1 << 20;
 constexpr int64_t kHostStride = 1 << 22;  // Linux process ids are below this
 
 uint64_t uuid_of(std::string_view text) {
@@ -36,12 +39,39 @@ bool is_async_range(const Shape& shape, const EventExtra& extra) {
   return shape.kind == Kind::nvtx_range && extra.address != 0;
 }
 
-std::string dim_text(const Dim3& dim) { return fmt::format("[{}, {}, {}]", dim.x, dim.y, dim.z); }
+// What becomes of an event of a lane.
+enum class Place : uint8_t { none, first, second, moment };
+
+// The rows that the events of a lane go to: up to two families of tracks, and
+// one for moments.
+struct LaneRows {
+  struct Family {
+    Overlap overlap = Overlap::nest;
+    std::string path, name;
+    uint64_t parent = 0;
+    int32_t rank = 0;
+    std::vector<uint64_t> tracks{};  // [0]: the usual one; 0: not declared
+  };
+  LaneType type = LaneType::thread;
+  Family families[2], moments;
+  std::optional<SlicePackets::Queue> queue{};  // for the GPU pages
+};
+
+// Where the walk through a lane stands.
+struct LaneState {
+  TrackSplitter splitters[2];
+  explicit LaneState(const LaneRows& rows)
+      : splitters{TrackSplitter(rows.families[0].overlap),
+                  TrackSplitter(rows.families[1].overlap)} {}
+};
 
 class PerfettoExport {
  public:
   PerfettoExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
-      : trace_(trace), out_(file), options_(options) {}
+      : trace_(trace), options_(options), output_(file, [this](uint64_t events) {
+          done_ += events;
+          if (options_.progress) options_.progress(done_, total_);
+        }) {}
 
   void run() {
     int64_t start = 0;
@@ -50,7 +80,10 @@ class PerfettoExport {
       start = start ? std::min(start, p.window_begin) : p.window_begin;
     }
     out_.start(start);
+    packets_.emplace(trace_, out_);
     for (size_t i = 0; i < trace_.processes.size(); ++i) one_process(trace_.processes[i], i);
+    output_.write(text_);
+    output_.finish();
   }
 
  private:
@@ -62,9 +95,9 @@ class PerfettoExport {
 
   void one_process(const Process& process, size_t number) {
     process_ = &process;
-    stacks_.emplace(process.stacks, out_);
-    flow_base_ = static_cast<uint64_t>(number + 1) << 32;
-    collectives_ = collectives_by_kernel(process);
+    output_.finish();  // what is being written still reads what the packets know
+                       // of a process
+    packets_->enter(process, static_cast<uint64_t>(number + 1) << 32);
     const dump::Header& header = process.header;
     const int64_t offset = host_number(header.host()) * kHostStride;
     pid_ = offset + header.pid();
@@ -78,11 +111,11 @@ class PerfettoExport {
     steps();
     for (const Lane& lane : process.lanes) {
       switch (lane.type) {
-        case LaneType::thread: thread(lane, offset); break;
-        case LaneType::stream: stream(lane); break;
-        case LaneType::device: device(lane); break;
-        case LaneType::overhead: overhead(lane); break;
-        case LaneType::other: other(lane); break;
+        case LaneType::thread: write_lane(lane, thread(lane, offset)); break;
+        case LaneType::stream: write_lane(lane, stream(lane)); break;
+        case LaneType::device: write_lane(lane, device(lane)); break;
+        case LaneType::overhead: write_lane(lane, overhead()); break;
+        case LaneType::other: write_lane(lane, other(lane)); break;
       }
     }
     memory();
@@ -127,65 +160,41 @@ class PerfettoExport {
       out_.name(fmt::format("step {}", step.step));
       out_.category("step");
       out_.end_event();
-      end_slice(track, step.end);
+      SlicePackets::end_slice(text_, track, step.end);
     }
   }
 
-  void thread(const Lane& lane, int64_t offset) {
+  LaneRows thread(const Lane& lane, int64_t offset) {
     const std::string path = fmt::format("thread{}", lane.thread_id);
     const uint64_t uuid = uuid_of(fmt::format("{}/{}", prefix_, path));
     if (declared_.insert(uuid).second) {
       out_.thread_track(uuid, pid_, offset + lane.thread_id, lane.thread_name,
                         process_->window_begin);
     }
-    std::vector<Slice> calls, ranges;
-    for (const Event& event : process_->lane_events(lane)) {
-      const Shape& shape = trace_.shape(event);
-      const EventIndex index = process_->index_of(event);
-      if (is_instant(shape.kind)) {
-        instant(uuid, index);
-      } else {
-        auto& list = is_async_range(shape, process_->extra(event)) ? ranges : calls;
-        list.push_back({index, event.begin, event.end});
-      }
-    }
-    slices(calls, Overlap::nest, uuid, path, uuid,
-           fmt::format("thread {} overlapping", lane.thread_id));
-    if (ranges.empty()) return;
-    const std::string name = fmt::format("NVTX ranges of thread {}", lane.thread_id);
-    const uint64_t track = declare(path + "/nvtx", process_uuid_, name, 1);
-    slices(ranges, Overlap::nest, track, path + "/nvtx", process_uuid_, name);
+    LaneRows rows;
+    const std::string overlapping = fmt::format("thread {} overlapping", lane.thread_id);
+    rows.families[0] = {Overlap::nest, path, overlapping, uuid, 0, {uuid}};
+    rows.families[1] = {Overlap::nest, path + "/nvtx",
+                        fmt::format("NVTX ranges of thread {}", lane.thread_id), process_uuid_, 1};
+    rows.moments.tracks = {uuid};
+    return rows;
   }
 
-  void stream(const Lane& lane) {
+  LaneRows stream(const Lane& lane) {
     const uint64_t gpu = gpu_track(lane.device);
     const std::string path = fmt::format("gpu{}/{}/{}", lane.device, lane.context, lane.stream);
     std::string name = fmt::format("stream {}", lane.stream);
     if (lane.context > 1) name += fmt::format(" context {}", lane.context);
     const auto rank = static_cast<int32_t>(std::min(lane.stream, 1000000u));
-    const uint64_t track = declare(path, gpu, name, rank);
-    std::vector<Slice> work, annotations;
-    for (const Slice& slice : gpu_slices(lane)) {
-      const Kind kind = trace_.shape(process_->event(slice.event)).kind;
-      (kind == Kind::gpu_annotation ? annotations : work).push_back(slice);
-    }
-    slices(work, Overlap::apart, track, path, gpu, name, rank);
-    render_stages(work, lane, name);
-    if (annotations.empty()) return;
-    name += " annotations";
-    slices(annotations, Overlap::nest, declare(path + "/annotations", gpu, name, rank),
-           path + "/annotations", gpu, name, rank);
-  }
-
-  // The same for the pages that know GPUs.
-  void render_stages(const std::vector<Slice>& work, const Lane& lane, const std::string& queue) {
-    const auto gpu = gpus_.emplace(std::pair(process_uuid_, lane.device), gpus_.size()).first;
-    const std::string title = fmt::format("GPU {} {}", gpu->second, queue);
-    for (const Slice& slice : work) {
-      const Event& event = process_->event(slice.event);
-      out_.render_stage({flow_base_ | number(slice.event), static_cast<int32_t>(gpu->second), pid_,
-                         title, trace_.text(trace_.shape(event).label), event.begin, event.end});
-    }
+    LaneRows rows;
+    rows.type = lane.type;
+    rows.families[0] = {Overlap::apart, path, name, gpu, rank, {declare(path, gpu, name, rank)}};
+    rows.families[1] = {Overlap::nest, path + "/annotations", name + " annotations", gpu, rank};
+    const auto number = gpus_.emplace(std::pair(process_uuid_, lane.device), gpus_.size()).first;
+    rows.queue = {out_.stage(fmt::format("GPU {} {}", number->second, name)), out_.context(pid_),
+                  number->second};
+    out_.define();
+    return rows;
   }
 
   void curve(const GpuCurve& curve, int32_t number) {
@@ -202,45 +211,31 @@ class PerfettoExport {
   }
 
   // A row of an outside trace.
-  void other(const Lane& lane) {
+  LaneRows other(const Lane& lane) {
     const std::string path = fmt::format("other{}", lane.thread_id);
-    const uint64_t track = declare(path, process_uuid_, lane.thread_name, 5);
-    std::vector<Slice> ranges;
-    for (const Event& event : process_->lane_events(lane)) {
-      const EventIndex index = process_->index_of(event);
-      if (is_instant(trace_.shape(event).kind)) {
-        instant(track, index);
-      } else {
-        ranges.push_back({index, event.begin, event.end});
-      }
-    }
-    slices(ranges, Overlap::nest, track, path, process_uuid_, lane.thread_name, 5);
+    LaneRows rows;
+    rows.type = lane.type;
+    rows.families[0] = {Overlap::nest, path, lane.thread_name,
+                        process_uuid_, 5,    {declare(path, process_uuid_, lane.thread_name, 5)}};
+    rows.moments = rows.families[0];
+    return rows;
   }
 
-  void device(const Lane& lane) {
+  LaneRows device(const Lane& lane) {
     const uint64_t gpu = gpu_track(lane.device);
     const std::string path = fmt::format("gpu{}/sync", lane.device);
-    const std::string name = "synchronization";
-    std::vector<Slice> syncs;
-    for (const Slice& slice : gpu_slices(lane)) {
-      const Kind kind = trace_.shape(process_->event(slice.event)).kind;
-      if (kind == Kind::gpu_sync) {
-        syncs.push_back(slice);
-      } else {
-        const uint64_t track = declare(path + "/events", gpu, "events and memory", 2000001);
-        instant(track, slice.event);
-      }
-    }
-    if (syncs.empty()) return;
-    const uint64_t track = declare(path, gpu, name, 2000000);
-    slices(syncs, Overlap::apart, track, path, gpu, name, 2000000);
+    LaneRows rows;
+    rows.type = lane.type;
+    rows.families[0] = {Overlap::apart, path, "synchronization", gpu, 2000000};
+    rows.moments = {Overlap::nest, path + "/events", "events and memory", gpu, 2000001};
+    return rows;
   }
 
-  void overhead(const Lane& lane) {
-    const std::vector<Slice> work = gpu_slices(lane);
-    if (work.empty()) return;
-    const uint64_t track = declare("overhead", process_uuid_, "CUPTI overhead", 2);
-    slices(work, Overlap::apart, track, "overhead", process_uuid_, "CUPTI overhead", 2);
+  LaneRows overhead() {
+    LaneRows rows;
+    rows.type = LaneType::overhead;
+    rows.families[0] = {Overlap::apart, "overhead", "CUPTI overhead", process_uuid_, 2};
+    return rows;
   }
 
   void memory() {
@@ -261,6 +256,7 @@ class PerfettoExport {
       out_.begin_event(EventType::counter, track, point.time);
       out_.counter(point.total);
       out_.end_event();
+      flush_if_large();
     }
   }
 
@@ -293,248 +289,119 @@ class PerfettoExport {
     }
   }
 
-  std::vector<Slice> gpu_slices(const Lane& lane) const {
-    std::vector<Slice> found;
-    for (const Event& event : process_->lane_events(lane)) {
-      if (drawable(trace_.shape(event))) {
-        found.push_back({process_->index_of(event), event.begin, event.end});
-      }
-    }
-    return found;
-  }
-
-  // What does not fit on `track` goes to tracks of its own beside it.
-  void slices(const std::vector<Slice>& all, Overlap overlap, uint64_t track,
-              const std::string& path, uint64_t parent, const std::string& name, int32_t rank = 0) {
-    const auto tracks = split_tracks(all, overlap);
-    for (size_t i = 0; i < tracks.size(); ++i) {
-      if (i > 0) {
-        track = declare(fmt::format("{}/{}", path, i), parent, fmt::format("{} ({})", name, i + 1),
-                        rank);
-      }
-      one_track(tracks[i], track);
-    }
-  }
-
-  void one_track(const std::vector<Slice>& slices, uint64_t track) {
-    std::vector<int64_t> open;
-    for (const Slice& slice : slices) {
-      while (!open.empty() && open.back() <= slice.begin) {
-        end_slice(track, open.back());
-        open.pop_back();
-      }
-      begin_slice(track, slice);
-      open.push_back(slice.end);
-    }
-    for (; !open.empty(); open.pop_back()) end_slice(track, open.back());
-  }
-
-  void end_slice(uint64_t track, int64_t time) {
-    out_.begin_event(EventType::slice_end, track, time);
-    out_.end_event();
-  }
-
-  void instant(uint64_t track, EventIndex index) {
-    const Event& event = process_->event(index);
-    out_.begin_event(EventType::instant, track, event.begin);
-    contents(event);
-    out_.end_event();
-    progress();
-  }
-
-  void begin_slice(uint64_t track, const Slice& slice) {
-    const Event& event = process_->event(slice.event);
-    const Shape& shape = trace_.shape(event);
-    out_.begin_event(EventType::slice_begin, track, slice.begin);
-    contents(event);
-    if (shape.kind == Kind::launch || shape.kind == Kind::copy || shape.kind == Kind::set) {
-      for (EventIndex work = event.partner; work != EventIndex::none;
-           work = process_->event(work).next_sibling) {
-        if (has_flow(work)) out_.flow(flow_base_ | number(work));
-      }
-    } else if (has_flow(slice.event)) {
-      out_.terminating_flow(flow_base_ | number(slice.event));
-    }
-    if (slice.end < event.end) out_.annotate("true end (ns)", static_cast<uint64_t>(event.end));
-    out_.end_event();
-    progress();
-  }
-
-  // Whether GPU event `work` is joined to a call that launched it.
-  bool has_flow(EventIndex work) const {
-    const Event& event = process_->event(work);
-    const Shape& shape = trace_.shape(event);
-    if (!is_stream_work(shape.kind) || event.partner == EventIndex::none || !drawable(shape))
-      return false;
-    const Kind cause = trace_.shape(process_->event(event.partner)).kind;
-    return cause == Kind::launch || cause == Kind::copy || cause == Kind::set;
-  }
-
-  void contents(const Event& event) {
-    const Shape& shape = trace_.shape(event);
-    const EventExtra& extra = process_->extra(event);
-    out_.name(trace_.text(shape.label));
-    out_.category(category_of(trace_, shape));
-    if (event.correlation) out_.annotate("correlation", event.correlation);
-    if (const EventIndex op = process_->operator_of(event); op != EventIndex::none) {
-      out_.annotate("operator", trace_.text(trace_.shape(process_->event(op)).label));
-    }
-    if (extra.stack != StackIndex::none) stacks_->write(extra.stack);
-    if (extra.args != StringIndex::empty) out_.annotate_once("args", trace_.text(extra.args));
-    if (is_gpu_kind(shape.kind)) {
-      gpu_contents(event, shape, extra);
-    } else {
-      host_contents(shape, extra);
-    }
-    if (shape.flags & kFlagFromCallback)
-      out_.annotate("seen by", std::string_view("CUPTI callback"));
-    if (shape.flags & kFlagCaptured) out_.annotate("captured into a graph", uint64_t{1});
-    if (shape.flags & kFlagOpenEnd) out_.annotate("open at window end", uint64_t{1});
-  }
-
-  void host_contents(const Shape& shape, const EventExtra& extra) {
-    if (shape.result) out_.annotate_signed("result", shape.result);
-    switch (shape.kind) {
-      case Kind::launch:
-        if (shape.detail != StringIndex::empty) out_.annotate("kernel", demangled(shape.detail));
-        launch_shape(shape);
-        break;
-      case Kind::copy:
-      case Kind::set:
-      case Kind::alloc:
-      case Kind::dealloc:
-        if (extra.bytes) out_.annotate("bytes", extra.bytes);
-        if (extra.address) out_.annotate_pointer("address", extra.address);
-        if (extra.address2) out_.annotate_pointer("source", extra.address2);
-        break;
-      case Kind::sync:
-      case Kind::event:
-      case Kind::stream:
-        if (extra.address2) out_.annotate_pointer("event", extra.address2);
-        break;
-      case Kind::collective: collective(shape, extra); break;
-      case Kind::op:
-      case Kind::annotation: operator_contents(shape, extra); return;
-      case Kind::tensor:
-        out_.annotate_signed("bytes", static_cast<int64_t>(extra.bytes));
-        if (extra.address) out_.annotate_pointer("address", extra.address);
-        return;
-      case Kind::nvtx_range:
-      case Kind::nvtx_mark:
-        if (shape.detail != StringIndex::empty) out_.annotate("domain", trace_.text(shape.detail));
-        if (shape.category) out_.annotate("nvtx category", shape.category);
-        if (extra.value) out_.annotate("payload", extra.value);
-        return;
+  static Place place_of(LaneType lane, const Shape& shape, const Process& process,
+                        const Event& event) {
+    switch (lane) {
+      case LaneType::thread:
+        if (is_instant(shape.kind)) return Place::moment;
+        return is_async_range(shape, process.extra(event)) ? Place::second : Place::first;
+      case LaneType::other: return is_instant(shape.kind) ? Place::moment : Place::first;
       default: break;
     }
-    if (shape.stream_handle) out_.annotate_pointer("stream", shape.stream_handle);
+    if (!drawable(shape)) return Place::none;
+    if (lane == LaneType::stream) {
+      return shape.kind == Kind::gpu_annotation ? Place::second : Place::first;
+    }
+    return lane == LaneType::device && shape.kind != Kind::gpu_sync ? Place::moment : Place::first;
   }
 
-  void operator_contents(const Shape& shape, const EventExtra& extra) {
-    if (extra.value) out_.annotate("external id", extra.value);
-    if (extra.address) out_.annotate("sequence number", extra.address - 1);
-    const std::pair<const char*, StringIndex> texts[] = {{"input dims", shape.input_dims},
-                                                         {"input types", shape.input_types},
-                                                         {"call stack", shape.call_stack},
-                                                         {"modules", shape.hierarchy}};
-    for (const auto& [key, text] : texts) {
-      if (text != StringIndex::empty) out_.annotate(key, trace_.text(text));
-    }
-  }
-
-  void gpu_contents(const Event& event, const Shape& shape, const EventExtra& extra) {
-    switch (shape.kind) {
-      case Kind::gpu_kernel:
-        launch_shape(shape);
-        out_.annotate("registers per thread", shape.registers_per_thread);
-        out_.annotate("static shared bytes", shape.static_shared_bytes);
-        if (shape.cluster_x * shape.cluster_y * shape.cluster_z > 1) {
-          out_.annotate("cluster", dim_text({shape.cluster_x, shape.cluster_y, shape.cluster_z}));
-        }
-        break;
-      case Kind::gpu_graph: break;
-      case Kind::gpu_copy:
-      case Kind::gpu_set: out_.annotate("bytes", extra.bytes); break;
-      case Kind::gpu_sync:
-        if (shape.stream != Shape::kAbsent) out_.annotate("stream", shape.stream);
-        break;
-      case Kind::gpu_memory:
-        out_.annotate("bytes", extra.bytes);
-        out_.annotate_pointer("address", extra.address);
-        break;
-      default: return;
-    }
-    if (shape.graph) {
-      out_.annotate("graph", shape.graph);
-      if (extra.value) out_.annotate("graph node", extra.value);
-    }
-    if (const GraphNode* const node = process_->graph_node(shape, extra)) {
-      out_.annotate("captured by", node->api);
-      out_.annotate_signed("captured before window (ns)", process_->window_begin - node->captured);
-      out_.annotate("capture", node->capture);
-      if (node->stack != StackIndex::none) stacks_->write(node->stack);
-    }
-    const auto found = collectives_.find(number(process_->index_of(event)));
-    if (found == collectives_.end()) return;
-    const EventIndex call = process_->collective_kernels[found->second].collective;
-    const Shape& collective_shape = trace_.shape(process_->event(call));
-    out_.annotate("collective", trace_.text(collective_shape.name));
-    collective(collective_shape, process_->extra(process_->event(call)));
-  }
-
-  void collective(const Shape& shape, const EventExtra& extra) {
-    out_.annotate("count", extra.bytes);
-    const NcclTypeName& type = nccl_type(shape.data_type);
-    if (type.bytes) {
-      out_.annotate("data type", type.nccl);
-      out_.annotate("message bytes", extra.bytes * type.bytes);
-    }
-    if (shape.operation != Shape::kAbsent) {
-      out_.annotate("operation", nccl_operation_name(shape.operation));
-    }
-    if (shape.peer != Shape::kAbsent) out_.annotate("peer", shape.peer);
-    if (shape.rank_count) out_.annotate("ranks", shape.rank_count);
-    out_.annotate_pointer("communicator", shape.communicator);
-    out_.annotate("sequence", extra.value);
-  }
-
-  void launch_shape(const Shape& shape) {
-    if (shape.grid.x) {
-      const auto [at, fresh] = dims_.try_emplace(&shape);
-      if (fresh) at->second = {dim_text(shape.grid), dim_text(shape.block)};
-      out_.annotate("grid", std::string_view(at->second.first));
-      out_.annotate("block", std::string_view(at->second.second));
-    }
-    if (shape.dynamic_shared_bytes) {
-      out_.annotate("dynamic shared bytes", shape.dynamic_shared_bytes);
+  // Goes through events [first, end) of a lane. `slice(family, track, event,
+  // slice)`, `ended(family, track, time)`, `moment(event)`.
+  template <typename OnSlice, typename OnEnd, typename OnMoment>
+  static void walk(const Trace& trace, const Process& process, LaneType type, uint32_t first,
+                   uint32_t end, LaneState& state, const OnSlice& slice, const OnEnd& ended,
+                   const OnMoment& moment) {
+    for (const Event& event : process.events.range(first, end - first)) {
+      const Place place = place_of(type, trace.shape(event), process, event);
+      if (place == Place::none) continue;
+      if (place == Place::moment) {
+        moment(event);
+        continue;
+      }
+      const size_t family = place == Place::second;
+      Slice placed{event.index, event.begin, event.end};
+      const size_t track = state.splitters[family].place(
+          placed, [&](size_t on, int64_t time) { ended(family, on, time); });
+      slice(family, track, event, placed);
     }
   }
 
-  std::string_view demangled(StringIndex mangled) {
-    const auto [at, fresh] = demangled_.try_emplace(mangled);
-    if (fresh) at->second = demangle(trace_.text(mangled));
-    return at->second;
+  // A lane is walked through twice: here, to know which tracks there are and
+  // where each stretch begins; and by whoever writes the stretch.
+  void write_lane(const Lane& lane, LaneRows rows) {
+    LaneState state(rows);
+    const uint32_t end = lane.first_event + lane.event_count;
+    for (uint32_t first = lane.first_event; first < end;) {
+      const uint32_t next = std::min(end, first + kStretch);
+      const LaneState before = state;
+      bool moments = false, used[2] = {};
+      walk(
+          trace_, *process_, rows.type, first, next, state,
+          [&](size_t family, size_t, const Event&, const Slice&) { used[family] = true; },
+          [](size_t, size_t, int64_t) {}, [&](const Event&) { moments = true; });
+      for (size_t i = 0; i < 2; ++i) {
+        if (used[i]) declare_tracks(rows.families[i], state.splitters[i].tracks());
+      }
+      if (moments) declare_tracks(rows.moments, 1);
+      output_.write(text_);
+      output_.add(
+          [&trace = trace_, process = process_, &packets = *packets_, rows, before, first, next,
+           last = next == end](std::string& out) {
+            write_stretch(trace, *process, packets, rows, before, first, next, last, out);
+          },
+          next - first);
+      first = next;
+    }
   }
 
-  void progress() {
-    if (++done_ % kProgressEvery == 0 && options_.progress) options_.progress(done_, total_);
+  static void write_stretch(const Trace& trace, const Process& process, const SlicePackets& packets,
+                            const LaneRows& rows, LaneState state, uint32_t first, uint32_t end,
+                            bool last, std::string& out) {
+    const auto ended = [&](size_t family, size_t track, int64_t time) {
+      SlicePackets::end_slice(out, rows.families[family].tracks[track], time);
+    };
+    walk(
+        trace, process, rows.type, first, end, state,
+        [&](size_t family, size_t track, const Event& event, const Slice& slice) {
+          packets.begin_slice(out, rows.families[family].tracks[track], event, slice);
+          if (rows.queue && family == 0) packets.render_stage(out, *rows.queue, event);
+        },
+        ended, [&](const Event& event) { packets.instant(out, rows.moments.tracks[0], event); });
+    if (!last) return;
+    for (size_t family = 0; family < 2; ++family) {
+      state.splitters[family].finish(
+          [&](size_t track, int64_t time) { ended(family, track, time); });
+    }
+  }
+
+  // What does not fit on the usual track goes to tracks of its own beside it.
+  void declare_tracks(LaneRows::Family& family, size_t count) {
+    for (size_t i = family.tracks.size(); i < count; ++i) {
+      family.tracks.push_back(i == 0 ? declare(family.path, family.parent, family.name, family.rank)
+                                     : declare(fmt::format("{}/{}", family.path, i), family.parent,
+                                               fmt::format("{} ({})", family.name, i + 1),
+                                               family.rank));
+    }
+  }
+
+  void flush_if_large() {
+    if (text_.size() >= kMuchText) output_.write(text_);
   }
 
   const Trace& trace_;
-  PacketWriter out_;
   const ExportOptions& options_;
+  std::string text_;  // packets that are not on their way to the file
+  PacketWriter out_{text_};
+  std::optional<SlicePackets> packets_;
   const Process* process_ = nullptr;
-  std::optional<perfetto::Stacks> stacks_;
   std::map<std::string, int64_t> hosts_;
   std::map<std::pair<uint64_t, uint32_t>, size_t> gpus_;  // process and device -> number
   std::set<uint64_t> declared_;
-  std::map<uint32_t, uint32_t> collectives_;
-  std::map<StringIndex, std::string> demangled_;
-  std::unordered_map<const Shape*, std::pair<std::string, std::string>> dims_;  // grid, block
   std::string prefix_;
-  uint64_t process_uuid_ = 0, flow_base_ = 0;
+  uint64_t process_uuid_ = 0;
   int64_t pid_ = 0;
   uint64_t done_ = 0, total_ = 0;
+  ParallelOutput output_;  // last: its threads read the others
 };
 
 }  // namespace

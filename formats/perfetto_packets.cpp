@@ -6,21 +6,11 @@
 namespace gpuprof::perfetto {
 namespace {
 
-constexpr uint32_t kSequence = 1;
-constexpr uint32_t kStateCleared = 1, kNeedsState = 2;
+constexpr uint32_t kStateCleared = 1;
 constexpr uint32_t kClockRealtime = 1, kClockBoottime = 6;
 
 namespace packet {
-enum : uint32_t {
-  clock_snapshot = 6,
-  timestamp = 8,
-  sequence_id = 10,
-  track_event = 11,
-  interned_data = 12,
-  sequence_flags = 13,
-  render_stage = 53,
-  track_descriptor = 60
-};
+enum : uint32_t { clock_snapshot = 6, interned_data = 12, track_descriptor = 60 };
 }
 namespace descriptor {
 enum : uint32_t {
@@ -35,18 +25,7 @@ enum : uint32_t {
 };
 }
 namespace event {
-enum : uint32_t {
-  categories = 3,
-  annotation = 4,
-  type = 9,
-  name = 10,
-  track = 11,
-  counter_value = 30,
-  double_counter_value = 44,
-  flow = 47,
-  terminating_flow = 48,
-  callstack = 56
-};
+enum : uint32_t { counter_value = 30, double_counter_value = 44 };
 }
 namespace interned {
 enum : uint32_t { frame = 6, callstack = 7, mapping = 19 };
@@ -62,14 +41,14 @@ uint64_t clip(int64_t time) { return time > 0 ? static_cast<uint64_t>(time) : 0;
 void PacketWriter::write_packet() {
   uint8_t head[1 + kMaxVarintBytes] = {1 << 3 | 2};  // Trace.packet
   const uint8_t* const end = put_varint(head + 1, packet_.size());
-  file_.write(head, static_cast<size_t>(end - head));
-  file_.write(packet_.data(), packet_.size());
+  out_.append(reinterpret_cast<const char*>(head), static_cast<size_t>(end - head));
+  out_.append(reinterpret_cast<const char*>(packet_.data()), packet_.size());
   packet_.clear();
 }
 
 void PacketWriter::start(int64_t time) {
-  wire_.uint(packet::sequence_id, kSequence);
-  wire_.uint(packet::sequence_flags, kStateCleared);
+  wire_.uint(packet_field::kSequenceId, kSequence);
+  wire_.uint(packet_field::kSequenceFlags, kStateCleared);
   write_packet();
   // Time stamps are BOOTTIME by default; here that clock shows Unix time.
   const size_t snapshot = wire_.open(packet::clock_snapshot);
@@ -85,7 +64,7 @@ void PacketWriter::start(int64_t time) {
 
 void PacketWriter::process_track(uint64_t uuid, int64_t pid, std::string_view name,
                                  std::string_view label, int64_t time) {
-  wire_.uint_always(packet::timestamp, clip(time));
+  wire_.uint_always(packet_field::kTimestamp, clip(time));
   const size_t mark = wire_.open(packet::track_descriptor);
   wire_.uint(descriptor::uuid, uuid);
   const size_t process = wire_.open(descriptor::process);
@@ -99,7 +78,7 @@ void PacketWriter::process_track(uint64_t uuid, int64_t pid, std::string_view na
 
 void PacketWriter::thread_track(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name,
                                 int64_t time) {
-  wire_.uint_always(packet::timestamp, clip(time));
+  wire_.uint_always(packet_field::kTimestamp, clip(time));
   const size_t mark = wire_.open(packet::track_descriptor);
   wire_.uint(descriptor::uuid, uuid);
   const size_t thread = wire_.open(descriptor::thread);
@@ -145,64 +124,27 @@ uint64_t PacketWriter::intern(Pool& pool, std::string_view text) {
 }
 
 void PacketWriter::begin_event(EventType type, uint64_t track, int64_t time) {
-  wire_.uint_always(packet::timestamp, clip(time));
-  wire_.uint(packet::sequence_id, kSequence);
-  wire_.uint(packet::sequence_flags, kNeedsState);
-  event_mark_ = wire_.open(packet::track_event);
-  wire_.uint(event::type, static_cast<uint32_t>(type));
-  wire_.uint(event::track, track);
+  wire_.uint_always(packet_field::kTimestamp, clip(time));
+  wire_.uint(packet_field::kSequenceId, kSequence);
+  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
+  event_mark_ = wire_.open(packet_field::kTrackEvent);
+  wire_.uint(event_field::kType, static_cast<uint32_t>(type));
+  wire_.uint(event_field::kTrack, track);
 }
 
-void PacketWriter::name(std::string_view name) { wire_.uint(event::name, intern(names_, name)); }
+void PacketWriter::name(std::string_view name) {
+  wire_.uint(event_field::kName, intern(names_, name));
+}
 
 void PacketWriter::category(std::string_view category) {
-  wire_.uint(event::categories, intern(categories_, category));
+  wire_.uint(event_field::kCategories, intern(categories_, category));
 }
-
-void PacketWriter::flow(uint64_t id) { wire_.fixed64(event::flow, id); }
-
-void PacketWriter::terminating_flow(uint64_t id) { wire_.fixed64(event::terminating_flow, id); }
 
 void PacketWriter::counter(int64_t value) {
   wire_.uint_always(event::counter_value, static_cast<uint64_t>(value));
 }
 
 void PacketWriter::counter(double value) { wire_.real(event::double_counter_value, value); }
-
-void PacketWriter::annotate(std::string_view key, uint64_t value) {
-  const size_t mark = wire_.open(event::annotation);
-  wire_.uint(1, intern(annotation_names_, key));
-  wire_.uint_always(3, value);
-  wire_.close(mark);
-}
-
-void PacketWriter::annotate_pointer(std::string_view key, uint64_t value) {
-  const size_t mark = wire_.open(event::annotation);
-  wire_.uint(1, intern(annotation_names_, key));
-  wire_.uint_always(7, value);
-  wire_.close(mark);
-}
-
-void PacketWriter::annotate_signed(std::string_view key, int64_t value) {
-  const size_t mark = wire_.open(event::annotation);
-  wire_.uint(1, intern(annotation_names_, key));
-  wire_.uint_always(4, static_cast<uint64_t>(value));
-  wire_.close(mark);
-}
-
-void PacketWriter::annotate(std::string_view key, std::string_view value) {
-  const size_t mark = wire_.open(event::annotation);
-  wire_.uint(1, intern(annotation_names_, key));
-  wire_.uint(17, intern(strings_, value));
-  wire_.close(mark);
-}
-
-void PacketWriter::annotate_once(std::string_view key, std::string_view value) {
-  const size_t mark = wire_.open(event::annotation);
-  wire_.uint(1, intern(annotation_names_, key));
-  wire_.bytes(6, value);
-  wire_.close(mark);
-}
 
 uint64_t PacketWriter::define_mapping(const CodeMapping& mapping) {
   // Readers put a slash before each part of a path.
@@ -247,8 +189,6 @@ uint64_t PacketWriter::define_callstack(std::span<const uint64_t> frames) {
   return callstacks_;
 }
 
-void PacketWriter::stack(uint64_t callstack) { wire_.uint(event::callstack, callstack); }
-
 void PacketWriter::end_event() {
   wire_.close(event_mark_);
   write_interned();
@@ -261,7 +201,7 @@ void PacketWriter::write_interned() {
   interned_.clear();
 }
 
-uint64_t PacketWriter::intern_context(int64_t pid) {
+uint64_t PacketWriter::context(int64_t pid) {
   const auto [at, fresh] = contexts_.emplace(pid, contexts_.size() + 1);
   if (fresh) {
     const size_t mark = interned_wire_.open(kGraphicsContexts);
@@ -273,18 +213,10 @@ uint64_t PacketWriter::intern_context(int64_t pid) {
   return at->second;
 }
 
-void PacketWriter::render_stage(const RenderStage& stage) {
-  wire_.uint_always(packet::timestamp, clip(stage.begin));
-  wire_.uint(packet::sequence_id, kSequence);
-  wire_.uint(packet::sequence_flags, kNeedsState);
-  const size_t mark = wire_.open(packet::render_stage);
-  wire_.uint(1, stage.id);
-  wire_.uint_always(2, static_cast<uint64_t>(stage.end - stage.begin));
-  wire_.uint(5, intern_context(stage.pid));
-  wire_.int_field(11, stage.gpu);
-  wire_.uint(13, intern(stages_, stage.queue));
-  wire_.uint(14, intern(stages_, stage.name));
-  wire_.close(mark);
+void PacketWriter::define() {
+  if (interned_.empty()) return;
+  wire_.uint(packet_field::kSequenceId, kSequence);
+  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
   write_interned();
   write_packet();
 }

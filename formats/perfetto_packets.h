@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Perfetto's trace format on the level of packets: field numbers, interning, tracks. One packet
-// sequence; every interned name travels in the packet that uses it first.
+// Perfetto's trace format on the level of packets: field numbers, interning,
+// tracks. One packet sequence; an interned name travels in the packet that uses
+// it first, or in one before.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,35 @@
 
 #include "formats/core/byte_buffer.h"
 #include "formats/core/wire.h"
-#include "formats/file_bytes.h"
 
 namespace gpuprof::perfetto {
+
+constexpr uint32_t kSequence = 1;    // sequence id of all packets
+constexpr uint32_t kNeedsState = 2;  // sequence flags: uses names that were defined before
+
+// Numbers of fields that many packets have.
+namespace packet_field {
+enum : uint32_t {
+  kTimestamp = 8,
+  kSequenceId = 10,
+  kTrackEvent = 11,
+  kSequenceFlags = 13,
+  kRenderStage = 53
+};
+}
+namespace event_field {
+enum : uint32_t {
+  kCategories = 3,
+  kAnnotation = 4,
+  kAnnotationTag = kAnnotation << 3 | 2,
+  kType = 9,
+  kName = 10,
+  kTrack = 11,
+  kFlow = 47,
+  kTerminatingFlow = 48,
+  kCallstack = 56
+};
+}
 
 enum class EventType : uint32_t { slice_begin = 1, slice_end = 2, instant = 3, counter = 4 };
 
@@ -40,10 +67,10 @@ struct CallFrame {
   uint64_t offset = 0;  // from the mapping's begin
 };
 
-// Fields of one track event, between begin_event() and end_event().
+// Packets one after the other; names that they share. Not thread-safe.
 class PacketWriter {
  public:
-  explicit PacketWriter(OutputFile& file) : file_(file) {}
+  explicit PacketWriter(std::string& out) : out_(out) {}
 
   // First packets: the sequence begins, and its clock is the wall clock.
   void start(int64_t time);
@@ -55,34 +82,25 @@ class PacketWriter {
   void begin_event(EventType type, uint64_t track, int64_t time);
   void name(std::string_view name);
   void category(std::string_view category);
-  void flow(uint64_t id);
-  void terminating_flow(uint64_t id);
   void counter(int64_t value);
   void counter(double value);
-  void annotate(std::string_view key, uint64_t value);
-  void annotate_pointer(std::string_view key, uint64_t value);  // shown in hexadecimal
-  void annotate_signed(std::string_view key, int64_t value);
-  void annotate(std::string_view key, std::string_view value);
-  void annotate_once(std::string_view key, std::string_view value);  // a value that hardly recurs
-  // Call stacks: what they are made of is defined while an event is being written, and has the
-  // number that is returned from then on. Frames outermost first.
+  void end_event();
+
+  // Interned texts: names of events, categories, keys and text values of
+  // arguments, names for the GPU pages; and the context of a process there.
+  // Known from the next packet or define() on.
+  uint64_t name_id(std::string_view text) { return intern(names_, text); }
+  uint64_t category_id(std::string_view text) { return intern(categories_, text); }
+  uint64_t key(std::string_view text) { return intern(annotation_names_, text); }
+  uint64_t value(std::string_view text) { return intern(strings_, text); }
+  uint64_t stage(std::string_view text) { return intern(stages_, text); }
+  uint64_t context(int64_t pid);
+  // Call stacks likewise. Frames outermost first.
   uint64_t define_mapping(const CodeMapping& mapping);
   uint64_t define_frame(const CallFrame& frame);
   uint64_t define_callstack(std::span<const uint64_t> frames);
-  void stack(uint64_t callstack);
-  void end_event();
-
-  // Work on a GPU as Perfetto's GPU pages want it, beside the slice that has its arguments and
-  // flows.
-  struct RenderStage {
-    uint64_t id;             // of the work, unique in the file
-    int32_t gpu;             // counted through over all processes
-    int64_t pid;             // whose context it runs in
-    std::string_view queue;  // "stream 7"
-    std::string_view name;
-    int64_t begin, end;
-  };
-  void render_stage(const RenderStage& stage);
+  // A packet with what was interned since the last one.
+  void define();
 
  private:
   struct TextHash {
@@ -95,11 +113,10 @@ class PacketWriter {
     std::unordered_map<std::string, uint64_t, TextHash, std::equal_to<>> ids{};
   };
   uint64_t intern(Pool& pool, std::string_view text);
-  uint64_t intern_context(int64_t pid);
   void write_interned();
   void write_packet();
 
-  OutputFile& file_;
+  std::string& out_;
   ByteBuffer packet_, interned_;
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;

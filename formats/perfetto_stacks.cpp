@@ -5,17 +5,12 @@
 
 namespace gpuprof::perfetto {
 
-// Viewers draw call stacks of events since version 53; the text is there in all of them.
-void Stacks::write(StackIndex stack) {
-  const auto [at, fresh] = stacks_.try_emplace(static_cast<uint32_t>(stack));
-  if (fresh) {
-    at->second.first = callstack(stack);
-    for (const std::string& line : table_.lines(stack)) {
-      at->second.second += (at->second.second.empty() ? "" : "\n") + line;
-    }
-  }
-  out_.stack(at->second.first);
-  out_.annotate("stack", std::string_view(at->second.second));
+// Viewers draw call stacks of events since version 53; the text is there in all
+// of them.
+Stacks::Ids Stacks::define(StackIndex stack) {
+  std::string text;
+  for (const std::string& line : table_.lines(stack)) text += (text.empty() ? "" : "\n") + line;
+  return {callstack(stack), out_.value(text)};
 }
 
 uint64_t Stacks::callstack(StackIndex stack) {

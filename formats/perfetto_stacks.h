@@ -16,8 +16,11 @@ class Stacks {
  public:
   // Both outlive this.
   Stacks(const StackTable& table, PacketWriter& out) : table_(table), out_(out) {}
-  // Adds the stack to the event that is being written.
-  void write(StackIndex stack);
+  struct Ids {
+    uint64_t callstack = 0;
+    uint64_t text = 0;  // its lines, as the value of an argument
+  };
+  Ids define(StackIndex stack);
 
  private:
   const std::vector<uint64_t>& frames_at(uint64_t address);
@@ -25,9 +28,8 @@ class Stacks {
 
   const StackTable& table_;
   PacketWriter& out_;
-  // Numbers in the file: outermost first of each address, of each stack, of each module.
+  // Numbers in the file: outermost first of each address, of each module.
   std::unordered_map<uint64_t, std::vector<uint64_t>> frames_;
-  std::unordered_map<uint32_t, std::pair<uint64_t, std::string>> stacks_;
   std::unordered_map<const Module*, uint64_t> mappings_;
 };
 

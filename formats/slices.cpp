@@ -10,20 +10,6 @@
 namespace gpuprof {
 namespace {
 
-struct Track {
-  std::vector<Slice> slices;
-  std::vector<int64_t> open;  // ends of slices that are not over, outermost first
-
-  bool fits(const Slice& slice, Overlap overlap) {
-    while (!open.empty() && open.back() <= slice.begin) open.pop_back();
-    return open.empty() || (overlap == Overlap::nest && slice.end <= open.back());
-  }
-  void add(const Slice& slice) {
-    slices.push_back(slice);
-    open.push_back(slice.end);
-  }
-};
-
 struct Allocation {
   int64_t time;
   uint64_t address, bytes;
@@ -64,13 +50,14 @@ std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
 constexpr uint32_t kPinned = 2;    // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
 constexpr uint32_t kReleased = 2;  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
 
-// Points in order of time: events of a lane are, lanes among each other are not.
+// Points in order of time: events of a lane are, lanes among each other are
+// not.
 std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& process) {
   std::map<std::pair<uint32_t, uint32_t>, TensorCurve> curves;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
-    const Event& event = process.events[i];
-    const Shape& shape = trace.shape(event);
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
     if (shape.kind != Kind::tensor) continue;
+    const Event event = process.events[i];
     const EventExtra& extra = process.extra(event);
     TensorCurve& curve = curves[{shape.device_type, shape.device_id}];
     curve.device_type = shape.device_type;
@@ -102,36 +89,30 @@ bool earlier(const Slice& a, const Slice& b) {
 }
 
 std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap) {
-  std::vector<Track> tracks(1);
+  TrackSplitter splitter(overlap);
+  std::vector<std::vector<Slice>> tracks(1);
   for (Slice slice : slices) {
-    auto track = std::find_if(tracks.begin(), tracks.end(),
-                              [&](Track& t) { return t.fits(slice, overlap); });
-    if (track == tracks.end() && tracks.size() < kMaxTracks) track = tracks.insert(track, Track{});
-    if (track == tracks.end()) {
-      track = tracks.end() - 1;
-      if (overlap == Overlap::apart) slice.begin = std::max(slice.begin, track->open.back());
-      slice.end = overlap == Overlap::nest ? std::min(slice.end, track->open.back())
-                                           : std::max(slice.begin, slice.end);
-    }
-    track->add(slice);
+    const size_t track = splitter.place(slice, [](size_t, int64_t) {});
+    tracks.resize(splitter.tracks());
+    tracks[track].push_back(slice);
   }
-  std::vector<std::vector<Slice>> out;
-  for (Track& track : tracks) out.push_back(std::move(track.slices));
-  return out;
+  return tracks;
 }
 
 MemoryCurves memory_curves(const Trace& trace, const Process& process) {
   std::vector<Allocation> device_calls, host_calls, device_records, host_records;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
-    const Event& event = process.events[i];
-    const Shape& shape = trace.shape(event);
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
+    const bool calls = shape.kind == Kind::alloc || shape.kind == Kind::dealloc;
+    if (!calls && shape.kind != Kind::gpu_memory) continue;
+    const Event event = process.events[i];
     const EventExtra& extra = process.extra(event);
     const auto index = static_cast<EventIndex>(i);
     if (shape.kind == Kind::gpu_memory) {
       auto& list = shape.memory_kind == kPinned ? host_records : device_records;
       list.push_back(
           {event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
-    } else if (shape.kind == Kind::alloc || shape.kind == Kind::dealloc) {
+    } else {
       if (shape.result != 0 || extra.address == 0) continue;
       const bool host = trace.text(shape.name).find("Host") != std::string_view::npos;
       const bool release = shape.kind == Kind::dealloc;
@@ -193,6 +174,14 @@ std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process) {
     found.emplace(number(process.collective_kernels[i].kernel), i);
   }
   return found;
+}
+
+StackIndex last_stack(const Process& process) {
+  auto last = StackIndex::none;
+  if (process.stacks.empty()) return last;
+  for (const EventExtra& extra : process.extras) last = std::max(last, extra.stack);
+  for (const auto& [id, node] : process.graph_nodes) last = std::max(last, node.stack);
+  return last;
 }
 
 std::string process_title(const Process& process) {

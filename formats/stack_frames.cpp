@@ -3,21 +3,25 @@
 
 namespace gpuprof {
 
-uint32_t StackFrames::node_of(const StackTable& table, StackIndex stack) {
-  if (stack == StackIndex::none) return 0;
-  const auto [known, fresh] = known_.try_emplace({&table, stack}, 0);
-  if (!fresh) return known->second;
-  uint32_t node = 0;
-  const std::vector<std::string> lines = table.lines(stack);
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    const auto [at, added] = index_.try_emplace({node, *line}, 0);
-    if (added) {
-      nodes_.push_back({node, *line});
-      at->second = static_cast<uint32_t>(nodes_.size());
+std::vector<uint32_t> StackFrames::nodes_of(const StackTable& table, StackIndex last) {
+  const auto [known, first] = known_.try_emplace(&table);
+  if (!first) return known->second;
+  std::vector<uint32_t>& nodes = known->second;
+  nodes.push_back(0);
+  for (uint32_t i = 1; i <= static_cast<uint32_t>(last); ++i) {
+    uint32_t node = 0;
+    const std::vector<std::string> lines = table.lines(static_cast<StackIndex>(i));
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+      const auto [at, added] = index_.try_emplace({node, *line}, 0);
+      if (added) {
+        nodes_.push_back({node, *line});
+        at->second = static_cast<uint32_t>(nodes_.size());
+      }
+      node = at->second;
     }
-    node = at->second;
+    nodes.push_back(node);
   }
-  return known->second = node;
+  return nodes;
 }
 
 void StackFrames::write(JsonText& json) const {

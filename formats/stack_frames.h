@@ -16,8 +16,9 @@ namespace gpuprof {
 
 class StackFrames {
  public:
-  // The node of a stack of the process whose table that is; 0: none.
-  uint32_t node_of(const StackTable& table, StackIndex stack);
+  // The node of each stack of a process up to `last`, by StackIndex; of StackIndex::none it is 0,
+  // none.
+  std::vector<uint32_t> nodes_of(const StackTable& table, StackIndex last);
   bool empty() const { return nodes_.empty(); }
   // The dictionary with all nodes that there are by now.
   void write(JsonText& json) const;
@@ -29,7 +30,7 @@ class StackFrames {
   };
   std::vector<Node> nodes_;  // number - 1
   std::map<std::pair<uint32_t, std::string>, uint32_t> index_;
-  std::map<std::pair<const StackTable*, StackIndex>, uint32_t> known_;
+  std::map<const StackTable*, std::vector<uint32_t>> known_;
 };
 
 }  // namespace gpuprof

@@ -181,10 +181,14 @@ TEST_F(Kineto, ReadsBackAsItWas) {
 TEST(GpuAnnotations, ThoseThatCutWorkGoElsewhere) {
   const auto slice = [](int64_t begin, int64_t end) { return Slice{EventIndex::none, begin, end}; };
   const std::vector<Slice> work = {slice(10, 20), slice(20, 30), slice(40, 50)};
+  const std::vector<Slice> annotations = {slice(10, 30), slice(15, 45), slice(20, 30),
+                                          slice(25, 26), slice(28, 60), slice(31, 60)};
+  const std::vector<bool> cut = crossing_work(annotations, [&](const auto& visit) {
+    for (const Slice& piece : work) visit(piece);
+  });
+  EXPECT_EQ(cut, (std::vector<bool>{false, true, false, true, true, false}));
   std::vector<Slice> crossing;
-  const auto fitting = annotations_around(
-      {slice(10, 30), slice(15, 45), slice(20, 30), slice(25, 26), slice(28, 60), slice(31, 60)},
-      work, crossing);
+  const auto fitting = annotations_around(annotations, cut, crossing);
   ASSERT_EQ(fitting.size(), 3u);
   EXPECT_EQ(fitting[0].end, 30);
   EXPECT_EQ(fitting[1].begin, 20);

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events as packets, made by several threads: what is the same for all events
+// of a shape is encoded once, and all names are defined before the first event
+// uses them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/perfetto_packets.h"
+#include "formats/perfetto_stacks.h"
+#include "formats/slices.h"
+#include "formats/trace.h"
+
+namespace gpuprof::perfetto {
+
+class SlicePackets {
+ public:
+  // Defines the names of all shapes.
+  SlicePackets(const Trace& trace, PacketWriter& out);
+  // Goes on with a process: defines what only it has. Ids of flows begin at
+  // `flow_base`.
+  void enter(const Process& process, uint64_t flow_base);
+
+  // The rest is thread-safe, between calls of enter().
+  // A slice that ends before its event does says so in its arguments.
+  void begin_slice(std::string& out, uint64_t track, const Event& event, const Slice& slice) const;
+  static void end_slice(std::string& out, uint64_t track, int64_t time);
+  void instant(std::string& out, uint64_t track, const Event& event) const;
+
+  struct Queue {
+    uint64_t name, context;  // interned
+    uint64_t gpu;            // counted through over all processes
+  };
+  // The same piece of work for the pages that know GPUs.
+  void render_stage(std::string& out, const Queue& queue, const Event& event) const;
+
+ private:
+  struct ShapePackets {
+    std::string head, tail;  // fields of a track event: first name and category,
+                             // last arguments
+    std::string collective;  // those that a collective's kernel has of its call
+    uint64_t stage = 0;      // its name for the GPU pages
+    uint64_t label = 0;      // its name as the value of an argument
+    Kind kind = Kind::none;
+    bool starts_flow = false, ends_flow = false;
+    uint32_t type_bytes = 0;  // collective: of an element
+  };
+  // Interned names of arguments.
+  struct Keys {
+    uint64_t correlation, bytes, address, source, event, count, message_bytes, sequence, op,
+        external_id, sequence_number, payload, args, stack, graph_node, captured_by,
+        captured_before, capture, true_end;
+  };
+
+  ShapePackets packets_of(const Shape& shape);
+  void host_tail(const Shape& shape, std::string& tail);
+  void gpu_tail(const Shape& shape, std::string& tail);
+  void operator_tail(const Shape& shape, std::string& tail);
+  void launch_shape(const Shape& shape, std::string& tail);
+  std::string collective_tail(const Shape& shape);
+  void text(std::string& out, const char* key, std::string_view value);
+  void number(std::string& out, const char* key, uint64_t value);
+  void pointer(std::string& out, const char* key, uint64_t value);
+
+  void contents(std::string& body, const Event& event, const ShapePackets& shape) const;
+  void values(std::string& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void collective_values(std::string& body, const ShapePackets& shape,
+                         const EventExtra& extra) const;
+  void graph_values(std::string& body, const Event& event, const EventExtra& extra) const;
+  void collective_of(std::string& body, const Event& event) const;
+  void stack(std::string& body, StackIndex stack) const;
+  void flows(std::string& body, const Event& event, const ShapePackets& shape) const;
+  const ShapePackets& of(EventIndex event) const {
+    return shapes_[number_of(process_->events.shape_of(gpuprof::number(event)))];
+  }
+  static uint32_t number_of(ShapeIndex shape) { return static_cast<uint32_t>(shape); }
+
+  const Trace& trace_;
+  PacketWriter& out_;
+  Keys keys_{};
+  std::vector<ShapePackets> shapes_;
+  const Process* process_ = nullptr;
+  uint64_t flow_base_ = 0;
+  std::vector<Stacks::Ids> stacks_;              // by StackIndex
+  std::vector<bool> of_collective_;              // by event
+  std::map<uint32_t, uint32_t> collectives_;     // kernel -> of collective_kernels
+  std::map<std::string, uint64_t> captured_by_;  // call -> interned
+};
+
+}  // namespace gpuprof::perfetto
