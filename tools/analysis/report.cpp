@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -74,6 +76,22 @@ Program program_of(const Trace& trace) {
   return out;
 }
 
+// Steps that nobody marked are to be known as such.
+void add_period(const std::vector<Timeline>& timelines, Report& report) {
+  double least = 0;
+  for (const Timeline& timeline : timelines) {
+    const double own = timeline.period_confidence;
+    if (own > 0) least = least > 0 ? std::min(least, own) : own;
+  }
+  if (least == 0) return;
+  report.findings.push_back(
+      {"steps_found",
+       fmt::format("no step is marked: steps were found from the order of the GPU's work "
+                   "(confidence {:.2f})",
+                   least),
+       least});
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace) {
@@ -109,6 +127,7 @@ Report make_report(const Trace& trace) {
   report.tables = make_tables(all);
   report.operators = make_operator_tables(all);
   report.findings = find(trace, report);
+  add_period(all, report);
   judge.decide(report);
   return report;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "formats/slices.h"
+#include "tools/analysis/period.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -54,11 +55,40 @@ class Builder {
     find_blocking_copies();
     find_launch_latency();
     find_main_thread();
+    if (out_.steps.empty()) find_steps();
     trim_first_step();
     return std::move(out_);
   }
 
  private:
+  // Without marks of steps, those that the order of work tells. A step ends where the next one
+  // begins, or, where something else stands between the two, with its last work.
+  void find_steps() {
+    constexpr size_t kMostWork = 500'000;
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < out_.works.size(); ++i) {
+      if (out_.works[i].call != kNone) order.push_back(i);
+    }
+    if (order.size() > kMostWork) return;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return issued_at(a) < issued_at(b); });
+    std::vector<uint32_t> kernels;
+    for (const uint32_t i : order) kernels.push_back(number(out_.shape(out_.works[i].event).label));
+    const Period period = find_period(kernels);
+    out_.period_confidence = period.confidence;
+    const auto length = static_cast<size_t>(period.length);
+    for (size_t i = 0; i < period.begins.size(); ++i) {
+      const size_t first = period.begins[i];
+      const bool last = i + 1 == period.begins.size();
+      const size_t next = last ? order.size() : period.begins[i + 1];
+      const bool alone = last || next - first > length + length / 3;
+      const Work& work = out_.works[order[std::min(first + length, order.size()) - 1]];
+      out_.steps.push_back({i, issued_at(order[first]), alone ? work.end : issued_at(order[next])});
+    }
+  }
+
+  int64_t issued_at(uint32_t work) const { return out_.calls[out_.works[work].call].begin; }
+
   // A captured call started no work, and costs the step nothing but its own time.
   void add_thread(const Lane& lane) {
     HostThread thread{lane.thread_id, static_cast<uint32_t>(out_.calls.size()), 0, {}};

@@ -64,6 +64,7 @@ struct Timeline {
   std::vector<StreamName> streams;
   uint32_t main_thread = kNone;  // the one that steps run on
   std::vector<Step> steps;       // those of the window; see trim_first_step() for the first
+  double period_confidence = 0;  // of steps that were found from the order of work; 0: marked
   int64_t launch_latency = 0;    // ns from a launch's begin to its work's, at the least
 
   std::span<const Call> calls_of(const HostThread& thread) const {

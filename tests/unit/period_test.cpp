@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps from the order of launches alone: generated programs, with up to 5 % of kernels missing or
+// added.
+#include "tools/analysis/period.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "tests/unit/launch_streams.h"
+
+namespace gpuprof {
+namespace {
+
+struct Outcome {
+  int right = 0, wrong_and_sure = 0, all = 0;
+};
+
+Outcome outcome_of(const std::function<test::LaunchStream(test::StreamMaker&)>& make, int streams) {
+  Outcome out;
+  for (int seed = 0; seed < streams; ++seed) {
+    test::StreamMaker maker(1000 + static_cast<uint64_t>(seed) * 7);
+    test::LaunchStream stream = make(maker);
+    maker.disturb(stream, (seed % 4) * 5.0 / 3);
+    const analysis::Period period = analysis::find_period(stream.kernels);
+    const bool right = period.begins.size() == stream.steps && stream.steps > 0;
+    ++out.all;
+    out.right += right;
+    out.wrong_and_sure += !right && period.confidence > 0.5;
+  }
+  return out;
+}
+
+TEST(Period, Llm) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.llm(1); }, 24);
+  EXPECT_GE(out.right, 0.95 * out.all);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+}
+
+TEST(Period, Accumulation) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.llm(m.from(2, 5)); }, 24);
+  EXPECT_GE(out.right, 0.95 * out.all);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+}
+
+TEST(Period, ConvolutionalNetwork) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.cnn(); }, 24);
+  EXPECT_GE(out.right, 0.85 * out.all);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+}
+
+TEST(Period, Generation) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.generation(); }, 24);
+  EXPECT_GE(out.right, 0.85 * out.all);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+}
+
+// Evaluation between steps is harder; what is said for sure is right all the same.
+TEST(Period, Evaluation) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.llm(1, m.from(3, 6)); }, 24);
+  EXPECT_GE(out.right, 0.6 * out.all);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+}
+
+TEST(Period, SilentWhereThereIsNone) {
+  const Outcome out = outcome_of([](test::StreamMaker& m) { return m.noise(); }, 12);
+  EXPECT_EQ(out.wrong_and_sure, 0);
+  EXPECT_TRUE(analysis::find_period({}).begins.empty());
+  EXPECT_TRUE(analysis::find_period(std::vector<uint32_t>(1000, 7)).begins.empty());
+}
+
+}  // namespace
+}  // namespace gpuprof

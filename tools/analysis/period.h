@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a program found from nothing but the order of its launches. Steps repeat: what is
+// launched once in each (or in one burst) comes back at equal distances. Each such kernel, or short
+// sequence of kernels, votes for its distance; the largest distance with enough votes that is not
+// made of smaller steps and something else (evaluation, a prompt) is the step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace gpuprof::analysis {
+
+struct Period {
+  double confidence = 0;       // 0 to 1; 0: no period
+  double length = 0;           // launches in a step, the median
+  std::vector<size_t> begins;  // index of each step's first launch; as many as there are steps
+};
+
+// Below this there are no steps. At this, something stands between steps (evaluation, prompts), and
+// their count may be wrong.
+inline constexpr double kLeastConfidence = 0.5;
+
+// `kernels`: any number for each kernel, in order of launch. Time is O(n log n), memory O(n).
+Period find_period(std::span<const uint32_t> kernels);
+
+}  // namespace gpuprof::analysis
