@@ -109,9 +109,7 @@ class KinetoDocument {
 
   void run(const std::string& path) {
     find_times();
-    json_.raw(
-        "{\n\"schemaVersion\": 1,\n\"producer\": "
-        "\"gpuprof\",\n\"deviceProperties\": [");
+    json_.raw("{\n\"schemaVersion\": 1,\n\"producer\": \"gpuprof\",\n\"deviceProperties\": [");
     device_properties();
     json_.raw("],\n");
     identity();
@@ -239,10 +237,9 @@ class KinetoDocument {
   }
 
   void one_process(const Process& process) {
+    output_.finish();  // what is being written still reads what is set here
     process_ = &process;
     ids_here_ = &ids_.at(key_of(process));
-    output_.finish();  // what is being written still reads what events_ know of
-                       // a process
     args_.emplace(trace_, process, next_external_id_);
     events_.enter(process, *args_,
                   {base_, ids_here_->pid, number_++ << 32, next_external_id_,
@@ -282,8 +279,7 @@ class KinetoDocument {
     event("X").raw(",\"cat\":\"Trace\",\"ts\":").microseconds(begin_ - base_);
     json_.raw(",\"dur\":").microseconds(end_ - begin_);
     json_.raw(
-        ",\"pid\":\"Spans\",\"tid\":\"PyTorch "
-        "Profiler\",\"name\":\"PyTorch Profiler (0)\","
+        ",\"pid\":\"Spans\",\"tid\":\"PyTorch Profiler\",\"name\":\"PyTorch Profiler (0)\","
         "\"args\":{\"Op count\":0}}");
   }
 
@@ -311,8 +307,8 @@ class KinetoDocument {
     host_lane(lane, {}, tid, 1, [&](size_t) { return lane.thread_name; });
   }
 
-  // The lane is walked through twice: here, to know which rows there are and
-  // where each stretch begins; and by whoever writes the stretch.
+  // The lane is walked through twice: here, to know which rows there are and where each stretch
+  // begins; and by whoever writes the stretch.
   template <typename Name>
   void host_lane(const Lane& lane, std::vector<Slice> steps, uint64_t tid, uint64_t stride,
                  const Name& name) {
@@ -353,9 +349,8 @@ class KinetoDocument {
     } while (first < end);
   }
 
-  // Work that overlaps other work of its stream goes to a row of its own, and
-  // so that tools which expect a stream's work one after the other agree, to a
-  // stream of its own.
+  // Work that overlaps other work of its stream goes to a row of its own, and so that tools which
+  // expect a stream's work one after the other agree, to a stream of its own.
   void stream(const Lane& lane, std::vector<Slice> annotations) {
     const auto all = process_->lane_events(lane);
     for (const Event& e : all) {

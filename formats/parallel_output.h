@@ -13,16 +13,13 @@
 
 namespace gpuprof {
 
-// Used from one thread. Memory: some stretches at a time, whose buffers are
-// used again.
+// Used from one thread. Memory: some stretches at a time, whose buffers are used again.
 class ParallelOutput {
  public:
-  // Appends a stretch's bytes to `out`, on any thread; reads what nobody writes
-  // until finish().
+  // Appends a stretch's bytes to `out`, on any thread; reads what nobody writes until finish().
   using Fill = std::function<void(std::string& out)>;
 
-  // `done`: called with `events` of each stretch that was written; may be
-  // empty.
+  // `done`: called with `events` of each stretch that was written; may be empty.
   explicit ParallelOutput(OutputFile& file, std::function<void(uint64_t)> done = {})
       : file_(file), done_(std::move(done)) {}
 
