@@ -68,6 +68,6 @@ skipped=$(awk '/^SKIPPED \[/ { print } gtest { print "SKIPPED " test ": " $0; gt
                /^\[ RUN / { test = $NF }' "$build/Testing/Temporary/LastTest.log" | sort -u)
 if [ -n "$skipped" ]; then
   printf '\ntests/run.sh: skipped within tests:\n%s\n\n' "$skipped"
-  tac "$scratch" | sed '/^[0-9]*% tests passed/q' | tac
+  awk '/^[0-9]*% tests passed/ { text = "" } { text = text $0 "\n" } END { printf "%s", text }' "$scratch"
 fi
 exit "$failed"
