@@ -10,8 +10,6 @@ namespace gpuprof {
 namespace {
 
 constexpr int64_t kStepGapNs = 2;
-// Says that an event repeats what others say: our own reader passes it over.
-constexpr std::string_view kDerived = "\"gpuprof derived\":1";
 
 }  // namespace
 

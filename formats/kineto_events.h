@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single events of a Kineto-style JSON document. What is the same for all
-// events of a shape is written once, so that an event is a few copies and
-// numbers.
+// Single events of a Kineto-style JSON document. What is the same for all events of a shape is
+// written once, so that an event is a few copies and numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,10 @@
 
 namespace gpuprof {
 
-// Of one process: who writes its events, from which time on, and under which
-// numbers.
+// An argument: the event repeats what others say, and our own reader passes it over.
+inline constexpr std::string_view kDerived = "\"gpuprof derived\":1";
+
+// Of one process: who writes its events, from which time on, and under which numbers. Times: ns.
 struct KinetoContext {
   int64_t base = 0;  // times count from it
   uint32_t pid = 0;
@@ -49,8 +50,7 @@ class KinetoEvents {
   // `stream`: the one that the work goes by.
   void gpu_slice(JsonText& json, const Event& event, const Slice& slice, const KinetoRow& row,
                  uint64_t stream, const Lane& lane) const;
-  // A range of the host where it has work on the GPU; said again by what it is
-  // made of.
+  // A range of the host where it has work on the GPU; said again by what it is made of.
   void annotation(JsonText& json, const Event& range, const Slice& slice,
                   const KinetoRow& row) const;
   // Up to the arguments.

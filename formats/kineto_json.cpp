@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows: threads under the process's pid; streams under a pid for each GPU.
-// Slices of a row nest or follow each other: what does not fit goes to a
-// further row of the same thread or stream.
+// Rows: threads under the process's pid; streams under a pid for each GPU. Slices of a row nest or
+// follow each other: what does not fit goes to a further row of the same thread or stream.
 #include "formats/kineto_json.h"
 
 #include <fmt/format.h>
@@ -16,7 +15,9 @@
 #include "formats/gpu_annotations.h"
 #include "formats/json_text.h"
 #include "formats/kineto_events.h"
+#include "formats/kineto_head.h"
 #include "formats/kineto_ids.h"
+#include "formats/kineto_walks.h"
 #include "formats/parallel_output.h"
 #include "formats/slices.h"
 #include "formats/stack_frames.h"
@@ -24,72 +25,17 @@
 namespace gpuprof {
 namespace {
 
-// Half of Kineto's quarter of a year: readers hold microseconds in doubles, and
-// from 2^42 on (the second half of the quarter) these no longer tell
-// nanoseconds apart, so that calls overlap.
+// Half of Kineto's quarter of a year: readers hold microseconds in doubles, and from 2^42 on (the
+// second half of the quarter) these no longer tell nanoseconds apart, so that calls overlap.
 constexpr int64_t kBaseUnit = int64_t{7'889'238} * 1'000'000'000 / 2;
 constexpr uint64_t kRowStride = 10'000'000;    // further rows of a thread or stream
 constexpr uint64_t kOtherRow = 3'000'000'000;  // rows that are no thread's
 constexpr uint64_t kRowsOfOther = 1'000;
-constexpr uint64_t kSyncRow = 1'000'000;  // as Kineto numbers the row beside a stream
-constexpr std::string_view kDerived = "\"gpuprof derived\":1";  // as in kineto_events.cpp
+constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
 
 constexpr uint32_t kStretch = 1 << 13;  // events that a thread writes at a time
 constexpr size_t kMuchText = 1 << 20;
-
-// Slices of a host lane, with steps among them, from where the walk stands.
-struct HostWalk {
-  TrackSplitter splitter{Overlap::nest};
-  size_t step = 0;  // the next one
-
-  // `slice(track, placed, event or null for a step)`, `moment(event)`.
-  template <typename OnSlice, typename OnMoment>
-  void run(const Trace& trace, EventTable::Range events, std::span<const Slice> steps, bool last,
-           const OnSlice& on_slice, const OnMoment& on_moment) {
-    const auto place = [&](Slice slice, const Event* event) {
-      const size_t track = splitter.place(slice, [](size_t, int64_t) {});
-      on_slice(track, slice, event);
-    };
-    for (const Event& event : events) {
-      if (is_instant(trace.shape(event).kind)) {
-        on_moment(event);
-        continue;
-      }
-      const Slice slice{event.index, event.begin, event.end};
-      for (; step < steps.size() && earlier(steps[step], slice); ++step) {
-        place(steps[step], nullptr);
-      }
-      place(slice, &event);
-    }
-    for (; last && step < steps.size(); ++step) place(steps[step], nullptr);
-  }
-};
-
-// Work of a stream, with the annotations that fit between it.
-struct StreamWalk {
-  TrackSplitter splitter{Overlap::apart};
-  size_t annotation = 0;  // the next one
-
-  // `work(track, placed, event)`, `annotated(slice)`.
-  template <typename OnWork, typename OnAnnotation>
-  void run(const KinetoEvents& shapes, EventTable::Range events, std::span<const Slice> annotations,
-           bool last, const OnWork& on_work, const OnAnnotation& on_annotation) {
-    for (const Event& event : events) {
-      if (!shapes.is_drawn_work(event.shape)) continue;
-      Slice slice{event.index, event.begin, event.end};
-      for (; annotation < annotations.size() && !earlier(slice, annotations[annotation]);
-           ++annotation) {
-        on_annotation(annotations[annotation]);
-      }
-      const size_t track = splitter.place(slice, [](size_t, int64_t) {});
-      on_work(track, slice, event);
-    }
-    for (; last && annotation < annotations.size(); ++annotation) {
-      on_annotation(annotations[annotation]);
-    }
-  }
-};
 
 int64_t first_time(const Trace& trace) {
   int64_t first = trace.processes.empty() ? 0 : trace.processes.front().window_begin;
@@ -109,12 +55,7 @@ class KinetoDocument {
 
   void run(const std::string& path) {
     find_times();
-    json_.raw("{\n\"schemaVersion\": 1,\n\"producer\": \"gpuprof\",\n\"deviceProperties\": [");
-    device_properties();
-    json_.raw("],\n");
-    identity();
-    json_.raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").number(base_);
-    json_.raw(",\n\"traceEvents\": [\n");
+    write_kineto_head(json_, processes_, ids_, base_);
     for (const Process* process : processes_) metadata(*process);
     for (const Process* process : processes_) one_process(*process);
     json_.raw("\n],\n");
@@ -139,56 +80,6 @@ class KinetoDocument {
     // Of the whole trace, so that the files of its ranks share it.
     const int64_t first = first_time(trace_);
     base_ = first > 0 ? first / kBaseUnit * kBaseUnit : 0;
-  }
-
-  // Readers take a device's place in the array for its id.
-  void device_properties() {
-    std::map<uint32_t, const dump::Device*> known;
-    for (const Process* process : processes_) {
-      for (const auto& [device, pid] : ids_.at(key_of(*process)).gpus) {
-        if (pid < 4096) known[pid] = device_of(*process, device);
-      }
-    }
-    const dump::Device none;
-    const uint32_t count = known.empty() ? 0 : known.rbegin()->first + 1;
-    for (uint32_t id = 0; id < count; ++id) {
-      const dump::Device* const found = known.contains(id) ? known[id] : nullptr;
-      const dump::Device& d = found ? *found : none;
-      json_.raw(id ? ",\n" : "\n").raw("{\"id\": ").number(id);
-      json_.raw(", \"name\": ").string(d.name().empty() ? "unknown" : d.name());
-      const std::pair<const char*, uint64_t> numbers[] = {
-          {"totalGlobalMem", d.total_memory_bytes()},
-          {"computeMajor", d.compute_major()},
-          {"computeMinor", d.compute_minor()},
-          {"maxThreadsPerBlock", d.max_threads_per_block()},
-          {"maxThreadsPerMultiprocessor", d.max_threads_per_multiprocessor()},
-          {"regsPerBlock", d.registers_per_block()},
-          {"warpSize", d.warp_size()},
-          {"sharedMemPerBlock", d.shared_bytes_per_block()},
-          {"numSms", d.multiprocessors()},
-          {"regsPerMultiprocessor", d.registers_per_multiprocessor()},
-          {"sharedMemPerBlockOptin", d.shared_bytes_per_block_optin()},
-          {"sharedMemPerMultiprocessor", d.shared_bytes_per_multiprocessor()}};
-      for (const auto& [name, value] : numbers) {
-        json_.raw(", \"").raw(name).raw("\": ").number(value);
-      }
-      json_.raw("}");
-    }
-  }
-
-  // Of a single rank: readers look for "rank" on a line of its own, before the
-  // events.
-  void identity() {
-    if (ids_.size() != 1) return;
-    const dump::Header& h = processes_.front()->header;
-    json_.raw("\"host_name\": ").string(h.host()).raw(",\n");
-    const Process& first = *processes_.front();
-    if (!first.metadata.empty()) json_.raw(first.metadata).raw(",\n");
-    if (h.rank() < 0) return;
-    json_.raw("\"distributedInfo\": {\n");
-    json_.raw(first.distributed.empty() ? "\"backend\": \"nccl\"" : first.distributed);
-    json_.raw(",\n\"rank\": ").number(h.rank());
-    json_.raw(",\n\"world_size\": ").number(std::max(h.world_size(), 1)).raw("\n},\n");
   }
 
   JsonText& event(const char* phase) {
@@ -307,6 +198,18 @@ class KinetoDocument {
     host_lane(lane, {}, tid, 1, [&](size_t) { return lane.thread_name; });
   }
 
+  // Calls `each(events, whether they are the last)`, once where the lane has none.
+  template <typename Each>
+  void for_stretches(const Lane& lane, const Each& each) const {
+    const uint32_t end = lane.first_event + lane.event_count;
+    uint32_t first = lane.first_event;
+    do {
+      const uint32_t next = std::min(end, first + kStretch);
+      each(process_->events.range(first, next - first), next == end);
+      first = next;
+    } while (first < end);
+  }
+
   // The lane is walked through twice: here, to know which rows there are and where each stretch
   // begins; and by whoever writes the stretch.
   template <typename Name>
@@ -315,15 +218,11 @@ class KinetoDocument {
     HostWalk walk;
     std::vector<KinetoRow> rows;
     const auto shared_steps = std::make_shared<const std::vector<Slice>>(std::move(steps));
-    const uint32_t end = lane.first_event + lane.event_count;
-    uint32_t first = lane.first_event;
-    do {
-      const uint32_t next = std::min(end, first + kStretch);
-      const auto events = process_->events.range(first, next - first);
+    for_stretches(lane, [&](EventTable::Range events, bool last) {
       const HostWalk before = walk;
       bool any = false;
       walk.run(
-          trace_, events, *shared_steps, next == end,
+          trace_, events, *shared_steps, last,
           [&](size_t, const Slice&, const Event*) { any = true; }, [](const Event&) {});
       while (rows.size() < walk.splitter.tracks()) {
         rows.emplace_back(ids_here_->pid, tid + rows.size() * stride);
@@ -333,7 +232,7 @@ class KinetoDocument {
       }
       output_.write(text_);
       output_.add(
-          [this, walk = before, events, shared_steps, rows, last = next == end](std::string& out) {
+          [this, walk = before, events, shared_steps, rows, last](std::string& out) {
             JsonText json(out);
             HostWalk here = walk;
             here.run(
@@ -344,9 +243,8 @@ class KinetoDocument {
                 },
                 [&](const Event& event) { events_.mark(json, event, rows[0]); });
           },
-          next - first);
-      first = next;
-    } while (first < end);
+          events.size());
+    });
   }
 
   // Work that overlaps other work of its stream goes to a row of its own, and so that tools which
@@ -364,21 +262,17 @@ class KinetoDocument {
     const StreamRows name{*process_, lane, ids_here_->gpus.at(lane.device)};
     StreamWalk walk;
     std::vector<KinetoRow> rows;
-    const uint32_t end = lane.first_event + lane.event_count;
-    for (uint32_t first = lane.first_event; first < end;) {
-      const uint32_t next = std::min(end, first + kStretch);
-      const auto events = process_->events.range(first, next - first);
+    for_stretches(lane, [&](EventTable::Range events, bool last) {
       const StreamWalk before = walk;
       bool any = false;
       walk.run(
-          events_, events, *around, next == end,
-          [&](size_t, const Slice&, const Event&) { any = true; },
+          events_, events, *around, last, [&](size_t, const Slice&, const Event&) { any = true; },
           [&](const Slice&) { any = true; });
       while (rows.size() < walk.splitter.tracks()) rows.push_back(name.row(rows.size()));
       for (size_t i = 0; any && i < rows.size(); ++i) describe_stream(name, rows[i], i);
       output_.write(text_);
       output_.add(
-          [this, walk = before, events, around, rows, name, last = next == end](std::string& out) {
+          [this, walk = before, events, around, rows, name, last](std::string& out) {
             JsonText json(out);
             StreamWalk here = walk;
             here.run(
@@ -388,9 +282,8 @@ class KinetoDocument {
                 },
                 [&](const Slice& slice) { annotation(json, slice, name, rows[0], 0); });
           },
-          next - first);
-      first = next;
-    }
+          events.size());
+    });
     const auto more = split_tracks(crossing, Overlap::nest);
     for (size_t i = 0; i < more.size(); ++i) {
       if (more[i].empty()) continue;
@@ -571,8 +464,7 @@ class KinetoDocument {
     }
   }
 
-  // The GPU that an allocation is on: CUPTI says; a call alone does not where
-  // there are several.
+  // The GPU that an allocation is on: CUPTI says; a call alone does not where there are several.
   uint32_t gpu_of(const Event& e) const {
     const Lane& lane = process_->lane(e);
     if (lane.type == LaneType::device) return ids_here_->gpus.at(lane.device);

@@ -156,7 +156,7 @@ def test_a_program_that_gains_rights(bit, word, tmp_path):
     assert row["state"] == "missing" and f"it is {word}" in row["text"]
     assert "runs unprofiled" in row["advice"]
     if "NoNewPrivs:\t1" in pathlib.Path("/proc/self/status").read_text() or os.statvfs(tmp_path).f_flag & os.ST_NOSUID:
-        return  # nothing gains rights here
+        pytest.skip("no program gains rights here: what doctor says was checked, running it was not")
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
     done = harness.run([program], env)
     assert harness.our_lines(done.err) == [] and not (tmp_path / "out").exists()
