@@ -17,6 +17,7 @@
 #include "collector/session.h"
 #include "collector/stacks.h"
 #include "collector/step_log.h"
+#include "collector/torch/operators.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
@@ -74,6 +75,7 @@ void log_boundary(uint64_t ticks) {
 
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
+  operators_end(ticks);
   s.window.end_ticks = ticks;
   s.window.last_step =
       s.boundaries - 2;  // the step before the newest boundary is the last complete
@@ -113,6 +115,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window_begin_ticks.store(ticks, std::memory_order_release);
   set_phase(SessionPhase::active);
   apply_hook_flags();
+  operators_begin();
   drain_request(DrainCommand::watch);
 }
 

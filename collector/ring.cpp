@@ -14,6 +14,7 @@
 
 #include "collector/nvtx.h"
 #include "collector/os.h"
+#include "collector/torch/operators.h"
 
 namespace gpuprof {
 
@@ -111,6 +112,10 @@ void on_thread_exit(void*) {
   if (void* const ranges = t_state.nvtx) {
     t_state.nvtx = nullptr;
     ::munmap(ranges, kNvtxThreadBytes);
+  }
+  if (void* const ranges = t_state.operators) {
+    t_state.operators = nullptr;
+    ::munmap(ranges, kOperatorThreadBytes);
   }
 }
 

@@ -105,6 +105,7 @@ void print_losses() {
       {Loss::unfinished_gpu, "launches without a GPU record"},
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
+      {Loss::operator_depth, "operators nested too deep"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
   char line[900];
@@ -180,9 +181,8 @@ void print_closing_line() {
   char ranks[48] = "";
   if (s.place.world_size > 1) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
   log_line(LogLevel::info,
-           "%s%s (%s)%s, %" PRIu64
-           " events, cost %.1f %%. Next: gpuprof report %.*s/latest",
-           steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events, cost, parent,
+           "%s%s (%s)%s, %" PRIu64 " events, cost %.1f %%. Next: gpuprof report %.*s/latest", steps,
+           g_run.partial ? ", cut short" : "", source, ranks, g_run.events, cost, parent,
            s.directory);
 }
 

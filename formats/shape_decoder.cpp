@@ -51,6 +51,8 @@ void set_numbers(const dump::Shape& in, Shape& out) {
   out.peer_destination = less_one(in.peer_destination());
   out.cupti_flags = in.cupti_flags();
   out.object_kind = in.object_kind();
+  out.device_type = less_one(in.device_type());
+  out.device_id = less_one(in.device());
   const bool typed = out.kind == Kind::gpu_sync || out.kind == Kind::gpu_event ||
                      out.kind == Kind::gpu_memory || out.kind == Kind::overhead;
   out.value = typed ? 0 : in.value();
@@ -84,11 +86,15 @@ bool decode_shapes(const dump::Events& events, Trace& trace, std::vector<ShapeIn
   if (strings.empty()) strings.push_back(StringIndex::empty);
   shapes.reserve(static_cast<size_t>(events.shape_size()));
   for (const dump::Shape& in : events.shape()) {
-    if (in.name() >= strings.size() || in.detail() >= strings.size()) return false;
+    for (const uint32_t index : {in.name(), in.detail(), in.input_dims(), in.input_types()}) {
+      if (index >= strings.size()) return false;
+    }
     Shape shape{};
     set_numbers(in, shape);
     shape.name = strings[in.name()];
     shape.detail = strings[in.detail()];
+    shape.input_dims = strings[in.input_dims()];
+    shape.input_types = strings[in.input_types()];
     shape.label = trace.strings.intern(label_of(shape, trace.strings[shape.name]));
     shapes.push_back(trace.shapes.intern(shape));
   }

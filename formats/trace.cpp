@@ -114,6 +114,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::graph_untimed: return "graph_untimed";
     case Loss::cupti_incomplete: return "cupti_incomplete";
     case Loss::stack_table_full: return "stack_table_full";
+    case Loss::operator_depth: return "operator_depth";
   }
   return "unknown";
 }

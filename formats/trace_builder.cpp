@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "formats/events_decoder.h"
+#include "formats/framework_join.h"
 #include "formats/lane_filler.h"
 #include "formats/shape_decoder.h"
 #include "formats/trace_join.h"
@@ -167,6 +168,7 @@ void TraceBuilder::end_segment() {
   done->fix_steps();
   done->fix_summary();
   join_process(trace_, p);
+  join_framework(trace_, p);
   if (p.recovered) p.summary.set_events(p.events.size());
   if (damaged_) {
     p.completeness = Completeness::damaged;

@@ -15,6 +15,7 @@ if [ "${1:-}" = --preset ]; then
 fi
 all_levels=(unit sim viewers torch gpu)
 levels=("$@")
+asked=${1:-}
 [ ${#levels[@]} -gt 0 ] || levels=("${all_levels[@]}")
 for level in "${levels[@]}"; do
   case " ${all_levels[*]} " in
@@ -37,7 +38,13 @@ cmake --build "$build" --parallel "$(nproc)"
 why_not() {
   grep -qx "  $1" <<<"$known" || { echo "no test of this level in this build"; return; }
   case $1 in
-    torch) python3 -c 'import torch' 2>/dev/null || echo "python3 has no torch" ;;
+    torch)
+      [ -e "${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.13" ] ||
+        { echo "no CUDA 13 toolkit (${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.13), whose libraries PyTorch needs"; return; }
+      # A newcomer's first run of all levels does not download 0.8 GB unasked.
+      [ -n "$asked" ] || [ -e "${GPUPROF_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/torch}/made_for" ] ||
+        echo "its PyTorch is not there yet: 'tests/run.sh torch' downloads it (0.8 GB)"
+      ;;
     gpu) nvidia-smi -L >/dev/null 2>&1 || echo "no GPU (nvidia-smi -L fails)" ;;
   esac
 }

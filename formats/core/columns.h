@@ -35,6 +35,8 @@ struct Table {
   KindLayout sync{kAddress2, {kAll, 0, kAll, kLow, 0}};
   KindLayout collective{kBytes | kValue, {kAll, 0, kAll, ~kLow, kAll}};
   KindLayout nvtx{kAddress | kValue, {kAll, kAll, 0, 0, kLow}};
+  KindLayout framework{kAddress, {kAll, kAll, 0, 0, 0}};
+  KindLayout tensor{kBytes | kAddress | kAddress2 | kValue, {0, 0, 0, 0, kAll}};
   KindLayout gpu_kernel{kValue, {kAll, 0, 0, kAll, 0}};
   KindLayout gpu_copy{kBytes | kValue, {0, 0, kAll, 0, kAll}};
   KindLayout gpu_sync{kAddress | kAddress2 | kValue, {kAll, 0xffff0000u, 0, 0, 0}};
@@ -62,6 +64,10 @@ constexpr const KindLayout* layout_of(Kind kind) {
     case Kind::collective: return &table.collective;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: return &table.nvtx;
+    case Kind::op:
+    case Kind::annotation:
+    case Kind::module: return &table.framework;
+    case Kind::tensor: return &table.tensor;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: return &table.gpu_kernel;
     case Kind::gpu_copy:
@@ -96,6 +102,12 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
     case Kind::collective: out = {r.collective.count, 0, 0, r.collective.sequence}; break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: out = {0, r.nvtx.range_id, 0, r.nvtx.payload}; break;
+    case Kind::op:
+    case Kind::annotation:
+    case Kind::module: out.address = r.framework.sequence; break;
+    case Kind::tensor:
+      out = {r.tensor.bytes, r.tensor.address, r.tensor.allocated, r.tensor.kept};
+      break;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: out.value = r.gpu_kernel.graph_node; break;
     case Kind::gpu_copy:
@@ -124,6 +136,8 @@ static_assert(offsetof(Record, sync.event) == 24 + 8 && offsetof(Record, sync.na
 static_assert(offsetof(Record, collective.sequence) == 24 + 24 &&
               offsetof(Record, collective.count) == 24 + 8);
 static_assert(offsetof(Record, nvtx.payload) == 24 + 16 && offsetof(Record, nvtx.depth) == 24 + 32);
+static_assert(offsetof(Record, framework.sequence) == 24 + 16 &&
+              offsetof(Record, tensor.device_type) == 24 + 32);
 static_assert(offsetof(Record, gpu_kernel.stream) == 24 + 8 &&
               offsetof(Record, gpu_kernel.graph_node) == 24 + 16);
 static_assert(offsetof(Record, gpu_copy.stream) == 24 + 8 &&

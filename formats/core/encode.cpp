@@ -418,13 +418,20 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
     detail = names.string(r.nvtx.domain);
   }
   const uint32_t name_index = string_for(name), detail_index = string_for(detail);
-  if (name_index == kNone || detail_index == kNone) return false;
+  const bool op = r.kind == Kind::op;
+  const uint32_t dims_index = op ? string_for(names.string(r.framework.input_dims)) : 0;
+  const uint32_t types_index = op ? string_for(names.string(r.framework.input_types)) : 0;
+  if (name_index == kNone || detail_index == kNone || dims_index == kNone || types_index == kNone) {
+    return false;
+  }
   const size_t mark = wire.open(events_field::shape);
   wire.uint(1, static_cast<uint8_t>(r.kind));
   wire.uint(2, name_index);
   wire.uint(3, r.flags & ~uint32_t{kFlagNamed});  // the name is written, not its id
   wire.uint(5, detail_index);
   if (r.api != kNoApi) wire.uint(42, names.api_domain(r.api));
+  wire.uint(47, dims_index);
+  wire.uint(48, types_index);
   if (r.kind == Kind::gpu_kernel) {
     const LaunchShape* const launch = names.launch_shape(r.gpu_kernel.shape);
     if (launch) write_launch_shape(wire, *launch);

@@ -34,8 +34,9 @@ enum class Kind : uint8_t {
   collective = 10,  // payload: collective
   nvtx_range = 11,  // push/pop or start/end of one thread or process; payload: nvtx
   nvtx_mark = 12,   // begin == end; payload: nvtx
-  // What a framework says it did, on a host thread. No hook records these: they come from traces of
-  // other tools. What their events hold is in the table at EventExtra (trace.h).
+  // What a framework says it did, on a host thread; payload: framework, tensor. python_function,
+  // instant and other are in traces of other tools only. What their events hold is in the table at
+  // EventExtra (trace.h).
   op = 13,               // an operator (aten::mm; Kineto's cpu_op)
   annotation = 14,       // a range the program named (record_function, ProfilerStep#N)
   module = 15,           // a call of an nn.Module
@@ -150,6 +151,24 @@ struct NvtxPayload {
   uint32_t reserved;
 };
 
+// op, annotation, module.
+struct FrameworkPayload {
+  StringId name;
+  StringId input_dims, input_types;  // op: JSON arrays; 0: not recorded
+  uint32_t backward;                 // op: 1 for a node of the backward pass
+  uint64_t sequence;                 // op: sequence number + 1; 0: none
+  uint64_t reserved[2];
+};
+
+// A framework's allocator gave memory (begin == end), or took it back.
+struct TensorPayload {
+  uint64_t address, bytes;
+  uint64_t allocated, kept;  // by the allocator for this device, after the change
+  uint16_t device_type;      // 0 CPU, 1 CUDA
+  uint16_t device;           // 0xffff: the type has only one
+  uint32_t released;         // 1: taken back
+};
+
 struct StackPayload {
   StringId stack;  // in the ring's stack table
   uint32_t ticks;  // that it took to take it
@@ -223,6 +242,8 @@ struct Record {
     SyncPayload sync;
     CollectivePayload collective;
     NvtxPayload nvtx;
+    FrameworkPayload framework;
+    TensorPayload tensor;
     StackPayload stack;
     GpuKernelPayload gpu_kernel;
     GpuCopyPayload gpu_copy;
@@ -237,9 +258,7 @@ static_assert(sizeof(Record) == 64, "one cache line: the hot path writes it once
 static_assert(std::is_trivially_copyable_v<Record>);
 
 // A call of CUDA's or NCCL's, as opposed to what programs and frameworks say of themselves.
-constexpr bool is_call_kind(Kind kind) {
-  return kind >= Kind::call && kind <= Kind::collective;
-}
+constexpr bool is_call_kind(Kind kind) { return kind >= Kind::call && kind <= Kind::collective; }
 constexpr bool is_gpu_kind(Kind kind) { return static_cast<uint8_t>(kind) >= 32; }
 // What occupies a stream.
 constexpr bool is_stream_work(Kind kind) {

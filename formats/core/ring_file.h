@@ -121,7 +121,8 @@ enum class Loss : uint8_t {
   unmatched_thread = 10,  // threads that could not get a buffer state
   graph_untimed = 11,     // graph launches for which CUPTI has no records
   cupti_incomplete = 12,  // buffers of CUPTI's that could not be read to their end
-  stack_table_full = 13   // stacks
+  stack_table_full = 13,  // stacks
+  operator_depth = 14     // operators within more operators than are tracked
 };
 
 enum class SessionPhase : uint32_t {

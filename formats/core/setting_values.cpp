@@ -8,7 +8,8 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step", "kernel", "memcpy", "memset", "sync", "api", "graph", "nccl", "alloc", "nvtx", "nvml"};
+    "step", "kernel", "memcpy", "memset", "sync",   "api", "graph",
+    "nccl", "alloc",  "nvtx",   "op",     "tensor", "nvml"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
@@ -16,7 +17,8 @@ constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
                                   bit(Activity::memcpy) | bit(Activity::memset) |
                                   bit(Activity::nccl) | bit(Activity::sync);
 constexpr uint32_t kDefaultPreset = kLightPreset | bit(Activity::api) | bit(Activity::alloc) |
-                                    bit(Activity::nvtx) | bit(Activity::graph);
+                                    bit(Activity::nvtx) | bit(Activity::op) |
+                                    bit(Activity::tensor) | bit(Activity::graph);
 
 constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";
 

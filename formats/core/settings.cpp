@@ -18,7 +18,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "skip_first=N,skip_first_wait=0|1,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N",
      "which steps are recorded; repeat=0: for ever; max_s=30, max_mb=256 end a window early"},
     {Setting::step, "GPUPROF_STEP", "auto",
-     "auto, manual, optimizer, profiler, nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N, time:MS",
+     "auto, manual, optimizer, profiler, nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N, "
+     "time:MS",
      "what marks a step"},
     {Setting::output, "GPUPROF_OUTPUT", "gpuprof-out",
      "a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%", "where dumps go"},
@@ -30,11 +31,12 @@ const SettingRow kSettingRows[kSettingCount] = {
      "where live buffers lie; auto: the output, or a local disk when that is on a network"},
     {Setting::preset, "GPUPROF_PRESET", "default", "light, default, full",
      "what is recorded; light: step,kernel,memcpy,memset,nccl,sync; default: "
-     "+ api,alloc,nvtx,graph; full: + stacks"},
+     "+ api,alloc,tensor,nvtx,op,graph; full: + stacks"},
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node "
-     "their nodes), nccl, alloc, nvtx, nvml (clocks, power, temperature): a list, or +x,-y",
+     "their nodes), nccl, alloc, nvtx, op and tensor (PyTorch's operators and allocators), nvml "
+     "(clocks, power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::stacks, "GPUPROF_STACKS", "preset",
      "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",

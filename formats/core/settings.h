@@ -62,6 +62,8 @@ enum class Activity : uint8_t {
   nccl,
   alloc,
   nvtx,
+  op,
+  tensor,
   nvml,
   count
 };

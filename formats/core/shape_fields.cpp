@@ -58,6 +58,12 @@ void write_host_numbers(WireWriter& wire, const Record& r) {
       wire.uint(32, r.nvtx.color);
       wire.uint(37, r.nvtx.depth);
       break;
+    case Kind::op: wire.uint(23, r.framework.backward); break;
+    case Kind::tensor:
+      wire.uint(23, r.tensor.released);
+      wire.uint(49, r.tensor.device_type + 1u);
+      wire.uint(50, static_cast<uint16_t>(r.tensor.device + 1));
+      break;
     default: break;
   }
 }
@@ -143,6 +149,9 @@ StringId payload_name(const Record& r) {
     case Kind::stream: return r.sync.name;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: return r.nvtx.message;
+    case Kind::op:
+    case Kind::annotation:
+    case Kind::module: return r.framework.name;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: return r.gpu_kernel.name;
     default: return 0;

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's operators, autograd nodes and record_function ranges in the window: a record each,
+// written when it ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gpuprof {
+
+// Size of a thread's OperatorThread, which is unmapped when the thread ends.
+extern const size_t kOperatorThreadBytes;
+
+// When a window begins, on the thread that met the boundary; says so once where PyTorch is one we
+// do not know.
+void operators_begin();
+// When it ends; what is still running on this thread is recorded up to `ticks`.
+void operators_end(uint64_t ticks);
+
+}  // namespace gpuprof

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// PyTorch's own observers (at::addGlobalCallback), reached through the exported C++ names: what it
+// calls at the begin and end of each operator, autograd node and record_function range, on the
+// thread that runs it. The types behind the names have been the same since 1.13 as far as they are
+// used here; whether they are in the process at hand is tried once, on a range of our own, before
+// anything is recorded.
+#pragma once
+
+#include <cstdint>
+
+namespace gpuprof {
+
+struct RecordFunction;  // at::RecordFunction
+
+enum class OperatorScope : uint8_t { forward, backward, annotation };
+
+// Called on PyTorch's threads. `end` gets each object that `begin` got, unless the process ends
+// before.
+struct OperatorObserver {
+  void (*begin)(const RecordFunction& function, OperatorScope scope);
+  void (*end)(const RecordFunction& function);
+};
+
+enum class ObserveResult : uint8_t { observing, no_torch, unknown_torch };
+// From any thread. Idempotent; what is running already is not told of.
+ObserveResult observe_operators(const OperatorObserver& observer);
+void stop_observing_operators();
+
+// Only within OperatorObserver::begin.
+const char* operator_name(const RecordFunction& function);
+// Joins operators of the backward pass with those of the forward pass; negative: none.
+int64_t operator_sequence(const RecordFunction& function);
+
+}  // namespace gpuprof
