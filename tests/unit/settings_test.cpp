@@ -229,10 +229,11 @@ const BadValue kBadValues[] = {
      "GPUPROF_STACKS=\"launch:0\": launch:N takes a whole number from 1 to 1000000 (one call in "
      "N), "
      "as in launch:10"},
-    {"GPUPROF_ACTIVITIES=kernel,tensor",
-     "GPUPROF_ACTIVITIES=\"kernel,tensor\": \"tensor\" is not an activity; allowed are step, "
+    {"GPUPROF_ACTIVITIES=kernel,tensors",
+     "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
      "kernel, "
-     "memcpy, memset, sync, api, graph, nccl, alloc, nvtx, nvml, graph:trace, graph:node (a list, "
+     "memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, tensor, nvml, graph:trace, "
+     "graph:node (a list, "
      "or changes to the preset such "
      "as "
      "+api,-nvtx)"},
