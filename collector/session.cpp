@@ -27,6 +27,7 @@
 #include "collector/ring.h"
 #include "collector/stacks.h"
 #include "collector/summary.h"
+#include "collector/torch/record_function.h"
 
 extern char** environ;
 
@@ -233,6 +234,7 @@ void forget_session_in_child() {
   g_session.step_lock.unlock();
   g_session.source_lock.unlock();
   unlock_names_in_child();
+  unlock_observers_in_child();
   forget_drain_thread();
   forget_cupti();
   forget_nvml();

@@ -186,6 +186,8 @@ void stop_observing_operators() {
   }
 }
 
+void unlock_observers_in_child() { g_lock.unlock(); }
+
 const char* operator_name(const RecordFunction& function) { return g_torch.name(&function); }
 
 int64_t operator_sequence(const RecordFunction& function) {
