@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
 #include <string_view>
 
 #include "collector/log.h"
@@ -77,8 +78,8 @@ void on_begin(const RecordFunction& function, OperatorScope scope) {
   range.begin = now_ticks();
 }
 
-// Ranges end in the order of a stack, but for those that end on another thread (asynchronous ones),
-// which are given up.
+// Ranges mostly end in the order of a stack; those that the program ends by hand need not. One that
+// ends on another thread is given up.
 void on_end(const RecordFunction& function) {
   OperatorThread* const thread = t_state.operators;
   if (!thread || thread->depth == 0) return;
@@ -87,7 +88,8 @@ void on_end(const RecordFunction& function) {
   if (at-- == 0) return;
   const uint64_t end = now_ticks();
   const OperatorThread::Range range = thread->open[at];
-  thread->depth = at;
+  std::memmove(&thread->open[at], &thread->open[at + 1], (thread->depth - at - 1) * sizeof range);
+  --thread->depth;
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   if (phase == SessionPhase::active || phase == SessionPhase::closing) publish(range, end, 0);
 }

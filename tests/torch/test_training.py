@@ -139,6 +139,7 @@ def test_torch_profiler_in_the_script_works_as_without_us(tmp_path):
     theirs = collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
     [dump] = harness.dumps(tmp_path / "out")
     ours = collections.Counter(r["name"] for r in harness.records(dump) if r["kind"] in ("op", "annotation"))
-    assert dict(ours) == {n: count for n, count in theirs.items() if is_operator(n)}
+    different = {n: (ours[n], theirs[n]) for n in {*ours, *theirs} if ours[n] != theirs[n] and is_operator(n)}
+    assert different == {} and len(theirs) > 30
     alone = torch_says(tmp_path, "mlp")
     assert {n: c for n, c in theirs.items() if n not in OF_BATCHES} == {n: c for n, c in alone.items() if n not in OF_BATCHES}
