@@ -70,7 +70,7 @@ void EventTable::set_extra(size_t i, uint32_t extra) {
       extra;
 }
 
-void EventTable::Writer::add(const Event& event) {
+void EventTable::Writer::add(const Event& event, bool room_for_extra) {
   EventTable& table = *table_;
   const size_t i = at_++;
   const size_t in_block = i % kBlock;
@@ -98,7 +98,7 @@ void EventTable::Writer::add(const Event& event) {
   }
   table.correlation_[i] = event.correlation;
   table.partner_[i] = EventIndex::none;
-  if (event.extra || room_for_extras_) {
+  if (event.extra || room_for_extra) {
     (own_block ? block.has_extra : head_extras_) |= uint64_t{1} << in_block;
     extra_.push_back(event.extra);
   }

@@ -146,18 +146,15 @@ class EventTable {
 // business of the writer before, where a part begins inside one.
 class EventTable::Writer {
  public:
-  // `room_for_extras`: each event can get one afterwards.
-  Writer(EventTable& table, size_t first, bool room_for_extras = false)
-      : table_(&table), first_(first), at_(first), room_for_extras_(room_for_extras) {}
-  // Takes begin, end, shape, correlation and extra.
-  void add(const Event& event);
+  Writer(EventTable& table, size_t first) : table_(&table), first_(first), at_(first) {}
+  // Takes begin, end, shape, correlation and extra. `room_for_extra`: it can get one afterwards.
+  void add(const Event& event, bool room_for_extra = false);
   size_t at() const { return at_; }
 
  private:
   friend class EventTable;
   EventTable* table_;
   size_t first_, at_;
-  bool room_for_extras_;
   uint64_t head_extras_ = 0;  // bits in the block that another writer began
   std::vector<uint32_t> extra_;
   Exceptions far_begins_, long_durations_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "formats/framework_join.h"
 #include "formats/ordered_jobs.h"
 
 namespace gpuprof {
@@ -103,7 +104,7 @@ class FillJob {
         event.correlation = raw.correlation;
         if (raw.extra) event.extra = copy_extra(clock, event.shape, part, raw.extra);
         last_ = std::max(last_, event.end);
-        writer_.add(event);
+        writer_.add(event, gets_extra(trace_.shapes[event.shape].kind));
       });
     }
   }

@@ -245,7 +245,7 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
   external_ids_.clear();
   place_of_extra_.clear();
   std::vector<EventTable::Writer> writers;
-  EventTable::Writer& writer = writers.emplace_back(process.events, 0, true);
+  EventTable::Writer& writer = writers.emplace_back(process.events, 0);
   for (auto& [key, entry] : lanes) {
     auto& [lane, rows] = entry;
     lane.first_event = static_cast<uint32_t>(writer.at());
@@ -261,7 +261,7 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
         external_ids_.resize(total);
         external_ids_[writer.at()] = from.external_id;
       }
-      writer.add(event);
+      writer.add(event, true);  // links between operators come afterwards
     }
     lane.event_count = static_cast<uint32_t>(writer.at()) - lane.first_event;
     process.lanes.push_back(std::move(lane));

@@ -73,6 +73,12 @@ Record random_record(Kind kind, std::mt19937_64& random, MemoryNames& names) {
       r.nvtx.domain = names.intern("domain");
       break;
     case Kind::collective: r.api = names.api("ncclAllReduce", 3); break;
+    case Kind::op:
+      r.framework.input_dims = names.intern("[[2,3]]");
+      r.framework.input_types = names.intern("[\"float\"]");
+      [[fallthrough]];
+    case Kind::annotation: r.framework.name = name; break;
+    case Kind::tensor: r.tensor.released &= 1; break;
     case Kind::gpu_kernel: {
       r.gpu_kernel.name = name;
       LaunchShape shape{};
@@ -91,6 +97,8 @@ void expect_dim(const Dim3& got, uint32_t x, uint32_t y, uint32_t z) {
   EXPECT_EQ(got.y, y);
   EXPECT_EQ(got.z, z);
 }
+
+uint32_t device_or_absent(uint16_t device) { return device == 0xffff ? Shape::kAbsent : device; }
 
 void expect_host(const Record& r, const Shape& s, const EventExtra& x, const RoundTrip& t, size_t i,
                  const MemoryNames& names) {
@@ -170,6 +178,26 @@ void expect_host(const Record& r, const Shape& s, const EventExtra& x, const Rou
       EXPECT_EQ(x.address, r.nvtx.range_id);
       EXPECT_EQ(s.depth, r.nvtx.depth);
       break;
+    case Kind::op:
+      EXPECT_EQ(s.value, r.framework.backward);
+      EXPECT_EQ(t.trace.text(s.input_dims), "[[2,3]]");
+      EXPECT_EQ(t.trace.text(s.input_types), "[\"float\"]");
+      [[fallthrough]];
+    case Kind::annotation:
+      EXPECT_EQ(t.name(i), names.string(r.framework.name));
+      EXPECT_EQ(x.address, r.framework.sequence);
+      EXPECT_EQ(x.value, x.bytes);  // their number in the process
+      EXPECT_GT(x.value, 0u);
+      break;
+    case Kind::tensor:
+      EXPECT_EQ(x.address, r.tensor.address);
+      EXPECT_EQ(s.value, r.tensor.released);
+      EXPECT_EQ(x.bytes, r.tensor.released ? 0 - r.tensor.bytes : r.tensor.bytes);
+      EXPECT_EQ(x.address2, r.tensor.allocated);
+      EXPECT_EQ(x.value, r.tensor.kept);
+      EXPECT_EQ(s.device_type, r.tensor.device_type);
+      EXPECT_EQ(s.device_id, device_or_absent(r.tensor.device));
+      break;
     default: FAIL() << "kind " << static_cast<int>(r.kind);
   }
 }
@@ -180,8 +208,6 @@ void expect_stream_lane(const Lane& lane, uint32_t device, uint32_t context, uin
   EXPECT_EQ(lane.context, context);
   EXPECT_EQ(lane.stream, stream);
 }
-
-uint32_t device_or_absent(uint16_t device) { return device == 0xffff ? Shape::kAbsent : device; }
 
 void expect_gpu(const Record& r, const Shape& s, const EventExtra& x, const RoundTrip& t, size_t i,
                 const MemoryNames& names, uint32_t shift) {
@@ -253,11 +279,12 @@ void expect_gpu(const Record& r, const Shape& s, const EventExtra& x, const Roun
   }
 }
 
-constexpr Kind kAllKinds[] = {Kind::call,       Kind::launch,     Kind::copy,       Kind::set,
-                              Kind::alloc,      Kind::dealloc,    Kind::sync,       Kind::event,
-                              Kind::stream,     Kind::collective, Kind::nvtx_range, Kind::nvtx_mark,
-                              Kind::gpu_kernel, Kind::gpu_copy,   Kind::gpu_set,    Kind::gpu_sync,
-                              Kind::gpu_event,  Kind::gpu_memory, Kind::overhead};
+constexpr Kind kAllKinds[] = {
+    Kind::call,       Kind::launch,     Kind::copy,       Kind::set,        Kind::alloc,
+    Kind::dealloc,    Kind::sync,       Kind::event,      Kind::stream,     Kind::collective,
+    Kind::nvtx_range, Kind::nvtx_mark,  Kind::op,         Kind::annotation, Kind::tensor,
+    Kind::gpu_kernel, Kind::gpu_copy,   Kind::gpu_set,    Kind::gpu_sync,   Kind::gpu_event,
+    Kind::gpu_memory, Kind::overhead};
 
 class EveryKind : public testing::TestWithParam<Kind> {};
 

@@ -74,8 +74,8 @@ TEST(EventTable, LinksAndExtrasCanBeSet) {
   const std::vector<Event> events = some_events(200, 10);
   EventTable table(events.size(), 10);
   std::vector<EventTable::Writer> writers;
-  writers.emplace_back(table, 0, true);
-  for (const Event& event : events) writers[0].add(event);
+  writers.emplace_back(table, 0);
+  for (const Event& event : events) writers[0].add(event, true);
   table.finish(writers);
   expect_same(table, events);
   table.set_partner(3, static_cast<EventIndex>(150));
