@@ -34,9 +34,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "+ api,alloc,tensor,nvtx,op,graph; full: + stacks"},
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
-     "graph:node "
-     "their nodes), nccl, alloc, nvtx, op and tensor (PyTorch's operators and allocators), nvml "
-     "(clocks, power, temperature): a list, or +x,-y",
+     "graph:node their nodes), nccl, alloc, nvtx, op and tensor (PyTorch's operators and "
+     "allocators), nvml (clocks, power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::stacks, "GPUPROF_STACKS", "preset",
      "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",

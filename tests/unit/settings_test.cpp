@@ -97,7 +97,7 @@ TEST(Settings, defaults) {
   EXPECT_EQ(config.schedule.max_mb, 256);
   EXPECT_EQ(config.step.source, StepSource::automatic);
   EXPECT_EQ(activities_text(config.activities),
-            "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx");
+            "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor");
   EXPECT_EQ(config.buffer_mb, 64u);
   EXPECT_EQ(config.log, LogLevel::warn);
   EXPECT_TRUE(config.rank_selected);
@@ -231,12 +231,8 @@ const BadValue kBadValues[] = {
      "as in launch:10"},
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
-     "kernel, "
-     "memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, tensor, nvml, graph:trace, "
-     "graph:node (a list, "
-     "or changes to the preset such "
-     "as "
-     "+api,-nvtx)"},
+     "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, tensor, nvml, graph:trace, "
+     "graph:node (a list, or changes to the preset such as +api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
      "GPUPROF_ACTIVITIES=\"+api,nvtx\": every activity needs + or - here, as in +api,-nvtx"},
     {"GPUPROF_ACTIVITIES=api,-nvtx",
@@ -275,9 +271,9 @@ TEST(Settings, activities) {
   const std::pair<const char*, const char*> cases[] = {
       {"kernel", "kernel"},
       {"nvtx, step", "step,nvtx"},
-      {"-nvtx,-alloc", "step,kernel,memcpy,memset,sync,api,graph,nccl"},
-      {"-nvtx,+nvtx,-step", "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx"},
-      {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx"},
+      {"-nvtx,-alloc", "step,kernel,memcpy,memset,sync,api,graph,nccl,op,tensor"},
+      {"-nvtx,+nvtx,-step,-op", "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,tensor"},
+      {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor"},
   };
   for (const auto& [text, expected] : cases) {
     Config config;
