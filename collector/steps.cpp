@@ -63,7 +63,7 @@ bool StepTracker::is_candidate(StepSource source) const {
 
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
   if (!wants(mark.source)) return {};
-  if (mark.source == StepSource::optimizer && !leads(mark.key)) return {};
+  if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (chosen_ == StepSource::automatic) return candidate_mark(mark);
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
   if (++candidate.marks < spec_.every) return {};
@@ -89,34 +89,6 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
     copy_text(mark.name, spec_.name, sizeof spec_.name);
   if (every_nth) spec_.every = candidate.period;
   return choose(mark.source);
-}
-
-// Whether a step ends with this optimizer's. With a rival the leader is compared: one that steps
-// less often (a GAN's generator, an outer loop) takes its place, and so does one that goes on
-// where the leader has stopped. More optimizers than these two need not be told apart.
-bool StepTracker::leads(uint64_t optimizer) {
-  constexpr uint32_t kLeaderIsGone = 16;
-  Optimizers& o = optimizers_;
-  if (o.leader == 0) o.leader = optimizer;
-  if (optimizer == o.leader) {
-    ++o.since_rival;
-    o.since_leader = 0;
-    return true;
-  }
-  ++o.since_leader;
-  if (o.rival == 0) {
-    o.rival = optimizer;
-    o.since_rival = 0;
-    return false;
-  }
-  if (optimizer != o.rival) return false;
-  const bool rarer = o.since_rival > 1;
-  if (rarer || o.since_leader >= kLeaderIsGone) {
-    o = Optimizers{optimizer, 0, 0, 0};
-    return true;
-  }
-  o.since_rival = 0;
-  return false;
 }
 
 // Whether the mark is the candidate's first, or the one that is waited for.

@@ -3,8 +3,8 @@
 // one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
 // over. No clock, no I/O; the caller holds a lock around every call.
 //
-// A program may have several optimizers: a step ends where one of them, the leader, has stepped. It
-// is the first that stepped, until another one turns out to step less often, or it stops.
+// A program may have several optimizers: a step ends where one of them, the leader, has stepped
+// (leading_optimizer.h).
 //
 // Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
 // N themselves: the number of marks after which the same one (collective with its buffer, graph)
@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "collector/leading_optimizer.h"
 #include "formats/core/settings.h"
 
 namespace gpuprof {
@@ -74,7 +75,6 @@ class StepTracker {
   bool is_candidate(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark) const;
-  bool leads(uint64_t optimizer);
   Result choose(StepSource source);
 
   StepSpec spec_{};
@@ -82,12 +82,7 @@ class StepTracker {
   bool armed_ = false;
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
-  struct Optimizers {
-    uint64_t leader, rival;  // 0: none yet
-    uint32_t since_leader;   // marks of others since the leader's
-    uint32_t since_rival;    // marks of the leader since the rival's
-  };
-  Optimizers optimizers_{};
+  LeadingOptimizer optimizers_{};
   uint64_t out_[kKept]{};
 };
 

@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
 
-# Package, and a shell test that is true where what it brings is there already (perhaps not by apt).
+# Package, and a shell test that is true where what it brings is there already (perhaps not by apt). No grep -q
+# behind a pipe: it leaves early, and what still writes to it fails.
 has_header() { echo "#include <$1>" | c++ -std=c++20 -E -x c++ - >/dev/null 2>&1; }
 packages=(
   "g++|command -v g++"
@@ -32,7 +33,7 @@ packages=(
   "libelf-dev|has_header gelf.h"
   "zlib1g-dev|has_header zlib.h"
   "libjs-chart.js|ls /usr/share/javascript/chart.js/chart.min.js"
-  "libunwind8|/sbin/ldconfig -p | grep -q libunwind.so.8"
+  "libunwind8|/sbin/ldconfig -p | grep libunwind.so.8"
   "libgtest-dev|has_header gtest/gtest.h"
   "libbenchmark-dev|has_header benchmark/benchmark.h"
   "python3-pytest|has_pytest"
