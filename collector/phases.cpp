@@ -14,6 +14,7 @@
 #include "collector/log.h"
 #include "collector/names.h"
 #include "collector/ring.h"
+#include "collector/python/modules.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
 #include "collector/step_log.h"
@@ -75,6 +76,7 @@ void log_boundary(uint64_t ticks) {
 
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
+  modules_end();
   operators_end(ticks);
   s.window.end_ticks = ticks;
   s.window.last_step =
@@ -116,6 +118,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   set_phase(SessionPhase::active);
   apply_hook_flags();
   operators_begin();
+  modules_begin();
   drain_request(DrainCommand::watch);
 }
 

@@ -45,7 +45,7 @@ inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
 
 struct NvtxThread;
-struct OperatorThread;
+struct RangeThread;
 
 // A few words of initial-exec TLS: this is carved out of every thread's stack.
 struct ThreadState {
@@ -63,7 +63,7 @@ struct ThreadState {
   // Greater than any address while the thread is blocked: then every hook finds itself nested.
   const void* inside[static_cast<size_t>(Library::count)];
   NvtxThread* nvtx;
-  OperatorThread* operators;
+  RangeThread* ranges;
 };
 // constinit: no dynamic initialisation, hence no wrapper function around each access.
 extern constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));

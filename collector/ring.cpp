@@ -14,7 +14,7 @@
 
 #include "collector/nvtx.h"
 #include "collector/os.h"
-#include "collector/torch/operators.h"
+#include "collector/torch/open_ranges.h"
 
 namespace gpuprof {
 
@@ -113,9 +113,9 @@ void on_thread_exit(void*) {
     t_state.nvtx = nullptr;
     ::munmap(ranges, kNvtxThreadBytes);
   }
-  if (void* const ranges = t_state.operators) {
-    t_state.operators = nullptr;
-    ::munmap(ranges, kOperatorThreadBytes);
+  if (void* const ranges = t_state.ranges) {
+    t_state.ranges = nullptr;
+    ::munmap(ranges, kRangeThreadBytes);
   }
 }
 

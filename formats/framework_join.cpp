@@ -92,6 +92,7 @@ class Framework {
       const uint64_t parent = open.empty() ? 0 : process_.extra(process_.events[open.back()]).value;
       EventExtra& extra = own_extra(i);
       extra.value = ++modules_;
+      extra.address2 = extra.address;  // the number of the object
       extra.address = parent;
       open.push_back(i);
     }

@@ -6,6 +6,7 @@
 
 #include "collector/collector.h"
 #include "collector/log.h"
+#include "collector/python/modules.h"
 #include "collector/python/python_api.h"
 #include "collector/session.h"
 
@@ -14,13 +15,39 @@ namespace {
 
 constexpr const char* kOptimizers = "torch.optim.optimizer";
 
+// `tell` is called where PyTorch's wrapper around step() ends. A step() that calls its base class's
+// passes through two of them: the outermost counts. In a step that torch.compile compiles the hook
+// is nothing, and traced as that: anything else would break the graph.
 // Before 2.0 there is no hook for all optimizers, but a method that each of them calls when it is
 // made, which wraps the step of its class.
 constexpr const char* kInstall = R"(
-def install(module, stepped):
+def install(module, stepped, getframe):
+    torch = getattr(module, "torch", None)
+
+    def is_compiling():
+        for place in "compiler", "_utils":
+            ask = getattr(getattr(torch, place, None), "is_compiling", None)
+            if ask is not None:
+                return ask()
+        return False
+
+    def is_outermost(optimizer):
+        frame = getframe(2)
+        code = frame.f_code
+        frame = frame.f_back
+        while frame is not None:
+            if frame.f_code is code and frame.f_locals.get("self") is optimizer:
+                return False
+            frame = frame.f_back
+        return True
+
+    def tell(optimizer, args, kwargs):
+        if not is_compiling() and is_outermost(optimizer):
+            stepped(optimizer)
+
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(stepped)
+        register(tell)
         return
     before = module.Optimizer._hook_for_profile
 
@@ -32,7 +59,7 @@ def install(module, stepped):
 
         def step_and_tell(self, *args, **kwargs):
             result = step(self, *args, **kwargs)
-            stepped(self, args, kwargs)
+            tell(self, args, kwargs)
             return result
 
         step_and_tell.__dict__.update(getattr(step, "__dict__", {}))
@@ -44,7 +71,7 @@ def install(module, stepped):
     module.Optimizer._hook_for_profile = _hook_for_profile
 
 
-install(module, stepped)
+install(module, stepped, getframe)
 )";
 
 constinit PythonApi g_python{};
@@ -53,54 +80,44 @@ std::atomic<bool> g_torch_seen{false};  // its import has begun
 std::atomic<bool> g_installed{false};
 std::atomic<bool> g_watching{false};
 
-// Called by PyTorch after each step of an optimizer, with (optimizer, args, kwargs).
-PyObject* on_optimizer_step(PyObject*, PyObject* arguments) {
-  const PyObject* const optimizer = g_python.PyTuple_GetItem(arguments, 0);
-  if (!optimizer) return nullptr;  // the exception is set
+// Called after each step of an optimizer.
+PyObject* on_optimizer_step(PyObject*, PyObject* optimizer) {
   step_optimizer(optimizer);
+  modules_settle();
   g_python.Py_IncRef(g_python.none);
   return g_python.none;
 }
-constinit PyMethodDef g_step_method{"gpuprof_step", on_optimizer_step, kPyVarargs, nullptr};
-
-// Takes over a new reference for a scope.
-class Owned {
- public:
-  explicit Owned(PyObject* object) : object_(object) {}
-  ~Owned() {
-    if (object_) g_python.Py_DecRef(object_);
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  PyObject* get() const { return object_; }
-
- private:
-  PyObject* object_;
-};
+constinit PyMethodDef g_step_method{"gpuprof_step", on_optimizer_step, kPyOneObject, nullptr};
 
 // A module that is there but still being executed lacks what its later lines define.
 bool is_complete(PyObject* module) {
   const PythonApi& py = g_python;
-  const Owned spec(py.PyObject_GetAttrString(module, "__spec__"));
-  const Owned busy(spec.get() ? py.PyObject_GetAttrString(spec.get(), "_initializing") : nullptr);
+  const Owned spec(py, py.PyObject_GetAttrString(module, "__spec__"));
+  const Owned busy(py,
+                   spec.get() ? py.PyObject_GetAttrString(spec.get(), "_initializing") : nullptr);
   if (!busy.get()) {
     py.PyErr_Clear();
     return spec.get() != nullptr;
   }
-  return py.PyObject_IsTrue(busy.get()) == 0;
+  const int is_busy = py.PyObject_IsTrue(busy.get());
+  if (is_busy < 0) py.PyErr_Clear();
+  return is_busy == 0;
 }
 
 bool run_install(PyObject* module) {
   const PythonApi& py = g_python;
-  const Owned names(py.PyDict_New());
-  const Owned stepped(py.PyCFunction_NewEx(&g_step_method, nullptr, nullptr));
-  if (!names.get() || !stepped.get()) return false;
+  const Owned names(py, py.PyDict_New());
+  const Owned stepped(py, py.PyCFunction_NewEx(&g_step_method, nullptr, nullptr));
+  PyObject* const sys = py.PyDict_GetItemString(py.PyImport_GetModuleDict(), "sys");
+  const Owned getframe(py, sys ? py.PyObject_GetAttrString(sys, "_getframe") : nullptr);
+  if (!names.get() || !stepped.get() || !getframe.get()) return false;
   if (py.PyDict_SetItemString(names.get(), "__builtins__", py.PyEval_GetBuiltins()) != 0 ||
       py.PyDict_SetItemString(names.get(), "module", module) != 0 ||
-      py.PyDict_SetItemString(names.get(), "stepped", stepped.get()) != 0) {
+      py.PyDict_SetItemString(names.get(), "stepped", stepped.get()) != 0 ||
+      py.PyDict_SetItemString(names.get(), "getframe", getframe.get()) != 0) {
     return false;
   }
-  const Owned result(py.PyRun_String(kInstall, kPyFileInput, names.get(), names.get()));
+  const Owned result(py, py.PyRun_String(kInstall, kPyFileInput, names.get(), names.get()));
   return result.get() != nullptr;
 }
 
@@ -137,7 +154,9 @@ int on_audit(const char* event, PyObject* arguments, void*) {
 int on_pending_call(void*) {
   g_torch_seen.store(true, std::memory_order_relaxed);
   look_for_torch();
-  if (!g_installed.load()) g_python.PySys_AddAuditHook(on_audit, nullptr);
+  if (!g_installed.load() && g_python.PySys_AddAuditHook(on_audit, nullptr) != 0) {
+    g_python.PyErr_Clear();  // another hook's objection
+  }
   return 0;
 }
 
@@ -150,16 +169,18 @@ void python_watch() {
   if (!g_python.Py_IsInitialized()) {
     g_python.PySys_AddAuditHook(on_audit, nullptr);
   } else {
-    g_python.Py_AddPendingCall(on_pending_call, nullptr);
+    g_watching.store(g_python.Py_AddPendingCall(on_pending_call, nullptr) == 0);
   }
 }
 
 void python_session_begins() {
   python_watch();
-  if (g_state != PythonState::unknown) return;
+  if (g_state == PythonState::known) modules_session_begins(g_python);
+  if (g_state != PythonState::unknown || !session().tracker.wants(StepSource::optimizer)) return;
   log_line(LogLevel::warn,
-           "this Python has no audit hooks (CPython 3.8 and later have): what PyTorch's optimizers "
-           "do is not seen");
+           "this Python has no audit hooks, or lacks other functions that CPython 3.8 and later "
+           "have: steps of PyTorch's optimizers are not seen; mark steps with NVTX ranges or "
+           "gpuprof_step(), or set GPUPROF_STEP");
 }
 
 }  // namespace gpuprof

@@ -44,8 +44,10 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyErr_Clear);
   GPUPROF_FIND(PyRun_String);
   GPUPROF_FIND(PyCFunction_NewEx);
-  GPUPROF_FIND(PyLong_FromLong);
   GPUPROF_FIND(PyObject_CallFunctionObjArgs);
+  GPUPROF_FIND(PyDict_Next);
+  GPUPROF_FIND(PyWeakref_NewRef);
+  GPUPROF_FIND(PyWeakref_GetObject);
   GPUPROF_FIND(Py_IncRef);
   GPUPROF_FIND(Py_DecRef);
 #undef GPUPROF_FIND

@@ -9,7 +9,7 @@
 namespace gpuprof {
 
 struct PyObject;  // opaque
-using PyCFunction = PyObject* (*)(PyObject* self, PyObject* arguments);
+using PyCFunction = PyObject* (*)(PyObject* self, PyObject* argument);
 
 // As CPython's own: the interpreter keeps a pointer to it.
 struct PyMethodDef {
@@ -18,7 +18,7 @@ struct PyMethodDef {
   int flags;
   const char* doc;
 };
-inline constexpr int kPyVarargs = 1;      // METH_VARARGS
+inline constexpr int kPyOneObject = 8;    // METH_O
 inline constexpr int kPyFileInput = 257;  // Py_file_input
 
 using PyAuditHook = int (*)(const char* event, PyObject* arguments, void* data);
@@ -41,11 +41,29 @@ struct PythonApi {
   void (*PyErr_Clear)();
   PyObject* (*PyRun_String)(const char* source, int start, PyObject* globals, PyObject* locals);
   PyObject* (*PyCFunction_NewEx)(PyMethodDef* method, PyObject* self, PyObject* module);
-  PyObject* (*PyLong_FromLong)(long value);
   PyObject* (*PyObject_CallFunctionObjArgs)(PyObject* callable, ...);
   void (*Py_IncRef)(PyObject* object);
   void (*Py_DecRef)(PyObject* object);
-  PyObject* none;  // _Py_NoneStruct
+  int (*PyDict_Next)(PyObject* dict, ptrdiff_t* place, PyObject** key, PyObject** value);
+  PyObject* (*PyWeakref_NewRef)(PyObject* object, PyObject* callback);
+  PyObject* (*PyWeakref_GetObject)(PyObject* reference);  // borrowed
+  PyObject* none;                                         // _Py_NoneStruct
+};
+
+// Takes over a new reference for a scope. With the GIL.
+class Owned {
+ public:
+  Owned(const PythonApi& python, PyObject* object) : python_(python), object_(object) {}
+  ~Owned() {
+    if (object_) python_.Py_DecRef(object_);
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  PyObject* get() const { return object_; }
+
+ private:
+  const PythonApi& python_;
+  PyObject* object_;
 };
 
 // Whether this process is (or has loaded) a Python interpreter, and all of the functions were

@@ -3,13 +3,9 @@
 // written when it ends.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace gpuprof {
-
-// Size of a thread's OperatorThread, which is unmapped when the thread ends.
-extern const size_t kOperatorThreadBytes;
 
 // When a window begins, on the thread that met the boundary; says so once where PyTorch is one we
 // do not know.

@@ -155,8 +155,7 @@ bool try_out() {
 
 // Under g_lock.
 State look_for_torch() {
-  void* library = nullptr;
-  ::dl_iterate_phdr(find_libtorch, &library);
+  void* const library = torch_library();
   if (!library) return State::unknown;
   return find_functions(library) && try_out() ? State::usable : State::refused;
 }
@@ -172,6 +171,7 @@ ObserveResult observe_operators(const OperatorObserver& observer) {
   g_observer = observer;
   Callback callbacks[] = {{begin_forward, end}, {begin_backward, end}, {begin_annotation, end}};
   for (const uint8_t scope : kForwardScopes) callbacks[0].scopes[scope] = true;
+  callbacks[0].needs_inputs = callbacks[1].needs_inputs = observer.with_inputs;
   callbacks[1].scopes[kBackwardScope] = true;
   callbacks[2].scopes[kUserScope] = true;
   for (int i = 0; i < 3; ++i) g_handles[i] = g_torch.add(callbacks[i]);
@@ -187,6 +187,12 @@ void stop_observing_operators() {
 }
 
 void unlock_observers_in_child() { g_lock.unlock(); }
+
+void* torch_library() {
+  void* library = nullptr;
+  ::dl_iterate_phdr(find_libtorch, &library);
+  return library;
+}
 
 const char* operator_name(const RecordFunction& function) { return g_torch.name(&function); }
 

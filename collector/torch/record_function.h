@@ -19,6 +19,7 @@ enum class OperatorScope : uint8_t { forward, backward, annotation };
 struct OperatorObserver {
   void (*begin)(const RecordFunction& function, OperatorScope scope);
   void (*end)(const RecordFunction& function);
+  bool with_inputs;  // of operators, for input_shapes()
 };
 
 enum class ObserveResult : uint8_t { observing, no_torch, unknown_torch };
@@ -27,6 +28,8 @@ ObserveResult observe_operators(const OperatorObserver& observer);
 void stop_observing_operators();
 // A child of fork is observed where its parent was, until it stops that itself.
 void unlock_observers_in_child();
+// libtorch_cpu, where the process has loaded it; else null.
+void* torch_library();
 
 // Only within OperatorObserver::begin.
 const char* operator_name(const RecordFunction& function);

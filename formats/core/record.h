@@ -156,7 +156,7 @@ struct FrameworkPayload {
   StringId name;
   StringId input_dims, input_types;  // op: JSON arrays; 0: not recorded
   uint32_t backward;                 // op: 1 for a node of the backward pass
-  uint64_t sequence;                 // op: sequence number + 1; 0: none
+  uint64_t sequence;  // op: sequence number + 1, 0: none; module: number of the object, from 1 on
   uint64_t reserved[2];
 };
 

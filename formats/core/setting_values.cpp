@@ -8,8 +8,8 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step", "kernel", "memcpy", "memset", "sync",   "api", "graph",
-    "nccl", "alloc",  "nvtx",   "op",     "tensor", "nvml"};
+    "step",  "kernel", "memcpy", "memset",    "sync",   "api",    "graph", "nccl",
+    "alloc", "nvtx",   "op",     "op:shapes", "module", "tensor", "nvml"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
@@ -19,6 +19,7 @@ constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
 constexpr uint32_t kDefaultPreset = kLightPreset | bit(Activity::api) | bit(Activity::alloc) |
                                     bit(Activity::nvtx) | bit(Activity::op) |
                                     bit(Activity::tensor) | bit(Activity::graph);
+constexpr uint32_t kFullPreset = kDefaultPreset | bit(Activity::op_shapes) | bit(Activity::module);
 
 constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";
 
@@ -103,10 +104,12 @@ bool read_schedule_item(std::string_view item, ScheduleSpec& spec, uint32_t& see
   return refuse_schedule_key(name, " is not a key of a schedule; the keys are", reason);
 }
 
-bool find_activity(std::string_view name, uint32_t& mask) {
+// `added`, not taken away: shapes want their operators with them.
+bool find_activity(std::string_view name, bool added, uint32_t& mask) {
   for (size_t i = 0; i < kActivityCount; ++i) {
     if (name == kActivityNames[i]) {
       mask = 1u << i;
+      if (mask == bit(Activity::op_shapes)) mask |= added ? bit(Activity::op) : 0;
       return true;
     }
   }
@@ -203,7 +206,9 @@ bool read_preset(std::string_view text, Config& config, Reason& reason) {
   if (text != "light" && text != "default" && text != "full") {
     return refuse(reason, "must be light, default or full");
   }
-  config.activities = text == "light" ? kLightPreset : kDefaultPreset;
+  config.activities = text == "light"  ? kLightPreset
+                      : text == "full" ? kFullPreset
+                                       : kDefaultPreset;
   for (uint32_t& every : config.stack_every) every = text == "full" ? 1 : 0;
   return true;
 }
@@ -252,7 +257,7 @@ bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& gr
     }
     if (changes) item.remove_prefix(1);
     uint32_t mask = 0;
-    if (!find_activity(take_graph_times(item, graph_times), mask)) {
+    if (!find_activity(take_graph_times(item, graph_times), sign != '-', mask)) {
       return refuse_activity(item, reason);
     }
     result = sign == '-' ? result & ~mask : result | mask;

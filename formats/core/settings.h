@@ -63,6 +63,8 @@ enum class Activity : uint8_t {
   alloc,
   nvtx,
   op,
+  op_shapes,
+  module,
   tensor,
   nvml,
   count

@@ -121,6 +121,7 @@ def test_switched_off(tmp_path):
 def test_a_python_without_audit_hooks_says_so_once_and_the_rest_works(tmp_path):
     python = next(p for v, p in pythons().items() if v < (3, 8))
     script = f"import ctypes\nstep = ctypes.CDLL({harness.LIB!r}).gpuprof_step\nfor _ in range(9): step()\nraise SystemExit(3)"
-    [dump], done = dumps_of([python, "-c", script], tmp_path, GPUPROF_STEP="manual")
-    assert harness.info(dump)["files"][0]["completeness"] == "complete"
-    assert done.err.count("no audit hooks") == 1
+    for steps, lines in (("auto", 1), ("manual", 0)):
+        [dump], done = dumps_of([python, "-c", script], tmp_path / steps, GPUPROF_STEP=steps)
+        assert harness.info(dump)["files"][0]["completeness"] == "complete"
+        assert done.err.count("no audit hooks") == lines

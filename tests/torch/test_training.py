@@ -37,14 +37,18 @@ def environment_of(base, settings):
 
 
 @functools.cache
-def torch_says(folder, model):
-    """Names of what torch.profiler lists in the same steps, with how often."""
+def torch_trace(folder, model, *options):
+    """Events of torch.profiler in the same steps."""
     trace = folder / f"{model}.json"
-    done = harness.run([sys.executable, HERE / "under_profiler.py", trace, FIRST, STEPS - FIRST, SCRIPT, model],
+    done = harness.run([sys.executable, HERE / "under_profiler.py", *options, trace, FIRST, STEPS - FIRST, SCRIPT, model],
                        env=environment_of(harness.environment(), {}), timeout=400)
     assert done.code == 3, done.err
-    events = json.loads(trace.read_text())["traceEvents"]
-    return collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+    return json.loads(trace.read_text())["traceEvents"]
+
+
+def torch_says(folder, model):
+    """Names of what torch.profiler lists in the same steps, with how often."""
+    return collections.Counter(e["name"] for e in torch_trace(folder, model) if e.get("cat") in ("cpu_op", "user_annotation"))
 
 
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
@@ -103,6 +107,67 @@ def assert_exported(folder, dump, ours):
     assert {name: exported[name] for name in ours} == dict(ours)
     assert sum(1 for e in events if e.get("cat") == "fwdbwd") > 0
     harness.checked("report", dump)
+
+
+def inputs_of(name, dims, types):
+    """What both tell of an operator's inputs: of tensors all; of scalars torch.profiler has not the type, we have not the
+    shapes in lists of tensors."""
+    tensors = [[] if each and isinstance(each[0], list) else each for each in dims]
+    return name, str(tensors), str([each if each[:1].islower() else "" for each in types])
+
+
+def test_shapes_and_layers(tmp_path):
+    profiled(tmp_path, sys.executable, SCRIPT, "transformer", GPUPROF_ACTIVITIES="+op:shapes,+module")
+    [dump] = harness.dumps(tmp_path / "out")
+    records = harness.records(dump)
+    theirs = torch_trace(tmp_path, "transformer", "--all")
+
+    shapes = collections.Counter(inputs_of(r["name"], r["input_dims"], r["input_types"])
+                                 for r in records if r["kind"] == "op" and "input_dims" in r)
+    expected = collections.Counter(inputs_of(e["name"], e["args"]["Input Dims"], e["args"]["Input type"])
+                                   for e in theirs if e.get("cat") == "cpu_op" and "Input Dims" in e.get("args", {}))
+    different = {k: (shapes[k], n) for k, n in expected.items() if shapes[k] != n and k[0] not in OF_BATCHES}
+    assert different == {} and len(expected) > 50
+
+    layers = collections.Counter(r["name"] for r in records if r["kind"] == "module")
+    steps = STEPS - FIRST
+    assert layers["nn.Module: Sequential"] == steps and layers["nn.Module: Sequential.0.norm (LayerNorm)"] == 3 * steps
+    assert layers["nn.Module: Sequential.0.feed.1 (GELU)"] == steps
+    classes = collections.Counter(re.search(r"(\w+)\)?$", name)[1] for name in layers.elements())
+    assert classes == collections.Counter(re.sub(r"nn.Module: (\w+)_\d+", r"\1", e["name"]) for e in theirs
+                                          if e.get("cat") == "python_function" and e["name"].startswith("nn.Module: "))
+    report = json.loads(harness.checked("report", dump, "--format", "json").out)
+    rows = {row["name"]: row for row in report["modules"]}
+    assert rows["nn.Module: Sequential.0 (Block)"]["count"] == steps
+
+
+def test_an_optimizer_over_another_makes_one_step(tmp_path):
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/own_optimizer.py")
+    assert f"steps {FIRST}-{STEPS - 1} (optimizer)" in done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    assert [r["number"] for r in harness.records(dump) if r["kind"] == "step"] == list(range(STEPS))
+
+
+def test_a_module_that_raises(tmp_path):
+    """Once caught, once not, in the window: calls around it end where it does, and so does the program."""
+    command = (sys.executable, HERE / "scripts/raises.py")
+    bare = harness.run(command, env=environment_of(harness.environment(), {}), timeout=400)
+    seen = harness.run(command, timeout=400, env=environment_of(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **SETTINGS),
+                                                                {"GPUPROF_ACTIVITIES": "+module"}))
+    assert (seen.code, seen.out) == (bare.code, bare.out) == (1, "caught\n"), seen.err
+    assert seen.err.splitlines()[-2:] == [*bare.err.splitlines()[-1:], harness.our_lines(seen.err)[-1]]
+    [dump] = harness.dumps(tmp_path / "out")
+    calls = [r for r in harness.records(dump) if r["kind"] == "module"]
+    names = collections.Counter(r["name"] for r in calls)
+    assert names["nn.Module: Sequential"] == names["nn.Module: Sequential.1 (Raises)"] == 2
+    last = {r["name"]: r for r in calls if r["begin_mono_ns"] == max(c["begin_mono_ns"] for c in calls if c["name"] == r["name"])}
+    assert "parent_id" not in last["nn.Module: Linear"], "what raised is still open"
+
+
+def test_compiled_code_is_the_same(tmp_path):
+    """No warning, no break of a graph, nothing compiled again."""
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/compiled.py", GPUPROF_ACTIVITIES="+module")
+    assert "calls of modules are not recorded: torch.compile" in done.err
 
 
 @pytest.mark.parametrize("way", ["module", "isolated", "torchrun"])

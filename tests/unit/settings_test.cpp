@@ -231,8 +231,9 @@ const BadValue kBadValues[] = {
      "as in launch:10"},
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
-     "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, tensor, nvml, graph:trace, "
-     "graph:node (a list, or changes to the preset such as +api,-nvtx)"},
+     "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, op:shapes, module, tensor, "
+     "nvml, "
+     "graph:trace, graph:node (a list, or changes to the preset such as +api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
      "GPUPROF_ACTIVITIES=\"+api,nvtx\": every activity needs + or - here, as in +api,-nvtx"},
     {"GPUPROF_ACTIVITIES=api,-nvtx",
@@ -273,6 +274,9 @@ TEST(Settings, activities) {
       {"nvtx, step", "step,nvtx"},
       {"-nvtx,-alloc", "step,kernel,memcpy,memset,sync,api,graph,nccl,op,tensor"},
       {"-nvtx,+nvtx,-step,-op", "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,tensor"},
+      {"op:shapes", "op,op:shapes"},
+      {"+module,+op:shapes,-op:shapes,-alloc,-tensor",
+       "step,kernel,memcpy,memset,sync,api,graph,nccl,nvtx,op,module"},
       {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor"},
   };
   for (const auto& [text, expected] : cases) {

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of module objects (nn.Module): where each lies in its model.
+#pragma once
+
+#include "collector/python/python_api.h"
+#include "formats/core/record.h"
+
+namespace gpuprof {
+
+// "nn.Module: GPT.blocks.0.attention (CausalAttention)", the path beginning with the class of the
+// outermost module; and a number for each object, from 1 on.
+struct KnownModule {
+  StringId name;
+  uint32_t number;  // 0: there was no room
+};
+
+// With the GIL. `around`: the module in whose call this one is called, or null: it says what this
+// one is called there. What an object is called when first seen stays until forget_modules().
+KnownModule know_module(const PythonApi& python, PyObject* module, const void* around);
+void forget_modules(const PythonApi& python);
+
+}  // namespace gpuprof

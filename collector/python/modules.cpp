@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/modules.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/log.h"
+#include "collector/python/known_modules.h"
+#include "collector/recorder.h"
+#include "collector/session.h"
+#include "collector/torch/open_ranges.h"
+
+namespace gpuprof {
+namespace {
+
+// None where the program uses torch.compile: its code is guarded against new hooks, and would be
+// compiled again when they come and when they go. What it compiles with them in place does not see
+// them. `always_call` (from 2.1): also when a module raises.
+constexpr const char* kInstall = R"(
+def install(modules, entered, left):
+    module = modules["torch.nn.modules.module"]
+    dynamo = modules.get("torch._dynamo.eval_frame")
+    backends = [*getattr(dynamo, "cached_backends", {}).values(), getattr(dynamo, "most_recent_backend", None)]
+    if any(map(callable, backends)):
+        return None
+    torch = modules["torch"]
+
+    def is_compiling():
+        for place in "compiler", "_utils":
+            ask = getattr(getattr(torch, place, None), "is_compiling", None)
+            if ask is not None:
+                return ask()
+        return False
+
+    def enter(module, inputs):
+        if not is_compiling():
+            entered(module)
+
+    def leave(module, inputs, result):
+        if not is_compiling():
+            left(module)
+
+    before = module.register_module_forward_pre_hook(enter)
+    try:
+        after = module.register_module_forward_hook(leave, always_call=True)
+    except TypeError:
+        after = module.register_module_forward_hook(leave)
+
+    def remove():
+        before.remove()
+        after.remove()
+
+    return remove
+
+
+remove = install(modules, entered, left)
+)";
+
+std::atomic<const PythonApi*> g_python{nullptr};
+std::atomic<bool> g_wanted{false};
+// With the GIL.
+PyObject* g_remove = nullptr;
+bool g_refused = false;
+bool g_settling = false;  // Python code of ours runs, and may run the pending call
+
+PyObject* none(const PythonApi& python) {
+  python.Py_IncRef(python.none);
+  return python.none;
+}
+
+// Before and after the forward pass of a module.
+PyObject* on_enter(PyObject*, PyObject* module) {
+  const PythonApi& python = *g_python.load(std::memory_order_relaxed);
+  if (!window_is_open() || t_state.blocked) return none(python);
+  const OpenRange* const around = innermost_range(Kind::module);
+  const KnownModule known = know_module(python, module, around ? around->key : nullptr);
+  if (OpenRange* const range = open_range()) {
+    range->key = module;
+    range->kind = Kind::module;
+    range->name = known.name;
+    range->sequence = known.number;
+    range->begin = now_ticks();
+  }
+  return none(python);
+}
+
+PyObject* on_leave(PyObject*, PyObject* module) {
+  close_range(module);
+  return none(*g_python.load(std::memory_order_relaxed));
+}
+
+constinit PyMethodDef g_enter{"gpuprof_enter", on_enter, kPyOneObject, nullptr};
+constinit PyMethodDef g_leave{"gpuprof_leave", on_leave, kPyOneObject, nullptr};
+
+void say_refused(const char* why) {
+  if (!g_refused) log_line(LogLevel::warn, "calls of modules are not recorded: %s", why);
+  g_refused = true;
+}
+
+void install(const PythonApi& py) {
+  PyObject* const modules = py.PyImport_GetModuleDict();
+  if (!modules || !py.PyDict_GetItemString(modules, "torch.nn.modules.module")) return;
+  const Owned names(py, py.PyDict_New());
+  const Owned entered(py, py.PyCFunction_NewEx(&g_enter, nullptr, nullptr));
+  const Owned left(py, py.PyCFunction_NewEx(&g_leave, nullptr, nullptr));
+  if (!names.get() || !entered.get() || !left.get()) return;
+  const auto set = [&](const char* name, PyObject* value) {
+    return py.PyDict_SetItemString(names.get(), name, value) == 0;
+  };
+  const bool ready = set("__builtins__", py.PyEval_GetBuiltins()) && set("modules", modules) &&
+                     set("entered", entered.get()) && set("left", left.get());
+  const Owned result(
+      py, ready ? py.PyRun_String(kInstall, kPyFileInput, names.get(), names.get()) : nullptr);
+  PyObject* const remove = py.PyDict_GetItemString(names.get(), "remove");
+  if (!result.get() || !remove) {
+    py.PyErr_Clear();
+    say_refused("this PyTorch does not have the hooks that gpuprof knows (1.13 and later have)");
+  } else if (remove == py.none) {
+    say_refused("torch.compile would compile this program again for their hooks");
+  } else {
+    py.Py_IncRef(remove);
+    g_remove = remove;
+  }
+}
+
+void uninstall(const PythonApi& python) {
+  const Owned result(python, python.PyObject_CallFunctionObjArgs(g_remove, nullptr));
+  if (!result.get()) python.PyErr_Clear();
+  python.Py_DecRef(g_remove);
+  g_remove = nullptr;
+  forget_modules(python);
+}
+
+int on_pending_call(void*) {
+  modules_settle();
+  return 0;
+}
+
+void want(bool wanted) {
+  const PythonApi* const python = g_python.load(std::memory_order_acquire);
+  if (!python || g_wanted.exchange(wanted) == wanted || !python->Py_IsInitialized()) return;
+  python->Py_AddPendingCall(on_pending_call, nullptr);
+}
+
+}  // namespace
+
+void modules_session_begins(const PythonApi& python) {
+  if (std::strstr(python.Py_GetVersion(), "free-threading")) {
+    if (activity_on(Activity::module))
+      say_refused("this Python has no GIL, by which they are told apart");
+    return;
+  }
+  g_python.store(&python, std::memory_order_release);
+}
+
+void modules_begin() { want(activity_on(Activity::module)); }
+void modules_end() { want(false); }
+
+void modules_settle() {
+  const PythonApi* const python = g_python.load(std::memory_order_acquire);
+  const bool wanted = g_wanted.load();
+  if (!python || wanted == (g_remove != nullptr) || g_refused || g_settling) return;
+  if (python->PyErr_Occurred()) return;
+  g_settling = true;
+  if (wanted) {
+    install(*python);
+  } else {
+    uninstall(*python);
+  }
+  g_settling = false;
+}
+
+}  // namespace gpuprof

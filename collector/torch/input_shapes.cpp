@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/torch/input_shapes.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstring>
+
+#include "collector/libraries.h"
+#include "collector/log.h"
+#include "collector/os.h"
+#include "collector/recorder.h"
+#include "formats/core/text.h"
+
+namespace gpuprof {
+namespace {
+
+void (*g_delete)(void*) = nullptr;  // the program's operator delete
+
+// std::vector of the program's C++ library: three pointers. With a destructor of its own it is
+// returned through memory, as theirs is.
+template <typename T>
+struct Vector {
+  T* first = nullptr;
+  T* last = nullptr;
+  T* end_of_storage = nullptr;
+
+  Vector() = default;
+  Vector(const Vector&) = delete;
+  ~Vector() {
+    for (T* each = first; each != last; ++each) each->~T();
+    if (first) g_delete(first);
+  }
+};
+
+// std::string of libstdc++'s ABI since GCC 5.
+struct String {
+  char* text;
+  size_t length;
+  union {
+    char local[16];
+    size_t capacity;
+  };
+  ~String() {
+    if (text != local) g_delete(text);
+  }
+};
+using Sizes = Vector<int64_t>;
+
+struct Functions {
+  Vector<Sizes> (*sizes_of)(const RecordFunction&);  // up to 2.0
+  Vector<Sizes> (*sizes_in)(const RecordFunction&,
+                            bool lists);  // from 2.1: also of lists' elements
+  Vector<String> (*types)(const RecordFunction&);
+};
+constinit Functions g_functions{};
+
+enum class State : uint8_t { unknown, known, absent };
+std::atomic<State> g_state{State::unknown};
+
+template <typename Function>
+void find(void* library, const char* name, Function& out) {
+  void* const symbol = real_symbol(library, name);
+  std::memcpy(&out, &symbol, sizeof symbol);
+}
+
+State look() {
+  void* const library = torch_library();
+  if (!library) return State::unknown;
+  Functions& f = g_functions;
+  find(library, "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionE", f.sizes_of);
+  find(library, "_ZN5torch8profiler4impl10inputSizesERKN2at14RecordFunctionEb", f.sizes_in);
+  find(library, "_ZN5torch8profiler4impl10inputTypesB5cxx11ERKN2at14RecordFunctionE", f.types);
+  // The one that its operator new goes with: the program may bring its own.
+  void* free = program_symbol("_ZdlPv");
+  if (!free) free = real_symbol(library, "_ZdlPv");
+  std::memcpy(&g_delete, &free, sizeof free);
+  ::dlerror();
+  return g_delete && (f.sizes_of || f.sizes_in) ? State::known : State::absent;
+}
+
+// A JSON array, item by item.
+class Array {
+ public:
+  void open() { separate(), put("["), first_ = true; }
+  void close() { put("]"), first_ = false; }
+  void number(int64_t value) {
+    separate();
+    char digits[24];
+    const auto result = std::to_chars(digits, digits + sizeof digits, value);
+    put({digits, static_cast<size_t>(result.ptr - digits)});
+  }
+  void text(std::string_view value) { separate(), put("\""), put(value), put("\""); }
+  StringId intern() const { return fits_ ? intern_string({text_, length_}) : StringId{0}; }
+
+ private:
+  void separate() {
+    if (!first_) put(",");
+    first_ = false;
+  }
+  void put(std::string_view part) {
+    fits_ = fits_ && part.size() <= sizeof text_ - length_;
+    if (!fits_) return;
+    std::memcpy(text_ + length_, part.data(), part.size());
+    length_ += part.size();
+  }
+
+  char text_[4096];
+  size_t length_ = 0;
+  bool first_ = true, fits_ = true;
+};
+
+StringId intern_sizes(const Vector<Sizes>& all) {
+  Array array;
+  array.open();
+  for (const Sizes* sizes = all.first; sizes != all.last; ++sizes) {
+    array.open();
+    for (const int64_t* size = sizes->first; size != sizes->last; ++size) array.number(*size);
+    array.close();
+  }
+  array.close();
+  return array.intern();
+}
+
+}  // namespace
+
+bool input_shapes_are_known() {
+  const ErrnoGuard keep_errno;
+  State state = g_state.load(std::memory_order_acquire);
+  if (state != State::unknown) return state == State::known;
+  state = look();
+  if (state != State::unknown) g_state.store(state, std::memory_order_release);
+  if (state == State::absent) {
+    log_line(LogLevel::warn,
+             "shapes of operators' inputs are not recorded: this PyTorch does not have the "
+             "functions for them that gpuprof knows (1.13 and later have)");
+  }
+  return state == State::known;
+}
+
+InputShapes input_shapes(const RecordFunction& function) {
+  const Functions& f = g_functions;
+  InputShapes out{};
+  if (f.sizes_in) {
+    out.dims = intern_sizes(f.sizes_in(function, false));
+  } else {
+    out.dims = intern_sizes(f.sizes_of(function));
+  }
+  if (!f.types) return out;
+  const Vector<String> types = f.types(function);
+  Array array;
+  array.open();
+  for (const String* type = types.first; type != types.last; ++type) {
+    array.text({type->text, type->length});
+  }
+  array.close();
+  out.types = array.intern();
+  return out;
+}
+
+}  // namespace gpuprof
