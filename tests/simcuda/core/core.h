@@ -38,6 +38,7 @@ class Core final : public SimCore, public OpObserver {
   // All below: the caller holds the lock.
 
   Device& device(int index);  // creates its context on first use
+  bool has_context(int index) const { return devices_[static_cast<size_t>(index)].context_id != 0; }
   // nullptr when `handle` is no stream.
   std::shared_ptr<Stream> stream(cudaStream_t handle, bool per_thread_default);
   // `context_id`: of a green context; 0: the device's own.

@@ -2,6 +2,8 @@
 // Captures of streams into graphs.
 #include <cupti.h>
 
+#include <utility>
+
 #include "tests/simcuda/cudart/entry_points.h"
 
 namespace gpuprof::simcuda {
@@ -66,6 +68,9 @@ cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
   });
 }
 
+constexpr ApiInfo kExchangeMode{
+    "cudaThreadExchangeStreamCaptureMode",
+    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010, true};
 constexpr StreamApi kBegin{
     {"cudaStreamBeginCapture", CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000}, false};
 constexpr StreamApi kBeginPtsz{
@@ -103,6 +108,15 @@ using namespace gpuprof::simcuda;
 
 extern "C" {
 
+// Nothing here is forbidden during a capture, so the mode only comes back.
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+  return run_api(kExchangeMode, [&](ApiCall&) {
+    static thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
+    if (mode == nullptr) return cudaErrorInvalidValue;
+    std::swap(*mode, current);
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   return begin_capture(kBegin, stream, mode);
 }

@@ -12,6 +12,10 @@ constexpr ApiInfo kCreate{"cudaGraphCreate", CUPTI_RUNTIME_TRACE_CBID_cudaGraphC
 constexpr ApiInfo kDestroy{"cudaGraphDestroy", CUPTI_RUNTIME_TRACE_CBID_cudaGraphDestroy_v10000};
 constexpr ApiInfo kGetNodes{"cudaGraphGetNodes", CUPTI_RUNTIME_TRACE_CBID_cudaGraphGetNodes_v10000,
                             true};
+constexpr ApiInfo kDependencies{"cudaGraphNodeGetDependencies",
+                                CUPTI_RUNTIME_TRACE_CBID_cudaGraphNodeGetDependencies_v12030, true};
+constexpr ApiInfo kDotPrint{"cudaGraphDebugDotPrint",
+                            CUPTI_RUNTIME_TRACE_CBID_cudaGraphDebugDotPrint_v11030, true};
 constexpr ApiInfo kAddKernel{"cudaGraphAddKernelNode",
                              CUPTI_RUNTIME_TRACE_CBID_cudaGraphAddKernelNode_v10000};
 constexpr ApiInfo kAddChild{"cudaGraphAddChildGraphNode",
@@ -74,6 +78,23 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, size_t
     *count = graph->nodes.size();
     return cudaSuccess;
   });
+}
+// Nodes run in the order of their capture: each follows the one before.
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t* out,
+                                         cudaGraphEdgeData*, size_t* count) {
+  return run_api(kDependencies, [&](ApiCall&) {
+    if (count == nullptr) return cudaErrorInvalidValue;
+    const auto id = reinterpret_cast<uint64_t>(node);
+    const size_t before = static_cast<uint32_t>(id) > 1 ? 1 : 0;
+    if (out != nullptr && *count > 0 && before > 0) {
+      out[0] = reinterpret_cast<cudaGraphNode_t>(id - 1);
+    }
+    *count = before;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaGraphDebugDotPrint(cudaGraph_t, const char*, unsigned) {
+  return run_api(kDotPrint, [](ApiCall&) { return cudaErrorNotSupported; });
 }
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* out, cudaGraph_t graph, const cudaGraphNode_t*,
                                    size_t, const cudaKernelNodeParams* params) {

@@ -70,6 +70,8 @@ cudaError_t launch(const StreamApi& which, cudaStream_t handle, cudaHostFn_t fun
   });
 }
 
+constexpr StreamApi kCallback{
+    {"cudaStreamAddCallback", CUPTI_RUNTIME_TRACE_CBID_cudaStreamAddCallback_v5000}, false};
 constexpr StreamApi kLaunch{
     {"cudaLaunchHostFunc", CUPTI_RUNTIME_TRACE_CBID_cudaLaunchHostFunc_v10000}, false};
 constexpr StreamApi kLaunchPtsz{
@@ -87,6 +89,24 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 cudaError_t cudaLaunchHostFunc_ptsz(cudaStream_t stream, cudaHostFn_t function, void* data) {
   return launch(kLaunchPtsz, stream, function, data);
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data,
+                                  unsigned) {
+  struct Callback {
+    cudaStream_t stream;
+    cudaStreamCallback_t function;
+    void* data;
+  };
+  const cudaHostFn_t run = [](void* argument) {
+    auto* const call = static_cast<Callback*>(argument);
+    call->function(call->stream, cudaSuccess, call->data);
+    delete call;
+  };
+  auto* const call = new Callback{stream, callback, data};
+  const cudaError_t result = launch(kCallback, stream, callback != nullptr ? run : nullptr, call);
+  if (result != cudaSuccess) delete call;
+  return result;
 }
 
 }  // extern "C"

@@ -172,6 +172,8 @@ constexpr ApiInfo kCurrentPool{"cudaDeviceGetMemPool",
 constexpr ApiInfo kCreate{"cudaMemPoolCreate", CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolCreate_v11020};
 constexpr ApiInfo kDestroy{"cudaMemPoolDestroy",
                            CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolDestroy_v11020};
+constexpr ApiInfo kSetAccess{"cudaMemPoolSetAccess",
+                             CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolSetAccess_v11020, true};
 constexpr ApiInfo kTrim{"cudaMemPoolTrimTo", CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolTrimTo_v11020};
 constexpr ApiInfo kSetAttribute{"cudaMemPoolSetAttribute",
                                 CUPTI_RUNTIME_TRACE_CBID_cudaMemPoolSetAttribute_v11020};
@@ -236,6 +238,11 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t) {
   return run_api(kTrim, [&](ApiCall&) {
     return Pools::instance().find(pool) != nullptr ? cudaSuccess : cudaErrorInvalidValue;
+  });
+}
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const cudaMemAccessDesc*, size_t) {
+  return run_api(kSetAccess, [&](ApiCall&) {
+    return Pools::instance().find(pool) ? cudaSuccess : cudaErrorInvalidValue;
   });
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {

@@ -228,6 +228,8 @@ CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t on) {
   return set_api(true, cbid, on);
 }
+// Records of events have the device's time without it.
+CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t) { return start(); }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
   if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;

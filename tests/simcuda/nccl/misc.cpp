@@ -51,4 +51,21 @@ __attribute__((weak, alias("pncclGetLastError"))) decltype(pncclGetLastError) nc
 __attribute__((weak, alias("pncclMemAlloc"))) decltype(pncclMemAlloc) ncclMemAlloc;
 __attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;
 
+// What frameworks link and the tests do not use: buffers and windows known to a communicator, device-side
+// communicators, operators of a program's own.
+#define SIM_REFUSED(name)                         \
+  ncclResult_t sim_refused_##name() __asm__(#name); \
+  ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
+SIM_REFUSED(ncclCommDeregister)
+SIM_REFUSED(ncclCommRegister)
+SIM_REFUSED(ncclCommShrink)
+SIM_REFUSED(ncclCommWindowDeregister)
+SIM_REFUSED(ncclCommWindowRegister)
+SIM_REFUSED(ncclDevCommCreate)
+SIM_REFUSED(ncclDevCommDestroy)
+SIM_REFUSED(ncclGroupSimulateEnd)
+SIM_REFUSED(ncclRedOpCreatePreMulSum)
+SIM_REFUSED(ncclRedOpDestroy)
+#undef SIM_REFUSED
+
 }  // extern "C"

@@ -116,4 +116,15 @@ int nvmlDeviceGetTotalEccErrors(void* device, int type, int, unsigned long long*
                 type == 0 ? "ECC errors corrected" : "ECC errors uncorrected", 0, out);
 }
 
+int nvmlSystemGetCudaDriverVersion_v2(int* out) {
+  if (out == nullptr) return kInvalidArgument;
+  *out = 13000;
+  return kSuccess;
+}
+
+// There are no NVLinks here, nor a list of processes.
+int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) { return kNotSupported; }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return kNotSupported; }
+int nvmlDeviceGetComputeRunningProcesses(void*, unsigned*, void*) { return kNotSupported; }
+
 }  // extern "C"

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// What frameworks and compilers ask of the driver about devices, contexts, pointers and kernels, and what no
+// simulated device can do.
+#include "tests/simcuda/driver/driver_api.h"
+
+namespace gpuprof::simcuda {
+namespace {
+
+SIM_GETTER(cuDeviceGetAttribute)
+SIM_GETTER(cuDevicePrimaryCtxGetState)
+SIM_GETTER(cuPointerGetAttribute)
+SIM_GETTER(cuMemGetAllocationGranularity)
+SIM_GETTER(cuFuncGetAttribute)
+SIM_GETTER(cuFuncSetAttribute)
+SIM_GETTER(cuOccupancyMaxActiveBlocksPerMultiprocessor)
+
+constexpr size_t kGranularity = 2 << 20;
+
+CUcontext context_of(int device) {
+  return reinterpret_cast<CUcontext>(static_cast<intptr_t>(device) + 1);
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda
+
+using namespace gpuprof::simcuda;
+
+extern "C" {
+
+// Attributes have the same numbers as the runtime's.
+CUresult cuDeviceGetAttribute(int* out, CUdevice_attribute attribute, CUdevice device) {
+  return as_driver(k_cuDeviceGetAttribute, [&] {
+    return cudaDeviceGetAttribute(out, static_cast<cudaDeviceAttr>(attribute), device);
+  });
+}
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  return driver_only(k_cuDevicePrimaryCtxGetState, [&](ApiCall&) {
+    if (flags == nullptr || active == nullptr) return cudaErrorInvalidValue;
+    if (!valid_device(device)) return cudaErrorInvalidDevice;
+    *flags = 0;
+    const Core::Lock held = Core::instance().lock();
+    *active = Core::instance().has_context(device) ? 1 : 0;
+    return cudaSuccess;
+  });
+}
+CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdeviceptr address) {
+  return driver_only(k_cuPointerGetAttribute, [&](ApiCall&) {
+    const auto memory = Core::instance().memory().find(pointer(address));
+    if (out == nullptr || !memory) return cudaErrorInvalidValue;
+    const bool on_device = memory->kind != MemoryKind::kPinned;
+    switch (attribute) {
+      case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *static_cast<CUcontext*>(out) = context_of(memory->device);
+        return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<unsigned*>(out) = on_device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *static_cast<int*>(out) = memory->device;
+        return cudaSuccess;
+      default: return cudaErrorInvalidValue;
+    }
+  });
+}
+CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp*,
+                                       CUmemAllocationGranularity_flags) {
+  return driver_only(k_cuMemGetAllocationGranularity, [&](ApiCall&) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    *out = kGranularity;
+    return cudaSuccess;
+  });
+}
+
+CUresult cuFuncGetAttribute(int* out, CUfunction_attribute, CUfunction) {
+  return driver_only(k_cuFuncGetAttribute, [&](ApiCall&) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    *out = 0;
+    return cudaSuccess;
+  });
+}
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+  return driver_only(k_cuFuncSetAttribute, [](ApiCall&) { return cudaSuccess; });
+}
+CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache) { return CUDA_SUCCESS; }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction kernel, int threads,
+                                                     size_t shared) {
+  return as_driver(k_cuOccupancyMaxActiveBlocksPerMultiprocessor, [&] {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared);
+  });
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *text = cudaGetErrorString(static_cast<cudaError_t>(error));
+  return CUDA_SUCCESS;
+}
+
+// Functions of these names exist and say that they cannot.
+#define SIM_REFUSED(name) \
+  CUresult sim_refused_##name() __asm__(#name); \
+  CUresult sim_refused_##name() { return CUDA_ERROR_NOT_SUPPORTED; }
+SIM_REFUSED(cuCtxPopCurrent_v2)
+SIM_REFUSED(cuCtxPushCurrent_v2)
+SIM_REFUSED(cuDevSmResourceSplitByCount)
+SIM_REFUSED(cuLinkAddData_v2)
+SIM_REFUSED(cuLinkComplete)
+SIM_REFUSED(cuLinkCreate_v2)
+SIM_REFUSED(cuMemExportToShareableHandle)
+SIM_REFUSED(cuMemGetAllocationPropertiesFromHandle)
+SIM_REFUSED(cuMemImportFromShareableHandle)
+SIM_REFUSED(cuMemRetainAllocationHandle)
+SIM_REFUSED(cuModuleLoad)
+SIM_REFUSED(cuStreamWriteValue32_v2)
+SIM_REFUSED(cuTensorMapEncodeTiled)
+#undef SIM_REFUSED
+
+}  // extern "C"
