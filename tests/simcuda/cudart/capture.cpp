@@ -68,9 +68,9 @@ cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
   });
 }
 
-constexpr ApiInfo kExchangeMode{
-    "cudaThreadExchangeStreamCaptureMode",
-    CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010, true};
+constexpr ApiInfo kExchangeMode{"cudaThreadExchangeStreamCaptureMode",
+                                CUPTI_RUNTIME_TRACE_CBID_cudaThreadExchangeStreamCaptureMode_v10010,
+                                true};
 constexpr StreamApi kBegin{
     {"cudaStreamBeginCapture", CUPTI_RUNTIME_TRACE_CBID_cudaStreamBeginCapture_v10000}, false};
 constexpr StreamApi kBeginPtsz{

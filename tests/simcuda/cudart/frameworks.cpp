@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What frameworks ask of the runtime besides: the driver's functions by name, the place of a variable, memory
-// for other processes (which there is none of here).
+// What frameworks ask of the runtime besides: the driver's functions by name, the place of a
+// variable, memory for other processes (which there is none of here).
 #include <cuda.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -72,7 +72,9 @@ cudaError_t cudaGetSymbolAddress(void** out, const void* symbol) {
   });
 }
 
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) { return refuse(k_cudaIpcGetMemHandle); }
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
+  return refuse(k_cudaIpcGetMemHandle);
+}
 cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
   return refuse(k_cudaIpcOpenMemHandle);
 }

@@ -174,8 +174,10 @@ void Session::api_enter(ApiEvent& event) {
 }
 
 void Session::api_exit(ApiEvent& event) {
-  if (event.enter_seen) --thread_records().depth;
-  if (wants_api(event)) recorder_.add(make_api_record(event, thread_id()));
+  // What the runtime calls of the driver has callbacks and no record. PyTorch's profiler relies on
+  // that: it takes a second call of the same correlation id for an error.
+  const bool inside = event.enter_seen && --thread_records().depth > 0 && event.driver;
+  if (wants_api(event) && !inside) recorder_.add(make_api_record(event, thread_id()));
   call_back(event, CUPTI_API_EXIT);
 }
 

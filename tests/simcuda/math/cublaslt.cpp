@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcublasLt.so.13: every product has one algorithm, which needs no workspace. Layouts are those of
-// cublasLt.h, which not every toolkit's runtime part brings.
+// libcublasLt.so.13: every product has one algorithm, which needs no workspace. Layouts are those
+// of cublasLt.h, which not every toolkit's runtime part brings.
 #include <cstdint>
 
 #include "tests/simcuda/math/library_kernel.h"
@@ -27,41 +27,40 @@ extern "C" {
 
 size_t cublasLtGetVersion() { return kVersion; }
 
-SIM_EXPORT(cublasLtCreate, (MathHandle** out)) {
+SIM_EXPORT(cublasLtCreate, (MathHandle * *out)) {
   *out = new MathHandle();
   return kSuccess;
 }
-SIM_EXPORT(cublasLtDestroy, (MathHandle* handle)) {
+SIM_EXPORT(cublasLtDestroy, (MathHandle * handle)) {
   delete handle;
   return kSuccess;
 }
 
-#define SIM_OBJECT(name)                    \
-  SIM_EXPORT(name##Create, (void** out)) {  \
-    make_opaque(out);                       \
-    return kSuccess;                        \
-  }                                         \
+#define SIM_OBJECT(name)                      \
+  SIM_EXPORT(name##Create, (void** out)) {    \
+    make_opaque(out);                         \
+    return kSuccess;                          \
+  }                                           \
   SIM_EXPORT(name##Destroy, (void* object)) { \
-    destroy_opaque(object);                 \
-    return kSuccess;                        \
-  }                                         \
+    destroy_opaque(object);                   \
+    return kSuccess;                          \
+  }                                           \
   SIM_EXPORT(name##SetAttribute, (void*)) { return kSuccess; }
 SIM_OBJECT(cublasLtMatmulDesc)
 SIM_OBJECT(cublasLtMatmulPreference)
 SIM_OBJECT(cublasLtMatrixLayout)
 #undef SIM_OBJECT
 
-SIM_EXPORT(cublasLtMatmulAlgoGetHeuristic,
-           (void*, void*, void*, void*, void*, void*, void*, int wanted, HeuristicResult* results,
-            int* count)) {
+SIM_EXPORT(cublasLtMatmulAlgoGetHeuristic, (void*, void*, void*, void*, void*, void*, void*,
+                                            int wanted, HeuristicResult* results, int* count)) {
   *count = wanted > 0 ? 1 : 0;
   if (wanted > 0) results[0] = HeuristicResult{};
   return kSuccess;
 }
 
-SIM_EXPORT(cublasLtMatmul, (void*, void*, const void*, const void*, void*, const void*, void*,
-                            const void*, const void*, void*, void*, void*, const void*, void*,
-                            size_t, cudaStream_t stream)) {
+SIM_EXPORT(cublasLtMatmul,
+           (void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+            const void*, void*, void*, void*, const void*, void*, size_t, cudaStream_t stream)) {
   return launch_library_kernel("sim_cublasLt_gemm", stream) ? kSuccess : kExecutionFailed;
 }
 

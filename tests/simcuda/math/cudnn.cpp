@@ -31,19 +31,19 @@ SIM_EXPORT(cudnnGetProperty, (int which, int* out)) {
   return kSuccess;
 }
 
-SIM_EXPORT(cudnnCreate, (MathHandle** out)) {
+SIM_EXPORT(cudnnCreate, (MathHandle * *out)) {
   *out = new MathHandle();
   return kSuccess;
 }
-SIM_EXPORT(cudnnDestroy, (MathHandle* handle)) {
+SIM_EXPORT(cudnnDestroy, (MathHandle * handle)) {
   delete handle;
   return kSuccess;
 }
-SIM_EXPORT(cudnnSetStream, (MathHandle* handle, cudaStream_t stream)) {
+SIM_EXPORT(cudnnSetStream, (MathHandle * handle, cudaStream_t stream)) {
   handle->stream = stream;
   return kSuccess;
 }
-SIM_EXPORT(cudnnGetStream, (MathHandle* handle, cudaStream_t* out)) {
+SIM_EXPORT(cudnnGetStream, (MathHandle * handle, cudaStream_t* out)) {
   *out = handle->stream;
   return kSuccess;
 }
@@ -65,19 +65,19 @@ SIM_EXPORT(cudnnGetBatchNormalizationTrainingExReserveSpaceSize,
   return kSuccess;
 }
 
-#define SIM_DNN_OBJECT(name)                     \
-  SIM_EXPORT(cudnnCreate##name, (void** out)) {  \
-    make_opaque(out);                            \
-    return kSuccess;                             \
-  }                                              \
+#define SIM_DNN_OBJECT(name)                       \
+  SIM_EXPORT(cudnnCreate##name, (void** out)) {    \
+    make_opaque(out);                              \
+    return kSuccess;                               \
+  }                                                \
   SIM_EXPORT(cudnnDestroy##name, (void* object)) { \
-    destroy_opaque(object);                      \
-    return kSuccess;                             \
+    destroy_opaque(object);                        \
+    return kSuccess;                               \
   }
 #define SIM_DNN_DONE(name) \
   SIM_EXPORT(name, (void*)) { return kSuccess; }
-#define SIM_DNN_KERNEL(name)                                                                 \
-  SIM_EXPORT(name, (MathHandle* handle)) {                                                   \
+#define SIM_DNN_KERNEL(name)                                                                  \
+  SIM_EXPORT(name, (MathHandle * handle)) {                                                   \
     return launch_library_kernel("sim_" #name, handle->stream) ? kSuccess : kExecutionFailed; \
   }
 #define SIM_DNN_REFUSED(name) \

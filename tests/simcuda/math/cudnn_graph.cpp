@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's graph API: descriptors that keep what they are given. Heuristics find one engine for every graph of
-// operations; its plan needs no workspace and runs one kernel, named after the first operation.
+// cuDNN's graph API: descriptors that keep what they are given. Heuristics find one engine for
+// every graph of operations; its plan needs no workspace and runs one kernel, named after the first
+// operation.
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -42,8 +43,8 @@ const char* kernel_of(int type) {
 
 // Of cudnnBackendAttributeType_t; 0: larger than what is kept here.
 size_t size_of(int type) {
-  constexpr uint8_t kSizes[] = {8, 4, 1, 8, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 8,
-                                4, 4, 4, 4, 4, 4, 4, 4, 1, 4, 8, 4, 4, 4};
+  constexpr uint8_t kSizes[] = {8, 4, 1, 8, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4,
+                                8, 4, 4, 4, 4, 4, 4, 4, 4, 1, 4, 8, 4, 4, 4};
   return type >= 0 && type < static_cast<int>(sizeof kSizes) ? kSizes[type] : 0;
 }
 
@@ -64,14 +65,14 @@ SIM_EXPORT(cudnnBackendCreateDescriptor, (int type, Descriptor** out)) {
   *out = new Descriptor{type, kernel_of(type), {}};
   return kSuccess;
 }
-SIM_EXPORT(cudnnBackendDestroyDescriptor, (Descriptor* descriptor)) {
+SIM_EXPORT(cudnnBackendDestroyDescriptor, (Descriptor * descriptor)) {
   delete descriptor;
   return kSuccess;
 }
 SIM_EXPORT(cudnnBackendFinalize, (Descriptor*)) { return kSuccess; }
 
 SIM_EXPORT(cudnnBackendSetAttribute,
-           (Descriptor* descriptor, int name, int type, int64_t count, const void* values)) {
+           (Descriptor * descriptor, int name, int type, int64_t count, const void* values)) {
   const size_t bytes = size_of(type) * static_cast<size_t>(count);
   if (descriptor == nullptr || values == nullptr) return kBadParameter;
   const auto* const first = static_cast<const char*>(values);
@@ -85,7 +86,7 @@ SIM_EXPORT(cudnnBackendSetAttribute,
 }
 
 // A descriptor that is asked for is filled in, not handed over: the caller made it.
-SIM_EXPORT(cudnnBackendGetAttribute, (Descriptor* descriptor, int name, int type, int64_t wanted,
+SIM_EXPORT(cudnnBackendGetAttribute, (Descriptor * descriptor, int name, int type, int64_t wanted,
                                       int64_t* count, void* values)) {
   if (descriptor == nullptr) return kBadParameter;
   const bool list = name == kConfigKnobs || name == kEngineKnobs;
@@ -98,12 +99,13 @@ SIM_EXPORT(cudnnBackendGetAttribute, (Descriptor* descriptor, int name, int type
   const auto set = descriptor->attributes.find(name);
   if (set != descriptor->attributes.end()) return give(set->second, wanted, count, values);
   if (name == kPlanJson) return give(Attribute{3, {'{', '}', '\0'}}, wanted, count, values);
-  if (type == kNumericalNote || type == kBehaviorNote) return give(Attribute{0, {}}, 0, count, nullptr);
+  if (type == kNumericalNote || type == kBehaviorNote)
+    return give(Attribute{0, {}}, 0, count, nullptr);
   if (type == kInt64) return give(Attribute{1, std::vector<char>(8)}, wanted, count, values);
   return kNotSupported;
 }
 
-SIM_EXPORT(cudnnBackendExecute, (MathHandle* handle, Descriptor* plan, Descriptor*)) {
+SIM_EXPORT(cudnnBackendExecute, (MathHandle * handle, Descriptor* plan, Descriptor*)) {
   const char* const kernel = plan->kernel != nullptr ? plan->kernel : "sim_cudnn_graph";
   return launch_library_kernel(kernel, handle->stream) ? kSuccess : kExecutionFailed;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated math libraries have in common: a handle with a stream, opaque descriptors, and kernels,
-// which they launch as NVIDIA's do, by a runtime of their own that goes through the driver.
+// What the simulated math libraries have in common: a handle with a stream, opaque descriptors, and
+// kernels, which they launch as NVIDIA's do, by a runtime of their own that goes through the
+// driver.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,8 +15,8 @@ struct MathHandle {
   int math_mode = 0;
 };
 
-// Puts a kernel of that name, which the caller keeps, into the stream. Any thread; false: the launch
-// failed.
+// Puts a kernel of that name, which the caller keeps, into the stream. Any thread; false: the
+// launch failed.
 bool launch_library_kernel(const char* name, cudaStream_t stream);
 
 // For what is only made, passed on and destroyed.
@@ -25,6 +26,6 @@ void destroy_opaque(void* object);
 }  // namespace gpuprof::simcuda
 
 // An exported function whose true arguments after these do not matter.
-#define SIM_EXPORT(name, parameters)              \
+#define SIM_EXPORT(name, parameters)               \
   int sim_export_##name parameters __asm__(#name); \
   int sim_export_##name parameters

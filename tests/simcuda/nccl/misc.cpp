@@ -51,9 +51,9 @@ __attribute__((weak, alias("pncclGetLastError"))) decltype(pncclGetLastError) nc
 __attribute__((weak, alias("pncclMemAlloc"))) decltype(pncclMemAlloc) ncclMemAlloc;
 __attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;
 
-// What frameworks link and the tests do not use: buffers and windows known to a communicator, device-side
-// communicators, operators of a program's own.
-#define SIM_REFUSED(name)                         \
+// What frameworks link and the tests do not use: buffers and windows known to a communicator,
+// device-side communicators, operators of a program's own.
+#define SIM_REFUSED(name)                           \
   ncclResult_t sim_refused_##name() __asm__(#name); \
   ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
 SIM_REFUSED(ncclCommDeregister)

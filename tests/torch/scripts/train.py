@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training script that knows nothing of profilers. Argument: mlp, conv or transformer. Exit code 3."""
+"""A training script that knows nothing of profilers. Arguments: mlp, conv or transformer; cuda for a GPU; amp for
+automatic mixed precision. Exit code 3."""
+import contextlib
 import sys
 
 import torch
@@ -31,17 +33,22 @@ def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
     make, shape = MODELS[sys.argv[1]]
-    model = make()
+    device = "cuda" if "cuda" in sys.argv else "cpu"
+    mixed = torch.autocast(device, torch.bfloat16) if "amp" in sys.argv else contextlib.nullcontext()
+    model = make().to(device)
     data = torch.utils.data.TensorDataset(torch.randn(STEPS * 4, *shape), torch.randint(0, 4, (STEPS * 4,)))
     loader = torch.utils.data.DataLoader(data, batch_size=4, num_workers=2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     loss_of = nn.CrossEntropyLoss()
     for inputs, targets in loader:
+        inputs, targets = inputs.to(device), targets.to(device)
         optimizer.zero_grad()
-        loss = loss_of(model(inputs), targets)
+        with mixed:
+            loss = loss_of(model(inputs), targets)
         loss.backward()
         optimizer.step()
-    print(sys.argv[1], f"{loss.item():.6f}")
+    value = loss.item()  # on a simulated GPU it means nothing
+    print(sys.argv[1], f"{value:.6f}" if device == "cpu" else loss.shape)
     sys.exit(3)
 
 

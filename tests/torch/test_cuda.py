@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Unmodified training scripts on PyTorch's CUDA build over the simulated stack. What the dump says is what the
+simulator, torch.profiler and PyTorch's own account of its memory say."""
+import collections
+import json
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+import harness
+import truth
+
+HERE = pathlib.Path(__file__).resolve().parent
+SCRIPT = HERE / "scripts/train.py"
+STEPS = 40
+CUDA = 1  # c10::DeviceType
+WHOLE_RUN = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": f"skip_first=0,warmup=0,active={STEPS}", "GPUPROF_LOG": "info"}
+# What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
+OF_BATCHES = ("aten::empty", "aten::set_")
+
+
+def simulated(base):
+    """The simulated libraries before all others: PyTorch, the toolkit's other libraries and gpuprof find them."""
+    libraries = f"{harness.SIMCUDA}:{os.environ['GPUPROF_TORCH_LIBRARIES']}"
+    return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def profiled(folder, *command, **settings):
+    """Runs `command` under gpuprof; returns how it went and its dump against the simulator's log."""
+    env = simulated(harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", **WHOLE_RUN, **settings))
+    (folder / "truth").mkdir()
+    done = harness.run([sys.executable, *command], env=env, timeout=400)
+    found = harness.dumps(folder / "out")
+    assert len(found) == 1, done.err
+    return done, truth.Comparison(found[0], folder / "truth")
+
+
+def under_torch_profiler(folder, *arguments):
+    """The same script without gpuprof: how it went, and how often each operator and range began after step 0."""
+    trace = folder / "theirs.json"
+    done = harness.run([sys.executable, HERE / "under_profiler.py", trace, 1, STEPS - 1, SCRIPT, *arguments],
+                       env=simulated(harness.environment()), timeout=400)
+    events = json.loads(trace.read_text())["traceEvents"]
+    return done, collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+
+
+@pytest.mark.parametrize("model, mixed", [("mlp", []), ("conv", []), ("transformer", []), ("transformer", ["amp"])])
+def test_training(tmp_path, model, mixed):
+    memory = tmp_path / "memory.json"
+    seen, comparison = profiled(tmp_path, HERE / "memory_of_steps.py", memory, SCRIPT, model, "cuda", *mixed)
+    bare, theirs = under_torch_profiler(tmp_path, model, "cuda", *mixed)
+    assert bare.code == 3, bare.err
+    assert (seen.code, seen.out) == (bare.code, bare.out), seen.err
+    assert f"steps 0-{STEPS - 1} (optimizer)" in seen.err
+
+    comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
+    assert comparison.summary["losses"] == {}
+    steps = [r for r in comparison.records if r["kind"] == "step"]
+    assert [r["number"] for r in steps] == list(range(STEPS))
+    assert_operators(comparison.records, steps, theirs)
+    assert_launches_have_operators(comparison.records, model)
+    assert_memory(comparison.records, steps, json.loads(memory.read_text()))
+
+
+def assert_operators(records, steps, theirs):
+    ours = collections.Counter(r["name"] for r in records if r["kind"] in ("op", "annotation") and
+                               r["begin_mono_ns"] > steps[1]["begin_mono_ns"])
+    different = {n: (ours[n], theirs[n]) for n in {*ours, *theirs}
+                 if ours[n] != theirs[n] and n not in OF_BATCHES and not n.startswith("ProfilerStep#")}
+    assert different == {} and len(ours) > 30
+
+
+def assert_launches_have_operators(records, model):
+    """Also the backward pass's, which run on another thread, and those that libraries make through the driver."""
+    by_number = {r["index"]: r for r in records if "index" in r}
+    work = harness.of_kind(records, "launch", "gpu_kernel", "copy", "gpu_copy")
+    assert [r for r in work if by_number.get(r.get("operator"), {}).get("kind") != "op"] == []
+    owners = collections.defaultdict(set)
+    for record in harness.of_kind(records, "gpu_kernel"):
+        owners[record["name"]].add(by_number[record["operator"]]["name"])
+    if model == "conv":
+        assert owners["sim_cudnn_convolution_forward"] == {"aten::cudnn_convolution"}
+        assert owners["sim_cudnn_convolution_wgrad"] == {"aten::convolution_backward"}
+    else:
+        assert owners["sim_cublasLt_gemm"] == {"aten::addmm"}
+    assert any(re.fullmatch(r"aten::_foreach_\w+", name) for names in owners.values() for name in names)
+
+
+def assert_memory(records, steps, told):
+    """`told`: (memory_allocated, max_memory_allocated since the step before) at the end of each step."""
+    tensors = sorted((r for r in records if r["kind"] == "tensor" and r["device_type"] == CUDA),
+                     key=lambda r: r["begin_mono_ns"])
+    level, ours = 0, []
+    for step in steps:
+        peak = level
+        while tensors and tensors[0]["begin_mono_ns"] < step["end_mono_ns"]:
+            tensor = tensors.pop(0)
+            level += tensor["bytes"]
+            assert level == tensor["total_allocated"] <= tensor["total_reserved"]
+            peak = max(peak, level)
+        ours.append([level, peak])
+    assert ours == told
+    assert all(peak > level > 0 for level, peak in ours)
