@@ -12,7 +12,8 @@ namespace gpuprof {
 
 // ---- process life ------------------------------------------------------------------------------
 
-// From the library's constructor, which hooks may precede. Notes the time; touches nothing else.
+// From the library's constructor, which hooks may precede. Notes the time and where the program was
+// started; opens and allocates nothing.
 // `rows` lives as long as the process. `own_path` is this library's path ("" if unknown).
 void collector_init(const ApiRow* rows, size_t count, const char* own_path);
 
@@ -55,7 +56,8 @@ struct StepSubject {
 void step_after_call(ApiId api, const StepSubject& subject);
 // gpuprof_step(): the end of one step.
 void step_manual();
-// After a step of one of PyTorch's optimizers, on the thread that made it.
+// After a step of one of PyTorch's optimizers, on the thread that made it. Starts a session only
+// where GPUPROF_STEP names this source.
 void step_optimizer(const void* optimizer);
 
 // ---- names and communicators -------------------------------------------------------------------

@@ -9,6 +9,7 @@ namespace gpuprof {
 namespace {
 
 SymbolLookup g_lookup = nullptr;
+SymbolWalk g_walk = nullptr;
 
 void* first_loaded(std::initializer_list<const char*> sonames) {
   for (const char* soname : sonames) {
@@ -30,7 +31,16 @@ void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
 
 void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
 
-void set_symbol_lookup(SymbolLookup lookup) { g_lookup = lookup; }
+void set_symbol_lookup(SymbolLookup lookup, SymbolWalk walk) {
+  g_lookup = lookup;
+  g_walk = walk;
+}
+
+void* exported_symbol(const char* library, const char* name) {
+  if (!g_walk) return nullptr;
+  void* const of_program = g_walk(nullptr, name);
+  return of_program ? of_program : g_walk(library, name);
+}
 
 void* program_symbol(const char* name) {
   return g_lookup ? g_lookup(RTLD_DEFAULT, name) : ::dlsym(RTLD_DEFAULT, name);

@@ -2,6 +2,7 @@
 // Boundaries to phases: the step log, the schedule, and what begins and ends a window.
 #include <unistd.h>
 
+#include <atomic>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -93,6 +94,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
+  s.next_window = number + 1;
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
@@ -271,6 +273,17 @@ void step_mark(const StepMark& mark) {
   take_boundaries(session().tracker.mark(mark));
 }
 
+// A cudaProfilerStart in a window that the schedule has opened. Under step_lock.
+static void ignore_profiler() {
+  static std::atomic<bool> said{false};
+  const Session& s = session();
+  if (!s.tracker.wants(StepSource::profiler) || said.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "cudaProfilerStart is ignored: window %u (%s) is open; with GPUPROF_STEP=profiler it "
+           "alone opens windows",
+           s.window.number, s.source_text);
+}
+
 void step_profiler(bool start, uint64_t ticks) {
   Session& s = session();
   if (t_state.blocked || !ensure_started() || !ready()) return;
@@ -278,15 +291,19 @@ void step_profiler(bool start, uint64_t ticks) {
   const BlockedScope blocked;
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
+  if (window_is_open() && s.tracker.source() != StepSource::profiler) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;
   log_boundary(ticks);
-  if (result.chosen_now) publish_source();
+  if (result.chosen_now) {
+    drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
+    publish_source();
+  }
   if (start && s.plan->is_off()) {
     // Recording is off: no window, but the steps go on.
   } else if (start) {
-    begin_window(s.next_window++, s.boundaries - 1, ticks);
+    begin_window(s.next_window, s.boundaries - 1, ticks);
   } else if (window_is_open()) {
     end_window(ticks, "cudaProfilerStop", false);
   }
@@ -328,6 +345,11 @@ void step_after_call(ApiId api, const StepSubject& subject) {
 void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
 
 void step_optimizer(const void* optimizer) {
+  // Not what wakes a process that has not used CUDA, unless the user named it.
+  if (!session_is_live()) {
+    if (t_state.blocked || !ensure_configured()) return;
+    if (session().config.step.source != StepSource::optimizer) return;
+  }
   step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
 }
 

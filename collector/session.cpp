@@ -148,7 +148,6 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
     g_session.start_directory[0] = '\0';
   }
   ::pthread_atfork(nullptr, nullptr, forget_session_in_child);
-  python_watch();
 }
 
 bool ensure_configured() {

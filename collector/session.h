@@ -71,7 +71,7 @@ struct Session {
   uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
   bool profiler_on = false;     // between cudaProfilerStart and Stop, where that is the source
   Window window{};
-  uint32_t next_window = 0;  // number of the next one, where cudaProfilerStart opens them
+  uint32_t next_window = 0;  // number of the next one
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 

@@ -44,6 +44,7 @@ void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed
   chosen_ = spec.source;
   process_start_ = process_start;
   armed_ = armed;
+  automatic_ = spec.source == StepSource::automatic;
   for (const StepSource source : {StepSource::manual, StepSource::optimizer, StepSource::sync}) {
     Candidate& candidate = candidates_[static_cast<size_t>(source)];
     candidate.boundaries[0] = process_start;
@@ -54,15 +55,27 @@ void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed
 bool StepTracker::is_candidate(StepSource source) const {
   switch (source) {
     case StepSource::automatic:
-    case StepSource::kernel:  // nobody said which
+    case StepSource::kernel:    // nobody said which
+    case StepSource::profiler:  // may_bracket()
     case StepSource::time: return false;
-    case StepSource::profiler: return !armed_;
     default: return true;
   }
 }
 
+// Whether a cudaProfilerStart is to open the window, whatever else marks steps.
+bool StepTracker::may_bracket() const {
+  return automatic_ && !armed_ && chosen_ != StepSource::manual &&
+         !candidates_[static_cast<size_t>(StepSource::manual)].fired;
+}
+
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
   if (!wants(mark.source)) return {};
+  if (mark.source == StepSource::profiler && chosen_ != StepSource::profiler) {
+    chosen_ = StepSource::profiler;
+    spec_.every = 1;
+    out_[0] = mark.ticks;
+    return {1, out_, true};
+  }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (chosen_ == StepSource::automatic) return candidate_mark(mark);
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
@@ -79,9 +92,7 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
   if (candidate.count < kKept) candidate.boundaries[candidate.count++] = mark.ticks;
   // A collective or a graph that comes once is no step.
   candidate.fired = !every_nth || candidate.count > 1;
-  // cudaProfilerStart is what the program asks for: there may be no second one.
-  const size_t needed = mark.source == StepSource::profiler ? 1 : 3;
-  if (candidate.count < needed) return {};
+  if (candidate.count < 3) return {};
   for (size_t above = 1; above < static_cast<size_t>(mark.source); ++above) {
     if (candidates_[above].fired) return {};
   }

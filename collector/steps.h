@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Step sources: which marks are step boundaries. With `auto` all candidates count from the start;
 // one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
-// over. No clock, no I/O; the caller holds a lock around every call.
+// over. No clock, no I/O; the caller holds a lock around every call. With `auto`, cudaProfilerStart
+// takes the place of any other source but manual, also of one that was chosen: the program asks for
+// just that window.
 //
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
@@ -52,7 +54,8 @@ class StepTracker {
   // The source in force; automatic while none is chosen.
   StepSource source() const { return chosen_; }
   bool wants(StepSource source) const {
-    return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source));
+    return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
+           (source == StepSource::profiler && may_bracket());
   }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
   // what follows is counted from now, or the jump would pass over the schedule's window.
@@ -73,6 +76,7 @@ class StepTracker {
     uint64_t key;     // the mark that is waited for, there
   };
   bool is_candidate(StepSource source) const;
+  bool may_bracket() const;
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark) const;
   Result choose(StepSource source);
@@ -80,6 +84,7 @@ class StepTracker {
   StepSpec spec_{};
   uint64_t process_start_ = 0;
   bool armed_ = false;
+  bool automatic_ = false;  // nobody named a source
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
   LeadingOptimizer optimizers_{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collector/os.h"
+#include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/resolve.h"
 

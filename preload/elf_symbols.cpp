@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gpuprof {
@@ -76,13 +77,15 @@ bool begins_with(const char* text, const char* prefix) {
 struct Search {
   const char* soname;
   const char* symbol;
+  size_t at;
   void* found;
 };
 
 int visit(dl_phdr_info* object, size_t, void* raw) {
   Search& search = *static_cast<Search*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
-  if (!begins_with(file_of(path), search.soname)) return 0;
+  const bool is_program = search.at++ == 0;  // always the first
+  if (search.soname ? !begins_with(file_of(path), search.soname) : !is_program) return 0;
   const DynamicTables tables = tables_of(*object);
   if (!tables.symbols || !tables.strings || !tables.gnu_hash) return 0;
   const ElfW(Sym)* const symbol = find_symbol(tables, search.symbol);
@@ -94,7 +97,7 @@ int visit(dl_phdr_info* object, size_t, void* raw) {
 }  // namespace
 
 void* symbol_in_loaded(const char* soname, const char* symbol) {
-  Search search{soname, symbol, nullptr};
+  Search search{soname, symbol, 0, nullptr};
   ::dl_iterate_phdr(visit, &search);
   return search.found;
 }

@@ -11,8 +11,8 @@ constexpr bool same_text(const char* a, const char* b) {
   return *a == *b;
 }
 
-// Address of `symbol` in the first loaded object whose file name begins with `soname`; null if
-// none.
+// Address of `symbol` in the first loaded object that has it and whose file name begins with
+// `soname` (null: in the program itself); null if none. Allocates nothing.
 void* symbol_in_loaded(const char* soname, const char* symbol);
 
 }  // namespace gpuprof

@@ -8,6 +8,7 @@
 #include "collector/collector.h"
 #include "collector/libraries.h"
 #include "collector/nvtx.h"
+#include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/resolve.h"
 
@@ -32,7 +33,7 @@ void prepare_library() {
   fill_driver_slots();
   fill_nccl_slots();
   fill_cupti_slots();
-  set_symbol_lookup(real_dlsym());
+  set_symbol_lookup(real_dlsym(), symbol_in_loaded);
   Dl_info self{};
   const bool known = ::dladdr(reinterpret_cast<void*>(&prepare_library), &self) && self.dli_fname;
   collector_init(kApiRows, kApiCount, known ? self.dli_fname : "");

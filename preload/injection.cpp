@@ -11,6 +11,7 @@
 
 #include "collector/collector.h"
 #include "collector/os.h"
+#include "collector/python/bridge.h"
 #include "formats/core/text.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
@@ -44,9 +45,7 @@ bool is_injected() { return g_injected.load(std::memory_order_relaxed); }
 namespace {
 
 // The loader's lock is held: no other thread is half through loading something.
-[[gnu::constructor]] void follow_injection() {
-  prepare_library();
-  const ErrnoGuard keep_errno;
+void follow_injection() {
   const char* const path = find_in_environment(environ, "CUDA_INJECTION64_PATH");
   const DlsymFunction lookup = real_dlsym();
   if (!path || !lookup) return;
@@ -57,6 +56,13 @@ namespace {
   if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
   patch_loaded_since({}, nullptr);
+}
+
+[[gnu::constructor]] void on_load() {
+  prepare_library();
+  const ErrnoGuard keep_errno;
+  follow_injection();
+  if (!g_second) python_watch();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include "preload/elf_symbols.h"
 #include "preload/hook.h"
 
 namespace gpuprof {

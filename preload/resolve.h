@@ -26,7 +26,4 @@ void prepare_library();
 using DlsymFunction = void* (*)(void*, const char*);
 DlsymFunction real_dlsym();
 
-// A dynamic symbol of an object already loaded whose soname begins with `soname`; null if none.
-void* symbol_in_loaded(const char* soname, const char* symbol);
-
 }  // namespace gpuprof

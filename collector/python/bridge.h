@@ -7,11 +7,11 @@
 
 namespace gpuprof {
 
-// From the library's constructor, also when it is loaded late. Does nothing in a process that is no
-// Python.
+// From the library's constructor, also when it is loaded late; not from a second copy of it. Does
+// nothing in a process that is no Python.
 void python_watch();
-// When a session starts: an interpreter that was loaded meanwhile; one line for one that we do not
-// know.
+// When a session starts: an interpreter that was loaded meanwhile (one that is loaded after this is
+// not seen); one line for one that we do not know.
 void python_session_begins();
 
 }  // namespace gpuprof

@@ -21,12 +21,9 @@ bool find(const char* name, Function& out) {
 }  // namespace
 
 PythonState find_python(PythonApi& api) {
+  // Most processes are no Python: not by dlsym, which allocates where it finds nothing.
+  if (!exported_symbol("libpython", "Py_IsInitialized")) return PythonState::absent;
   bool all = find("Py_IsInitialized", api.Py_IsInitialized);
-  if (!all) {
-    // A look-up that failed leaves a message for the program's next dlerror().
-    ::dlerror();
-    return PythonState::absent;
-  }
 #define GPUPROF_FIND(name) all = all && find(#name, api.name)
   GPUPROF_FIND(PySys_AddAuditHook);
   GPUPROF_FIND(Py_GetVersion);
@@ -53,7 +50,7 @@ PythonState find_python(PythonApi& api) {
 #undef GPUPROF_FIND
   all = all && find("_Py_NoneStruct", api.none);
   if (all) return PythonState::known;
-  ::dlerror();
+  ::dlerror();  // a look-up that failed leaves a message for the program's next one
   return PythonState::unknown;
 }
 

@@ -205,3 +205,11 @@ def test_programs_do_what_they_say(case, code, line, bare_runs):
     bare = bare_runs(Hazard(program, name))
     assert bare.code == code, bare.err
     assert line is None or line in bare.out.splitlines()
+
+
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer has an allocator of its own")
+def test_a_program_without_cuda_costs_no_allocation():
+    program = [harness.HAZARDS / "allocations"]
+    bare, seen = harness.run(program), harness.run(program, harness.preloaded())
+    assert bare.out == "0 allocations, error: none\n"
+    assert (seen.code, seen.out, seen.err) == (bare.code, bare.out, bare.err)

@@ -92,6 +92,17 @@ def test_another_copy_of_the_library(preloaded_too, tmp_path):
     compare(tmp_path).assert_right("launch", "gpu_kernel")
 
 
+def test_another_copy_in_a_python(tmp_path):
+    """Only one of them is told of PyTorch's optimizers."""
+    other = tmp_path / "libgpuprof-copy.so"
+    shutil.copy(harness.LIB, other)
+    env = harness.preloaded(CUDA_INJECTION64_PATH=other, GPUPROF_STEP="optimizer", GPUPROF_OUTPUT=tmp_path / "out",
+                            GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=4")
+    done = harness.run([harness.PYTHON, harness.SOURCE / "tests/programs/python/train.py", "gpu", 12], env)
+    assert done.code == 3, done.err
+    assert len(harness.dumps(tmp_path / "out")) == 1
+
+
 def test_threads_that_open_and_close_libraries(tmp_path):
     """Offset tables are changed while other threads load and unload: nobody's pages, and no call missed."""
     plugins = [tmp_path / f"libplugin{i}.so" for i in range(6)]

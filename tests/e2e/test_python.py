@@ -42,13 +42,18 @@ def dumps_of(command, folder, cwd=None, **settings):
     return harness.dumps(folder / "out"), seen
 
 
-def assert_steps(dump, steps=STEPS):
-    """Boundary 0 is the process's start: as many steps as the optimizer made, to the one that closed the window."""
+def numbers_of_steps(dump):
+    return [r["number"] for r in harness.records(dump) if r["kind"] == "step"]
+
+
+def assert_steps(dump):
+    """Steps 3 to 6 were recorded. Nothing counts but the optimizer's steps: the log goes from the process's start, step 0,
+    at least to the end of the window, and not beyond what the program made."""
     records = harness.records(dump)
     assert next(r for r in records if r["kind"] == "header")["step_source"] == "optimizer"
-    windows = [r["number"] for r in records if r["kind"] == "step" and r["in_window"]]
-    assert windows == [3, 4, 5, 6]
-    return records
+    steps = [r for r in records if r["kind"] == "step"]
+    assert [r["number"] for r in steps if r["in_window"]] == [3, 4, 5, 6]
+    assert [r["number"] for r in steps] == list(range(len(steps))) and 7 <= len(steps) <= STEPS
 
 
 @pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
@@ -90,20 +95,58 @@ def test_children_that_train_have_a_dump_each_and_others_none(tmp_path, start):
     assert_steps(dump)
 
 
-@pytest.mark.parametrize("way", ["gan", "accumulate"])
-def test_a_step_is_one_step(tmp_path, way):
-    """Two optimizers, or several passes: the dump is complete, so the program made at least the window's steps."""
-    [dump], _ = dumps_of([sys.executable, PROGRAM, way, STEPS], tmp_path,
+def test_a_step_is_one_step(tmp_path):
+    """Of two optimizers: the window ends with the program's last step, so there was none more and none less."""
+    [dump], _ = dumps_of([sys.executable, PROGRAM, "gan", STEPS], tmp_path,
                          GPUPROF_SCHEDULE=f"skip_first=2,warmup=1,active={STEPS - 3}")
-    steps = [r["number"] for r in harness.records(dump) if r["kind"] == "step"]
-    assert steps == list(range(STEPS)), "exactly as many as were made, and the last one closed the window"
+    assert numbers_of_steps(dump) == list(range(STEPS)), "exactly as many as were made, and the last one closed the window"
+    assert harness.info(dump)["files"][0]["completeness"] == "complete"
+
+
+@pytest.mark.parametrize("way, count, steps", [
+    ("wgan", 12, 20 + 20 + 11),  # the critic's until the generator's second
+    ("trials", 30, 30 + 13 + 13),  # the first 17 of another show that the one before is gone
+])
+def test_several_optimizers(tmp_path, way, count, steps):
+    """The window ends with the last step that should count; one step less would leave it open, and the dump partial."""
+    [dump], _ = dumps_of([sys.executable, PROGRAM, way, count], tmp_path,
+                         GPUPROF_SCHEDULE=f"skip_first={steps - 4},warmup=1,active=3")
+    assert numbers_of_steps(dump) == list(range(steps))
     assert harness.info(dump)["files"][0]["completeness"] == "complete"
 
 
 def test_auto_takes_the_optimizer(tmp_path):
-    [dump], done = dumps_of([sys.executable, PROGRAM, "loop", STEPS], tmp_path, GPUPROF_STEP="auto")
+    [dump], done = dumps_of([sys.executable, PROGRAM, "gpu", STEPS], tmp_path, GPUPROF_STEP="auto")
     assert_steps(dump)
     assert "gpuprof: steps: optimizer" in done.err
+
+
+def test_auto_leaves_a_process_without_cuda_asleep(tmp_path):
+    dumps, done = dumps_of([sys.executable, PROGRAM, "loop", STEPS], tmp_path, GPUPROF_STEP="auto")
+    assert (dumps, done.err) == ([], "") and not (tmp_path / "out").exists()
+
+
+def dumps_by_source(dumps):
+    headers = [next(r for r in harness.records(dump) if r["kind"] == "header") for dump in dumps]
+    return sorted((header["window"], header["step_source"]) for header in headers)
+
+
+def test_auto_takes_the_programs_own_window(tmp_path):
+    """Although the optimizer has stepped before, and is chosen: before the schedule's window, and after it."""
+    dumps, _ = dumps_of([sys.executable, PROGRAM, "bracket", STEPS], tmp_path / "before", GPUPROF_STEP="auto",
+                        GPUPROF_SCHEDULE="skip_first=50,warmup=1,active=4")
+    assert dumps_by_source(dumps) == [(0, "profiler")]
+    summary = next(r for r in harness.records(dumps[0]) if r["kind"] == "summary")
+    assert (summary["end_reason"], summary["partial"]) == ("cudaProfilerStop", False)
+    dumps, _ = dumps_of([sys.executable, PROGRAM, "bracket", STEPS], tmp_path / "after", GPUPROF_STEP="auto",
+                        GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=2")
+    assert dumps_by_source(dumps) == [(0, "optimizer"), (1, "profiler")]
+
+
+def test_a_start_within_a_window_is_ignored_and_named(tmp_path):
+    [dump], done = dumps_of([sys.executable, PROGRAM, "bracket", STEPS], tmp_path, GPUPROF_STEP="auto")
+    assert_steps(dump)
+    assert done.err.count("cudaProfilerStart is ignored") == 1 and "GPUPROF_STEP=profiler" in done.err
 
 
 def test_a_script_without_torch_leaves_nothing(tmp_path):

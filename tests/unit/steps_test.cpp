@@ -164,6 +164,29 @@ TEST(StepTracker, AutoTakesTheProgramsOwnStartAtOnce) {
   EXPECT_FALSE(armed.wants(StepSource::profiler)) << "triggers alone open windows there";
 }
 
+TEST(StepTracker, AutoLetsTheProgramsOwnStartTakeTheStepsOver) {
+  for (const StepSource before :
+       {StepSource::optimizer, StepSource::nvtx, StepSource::nccl, StepSource::sync}) {
+    for (const size_t marks : {1u, 8u}) {  // seen, chosen
+      StepTracker tracker = tracker_for("auto");
+      size_t count = 0;
+      for (uint64_t i = 0; i < marks; ++i) count += tracker.mark({before, 2000 + i, 7, "x"}).count;
+      EXPECT_EQ(count > 0, marks > 1) << static_cast<int>(before);
+      EXPECT_TRUE(tracker.wants(StepSource::profiler));
+      const StepTracker::Result result = tracker.mark({StepSource::profiler, 3000});
+      EXPECT_TRUE(result.chosen_now);
+      EXPECT_EQ(ticks(result), std::vector<uint64_t>{3000});
+      EXPECT_EQ(described(tracker), "profiler");
+      EXPECT_EQ(tracker.mark({before, 3500, 7, "x"}).count, 0u);
+      EXPECT_EQ(ticks(tracker.mark({StepSource::profiler, 4000})), std::vector<uint64_t>{4000});
+    }
+  }
+  EXPECT_FALSE(tracker_for("optimizer").wants(StepSource::profiler)) << "what is named stands";
+  StepTracker manual = tracker_for("auto");
+  for (uint64_t i = 0; i < 4; ++i) manual.mark({StepSource::manual, 2000 + i});
+  EXPECT_FALSE(manual.wants(StepSource::profiler)) << "the program says more with gpuprof_step()";
+}
+
 // How many boundaries the marks of these optimizers make, each letter one.
 size_t optimizer_steps(std::string_view optimizers) {
   StepTracker tracker = tracker_for("optimizer");
@@ -248,7 +271,7 @@ TEST(StepTracker, MoreOptimizersThanAreKnown) {
 TEST(StepTracker, AutoPrefersOptimizers) {
   StepTracker tracker = tracker_for("auto");
   EXPECT_EQ(tracker.mark({StepSource::optimizer, 2000, 7}).count, 0u);
-  EXPECT_EQ(tracker.mark({StepSource::profiler, 2500}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::sync, 2500}).count, 0u);
   EXPECT_EQ(tracker.mark({StepSource::optimizer, 2600, 8}).count, 0u);
   EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 3000, 7})),
             (std::vector<uint64_t>{kStart, 2000, 3000}));

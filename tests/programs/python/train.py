@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training loops as far as a step source sees them. Arguments: way, steps. Exit code 3."""
+import ctypes
 import multiprocessing
 import os
 import pathlib
@@ -25,12 +26,46 @@ def gan(steps):
         generator.step()
 
 
-def accumulate(steps):
-    """Four passes a step."""
-    optimizer = torch.optim.SGD()
-    for batch in range(4 * steps):
-        if batch % 4 == 3:
-            optimizer.step()
+def wgan(steps):
+    """Twenty steps of one optimizer to one of the other."""
+    generator, critic = torch.optim.SGD(), torch.optim.SGD()
+    for _ in range(steps):
+        for _ in range(20):
+            critic.step()
+        generator.step()
+
+
+def trials(steps):
+    """One training after another, each with an optimizer of its own that is alive to the end."""
+    optimizers = []
+    for _ in range(3):
+        optimizers.append(torch.optim.SGD())
+        for _ in range(steps):
+            optimizers[-1].step()
+
+
+def cuda():
+    runtime = ctypes.CDLL("libcudart.so.13")
+    if runtime.cudaFree(None) != 0:
+        sys.exit("no CUDA")
+    return runtime
+
+
+def gpu(steps):
+    """CUDA is used from before the first step on."""
+    cuda()
+    loop(steps)
+
+
+def bracket(steps):
+    """Steps 5 to 7 stand between cudaProfilerStart and cudaProfilerStop."""
+    runtime, optimizer = cuda(), torch.optim.SGD()
+    for step in range(steps):
+        if step == 5:
+            runtime.cudaProfilerStart()
+        if step == 8:
+            runtime.cudaProfilerStop()
+        optimizer.step()
 
 
 def idle(_):
@@ -52,7 +87,7 @@ def main():
     if way in ("fork", "spawn", "forkserver"):
         children(way, steps)
     else:
-        {"loop": loop, "gan": gan, "accumulate": accumulate}[way](steps)
+        {"loop": loop, "gan": gan, "wgan": wgan, "trials": trials, "gpu": gpu, "bracket": bracket}[way](steps)
     seen = [name for name in (*sys.modules, *sys.path, *map(repr, sys.meta_path), *os.environ) if "gpuprof" in name.lower()]
     print(way, steps, sys.flags.isolated, sys.flags.no_site, [n for n in seen if not n.startswith("GPUPROF_")])
     sys.exit(3)
