@@ -250,6 +250,11 @@ class LaneDecoder {
 
 void LanePart::reserve(size_t count) { events_.reserve(count); }
 
+void LanePart::forget_events() {
+  std::vector<Packed>().swap(events_);
+  std::vector<uint64_t>().swap(wide_);
+}
+
 void LanePart::add(const RawEvent& event) {
   Packed packed{};
   const auto gap = static_cast<int64_t>(event.begin - (events_.empty() ? 0 : last_.end));

@@ -39,6 +39,9 @@ class LanePart {
   const RawEvent& first() const { return first_; }
   const RawEvent& last() const { return last_; }
 
+  // Frees the events; what is beside them stays.
+  void forget_events();
+
   // Calls `visit(RawEvent)` with each until it returns false.
   template <typename Visit>
   void each(const Visit& visit) const;

@@ -44,7 +44,7 @@ class LaneMerge {
         any = true;
         return true;
       });
-      if (late_.empty()) parts_[i] = LanePart();
+      parts_[i].forget_events();  // what late ones refer to stays
     }
     for (; late < late_.size(); ++late) visit(late_[late].event, *late_[late].part);
     std::vector<LanePart>().swap(parts_);

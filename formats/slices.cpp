@@ -50,6 +50,11 @@ std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
 constexpr uint32_t kPinned = 2;    // CUPTI_ACTIVITY_MEMORY_KIND_PINNED
 constexpr uint32_t kReleased = 2;  // CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE
 
+bool is_of_memory(const Shape& shape) {
+  return shape.kind == Kind::alloc || shape.kind == Kind::dealloc ||
+         shape.kind == Kind::gpu_memory || shape.kind == Kind::tensor;
+}
+
 // Points in order of time: events of a lane are, lanes among each other are
 // not.
 std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& process) {
@@ -100,6 +105,11 @@ std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Over
 }
 
 MemoryCurves memory_curves(const Trace& trace, const Process& process) {
+  // Most traces of dumps have none, and many more events than shapes.
+  if (process.events.size() > trace.shapes.size() &&
+      std::none_of(trace.shapes.begin(), trace.shapes.end(), is_of_memory)) {
+    return {};
+  }
   std::vector<Allocation> device_calls, host_calls, device_records, host_records;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
     const Shape& shape = trace.shapes[process.events.shape_of(i)];

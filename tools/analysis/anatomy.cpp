@@ -2,7 +2,10 @@
 #include "tools/analysis/anatomy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -12,70 +15,109 @@ constexpr int64_t kSlackNs = 2000;
 // Work that begins this long after it could have arrived waited for other work.
 constexpr int64_t kQueuedNs = 20'000;
 
-// Splits one gap of the GPU by what a thread did in it.
+// The parts of steps, by pieces of time that come in order of begin.
+class StepSums {
+ public:
+  explicit StepSums(const std::vector<Step>& steps) {
+    for (const Step& step : steps) steps_.push_back({step.step, step.begin, step.end});
+  }
+
+  void add(Interval time, Part part) {
+    each(time, [part](StepAnatomy& step, int64_t length) {
+      step.parts[static_cast<size_t>(part)] += length;
+    });
+  }
+  void add_overlapped(Interval time, Part part) {
+    each(time, [part](StepAnatomy& step, int64_t length) {
+      step.overlapped[static_cast<size_t>(part) - 1] += length;
+    });
+  }
+  void add_device_idle(Interval time) {
+    add(time, Part::other);
+    each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
+  }
+  // No piece will begin before that.
+  void pass(int64_t time) {
+    while (first_ < steps_.size() && steps_[first_].end <= time) ++first_;
+  }
+  std::vector<StepAnatomy> take() { return std::move(steps_); }
+
+ private:
+  template <typename Add>
+  void each(Interval time, const Add& add) {
+    for (size_t i = first_; i < steps_.size() && steps_[i].begin < time.end; ++i) {
+      const int64_t length =
+          std::min(time.end, steps_[i].end) - std::max(time.begin, steps_[i].begin);
+      if (length > 0) add(steps_[i], length);
+    }
+  }
+
+  std::vector<StepAnatomy> steps_;
+  size_t first_ = 0;
+};
+
+// Splits one gap of the GPU after the other, in order, by what a thread did in it.
 class GapSplitter {
  public:
-  GapSplitter(const Timeline& timeline, std::vector<IdlePiece>& out)
-      : timeline_(timeline), out_(out) {}
+  GapSplitter(const Timeline& timeline, StepSums& out) : timeline_(timeline), out_(out) {
+    for (uint32_t i = 0; i < timeline.threads.size(); ++i) near_.emplace_back(timeline, i);
+  }
 
-  void split(Interval gap, uint32_t next_work) {
-    next_ = next_work;
-    const Work* const work = next_work == kNone ? nullptr : &timeline_.works[next_work];
-    const Call* const launch = work && work->call != kNone ? &timeline_.calls[work->call] : nullptr;
-    opener_ = kNone;
+  // `next`: the work that ends the gap; null: not known.
+  void split(Interval gap, const Work* next) {
+    const std::optional<Call> launch = next ? timeline_.call_of(*next) : std::nullopt;
+    opener_.reset();
     if (launch && launch->begin + timeline_.launch_latency <= gap.begin - kSlackNs) {
-      return add(gap, Part::other, true);  // it was there already
+      return out_.add_device_idle(gap);  // it was there already
     }
     const uint32_t thread = launch ? launch->thread : timeline_.main_thread;
-    if (thread == kNone) return add(gap, Part::other, false);
-    walk(timeline_.threads[thread], gap, launch ? std::max(launch->end, gap.begin) : gap.end);
+    if (thread == kNone) return out_.add(gap, Part::other);
+    walk(thread, gap, launch ? std::max(launch->end, gap.begin) : gap.end);
   }
 
  private:
-  void add(Interval time, Part part, bool device) {
-    if (time.begin < time.end) out_.push_back({time, part, device, opener_, next_});
+  void add(Interval time, Part part) {
+    if (time.begin < time.end) out_.add(time, part);
   }
 
   // `issued`: when the thread was done with the call that ends the gap.
-  void walk(const HostThread& thread, Interval gap, int64_t issued) {
-    const auto calls = timeline_.calls_of(thread);
-    auto call = std::partition_point(calls.begin(), calls.end(), [&](const Call& each) {
-      return each.end + kSlackNs < gap.begin;
-    });
-    find_opener(calls, call, gap);
-    while (call != calls.end() && call->end < gap.begin) ++call;
+  void walk(uint32_t thread_index, Interval gap, int64_t issued) {
+    const HostThread& thread = timeline_.threads[thread_index];
+    ThreadWalk& first = near_[thread_index];
+    while (!first.at_end() && (*first).end + kSlackNs < gap.begin) ++first;
+    ThreadWalk call = first;
+    find_opener(call, gap);
+    while (!call.at_end() && (*call).end < gap.begin) ++call;
     int64_t at = gap.begin;
-    int64_t quiet_since = call == calls.begin() ? INT64_MIN : std::prev(call)->end;
+    int64_t quiet_since = call.end_before(INT64_MIN);
     const int64_t end = std::min(gap.end, issued);
     for (; at < end; ++call) {
-      const int64_t call_begin = call == calls.end() ? INT64_MAX : call->begin;
+      const std::optional<Call> here = call.at_end() ? std::nullopt : std::optional(*call);
+      const int64_t call_begin = here ? here->begin : INT64_MAX;
       if (call_begin > at) {
         quiet(thread, {at, std::min(call_begin, end)}, {quiet_since, call_begin});
         at = std::min(call_begin, end);
       }
-      if (call == calls.end() || at >= end) break;
-      const int64_t until = std::min(call->end, end);
-      in_range(thread, {at, until}, part_of(*call));
+      if (!here || at >= end) break;
+      const int64_t until = std::min(here->end, end);
+      in_range(thread, {at, until}, part_of(*here));
       at = std::max(at, until);
-      quiet_since = call->end;
+      quiet_since = here->end;
     }
     in_range(thread, {at, gap.end}, after_opener(Part::kernel_launch));
   }
 
   // The call that waited, or allocated, as the GPU ran dry: until new work comes, it is the cause.
-  template <typename Calls, typename At>
-  void find_opener(const Calls& calls, At call, Interval gap) {
-    for (; call != calls.end() && call->begin <= gap.begin; ++call) {
-      if (call->kind == CallClass::issue && !call->blocking) continue;
-      opener_ = static_cast<uint32_t>(&*call - timeline_.calls.data());
+  void find_opener(ThreadWalk calls, Interval gap) {
+    for (; !calls.at_end(); ++calls) {
+      const Call call = *calls;
+      if (call.begin > gap.begin) break;
+      if (call.kind == CallClass::issue && !call.blocking) continue;
+      opener_ = call.kind == CallClass::allocate ? Part::allocation : Part::synchronization;
     }
   }
 
-  Part after_opener(Part usual) const {
-    if (opener_ == kNone) return usual;
-    return timeline_.calls[opener_].kind == CallClass::allocate ? Part::allocation
-                                                                : Part::synchronization;
-  }
+  Part after_opener(Part usual) const { return opener_.value_or(usual); }
 
   Part part_of(const Call& call) const {
     switch (call.kind) {
@@ -100,11 +142,10 @@ class GapSplitter {
       if (load.begin > time.begin) {
         const bool long_one = own_end - since > kOwnWorkNs;
         const Interval piece{time.begin, std::min(time.end, load.begin)};
-        add(piece, long_one ? Part::other : after_opener(Part::kernel_launch), false);
+        add(piece, long_one ? Part::other : after_opener(Part::kernel_launch));
       }
       if (load.begin >= time.end) break;
-      add({std::max(time.begin, load.begin), std::min(time.end, load.end)}, Part::data_loading,
-          false);
+      add({std::max(time.begin, load.begin), std::min(time.end, load.end)}, Part::data_loading);
       time.begin = load.end;
       since = load.end;
       ++range;
@@ -114,14 +155,16 @@ class GapSplitter {
   // A call inside a data loader's range is the data loader's.
   void in_range(const HostThread& thread, Interval time, Part part) {
     if (time.begin >= time.end) return;
-    const Intervals own = subtract({time}, near(thread.data_loading, time));
+    const Intervals loaded = near(thread.data_loading, time);
+    if (loaded.empty()) return add(time, part);
+    const Intervals own = subtract({time}, loaded);
     const Intervals loading = subtract({time}, own);
     auto x = own.begin(), y = loading.begin();
     while (x != own.end() || y != loading.end()) {
       if (y == loading.end() || (x != own.end() && x->begin < y->begin)) {
-        add(*x++, part, false);
+        add(*x++, part);
       } else {
-        add(*y++, Part::data_loading, false);
+        add(*y++, Part::data_loading);
       }
     }
   }
@@ -135,41 +178,95 @@ class GapSplitter {
   }
 
   const Timeline& timeline_;
-  std::vector<IdlePiece>& out_;
-  uint32_t next_ = kNone, opener_ = kNone;
+  StepSums& out_;
+  std::vector<ThreadWalk> near_;  // by thread: its first call that may matter to a gap
+  std::optional<Part> opener_;    // what the call was, under or after which the GPU ran dry
 };
 
-Intervals covered_by(const Timeline& timeline, WorkClass kind, std::vector<Interval> found = {}) {
-  for (const Work& work : timeline.works) {
-    if (work.kind == kind) found.push_back({work.begin, work.end});
+// Goes along the work in order of begin and knows until when each class of it covers the time.
+class Sweep {
+ public:
+  explicit Sweep(const Timeline& timeline)
+      : timeline_(timeline),
+        sums_(timeline.steps),
+        splitter_(timeline, sums_),
+        window_{timeline.steps.front().begin, timeline.steps.back().end},
+        busy_until_(window_.begin) {
+    covered_until_.fill(INT64_MIN);
   }
-  return cover(std::move(found));
-}
 
-// Work that was issued before the window is not recorded. The first recorded work having waited for
-// it, the GPU was busy until then.
-void add_unrecorded(const Timeline& timeline, std::vector<Interval>& compute) {
-  if (timeline.steps.empty() || timeline.works.empty()) return;
-  const Work& first = timeline.works.front();
-  if (first.call == kNone) return;
-  const Call& call = timeline.calls[first.call];
-  const int64_t arrived = std::max(call.begin + timeline.launch_latency, call.end);
-  if (first.begin - arrived > kQueuedNs) {
-    compute.push_back({timeline.steps.front().begin, first.begin});
+  std::vector<StepAnatomy> run() {
+    auto work = all_work(timeline_);
+    at_ = window_.begin;
+    if (!work.at_end()) add_unrecorded(*work);
+    for (; !work.at_end(); ++work) take(*work);
+    add_until(std::max({window_.end, covered_until_[0], covered_until_[1], covered_until_[2]}));
+    add_gap(window_.end, nullptr);
+    return sums_.take();
   }
-}
 
-void split_idle(const Timeline& timeline, Interval window, Anatomy& anatomy) {
-  GapSplitter splitter(timeline, anatomy.idle);
-  uint32_t next = 0;
-  const auto count = static_cast<uint32_t>(timeline.works.size());
-  for (const Interval& gap : subtract({window}, anatomy.busy)) {
-    while (next < count && timeline.works[next].begin < gap.end) ++next;
-    // Past the window's end the next work may not have been recorded.
-    const bool known = next < count && timeline.works[next].begin == gap.end;
-    splitter.split(gap, known ? next : kNone);
+ private:
+  // Work that was issued before the window is not recorded. The first recorded work having waited
+  // for it, the GPU was busy until then.
+  void add_unrecorded(const Work& first) {
+    const std::optional<Call> call = timeline_.call_of(first);
+    const int64_t arrived =
+        call ? std::max(call->begin + timeline_.launch_latency, call->end) : first.begin;
+    if (first.begin - arrived > kQueuedNs && window_.begin < first.begin) {
+      covered_until_[0] = busy_until_ = first.begin;
+    } else {
+      at_ = std::min(at_, first.begin);
+    }
   }
-}
+
+  void take(const Work& work) {
+    // The first of several that begin together is what a gap ended with.
+    if (first_of_time_.begin != work.begin || first_of_time_.event == kNone) first_of_time_ = work;
+    if (work.begin >= window_.end) {
+      // Past the window's end the next work may not have been recorded.
+      add_gap(window_.end, work.begin == window_.end ? &first_of_time_ : nullptr);
+    } else if (work.begin < work.end) {
+      add_gap(work.begin, &first_of_time_);
+    }
+    if (work.begin == work.end) return;
+    add_until(work.begin);
+    int64_t& covered = covered_until_[static_cast<size_t>(work.kind)];
+    covered = std::max(covered, work.end);
+    busy_until_ = std::max(busy_until_, work.end);
+  }
+
+  // The gap from where the GPU ran dry; none where it has not.
+  void add_gap(int64_t end, const Work* next) {
+    if (busy_until_ < end) splitter_.split({busy_until_, end}, next);
+    busy_until_ = std::max(busy_until_, end);
+  }
+
+  // Busy time up to `time`, where other work begins.
+  void add_until(int64_t time) {
+    sums_.pass(at_);
+    const auto until = [&](WorkClass kind) {
+      return std::clamp(covered_until_[static_cast<size_t>(kind)], at_, time);
+    };
+    const int64_t compute = until(WorkClass::compute);
+    const int64_t communication = until(WorkClass::communication);
+    const int64_t transfer = until(WorkClass::transfer);
+    sums_.add({at_, compute}, Part::compute);
+    sums_.add({compute, communication}, Part::communication);
+    sums_.add({std::max(compute, communication), transfer}, Part::transfer);
+    sums_.add_overlapped({at_, std::min(compute, communication)}, Part::communication);
+    sums_.add_overlapped({at_, std::min(compute, transfer)}, Part::transfer);
+    at_ = time;
+  }
+
+  const Timeline& timeline_;
+  StepSums sums_;
+  GapSplitter splitter_;
+  const Interval window_;
+  int64_t at_ = 0;
+  std::array<int64_t, kWorkClasses> covered_until_;
+  int64_t busy_until_;
+  Work first_of_time_{0, 0, kNone, 0, WorkClass::compute};
+};
 
 }  // namespace
 
@@ -180,44 +277,9 @@ std::string_view part_name(Part part) {
   return kNames[static_cast<size_t>(part)];
 }
 
-Anatomy dissect(const Timeline& timeline) {
-  Anatomy out;
-  std::vector<Interval> unrecorded;
-  add_unrecorded(timeline, unrecorded);
-  const Measure compute(covered_by(timeline, WorkClass::compute, std::move(unrecorded)));
-  const Intervals comm_all = covered_by(timeline, WorkClass::communication);
-  const Intervals copy_all = covered_by(timeline, WorkClass::transfer);
-  const Intervals comm = subtract(comm_all, compute.set());
-  const Intervals without_copies = unite(compute.set(), comm);
-  const Measure busy_parts[kBusyParts] = {compute, Measure(comm),
-                                          Measure(subtract(copy_all, without_copies))};
-  const Measure overlapped[2] = {Measure(intersect(comm_all, compute.set())),
-                                 Measure(intersect(copy_all, compute.set()))};
-  out.busy = unite(without_copies, copy_all);
-  if (timeline.steps.empty()) return out;
-  split_idle(timeline, {timeline.steps.front().begin, timeline.steps.back().end}, out);
-
-  size_t first = 0;
-  for (const Step& step : timeline.steps) {
-    StepAnatomy anatomy{step.step, step.begin, step.end};
-    for (size_t i = 0; i < kBusyParts; ++i) {
-      anatomy.parts[i] = busy_parts[i].inside(step.begin, step.end);
-    }
-    for (size_t i = 0; i < 2; ++i) {
-      anatomy.overlapped[i] = overlapped[i].inside(step.begin, step.end);
-    }
-    while (first < out.idle.size() && out.idle[first].time.end <= step.begin) ++first;
-    for (size_t i = first; i < out.idle.size() && out.idle[i].time.begin < step.end; ++i) {
-      const IdlePiece& piece = out.idle[i];
-      const int64_t inside =
-          std::min(piece.time.end, step.end) - std::max(piece.time.begin, step.begin);
-      if (inside <= 0) continue;
-      anatomy.parts[static_cast<size_t>(piece.part)] += inside;
-      if (piece.device) anatomy.device_idle += inside;
-    }
-    out.steps.push_back(anatomy);
-  }
-  return out;
+std::vector<StepAnatomy> dissect(const Timeline& timeline) {
+  if (timeline.steps.empty()) return {};
+  return Sweep(timeline).run();
 }
 
 }  // namespace gpuprof::analysis

@@ -43,20 +43,7 @@ struct StepAnatomy {
 // what an eager framework does between two kernels (some 10 to 200 us).
 inline constexpr int64_t kOwnWorkNs = 1'000'000;
 
-struct IdlePiece {
-  Interval time;
-  Part part;
-  bool device;      // see StepAnatomy::device_idle
-  uint32_t opener;  // the call under or after which the GPU ran dry (in Timeline::calls), or kNone
-  uint32_t next;    // the work that ended the gap, kNone: none did
-};
-
-struct Anatomy {
-  std::vector<StepAnatomy> steps;
-  std::vector<IdlePiece> idle;  // all of the window, in order
-  Intervals busy;               // any GPU of the process works
-};
-
-Anatomy dissect(const Timeline& timeline);
+// Of each step of the timeline. One walk through its work; nothing but sums is kept.
+std::vector<StepAnatomy> dissect(const Timeline& timeline);
 
 }  // namespace gpuprof::analysis

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "formats/slices.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -48,34 +49,60 @@ class Bins {
 };
 
 std::vector<double> utilization(const Timeline& timeline, Bins bins) {
-  std::vector<Interval> busy;
-  busy.reserve(timeline.works.size());
-  for (const Work& work : timeline.works) busy.push_back({work.begin, work.end});
-  for (const Interval& each : cover(std::move(busy))) bins.add(each.begin, each.end);
+  Interval busy{0, 0};
+  for (auto work = all_work(timeline); !work.at_end(); ++work) {
+    if (work->begin == work->end) continue;
+    if (work->begin > busy.end) {
+      bins.add(busy.begin, busy.end);
+      busy.begin = work->begin;
+    }
+    busy.end = std::max(busy.end, work->end);
+  }
+  bins.add(busy.begin, busy.end);
   return std::move(bins).scaled(100);
 }
 
-// Work counts from its call's begin to its own.
+// Of one stream, as time goes on.
+struct Queue {
+  StreamWalk begun;  // what has not begun yet
+  Work next;         // the first of it
+  bool any;          // there is one
+  int64_t length = 0, most = 0, waited = 0;
+  bool used = false;
+};
+
+// Work counts from its call's begin to its own. Calls come in order of time, and with each what has
+// begun by then.
 void measure_queues(const Timeline& timeline, Bins bins, Curves& out) {
   const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
-  std::vector<std::vector<std::pair<int64_t, int>>> changes(timeline.streams.size());
-  std::vector<int64_t> waited(timeline.streams.size(), 0);
-  for (const Work& work : timeline.works) {
-    if (work.call == kNone) continue;
-    const int64_t issued = timeline.calls[work.call].begin;
-    if (issued < begin || issued >= end) continue;
-    changes[work.stream].emplace_back(issued, 1);
-    changes[work.stream].emplace_back(work.begin, -1);
-    bins.add(issued, work.begin);
-    waited[work.stream] += std::max<int64_t>(0, std::min(work.begin, end) - issued);
+  const auto counts = [&](int64_t issued) { return issued >= begin && issued < end; };
+  std::vector<Queue> queues;
+  for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
+    queues.push_back({StreamWalk(timeline, i), {}, false});
+    queues.back().any = queues.back().begun.next(queues.back().next);
   }
-  for (size_t i = 0; i < changes.size(); ++i) {
-    if (changes[i].empty()) continue;
-    std::sort(changes[i].begin(), changes[i].end());
-    int64_t level = 0, most = 0;
-    for (const auto& [time, change] : changes[i]) most = std::max(most, level += change);
-    out.queues.push_back({timeline.streams[i], static_cast<uint64_t>(most),
-                          static_cast<double>(waited[i]) / static_cast<double>(end - begin)});
+  std::vector<Work> works;
+  for (auto call = all_calls(timeline); !call.at_end(); ++call) {
+    if (!counts(call->begin)) continue;
+    timeline.works_of(*call, works);
+    for (const Work& work : works) {
+      Queue& queue = queues[work.stream];
+      for (; queue.any && queue.next.begin <= call->begin;
+           queue.any = queue.begun.next(queue.next)) {
+        const std::optional<Call> cause = timeline.call_of(queue.next);
+        if (cause && counts(cause->begin)) --queue.length;
+      }
+      queue.most = std::max(queue.most, ++queue.length);
+      queue.waited += std::max<int64_t>(0, std::min(work.begin, end) - call->begin);
+      queue.used = true;
+      bins.add(call->begin, work.begin);
+    }
+  }
+  for (size_t i = 0; i < queues.size(); ++i) {
+    const Queue& queue = queues[i];
+    if (!queue.used) continue;
+    out.queues.push_back({timeline.streams[i].name, static_cast<uint64_t>(queue.most),
+                          static_cast<double>(queue.waited) / static_cast<double>(end - begin)});
   }
   out.queue_length = std::move(bins).scaled(1);
 }

@@ -7,7 +7,7 @@
 
 #include "formats/slices.h"
 #include "tools/analysis/code_place.h"
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -72,8 +72,8 @@ class ProcessWalk {
     // The forward pass runs on the main thread; what belongs to it is looked up from others.
     const uint32_t main = gpuprof::main_thread(process_);
     for (const bool first : {true, false}) {
-      for (const Lane& lane : process_.lanes) {
-        if (lane.type == LaneType::thread && (lane.thread_id == main) == first) walk(lane);
+      for (uint32_t i = 0; i < timeline_.threads.size(); ++i) {
+        if ((timeline_.threads[i].id == main) == first) walk(i);
       }
     }
   }
@@ -81,29 +81,25 @@ class ProcessWalk {
   std::vector<OwnerRow> memory_owners() const;
 
  private:
-  void walk(const Lane& lane) {
+  void walk(uint32_t thread_index) {
     open_.clear();
-    const std::span<const Call> calls = calls_of(lane);
-    auto call = calls.begin();
-    for (const Event& event : process_.lane_events(lane)) {
-      while (!open_.empty() && open_.back().end < event.end) close();
-      const EventIndex index = process_.index_of(event);
-      const Shape& shape = trace_.shape(event);
-      while (call != calls.end() && number(call->event) < number(index)) ++call;
-      if (call != calls.end() && call->event == index) take_call(*call, shape);
-      if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) note_owner(index, shape);
+    const HostThread& thread = timeline_.threads[thread_index];
+    const EventTable& events = process_.events;
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      const int64_t end = events.end_of(i);
+      while (!open_.empty() && open_.back().end < end) close();
+      const Shape& shape = timeline_.shape(i);
+      if (thread.calls.test(i)) take_call(timeline_.call(i, thread_index), shape);
+      if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) {
+        note_owner(static_cast<EventIndex>(i), shape);
+      }
       const ScopeKind kind = scope_kind(shape.kind);
+      if (kind == ScopeKind::none) continue;
+      const Event event = events[i];
       const bool free_range = shape.kind == Kind::nvtx_range && process_.extra(event).address != 0;
-      if (kind != ScopeKind::none && !free_range) open(index, event, kind);
+      if (!free_range) open(event.index, event, kind);
     }
     while (!open_.empty()) close();
-  }
-
-  std::span<const Call> calls_of(const Lane& lane) const {
-    for (const HostThread& thread : timeline_.threads) {
-      if (thread.id == lane.thread_id) return timeline_.calls_of(thread);
-    }
-    return {};
   }
 
   std::string_view name_of(EventIndex event) const {
@@ -201,7 +197,7 @@ class ProcessWalk {
     sums_.counted_ns += scope.gpu;
     const Shape& shape = trace_.shape(process_.event(scope.event));
     const dump::Device* const device =
-        timeline_.streams.empty() ? nullptr : device_of(process_, timeline_.streams[0].device);
+        timeline_.streams.empty() ? nullptr : device_of(process_, timeline_.streams[0].name.device);
     const Precision precision = precision_of(trace_.text(shape.input_types), scope.tensor_cores);
     const double peak = device ? peak_flops(device->name(), precision) : 0;
     if (peak > 0) {
@@ -232,9 +228,11 @@ class ProcessWalk {
     if (!inside(call.begin)) return;
     int64_t gpu = 0;
     bool tensor_cores = false;
-    for (uint32_t i = call.first_work; i != kNone; i = timeline_.next_work[i]) {
-      gpu += timeline_.works[i].end - timeline_.works[i].begin;
-      tensor_cores |= on_tensor_cores(timeline_.works[i]);
+    timeline_.works_of(call, works_);
+    for (const Work& work : works_) {
+      gpu += work.end - work.begin;
+      tensor_cores |=
+          work.kind == WorkClass::compute && timeline_.traits_of(work.event).tensor_cores;
     }
     bool to_operator = gpu > 0, to_module = gpu > 0;
     for (auto scope = open_.rbegin(); scope != open_.rend(); ++scope) {
@@ -245,7 +243,7 @@ class ProcessWalk {
       scope->tensor_cores |= tensor_cores;
       wanted = false;
     }
-    const StackIndex stack = process_.extra(process_.event(call.event)).stack;
+    const StackIndex stack = process_.extras[process_.events.extra_of(call.event)].stack;
     if (call.kind == CallClass::synchronize) {
       add_place("synchronization", call.end - call.begin, stack);
     } else if (call.kind == CallClass::allocate) {
@@ -253,14 +251,6 @@ class ProcessWalk {
     } else if (shape.kind == Kind::copy) {
       add_place(call.blocking ? "synchronization" : "transfer", call.end - call.begin, stack);
     }
-  }
-
-  bool on_tensor_cores(const Work& work) {
-    if (work.kind != WorkClass::compute) return false;
-    const Event& event = process_.event(work.event);
-    const auto [at, fresh] = tensor_.try_emplace(number(event.shape), false);
-    if (fresh) at->second = uses_tensor_cores(trace_.text(trace_.shape(event).label));
-    return at->second;
   }
 
   // Where the program is: by the native stack of the call, else by what is open around it.
@@ -315,9 +305,9 @@ class ProcessWalk {
   Sums& sums_;
   int64_t begin_, end_;
   std::vector<Scope> open_;
+  std::vector<Work> works_;                               // of a call
   std::unordered_map<uint32_t, uint32_t> forward_of_;     // by backward operator
   std::unordered_map<uint32_t, Modules> modules_of_;      // by forward operator
-  std::unordered_map<uint32_t, bool> tensor_;             // by shape
   std::unordered_map<uint32_t, OperatorRow*> rows_;       // by shape
   std::map<std::pair<uint32_t, uint32_t>, double> flop_;  // by shape and arguments
   std::unordered_map<uint32_t, uint32_t> owner_of_;       // by event
@@ -404,11 +394,11 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
     steps += static_cast<double>(timeline.steps.size());
     const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
     step_ns += static_cast<double>(end - begin);
-    for (const Work& work : timeline.works) {
+    each_work(timeline, [&](const Work& work) {
       if (work.kind == WorkClass::compute && work.begin >= begin && work.begin < end) {
         compute_ns += static_cast<double>(work.end - work.begin);
       }
-    }
+    });
   }
   out.operators = sorted(std::move(sums.operators));
   out.modules = sorted(std::move(sums.modules));

@@ -2,10 +2,13 @@
 #include "tools/analysis/ranks.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <tuple>
+#include <utility>
 
+#include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -19,31 +22,29 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-int64_t issued_at(const Timeline& timeline, const Work& work) {
-  return work.call == kNone ? work.begin : timeline.calls[work.call].begin;
-}
+struct Issued {
+  int64_t at;
+  Work work;
+};
 
-std::map<Place, uint32_t> places(const Timeline& timeline) {
-  std::vector<uint32_t> works;
-  for (uint32_t i = 0; i < timeline.works.size(); ++i) {
-    if (timeline.works[i].kind == WorkClass::communication) works.push_back(i);
+std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
+  std::vector<Issued> works;
+  for (auto work = all_work(timeline); !work.at_end(); ++work) {
+    if (work->kind == WorkClass::communication) works.push_back({timeline.issued_at(*work), *work});
   }
-  std::stable_sort(works.begin(), works.end(), [&](uint32_t a, uint32_t b) {
-    return issued_at(timeline, timeline.works[a]) < issued_at(timeline, timeline.works[b]);
-  });
+  std::stable_sort(works.begin(), works.end(),
+                   [](const Issued& a, const Issued& b) { return a.at < b.at; });
   std::map<uint32_t, uint32_t> stream_numbers;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> counts;
-  std::map<Place, uint32_t> out;
+  std::vector<std::pair<Place, Work>> out;
   auto step = timeline.steps.begin();
-  for (const uint32_t i : works) {
-    const Work& work = timeline.works[i];
-    const int64_t time = issued_at(timeline, work);
+  for (const auto& [time, work] : works) {
     while (step != timeline.steps.end() && step->end <= time) ++step;
     if (step == timeline.steps.end()) break;
     if (time < step->begin) continue;
     const auto next = static_cast<uint32_t>(stream_numbers.size());
     const uint32_t stream = stream_numbers.emplace(work.stream, next).first->second;
-    out.emplace(Place{step->step, stream, counts[{step->step, stream}]++}, i);
+    out.emplace_back(Place{step->step, stream, counts[{step->step, stream}]++}, work);
   }
   return out;
 }
@@ -52,25 +53,23 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
   std::map<Place, JointCollective> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : places(timelines[rank])) {
-      JointCollective& collective = joint[place];
-      const Work& own = timelines[rank].works[work];
-      const int64_t length = own.end - own.begin;
-      collective.shortest_ns =
-          collective.parts.empty() ? length : std::min(collective.shortest_ns, length);
-      collective.parts.push_back({rank, work});
+      const int64_t length = work.end - work.begin;
+      const auto [at, fresh] = joint.try_emplace(place, JointCollective{{}, length, work.begin});
+      JointCollective& collective = at->second;
+      collective.shortest_ns = std::min(collective.shortest_ns, length);
+      collective.last_begin = std::max(collective.last_begin, work.begin);
+      collective.parts.push_back({rank, work.event});
     }
-  }
-  for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
-    out.joint_of.emplace_back(timelines[rank].works.size(), kNone);
   }
   for (auto& [place, collective] : joint) {
     if (collective.parts.size() < 2) continue;
     const auto index = static_cast<uint32_t>(out.collectives.size());
     for (const CollectivePart& part : collective.parts) {
-      out.joint_of[part.rank][part.work] = index;
-      const Work& work = timelines[part.rank].works[part.work];
+      out.joint_of[part.rank].emplace(part.event, index);
+      const EventTable& events = timelines[part.rank].events();
+      const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
       out.speeds[part.rank].waited_us +=
-          static_cast<double>(work.end - work.begin - collective.shortest_ns) / 1000;
+          static_cast<double>(length - collective.shortest_ns) / 1000;
     }
     out.collectives.push_back(std::move(collective));
   }
@@ -86,17 +85,16 @@ RankSpeed sums_of(const Timeline& timeline) {
     return static_cast<double>(std::max<int64_t>(0, std::min(to, end) - std::max(from, begin))) /
            1000;
   };
-  for (const Work& work : timeline.works) {
+  each_work(timeline, [&](const Work& work) {
     if (work.kind == WorkClass::compute) out.compute_us += inside(work.begin, work.end);
-  }
+  });
   double waiting = 0;
-  for (const Call& call : timeline.calls) {
-    if (call.thread == timeline.main_thread &&
-        (call.kind == CallClass::synchronize || call.blocking)) {
-      waiting += inside(call.begin, call.end);
-    }
-  }
   if (timeline.main_thread != kNone) {
+    Call call;
+    for (ThreadWalk walk(timeline, timeline.main_thread); walk.next(call);) {
+      const bool waits = call.kind == CallClass::synchronize || call.blocking;
+      if (waits) waiting += inside(call.begin, call.end);
+    }
     for (const Interval& range : timeline.threads[timeline.main_thread].data_loading) {
       out.data_loading_us += inside(range.begin, range.end);
     }
@@ -122,14 +120,21 @@ void compare_speeds(std::vector<RankSpeed>& speeds, double RankSpeed::*time,
 
 RankComparison compare_ranks(std::span<const Timeline> timelines) {
   RankComparison out;
-  for (const Timeline& timeline : timelines) out.speeds.push_back(sums_of(timeline));
+  out.joint_of.resize(timelines.size());
+  out.speeds.resize(timelines.size());
+  if (timelines.size() < 2) return out;
+  std::vector<std::function<void()>> tasks;
+  for (size_t i = 0; i < timelines.size(); ++i) {
+    tasks.push_back([&, i] { out.speeds[i] = sums_of(timelines[i]); });
+  }
+  side_by_side(std::move(tasks));
   match_collectives(timelines, out);
   for (size_t i = 0; i < timelines.size(); ++i) {
     if (!timelines[i].steps.empty()) {
       out.speeds[i].waited_us /= static_cast<double>(timelines[i].steps.size());
     }
   }
-  out.comparable = timelines.size() > 1 && !out.collectives.empty();
+  out.comparable = !out.collectives.empty();
   compare_speeds(out.speeds, &RankSpeed::compute_us, &RankSpeed::compute);
   compare_speeds(out.speeds, &RankSpeed::data_loading_us, &RankSpeed::data_loading);
   compare_speeds(out.speeds, &RankSpeed::host_us, &RankSpeed::host);

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "tools/analysis/timeline.h"
@@ -14,8 +14,8 @@ namespace gpuprof::analysis {
 
 // One collective on one rank: the work that does it.
 struct CollectivePart {
-  uint32_t rank;  // index of the timeline
-  uint32_t work;  // in Timeline::works
+  uint32_t rank;   // index of the timeline
+  uint32_t event;  // its work, in Process::events
 };
 
 // A collective that was recorded on two ranks or more. All of them begin when the last has come, so
@@ -23,6 +23,7 @@ struct CollectivePart {
 struct JointCollective {
   std::vector<CollectivePart> parts;
   int64_t shortest_ns;
+  int64_t last_begin;  // when the last one had come
 };
 
 // A rank's time in a step against the median rank's: 1 is as the median.
@@ -35,9 +36,9 @@ struct RankSpeed {
 
 struct RankComparison {
   std::vector<JointCollective> collectives;
-  std::vector<std::vector<uint32_t>> joint_of;  // by rank and work: in `collectives`, or kNone
-  std::vector<RankSpeed> speeds;                // by timeline
-  bool comparable = false;                      // more than one rank in the same steps
+  std::vector<std::unordered_map<uint32_t, uint32_t>> joint_of;  // by rank: event -> `collectives`
+  std::vector<RankSpeed> speeds;                                 // by timeline
+  bool comparable = false;  // more than one rank in the same steps
 };
 
 RankComparison compare_ranks(std::span<const Timeline> timelines);

@@ -7,105 +7,87 @@
 namespace gpuprof::analysis {
 namespace {
 
-double slower(double factor) { return std::max(1.0, factor); }
+constexpr size_t kNodesOfPiece = 1 << 12;  // of all ranks, at least; few enough for a cache
 
-int64_t scaled(int64_t length, double factor) {
-  return static_cast<int64_t>(static_cast<double>(length) / slower(factor));
+int64_t earliest(std::span<const Timeline> timelines) {
+  int64_t out = INT64_MAX;
+  for (const Timeline& timeline : timelines) {
+    const auto calls = all_calls(timeline);
+    const auto works = all_work(timeline);
+    if (!calls.at_end()) out = std::min(out, calls->begin);
+    if (!works.at_end()) out = std::min(out, works->begin);
+  }
+  return out;
 }
 
 }  // namespace
 
-Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks)
-    : timelines_(timelines), ranks_(ranks), graph_(make_replay_graph(timelines, ranks)) {}
+Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks) {
+  bool steps = false;
+  for (const Timeline& timeline : timelines) {
+    Times<int64_t> none;
+    none.fill(INT64_MIN);
+    step_ends_.emplace_back(timeline.steps.size(), none);
+    steps = steps || timeline.steps.size() > 1;
+  }
+  if (!steps) return;
+  run(timelines, ranks);
+  for (size_t i = 0; i < step_times_.size(); ++i) step_times_[i] = mean_step(i);
+}
 
-// What passes at a node beside what its edges say.
-int64_t Replay::own_time(const ReplayNode& node, Fix fix) const {
-  const Timeline& timeline = timelines_[node.rank];
-  const RankSpeed& speed = ranks_.speeds[node.rank];
-  switch (node.kind) {
-    case NodeKind::call_begin: {
-      QuietTime quiet = graph_.quiet[node.rank][node.index];
-      if (fix == Fix::data_loading) quiet.loading = 0;
-      if (fix == Fix::kernel_launch) quiet.brief = 0;
-      if (fix == Fix::straggler) {
-        quiet.loading = scaled(quiet.loading, speed.data_loading);
-        quiet.brief = scaled(quiet.brief, speed.host);
-        quiet.own = scaled(quiet.own, speed.host);
-      }
-      return quiet.loading + quiet.brief + quiet.own;
+void Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
+  ReplayPiece piece;
+  std::vector<RankReplay> ranks;
+  const int64_t origin = earliest(timelines);
+  for (size_t i = 0; i < timelines.size(); ++i) {
+    ranks.emplace_back(timelines[i], comparison, static_cast<uint16_t>(i), origin, piece);
+  }
+  const auto advance = [&](size_t rank) {
+    const bool more = !ranks[rank].at_end();
+    if (more) ranks[rank].advance();
+    return more;
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const size_t enough = piece.nodes.size() + kNodesOfPiece / ranks.size();
+      while (piece.nodes.size() <= enough && advance(i)) more = true;
     }
-    case NodeKind::work_begin: return graph_.delay[node.rank][node.index];
-    case NodeKind::work_end: {
-      const Work& work = timeline.works[node.index];
-      if (work.kind == WorkClass::communication && fix == Fix::communication) return 0;
-      if (work.kind == WorkClass::transfer && fix == Fix::transfer) return 0;
-      const uint32_t joint = ranks_.joint_of[node.rank][node.index];
-      int64_t begin = work.begin;
-      if (joint != kNone) {
-        for (const CollectivePart& part : ranks_.collectives[joint].parts) {
-          begin = std::max(begin, timelines_[part.rank].works[part.work].begin);
-        }
+    // All ranks have come to a collective, or none has.
+    while (!piece.whole()) {
+      bool any = false;
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        while (piece.lacks(static_cast<uint16_t>(i)) && advance(i)) any = true;
       }
-      const int64_t length = std::max<int64_t>(0, work.end - begin);
-      const bool scales = fix == Fix::straggler && work.kind == WorkClass::compute;
-      return scales ? scaled(length, speed.compute) : length;
+      if (!any) break;
     }
-    default: return 0;
+    finish_piece(piece, ranks);
   }
 }
 
-bool Replay::holds(const ReplayNode& node, const ReplayEdge& edge, Fix fix) const {
-  if (node.kind != NodeKind::call_end) return true;
-  const Call& call = timelines_[node.rank].calls[node.index];
-  const Timeline& timeline = timelines_[node.rank];
-  switch (fix) {
-    case Fix::allocation: return call.kind != CallClass::allocate;
-    case Fix::kernel_launch: return call.kind != CallClass::issue || edge.kind == EdgeKind::wait;
-    case Fix::synchronization: {
-      // A blocking copy to the host is a synchronisation by another name.
-      const bool reads = call.blocking && call.first_work != kNone &&
-                         timeline.shape(timeline.works[call.first_work].event).direction == 2;
-      return call.kind != CallClass::synchronize && !reads;
-    }
-    case Fix::transfer: return !call.blocking;
-    default: return true;
+void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
+  piece.work_out();
+  for (size_t i = piece.kept(); i < piece.nodes.size(); ++i) {
+    const ReplayNode& node = piece.nodes[i];
+    if (node.step == kNone) continue;
+    Times<int64_t>& ends = step_ends_[node.rank][node.step];
+    for (size_t fix = 0; fix < kFixes; ++fix) ends[fix] = std::max(ends[fix], piece.times[i][fix]);
+    ends[kFixes] = std::max(ends[kFixes], node.recorded);
   }
+  piece.begin_keeping();
+  for (RankReplay& rank : ranks) {
+    rank.each_kept([&](uint32_t& node) { node = piece.keep(node); });
+  }
+  piece.restart();
 }
 
-std::vector<int64_t> Replay::evaluate(Fix fix) const {
-  std::vector<int64_t> times(graph_.nodes.size());
-  for (const uint32_t index : graph_.order) {
-    const ReplayNode& node = graph_.nodes[index];
-    if (node.edge_count == 0) {
-      times[index] = node.recorded;
-      continue;
-    }
-    int64_t earliest = INT64_MIN;
-    for (uint32_t i = 0; i < node.edge_count; ++i) {
-      const ReplayEdge& edge = graph_.edges[node.first_edge + i];
-      // A call whose edge is taken away still ends no earlier than it began.
-      if (holds(node, edge, fix)) {
-        earliest = std::max(earliest, times[edge.from] + edge.weight);
-      } else if (edge.kind == EdgeKind::duration) {
-        earliest = std::max(earliest, times[edge.from]);
-      }
-    }
-    times[index] = earliest + own_time(node, fix);
-  }
-  return times;
-}
-
-template <typename TimeOf>
-double Replay::mean_step(TimeOf time_of) const {
+double Replay::mean_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
-  for (const auto& steps : graph_.step_ends) {
+  for (const auto& steps : step_ends_) {
     std::vector<std::pair<size_t, int64_t>> ends;
     for (size_t step = 0; step < steps.size(); ++step) {
-      if (steps[step].empty()) continue;
-      int64_t last = INT64_MIN;
-      for (const uint32_t node : steps[step]) last = std::max(last, time_of(node));
-      ends.push_back({step, last});
+      if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
     }
     if (ends.size() < 2) continue;
     sum += static_cast<double>(ends.back().second - ends.front().second) /
@@ -113,15 +95,6 @@ double Replay::mean_step(TimeOf time_of) const {
     ++ranks;
   }
   return ranks ? sum / static_cast<double>(ranks) : 0;
-}
-
-double Replay::step_time(Fix fix) const {
-  const std::vector<int64_t> times = evaluate(fix);
-  return mean_step([&](uint32_t node) { return times[node]; });
-}
-
-double Replay::recorded_step_time() const {
-  return mean_step([&](uint32_t node) { return graph_.nodes[node].recorded; });
 }
 
 }  // namespace gpuprof::analysis

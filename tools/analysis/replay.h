@@ -4,6 +4,7 @@
 // times, with the weights of one cause taken away, what would be left.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,39 +15,30 @@
 
 namespace gpuprof::analysis {
 
-// What to take away. Each is the usual fix of that cause, at its best.
-enum class Fix : uint8_t {
-  none,
-  data_loading,     // data is there when the training thread asks: no time in its loader's ranges
-  kernel_launch,    // issuing work costs the thread nothing, as in a CUDA graph
-  allocation,       // a caching allocator: no time in, and no wait for, cudaMalloc and cudaFree
-  synchronization,  // nothing waits for the GPU: no .item(), no cudaDeviceSynchronize
-  communication,    // collectives take no time, but begin when the last rank has come
-  transfer,         // copies take no time, and nobody waits for one
-  straggler,        // no rank is slower than the median one
-};
-
 class Replay {
  public:
-  // Both arguments must outlive the Replay.
+  // Replays once, under all fixes at a time. Memory: a piece of the graph, which ends where no
+  // collective is under way.
   Replay(std::span<const Timeline> timelines, const RankComparison& ranks);
 
   // ns for a step, the mean over ranks: from the end of the first step's work to the end of the
   // last step's, divided by the steps between. 0: fewer than two steps with work.
-  double step_time(Fix fix) const;
+  double step_time(Fix fix) const { return step_times_[static_cast<size_t>(fix)]; }
   // The same as it was recorded: how true the replay is.
-  double recorded_step_time() const;
+  double recorded_step_time() const { return step_times_[kFixes]; }
 
  private:
-  std::vector<int64_t> evaluate(Fix fix) const;
-  int64_t own_time(const ReplayNode& node, Fix fix) const;
-  bool holds(const ReplayNode& node, const ReplayEdge& edge, Fix fix) const;
-  template <typename TimeOf>
-  double mean_step(TimeOf time_of) const;
+  // By Fix, and as it was recorded.
+  template <typename T>
+  using Times = std::array<T, kFixes + 1>;
 
-  std::span<const Timeline> timelines_;
-  const RankComparison& ranks_;
-  ReplayGraph graph_;
+  void run(std::span<const Timeline> timelines, const RankComparison& ranks);
+  void finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks);
+  double mean_step(size_t which) const;
+
+  // By rank and step: when the last work that was issued in it was over; INT64_MIN: none was.
+  std::vector<std::vector<Times<int64_t>>> step_ends_;
+  Times<double> step_times_{};
 };
 
 }  // namespace gpuprof::analysis

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include "tools/analysis/anatomy.h"
 
@@ -16,370 +16,422 @@ constexpr int64_t kCheapCallNs = 2'000;    // what a synchronisation costs that 
 constexpr int64_t kLongIssueNs = 50'000;   // a launch that takes this long waits for a full queue
 constexpr int64_t kLongFreeNs = 10'000;
 constexpr int64_t kOtherThreadNs = 200'000;  // quiet this long, a thread may wait for another
+// Work that ended this long before the call at hand began explains nothing that is still to come.
+constexpr int64_t kForgetNs = 10'000'000;
+constexpr size_t kMostRecent = 8192;  // that are looked through for what can be forgotten
 
-// Nodes of one rank. Calls are visited in order of begin over all threads.
-class RankBuilder {
- public:
-  RankBuilder(ReplayGraph& graph, const Timeline& timeline, uint16_t rank, int64_t origin,
-              const std::vector<uint32_t>& joint_of, const std::vector<uint32_t>& join_nodes)
-      : graph_(graph),
-        timeline_(timeline),
-        rank_(rank),
-        origin_(origin),
-        joint_of_(joint_of),
-        join_nodes_(join_nodes),
-        call_end_(timeline.calls.size(), kNone),
-        work_end_(timeline.works.size(), kNone),
-        last_on_stream_(timeline.streams.size(), kNone),
-        awaited_by_stream_(timeline.streams.size()),
-        last_call_(timeline.threads.size(), kNone) {
-    graph_.quiet[rank].resize(timeline.calls.size());
-    graph_.delay[rank].resize(timeline.works.size());
-    graph_.step_ends[rank].resize(timeline.steps.size());
-    for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
-      const StreamName& name = timeline.streams[i];
-      for (const StreamLink& link : timeline.process->streams) {
-        if (link.device == name.device && link.context == name.context &&
-            link.stream == name.stream) {
-          stream_of_.emplace(link.handle, i);
-        }
-      }
+constexpr uint8_t bit(Fix fix) { return static_cast<uint8_t>(1u << static_cast<unsigned>(fix)); }
+
+int64_t& of(FixTimes& times, Fix fix) { return times[static_cast<size_t>(fix)]; }
+
+int64_t scaled(int64_t length, double factor) {
+  return static_cast<int64_t>(static_cast<double>(length) / std::max(1.0, factor));
+}
+
+FixTimes same(int64_t time) {
+  FixTimes out;
+  out.fill(time);
+  return out;
+}
+
+}  // namespace
+
+uint32_t ReplayPiece::add(uint16_t rank, int64_t recorded) {
+  ReplayNode node;
+  node.first_edge = static_cast<uint32_t>(edges.size());
+  node.rank = rank;
+  node.recorded = recorded;
+  nodes.push_back(node);
+  return static_cast<uint32_t>(nodes.size()) - 1;
+}
+
+void ReplayPiece::add_edge(ReplayEdge edge) {
+  if (edge.from == kNone) return;
+  edges.push_back(edge);
+  ++nodes.back().edge_count;
+}
+
+uint32_t ReplayPiece::arrive(uint32_t joint, const JointCollective& collective, uint16_t rank,
+                             uint32_t begin) {
+  const auto [at, fresh] = joins_.try_emplace(joint);
+  Join& join = at->second;
+  if (fresh) {
+    join = {add(rank, 0), static_cast<uint32_t>(collective.parts.size()), {}};
+    ++open_;
+    for (const CollectivePart& part : collective.parts) {
+      lacks_.resize(std::max<size_t>(lacks_.size(), part.rank + size_t{1}));
+      ++lacks_[part.rank];
     }
   }
+  join.begins.push_back(begin);
+  --lacks_[rank];
+  if (--join.missing == 0) --open_;
+  return join.node;
+}
 
-  void run() {
-    std::vector<uint32_t> by_end(timeline_.works.size());
-    for (uint32_t i = 0; i < by_end.size(); ++i) by_end[i] = i;
-    std::sort(by_end.begin(), by_end.end(), [&](uint32_t a, uint32_t b) {
-      return timeline_.works[a].end < timeline_.works[b].end;
-    });
-    by_end_ = std::move(by_end);
-    std::vector<uint32_t> calls(timeline_.calls.size());
-    for (uint32_t i = 0; i < calls.size(); ++i) calls[i] = i;
-    std::stable_sort(calls.begin(), calls.end(), [&](uint32_t a, uint32_t b) {
-      return timeline_.calls[a].begin < timeline_.calls[b].begin;
-    });
-    uint32_t orphan = 0;
-    for (const uint32_t call : calls) {
-      orphans_before(orphan, timeline_.calls[call].begin);
-      add_call(call);
-    }
-    orphans_before(orphan, INT64_MAX);
+// As they were made; with collectives depth first, without recursion. An edge that closes a circle
+// (clocks of hosts that disagree) is not followed.
+void ReplayPiece::find_order() {
+  order_.clear();
+  if (joins_.empty()) {
+    for (uint32_t i = static_cast<uint32_t>(kept_); i < nodes.size(); ++i) order_.push_back(i);
+    return;
   }
-
- private:
-  const Work& work(uint32_t i) const { return timeline_.works[i]; }
-  const Call& call(uint32_t i) const { return timeline_.calls[i]; }
-
-  uint32_t node(NodeKind kind, uint32_t index, int64_t time) {
-    graph_.nodes.push_back(
-        {kind, rank_, index, static_cast<uint32_t>(graph_.edges.size()), 0, time - origin_});
-    return static_cast<uint32_t>(graph_.nodes.size()) - 1;
-  }
-
-  // Edges belong to the node that was made last.
-  void edge(uint32_t from, EdgeKind kind, int64_t weight) {
-    if (from == kNone) return;
-    graph_.edges.push_back({from, kind, weight});
-    ++graph_.nodes.back().edge_count;
-  }
-
-  void orphans_before(uint32_t& next, int64_t time) {
-    for (; next < timeline_.works.size() && work(next).begin < time; ++next) {
-      if (work(next).call == kNone) add_work(next, kNone);
-    }
-  }
-
-  void add_call(uint32_t index) {
-    const Call& c = call(index);
-    const uint32_t begin = add_call_begin(index);
-    note_event_calls(c);
-    std::vector<uint32_t> own;
-    for (uint32_t w = c.first_work; w != kNone; w = timeline_.next_work[w]) {
-      add_work(w, begin);
-      own.push_back(w);
-    }
-    const std::vector<uint32_t> awaited = awaited_by(c, own);
-    int64_t last = INT64_MIN;
-    for (const uint32_t w : awaited) last = std::max(last, work(w).end);
-    const bool waited = last > c.begin;
-    const int64_t length = c.end - c.begin;
-    call_end_[index] = node(NodeKind::call_end, index, c.end);
-    edge(begin, EdgeKind::duration, waited ? std::min(length, kCheapCallNs) : length);
-    const int64_t tail = waited ? std::max<int64_t>(0, c.end - last) : 0;
-    for (const uint32_t w : awaited) edge(work_end_[w], EdgeKind::wait, tail);
-    last_call_[c.thread] = index;
-  }
-
-  // After the thread's call before; or, where the thread was quiet for long, after what another
-  // thread did meanwhile (as PyTorch's main thread waits for the one that runs backward).
-  uint32_t add_call_begin(uint32_t index) {
-    const Call& c = call(index);
-    const uint32_t own = last_call_[c.thread];
-    const uint32_t other = latest_other_call(c);
-    const int64_t since = own == kNone ? INT64_MIN : call(own).end;
-    bool follows_other = other != kNone && own == kNone;
-    if (other != kNone && own != kNone && c.begin - since > kOtherThreadNs) {
-      const QuietTime alone = quiet_time(c, since);
-      follows_other =
-          call(other).end > since && (c.begin - call(other).end) * 2 < alone.brief + alone.own;
-    }
-    const uint32_t begin = node(NodeKind::call_begin, index, c.begin);
-    if (follows_other) {
-      edge(call_end_[other], EdgeKind::order, 0);
-      if (own != kNone) edge(call_end_[own], EdgeKind::order, 0);
-      graph_.quiet[rank_][index] = quiet_time(c, call(other).end);
-    } else if (own != kNone) {
-      edge(call_end_[own], EdgeKind::order, 0);
-      graph_.quiet[rank_][index] = quiet_time(c, since);
-    }
-    return begin;
-  }
-
-  uint32_t latest_other_call(const Call& c) const {
-    uint32_t found = kNone;
-    for (uint32_t thread = 0; thread < last_call_.size(); ++thread) {
-      const uint32_t last = last_call_[thread];
-      if (thread == c.thread || last == kNone || call(last).end > c.begin) continue;
-      if (found == kNone || call(last).end > call(found).end) found = last;
-    }
-    return found;
-  }
-
-  QuietTime quiet_time(const Call& c, int64_t since) const {
-    QuietTime out{};
-    const Intervals& loading = timeline_.threads[c.thread].data_loading;
-    int64_t at = since;
-    const auto stretch = [&](int64_t length) {
-      (length > kOwnWorkNs ? out.own : out.brief) += std::max<int64_t>(0, length);
-    };
-    for (auto range = std::partition_point(loading.begin(), loading.end(),
-                                           [&](const Interval& each) { return each.end <= since; });
-         range != loading.end() && range->begin < c.begin; ++range) {
-      stretch(range->begin - at);
-      const int64_t end = std::min(range->end, c.begin);
-      out.loading += end - std::max(range->begin, since);
-      at = end;
-    }
-    stretch(c.begin - at);
-    return out;
-  }
-
-  void note_event_calls(const Call& c) {
-    const Event& event = timeline_.process->event(c.event);
-    const Shape& shape = timeline_.trace->shape(event);
-    if (shape.flags & kFlagCaptured) return;
-    const uint64_t handle = timeline_.process->extra(event).address2;
-    if (!handle) return;
-    const std::string_view name = timeline_.trace->text(shape.name);
-    const auto stream = stream_of_.find(shape.stream_handle);
-    if (stream == stream_of_.end()) return;
-    if (shape.kind == Kind::event && name.find("Record") != std::string_view::npos) {
-      recorded_[handle] = last_on_stream_[stream->second];
-    } else if (shape.kind == Kind::stream && name.find("Wait") != std::string_view::npos) {
-      const auto known = recorded_.find(handle);
-      if (known != recorded_.end() && known->second != kNone) {
-        awaited_by_stream_[stream->second].push_back(known->second);
-      }
-    }
-  }
-
-  void add_work(uint32_t index, uint32_t call_begin) {
-    const Work& w = work(index);
-    const uint32_t begin = node(NodeKind::work_begin, index, w.begin);
-    int64_t ready = INT64_MIN;
-    // Work that did begin earlier than that could do so again.
-    const auto after = [&](uint32_t from, int64_t weight, int64_t time) {
-      if (from == kNone) return;
-      edge(from, EdgeKind::order, weight + std::min<int64_t>(0, w.begin - time));
-      ready = std::max(ready, std::min(time, w.begin));
-    };
-    if (call_begin != kNone) {
-      after(call_begin, timeline_.launch_latency, call(w.call).begin + timeline_.launch_latency);
-    }
-    uint32_t& before = last_on_stream_[w.stream];
-    if (before != kNone) after(work_end_[before], 0, work(before).end);
-    for (const uint32_t awaited : awaited_by_stream_[w.stream]) {
-      if (work(awaited).end <= w.begin + kCheapCallNs) {
-        after(work_end_[awaited], 0, work(awaited).end);
-      }
-    }
-    awaited_by_stream_[w.stream].clear();
-    if (ready == INT64_MIN || w.begin - ready > kUnexplainedNs) {
-      const uint32_t reason = ended_just_before(index);
-      if (reason != kNone) after(work_end_[reason], 0, work(reason).end);
-    }
-    if (ready != INT64_MIN) graph_.delay[rank_][index] = w.begin - ready;
-    before = index;
-    add_work_end(index, begin);
-  }
-
-  void add_work_end(uint32_t index, uint32_t begin) {
-    const Work& w = work(index);
-    const uint32_t joint = joint_of_[index];
-    const uint32_t end = work_end_[index] = node(NodeKind::work_end, index, w.end);
-    edge(joint == kNone ? begin : join_nodes_[joint], EdgeKind::order, 0);
-    const int64_t issued = w.call == kNone ? w.begin : call(w.call).begin;
-    if (const Step* const step = timeline_.step_at(issued)) {
-      graph_.step_ends[rank_][static_cast<size_t>(step - timeline_.steps.data())].push_back(end);
-    }
-  }
-
-  // Work of another stream that ended as this one began.
-  uint32_t ended_just_before(uint32_t index) const {
-    const Work& w = work(index);
-    auto at = std::partition_point(by_end_.begin(), by_end_.end(),
-                                   [&](uint32_t i) { return work(i).end <= w.begin; });
-    while (at != by_end_.begin()) {
-      const uint32_t found = *--at;
-      if (w.begin - work(found).end > kNearNs) break;
-      if (found != index && work(found).stream != w.stream && work_end_[found] != kNone) {
-        return found;
-      }
-    }
-    return kNone;
-  }
-
-  std::vector<uint32_t> awaited_by(const Call& c, const std::vector<uint32_t>& own) const {
-    if (c.blocking) return over_by(c, own);
-    const int64_t length = c.end - c.begin;
-    switch (c.kind) {
-      case CallClass::synchronize: return over_by(c, synchronized_with(c));
-      case CallClass::allocate:
-        if (length > kLongFreeNs) return over_by(c, last_on_stream_);
-        break;
-      case CallClass::issue:
-        if (length > kLongIssueNs) return ended_with(c);
-        break;
-    }
-    return {};
-  }
-
-  std::vector<uint32_t> synchronized_with(const Call& c) const {
-    const Event& event = timeline_.process->event(c.event);
-    const Shape& shape = timeline_.trace->shape(event);
-    const std::string_view name = timeline_.trace->text(shape.name);
-    if (name.find("Stream") != std::string_view::npos) {
-      const auto stream = stream_of_.find(shape.stream_handle);
-      if (stream != stream_of_.end()) return {last_on_stream_[stream->second]};
-    } else if (name.find("Event") != std::string_view::npos) {
-      const auto known = recorded_.find(timeline_.process->extra(event).address2);
-      if (known != recorded_.end()) return {known->second};
-    }
-    return last_on_stream_;
-  }
-
-  // Of `works`, those that really were over when the call ended.
-  std::vector<uint32_t> over_by(const Call& c, const std::vector<uint32_t>& works) const {
-    std::vector<uint32_t> out;
-    for (const uint32_t w : works) {
-      if (w != kNone && work_end_[w] != kNone && work(w).end <= c.end + kCheapCallNs) {
-        out.push_back(w);
-      }
-    }
-    return out;
-  }
-
-  std::vector<uint32_t> ended_with(const Call& c) const {
-    const auto after = std::partition_point(by_end_.begin(), by_end_.end(),
-                                            [&](uint32_t i) { return work(i).end <= c.end; });
-    if (after == by_end_.begin()) return {};
-    const uint32_t found = *std::prev(after);
-    const bool near = c.end - work(found).end <= kNearNs && work(found).end > c.begin;
-    return near && work_end_[found] != kNone ? std::vector<uint32_t>{found}
-                                             : std::vector<uint32_t>{};
-  }
-
-  ReplayGraph& graph_;
-  const Timeline& timeline_;
-  const uint16_t rank_;
-  const int64_t origin_;
-  const std::vector<uint32_t>& joint_of_;
-  const std::vector<uint32_t>& join_nodes_;
-  std::vector<uint32_t> call_end_, work_end_;  // nodes
-  std::vector<uint32_t> last_on_stream_;       // works
-  std::vector<std::vector<uint32_t>> awaited_by_stream_;
-  std::vector<uint32_t> last_call_;                   // by thread
-  std::vector<uint32_t> by_end_;                      // works, in order of end
-  std::unordered_map<uint64_t, uint32_t> recorded_;   // event handle -> work
-  std::unordered_map<uint64_t, uint32_t> stream_of_;  // handle -> stream
-};
-
-// Depth first, without recursion. An edge that closes a circle (clocks of hosts that disagree) is
-// not followed.
-void sort_topologically(ReplayGraph& graph) {
   enum State : uint8_t { fresh, open, done };
-  std::vector<uint8_t> state(graph.nodes.size(), fresh);
+  std::vector<uint8_t> state(nodes.size(), fresh);
+  std::fill_n(state.begin(), kept_, done);
   std::vector<std::pair<uint32_t, uint32_t>> stack;  // node, next edge
-  graph.order.reserve(graph.nodes.size());
-  for (uint32_t root = 0; root < graph.nodes.size(); ++root) {
+  for (uint32_t root = static_cast<uint32_t>(kept_); root < nodes.size(); ++root) {
     if (state[root] != fresh) continue;
     stack.push_back({root, 0});
     state[root] = open;
     while (!stack.empty()) {
       auto& [at, next] = stack.back();
-      const ReplayNode& node = graph.nodes[at];
+      const ReplayNode& node = nodes[at];
       if (next < node.edge_count) {
-        const uint32_t from = graph.edges[node.first_edge + next++].from;
+        const uint32_t from = edges[node.first_edge + next++].from;
         if (state[from] == fresh) {
           state[from] = open;
           stack.push_back({from, 0});
         }
       } else {
         state[at] = done;
-        graph.order.push_back(at);
+        order_.push_back(at);
         stack.pop_back();
       }
     }
   }
 }
 
-// A join takes the begins of its works, which are nodes by now.
-void connect_joins(ReplayGraph& graph, const RankComparison& ranks,
-                   const std::vector<uint32_t>& join_nodes) {
-  std::vector<std::vector<uint32_t>> begins(ranks.collectives.size());
-  for (uint32_t i = 0; i < graph.nodes.size(); ++i) {
-    const ReplayNode& node = graph.nodes[i];
-    if (node.kind != NodeKind::work_begin) continue;
-    const uint32_t joint = ranks.joint_of[node.rank][node.index];
-    if (joint != kNone) begins[joint].push_back(i);
+FixTimes ReplayPiece::time_of(const ReplayNode& node) const {
+  if (node.edge_count == 0) return same(node.recorded);
+  FixTimes earliest = same(INT64_MIN);
+  for (uint32_t i = 0; i < node.edge_count; ++i) {
+    const ReplayEdge& edge = edges[node.first_edge + i];
+    const FixTimes& from = times[edge.from];
+    for (size_t fix = 0; fix < kFixes; ++fix) {
+      const bool taken = edge.without >> fix & 1;
+      if (taken && !edge.duration) continue;
+      earliest[fix] = std::max(earliest[fix], from[fix] + (taken ? 0 : edge.weight));
+    }
   }
-  for (size_t joint = 0; joint < begins.size(); ++joint) {
-    ReplayNode& node = graph.nodes[join_nodes[joint]];
-    node.first_edge = static_cast<uint32_t>(graph.edges.size());
-    node.edge_count = static_cast<uint32_t>(begins[joint].size());
-    for (const uint32_t begin : begins[joint]) {
-      graph.edges.push_back({begin, EdgeKind::order, 0});
-      node.recorded = std::max(node.recorded, graph.nodes[begin].recorded);
+  for (size_t fix = 0; fix < kFixes; ++fix) earliest[fix] += node.own[fix];
+  return earliest;
+}
+
+void ReplayPiece::work_out() {
+  for (const auto& [joint, join] : joins_) {
+    ReplayNode& node = nodes[join.node];
+    node.first_edge = static_cast<uint32_t>(edges.size());
+    node.edge_count = static_cast<uint32_t>(join.begins.size());
+    for (const uint32_t begin : join.begins) edges.push_back({begin, 0, false, 0});
+  }
+  times.resize(nodes.size());
+  find_order();
+  for (const uint32_t index : order_) times[index] = time_of(nodes[index]);
+}
+
+void ReplayPiece::begin_keeping() {
+  places_.assign(nodes.size(), kNone);
+  kept_times_.clear();
+}
+
+uint32_t ReplayPiece::keep(uint32_t node) {
+  if (places_[node] == kNone) {
+    places_[node] = static_cast<uint32_t>(kept_times_.size());
+    kept_times_.push_back(times[node]);
+  }
+  return places_[node];
+}
+
+void ReplayPiece::restart() {
+  times.swap(kept_times_);
+  kept_ = times.size();
+  nodes.assign(kept_, {});
+  edges.clear();
+  joins_.clear();
+}
+
+RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint16_t rank,
+                       int64_t origin, ReplayPiece& piece)
+    : timeline_(timeline),
+      ranks_(ranks),
+      rank_(rank),
+      origin_(origin),
+      piece_(piece),
+      calls_(all_calls(timeline)),
+      last_call_(timeline.threads.size()),
+      last_on_stream_(timeline.streams.size()),
+      awaited_by_stream_(timeline.streams.size()) {
+  for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
+    const StreamName& name = timeline.streams[i].name;
+    for (const StreamLink& link : timeline.process->streams) {
+      if (link.device == name.device && link.context == name.context &&
+          link.stream == name.stream) {
+        stream_of_.emplace(link.handle, i);
+      }
+    }
+  }
+  if (timeline.orphans) orphans_ = all_work(timeline);
+  skip_to_orphan();
+}
+
+void RankReplay::advance() {
+  if (calls_.at_end()) return add_orphans_before(INT64_MAX);
+  const Call call = *calls_;
+  add_orphans_before(call.begin);
+  add_call(call);
+  ++calls_;
+}
+
+void RankReplay::skip_to_orphan() {
+  while (!orphans_.at_end() && timeline_.call_of(*orphans_)) ++orphans_;
+}
+
+void RankReplay::add_orphans_before(int64_t time) {
+  for (; !orphans_.at_end() && orphans_->begin < time; skip_to_orphan()) {
+    add_work(*orphans_, nullptr, kNone);
+    ++orphans_;
+  }
+}
+
+void RankReplay::add_call(const Call& call) {
+  const uint32_t begin = add_call_begin(call);
+  note_event_calls(call);
+  timeline_.works_of(call, works_);
+  own_.clear();
+  for (const Work& work : works_) own_.push_back(add_work(work, &call, begin));
+  find_awaited(call);
+  int64_t last = INT64_MIN;
+  for (const WorkEnd& work : awaited_) last = std::max(last, work.end);
+  const bool waited = last > call.begin;
+  const int64_t length = call.end - call.begin;
+  const uint8_t without = fixes_without(call);
+  const uint32_t end = piece_.add(rank_, call.end - origin_);
+  const bool issues = call.kind == CallClass::issue;
+  piece_.add_edge({begin, static_cast<uint8_t>(without | (issues ? bit(Fix::kernel_launch) : 0)),
+                   true, waited ? std::min(length, kCheapCallNs) : length});
+  const int64_t tail = waited ? std::max<int64_t>(0, call.end - last) : 0;
+  for (const WorkEnd& work : awaited_) piece_.add_edge({work.node, without, false, tail});
+  last_call_[call.thread] = {call.end, end};
+}
+
+uint8_t RankReplay::fixes_without(const Call& call) const {
+  uint8_t out = 0;
+  if (call.kind == CallClass::allocate) out |= bit(Fix::allocation);
+  // A blocking copy to the host is a synchronisation by another name.
+  const bool reads =
+      call.blocking && !works_.empty() && timeline_.shape(works_.front().event).direction == 2;
+  if (call.kind == CallClass::synchronize || reads) out |= bit(Fix::synchronization);
+  if (call.blocking) out |= bit(Fix::transfer);
+  return out;
+}
+
+// After the thread's call before; or, where the thread was quiet for long, after what another
+// thread did meanwhile (as PyTorch's main thread waits for the one that runs backward).
+uint32_t RankReplay::add_call_begin(const Call& call) {
+  const LastCall& own = last_call_[call.thread];
+  const bool first = own.node == kNone;
+  const LastCall* const other = latest_other_call(call);
+  bool follows_other = other && first;
+  if (other && !first && call.begin - own.end > kOtherThreadNs) {
+    const QuietTime alone = quiet_time(call, own.end);
+    follows_other = other->end > own.end && (call.begin - other->end) * 2 < alone.brief + alone.own;
+  }
+  const uint32_t begin = piece_.add(rank_, call.begin - origin_);
+  if (follows_other) piece_.add_edge({other->node, 0, false, 0});
+  piece_.add_edge({own.node, 0, false, 0});
+  if (follows_other || !first) {
+    const int64_t since = follows_other ? other->end : own.end;
+    piece_.nodes.back().own = own_times(quiet_time(call, since));
+  }
+  return begin;
+}
+
+const RankReplay::LastCall* RankReplay::latest_other_call(const Call& call) const {
+  const LastCall* found = nullptr;
+  for (uint32_t thread = 0; thread < last_call_.size(); ++thread) {
+    const LastCall& last = last_call_[thread];
+    if (thread == call.thread || last.node == kNone || last.end > call.begin) continue;
+    if (!found || last.end > found->end) found = &last;
+  }
+  return found;
+}
+
+RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) const {
+  QuietTime out{};
+  const Intervals& loading = timeline_.threads[call.thread].data_loading;
+  int64_t at = since;
+  const auto stretch = [&](int64_t length) {
+    (length > kOwnWorkNs ? out.own : out.brief) += std::max<int64_t>(0, length);
+  };
+  for (auto range = std::partition_point(loading.begin(), loading.end(),
+                                         [&](const Interval& each) { return each.end <= since; });
+       range != loading.end() && range->begin < call.begin; ++range) {
+    stretch(range->begin - at);
+    const int64_t end = std::min(range->end, call.begin);
+    out.loading += end - std::max(range->begin, since);
+    at = end;
+  }
+  stretch(call.begin - at);
+  return out;
+}
+
+FixTimes RankReplay::own_times(const QuietTime& quiet) const {
+  FixTimes out = same(quiet.loading + quiet.brief + quiet.own);
+  of(out, Fix::data_loading) -= quiet.loading;
+  of(out, Fix::kernel_launch) -= quiet.brief;
+  const RankSpeed& speed = ranks_.speeds[rank_];
+  of(out, Fix::straggler) = scaled(quiet.loading, speed.data_loading) +
+                            scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host);
+  return out;
+}
+
+void RankReplay::note_event_calls(const Call& call) {
+  const Shape& shape = timeline_.shape(call.event);
+  if (shape.kind != Kind::event && shape.kind != Kind::stream) return;
+  if (shape.flags & kFlagCaptured) return;
+  const Process& process = *timeline_.process;
+  const uint64_t handle = process.extras[process.events.extra_of(call.event)].address2;
+  if (!handle) return;
+  const std::string_view name = timeline_.trace->text(shape.name);
+  const auto stream = stream_of_.find(shape.stream_handle);
+  if (stream == stream_of_.end()) return;
+  if (shape.kind == Kind::event && name.find("Record") != std::string_view::npos) {
+    recorded_[handle] = last_on_stream_[stream->second];
+  } else if (shape.kind == Kind::stream && name.find("Wait") != std::string_view::npos) {
+    const auto known = recorded_.find(handle);
+    if (known != recorded_.end() && known->second.node != kNone) {
+      awaited_by_stream_[stream->second].push_back(known->second);
     }
   }
 }
 
-}  // namespace
+WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_begin) {
+  const uint32_t begin = piece_.add(rank_, work.begin - origin_);
+  int64_t ready = INT64_MIN;
+  // Work that did begin earlier than that could do so again.
+  const auto after = [&](uint32_t from, int64_t weight, int64_t time) {
+    piece_.add_edge({from, 0, false, weight + std::min<int64_t>(0, work.begin - time)});
+    ready = std::max(ready, std::min(time, work.begin));
+  };
+  if (call) {
+    after(call_begin, timeline_.launch_latency, call->begin + timeline_.launch_latency);
+  }
+  WorkEnd& before = last_on_stream_[work.stream];
+  if (before.node != kNone) after(before.node, 0, before.end);
+  for (const WorkEnd& awaited : awaited_by_stream_[work.stream]) {
+    if (awaited.end <= work.begin + kCheapCallNs) after(awaited.node, 0, awaited.end);
+  }
+  awaited_by_stream_[work.stream].clear();
+  if (ready == INT64_MIN || work.begin - ready > kUnexplainedNs) {
+    if (const WorkEnd* const reason = ended_just_before(work)) after(reason->node, 0, reason->end);
+  }
+  if (ready != INT64_MIN) piece_.nodes.back().own = same(work.begin - ready);
+  before = {work.end, work.stream, add_work_end(work, call ? call->begin : work.begin, begin)};
+  remember(before);
+  return before;
+}
 
-ReplayGraph make_replay_graph(std::span<const Timeline> timelines, const RankComparison& ranks) {
-  ReplayGraph graph;
-  graph.quiet.resize(timelines.size());
-  graph.delay.resize(timelines.size());
-  graph.step_ends.resize(timelines.size());
-  int64_t origin = INT64_MAX;
-  for (const Timeline& timeline : timelines) {
-    for (const Call& call : timeline.calls) origin = std::min(origin, call.begin);
-    for (const Work& work : timeline.works) origin = std::min(origin, work.begin);
+uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t begin) {
+  const JointCollective* joint = nullptr;
+  uint32_t after = begin;
+  if (work.kind == WorkClass::communication) {
+    const auto& joints = ranks_.joint_of[rank_];
+    if (const auto found = joints.find(work.event); found != joints.end()) {
+      joint = &ranks_.collectives[found->second];
+      after = piece_.arrive(found->second, *joint, rank_, begin);
+    }
   }
-  std::vector<uint32_t> join_nodes;
-  for (uint32_t i = 0; i < ranks.collectives.size(); ++i) {
-    join_nodes.push_back(i);
-    graph.nodes.push_back({NodeKind::join, 0, i, 0, 0, 0});
+  const uint32_t end = piece_.add(rank_, work.end - origin_);
+  piece_.add_edge({after, 0, false, 0});
+  ReplayNode& node = piece_.nodes.back();
+  node.own = lengths(work, joint);
+  const std::vector<Step>& steps = timeline_.steps;
+  while (step_ < steps.size() && steps[step_].end <= issued) ++step_;
+  if (step_ < steps.size() && steps[step_].begin <= issued) {
+    node.step = static_cast<uint32_t>(step_);
   }
-  for (size_t rank = 0; rank < timelines.size(); ++rank) {
-    RankBuilder(graph, timelines[rank], static_cast<uint16_t>(rank), origin, ranks.joint_of[rank],
-                join_nodes)
-        .run();
+  return end;
+}
+
+FixTimes RankReplay::lengths(const Work& work, const JointCollective* joint) const {
+  const int64_t begin = joint ? joint->last_begin : work.begin;
+  FixTimes out = same(std::max<int64_t>(0, work.end - begin));
+  switch (work.kind) {
+    case WorkClass::compute:
+      of(out, Fix::straggler) = scaled(out[0], ranks_.speeds[rank_].compute);
+      break;
+    case WorkClass::communication: of(out, Fix::communication) = 0; break;
+    case WorkClass::transfer: of(out, Fix::transfer) = 0; break;
   }
-  connect_joins(graph, ranks, join_nodes);
-  sort_topologically(graph);
-  return graph;
+  return out;
+}
+
+// Keeps `recent_` in order; what comes is mostly the last.
+void RankReplay::remember(const WorkEnd& work) {
+  if (recent_.size() >= kMostRecent && !calls_.at_end()) {
+    const int64_t since = calls_->begin - kForgetNs;
+    const auto keep = std::partition_point(recent_.begin(), recent_.end(),
+                                           [&](const WorkEnd& w) { return w.end < since; });
+    recent_.erase(recent_.begin(), keep);
+  }
+  auto at = recent_.end();
+  while (at != recent_.begin() && std::prev(at)->end > work.end) --at;
+  recent_.insert(at, work);
+}
+
+// Work of another stream that ended as this one began.
+const WorkEnd* RankReplay::ended_just_before(const Work& work) const {
+  auto at = std::partition_point(recent_.begin(), recent_.end(),
+                                 [&](const WorkEnd& each) { return each.end <= work.begin; });
+  while (at != recent_.begin()) {
+    --at;
+    if (work.begin - at->end > kNearNs) break;
+    if (at->stream != work.stream) return &*at;
+  }
+  return nullptr;
+}
+
+const WorkEnd* RankReplay::ended_with(const Call& call) const {
+  const auto after = std::partition_point(
+      recent_.begin(), recent_.end(), [&](const WorkEnd& each) { return each.end <= call.end; });
+  if (after == recent_.begin()) return nullptr;
+  const WorkEnd& found = *std::prev(after);
+  return call.end - found.end <= kNearNs && found.end > call.begin ? &found : nullptr;
+}
+
+void RankReplay::find_awaited(const Call& call) {
+  awaited_.clear();
+  const int64_t length = call.end - call.begin;
+  if (call.blocking) {
+    for (const WorkEnd& work : own_) add_awaited(call, work);
+  } else if (call.kind == CallClass::synchronize) {
+    find_synchronized(call);
+  } else if (call.kind == CallClass::allocate && length > kLongFreeNs) {
+    for (const WorkEnd& work : last_on_stream_) add_awaited(call, work);
+  } else if (call.kind == CallClass::issue && length > kLongIssueNs) {
+    if (const WorkEnd* const work = ended_with(call)) awaited_.push_back(*work);
+  }
+}
+
+// What really was over when the call ended.
+void RankReplay::add_awaited(const Call& call, const WorkEnd& work) {
+  if (work.node != kNone && work.end <= call.end + kCheapCallNs) awaited_.push_back(work);
+}
+
+void RankReplay::find_synchronized(const Call& call) {
+  const Shape& shape = timeline_.shape(call.event);
+  const std::string_view name = timeline_.trace->text(shape.name);
+  if (name.find("Stream") != std::string_view::npos) {
+    const auto stream = stream_of_.find(shape.stream_handle);
+    if (stream != stream_of_.end()) return add_awaited(call, last_on_stream_[stream->second]);
+  } else if (name.find("Event") != std::string_view::npos) {
+    const Process& process = *timeline_.process;
+    const auto known = recorded_.find(process.extras[process.events.extra_of(call.event)].address2);
+    if (known != recorded_.end()) return add_awaited(call, known->second);
+  }
+  for (const WorkEnd& work : last_on_stream_) add_awaited(call, work);
 }
 
 }  // namespace gpuprof::analysis

@@ -4,10 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "tools/analysis/findings.h"
+#include "tools/analysis/replay.h"
+#include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
@@ -47,8 +52,7 @@ void sum_up(Report& report) {
 uint32_t window_of(const Timeline& timeline) { return timeline.process->header.window(); }
 
 std::vector<Timeline> timelines_by_window(const Trace& trace) {
-  std::vector<Timeline> out;
-  for (const Process& process : trace.processes) out.push_back(make_timeline(trace, process));
+  std::vector<Timeline> out = make_timelines(trace);
   std::stable_sort(out.begin(), out.end(), [](const Timeline& a, const Timeline& b) {
     return window_of(a) < window_of(b);
   });
@@ -92,40 +96,68 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
        least});
 }
 
+// All ranks in one window: windows of the same number are of the same time.
+struct Window {
+  std::span<const Timeline> timelines;
+  RankComparison comparison{};
+  std::optional<Replay> replay{};
+};
+
+std::vector<Window> windows_of(const std::vector<Timeline>& all) {
+  std::vector<Window> out;
+  for (auto begin = all.begin(), end = begin; begin != all.end(); begin = end) {
+    end = std::find_if(begin, all.end(), [&](const Timeline& timeline) {
+      return window_of(timeline) != window_of(*begin);
+    });
+    out.push_back({{begin, end}});
+    out.back().comparison = compare_ranks(out.back().timelines);
+  }
+  return out;
+}
+
+void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps, Report& report) {
+  const dump::Header& header = timeline.process->header;
+  for (const StepAnatomy& step : steps) {
+    report.steps.push_back({header.rank(), header.window(), step});
+  }
+  for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += timeline.process->losses[i];
+  report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace) {
   Report report;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
+  std::vector<Window> windows = windows_of(all);
+  std::vector<std::vector<StepAnatomy>> steps(all.size());
+  report.curves.resize(all.size());
+  std::vector<std::function<void()>> tasks;
+  for (Window& window : windows) {
+    tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
+  }
+  tasks.push_back([&] { report.operators = make_operator_tables(all); });
+  for (size_t i = 0; i < all.size(); ++i) {
+    tasks.push_back([&, i] { report.curves[i] = make_curves(all[i], all.size()); });
+    tasks.push_back([&, i] { steps[i] = dissect(all[i]); });
+  }
+  tasks.push_back([&] { report.tables = make_tables(all); });
+  side_by_side(std::move(tasks));
+
   std::set<int32_t> ranks;
-  Judge judge;
-  // Windows of the same number are of the same time on all ranks.
-  for (auto begin = all.begin(), end = begin; begin != all.end(); begin = end) {
-    end = std::find_if(begin, all.end(), [&](const Timeline& timeline) {
-      return window_of(timeline) != window_of(*begin);
-    });
-    const std::span<const Timeline> timelines(begin, end);
-    const RankComparison comparison = compare_ranks(timelines);
-    for (const Timeline& timeline : timelines) {
-      const Anatomy anatomy = dissect(timeline);
-      report.curves.push_back(make_curves(timeline, trace.processes.size()));
-      const dump::Header& header = timeline.process->header;
-      ranks.insert(header.rank());
-      for (const StepAnatomy& step : anatomy.steps) {
-        report.steps.push_back({header.rank(), header.window(), step});
-      }
-      for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += timeline.process->losses[i];
-      report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
-    }
-    judge.add_window(timelines, comparison);
-    if (comparison.comparable) report.speeds = comparison.speeds;
+  for (size_t i = 0; i < all.size(); ++i) {
+    add_process(all[i], steps[i], report);
+    ranks.insert(all[i].process->header.rank());
   }
   report.ranks = ranks.size();
+  Judge judge;
+  for (const Window& window : windows) {
+    judge.add_window(window.timelines, window.comparison, *window.replay);
+    if (window.comparison.comparable) report.speeds = window.comparison.speeds;
+  }
   report.step_time = step_time_of(report.steps);
   sum_up(report);
-  report.tables = make_tables(all);
-  report.operators = make_operator_tables(all);
   report.findings = find(trace, report);
   add_period(all, report);
   judge.decide(report);

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
-#include "tools/analysis/timeline.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -25,10 +25,7 @@ class Sampler {
   explicit Sampler(RunSample& out) : out_(out) {}
 
   void add(const Trace& trace) {
-    std::vector<Timeline> timelines;
-    for (const Process& process : trace.processes) {
-      timelines.push_back(make_timeline(trace, process));
-    }
+    const std::vector<Timeline> timelines = make_timelines(trace);
     const size_t before = out_.step_us.size();
     for (const Timeline& timeline : timelines) {
       for (const Step& step : timeline.steps) {
@@ -73,11 +70,11 @@ class Sampler {
   void add_timeline(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     std::unordered_map<uint32_t, KeySample*> by_shape;
-    for (const Work& work : timeline.works) {
-      const ShapeIndex shape = timeline.process->event(work.event).shape;
+    for (auto work = all_work(timeline); !work.at_end(); ++work) {
+      const ShapeIndex shape = timeline.events().shape_of(work->event);
       KeySample*& sample = by_shape[number(shape)];
       if (!sample) sample = &sample_of(key_of(trace, trace.shapes[shape]));
-      add_event(timeline, work.begin, work.end - work.begin, *sample);
+      add_event(timeline, work->begin, work->end - work->begin, *sample);
     }
     by_shape.clear();
     for (const Event& event : timeline.process->events) {
@@ -87,9 +84,9 @@ class Sampler {
       if (!sample) sample = &sample_of({"operator", std::string(trace.text(shape.label))});
       add_event(timeline, event.begin, event.end - event.begin, *sample);
     }
-    const Anatomy anatomy = dissect(timeline);
-    for (size_t i = 0; i < anatomy.steps.size(); ++i) {
-      const StepAnatomy& step = anatomy.steps[i];
+    const std::vector<StepAnatomy> steps = dissect(timeline);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const StepAnatomy& step = steps[i];
       for (size_t part = 0; part < kParts; ++part) {
         KeySample& sample = sample_of({"cause", std::string(part_name(static_cast<Part>(part)))});
         sample.step_us[slot_of(timeline, timeline.steps[i]).index] +=
@@ -117,9 +114,9 @@ class Sampler {
     std::vector<std::string> out;
     if (timeline.steps.empty()) return out;
     const Step& step = timeline.steps[timeline.steps.size() / 2];
-    for (const Work& work : timeline.works) {
-      if (work.begin < step.begin || work.begin >= step.end) continue;
-      SampleKey key = key_of(*timeline.trace, timeline.shape(work.event));
+    for (auto work = all_work(timeline); !work.at_end(); ++work) {
+      if (work->begin < step.begin || work->begin >= step.end) continue;
+      SampleKey key = key_of(*timeline.trace, timeline.shape(work->event));
       if (key.kind == "kernel") out.push_back(std::move(key.name));
     }
     return out;

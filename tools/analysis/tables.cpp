@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "formats/names.h"
 #include "formats/occupancy.h"
 #include "formats/slices.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/kernel_names.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -65,23 +66,24 @@ class TableMaker {
   void add_works(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     trace_ = &trace;
-    for (const Work& work : timeline.works) {
-      if (!inside(work.begin)) continue;
-      const Event& event = timeline.process->event(work.event);
-      const Shape& shape = trace.shape(event);
+    shapes_.resize(trace.shapes.size());
+    each_work(timeline, [&](const Work& work) {
+      if (!inside(work.begin)) return;
+      const ShapeIndex index = timeline.events().shape_of(work.event);
+      const Shape& shape = trace.shapes[index];
       const int64_t length = work.end - work.begin;
       if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) {
         CopyRow& row = copies_[std::string(trace.text(shape.label))];
         ++row.count;
-        row.bytes += timeline.process->extra(event).bytes;
+        row.bytes += timeline.process->extras[timeline.events().extra_of(work.event)].bytes;
         row.total_us += static_cast<double>(length) / 1000;
         row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
-        continue;
+        return;
       }
-      ShapeSum& sum = shapes_[number(event.shape)];
+      ShapeSum& sum = shapes_[number(index)];
       if (!sum.count) {
         const dump::Device* const device =
-            device_of(*timeline.process, timeline.streams[work.stream].device);
+            device_of(*timeline.process, timeline.streams[work.stream].name.device);
         if (device) sum.occupancy = occupancy_of(shape, *device).percent;
         sum.kind = work.kind;
       }
@@ -89,13 +91,13 @@ class TableMaker {
       sum.total += length;
       if (length < kTinyKernelNs) ++tiny_;
       ++all_;
-    }
+    });
   }
 
   void add_calls(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
-    for (const Call& call : timeline.calls) {
-      if (!inside(call.begin)) continue;
+    each_call(timeline, [&](const Call& call) {
+      if (!inside(call.begin)) return;
       const Shape& shape = timeline.shape(call.event);
       const double us = static_cast<double>(call.end - call.begin) / 1000;
       if (shape.kind == Kind::launch) {
@@ -103,11 +105,11 @@ class TableMaker {
         out_.launch_us += us;
       }
       const bool waits = call.kind == CallClass::synchronize || call.blocking;
-      if (!waits && call.kind != CallClass::allocate) continue;
+      if (!waits && call.kind != CallClass::allocate) return;
       CallRow& row = (waits ? syncs_ : allocations_)[std::string(trace.text(shape.name))];
       ++row.count;
       row.total_us += us;
-    }
+    });
   }
 
   void add_collectives(const Timeline& timeline) {
@@ -131,17 +133,17 @@ class TableMaker {
   void add_collectives_of_kernels(const Timeline& timeline) {
     const Process& process = *timeline.process;
     if (!process.collective_kernels.empty()) return;
-    for (const Work& work : timeline.works) {
-      if (work.kind != WorkClass::communication || !inside(work.begin)) continue;
+    each_work(timeline, [&](const Work& work) {
+      if (work.kind != WorkClass::communication || !inside(work.begin)) return;
       const std::string_view args =
-          timeline.trace->text(process.extra(process.event(work.event)).args);
+          timeline.trace->text(process.extras[process.events.extra_of(work.event)].args);
       const auto found = collective_in(args);
-      if (!found) continue;
+      if (!found) return;
       CollectiveRow& row = collectives_[found->function];
       row.total_us += static_cast<double>(work.end - work.begin) / 1000;
       ++row.count;
       row.bytes += found->bytes;
-    }
+    });
   }
 
   Memory memory_of(const Timeline& timeline) const {
@@ -163,7 +165,9 @@ class TableMaker {
     std::map<std::string, FamilyRow> families;
     std::map<std::string, int64_t> most;
     double tensor = 0, compute = 0;
-    for (const auto& [index, sum] : shapes_) {
+    for (size_t index = 0; index < shapes_.size(); ++index) {
+      const ShapeSum& sum = shapes_[index];
+      if (!sum.count) continue;
       const Shape& shape = trace_->shapes[static_cast<ShapeIndex>(index)];
       const std::string name(trace_->text(shape.label));
       KernelRow& row = rows[name];
@@ -199,7 +203,7 @@ class TableMaker {
   Tables out_;
   int64_t begin_ = 0, end_ = 0;
   uint64_t tiny_ = 0, all_ = 0;
-  std::unordered_map<uint32_t, ShapeSum> shapes_;
+  std::vector<ShapeSum> shapes_;  // by shape
   std::map<std::string, CopyRow> copies_;
   std::map<std::string, CollectiveRow> collectives_;
   std::map<std::string, CallRow> syncs_, allocations_;

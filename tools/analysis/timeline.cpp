@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
-#include <tuple>
-#include <unordered_map>
+#include <deque>
+#include <functional>
 #include <utility>
 
 #include "formats/slices.h"
+#include "tools/analysis/kernel_names.h"
 #include "tools/analysis/period.h"
+#include "tools/analysis/side_by_side.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -22,8 +24,8 @@ bool begins_with(std::string_view text, std::string_view lower_case) {
   return true;
 }
 
-CallClass class_of(const Shape& shape) {
-  switch (shape.kind) {
+CallClass class_of(Kind kind) {
+  switch (kind) {
     case Kind::alloc:
     case Kind::dealloc: return CallClass::allocate;
     case Kind::sync: return CallClass::synchronize;
@@ -31,28 +33,80 @@ CallClass class_of(const Shape& shape) {
   }
 }
 
-class Builder {
+ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
+  const std::string_view label = trace.text(shape.label);
+  ShapeTraits out;
+  out.call = is_call_kind(shape.kind);
+  out.work = is_stream_work(shape.kind) && drawable(shape);
+  if (out.call) {
+    out.call_class = class_of(shape.kind);
+    out.copy_call = shape.kind == Kind::copy;
+    out.waits = trace.text(shape.name).find("Async") == std::string_view::npos;
+  } else if (out.work) {
+    const bool copies = shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set;
+    out.work_class = copies                       ? WorkClass::transfer
+                     : names_communication(label) ? WorkClass::communication
+                                                  : WorkClass::compute;
+    out.pageable = label.find("Pageable") != std::string_view::npos;
+    out.tensor_cores = uses_tensor_cores(label);
+  } else {
+    out.loads_data = names_data_loading(label);
+  }
+  return out;
+}
+
+// The thread or stream, of those that lie behind one another, that an event is of.
+template <typename Lanes>
+uint32_t lane_of(const Lanes& lanes, uint32_t event) {
+  const auto after =
+      std::upper_bound(lanes.begin(), lanes.end(), event,
+                       [](uint32_t wanted, const auto& lane) { return wanted < lane.first_event; });
+  if (after == lanes.begin() || event >= std::prev(after)->end_event) return kNone;
+  return static_cast<uint32_t>(after - lanes.begin() - 1);
+}
+
+}  // namespace
+
+// What a stream's work tells beside itself.
+struct StreamSums {
+  size_t works = 0, orphans = 0;
+  std::deque<uint32_t> latencies;  // of launches that found the stream idle, ns, at most 4 s
+};
+
+class TimelineBuilder {
  public:
-  Builder(const Trace& trace, const Process& process)
-      : trace_(trace), process_(process), call_of_(process.events.size(), kNone) {
+  TimelineBuilder(const Trace& trace, const Process& process,
+                  std::shared_ptr<const TraitsOfShapes> traits)
+      : process_(process) {
     out_.trace = &trace;
     out_.process = &process;
+    out_.traits = std::move(traits);
     const std::span<const Step> steps = process.window_steps();
     out_.steps.assign(steps.begin(), steps.end());
+    for (const Lane& lane : process.lanes) {
+      const uint32_t end = lane.first_event + lane.event_count;
+      if (lane.type == LaneType::thread) {
+        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}});
+      } else if (lane.type == LaneType::stream) {
+        out_.streams.push_back({{lane.device, lane.context, lane.stream}, lane.first_event, end});
+      }
+    }
+    sums_.resize(out_.streams.size());
   }
 
-  Timeline build() {
-    for (const Lane& lane : process_.lanes) {
-      if (lane.type == LaneType::thread) add_thread(lane);
+  // First all that add_calls() gives, then all of add_sums(); each may run beside the others.
+  void add_calls(std::vector<std::function<void()>>& tasks) {
+    for (HostThread& thread : out_.threads) tasks.push_back([&] { read_thread(thread); });
+    if (!process_.collective_kernels.empty()) tasks.push_back([this] { mark_collectives(); });
+  }
+  void add_sums(std::vector<std::function<void()>>& tasks) {
+    for (uint32_t i = 0; i < sums_.size(); ++i) tasks.push_back([this, i] { sum_up(i); });
+  }
+  Timeline finish() {
+    for (const StreamSums& sums : sums_) {
+      out_.works += sums.works;
+      out_.orphans += sums.orphans;
     }
-    const auto collectives = collectives_by_kernel(process_);
-    for (const Lane& lane : process_.lanes) {
-      if (lane.type == LaneType::stream) add_stream(lane, collectives);
-    }
-    std::stable_sort(out_.works.begin(), out_.works.end(),
-                     [](const Work& a, const Work& b) { return a.begin < b.begin; });
-    link_works();
-    find_blocking_copies();
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
@@ -65,15 +119,20 @@ class Builder {
   // begins, or, where something else stands between the two, with its last work.
   void find_steps() {
     constexpr size_t kMostWork = 500'000;
-    std::vector<uint32_t> order;
-    for (uint32_t i = 0; i < out_.works.size(); ++i) {
-      if (out_.works[i].call != kNone) order.push_back(i);
+    if (out_.works - out_.orphans > kMostWork) return;
+    struct Issued {
+      int64_t at, end;  // of its call, of the work
+      uint32_t label;
+    };
+    std::vector<Issued> order;
+    for (auto work = all_work(out_); !work.at_end(); ++work) {
+      const std::optional<Call> call = out_.call_of(*work);
+      if (call) order.push_back({call->begin, work->end, number(out_.shape(work->event).label)});
     }
-    if (order.size() > kMostWork) return;
     std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return issued_at(a) < issued_at(b); });
+                     [](const Issued& a, const Issued& b) { return a.at < b.at; });
     std::vector<uint32_t> kernels;
-    for (const uint32_t i : order) kernels.push_back(number(out_.shape(out_.works[i].event).label));
+    for (const Issued& each : order) kernels.push_back(each.label);
     const Period period = find_period(kernels);
     out_.period_confidence = period.confidence;
     const auto length = static_cast<size_t>(period.length);
@@ -82,86 +141,49 @@ class Builder {
       const bool last = i + 1 == period.begins.size();
       const size_t next = last ? order.size() : period.begins[i + 1];
       const bool alone = last || next - first > length + length / 3;
-      const Work& work = out_.works[order[std::min(first + length, order.size()) - 1]];
-      out_.steps.push_back({i, issued_at(order[first]), alone ? work.end : issued_at(order[next])});
+      const Issued& end = order[std::min(first + length, order.size()) - 1];
+      out_.steps.push_back({i, order[first].at, alone ? end.end : order[next].at});
     }
   }
-
-  int64_t issued_at(uint32_t work) const { return out_.calls[out_.works[work].call].begin; }
 
   // A captured call started no work, and costs the step nothing but its own time.
-  void add_thread(const Lane& lane) {
-    HostThread thread{lane.thread_id, static_cast<uint32_t>(out_.calls.size()), 0, {}};
+  void read_thread(HostThread& thread) const {
+    const EventTable& events = process_.events;
+    thread.calls = Bits(thread.first_event, thread.end_event);
     std::vector<Interval> loading;
     int64_t open_end = INT64_MIN;
-    for (const Event& event : process_.lane_events(lane)) {
-      const Shape& shape = trace_.shape(event);
-      if (!is_call_kind(shape.kind)) {
-        if (loads_data(event.shape)) loading.push_back({event.begin, event.end});
-        continue;
-      }
-      const EventIndex index = process_.index_of(event);
-      if (event.begin >= open_end) {
-        out_.calls.push_back({event.begin, event.end, index,
-                              static_cast<uint32_t>(out_.threads.size()), kNone, class_of(shape),
-                              false});
-        open_end = event.end;
-      }
-      call_of_[number(index)] = static_cast<uint32_t>(out_.calls.size()) - 1;
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      const ShapeTraits& traits = out_.traits_of(i);
+      if (traits.loads_data) loading.push_back({events.begin_of(i), events.end_of(i)});
+      if (!traits.call || events.begin_of(i) < open_end) continue;
+      thread.calls.set(i);
+      ++thread.call_count;
+      open_end = events.end_of(i);
     }
-    thread.call_count = static_cast<uint32_t>(out_.calls.size()) - thread.first_call;
     thread.data_loading = cover(std::move(loading));
-    out_.threads.push_back(std::move(thread));
   }
 
-  bool loads_data(ShapeIndex shape) {
-    const auto [at, fresh] = loading_.try_emplace(number(shape), false);
-    if (fresh) at->second = names_data_loading(trace_.text(trace_.shapes[shape].label));
-    return at->second;
+  void mark_collectives() {
+    Bits marks(0, static_cast<uint32_t>(process_.events.size()));
+    for (const CollectiveKernel& pair : process_.collective_kernels) marks.set(number(pair.kernel));
+    out_.of_collectives = std::move(marks);
   }
 
-  WorkClass class_of_work(const Event& event, const std::map<uint32_t, uint32_t>& collectives) {
-    const Shape& shape = trace_.shape(event);
-    const bool copies = shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set;
-    if (collectives.contains(number(process_.index_of(event)))) return WorkClass::communication;
-    if (copies) return WorkClass::transfer;
-    const auto [at, fresh] = communicates_.try_emplace(number(event.shape), false);
-    if (fresh) at->second = names_communication(trace_.text(shape.label));
-    return at->second ? WorkClass::communication : WorkClass::compute;
-  }
-
-  void add_stream(const Lane& lane, const std::map<uint32_t, uint32_t>& collectives) {
-    const auto stream = static_cast<uint32_t>(out_.streams.size());
-    out_.streams.push_back({lane.device, lane.context, lane.stream});
-    for (const Event& event : process_.lane_events(lane)) {
-      const Shape& shape = trace_.shape(event);
-      if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
-      const uint32_t call =
-          event.partner == EventIndex::none ? kNone : call_of_[number(event.partner)];
-      out_.works.push_back({event.begin, event.end, process_.index_of(event), call, stream,
-                            class_of_work(event, collectives)});
-    }
-  }
-
-  void link_works() {
-    out_.next_work.assign(out_.works.size(), kNone);
-    for (uint32_t i = static_cast<uint32_t>(out_.works.size()); i-- > 0;) {
-      if (out_.works[i].call == kNone) continue;
-      uint32_t& first = out_.calls[out_.works[i].call].first_work;
-      out_.next_work[i] = std::exchange(first, i);
-    }
-  }
-
-  // A copy that returns when it is done: by name, or because its memory is not pinned. (A small
-  // asynchronous copy may be done before its call returns, too; nobody waited for it.)
-  void find_blocking_copies() {
-    for (Call& call : out_.calls) {
-      if (call.first_work == kNone || out_.shape(call.event).kind != Kind::copy) continue;
-      const Work& work = out_.works[call.first_work];
-      const bool waits =
-          trace_.text(out_.shape(call.event).name).find("Async") == std::string_view::npos ||
-          trace_.text(out_.shape(work.event).label).find("Pageable") != std::string_view::npos;
-      call.blocking = waits && work.end <= call.end;
+  void sum_up(uint32_t stream) {
+    StreamSums& sums = sums_[stream];
+    int64_t idle_since = INT64_MIN;
+    Work work;
+    for (StreamWalk walk(out_, stream); walk.next(work);) {
+      ++sums.works;
+      const std::optional<Call> call = out_.call_of(work);
+      if (!call) {
+        ++sums.orphans;
+      } else if (work.kind != WorkClass::transfer && call->begin >= idle_since &&
+                 work.begin > call->begin) {
+        sums.latencies.push_back(
+            static_cast<uint32_t>(std::min<int64_t>(work.begin - call->begin, UINT32_MAX)));
+      }
+      idle_since = std::max(idle_since, work.end);
     }
   }
 
@@ -169,15 +191,11 @@ class Builder {
   // not decide. Where every kernel had to wait for others, the usual latency of a launch.
   void find_launch_latency() {
     constexpr int64_t kUsual = 5000;
-    std::vector<int64_t> found;
-    std::vector<int64_t> idle_since(out_.streams.size(), INT64_MIN);
-    for (const Work& work : out_.works) {
-      int64_t& since = idle_since[work.stream];
-      if (work.call != kNone && work.kind != WorkClass::transfer) {
-        const int64_t issued = out_.calls[work.call].begin;
-        if (issued >= since && work.begin > issued) found.push_back(work.begin - issued);
-      }
-      since = std::max(since, work.end);
+    std::deque<uint32_t> found;
+    for (StreamSums& sums : sums_) {
+      if (sums.latencies.size() > found.size()) found.swap(sums.latencies);
+      found.insert(found.end(), sums.latencies.begin(), sums.latencies.end());
+      std::deque<uint32_t>().swap(sums.latencies);
     }
     out_.launch_latency = kUsual;
     if (found.empty()) return;
@@ -225,14 +243,28 @@ class Builder {
     }
   }
 
-  const Trace& trace_;
   const Process& process_;
   Timeline out_{};
-  std::vector<uint32_t> call_of_;                              // by event
-  std::unordered_map<uint32_t, bool> loading_, communicates_;  // by shape
+  std::vector<StreamSums> sums_;
 };
 
-}  // namespace
+std::vector<Timeline> make_timelines(const Trace& trace) {
+  auto traits = std::make_shared<TraitsOfShapes>();
+  for (const Shape& shape : trace.shapes) traits->push_back(traits_of(trace, shape));
+  std::deque<TimelineBuilder> builders;
+  for (const Process& process : trace.processes) builders.emplace_back(trace, process, traits);
+  std::vector<std::function<void()>> tasks;
+  for (TimelineBuilder& builder : builders) builder.add_calls(tasks);
+  side_by_side(std::exchange(tasks, {}));
+  for (TimelineBuilder& builder : builders) builder.add_sums(tasks);
+  side_by_side(std::exchange(tasks, {}));
+  std::vector<Timeline> out(builders.size());
+  for (size_t i = 0; i < builders.size(); ++i) {
+    tasks.push_back([&out, &builders, i] { out[i] = builders[i].finish(); });
+  }
+  side_by_side(std::move(tasks));
+  return out;
+}
 
 bool names_data_loading(std::string_view name) {
   return begins_with(name, "enumerate(dataloader)#") || begins_with(name, "dataloader");
@@ -243,14 +275,70 @@ bool names_communication(std::string_view name) {
          name.find("ncclKernel") != std::string_view::npos || begins_with(name, "nccl");
 }
 
+uint32_t Timeline::thread_of(uint32_t event) const { return lane_of(threads, event); }
+uint32_t Timeline::stream_of(uint32_t event) const { return lane_of(streams, event); }
+
+Work Timeline::work(uint32_t event, uint32_t stream) const {
+  const bool collective = of_collectives.test(event);
+  return {events().begin_of(event), events().end_of(event), event, stream,
+          collective ? WorkClass::communication : traits_of(event).work_class};
+}
+
+Call Timeline::call(uint32_t event, uint32_t thread) const {
+  const ShapeTraits& traits = traits_of(event);
+  Call out{
+      events().begin_of(event), events().end_of(event), event, thread, traits.call_class, false};
+  out.blocking = traits.copy_call && waits_for_own_work(out);
+  return out;
+}
+
+// A copy that returns when it is done: by name, or because its memory is not pinned. (A small
+// asynchronous copy may be done before its call returns, too; nobody waited for it.)
+bool Timeline::waits_for_own_work(const Call& call) const {
+  std::vector<Work> works;
+  works_of(call, works);
+  if (works.empty() || works.front().end > call.end) return false;
+  return traits_of(call.event).waits || traits_of(works.front().event).pageable;
+}
+
+std::optional<Call> Timeline::call_of(const Work& work) const {
+  const EventIndex cause = events().partner_of(work.event);
+  if (cause == EventIndex::none || !traits_of(number(cause)).call) return {};
+  const uint32_t thread = thread_of(number(cause));
+  if (thread == kNone) return {};
+  return call(threads[thread].calls.last(number(cause)), thread);
+}
+
+int64_t Timeline::issued_at(const Work& work) const {
+  const std::optional<Call> call = call_of(work);
+  return call ? call->begin : work.begin;
+}
+
+// Its own work, and that of calls inside it.
+void Timeline::works_of(const Call& call, std::vector<Work>& out) const {
+  out.clear();
+  const uint32_t end = threads[call.thread].end_event;
+  size_t chains = 0;
+  for (uint32_t i = call.event; i < end; ++i) {
+    if (i != call.event && events().begin_of(i) >= call.end) break;
+    if (!traits_of(i).call) continue;
+    EventIndex at = events().partner_of(i);
+    chains += at != EventIndex::none;
+    for (; at != EventIndex::none; at = events().next_sibling_of(number(at))) {
+      const uint32_t stream = traits_of(number(at)).work ? stream_of(number(at)) : kNone;
+      if (stream != kNone) out.push_back(work(number(at), stream));
+    }
+  }
+  if (chains < 2) return;
+  std::sort(out.begin(), out.end(), [](const Work& a, const Work& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.event < b.event;
+  });
+}
+
 const Step* Timeline::step_at(int64_t time) const {
   const auto step = std::partition_point(steps.begin(), steps.end(),
                                          [&](const Step& each) { return each.end <= time; });
   return step == steps.end() || step->begin > time ? nullptr : &*step;
-}
-
-Timeline make_timeline(const Trace& trace, const Process& process) {
-  return Builder(trace, process).build();
 }
 
 }  // namespace gpuprof::analysis

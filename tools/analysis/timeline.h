@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process as the analysis sees it: what its threads called, what its GPUs did, and which call
-// caused which work. Times as in Trace: ns since the Unix epoch.
+// caused which work. Events stay where they are, in the trace; calls and work are looked at one at
+// a time (walks.h), so that beside ten million events hardly anything is in memory. Times as in
+// Trace: ns since the Unix epoch.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "formats/trace.h"
+#include "tools/analysis/bits.h"
 #include "tools/analysis/intervals.h"
 
 namespace gpuprof::analysis {
@@ -22,8 +26,7 @@ inline constexpr size_t kWorkClasses = 3;
 // A piece of GPU work with times: kernel, graph, copy or set.
 struct Work {
   int64_t begin, end;
-  EventIndex event;
-  uint32_t call;    // in Timeline::calls; kNone: the call was not recorded
+  uint32_t event;   // in Process::events
   uint32_t stream;  // in Timeline::streams
   WorkClass kind;
 };
@@ -37,44 +40,82 @@ enum class CallClass : uint8_t {
 // An outermost traced call; what it calls in turn belongs to it.
 struct Call {
   int64_t begin, end;
-  EventIndex event;
-  uint32_t thread;      // in Timeline::threads
-  uint32_t first_work;  // the first of works that it caused, by Work index; kNone: none
+  uint32_t event;   // in Process::events
+  uint32_t thread;  // in Timeline::threads
   CallClass kind;
   bool blocking;  // it waits for the work that it issues itself
 };
 
+// What is the same for all events of a shape.
+struct ShapeTraits {
+  bool call = false, work = false;
+  CallClass call_class = CallClass::issue;
+  WorkClass work_class = WorkClass::compute;
+  bool copy_call = false;     // a call that copies,
+  bool waits = false;         // and by its name returns when it is done
+  bool pageable = false;      // work: a copy of memory that is not pinned
+  bool loads_data = false;    // a range in a data loader
+  bool tensor_cores = false;  // work: as far as its name tells
+};
+using TraitsOfShapes = std::vector<ShapeTraits>;
+
 struct HostThread {
   uint32_t id;
-  uint32_t first_call, call_count;  // in Timeline::calls, in order of begin
-  Intervals data_loading;           // when it waited for its data loader
+  uint32_t first_event, end_event;  // in Process::events, in order of begin
+  Bits calls;                       // which of them are outermost calls
+  uint32_t call_count = 0;
+  Intervals data_loading;  // when it waited for its data loader
 };
 
 struct StreamName {
   uint32_t device, context, stream;
 };
 
+struct Stream {
+  StreamName name;
+  uint32_t first_event, end_event;  // in Process::events, in order of begin
+};
+
 struct Timeline {
   const Trace* trace;
   const Process* process;
-  std::vector<Work> works;          // in order of begin
-  std::vector<uint32_t> next_work;  // the next work of the same call, by Work index; kNone: none
-  std::vector<Call> calls;          // thread by thread
+  std::shared_ptr<const TraitsOfShapes> traits;
   std::vector<HostThread> threads;
-  std::vector<StreamName> streams;
-  uint32_t main_thread = kNone;  // the one that steps run on
-  std::vector<Step> steps;       // those of the window; see trim_first_step() for the first
-  double period_confidence = 0;  // of steps that were found from the order of work; 0: marked
-  int64_t launch_latency = 0;    // ns from a launch's begin to its work's, at the least
+  std::vector<Stream> streams;
+  Bits of_collectives;            // events that do a collective; empty: none is known
+  size_t works = 0, orphans = 0;  // orphans: those whose call was not recorded
+  uint32_t main_thread = kNone;   // the one that steps run on
+  std::vector<Step> steps;        // those of the window; see trim_first_step() for the first
+  double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
+  int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least
 
-  std::span<const Call> calls_of(const HostThread& thread) const {
-    return {calls.data() + thread.first_call, thread.call_count};
+  const EventTable& events() const { return process->events; }
+  const Shape& shape(uint32_t event) const { return trace->shapes[events().shape_of(event)]; }
+  const ShapeTraits& traits_of(uint32_t event) const {
+    return (*traits)[number(events().shape_of(event))];
   }
-  const Shape& shape(EventIndex event) const { return trace->shape(process->event(event)); }
+
+  // Of an event that is work, on that stream.
+  Work work(uint32_t event, uint32_t stream) const;
+  // Of an event that is an outermost call of that thread.
+  Call call(uint32_t event, uint32_t thread) const;
+  // The outermost call that caused it; nothing: it was not recorded.
+  std::optional<Call> call_of(const Work& work) const;
+  int64_t issued_at(const Work& work) const;  // its call's begin, else its own
+  // What a call caused, in order of begin (of equal ones, of event). Replaces what is in `out`.
+  void works_of(const Call& call, std::vector<Work>& out) const;
+
   const Step* step_at(int64_t time) const;  // null: in none
+
+ private:
+  friend class TimelineBuilder;
+  uint32_t thread_of(uint32_t event) const;
+  uint32_t stream_of(uint32_t event) const;
+  bool waits_for_own_work(const Call& call) const;
 };
 
-Timeline make_timeline(const Trace& trace, const Process& process);
+// Those of all processes, in their order.
+std::vector<Timeline> make_timelines(const Trace& trace);
 
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
 // PyTorch, or a user's "dataloader..." in any case.

@@ -61,13 +61,14 @@ double percent_less(double base, double less) {
 
 std::string_view cause_name(Cause cause) { return row_of(cause).name; }
 
-void Judge::add_window(std::span<const Timeline> timelines, const RankComparison& ranks) {
+void Judge::add_window(std::span<const Timeline> timelines, const RankComparison& ranks,
+                       const Replay& replay) {
   double steps = 0;
   for (size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& timeline = timelines[i];
     const auto own = static_cast<double>(timeline.steps.size());
     steps += own;
-    works_ += timeline.works.size();
+    works_ += timeline.works;
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -82,7 +83,6 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       throttle_text_ = throttle.text;
     }
   }
-  const Replay replay(timelines, ranks);
   const double recorded = replay.recorded_step_time();
   if (recorded <= 0) return;
   recorded_ns_ += recorded * steps;

@@ -19,8 +19,9 @@ inline constexpr double kWorthNamingPct = 2;
 
 class Judge {
  public:
-  // All ranks of one window. Replays it at once and keeps sums only.
-  void add_window(std::span<const Timeline> timelines, const RankComparison& ranks);
+  // All ranks of one window, and its replay. Keeps sums only.
+  void add_window(std::span<const Timeline> timelines, const RankComparison& ranks,
+                  const Replay& replay);
 
   // Fills `verdict`, or `reason`, of a report whose other figures are there.
   void decide(Report& report) const;
@@ -29,7 +30,6 @@ class Judge {
   std::string reason_against(const Report& report) const;
   double confidence(const Report& report) const;
 
-  static constexpr size_t kFixes = static_cast<size_t>(Fix::straggler) + 1;
   std::array<double, kFixes> step_ns_{};  // by Fix, weighted with steps
   double recorded_ns_ = 0;
   double weight_ = 0;                        // steps
