@@ -16,6 +16,7 @@ namespace gpuprof {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
+constexpr size_t kWorthACall = 1 << 16;  // bytes that are not gathered with others first
 constexpr int kGzipLevel = 1;  // traces repeat themselves so much that more buys little
 
 }  // namespace
@@ -103,7 +104,8 @@ void OutputFile::fail(const char* what) {
 void OutputFile::write(const void* data, size_t size) {
   auto from = static_cast<const char*>(data);
   while (size > 0) {
-    if (buffer_.empty() && size >= kBufferBytes && compression_ == Compression::none) {
+    if (size >= kWorthACall && compression_ == Compression::none) {
+      flush();
       return put(from, size);
     }
     const size_t part = std::min(size, kBufferBytes - buffer_.size());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <queue>
 
@@ -55,24 +56,27 @@ class Intervals {
 
 class Curves {
  public:
-  Curves(const Trace& trace, const Process& process, const Intervals& intervals)
-      : trace_(trace), process_(process), intervals_(intervals) {}
+  Curves(const Trace& trace, const Process& process, const std::vector<bool>& works,
+         const Intervals& intervals)
+      : trace_(trace), process_(process), works_(works), intervals_(intervals) {}
 
-  bool is_work(const Event& event) const {
-    const Shape& shape = trace_.shape(event);
-    return is_stream_work(shape.kind) && drawable(shape);
-  }
+  bool is_work(uint32_t event) const { return works_[number(process_.events.shape_of(event))]; }
 
   GpuCurve busy(uint32_t device, const std::vector<const Lane*>& lanes) const {
     std::vector<double> sums(intervals_.count());
-    int64_t done = INT64_MIN;  // until when the GPU's time is accounted for
-    in_order(lanes, [&](const Event& event) {
-      const int64_t begin = std::max(event.begin, done);
-      if (event.end > begin) {
-        intervals_.spread(sums, begin, event.end, 100.0 / static_cast<double>(intervals_.width()));
+    const auto add = [&](int64_t begin, int64_t end) {
+      intervals_.spread(sums, begin, end, 100.0 / static_cast<double>(intervals_.width()));
+    };
+    int64_t begin = 0, end = 0;  // of time without a pause
+    in_order(lanes, [&](int64_t work_begin, int64_t work_end) {
+      if (work_begin > end) {
+        if (begin < end) add(begin, end);
+        begin = work_begin;
+        end = work_end;
       }
-      done = std::max(done, event.end);
+      end = std::max(end, work_end);
     });
+    if (begin < end) add(begin, end);
     for (double& value : sums) value = std::min(100.0, value);
     return {device, "GPU busy", "%", intervals_.points(sums)};
   }
@@ -81,8 +85,11 @@ class Curves {
     std::vector<double> sums(intervals_.count());
     bool any = false;
     for (const Lane* lane : lanes) {
-      for (const Event& event : process_.lane_events(*lane)) {
-        if (trace_.shape(event).kind != Kind::gpu_copy || !is_work(event)) continue;
+      for (uint32_t i = lane->first_event; i < lane->first_event + lane->event_count; ++i) {
+        if (!is_work(i) ||
+            trace_.shape_of(process_, static_cast<EventIndex>(i)).kind != Kind::gpu_copy)
+          continue;
+        const Event event = process_.events[i];
         const int64_t end = std::max(event.end, event.begin + 1);
         const auto bytes = static_cast<double>(process_.extra(event).bytes);
         const double per_ns = bytes / static_cast<double>(end - event.begin);
@@ -96,12 +103,14 @@ class Curves {
 
   GpuCurve queue(const Lane& lane) const {
     std::vector<double> waiting(intervals_.count());
-    for (const Event& event : process_.lane_events(lane)) {
-      if (!is_work(event) || event.partner == EventIndex::none) continue;
-      const int64_t launched = process_.event(event.partner).begin;
-      if (launched >= event.begin) continue;
+    const EventTable& events = process_.events;
+    for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+      const EventIndex call = events.partner_of(i);
+      if (!is_work(i) || call == EventIndex::none) continue;
+      const int64_t launched = events.begin_of(number(call)), begin = events.begin_of(i);
+      if (launched >= begin) continue;
       waiting[intervals_.at(launched)] += 1;
-      waiting[intervals_.at(event.begin)] -= 1;
+      waiting[intervals_.at(begin)] -= 1;
     }
     double sum = 0;
     for (double& value : waiting) value = sum += value;
@@ -110,56 +119,64 @@ class Curves {
   }
 
  private:
-  // Calls `visit` with the work of all lanes in order of begin.
+  // Calls `visit(begin, end)` with the work of all lanes in order of begin.
   template <typename Visit>
   void in_order(const std::vector<const Lane*>& lanes, const Visit& visit) const {
-    struct Next {
+    struct Head {
       int64_t begin;
       uint32_t event, end;  // the end of its lane
+      bool operator>(const Head& other) const { return begin > other.begin; }
     };
     const EventTable& events = process_.events;
-    const auto later = [](const Next& a, const Next& b) { return a.begin > b.begin; };
-    std::priority_queue<Next, std::vector<Next>, decltype(later)> heads(later);
-    const auto push = [&](uint32_t event, uint32_t end) {
-      if (event < end) heads.push({events.begin_of(event), event, end});
-    };
-    for (const Lane* lane : lanes) push(lane->first_event, lane->first_event + lane->event_count);
+    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
+    for (const Lane* lane : lanes) {
+      const uint32_t first = lane->first_event;
+      if (lane->event_count) heads.push({events.begin_of(first), first, first + lane->event_count});
+    }
     while (!heads.empty()) {
-      const Next next = heads.top();
+      Head head = heads.top();
       heads.pop();
-      const Event event = events[next.event];
-      if (is_work(event)) visit(event);
-      push(next.event + 1, next.end);
+      // Work of one stream mostly follows work of the same.
+      const int64_t others = heads.empty() ? INT64_MAX : heads.top().begin;
+      while (head.event < head.end && head.begin <= others) {
+        if (is_work(head.event)) visit(head.begin, events.end_of(head.event));
+        if (++head.event < head.end) head.begin = events.begin_of(head.event);
+      }
+      if (head.event < head.end) heads.push(head);
     }
   }
 
   const Trace& trace_;
   const Process& process_;
+  const std::vector<bool>& works_;  // by shape
   const Intervals& intervals_;
 };
 
 }  // namespace
 
 std::vector<GpuCurve> gpu_curves(const Trace& trace, const Process& process) {
+  std::vector<bool> works;
+  for (const Shape& shape : trace.shapes) {
+    works.push_back(is_stream_work(shape.kind) && drawable(shape));
+  }
+  const EventTable& events = process.events;
   std::map<uint32_t, std::vector<const Lane*>> lanes;
   int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const Lane& lane : process.lanes) {
     if (lane.type != LaneType::stream) continue;
-    for (const Event& event : process.lane_events(lane)) {
-      const Shape& shape = trace.shape(event);
-      if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
-      begin = std::min(begin, event.begin);
-      if (event.partner != EventIndex::none) {
-        begin = std::min(begin, process.event(event.partner).begin);
-      }
-      end = std::max(end, event.end);
+    for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+      if (!works[number(events.shape_of(i))]) continue;
+      const EventIndex call = events.partner_of(i);
+      begin = std::min(begin, events.begin_of(i));
+      if (call != EventIndex::none) begin = std::min(begin, events.begin_of(number(call)));
+      end = std::max(end, events.end_of(i));
     }
     lanes[lane.device].push_back(&lane);
   }
   std::vector<GpuCurve> curves;
   if (begin > end) return curves;
   const Intervals intervals(begin, end);
-  const Curves all(trace, process, intervals);
+  const Curves all(trace, process, works, intervals);
   const auto keep = [&](GpuCurve curve) {
     if (curve.points.size() > 1) curves.push_back(std::move(curve));
   };

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
-#include <set>
+#include <unordered_map>
 
-#include "formats/core/string_table.h"
 #include "formats/gpu_curves.h"
 #include "formats/names.h"
 #include "formats/parallel_output.h"
@@ -26,14 +26,9 @@ using perfetto::EventType;
 using perfetto::PacketWriter;
 using perfetto::SlicePackets;
 
-constexpr uint32_t kStretch = 1 << 14;  // events that a thread writes at a time
+constexpr uint32_t kStretch = 1 << 12;  // events that a thread writes at a time: fit a cache
 constexpr size_t kMuchText = 1 << 20;
 constexpr int64_t kHostStride = 1 << 22;  // Linux process ids are below this
-
-uint64_t uuid_of(std::string_view text) {
-  const uint64_t hash = hash_bytes(text.data(), text.size());
-  return hash ? hash : 1;
-}
 
 bool is_async_range(const Shape& shape, const EventExtra& extra) {
   return shape.kind == Kind::nvtx_range && extra.address != 0;
@@ -102,13 +97,17 @@ class PerfettoExport {
     const int64_t offset = host_number(header.host()) * kHostStride;
     pid_ = offset + header.pid();
     prefix_ = fmt::format("{}/{}/{}", header.host(), header.pid(), header.os_start_time());
-    process_uuid_ = uuid_of(prefix_);
-    if (declared_.insert(process_uuid_).second) {
+    const TrackId own = track_of(prefix_);
+    process_uuid_ = own.uuid;
+    if (own.fresh) {
       out_.process_track(process_uuid_, pid_, process_title(process),
                          header.rank() >= 0 ? fmt::format("rank {}", header.rank()) : "",
                          process.window_begin);
     }
     steps();
+    // Beside the writing of lanes, whose threads have to be fed from here.
+    std::future<std::vector<GpuCurve>> curves =
+        std::async(std::launch::async, [&] { return gpu_curves(trace_, process); });
     for (const Lane& lane : process.lanes) {
       switch (lane.type) {
         case LaneType::thread: write_lane(lane, thread(lane, offset)); break;
@@ -119,19 +118,29 @@ class PerfettoExport {
       }
     }
     memory();
-    int32_t curves = 0;
-    for (const GpuCurve& found : gpu_curves(trace_, process)) curve(found, curves++);
+    int32_t number_of_curve = 0;
+    for (const GpuCurve& found : curves.get()) curve(found, number_of_curve++);
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
     for (size_t i = 0; i < process_->named_counters.size(); ++i) {
       named_counter(process_->named_counters[i], i);
     }
   }
 
+  // Tracks are numbered as they come: small numbers make small packets. Fresh: to be declared.
+  struct TrackId {
+    uint64_t uuid;
+    bool fresh;
+  };
+  TrackId track_of(std::string path) {
+    const auto [at, fresh] = tracks_.try_emplace(std::move(path), tracks_.size() + 1);
+    return {at->second, fresh};
+  }
+
   // Declares a track unless an earlier window of the process did.
   uint64_t declare(std::string_view path, uint64_t parent, std::string_view name, int32_t rank,
                    bool counter = false, bool ordered = false) {
-    const uint64_t uuid = uuid_of(fmt::format("{}/{}", prefix_, path));
-    if (declared_.insert(uuid).second) {
+    const auto [uuid, fresh] = track_of(fmt::format("{}/{}", prefix_, path));
+    if (fresh) {
       out_.track({uuid, parent, name, rank, ordered, counter});
     }
     return uuid;
@@ -160,14 +169,15 @@ class PerfettoExport {
       out_.name(fmt::format("step {}", step.step));
       out_.category("step");
       out_.end_event();
-      SlicePackets::end_slice(text_, track, step.end);
+      perfetto::Output out{text_};
+      SlicePackets::end_slice(out, track, step.end);
     }
   }
 
   LaneRows thread(const Lane& lane, int64_t offset) {
     const std::string path = fmt::format("thread{}", lane.thread_id);
-    const uint64_t uuid = uuid_of(fmt::format("{}/{}", prefix_, path));
-    if (declared_.insert(uuid).second) {
+    const auto [uuid, fresh] = track_of(fmt::format("{}/{}", prefix_, path));
+    if (fresh) {
       out_.thread_track(uuid, pid_, offset + lane.thread_id, lane.thread_name,
                         process_->window_begin);
     }
@@ -199,8 +209,9 @@ class PerfettoExport {
 
   void curve(const GpuCurve& curve, int32_t number) {
     const uint64_t gpu = gpu_track(curve.device);
-    const uint64_t track = uuid_of(fmt::format("{}/gpu{}/{}", prefix_, curve.device, curve.name));
-    if (declared_.insert(track).second) {
+    const auto [track, fresh] =
+        track_of(fmt::format("{}/gpu{}/{}", prefix_, curve.device, curve.name));
+    if (fresh) {
       out_.track({track, gpu, curve.name, 2500000 + number, false, false, curve.unit});
     }
     for (const GpuCurve::Point& point : curve.points) {
@@ -264,8 +275,9 @@ class PerfettoExport {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
     const auto rank = static_cast<int32_t>(3000000 + static_cast<int>(series.counter));
     const uint64_t gpu = gpu_track(series.device);
-    const uint64_t track = uuid_of(fmt::format("{}/gpu{}/{}", prefix_, series.device, text.name));
-    if (declared_.insert(track).second) {
+    const auto [track, fresh] =
+        track_of(fmt::format("{}/gpu{}/{}", prefix_, series.device, text.name));
+    if (fresh) {
       out_.track({track, gpu, text.name, rank, false, false, text.unit[0] ? text.unit : "1"});
     }
     for (const CounterSeries::Point& point : series.points) {
@@ -356,7 +368,8 @@ class PerfettoExport {
 
   static void write_stretch(const Trace& trace, const Process& process, const SlicePackets& packets,
                             const LaneRows& rows, LaneState state, uint32_t first, uint32_t end,
-                            bool last, std::string& out) {
+                            bool last, std::string& bytes) {
+    perfetto::Output out{bytes};
     const auto ended = [&](size_t family, size_t track, int64_t time) {
       SlicePackets::end_slice(out, rows.families[family].tracks[track], time);
     };
@@ -396,7 +409,7 @@ class PerfettoExport {
   const Process* process_ = nullptr;
   std::map<std::string, int64_t> hosts_;
   std::map<std::pair<uint64_t, uint32_t>, size_t> gpus_;  // process and device -> number
-  std::set<uint64_t> declared_;
+  std::unordered_map<std::string, uint64_t> tracks_;      // by path
   std::string prefix_;
   uint64_t process_uuid_ = 0;
   int64_t pid_ = 0;

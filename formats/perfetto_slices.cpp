@@ -11,75 +11,72 @@ namespace {
 // Fields of DebugAnnotation.
 enum Value : uint32_t { kUint = 3, kInt = 4, kBytes = 6, kPointer = 7, kText = 17 };
 
-void put(std::string& out, uint64_t value) {
-  uint8_t bytes[kMaxVarintBytes];
-  const uint8_t* const end = put_varint(bytes, value);
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
-}
+void put(Message& out, uint64_t value) { out.end(put_varint(out.room(kMaxVarintBytes), value)); }
 
 // A field of a track event that is an annotation with a number.
-void annotate(std::string& out, uint64_t key, Value type, uint64_t value) {
-  uint8_t bytes[3 + 4 * kMaxVarintBytes] = {event_field::kAnnotationTag, 0, 1 << 3};
-  uint8_t* end = put_varint(bytes + 3, key);
+void annotate(Message& out, uint64_t key, Value type, uint64_t value) {
+  uint8_t* const begin = out.room(3 + 3 * kMaxVarintBytes);
+  begin[0] = event_field::kAnnotationTag;
+  begin[2] = 1 << 3;
+  uint8_t* end = put_varint(begin + 3, key);
   end = put_varint(end, uint64_t{type} << 3);
   end = put_varint(end, value);
-  bytes[1] = static_cast<uint8_t>(end - bytes - 2);  // three varints: below 128
-  out.append(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
+  begin[1] = static_cast<uint8_t>(end - begin - 2);  // three varints: below 128
+  out.end(end);
 }
 
-void annotate_bytes(std::string& out, uint64_t key, std::string_view value) {
-  std::string inner(1, 1 << 3);
-  put(inner, key);
-  inner += static_cast<char>(kBytes << 3 | 2);
-  put(inner, value.size());
-  out += static_cast<char>(event_field::kAnnotationTag);
-  put(out, inner.size() + value.size());
-  out += inner;
-  out += value;
+void annotate_bytes(Message& out, uint64_t key, std::string_view value) {
+  const size_t inner = 2 + varint_size(key) + varint_size(value.size()) + value.size();
+  uint8_t* end = out.room(4 + 3 * kMaxVarintBytes);
+  *end++ = event_field::kAnnotationTag;
+  end = put_varint(end, inner);
+  *end++ = 1 << 3;
+  end = put_varint(end, key);
+  *end++ = kBytes << 3 | 2;
+  out.end(put_varint(end, value.size()));
+  out.append(value);
 }
 
-void put_flow(std::string& out, uint32_t field, uint64_t id) {
-  char bytes[kMaxVarintBytes + sizeof id];
-  char* const end = reinterpret_cast<char*>(
-      put_varint(reinterpret_cast<uint8_t*>(bytes), uint64_t{field} << 3 | 1));
+void put_flow(Message& out, uint32_t field, uint64_t id) {
+  uint8_t* const end = put_varint(out.room(kMaxVarintBytes + sizeof id), uint64_t{field} << 3 | 1);
   std::memcpy(end, &id, sizeof id);
-  out.append(bytes, static_cast<size_t>(end - bytes) + sizeof id);
+  out.end(end + sizeof id);
 }
 
-// A packet of the sequence at `time` with one message: field `number` of it.
-void put_packet(std::string& out, int64_t time, uint32_t number, std::string_view message) {
-  uint8_t fields[8 + 4 * kMaxVarintBytes];
-  uint8_t* end = fields;
-  *end++ = packet_field::kTimestamp << 3;
-  end = put_varint(end, time > 0 ? static_cast<uint64_t>(time) : 0);
-  *end++ = packet_field::kSequenceId << 3;
-  *end++ = kSequence;
-  *end++ = packet_field::kSequenceFlags << 3;
-  *end++ = kNeedsState;
-  end = put_varint(end, uint64_t{number} << 3 | 2);
-  end = put_varint(end, message.size());
-  const auto size = static_cast<size_t>(end - fields);
-  uint8_t head[1 + kMaxVarintBytes] = {1 << 3 | 2};
-  const uint8_t* const head_end = put_varint(head + 1, size + message.size());
-  out.append(reinterpret_cast<const char*>(head), static_cast<size_t>(head_end - head));
-  out.append(reinterpret_cast<const char*>(fields), size);
-  out += message;
+// A packet of the sequence at `time` with `out.message` as its field `number`.
+void put_packet(Output& out, int64_t time, uint32_t number) {
+  Message& message = out.message;
+  const uint64_t stamp = time > 0 ? static_cast<uint64_t>(time) : 0;
+  const uint64_t tag = uint64_t{number} << 3 | 2;
+  const size_t before = 1 + varint_size(stamp) + 4 + varint_size(tag) + varint_size(message.size());
+  const size_t packet = before + message.size();
+  uint8_t* at = message.prepend(1 + varint_size(packet) + before);
+  *at++ = 1 << 3 | 2;
+  at = put_varint(at, packet);
+  *at++ = packet_field::kTimestamp << 3;
+  at = put_varint(at, stamp);
+  *at++ = packet_field::kSequenceId << 3;
+  *at++ = kSequence;
+  *at++ = packet_field::kSequenceFlags << 3;
+  *at++ = kNeedsState;
+  at = put_varint(at, tag);
+  put_varint(at, packet - before);
+  out.bytes += message.text();
 }
 
 // The fields that every track event has.
-void begin_body(std::string& body, EventType type, uint64_t track) {
-  uint8_t bytes[4 + kMaxVarintBytes] = {event_field::kType << 3, static_cast<uint8_t>(type),
-                                        event_field::kTrack << 3};
-  const uint8_t* const end = put_varint(bytes + 3, track);
-  body.assign(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
+Message& begin_body(Output& out, EventType type, uint64_t track) {
+  Message& body = out.message;
+  body.clear();
+  uint8_t* const begin = body.room(3 + kMaxVarintBytes);
+  begin[0] = event_field::kType << 3;
+  begin[1] = static_cast<uint8_t>(type);
+  begin[2] = event_field::kTrack << 3;
+  body.end(put_varint(begin + 3, track));
+  return body;
 }
 
 std::string dim_text(const Dim3& dim) { return fmt::format("[{}, {}, {}]", dim.x, dim.y, dim.z); }
-
-std::string& scratch() {
-  thread_local std::string body;
-  return body;
-}
 
 }  // namespace
 
@@ -125,13 +122,13 @@ void SlicePackets::enter(const Process& process, uint64_t flow_base) {
   for (const auto& [kernel, pair] : collectives_) of_collective_[kernel] = true;
 }
 
-void SlicePackets::text(std::string& out, const char* key, std::string_view value) {
+void SlicePackets::text(Message& out, const char* key, std::string_view value) {
   annotate(out, out_.key(key), kText, out_.value(value));
 }
-void SlicePackets::number(std::string& out, const char* key, uint64_t value) {
+void SlicePackets::number(Message& out, const char* key, uint64_t value) {
   annotate(out, out_.key(key), kUint, value);
 }
-void SlicePackets::pointer(std::string& out, const char* key, uint64_t value) {
+void SlicePackets::pointer(Message& out, const char* key, uint64_t value) {
   annotate(out, out_.key(key), kPointer, value);
 }
 
@@ -142,25 +139,31 @@ SlicePackets::ShapePackets SlicePackets::packets_of(const Shape& shape) {
       shape.kind == Kind::launch || shape.kind == Kind::copy || shape.kind == Kind::set;
   out.ends_flow = is_stream_work(shape.kind) && drawable(shape);
   const std::string_view label = trace_.text(shape.label);
-  out.head += static_cast<char>(event_field::kName << 3);
-  put(out.head, out_.name_id(label));
-  out.head += static_cast<char>(event_field::kCategories << 3);
-  put(out.head, out_.category_id(category_of(trace_, shape)));
+  Message head, tail;
+  put(head, event_field::kName << 3);
+  put(head, out_.name_id(label));
+  put(head, event_field::kCategories << 3);
+  put(head, out_.category_id(category_of(trace_, shape)));
+  out.head_size = head.size();
+  head.text().copy(reinterpret_cast<char*>(out.head), sizeof out.head);
   if (is_stream_work(shape.kind)) out.stage = out_.stage(label);
   if (shape.kind == Kind::op || shape.kind == Kind::annotation) out.label = out_.value(label);
-  is_gpu_kind(shape.kind) ? gpu_tail(shape, out.tail) : host_tail(shape, out.tail);
+  is_gpu_kind(shape.kind) ? gpu_tail(shape, tail) : host_tail(shape, tail);
   if (shape.kind == Kind::collective) {
     out.type_bytes = nccl_type(shape.data_type).bytes;
-    text(out.collective, "collective", trace_.text(shape.name));
-    out.collective += collective_tail(shape);
+    Message collective;
+    text(collective, "collective", trace_.text(shape.name));
+    collective_tail(shape, collective);
+    out.collective = collective.text();
   }
-  if (shape.flags & kFlagFromCallback) text(out.tail, "seen by", "CUPTI callback");
-  if (shape.flags & kFlagCaptured) number(out.tail, "captured into a graph", 1);
-  if (shape.flags & kFlagOpenEnd) number(out.tail, "open at window end", 1);
+  if (shape.flags & kFlagFromCallback) text(tail, "seen by", "CUPTI callback");
+  if (shape.flags & kFlagCaptured) number(tail, "captured into a graph", 1);
+  if (shape.flags & kFlagOpenEnd) number(tail, "open at window end", 1);
+  out.tail = tail.text();
   return out;
 }
 
-void SlicePackets::host_tail(const Shape& shape, std::string& tail) {
+void SlicePackets::host_tail(const Shape& shape, Message& tail) {
   if (shape.result) {
     annotate(tail, out_.key("result"), kInt,
              static_cast<uint64_t>(static_cast<int64_t>(shape.result)));
@@ -172,7 +175,7 @@ void SlicePackets::host_tail(const Shape& shape, std::string& tail) {
       }
       launch_shape(shape, tail);
       break;
-    case Kind::collective: tail += collective_tail(shape); break;
+    case Kind::collective: collective_tail(shape, tail); break;
     case Kind::op:
     case Kind::annotation: return operator_tail(shape, tail);
     case Kind::tensor: return;
@@ -186,7 +189,7 @@ void SlicePackets::host_tail(const Shape& shape, std::string& tail) {
   if (shape.stream_handle) pointer(tail, "stream", shape.stream_handle);
 }
 
-void SlicePackets::operator_tail(const Shape& shape, std::string& tail) {
+void SlicePackets::operator_tail(const Shape& shape, Message& tail) {
   const std::pair<const char*, StringIndex> texts[] = {{"input dims", shape.input_dims},
                                                        {"input types", shape.input_types},
                                                        {"call stack", shape.call_stack},
@@ -196,7 +199,7 @@ void SlicePackets::operator_tail(const Shape& shape, std::string& tail) {
   }
 }
 
-void SlicePackets::gpu_tail(const Shape& shape, std::string& tail) {
+void SlicePackets::gpu_tail(const Shape& shape, Message& tail) {
   if (shape.kind == Kind::gpu_kernel) {
     launch_shape(shape, tail);
     number(tail, "registers per thread", shape.registers_per_thread);
@@ -211,7 +214,7 @@ void SlicePackets::gpu_tail(const Shape& shape, std::string& tail) {
   if (shape.graph) number(tail, "graph", shape.graph);
 }
 
-void SlicePackets::launch_shape(const Shape& shape, std::string& tail) {
+void SlicePackets::launch_shape(const Shape& shape, Message& tail) {
   if (shape.grid.x) {
     text(tail, "grid", dim_text(shape.grid));
     text(tail, "block", dim_text(shape.block));
@@ -221,8 +224,7 @@ void SlicePackets::launch_shape(const Shape& shape, std::string& tail) {
   }
 }
 
-std::string SlicePackets::collective_tail(const Shape& shape) {
-  std::string tail;
+void SlicePackets::collective_tail(const Shape& shape, Message& tail) {
   const NcclTypeName& type = nccl_type(shape.data_type);
   if (type.bytes) text(tail, "data type", type.nccl);
   if (shape.operation != Shape::kAbsent) {
@@ -231,38 +233,35 @@ std::string SlicePackets::collective_tail(const Shape& shape) {
   if (shape.peer != Shape::kAbsent) number(tail, "peer", shape.peer);
   if (shape.rank_count) number(tail, "ranks", shape.rank_count);
   pointer(tail, "communicator", shape.communicator);
-  return tail;
 }
 
-void SlicePackets::begin_slice(std::string& out, uint64_t track, const Event& event,
+void SlicePackets::begin_slice(Output& out, uint64_t track, const Event& event,
                                const Slice& slice) const {
-  std::string& body = scratch();
-  begin_body(body, EventType::slice_begin, track);
+  Message& body = begin_body(out, EventType::slice_begin, track);
   const ShapePackets& shape = shapes_[number_of(event.shape)];
   contents(body, event, shape);
   flows(body, event, shape);
   if (slice.end < event.end) {
     annotate(body, keys_.true_end, kUint, static_cast<uint64_t>(event.end));
   }
-  put_packet(out, slice.begin, packet_field::kTrackEvent, body);
+  put_packet(out, slice.begin, packet_field::kTrackEvent);
 }
 
-void SlicePackets::end_slice(std::string& out, uint64_t track, int64_t time) {
-  std::string& body = scratch();
-  begin_body(body, EventType::slice_end, track);
-  put_packet(out, time, packet_field::kTrackEvent, body);
+void SlicePackets::end_slice(Output& out, uint64_t track, int64_t time) {
+  begin_body(out, EventType::slice_end, track);
+  put_packet(out, time, packet_field::kTrackEvent);
 }
 
-void SlicePackets::instant(std::string& out, uint64_t track, const Event& event) const {
-  std::string& body = scratch();
-  begin_body(body, EventType::instant, track);
+void SlicePackets::instant(Output& out, uint64_t track, const Event& event) const {
+  Message& body = begin_body(out, EventType::instant, track);
   contents(body, event, shapes_[number_of(event.shape)]);
-  put_packet(out, event.begin, packet_field::kTrackEvent, body);
+  put_packet(out, event.begin, packet_field::kTrackEvent);
 }
 
-void SlicePackets::contents(std::string& body, const Event& event,
-                            const ShapePackets& shape) const {
-  body += shape.head;
+void SlicePackets::contents(Message& body, const Event& event, const ShapePackets& shape) const {
+  uint8_t* const head = body.room(sizeof shape.head);
+  std::memcpy(head, shape.head, sizeof shape.head);
+  body.end(head + shape.head_size);
   if (event.correlation) annotate(body, keys_.correlation, kUint, event.correlation);
   if (const EventIndex op = process_->operator_of(event); op != EventIndex::none) {
     annotate(body, keys_.op, kText, of(op).label);
@@ -275,15 +274,14 @@ void SlicePackets::contents(std::string& body, const Event& event,
     }
   }
   values(body, shape, extra);
-  body += shape.tail;
+  body.append(shape.tail);
   if (shape.ends_flow) {
     if (event.extra && extra.value) graph_values(body, event, extra);
     collective_of(body, event);
   }
 }
 
-void SlicePackets::values(std::string& body, const ShapePackets& shape,
-                          const EventExtra& extra) const {
+void SlicePackets::values(Message& body, const ShapePackets& shape, const EventExtra& extra) const {
   switch (shape.kind) {
     case Kind::copy:
     case Kind::set:
@@ -322,7 +320,7 @@ void SlicePackets::values(std::string& body, const ShapePackets& shape,
   }
 }
 
-void SlicePackets::collective_values(std::string& body, const ShapePackets& shape,
+void SlicePackets::collective_values(Message& body, const ShapePackets& shape,
                                      const EventExtra& extra) const {
   annotate(body, keys_.count, kUint, extra.bytes);
   if (shape.type_bytes) {
@@ -332,8 +330,7 @@ void SlicePackets::collective_values(std::string& body, const ShapePackets& shap
 }
 
 // Of a graph's node: which one, and where it was captured.
-void SlicePackets::graph_values(std::string& body, const Event& event,
-                                const EventExtra& extra) const {
+void SlicePackets::graph_values(Message& body, const Event& event, const EventExtra& extra) const {
   const Shape& shape = trace_.shape(event);
   if (shape.graph) annotate(body, keys_.graph_node, kUint, extra.value);
   const GraphNode* const node = process_->graph_node(shape, extra);
@@ -345,23 +342,23 @@ void SlicePackets::graph_values(std::string& body, const Event& event,
   if (node->stack != StackIndex::none) stack(body, node->stack);
 }
 
-void SlicePackets::collective_of(std::string& body, const Event& event) const {
+void SlicePackets::collective_of(Message& body, const Event& event) const {
   if (of_collective_.empty() || !of_collective_[gpuprof::number(event.index)]) return;
   const uint32_t pair = collectives_.at(gpuprof::number(event.index));
   const Event call = process_->event(process_->collective_kernels[pair].collective);
   const ShapePackets& shape = shapes_[number_of(call.shape)];
   collective_values(body, shape, process_->extra(call));
-  body += shape.collective;
+  body.append(shape.collective);
 }
 
-void SlicePackets::stack(std::string& body, StackIndex stack) const {
+void SlicePackets::stack(Message& body, StackIndex stack) const {
   const Stacks::Ids& ids = stacks_[static_cast<uint32_t>(stack)];
   put(body, uint64_t{event_field::kCallstack} << 3);
   put(body, ids.callstack);
   annotate(body, keys_.stack, kText, ids.text);
 }
 
-void SlicePackets::flows(std::string& body, const Event& event, const ShapePackets& shape) const {
+void SlicePackets::flows(Message& body, const Event& event, const ShapePackets& shape) const {
   if (shape.starts_flow) {
     for (EventIndex work = event.partner; work != EventIndex::none;
          work = process_->events.next_sibling_of(gpuprof::number(work))) {
@@ -375,9 +372,10 @@ void SlicePackets::flows(std::string& body, const Event& event, const ShapePacke
   }
 }
 
-void SlicePackets::render_stage(std::string& out, const Queue& queue, const Event& event) const {
-  uint8_t bytes[8 * kMaxVarintBytes];
-  uint8_t* end = bytes;
+void SlicePackets::render_stage(Output& out, const Queue& queue, const Event& event) const {
+  Message& stage = out.message;
+  stage.clear();
+  uint8_t* end = stage.room(6 * (1 + kMaxVarintBytes));
   const auto field = [&](uint32_t number, uint64_t value) {
     *end++ = static_cast<uint8_t>(number << 3);
     end = put_varint(end, value);
@@ -388,8 +386,8 @@ void SlicePackets::render_stage(std::string& out, const Queue& queue, const Even
   if (queue.gpu) field(11, queue.gpu);
   field(13, queue.name);
   field(14, shapes_[number_of(event.shape)].stage);
-  put_packet(out, event.begin, packet_field::kRenderStage,
-             {reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes)});
+  stage.end(end);
+  put_packet(out, event.begin, packet_field::kRenderStage);
 }
 
 }  // namespace gpuprof::perfetto

@@ -10,12 +10,19 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/perfetto_message.h"
 #include "formats/perfetto_packets.h"
 #include "formats/perfetto_stacks.h"
 #include "formats/slices.h"
 #include "formats/trace.h"
 
 namespace gpuprof::perfetto {
+
+// Where a thread puts packets.
+struct Output {
+  std::string& bytes;
+  Message message{};  // of the packet at hand
+};
 
 class SlicePackets {
  public:
@@ -27,21 +34,22 @@ class SlicePackets {
 
   // The rest is thread-safe, between calls of enter().
   // A slice that ends before its event does says so in its arguments.
-  void begin_slice(std::string& out, uint64_t track, const Event& event, const Slice& slice) const;
-  static void end_slice(std::string& out, uint64_t track, int64_t time);
-  void instant(std::string& out, uint64_t track, const Event& event) const;
+  void begin_slice(Output& out, uint64_t track, const Event& event, const Slice& slice) const;
+  static void end_slice(Output& out, uint64_t track, int64_t time);
+  void instant(Output& out, uint64_t track, const Event& event) const;
 
   struct Queue {
     uint64_t name, context;  // interned
     uint64_t gpu;            // counted through over all processes
   };
   // The same piece of work for the pages that know GPUs.
-  void render_stage(std::string& out, const Queue& queue, const Event& event) const;
+  void render_stage(Output& out, const Queue& queue, const Event& event) const;
 
  private:
   struct ShapePackets {
-    std::string head, tail;  // fields of a track event: first name and category,
-                             // last arguments
+    uint8_t head[2 * (1 + kMaxVarintBytes)] = {};  // fields of a track event: first name and
+    size_t head_size = 0;                          // category,
+    std::string tail;                              // last arguments
     std::string collective;  // those that a collective's kernel has of its call
     uint64_t stage = 0;      // its name for the GPU pages
     uint64_t label = 0;      // its name as the value of an argument
@@ -57,23 +65,22 @@ class SlicePackets {
   };
 
   ShapePackets packets_of(const Shape& shape);
-  void host_tail(const Shape& shape, std::string& tail);
-  void gpu_tail(const Shape& shape, std::string& tail);
-  void operator_tail(const Shape& shape, std::string& tail);
-  void launch_shape(const Shape& shape, std::string& tail);
-  std::string collective_tail(const Shape& shape);
-  void text(std::string& out, const char* key, std::string_view value);
-  void number(std::string& out, const char* key, uint64_t value);
-  void pointer(std::string& out, const char* key, uint64_t value);
+  void host_tail(const Shape& shape, Message& tail);
+  void gpu_tail(const Shape& shape, Message& tail);
+  void operator_tail(const Shape& shape, Message& tail);
+  void launch_shape(const Shape& shape, Message& tail);
+  void collective_tail(const Shape& shape, Message& tail);
+  void text(Message& out, const char* key, std::string_view value);
+  void number(Message& out, const char* key, uint64_t value);
+  void pointer(Message& out, const char* key, uint64_t value);
 
-  void contents(std::string& body, const Event& event, const ShapePackets& shape) const;
-  void values(std::string& body, const ShapePackets& shape, const EventExtra& extra) const;
-  void collective_values(std::string& body, const ShapePackets& shape,
-                         const EventExtra& extra) const;
-  void graph_values(std::string& body, const Event& event, const EventExtra& extra) const;
-  void collective_of(std::string& body, const Event& event) const;
-  void stack(std::string& body, StackIndex stack) const;
-  void flows(std::string& body, const Event& event, const ShapePackets& shape) const;
+  void contents(Message& body, const Event& event, const ShapePackets& shape) const;
+  void values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void collective_values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void graph_values(Message& body, const Event& event, const EventExtra& extra) const;
+  void collective_of(Message& body, const Event& event) const;
+  void stack(Message& body, StackIndex stack) const;
+  void flows(Message& body, const Event& event, const ShapePackets& shape) const;
   const ShapePackets& of(EventIndex event) const {
     return shapes_[number_of(process_->events.shape_of(gpuprof::number(event)))];
   }
