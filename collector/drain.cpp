@@ -29,6 +29,7 @@
 #include "collector/stacks.h"
 #include "collector/step_log.h"
 #include "collector/summary.h"
+#include "collector/workers.h"
 
 namespace gpuprof {
 namespace {
@@ -105,6 +106,10 @@ void write_counters(Drain& drain) {
   if (encode_counters(drain.body, ring()->header->clock_shift)) {
     drain.file.write(ChunkKind::counters, drain.body);
   }
+  drain.body.clear();
+  if (encode_workers(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::workers, drain.body);
+  }
 }
 
 // New modules go to the ring at once, and to the dump: each Modules message names all of them.
@@ -137,6 +142,7 @@ void open_window(Drain& drain) {
   write_header(drain);
   update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
+  workers_begin();
   drain.window_open = true;
   drain.modules_written = 0;
   keep_modules(drain);
@@ -197,6 +203,7 @@ void write_to_the_end(Drain& drain, const Window& window) {
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
   write_graph_nodes(drain);
+  workers_sample(now_ticks(), true);
   write_counters(drain);
   drain.body.clear();
   if (encode_summary(drain.body, window, totals_of(drain))) {
@@ -288,6 +295,7 @@ void tick(Drain& drain) {
     cupti_flush(false);
   }
   nvml_sample(ticks);
+  workers_sample(ticks, false);
   if (now_ns - drain.last_counters > kSecond) {
     drain.last_counters = now_ns;
     write_counters(drain);

@@ -28,6 +28,7 @@
 #include "collector/stacks.h"
 #include "collector/summary.h"
 #include "collector/torch/record_function.h"
+#include "collector/workers.h"
 
 extern char** environ;
 
@@ -237,6 +238,7 @@ void forget_session_in_child() {
   forget_drain_thread();
   forget_cupti();
   forget_nvml();
+  forget_workers();
   forget_graphs();
   forget_ring();
   forget_stacks_in_child();

@@ -324,7 +324,7 @@ class Reader {
       return;
     }
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind > static_cast<uint32_t>(ChunkKind::modules)) return;
+    if (body.kind > static_cast<uint32_t>(ChunkKind::workers)) return;
     std::string_view raw;
     if (kind != ChunkKind::events) job->wrong = inflater_.unpack(body, raw);
     if (!job->wrong.empty()) return damage(at, std::move(job->wrong));
@@ -337,6 +337,7 @@ class Reader {
       case ChunkKind::modules: return message<dump::Modules>(at, raw, &ChunkVisitor::on_modules);
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
       case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
+      case ChunkKind::workers: return message<dump::Workers>(at, raw, &ChunkVisitor::on_workers);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
     }
   }

@@ -35,6 +35,7 @@ class ChunkVisitor {
   virtual void on_steps(const dump::Steps&, uint64_t /*offset*/) {}
   virtual void on_modules(const dump::Modules&, uint64_t /*offset*/) {}
   virtual void on_summary(const dump::Summary&, uint64_t /*offset*/) {}
+  virtual void on_workers(const dump::Workers&, uint64_t /*offset*/) {}
   virtual void on_counters(const dump::Counters&, uint64_t /*offset*/) {}
   virtual void on_graphs(const dump::Graphs&, uint64_t /*offset*/) {}
   // Bytes were lost between the chunks delivered before and after this call.

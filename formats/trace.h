@@ -170,6 +170,18 @@ struct CounterSeries {
   std::vector<Point> points;
 };
 
+// What was sampled of a process that loads data for this one.
+struct Worker {
+  struct Sample {
+    int64_t time;                           // ns
+    uint64_t cpu_ns, queue_ns, read_bytes;  // since it was born; queue: runnable, without a CPU
+    char state;                             // 'D': waits for the disk; see proc(5)
+  };
+  uint32_t pid;
+  int64_t born;  // ns
+  std::vector<Sample> samples;
+};
+
 // A counter of an outside trace that is none of Counter.
 struct NamedCounter {
   struct Point {
@@ -240,6 +252,8 @@ struct Process {
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
   std::vector<NamedCounter> named_counters;
+  std::vector<Worker> workers;  // of a DataLoader
+  uint32_t usable_cpus = 0;     // 0: not known
   // Parallel to events, or empty where there are no operators: the op or annotation that a host
   // event was called by, that a GPU event was launched by; none where not known.
   std::vector<EventIndex> operators;

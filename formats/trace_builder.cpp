@@ -50,6 +50,7 @@ struct TraceBuilder::Segment {
   void fix_steps();
   void make_events(const Trace& trace);
   void convert_times();
+  void draw_workers();
   void fix_summary();
 };
 
@@ -107,10 +108,32 @@ void TraceBuilder::Segment::make_events(const Trace& trace) {
   if (!process.window_end) process.window_end = last;
 }
 
+// How much of a CPU each worker used, as a track.
+void TraceBuilder::Segment::draw_workers() {
+  for (const Worker& worker : process.workers) {
+    NamedCounter track{
+        "DataLoader worker " + std::to_string(worker.pid), "CPU %", "", Shape::kAbsent, {}};
+    for (size_t i = 1; i < worker.samples.size(); ++i) {
+      const Worker::Sample &before = worker.samples[i - 1], &now = worker.samples[i];
+      const double used = static_cast<double>(now.cpu_ns - before.cpu_ns);
+      if (now.time <= before.time || now.cpu_ns < before.cpu_ns) continue;
+      track.points.push_back(
+          {before.time, 100 * used / static_cast<double>(now.time - before.time)});
+    }
+    if (!track.points.empty()) process.named_counters.push_back(std::move(track));
+  }
+}
+
 void TraceBuilder::Segment::convert_times() {
   for (CounterSeries& series : process.counters) {
     for (auto& point : series.points) {
       point.time = time_of_units(static_cast<uint64_t>(point.time));
+    }
+  }
+  for (Worker& worker : process.workers) {
+    worker.born = time_of_units(static_cast<uint64_t>(worker.born));
+    for (auto& sample : worker.samples) {
+      sample.time = time_of_units(static_cast<uint64_t>(sample.time));
     }
   }
   for (auto& [id, node] : process.graph_nodes) {
@@ -165,6 +188,7 @@ void TraceBuilder::end_segment() {
   done->fix_window();
   done->make_events(trace_);
   done->convert_times();
+  done->draw_workers();
   done->fix_steps();
   done->fix_summary();
   join_process(trace_, p);
@@ -210,6 +234,30 @@ void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
       time += static_cast<uint64_t>(in.time(i));
       value += static_cast<uint64_t>(in.value(i));
       at->points.push_back({static_cast<int64_t>(time), value});
+    }
+  }
+}
+
+void TraceBuilder::on_workers(const dump::Workers& workers, uint64_t) {
+  Process& p = segment().process;
+  p.usable_cpus = workers.usable_cpus();
+  for (const dump::Worker& in : workers.worker()) {
+    const auto born = static_cast<int64_t>(in.born());
+    auto at = std::find_if(p.workers.begin(), p.workers.end(), [&](const Worker& each) {
+      return each.pid == in.pid() && each.born == born;
+    });
+    if (at == p.workers.end()) at = p.workers.insert(at, {in.pid(), born, {}});
+    const int count = std::min({in.time_size(), in.cpu_ns_size(), in.queue_ns_size(),
+                                in.read_bytes_size(), static_cast<int>(in.state().size())});
+    uint64_t time = 0;
+    Worker::Sample sample{};
+    for (int i = 0; i < count; ++i) {
+      sample.time = static_cast<int64_t>(time += static_cast<uint64_t>(in.time(i)));
+      sample.cpu_ns += static_cast<uint64_t>(in.cpu_ns(i));
+      sample.queue_ns += static_cast<uint64_t>(in.queue_ns(i));
+      sample.read_bytes += static_cast<uint64_t>(in.read_bytes(i));
+      sample.state = in.state()[static_cast<size_t>(i)];
+      at->samples.push_back(sample);
     }
   }
 }

@@ -25,6 +25,7 @@ class TraceBuilder : public ChunkVisitor {
   void on_steps(const dump::Steps& steps, uint64_t offset) override;
   void on_modules(const dump::Modules& modules, uint64_t offset) override;
   void on_summary(const dump::Summary& summary, uint64_t offset) override;
+  void on_workers(const dump::Workers& workers, uint64_t offset) override;
   void on_counters(const dump::Counters& counters, uint64_t offset) override;
   void on_graphs(const dump::Graphs& graphs, uint64_t offset) override;
   void on_damage(const Problem& problem) override;

@@ -147,6 +147,17 @@ void print_json(const Trace& trace, const Process& process) {
                                            {"value", point.value}}));
     }
   }
+  for (const Worker& worker : process.workers) {
+    for (const Worker::Sample& sample : worker.samples) {
+      put_line("{}", json_line("worker", {{"pid", worker.pid},
+                                          {"born_mono_ns", process.monotonic(worker.born)},
+                                          {"time_mono_ns", process.monotonic(sample.time)},
+                                          {"cpu_ns", sample.cpu_ns},
+                                          {"queue_ns", sample.queue_ns},
+                                          {"read_bytes", sample.read_bytes},
+                                          {"state", std::string(1, sample.state)}}));
+    }
+  }
   put_line("{}", json_line("summary", describe_summary(trace, process)));
 }
 
@@ -168,6 +179,14 @@ void print_text(const Trace& trace, const Process& process) {
       put_line("{:>13} {:>17} {:<16} {:<10} {:>10} {} = {} {}", point.time - process.window_begin,
                process.monotonic(point.time), fmt::format("gpu {}", series.device), "counter", "",
                text.name, point.value, text.unit);
+    }
+  }
+  for (const Worker& worker : process.workers) {
+    for (const Worker::Sample& sample : worker.samples) {
+      put_line("{:>13} {:>17} {:<16} {:<10} {:>10} cpu_ns={} queue_ns={} read_bytes={} state={}",
+               sample.time - process.window_begin, process.monotonic(sample.time),
+               fmt::format("process {}", worker.pid), "worker", "", sample.cpu_ns, sample.queue_ns,
+               sample.read_bytes, sample.state);
     }
   }
   put_line("# {}", dump_json(describe_summary(trace, process)));

@@ -21,7 +21,8 @@ enum class ChunkKind : uint32_t {
   summary = 4,
   graphs = 5,
   counters = 6,
-  modules = 7
+  modules = 7,
+  workers = 8
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

@@ -142,6 +142,22 @@ def test_shapes_and_layers(tmp_path):
     assert rows["nn.Module: Sequential.0 (Block)"]["count"] == steps
 
 
+@pytest.mark.parametrize("reason", ["no_workers", "few_workers", "cpu", "disk", "starting", "elsewhere"])
+def test_why_data_is_late(tmp_path, reason):
+    if reason == "few_workers" and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU: there is none for another worker")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    done = harness.run((sys.executable, HERE / "scripts/loading.py", reason, folder), timeout=400, env=environment_of(
+        harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **SETTINGS), {"GPUPROF_SCHEDULE": "skip_first=6,warmup=2,active=32"}))
+    assert done.code == 3, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    report = json.loads(harness.checked("report", dump, "--format", "json").out)
+    assert report["data_loading"]["limit"] == reason, report["data_loading"]
+    [finding] = [f for f in report["findings"] if f["kind"] == "late_data"]  # there is no GPU work to have a verdict on
+    assert finding["value"] > 30 and "batches: " in finding["text"]
+
+
 def test_an_optimizer_over_another_makes_one_step(tmp_path):
     done = profiled(tmp_path, sys.executable, HERE / "scripts/own_optimizer.py")
     assert f"steps {FIRST}-{STEPS - 1} (optimizer)" in done.err

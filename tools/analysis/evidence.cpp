@@ -141,6 +141,10 @@ void add_evidence(const Report& report, Verdict& verdict) {
   switch (verdict.cause) {
     case Cause::data_loading:
       verdict.evidence.push_back(worst_step(report, Part::data_loading));
+      if (report.loading) {
+        verdict.evidence.push_back(describe(*report.loading));
+        verdict.advice = advice_for(report.loading->limit);
+      }
       places(report, "data_loading", verdict);
       break;
     case Cause::kernel_launch:

@@ -124,6 +124,23 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
 }
 
+constexpr double kLateDataPct = 5;
+
+// Where no verdict says it: of a program without GPU work, or with other causes that matter more.
+void add_late_data(Report& report) {
+  if (!report.loading) return;
+  const double share = 100 * report.loading->waited_us / report.loading->steps_us;
+  for (const Verdict& verdict : report.verdict) {
+    if (verdict.cause == Cause::data_loading) return;
+  }
+  if (share < kLateDataPct) return;
+  report.findings.push_back(
+      {"late_data",
+       fmt::format("The training thread waits {:.0f} % of the time for {}. {}", share,
+                   describe(*report.loading), advice_for(report.loading->limit)),
+       share});
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace) {
@@ -158,9 +175,11 @@ Report make_report(const Trace& trace) {
   }
   report.step_time = step_time_of(report.steps);
   sum_up(report);
+  report.loading = data_loading_of(all);
   report.findings = find(trace, report);
   add_period(all, report);
   judge.decide(report);
+  add_late_data(report);
   return report;
 }
 

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/curves.h"
+#include "tools/analysis/data_workers.h"
 #include "tools/analysis/operators.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
@@ -73,6 +75,7 @@ struct Report {
   std::vector<Finding> findings;
   Tables tables;
   OperatorTables operators;
+  std::optional<DataLoading> loading;
   std::vector<Curves> curves;     // by process and window
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};

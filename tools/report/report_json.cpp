@@ -101,6 +101,15 @@ Json places_json(const OperatorTables& tables) {
   return out;
 }
 
+Json loading_json(const DataLoading& loading) {
+  return {
+      {"limit", limit_name(loading.limit)},          {"waited_us", rounded(loading.waited_us)},
+      {"starting_us", rounded(loading.starting_us)}, {"workers", loading.workers},
+      {"usable_cpus", loading.usable_cpus},          {"on_cpu_pct", rounded(loading.on_cpu_pct)},
+      {"queued_pct", rounded(loading.queued_pct)},   {"disk_pct", rounded(loading.disk_pct)},
+      {"read_mb", rounded(loading.read_mb)}};
+}
+
 Json owners_json(const OperatorTables& tables) {
   Json out = Json::array();
   for (const OwnerRow& row : tables.memory_owners) {
@@ -252,6 +261,7 @@ Json report_json(const Report& report) {
   out["modules"] = operators_json(report.operators.modules);
   out["places"] = places_json(report.operators);
   out["memory_owners"] = owners_json(report.operators);
+  if (report.loading) out["data_loading"] = loading_json(*report.loading);
   out["collectives"] = collectives_json(report.tables);
   out["copies"] = copies_json(report.tables);
   out["synchronizations"] = calls_json(report.tables.synchronizations);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the workers of a PyTorch DataLoader do while a window is open, seen from outside: their CPU
+// time, how long they wait for a CPU and for the disk. They themselves stay asleep.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/core/byte_buffer.h"
+
+namespace gpuprof {
+
+// All of it on the drain thread.
+void workers_begin();  // a window opens
+void workers_sample(uint64_t ticks, bool last);  // takes a sample if one is due, or it is the last
+// The samples since the last call as a Workers message; false: none.
+bool encode_workers(ByteBuffer& out, uint32_t clock_shift);
+void forget_workers();  // in the child after fork
+
+}  // namespace gpuprof
