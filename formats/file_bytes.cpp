@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr size_t kWorthACall = 1 << 16;  // bytes that are not gathered with others first
-constexpr int kGzipLevel = 1;  // traces repeat themselves so much that more buys little
+constexpr int kGzipLevel = 1;            // traces repeat themselves so much that more buys little
 
 }  // namespace
 
@@ -113,6 +113,19 @@ void OutputFile::write(const void* data, size_t size) {
     from += part;
     size -= part;
     if (buffer_.size() == kBufferBytes) flush();
+  }
+}
+
+void OutputFile::overwrite(uint64_t place, const void* data, size_t size) {
+  flush();
+  auto from = static_cast<const char*>(data);
+  while (ok() && size > 0) {
+    const ssize_t put = ::pwrite(file_, from, size, static_cast<off_t>(place));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return fail("cannot be written");
+    from += put;
+    place += static_cast<uint64_t>(put);
+    size -= static_cast<size_t>(put);
   }
 }
 

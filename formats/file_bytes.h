@@ -35,6 +35,9 @@ class OutputFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   // Bytes of gzip_member(), for a file that is compressed.
   void write_members(std::string_view members);
+  // Of a file that is not compressed: where the next byte will be, and writing over earlier ones.
+  uint64_t place() const { return written_ + buffer_.size(); }
+  void overwrite(uint64_t place, const void* data, size_t size);
   Compression compression() const { return compression_; }
   uint64_t bytes_written() const { return written_; }  // to disk
   // False when anything failed; error() then says what, naming the file.

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <queue>
 
-#include "formats/slices.h"
+#include "formats/work_order.h"
 
 namespace gpuprof {
 namespace {
@@ -68,14 +66,15 @@ class Curves {
       intervals_.spread(sums, begin, end, 100.0 / static_cast<double>(intervals_.width()));
     };
     int64_t begin = 0, end = 0;  // of time without a pause
-    in_order(lanes, [&](int64_t work_begin, int64_t work_end) {
+    const auto take = [&](int64_t work_begin, int64_t work_end, uint32_t) {
       if (work_begin > end) {
         if (begin < end) add(begin, end);
         begin = work_begin;
         end = work_end;
       }
       end = std::max(end, work_end);
-    });
+    };
+    each_work_in_order(process_.events, lanes, works_, take);
     if (begin < end) add(begin, end);
     for (double& value : sums) value = std::min(100.0, value);
     return {device, "GPU busy", "%", intervals_.points(sums)};
@@ -119,33 +118,6 @@ class Curves {
   }
 
  private:
-  // Calls `visit(begin, end)` with the work of all lanes in order of begin.
-  template <typename Visit>
-  void in_order(const std::vector<const Lane*>& lanes, const Visit& visit) const {
-    struct Head {
-      int64_t begin;
-      uint32_t event, end;  // the end of its lane
-      bool operator>(const Head& other) const { return begin > other.begin; }
-    };
-    const EventTable& events = process_.events;
-    std::priority_queue<Head, std::vector<Head>, std::greater<>> heads;
-    for (const Lane* lane : lanes) {
-      const uint32_t first = lane->first_event;
-      if (lane->event_count) heads.push({events.begin_of(first), first, first + lane->event_count});
-    }
-    while (!heads.empty()) {
-      Head head = heads.top();
-      heads.pop();
-      // Work of one stream mostly follows work of the same.
-      const int64_t others = heads.empty() ? INT64_MAX : heads.top().begin;
-      while (head.event < head.end && head.begin <= others) {
-        if (is_work(head.event)) visit(head.begin, events.end_of(head.event));
-        if (++head.event < head.end) head.begin = events.begin_of(head.event);
-      }
-      if (head.event < head.end) heads.push(head);
-    }
-  }
-
   const Trace& trace_;
   const Process& process_;
   const std::vector<bool>& works_;  // by shape
@@ -155,10 +127,7 @@ class Curves {
 }  // namespace
 
 std::vector<GpuCurve> gpu_curves(const Trace& trace, const Process& process) {
-  std::vector<bool> works;
-  for (const Shape& shape : trace.shapes) {
-    works.push_back(is_stream_work(shape.kind) && drawable(shape));
-  }
+  const std::vector<bool> works = work_shapes(trace);
   const EventTable& events = process.events;
   std::map<uint32_t, std::vector<const Lane*>> lanes;
   int64_t begin = INT64_MAX, end = INT64_MIN;

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "formats/json_text.h"
 #include "formats/names.h"
 #include "formats/slices.h"
+#include "formats/work_order.h"
 
 namespace gpuprof {
 namespace {
@@ -32,10 +35,12 @@ struct Times {
   int64_t busy = 0, idle = 0;
 };
 
+using IdleTimes = std::vector<std::pair<uint32_t, int64_t>>;  // by event, in order of it
+
 class SpeedscopeExport {
  public:
   SpeedscopeExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
-      : trace_(trace), json_(file), options_(options) {}
+      : trace_(trace), works_(work_shapes(trace)), json_(file), options_(options) {}
 
   void run() {
     for (const Process& process : trace_.processes) total_ += process.events.size();
@@ -68,30 +73,32 @@ class SpeedscopeExport {
 
   // Time without work on any stream of its device, before each piece of work that ended such a
   // time.
-  std::unordered_map<uint32_t, int64_t> idle_before(const Process& process) const {
-    std::map<uint32_t, std::vector<Slice>> devices;
+  IdleTimes idle_before(const Process& process) const {
+    std::map<uint32_t, std::vector<const Lane*>> devices;
     for (const Lane& lane : process.lanes) {
-      if (lane.type != LaneType::stream) continue;
-      for (const Event& event : process.lane_events(lane)) {
-        const Shape& shape = trace_.shape(event);
-        if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
-        devices[lane.device].push_back({process.index_of(event), event.begin, event.end});
-      }
+      if (lane.type == LaneType::stream) devices[lane.device].push_back(&lane);
     }
-    std::unordered_map<uint32_t, int64_t> idle;
-    for (auto& [device, work] : devices) {
-      std::stable_sort(work.begin(), work.end(), earlier);
-      int64_t done = work.front().begin;
-      for (const Slice& slice : work) {
-        if (slice.begin > done) idle[number(slice.event)] = slice.begin - done;
-        done = std::max(done, slice.end);
-      }
+    IdleTimes idle;
+    for (const auto& [device, lanes] : devices) {
+      int64_t done = INT64_MAX;
+      each_work_in_order(process.events, lanes, works_,
+                         [&](int64_t begin, int64_t end, uint32_t event) {
+                           if (begin > done) idle.emplace_back(event, begin - done);
+                           done = done == INT64_MAX ? end : std::max(done, end);
+                         });
     }
+    std::sort(idle.begin(), idle.end());
     return idle;
   }
 
+  static int64_t of(const IdleTimes& idle, EventIndex event) {
+    const auto at =
+        std::lower_bound(idle.begin(), idle.end(), std::pair(number(event), int64_t{0}));
+    return at == idle.end() || at->first != number(event) ? 0 : at->second;
+  }
+
   std::map<Stack, Times> of_process(const Process& process) {
-    const auto idle = idle_before(process);
+    const IdleTimes idle = idle_before(process);
     std::map<Stack, Times> stacks;
     for (const Lane& lane : process.lanes) {
       if (lane.type != LaneType::thread) continue;
@@ -107,8 +114,7 @@ class SpeedscopeExport {
           if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
           Times& times = stacks[stack_of(process, open, event, work)];
           times.busy += work.end - work.begin;
-          const auto gap = idle.find(number(at));
-          if (gap != idle.end()) times.idle += gap->second;
+          times.idle += of(idle, at);
         }
         if (open.size() < kDeepest) open.push_back(process.index_of(event));
       }
@@ -163,6 +169,7 @@ class SpeedscopeExport {
   }
 
   const Trace& trace_;
+  const std::vector<bool> works_;  // by shape
   JsonText json_;
   const ExportOptions& options_;
   std::unordered_map<std::string, uint32_t> frames_;

@@ -17,6 +17,7 @@
 #include "formats/occupancy.h"
 #include "formats/output_folder.h"
 #include "formats/slices.h"
+#include "formats/work_order.h"
 #include "formats/xplane_writer.h"
 
 namespace gpuprof {
@@ -30,12 +31,15 @@ class XplaneExport {
                const ExportOptions& options, uint64_t& done, uint64_t total)
       : trace_(trace),
         process_(process),
+        works_(work_shapes(trace)),
         file_(file),
         options_(options),
         done_(done),
         total_(total) {
     origin_ = process.window_begin;
-    for (const Event& event : process.events) origin_ = std::min(origin_, event.begin);
+    for (const Lane& lane : process.lanes) {
+      if (lane.event_count) origin_ = std::min(origin_, process.events.begin_of(lane.first_event));
+    }
   }
 
   bool run(std::string_view host) {
@@ -53,7 +57,7 @@ class XplaneExport {
 
  private:
   bool gpu_plane(int64_t id, uint32_t device) {
-    xplane::Plane plane(id, fmt::format("/device:GPU:{}", device), origin_);
+    xplane::Plane plane(file_, id, fmt::format("/device:GPU:{}", device), origin_);
     const dump::Device* const known = device_of(process_, device);
     for (const Lane& lane : process_.lanes) {
       if (lane.type == LaneType::stream && lane.device == device) stream(plane, lane, known);
@@ -66,29 +70,51 @@ class XplaneExport {
       plane.plane_stat("compute_cap_major", int64_t{known->compute_major()});
       plane.plane_stat("compute_cap_minor", int64_t{known->compute_minor()});
     }
-    return plane.write(file_);
+    return plane.finish();
   }
 
   void stream(xplane::Plane& plane, const Lane& lane, const dump::Device* device) {
-    std::vector<Slice> slices;
     std::set<std::string_view> kinds;
-    for (const Event& event : process_.lane_events(lane)) {
-      const Shape& shape = trace_.shape(event);
-      if (!is_stream_work(shape.kind) || !drawable(shape)) continue;
-      slices.push_back({process_.index_of(event), event.begin, event.end});
-      kinds.insert(kind_name(shape));
-    }
-    const auto rows = split_tracks(slices, Overlap::apart);
+    const auto slices = [&](const auto& visit) {
+      for (const Event& event : process_.lane_events(lane)) {
+        if (works_[number(event.shape)]) visit(Slice{event.index, event.begin, event.end});
+      }
+    };
+    slices([&](const Slice& slice) { kinds.insert(kind_name(shape_of(slice))); });
     const size_t first = context_number(process_, lane) * kMaxTracks;
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].empty()) continue;
-      plane.begin_line(lane.stream + static_cast<int64_t>(first + i) * kLineStride,
+    each_row(slices, Overlap::apart, [&](size_t row, const auto& each) {
+      plane.begin_line(lane.stream + static_cast<int64_t>(first + row) * kLineStride,
                        fmt::format("Stream #{}({}){}", lane.stream, fmt::join(kinds, ","),
-                                   i ? fmt::format(" overlapping {}", i) : ""));
-      for (const Slice& slice : rows[i]) work(plane, slice, device);
+                                   row ? fmt::format(" overlapping {}", row) : ""));
+      each([&](const Slice& slice) { work(plane, slice, device); });
       plane.end_line();
+    });
+  }
+
+  // Arranges what `slices` visits, in order, on rows, and calls `visit(row, each)` with every row
+  // that has any; `each` visits its slices. As often as there are rows, all are gone through:
+  // mostly there is one.
+  template <typename Slices, typename Visit>
+  static void each_row(const Slices& slices, Overlap overlap, const Visit& visit) {
+    const auto place_all = [&](const auto& placed) {
+      TrackSplitter splitter(overlap);
+      slices([&](Slice slice) {
+        const size_t row = splitter.place(slice, [](size_t, int64_t) {});
+        placed(row, slice);
+      });
+    };
+    size_t rows = 0;
+    place_all([&](size_t row, const Slice&) { rows = std::max(rows, row + 1); });
+    for (size_t i = 0; i < rows; ++i) {
+      visit(i, [&](const auto& each) {
+        place_all([&](size_t row, const Slice& slice) {
+          if (row == i) each(slice);
+        });
+      });
     }
   }
+
+  const Shape& shape_of(const Slice& slice) const { return trace_.shape_of(process_, slice.event); }
 
   static std::string_view kind_name(const Shape& shape) {
     switch (shape.kind) {
@@ -156,42 +182,46 @@ class XplaneExport {
   }
 
   bool host_plane(int64_t id) {
-    xplane::Plane plane(id, "/host:CPU", origin_);
+    xplane::Plane plane(file_, id, "/host:CPU", origin_);
     bool stepped = false;
     for (const Lane& lane : process_.lanes) {
       if (lane.type != LaneType::thread) continue;
-      std::vector<Slice> slices;
-      for (const Event& event : process_.lane_events(lane)) {
-        if (is_instant(trace_.shape(event).kind)) continue;
-        slices.push_back({process_.index_of(event), event.begin, event.end});
-      }
       const bool main = lane.thread_id == main_thread(process_);
       stepped = stepped || main;
-      thread(plane, lane.thread_id, lane.thread_name, std::move(slices), main);
+      thread(plane, lane.thread_id, lane.thread_name, process_.lane_events(lane), main);
     }
     if (!stepped) thread(plane, main_thread(process_), "", {}, true);
-    return plane.write(file_);
+    return plane.finish();
   }
 
   // Steps are slices among the calls of the main thread; EventIndex::none marks them.
   void thread(xplane::Plane& plane, uint32_t thread_id, std::string_view name,
-              std::vector<Slice> slices, bool main) {
+              const EventTable::Range& events, bool main) {
+    std::vector<Slice> steps;
     if (main) {
       for (const Step& step : process_.window_steps()) {
-        slices.push_back({EventIndex::none, step.begin, step.end});
+        steps.push_back({EventIndex::none, step.begin, step.end});
       }
-      std::stable_sort(slices.begin(), slices.end(), earlier);
+      std::stable_sort(steps.begin(), steps.end(), earlier);
     }
-    const auto rows = split_tracks(slices, Overlap::nest);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].empty()) continue;
-      plane.begin_line(thread_id + static_cast<int64_t>(i) * kLineStride,
+    const auto slices = [&](const auto& visit) {
+      auto step = steps.begin();
+      for (const Event& event : events) {
+        if (is_instant(trace_.shape(event).kind)) continue;
+        const Slice slice{event.index, event.begin, event.end};
+        for (; step != steps.end() && earlier(*step, slice); ++step) visit(*step);
+        visit(slice);
+      }
+      for (; step != steps.end(); ++step) visit(*step);
+    };
+    each_row(slices, Overlap::nest, [&](size_t row, const auto& each) {
+      plane.begin_line(thread_id + static_cast<int64_t>(row) * kLineStride,
                        fmt::format("{}/{}", name.empty() ? "thread" : name, thread_id));
-      for (const Slice& slice : rows[i]) {
-        slice.event == EventIndex::none ? step(plane, slice) : call(plane, slice);
-      }
+      each([&](const Slice& slice) {
+        slice.event == EventIndex::none ? this->step(plane, slice) : call(plane, slice);
+      });
       plane.end_line();
-    }
+    });
   }
 
   void step(xplane::Plane& plane, const Slice& slice) {
@@ -225,6 +255,7 @@ class XplaneExport {
 
   const Trace& trace_;
   const Process& process_;
+  const std::vector<bool> works_;  // by shape
   OutputFile& file_;
   const ExportOptions& options_;
   uint64_t& done_;

@@ -8,6 +8,11 @@
 namespace gpuprof::xplane {
 namespace {
 
+constexpr size_t kMuch = 1 << 20;
+// Of a length that is filled in: a varint may have more bytes than it needs. 2^35 bytes are more
+// than a message can have.
+constexpr size_t kLengthBytes = 5;
+
 enum Space : uint32_t { planes = 1, hostnames = 4 };
 enum PlaneField : uint32_t {
   plane_id = 1,
@@ -41,9 +46,35 @@ uint64_t picoseconds(int64_t ns) {
 
 }  // namespace
 
-Plane::Plane(int64_t id, std::string_view name, int64_t origin) : origin_(origin) {
+Plane::Plane(OutputFile& file, int64_t id, std::string_view name, int64_t origin)
+    : file_(file), origin_(origin) {
+  plane_ = open(planes);
   wire_.int_field(plane_id, id);
   wire_.text(plane_name, name);
+}
+
+uint64_t Plane::open(uint32_t field) {
+  flush();
+  const uint8_t head[1 + kLengthBytes] = {static_cast<uint8_t>(field << 3 | 2)};
+  file_.write(head, sizeof head);
+  return file_.place();
+}
+
+void Plane::close(uint64_t mark) {
+  flush();
+  uint64_t size = file_.place() - mark;
+  uint8_t length[kLengthBytes];
+  for (uint8_t& byte : length) {
+    byte = static_cast<uint8_t>(size & 0x7f) | 0x80;
+    size >>= 7;
+  }
+  length[kLengthBytes - 1] &= 0x7f;
+  file_.overwrite(mark - kLengthBytes, length, kLengthBytes);
+}
+
+void Plane::flush() {
+  file_.write(body_.data(), body_.size());
+  body_.clear();
 }
 
 uint64_t Plane::event_id(std::string_view name, std::string_view shown) {
@@ -66,13 +97,13 @@ uint64_t Plane::stat_id(std::string_view name) {
 }
 
 void Plane::begin_line(int64_t id, std::string_view name) {
-  line_ = wire_.open(lines);
+  line_ = open(lines);
   wire_.int_field(line_id, id);
   wire_.text(line_name, valid_utf8(name));
   wire_.int_field(timestamp_ns, std::max<int64_t>(origin_, 0));
 }
 
-void Plane::end_line() { wire_.close(line_); }
+void Plane::end_line() { close(line_); }
 
 void Plane::begin_event(std::string_view name, std::string_view shown, int64_t begin, int64_t end) {
   event_ = wire_.open(line_events);
@@ -81,7 +112,10 @@ void Plane::begin_event(std::string_view name, std::string_view shown, int64_t b
   wire_.uint(duration_ps, picoseconds(end - begin));
 }
 
-void Plane::end_event() { wire_.close(event_); }
+void Plane::end_event() {
+  wire_.close(event_);
+  if (body_.size() >= kMuch) flush();
+}
 
 void Plane::stat(std::string_view key, int64_t value) {
   const size_t mark = wire_.open(event_stats);
@@ -111,14 +145,11 @@ void Plane::plane_stat(std::string_view key, std::string_view text) {
   wire_.close(mark);
 }
 
-bool Plane::write(OutputFile& file) {
-  if (!wire_.ok() || !names_wire_.ok()) return false;
-  uint8_t head[1 + kMaxVarintBytes] = {planes << 3 | 2};
-  const uint8_t* const end = put_varint(head + 1, body_.size() + names_.size());
-  file.write(head, static_cast<size_t>(end - head));
-  file.write(body_.data(), body_.size());
-  file.write(names_.data(), names_.size());
-  return true;
+bool Plane::finish() {
+  flush();
+  file_.write(names_.data(), names_.size());
+  close(plane_);
+  return wire_.ok() && names_wire_.ok();
 }
 
 void write_hostname(OutputFile& file, std::string_view name) {

@@ -15,12 +15,14 @@
 
 namespace gpuprof::xplane {
 
-// One plane under construction: lines one after the other, events of a line in order of begin,
-// stats of an event between begin_event() and end_event(). Times are ns; `origin` is subtracted, to
-// the benefit of picoseconds that must fit 63 bits.
+// One plane, which goes to the file as it grows (its length is filled in afterwards): lines one
+// after the other, events of a line in order of begin, stats of an event between begin_event() and
+// end_event(). Times are ns; `origin` is subtracted, to the benefit of picoseconds that must fit 63
+// bits.
 class Plane {
  public:
-  Plane(int64_t id, std::string_view name, int64_t origin);
+  // `file` is not compressed.
+  Plane(OutputFile& file, int64_t id, std::string_view name, int64_t origin);
 
   void begin_line(int64_t id, std::string_view name);
   void end_line();
@@ -34,8 +36,8 @@ class Plane {
   void plane_stat(std::string_view key, int64_t value);
   void plane_stat(std::string_view key, std::string_view text);
 
-  // Writes it as a field of the file's message. False: memory ran out.
-  bool write(OutputFile& file);
+  // The end of it. False: memory ran out, and the file is to be thrown away.
+  bool finish();
 
  private:
   struct TextHash {
@@ -43,13 +45,19 @@ class Plane {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   using Ids = std::unordered_map<std::string, uint64_t, TextHash, std::equal_to<>>;
+  // A field of the file, or of the plane, whose length is not known yet.
+  uint64_t open(uint32_t field);
+  void close(uint64_t mark);
+  void flush();
   uint64_t event_id(std::string_view name, std::string_view shown);
   uint64_t stat_id(std::string_view name);
 
-  ByteBuffer body_, names_;  // lines; metadata
+  OutputFile& file_;
+  ByteBuffer body_, names_;  // what is not in the file yet; metadata
   WireWriter wire_{body_}, names_wire_{names_};
   const int64_t origin_;
-  size_t line_ = 0, event_ = 0;
+  uint64_t plane_ = 0, line_ = 0;  // where they begin in the file
+  size_t event_ = 0;               // in `body_`
   Ids events_, stats_;
 };
 
