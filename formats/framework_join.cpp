@@ -2,7 +2,9 @@
 #include "formats/framework_join.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 namespace gpuprof {
 namespace {
@@ -109,16 +111,24 @@ class Framework {
         open.push_back(i);
       } else if (may_belong(kind) && !open.empty()) {
         process_.operators[i] = static_cast<EventIndex>(open.back());
+        if (shape(i).flags & kFlagCaptured) {
+          captured_[{lane.thread_id, process_.events[i].begin}] = open.back();
+        }
       }
     }
   }
 
-  // GPU work belongs to the operator of the call that caused it.
+  // GPU work belongs to the operator of the call that caused it; that of a graph to the operator
+  // around the captured call, where the window has that, else to the one around the launch.
   void join_gpu_work() {
     for (uint32_t i = 0; i < process_.events.size(); ++i) {
-      const EventIndex cause = process_.events[i].partner;
-      if (cause == EventIndex::none || !is_gpu_kind(shape(i).kind)) continue;
-      process_.operators[i] = process_.operators[number(cause)];
+      const Event event = process_.events[i];
+      if (event.partner == EventIndex::none || !is_gpu_kind(shape(i).kind)) continue;
+      process_.operators[i] = process_.operators[number(event.partner)];
+      const GraphNode* const node = process_.graph_node(shape(i), process_.extra(event));
+      if (!node) continue;
+      const auto call = captured_.find({node->thread, node->captured});
+      if (call != captured_.end()) process_.operators[i] = static_cast<EventIndex>(call->second);
     }
   }
 
@@ -165,6 +175,8 @@ class Framework {
   const Trace& trace_;
   Process& process_;
   std::vector<uint32_t> tensors_;
+  // Thread and begin of a call that was captured into a graph, and the range around it.
+  std::map<std::pair<uint64_t, int64_t>, uint32_t> captured_;
   uint64_t operators_ = 0, modules_ = 0;
 };
 

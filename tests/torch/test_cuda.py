@@ -18,6 +18,7 @@ SCRIPT = HERE / "scripts/train.py"
 STEPS = 40
 CUDA = 1  # c10::DeviceType
 WHOLE_RUN = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": f"skip_first=0,warmup=0,active={STEPS}", "GPUPROF_LOG": "info"}
+WORK = ("launch", "gpu_kernel", "copy", "gpu_copy")
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
 OF_BATCHES = ("aten::empty", "aten::set_")
 
@@ -56,7 +57,7 @@ def test_training(tmp_path, model, mixed):
     assert (seen.code, seen.out) == (bare.code, bare.out), seen.err
     assert f"steps 0-{STEPS - 1} (optimizer)" in seen.err
 
-    comparison.assert_right("launch", "copy", "gpu_kernel", "gpu_copy")
+    comparison.assert_right(*WORK)
     assert comparison.summary["losses"] == {}
     steps = [r for r in comparison.records if r["kind"] == "step"]
     assert [r["number"] for r in steps] == list(range(STEPS))
@@ -73,14 +74,19 @@ def assert_operators(records, steps, theirs):
     assert different == {} and len(ours) > 30
 
 
+def owner_of(records):
+    """Function that gives the name of the operator that a record belongs to; None: of none."""
+    operators = {r["index"]: r["name"] for r in harness.of_kind(records, "op")}
+    return lambda record: operators.get(record.get("operator"))
+
+
 def assert_launches_have_operators(records, model):
     """Also the backward pass's, which run on another thread, and those that libraries make through the driver."""
-    by_number = {r["index"]: r for r in records if "index" in r}
-    work = harness.of_kind(records, "launch", "gpu_kernel", "copy", "gpu_copy")
-    assert [r for r in work if by_number.get(r.get("operator"), {}).get("kind") != "op"] == []
+    owner = owner_of(records)
+    assert [r for r in harness.of_kind(records, *WORK) if owner(r) is None] == []
     owners = collections.defaultdict(set)
     for record in harness.of_kind(records, "gpu_kernel"):
-        owners[record["name"]].add(by_number[record["operator"]]["name"])
+        owners[record["name"]].add(owner(record))
     if model == "conv":
         assert owners["sim_cudnn_convolution_forward"] == {"aten::cudnn_convolution"}
         assert owners["sim_cudnn_convolution_wgrad"] == {"aten::convolution_backward"}
@@ -104,3 +110,22 @@ def assert_memory(records, steps, told):
         ours.append([level, peak])
     assert ours == told
     assert all(peak > level > 0 for level, peak in ours)
+
+
+def test_streams_graphs_and_accumulation(tmp_path):
+    memory = tmp_path / "memory.json"
+    done, comparison = profiled(tmp_path, HERE / "memory_of_steps.py", memory, HERE / "scripts/streams.py")
+    assert (done.code, done.out) == (0, "trained\n"), done.err
+    comparison.assert_right(*WORK, "alloc", "sync")
+    records = comparison.records
+    steps = harness.of_kind(records, "step")
+    assert [r["number"] for r in steps] == list(range(20))
+    assert_memory(records, steps, json.loads(memory.read_text()))
+
+    owner = owner_of(records)
+    nobody = [r["name"] for r in harness.of_kind(records, *WORK) if owner(r) is None]
+    assert nobody == ["cudaGraphLaunch"] * 40  # a replay is no operator
+    replayed = [r for r in harness.of_kind(records, "gpu_kernel") if "graph" in r]
+    assert collections.Counter(owner(r) for r in replayed) == {"aten::mm": 40, "aten::clamp_min": 40}
+    copies = harness.of_kind(records, "gpu_copy")
+    assert len(copies) == 40 and not {r["lane"]["stream"] for r in copies} & {r["lane"]["stream"] for r in replayed}
