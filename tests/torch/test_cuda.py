@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "scripts/train.py"
 STEPS = 40
 CUDA = 1  # c10::DeviceType
-WHOLE_RUN = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": f"skip_first=0,warmup=0,active={STEPS}", "GPUPROF_LOG": "info"}
+WHOLE_RUN = range(STEPS)
 WORK = ("launch", "gpu_kernel", "copy", "gpu_copy")
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
 OF_BATCHES = ("aten::empty", "aten::set_")
@@ -29,9 +29,12 @@ def simulated(base):
     return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def profiled(folder, *command, **settings):
-    """Runs `command` under gpuprof; returns how it went and its dump against the simulator's log."""
-    env = simulated(harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", **WHOLE_RUN, **settings))
+def profiled(folder, window, *command):
+    """Runs `command` under gpuprof, which records the steps `window`; returns how it went and its dump against the
+    simulator's log."""
+    schedule = f"skip_first={window.start},warmup=0,active={len(window)}"
+    env = simulated(harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", GPUPROF_LOG="info",
+                                      GPUPROF_STEP="optimizer", GPUPROF_SCHEDULE=schedule))
     (folder / "truth").mkdir()
     done = harness.run([sys.executable, *command], env=env, timeout=400)
     found = harness.dumps(folder / "out")
@@ -39,28 +42,32 @@ def profiled(folder, *command, **settings):
     return done, truth.Comparison(found[0], folder / "truth")
 
 
-def under_torch_profiler(folder, *arguments):
-    """The same script without gpuprof: how it went, and how often each operator and range began after step 0."""
+def under_torch_profiler(folder, window, *arguments):
+    """The same script without gpuprof: how it went, and how often each operator and range began in the window, but in
+    step 0."""
     trace = folder / "theirs.json"
-    done = harness.run([sys.executable, HERE / "under_profiler.py", trace, 1, STEPS - 1, SCRIPT, *arguments],
+    first = max(window.start, 1)
+    done = harness.run([sys.executable, HERE / "under_profiler.py", trace, first, window.stop - first, SCRIPT, *arguments],
                        env=simulated(harness.environment()), timeout=400)
     events = json.loads(trace.read_text())["traceEvents"]
     return done, collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
 
 
-@pytest.mark.parametrize("model, mixed", [("mlp", []), ("conv", []), ("transformer", []), ("transformer", ["amp"])])
-def test_training(tmp_path, model, mixed):
+@pytest.mark.parametrize("model, mixed, window", [("mlp", [], WHOLE_RUN), ("conv", [], WHOLE_RUN), ("transformer", [], WHOLE_RUN),
+                                                  ("transformer", ["amp"], range(12, 22))])
+def test_training(tmp_path, model, mixed, window):
     memory = tmp_path / "memory.json"
-    seen, comparison = profiled(tmp_path, HERE / "memory_of_steps.py", memory, SCRIPT, model, "cuda", *mixed)
-    bare, theirs = under_torch_profiler(tmp_path, model, "cuda", *mixed)
+    seen, comparison = profiled(tmp_path, window, HERE / "memory_of_steps.py", memory, SCRIPT, model, "cuda", *mixed)
+    bare, theirs = under_torch_profiler(tmp_path, window, model, "cuda", *mixed)
     assert bare.code == 3, bare.err
     assert (seen.code, seen.out) == (bare.code, bare.out), seen.err
-    assert f"steps 0-{STEPS - 1} (optimizer)" in seen.err
+    assert f"steps {window[0]}-{window[-1]} (optimizer)" in seen.err
 
     comparison.assert_right(*WORK)
     assert comparison.summary["losses"] == {}
     steps = [r for r in comparison.records if r["kind"] == "step"]
-    assert [r["number"] for r in steps] == list(range(STEPS))
+    assert [r["number"] for r in steps][:window.stop] == list(range(window.stop)) and len(steps) <= STEPS
+    assert comparison.window_steps() == list(window)
     assert_operators(comparison.records, steps, theirs)
     assert_launches_have_operators(comparison.records, model)
     assert_memory(comparison.records, steps, json.loads(memory.read_text()))
@@ -99,8 +106,11 @@ def assert_memory(records, steps, told):
     """`told`: (memory_allocated, max_memory_allocated since the step before) at the end of each step."""
     tensors = sorted((r for r in records if r["kind"] == "tensor" and r["device_type"] == CUDA),
                      key=lambda r: r["begin_mono_ns"])
-    level, ours = 0, []
-    for step in steps:
+    window = [s for s in steps if s["in_window"]]
+    first = window[0]["number"]
+    level = told[first - 1][0] if first > 0 else 0  # what is given before the window is in PyTorch's totals alone
+    ours = []
+    for step in window:
         peak = level
         while tensors and tensors[0]["begin_mono_ns"] < step["end_mono_ns"]:
             tensor = tensors.pop(0)
@@ -108,13 +118,13 @@ def assert_memory(records, steps, told):
             assert level == tensor["total_allocated"] <= tensor["total_reserved"]
             peak = max(peak, level)
         ours.append([level, peak])
-    assert ours == told
+    assert ours == told[first:first + len(window)]
     assert all(peak > level > 0 for level, peak in ours)
 
 
 def test_streams_graphs_and_accumulation(tmp_path):
     memory = tmp_path / "memory.json"
-    done, comparison = profiled(tmp_path, HERE / "memory_of_steps.py", memory, HERE / "scripts/streams.py")
+    done, comparison = profiled(tmp_path, WHOLE_RUN, HERE / "memory_of_steps.py", memory, HERE / "scripts/streams.py")
     assert (done.code, done.out) == (0, "trained\n"), done.err
     comparison.assert_right(*WORK, "alloc", "sync")
     records = comparison.records
