@@ -11,6 +11,7 @@
 
 #include "formats/core/chunk.h"
 #include "formats/core/crc32c.h"
+#include "formats/event_limit.h"
 #include "formats/events_decoder.h"
 #include "formats/ordered_jobs.h"
 
@@ -201,10 +202,14 @@ class Inflater {
   std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor_;
 };
 
+// What chunks that are decoded at the same time may have together; real ones have a megabyte.
+constexpr uint64_t kMostWaiting = kMaxBodyBytes;
+
 // A chunk on its way to the visitor, or the notice that bytes before the next one are damaged.
 struct ChunkJob {
   size_t at = 0;
   Body body;
+  uint64_t most_events = 0;
   std::string wrong;  // damage, or why the chunk cannot be used
   DecodedEvents events;
 
@@ -213,7 +218,7 @@ struct ChunkJob {
     std::string_view raw;
     wrong = inflater.unpack(body, raw);
     if (!wrong.empty()) return;
-    events = decode_events(raw);
+    events = decode_events(raw, most_events);
     if (!events.readable) wrong = "a chunk's body cannot be parsed";
   }
 };
@@ -297,7 +302,12 @@ class Reader {
       return submit_damage(at, "a chunk's fields cannot be parsed");
     }
     const bool events = job->body.kind == static_cast<uint32_t>(ChunkKind::events);
-    if (!jobs_.has_room()) deliver_next();
+    const uint64_t raw_size = std::min<uint64_t>(job->body.raw_size, kMaxBodyBytes);
+    while (!jobs_.has_room() || (raw_waiting_ + raw_size > kMostWaiting && !jobs_.empty())) {
+      deliver_next();
+    }
+    raw_waiting_ += raw_size;
+    job->most_events = events_left_;
     events ? jobs_.submit(std::move(job), view.end == bytes_.size())
            : jobs_.submit_done(std::move(job));
   }
@@ -317,6 +327,7 @@ class Reader {
   void deliver_next() {
     const std::unique_ptr<ChunkJob> job = jobs_.next();
     const Body& body = job->body;
+    raw_waiting_ -= std::min(raw_waiting_, std::min<uint64_t>(body.raw_size, kMaxBodyBytes));
     const size_t at = job->at;
     const auto kind = static_cast<ChunkKind>(body.kind);
     if (body.kind == 0) {
@@ -332,6 +343,9 @@ class Reader {
       case ChunkKind::header: return header(at, raw);
       case ChunkKind::events:
         ++result_.chunks;
+        for (const DecodedLane& lane : job->events.lanes) {
+          events_left_ -= std::min(events_left_, lane.claimed);
+        }
         return visitor_.on_events(job->events, options_.base_offset + at);
       case ChunkKind::steps: return message<dump::Steps>(at, raw, &ChunkVisitor::on_steps);
       case ChunkKind::modules: return message<dump::Modules>(at, raw, &ChunkVisitor::on_modules);
@@ -379,6 +393,8 @@ class Reader {
   std::vector<Problem>& problems_;
   ReadResult result_;
   bool refusing_ = false;
+  uint64_t events_left_ = event_limit(bytes_.size());
+  uint64_t raw_waiting_ = 0;  // of the chunks that are being decoded
   uint64_t budget_ = bytes_.size() * 8 + (1 << 20);
   Inflater inflater_;
   OrderedJobs<ChunkJob> jobs_;

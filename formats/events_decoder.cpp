@@ -165,8 +165,8 @@ class LaneDecoder {
   LaneDecoder(const dump::Events& chunk, const std::vector<uint8_t>& layouts)
       : chunk_(chunk), layouts_(layouts) {}
 
-  // False: the chunk cannot be parsed.
-  bool decode(std::string_view bytes, DecodedLane& out) const {
+  // False: the chunk cannot be parsed. `room`: how many events may follow.
+  bool decode(std::string_view bytes, DecodedLane& out, uint64_t& room) const {
     Columns columns{};
     std::string packed;
     if (!split_lane(bytes, columns, out.lane, packed)) return false;
@@ -177,7 +177,9 @@ class LaneDecoder {
     }
     out.claimed = static_cast<uint64_t>(counts[kShape]);
     out.wrong = check(out.lane, counts);
-    if (!out.wrong) out.wrong = read(columns, out.claimed, out.part);
+    if (out.claimed > room) out.wrong = "has more events than a file of this size can hold";
+    room -= std::min(room, out.claimed);
+    if (!out.wrong) out.wrong = read(columns, counts, out.part);
     return true;
   }
 
@@ -194,7 +196,9 @@ class LaneDecoder {
     return same ? nullptr : "has columns of different lengths";
   }
 
-  const char* read(const Columns& columns, uint64_t count, LanePart& part) const {
+  const char* read(const Columns& columns, const std::array<int64_t, kLastColumn + 1>& counts,
+                   LanePart& part) const {
+    const auto count = static_cast<uint64_t>(counts[kShape]);
     Varints shapes(columns[kShape]), begins(columns[kBegin]), durations(columns[kDuration]);
     Varints correlations(columns[kCorrelation]), stacks(columns[kStack]);
     OptionalColumn bytes(columns[kBytes]), value(columns[kValue]);
@@ -203,6 +207,9 @@ class LaneDecoder {
     uint64_t end = chunk_.base_time();
     int64_t correlation = 0;
     part.reserve(count);
+    part.extras.reserve(static_cast<size_t>(
+        std::min(counts[kShape], std::max({counts[kBytes], counts[kAddress], counts[kAddress2],
+                                           counts[kValue], counts[kStack]}))));
     for (uint64_t i = 0; i < count; ++i) {
       RawEvent event{};
       event.shape = static_cast<uint32_t>(shapes.next());
@@ -274,7 +281,7 @@ void LanePart::add(const RawEvent& event) {
   events_.push_back(packed);
 }
 
-DecodedEvents decode_events(std::string_view body) {
+DecodedEvents decode_events(std::string_view body, uint64_t most_events) {
   DecodedEvents out;
   std::vector<std::string_view> lanes;
   std::string rest;
@@ -298,7 +305,7 @@ DecodedEvents decode_events(std::string_view body) {
   const LaneDecoder decoder(out.rest, layouts);
   out.lanes.resize(lanes.size());
   for (size_t i = 0; i < lanes.size(); ++i) {
-    if (!decoder.decode(lanes[i], out.lanes[i])) return out;
+    if (!decoder.decode(lanes[i], out.lanes[i], most_events)) return out;
   }
   out.readable = true;
   return out;

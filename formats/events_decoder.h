@@ -79,8 +79,9 @@ struct DecodedEvents {
   std::vector<DecodedLane> lanes;
 };
 
-// Thread-safe.
-DecodedEvents decode_events(std::string_view body);
+// Thread-safe. Lanes with which there would be more than `most_events` are counted, not decoded: a
+// few compressed bytes can claim millions.
+DecodedEvents decode_events(std::string_view body, uint64_t most_events);
 
 template <typename Visit>
 void LanePart::each(const Visit& visit) const {

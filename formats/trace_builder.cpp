@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "formats/event_limit.h"
 #include "formats/events_decoder.h"
 #include "formats/framework_join.h"
 #include "formats/lane_filler.h"
@@ -17,8 +18,6 @@
 namespace gpuprof {
 namespace {
 
-constexpr uint64_t kEventsPerByte = 32;  // no real stream compresses to less
-constexpr uint64_t kEventsAlways = 1 << 20;
 constexpr size_t kMostModules = 8192;  // a ring has room for 4,681
 
 using LaneKey = std::tuple<LaneType, uint32_t, uint32_t, uint32_t, uint32_t>;
@@ -162,9 +161,7 @@ void TraceBuilder::Segment::fix_summary() {
 }
 
 TraceBuilder::TraceBuilder(Trace& trace, std::string file, uint64_t input_bytes)
-    : trace_(trace),
-      file_(std::move(file)),
-      event_limit_(kEventsAlways + input_bytes * kEventsPerByte) {}
+    : trace_(trace), file_(std::move(file)), event_limit_(event_limit(input_bytes)) {}
 
 TraceBuilder::~TraceBuilder() = default;
 
