@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -20,7 +21,8 @@ inline unsigned worker_count() {
 }
 
 // `Job` has run(), which touches nothing that others write; what it throws comes out of next().
-// Used from one thread. Destroying it drops the jobs that were not begun.
+// Used from one thread, which does the work itself where the system gives it no other. Destroying
+// it drops the jobs that were not begun.
 template <typename Job>
 class OrderedJobs {
  public:
@@ -43,12 +45,11 @@ class OrderedJobs {
 
   // `alone`: no other job follows, so that a thread is not worth starting.
   void submit(std::unique_ptr<Job> job, bool alone = false) {
-    if (count_ <= 1 || (alone && jobs_.empty() && threads_.empty())) {
-      job->run();
+    if (!(alone && jobs_.empty())) start_threads();
+    if (threads_.empty()) {
       jobs_.push_back({std::move(job), true, nullptr});
-      return;
+      return run(jobs_.back());
     }
-    while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
     {
       const std::lock_guard guard(lock_);
       jobs_.push_back({std::move(job), false, nullptr});
@@ -79,6 +80,23 @@ class OrderedJobs {
     std::exception_ptr error;
   };
 
+  void start_threads() {
+    if (count_ <= 1) return;
+    try {
+      while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      count_ = static_cast<unsigned>(threads_.size());  // a limit on processes or memory
+    }
+  }
+
+  static void run(Entry& entry) {
+    try {
+      entry.job->run();
+    } catch (...) {
+      entry.error = std::current_exception();
+    }
+  }
+
   void work() {
     std::unique_lock guard(lock_);
     while (true) {
@@ -87,18 +105,14 @@ class OrderedJobs {
       Entry* const entry = waiting_.front();
       waiting_.pop_front();
       guard.unlock();
-      try {
-        entry->job->run();
-      } catch (...) {
-        entry->error = std::current_exception();
-      }
+      run(*entry);
       guard.lock();
       entry->done = true;
       done_.notify_one();
     }
   }
 
-  const unsigned count_;
+  unsigned count_;
   std::vector<std::thread> threads_;
   std::deque<Entry> jobs_;  // in order; touched by the owner only; entries do not move
   std::deque<Entry*> waiting_;

@@ -10,13 +10,13 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
-#include <thread>
 
 #include "formats/kineto/assembler.h"
 #include "formats/kineto/block_parser.h"
 #include "formats/kineto/byte_source.h"
 #include "formats/kineto/text_window.h"
 #include "formats/kineto/workers.h"
+#include "formats/ordered_jobs.h"
 
 namespace gpuprof {
 
@@ -24,13 +24,7 @@ using namespace kineto;
 
 namespace {
 
-constexpr size_t kMostThreads = 16;
 constexpr size_t kFirstBytes = 4096;  // to see what the text begins with
-
-unsigned threads_of(const KinetoOptions& options) {
-  if (options.threads) return options.threads;
-  return std::clamp(std::thread::hardware_concurrency(), 1u, static_cast<unsigned>(kMostThreads));
-}
 
 class Reader {
  public:
@@ -120,7 +114,7 @@ class Reader {
 
   // Events up to the array's end; false: the file ends before that.
   bool read_events() {
-    Workers workers(threads_of(options_));
+    Workers workers(options_.threads ? options_.threads : worker_count());
     std::deque<std::unique_ptr<Stretch>> spare;
     bool more = true;
     while (true) {
