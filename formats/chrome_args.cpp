@@ -73,11 +73,12 @@ ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& nex
     : trace_(trace), process_(process), by_kernel_(collectives_by_kernel(process)) {
   is_collective_.assign(by_kernel_.empty() ? 0 : process.events.size(), false);
   for (const auto& [kernel, pair] : by_kernel_) is_collective_[kernel] = true;
-  find_ids(next_external_id);
-  prepare_shapes();
+  std::vector<bool> used(trace.shapes.size());
+  find_ids(next_external_id, used);
+  prepare_shapes(used);
 }
 
-void ChromeArgs::find_ids(uint64_t& next_external_id) {
+void ChromeArgs::find_ids(uint64_t& next_external_id, std::vector<bool>& used) {
   enum class Use : uint8_t { none, id, record };
   std::vector<Use> uses;
   for (const Shape& shape : trace_.shapes) {
@@ -90,7 +91,9 @@ void ChromeArgs::find_ids(uint64_t& next_external_id) {
   }
   const EventTable& events = process_.events;
   for (uint32_t i = 0; i < events.size(); ++i) {
-    const Use use = uses[number(events.shape_of(i))];
+    const size_t shape = number(events.shape_of(i));
+    used[shape] = true;
+    const Use use = uses[shape];
     if (use == Use::id) external_ids_.emplace(i, next_external_id++);
     if (use != Use::record) continue;
     const Event event = events[i];
@@ -103,8 +106,9 @@ void ChromeArgs::find_ids(uint64_t& next_external_id) {
   }
 }
 
-// A million launches of a hundred shapes: what is the same is written once.
-void ChromeArgs::prepare_shapes() {
+// A million launches of a hundred shapes: what is the same is written once. The trace has the shapes
+// of all its processes.
+void ChromeArgs::prepare_shapes(const std::vector<bool>& used) {
   std::set<const dump::Device*> devices;
   for (const Lane& lane : process_.lanes) {
     if (lane.type == LaneType::stream) devices.insert(device_of(process_, lane.device));
@@ -122,7 +126,9 @@ void ChromeArgs::prepare_shapes() {
   for (const dump::Device* device : devices) kernels_[device].resize(trace_.shapes.size());
   size_t i = 0;
   for (const Shape& shape : trace_.shapes) {
-    if (shape.kind == Kind::launch) {
+    if (!used[i]) {
+      // another process's
+    } else if (shape.kind == Kind::launch) {
       launches_[i] = members([&](Object& args) { launch(args, shape); });
     } else if (shape.kind == Kind::gpu_kernel) {
       for (auto& [device, texts] : kernels_) {

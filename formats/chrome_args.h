@@ -50,8 +50,9 @@ class ChromeArgs {
   void origin(Object& args, const Shape& shape) const;
   void framework(Object& args, const Event& event) const;
   void external_id(Object& args, const Event& event) const;
-  void find_ids(uint64_t& next_external_id);
-  void prepare_shapes();
+  // Sets what `used` has for the shapes of this process's events.
+  void find_ids(uint64_t& next_external_id, std::vector<bool>& used);
+  void prepare_shapes(const std::vector<bool>& used);
   void launch(Object& args, const Shape& shape) const;
   void kernel(Object& args, const Shape& shape, const dump::Device* device) const;
   void copy(Object& args, const Event& event) const;

@@ -32,10 +32,10 @@ Category category_of_text(std::string_view text);
 // Whether a flow of this category is the arrow from a call to the work that it launched.
 bool is_launch_flow(std::string_view category);
 
-// "Memcpy HtoD (Pinned -> Device)" as CUPTI's numbers; what is not said stays 0.
 // 12 of "ProfilerStep#12"; nothing of other names.
 std::optional<uint64_t> step_number(std::string_view name);
 
+// "Memcpy HtoD (Pinned -> Device)" as CUPTI's numbers; what is not said stays 0.
 void set_copy_kinds(std::string_view name, Shape& shape);
 // "Memset (Device)"
 void set_memory_kind(std::string_view name, Shape& shape);
