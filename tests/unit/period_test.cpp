@@ -14,7 +14,7 @@ namespace gpuprof {
 namespace {
 
 struct Outcome {
-  int right = 0, wrong_and_sure = 0, all = 0;
+  int right = 0, wrong_and_sure = 0, silent = 0, all = 0;
 };
 
 Outcome outcome_of(const std::function<test::LaunchStream(test::StreamMaker&)>& make, int streams) {
@@ -27,6 +27,7 @@ Outcome outcome_of(const std::function<test::LaunchStream(test::StreamMaker&)>& 
     const bool right = period.begins.size() == stream.steps && stream.steps > 0;
     ++out.all;
     out.right += right;
+    out.silent += period.begins.empty() && period.confidence == 0;
     out.wrong_and_sure += !right && period.confidence > 0.5;
   }
   return out;
@@ -56,7 +57,8 @@ TEST(Period, Generation) {
   EXPECT_EQ(out.wrong_and_sure, 0);
 }
 
-// Evaluation between steps is harder; what is said for sure is right all the same.
+// Evaluation between steps is harder: 85 % of other programs' are right, of these fewer
+// (MEASURED.md). What is said for sure is right all the same.
 TEST(Period, Evaluation) {
   const Outcome out = outcome_of([](test::StreamMaker& m) { return m.llm(1, m.from(3, 6)); }, 24);
   EXPECT_GE(out.right, 0.6 * out.all);
@@ -65,7 +67,7 @@ TEST(Period, Evaluation) {
 
 TEST(Period, SilentWhereThereIsNone) {
   const Outcome out = outcome_of([](test::StreamMaker& m) { return m.noise(); }, 12);
-  EXPECT_EQ(out.wrong_and_sure, 0);
+  EXPECT_EQ(out.silent, out.all);
   EXPECT_TRUE(analysis::find_period({}).begins.empty());
   EXPECT_TRUE(analysis::find_period(std::vector<uint32_t>(1000, 7)).begins.empty());
 }

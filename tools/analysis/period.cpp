@@ -18,12 +18,15 @@ constexpr double kMadeOf = 0.7;       // of the stream, for steps that a coarser
 constexpr double kAgreed = 0.25;      // of votes make a step
 constexpr double kAlike = 0.88;       // of a long step's kernels are those that steps usually have
 constexpr double kShortest = 30;      // kernels in a step that a coarser level is made of
-constexpr double kUnsure = 0.5;
+constexpr double kUnsure = 0.5;       // of steps whose number may be wrong
 constexpr double kLeastAgreement = 0.82;
 constexpr int kTurns = 16;            // places in a step where it may begin
 constexpr size_t kMostSaid = 60'000;  // bursts that are heard of a level
 constexpr size_t kLongest = 3;        // kernels in a sequence
 constexpr size_t kMostCuts = 5;
+constexpr size_t kMostLevels = 12;
+constexpr size_t kMostRounds = 100;   // in which levels are looked for
+constexpr double kWeight = 1u << 20;  // of a vote for which the whole stream is regular
 
 struct Occurrence {
   uint64_t hash;
@@ -155,27 +158,24 @@ class PeriodFinder {
   void find_levels() {
     std::sort(votes_.begin(), votes_.end(),
               [](const Vote& a, const Vote& b) { return a.distance > b.distance; });
-    std::vector<bool> used(votes_.size(), false);
-    for (;;) {
+    std::vector<uint64_t> weights;  // whole numbers, so that what is added can be taken away
+    for (const Vote& vote : votes_)
+      weights.push_back(static_cast<uint64_t>(kWeight * vote.regular));
+    for (size_t round = 0; round < kMostRounds && levels_.size() < kMostLevels; ++round) {
       size_t best = 0, best_end = 0;
-      double most = 0;
+      uint64_t most = 0, weight = 0;  // of the votes from i to end
       for (size_t i = 0, end = 0; i < votes_.size(); ++i) {
-        end = std::max(end, i);
-        while (end < votes_.size() &&
-               votes_[end].distance >= votes_[i].distance * (1 - 2 * kLevelWidth)) {
-          ++end;
-        }
-        double weight = 0;
-        for (size_t j = i; j < std::min(end, i + 4000); ++j)
-          weight += used[j] ? 0 : votes_[j].regular;
+        const double least = votes_[i].distance * (1 - 2 * kLevelWidth);
+        for (; end < votes_.size() && votes_[end].distance >= least; ++end) weight += weights[end];
         if (weight > most) most = weight, best = i, best_end = end;
+        weight -= weights[i];
       }
-      if (most < kFewestVotes * kRegular || levels_.size() >= 12) break;
+      if (static_cast<double>(most) < kFewestVotes * kRegular * kWeight) break;
       Level level{0, {}, {}, 0};
       std::vector<double> distances;
       for (size_t j = best; j < best_end; ++j) {
-        if (used[j]) continue;
-        used[j] = true;
+        if (weights[j] == 0) continue;
+        weights[j] = 0;
         level.votes.push_back(&votes_[j]);
         distances.push_back(votes_[j].distance);
       }
@@ -445,8 +445,8 @@ class PeriodFinder {
     if (out.confidence < kLeastConfidence) return {};
     // What stands between steps may hide some; and few large ones may be made of small ones.
     const bool small_ones = std::any_of(levels_.begin(), levels_.end(), [&](const Level& finer) {
-      return 1.6 * finer.distance<level.distance&& static_cast<double>(finer.begins.size())> 1.5 *
-             static_cast<double>(level.begins.size());
+      const double shorter = 1.6 * finer.distance;
+      return shorter < level.distance && 2 * finer.begins.size() > 3 * level.begins.size();
     });
     if (even < 1 || (small_ones && level.begins.size() < 10)) {
       out.confidence = std::min(out.confidence, kUnsure);
