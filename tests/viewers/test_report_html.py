@@ -154,7 +154,7 @@ def test_tables_sort_on_click(page, report, column, key):
 
 
 def test_themes(page):
-    """Dark and light, by the button; kept where GPUPROF_SCREENSHOTS says."""
+    """Dark and light, by the button."""
     colours = []
     for _ in range(2):
         page.evaluate("document.getElementById('theme').click()")
@@ -211,6 +211,26 @@ def test_hostile_names(tmp_path):
     assert sorted(shown) == sorted(row["name"] for row in report.json["kernels"])
     assert {HOSTILE[0], HOSTILE[1], HOSTILE[3], HOSTILE[4]} <= set(shown)
     assert HOSTILE[0] in page.evaluate("document.querySelector('.place').textContent")
+    assert_quiet(page)
+    page.close()
+
+
+def test_many_ranks_and_steps(report, tmp_path):
+    """More values than a call has room for arguments, and more columns than a canvas has pixels."""
+    html = report.path.read_text(encoding="utf-8")
+    begin = html.index(">", html.index('id="report"')) + 1
+    end = html.index("</script>", begin)
+    data = json.loads(html[begin:end])
+    one = data["steps"][0]
+    data["steps"] = [{**one, "rank": rank, "step": step} for rank in range(1024) for step in range(200)]
+    (tmp_path / "report.html").write_text(html[:begin] + json.dumps(data).replace("<", "\\u003c") + html[end:], encoding="utf-8")
+    large = Report.__new__(Report)
+    large.path = tmp_path / "report.html"
+    page = large.open(browser.Page())
+    assert page.evaluate("Chart.getChart(document.querySelector('#steps canvas')).data.labels.length") == 200
+    assert page.evaluate("(() => { const c = document.querySelector('#heat canvas'); return c.getContext('2d')"
+                         ".getImageData(0, 0, c.width, 8).data.some(each => each > 0); })()")
+    assert page.evaluate("document.querySelectorAll('#kernels tbody tr').length") > 0
     assert_quiet(page)
     page.close()
 

@@ -6,6 +6,7 @@ const report = JSON.parse(document.getElementById('report').textContent);
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
 const MOST_LINES = 8, FIRST_ROWS = 15;
+const MOST_PIXELS = 32000;  // of a canvas, in each direction; more draws nothing
 
 // --- figures as text ---------------------------------------------------------------------------------------
 const digits = (value, count) => value.toLocaleString('en', {maximumFractionDigits: count, minimumFractionDigits: count});
@@ -74,6 +75,9 @@ function plot(section, configuration) {
   return draw;
 }
 const axis = (text, more = {}) => Object.assign({title: {display: true, text}}, more);
+// Not Math.max(...): an argument for each value is more than engines take from some 100,000 on.
+const greatest = values => values.reduce((a, b) => Math.max(a, b), -Infinity);
+const least = values => values.reduce((a, b) => Math.min(a, b), Infinity);
 const ranksOf = rows => [...new Set(rows.map(row => row.rank))];
 
 function stepBars() {
@@ -94,7 +98,7 @@ function stepBars() {
       ++row.count;
       for (const [part] of PARTS) row.parts[part] = (row.parts[part] || 0) + step.parts_us[part];
     }
-    const all = [...rows.values()], longest = Math.max(...steps.map(step => step.duration_us)) / 1000;
+    const all = [...rows.values()], longest = greatest(steps.map(step => step.duration_us)) / 1000;
     const datasets = PARTS.map(([part, label]) => ({label, backgroundColor: colour(part), stack: 'step', categoryPercentage: .9, barPercentage: .95,
       data: all.map(row => row.parts[part] / row.count / 1000)}))
       .filter(set => set.data.some(value => value > 0.0005 * longest));
@@ -119,7 +123,7 @@ function lines(pointsOf, curves, wanted) {
 }
 function timeLine(id, title, curves, metrics) {
   const ranks = ranksOf(curves);
-  const end = Math.max(...curves.map(curve => (curve.begin_us + curve.bin_us * curve.utilization_pct.length) / 1000));
+  const end = greatest(curves.map(curve => (curve.begin_us + curve.bin_us * curve.utilization_pct.length) / 1000));
   let draw;
   const rankOptions = [...(ranks.length > 1 && ranks.length <= MOST_LINES ? [['all', 'all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
   const pick = choice('Rank', rankOptions, () => draw());
@@ -143,7 +147,7 @@ const sampled = key => curve => curve[key].time_us.map((time, index) => ({x: (cu
 
 // Some five steps of a round number of MiB, GiB, ...
 function binaryTicks(sets) {
-  const most = Math.max(1, ...sets.flatMap(set => set.data.map(point => point.y || 0)));
+  const most = Math.max(1, greatest(sets.map(set => greatest(set.data.map(point => point.y || 0)))));
   return {stepSize: 2 ** Math.ceil(Math.log2(most / 6)), callback: bytes};
 }
 
@@ -162,8 +166,9 @@ function heatMap() {
   section.append(element('div', {className: 'heat'}, canvas), scale);
   const left = 64, cell = Math.max(3, Math.min(26, 420 / ranks.length));
   draw = () => {
-    const values = report.steps.map(step => valueOf(step, pick.value)), low = Math.min(...values), high = Math.max(...values);
-    const width = Math.max(section.clientWidth - 42, columns.length * 6 + left), wide = (width - left) / columns.length, sharp = devicePixelRatio || 1;
+    const values = report.steps.map(step => valueOf(step, pick.value)), low = least(values), high = greatest(values);
+    const sharp = Math.min(devicePixelRatio || 1, MOST_PIXELS / (ranks.length * cell + 22));
+    const width = Math.min(Math.max(section.clientWidth - 42, columns.length * 6 + left), MOST_PIXELS / sharp), wide = (width - left) / columns.length;
     canvas.width = width * sharp;
     canvas.height = (ranks.length * cell + 22) * sharp;
     canvas.style.width = `${width}px`;
@@ -262,7 +267,7 @@ function table(key, title, columns) {
   const fill = () => {
     const [name] = columns[by], wanted = filter.value.toLowerCase();
     const sums = columns.map(([column, , , share]) => share ?
-      {sum: rows.reduce((sum, row) => sum + row[column], 0), most: Math.max(...rows.map(row => row[column]))} : {});
+      {sum: rows.reduce((sum, row) => sum + row[column], 0), most: greatest(rows.map(row => row[column]))} : {});
     const found = rows.filter(row => !wanted || String(row[columns[0][0]]).toLowerCase().includes(wanted));
     found.sort((a, b) => (down ? -1 : 1) * compare(sortValue(a[name]), sortValue(b[name])));
     const shown = all ? found : found.slice(0, FIRST_ROWS);
@@ -278,20 +283,24 @@ function table(key, title, columns) {
 }
 
 // --- the page ----------------------------------------------------------------------------------------------
-stepBars();
+// One that fails does not take the others with it.
+function section(draw) {
+  try { draw(); } catch (error) { console.error(error); }
+}
+section(stepBars);
 const curves = report.curves || [];
 if (curves.length) {
-  timeLine('utilization', 'GPU over time', curves, [
+  section(() => timeLine('utilization', 'GPU over time', curves, [
     {name: 'GPU busy', unit: '%', most: 100, points: binned('utilization_pct'), show: percent},
-    {name: 'work that waits on the GPU', unit: 'queue length', points: binned('queue_length'), show: value => digits(value, 1)}]);
+    {name: 'work that waits on the GPU', unit: 'queue length', points: binned('queue_length'), show: value => digits(value, 1)}]));
 }
 const memories = [['tensor_memory', 'tensors'], ['device_memory', 'device memory']].filter(([key]) => curves.some(curve => curve[key].bytes.length > 1));
 if (memories.length) {
-  timeLine('memory', 'Memory over time', curves,
-    memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes})));
+  section(() => timeLine('memory', 'Memory over time', curves,
+    memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes}))));
 }
-heatMap();
-for (const [key, title, columns] of TABLES) table(key, title, columns);
+section(heatMap);
+for (const [key, title, columns] of TABLES) section(() => table(key, title, columns));
 
 const theme = document.getElementById('theme');
 theme.hidden = false;
