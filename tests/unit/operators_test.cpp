@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -136,6 +137,20 @@ TEST(Operators, ArithmeticOfKnownShapes) {
   EXPECT_EQ(row_of(report.operators.operators, "aten::linear")->flop, 0);
 }
 
+TEST(Operators, NoArithmeticWhereMostOfTheWorkIsNotKnown) {
+  std::string events = three_steps();
+  constexpr int kLength = 900;  // in each step, beside 300 of known arithmetic
+  for (const int at : {0, 1000, 2000}) {
+    events +=
+        fmt::format(R"(,{{"ph":"X","cat":"kernel","name":"other","ts":{},"dur":{},"pid":0,"tid":8,)"
+                    R"("args":{{"stream":8,"device":0,"context":1,"correlation":{}}}}})",
+                    10000 + at + 50, kLength, 900 + at);
+  }
+  const Report report = report_of(events);
+  EXPECT_EQ(report.operators.arithmetic.flop_per_step, 0);
+  EXPECT_EQ(report.operators.arithmetic.mfu_pct, 0);
+}
+
 TEST(Operators, MemoryAtItsPeakHasOwners) {
   std::string events = three_steps();
   const auto memory = [&](double time, int64_t bytes, int address, int64_t total,
@@ -179,6 +194,14 @@ TEST(Flops, Formulas) {
   EXPECT_EQ(flop_of("aten::convolution_backward", "[[32,64,112,112],[32,3,224,224],[64,3,7,7]]",
                     R"("Concrete Inputs":["","","","","","","","","","","[False, True, False]"])"),
             2.0 * 32 * 64 * 112 * 112 * 3 * 7 * 7);
+  for (const char* sides : {"1e300,224", "-1,224", "3,3", "1e999,224"}) {
+    const std::string dims = fmt::format("[[32,3,{}],[64,3,7,7]]", sides);
+    const double flop = flop_of("aten::convolution", dims, resnet_first);
+    EXPECT_TRUE(std::isfinite(flop) && flop >= 0) << dims << ": " << flop;
+  }
+  EXPECT_EQ(flop_of("aten::convolution", "[[1,3,5,5],[64,3,13,13]]", resnet_first), 0)
+      << "a filter larger than its input and the padding";
+  EXPECT_EQ(flop_of("aten::mm", "[[1e200,1e200],[1e200,1e200]]", ""), 0);
   for (const char* broken : {"", "[", "[[1,2],3]", "{}", "[[\"a\"],[null]]"}) {
     EXPECT_EQ(flop_of("aten::mm", broken, "]"), 0) << broken;
     EXPECT_EQ(flop_of("aten::convolution", broken, "]"), 0) << broken;

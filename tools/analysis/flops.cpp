@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/flops.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -86,9 +87,9 @@ double convolution(const Dims& dims, std::string_view arguments) {
     };
     if (at(stride) <= 0 || at(padding) < 0 || at(dilation) <= 0) return 0;
     const double reach = at(dilation) * (dims[1][i + 2] - 1) + 1;
-    const auto steps =
-        static_cast<int64_t>((dims[0][i + 2] + 2 * at(padding) - reach) / at(stride));
-    outputs *= static_cast<double>(steps) + 1;
+    const double steps = std::floor((dims[0][i + 2] + 2 * at(padding) - reach) / at(stride));
+    if (!(steps >= 0)) return 0;  // a filter that is larger than its input, or no number
+    outputs *= steps + 1;
   }
   return 2 * outputs * product(dims[1], 1);
 }
@@ -154,7 +155,8 @@ bool names_device(std::string_view device, std::string_view part) {
 
 }  // namespace
 
-double flop_of(std::string_view name, std::string_view input_dims, std::string_view arguments) {
+static double formula_of(std::string_view name, std::string_view input_dims,
+                         std::string_view arguments) {
   if (!name.starts_with("aten::") || input_dims.empty()) return 0;
   name.remove_prefix(6);
   const auto dims = [input_dims] { return dims_of(input_dims); };
@@ -172,6 +174,11 @@ double flop_of(std::string_view name, std::string_view input_dims, std::string_v
   // Backward: five products instead of two.
   if (name.ends_with("_backward")) return 2.5 * attention(dims(), 1);
   return attention(dims(), 0);
+}
+
+double flop_of(std::string_view name, std::string_view input_dims, std::string_view arguments) {
+  const double flop = formula_of(name, input_dims, arguments);
+  return std::isfinite(flop) && flop > 0 ? flop : 0;  // a trace may claim any shape
 }
 
 Precision precision_of(std::string_view input_types, bool tensor_cores) {

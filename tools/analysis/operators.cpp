@@ -381,6 +381,9 @@ std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
 
 }  // namespace
 
+// Of kernels' time, by operators of known arithmetic: with less their sum says nothing of the job.
+constexpr double kLeastCountedPct = 30;
+
 OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
   OperatorTables out;
   Sums sums;
@@ -405,10 +408,12 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
   for (auto& [key, row] : sums.places) out.places.push_back(std::move(row));
   std::stable_sort(out.places.begin(), out.places.end(),
                    [](const PlaceRow& a, const PlaceRow& b) { return a.total_us > b.total_us; });
-  if (sums.flop > 0 && step_ns > 0) {
+  const double counted_pct =
+      compute_ns > 0 ? std::min(100.0, 100 * static_cast<double>(sums.counted_ns) / compute_ns) : 0;
+  if (sums.flop > 0 && step_ns > 0 && counted_pct >= kLeastCountedPct) {
     out.arithmetic = {sums.flop / steps, sums.flop / step_ns / 1000,
                       sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / step_ns : 0,
-                      compute_ns > 0 ? 100 * static_cast<double>(sums.counted_ns) / compute_ns : 0};
+                      counted_pct};
   }
   return out;
 }
