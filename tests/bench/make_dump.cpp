@@ -23,8 +23,7 @@ class Job {
   explicit Job(OutputFile& file) : file_(file), encoder_(names_) {
     encoder_.begin(0, 1);
     for (int i = 0; i < kKernels; ++i) {
-      std::string name = "_ZN7cutlass6KernelI" + std::to_string(i) + "_";
-      name = "_Z" + std::to_string(20 + i % 100) +
+      const std::string name = "_Z" + std::to_string(20 + i % 100) +
              std::string(static_cast<size_t>(20 + i % 100), static_cast<char>('a' + i % 26)) +
              "PfS_i";
       kernels_[i] = names_.intern(name);
@@ -33,7 +32,7 @@ class Job {
     }
     step_ = names_.intern("train_step");
     for (int i = 0; i < kLayers; ++i) layers_[i] = names_.intern("layer " + std::to_string(i));
-    backward_ = names_.intern("backward"),
+    backward_ = names_.intern("backward");
     loading_ = names_.intern("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__");
     nccl_ = names_.intern("_Z22ncclDevKernel_AllReducev");
     write(ChunkKind::header, make_header(1));
