@@ -17,7 +17,9 @@
 namespace gpuprof {
 namespace {
 
-constexpr double kSamplePeriodNs = 5e7, kLookPeriodNs = 1e8;
+constexpr double kSamplePeriodNs = 5e7;
+// Children of the main thread are listed by one file, those of all threads by one for each of them.
+constexpr double kLookPeriodNs = 1e8, kLookEverywherePeriodNs = 2e9;
 constexpr size_t kMaxWorkers = 256;
 // PyTorch's name for its workers from 2.4 on.
 constexpr const char* kWorkerName = "pt_data_worker";
@@ -36,7 +38,7 @@ struct KnownWorker {
 bool g_on = false;
 KnownWorker g_workers[kMaxWorkers];
 size_t g_count = 0;
-uint64_t g_next_sample = 0, g_next_look = 0;
+uint64_t g_next_sample = 0, g_next_look = 0, g_next_look_everywhere = 0;
 constinit Immortal<PodVector<WorkerSample>> g_samples;
 
 uint64_t ticks_of(double nanoseconds) {
@@ -128,7 +130,7 @@ struct DirectoryEntry {  // struct linux_dirent64
   char name[1];
 };
 
-void look_for_workers() {
+void look_at_all_threads() {
   const int tasks = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (tasks < 0) return;
   alignas(8) char entries[4096];
@@ -189,14 +191,18 @@ class Differences {
 void workers_begin() {
   g_on = activity_on(Activity::op) && torch_library() != nullptr;
   g_count = 0;
-  g_next_sample = g_next_look = 0;
+  g_next_sample = g_next_look = g_next_look_everywhere = 0;
 }
 
 void workers_sample(uint64_t ticks, bool last) {
   if (!g_on || (ticks < g_next_sample && !last)) return;
   if (ticks >= g_next_look) {
     g_next_look = ticks + ticks_of(kLookPeriodNs);
-    look_for_workers();
+    look_at_children("self", current_pid(), true);
+  }
+  if (ticks >= g_next_look_everywhere) {
+    g_next_look_everywhere = ticks + ticks_of(kLookEverywherePeriodNs);
+    look_at_all_threads();
   }
   g_next_sample = ticks + ticks_of(kSamplePeriodNs);
   for (size_t i = 0; i < g_count; ++i) {

@@ -141,6 +141,7 @@ std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines) 
     if (waits.empty()) continue;
     if (timeline.process->workers.empty() && !loads_by_itself(*timeline.trace)) continue;
     DataLoading loading = Loader(timeline, waits).weigh();
+    if (loading.workers == 0 && !timeline.process->workers.empty()) continue;
     loading.steps_us = static_cast<double>(total(steps)) / 1e3;
     if (!longest || loading.waited_us > longest->waited_us) longest = loading;
   }
