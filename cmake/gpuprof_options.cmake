@@ -3,9 +3,17 @@
 add_library(gpuprof_options INTERFACE)
 target_compile_options(gpuprof_options INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer)
 if(GPUPROF_SANITIZE)
-  target_compile_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE} -fno-sanitize-recover=all -g)
+  target_compile_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE})
 endif()
+
+# For a folder whose sources take long to compile: what only tests run, under a sanitizer, is not worth the
+# time of full optimization (0.6 of it). Fuzzers are, since they run for long.
+macro(gpuprof_compile_quickly_for_sanitizers)
+  if(GPUPROF_SANITIZE AND NOT GPUPROF_BUILD_FUZZERS)
+    add_compile_options(-O1 -g1)
+  endif()
+endmacro()
 
 # Code that runs inside the traced process: no exceptions, no RTTI, no thread-safe statics, because no
 # C++ runtime library may come with it (design rule 2). Also linked into tools and tests.
