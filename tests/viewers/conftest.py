@@ -35,7 +35,7 @@ def noise(truth, records):
     most = 0
     for record in records:
         call = truth.call_of.get(record.get("correlation"))
-        if call and record["kind"] in ("launch", "copy", "set", "sync", "event", "stream"):
+        if call and record["kind"] in truth_trace.CALL_KINDS:
             most = max(most, abs(record["begin_mono_ns"] - call["begin"]), abs(record["end_mono_ns"] - call["end"]))
     return most
 

@@ -7,6 +7,9 @@ import subprocess
 
 SYNC_NAMES = {"stream_wait_event": "Stream Wait Event", "stream_synchronize": "Stream Sync",
               "event_synchronize": "Event Sync", "context_synchronize": "Context Sync"}
+CALL_KINDS = ("launch", "copy", "set", "sync", "event", "stream")
+CALL_NS = 20_000  # far more than reading the clock twice takes
+CLOCK_NS = 200  # between the simulator's clock and a record's, which is converted
 DATA_LOADER = "enumerate(DataLoader)#sim.__next__"
 
 
@@ -36,6 +39,23 @@ class Truth:
         self.work = [w for w in self.lines if w["t"] == "gpu" and w["corr"] in self.call_of]
         self.loads = [d for d in self.lines if d["t"] == "data" and self.begin <= d["begin"] < self.end]
         self.collectives = [c for c in self.lines if c["t"] == "nccl" and "count" in c and self.begin <= c["begin"] < self.end]
+
+    def take_calls_as_recorded(self, records):
+        """Times of calls from the records. A hook's record encloses the simulator's call by what the hook takes, a
+        callback's lies within it; more than that is what the kernel takes away between two readings of the clock."""
+        excess = []
+        for record in records:
+            call = self.call_of.get(record.get("correlation"))
+            if not call or record["kind"] not in CALL_KINDS:
+                continue
+            early, late = call["begin"] - record["begin_mono_ns"], record["end_mono_ns"] - call["end"]
+            if "from_callback" in record["flags"]:
+                early, late = -early, -late
+            assert early >= -CLOCK_NS and late >= -CLOCK_NS, (record, call)
+            excess.append(early + late)
+            call["begin"], call["end"] = record["begin_mono_ns"], record["end_mono_ns"]
+        assert len(excess) > 100
+        assert sorted(excess)[len(excess) // 2] < CALL_NS
 
     def name_of(self, work):
         """As Kineto names it; copies of simtrain are between pinned and device memory."""
