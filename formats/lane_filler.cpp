@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kLatest = int64_t{1} << 62;
 constexpr size_t kEventsOfJob = 1 << 16;
+// CUPTI converts times by what it knows of the clocks at the moment, so that the same moment can
+// come out differently as the end of one piece of work and as the begin of the next.
+constexpr int64_t kClockNoiseNs = 200;
 
 // An event that lies in a part after one that begins later: an outer call or range is written when
 // it ends, after what lies in it.
@@ -96,10 +99,21 @@ class FillJob {
   void run() {
     ClockMap::Cursor clock(process_.clock);
     for (OpenLane* const lane : lanes_) {
+      const bool in_order = lane->lane.type == LaneType::stream;
+      int64_t begin = 0, end = 0;  // of the one before
       LaneMerge(lane->parts).run([&](const RawEvent& raw, const LanePart& part) {
         Event event;
         event.begin = time_of(clock, raw.begin);
         event.end = std::max(event.begin, time_of(clock, raw.end));
+        if (in_order) {
+          // Work of a stream that follows other work begins where that ends, not a little before.
+          if (end - event.begin <= kClockNoiseNs && event.end >= end) {
+            event.begin = std::max(event.begin, end);
+          }
+          event.begin = std::max(event.begin, begin);
+          event.end = std::max(event.end, event.begin);
+          begin = event.begin, end = event.end;
+        }
         event.shape = (*part.shapes)[raw.shape];
         event.correlation = raw.correlation;
         if (raw.extra) event.extra = copy_extra(clock, event.shape, part, raw.extra);

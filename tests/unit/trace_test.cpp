@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "formats/names.h"
 #include "formats/occupancy.h"
 #include "formats/slices.h"
@@ -90,6 +93,7 @@ class TraceJoin : public testing::Test {
     if (!api.empty()) r.api = names_.api(api, api.starts_with("nccl") ? 3 : 1);
     r.correlation = correlation;
     if (kind == Kind::gpu_kernel) r.gpu_kernel.stream = 7;
+    if (kind == Kind::gpu_set) r.gpu_copy.stream = 7;
     records_.push_back(r);
     return records_.back();
   }
@@ -124,6 +128,25 @@ class TraceJoin : public testing::Test {
   std::vector<Record> records_;
   Trace trace_;
 };
+
+TEST_F(TraceJoin, WorkOfAStreamDoesNotOverlapByTheNoiseOfClocks) {
+  constexpr uint64_t kTicksPerNs = kTicksPerUs / 1000;
+  add(Kind::gpu_kernel, 10, 20);
+  add(Kind::gpu_kernel, 20, 30).begin -= 150 * kTicksPerNs;  // noise
+  add(Kind::gpu_kernel, 30, 40).begin -= 300 * kTicksPerNs;  // programmatic dependent launch
+  add(Kind::gpu_set, 38, 40).end -= 50 * kTicksPerNs;  // lies within the one before
+  add(Kind::gpu_kernel, 50, 60);
+  build();
+  const Process& p = process();
+  ASSERT_EQ(p.events.size(), 5u);
+  const int64_t first = p.events[0].begin;
+  const std::vector<std::pair<int64_t, int64_t>> expected = {
+      {0, 10'000}, {10'000, 20'000}, {19'700, 30'000}, {28'000, 29'950}, {40'000, 50'000}};
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(p.events[i].begin - first, expected[i].first) << i;
+    EXPECT_EQ(p.events[i].end - first, expected[i].second) << i;
+  }
+}
 
 TEST_F(TraceJoin, LaunchAndKernelsByCorrelation) {
   add(Kind::launch, 10, 12, "cudaLaunchKernel", 1);
