@@ -202,6 +202,8 @@ void unsubscribe() {
 // cuptiFinalize is never called: it is for the whole process, whoever else may use CUPTI, crashed
 // with CUDA graphs before 12.6, and with all kinds and callbacks off nothing is left to take down.
 void give_back() {
+  // First of all callbacks: a call with a correlation id is waited for.
+  unsubscribe();
   for (const ActivityRow& row : kActivities) {
     if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
   }
@@ -209,7 +211,6 @@ void give_back() {
   // What is left is ours; after this it would be for whoever comes next.
   g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   records_are_ours(false);
-  unsubscribe();
   if (const auto request = host_request()) {
     g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
   }
@@ -232,7 +233,6 @@ bool attach() {
     unsubscribe();
     return fail("cuptiActivityRegisterCallbacks", result);
   }
-  enable_callbacks();
   attach_graphs(g_api, g_subscriber);
   size_t enabled = 0;
   char refused[64] = "";
@@ -252,6 +252,7 @@ bool attach() {
     unsubscribe();
     return fail("cuptiActivityEnable", result);
   }
+  enable_callbacks();  // last: see give_back()
   if (refused[0]) log_line(LogLevel::warn, "CUPTI refuses activity kinds %s", refused);
   g_missing[0] = '\0';
   if (g_shared) share_host_subscription(true);

@@ -57,17 +57,19 @@ class Graphs:
                 assert abs(record["begin_mono_ns"] - work["begin"]) <= truth.GPU_TOLERANCE_NS
                 assert abs(record["end_mono_ns"] - work["end"]) <= truth.GPU_TOLERANCE_NS
                 assert record["captured_by"] == api[work["type"]]
-                call = self.captured_call(work["original"])
-                assert abs(record["captured_mono_ns"] - call["begin"]) <= 50_000
+                before, call = self.captured_call(work["original"])
+                assert (before["end"] - truth.CALL_TOLERANCE_NS <= record["captured_mono_ns"]
+                        <= call["begin"] + truth.CALL_TOLERANCE_NS)
 
     def captured_call(self, original):
-        """The call that made this node: nodes are numbered in the order of the calls of their capture."""
+        """The call that made this node, and the one before it: nodes are numbered in the order of the calls of
+        their capture."""
         capture, number = original >> 32, original & 0xffffffff
         begins = [c for c in self.truth if c["t"] == "call" and c["name"] == "cudaStreamBeginCapture"]
-        begin = begins[capture - 1]["begin"]
-        calls = [c for c in self.truth if c["t"] == "call" and c["begin"] > begin
+        begin = begins[capture - 1]
+        calls = [c for c in self.truth if c["t"] == "call" and c["begin"] > begin["begin"]
                  and truth.kind_of(c["name"]) in ("launch", "set", "copy")]
-        return calls[number - 1]
+        return ([begin] + calls)[number - 1], calls[number - 1]
 
     def assert_whole(self):
         for launch in self.launches:
