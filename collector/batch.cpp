@@ -87,7 +87,9 @@ bool WindowCollector::in_base(uint32_t correlation) {
 }
 
 void WindowCollector::note(const Record& record) {
-  if (!is_gpu_kind(record.kind) && record.kind != Kind::stack) ++hook_records_;
+  if (!is_gpu_kind(record.kind) && record.kind != Kind::stack && record.kind != Kind::sample) {
+    ++hook_records_;
+  }
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
@@ -185,7 +187,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
       continue;
     }
     if (encoder_.add(record, chunk.thread_id, std::string_view(chunk.thread_name))) {
-      ++count;
+      if (record.kind != Kind::sample) ++count;
     } else {
       count_loss(Loss::buffer_full);
     }

@@ -23,6 +23,8 @@
 #include "collector/names.h"
 #include "collector/nvml.h"
 #include "collector/os.h"
+#include "collector/python/bridge.h"
+#include "collector/python/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/session.h"
@@ -143,6 +145,7 @@ void open_window(Drain& drain) {
   update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
+  samples_window_begins();
   drain.window_open = true;
   drain.modules_written = 0;
   keep_modules(drain);
@@ -190,6 +193,7 @@ WindowTotals totals_of(const Drain& drain) {
                         static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
                                               session().clock.ticks_per_ns);
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
+  totals.samples_cpu_ns = samples_cpu_ns();
   totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
                                                    session().clock.ticks_per_ns);
   return totals;
@@ -215,6 +219,7 @@ void close_window(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_window(drain);
   const Window window = s.window;
+  samples_window_ends();
   write_to_the_end(drain, window);
   if (drain.file.finish()) run_ready_command(drain.file.path());
   note_window_totals(window, totals_of(drain));
@@ -320,7 +325,7 @@ bool alone() {
   struct stat tasks {};
   // A directory's link count here is 2 and one for each thread.
   return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
-         tasks.st_nlink <= 2 + 2;
+         tasks.st_nlink <= 2 + 2 + samples_threads();
 }
 
 bool prepare() {
@@ -328,7 +333,11 @@ bool prepare() {
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
   prepare_stacks();
-  if (!create_ring(path, s.config.buffer_mb, stacks_are_on(), s.clock, s.process_start_ticks, why,
+  const RingStacks stacks = stacks_are_on() ? RingStacks::native
+                            : python_is_known() && activity_on(Activity::samples)
+                                ? RingStacks::samples
+                                : RingStacks::none;
+  if (!create_ring(path, s.config.buffer_mb, stacks, s.clock, s.process_start_ticks, why,
                    sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
@@ -352,6 +361,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
+  samples_stop();
   cupti_detach();
   wait_for_ready_commands();
   s.state.store(SessionState::finished, std::memory_order_release);
@@ -391,6 +401,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
+  samples_stop();
   cupti_detach();
   wait_for_ready_commands();
   g_ended.store(1, std::memory_order_release);

@@ -16,6 +16,9 @@
 #include "collector/device_info.h"
 #include "collector/log.h"
 #include "collector/os.h"
+#include "collector/python/bridge.h"
+#include "collector/python/frame_check.h"
+#include "collector/python/samples.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
@@ -261,6 +264,8 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.uint(26, os_start_time(s.pid));
   out.text(27, s.clock.note);
   out.text(28, stack_note());
+  out.text(29, frames_note());
+  out.uint(30, activity_on(Activity::samples) && python_is_known() ? kSamplePeriodNs : 0);
   return out.ok();
 }
 

@@ -39,7 +39,8 @@ uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
 
 // Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
 // far more than programs have.
-uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, bool stacks) {
+uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, RingStacks stacks) {
+  constexpr uint64_t kStackMiB[] = {0, 4, 16};
   uint64_t end = 4096;
   end = place(header.identity, end, 256 * 1024);
   end = place(header.steps, end, 2 * kMiB);
@@ -47,8 +48,8 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, bool stacks) {
   end = place(header.shapes, end, 1 * kMiB);
   end = place(header.functions, end, 512 * 1024);
   end = place(header.api_names, end, 4096);
-  end = place(header.stacks, end, stacks ? 16 * kMiB : 0);
-  end = place(header.modules, end, stacks ? 256 * 1024 : 0);
+  end = place(header.stacks, end, kStackMiB[static_cast<size_t>(stacks)] * kMiB);
+  end = place(header.modules, end, stacks == RingStacks::native ? 256 * 1024 : 0);
   end =
       place(header.graph_nodes, end, kMiB);  // what is cloned between two looks of the drain thread
   end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
@@ -135,7 +136,7 @@ void push_free(uint32_t index) {
 
 Ring* ring() { return g_published.load(std::memory_order_acquire); }
 
-bool create_ring(const char* path, uint32_t buffer_mb, bool stacks, const ClockChoice& clock,
+bool create_ring(const char* path, uint32_t buffer_mb, RingStacks stacks, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size) {
   RingHeader sizes{};
   const uint64_t bytes = lay_out(sizes, buffer_mb, stacks);

@@ -23,6 +23,8 @@
 #include "collector/nvml.h"
 #include "collector/nvtx.h"
 #include "collector/python/bridge.h"
+#include "collector/python/frame_check.h"
+#include "collector/python/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/stacks.h"
@@ -91,6 +93,7 @@ bool start() {
     s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
   }
   s.start_ticks = now_ticks();
+  python_watch();  // the ring has room for the stacks of an interpreter
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
@@ -242,6 +245,8 @@ void forget_session_in_child() {
   forget_graphs();
   forget_ring();
   forget_stacks_in_child();
+  forget_samples();
+  forget_frames();
   forget_modules();
   forget_totals();
   forget_control();

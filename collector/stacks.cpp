@@ -4,6 +4,7 @@
 #include "collector/frame_rules.h"
 #include "collector/log.h"
 #include "collector/os.h"
+#include "collector/python/own_frames.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/unwind.h"
@@ -21,19 +22,19 @@ constinit std::atomic<bool> g_on{false};
 constinit const char* g_note = "";
 constinit bool g_forked = false;  // another thread of the parent may have held the loader's lock
 
-bool any_wanted() {
+}  // namespace
+
+bool stacks_are_wanted() {
   for (const uint32_t every : session().config.stack_every) {
     if (every != 0) return true;
   }
   return false;
 }
 
-}  // namespace
-
 void prepare_stacks() {
   g_on.store(false, std::memory_order_release);
   g_note = "";
-  if (!any_wanted()) return;
+  if (!stacks_are_wanted()) return;
   prepare_unwind();
   if (g_forked && !frame_rules_need_no_lock()) {
     g_note = "no stacks: this process was forked from one that recorded stacks";
@@ -66,6 +67,7 @@ bool stack_wanted(const ApiRow& row) {
 
 void restart_stack_counts() {
   for (Turn& turn : g_turns) turn.calls.store(0, std::memory_order_relaxed);
+  forget_own_frames();
 }
 
 const char* stack_note() { return g_note; }
@@ -81,7 +83,8 @@ TakenStack take_stack(ApiId api) {
   const uint64_t begin = now_ticks();
   const ErrnoGuard keep_errno;
   uint64_t frames[kMaxStackFrames];
-  const size_t count = unwind(frames, kMaxStackFrames);
+  const size_t count =
+      merge_python_frames(frames, unwind(frames, kMaxStackFrames), kMaxStackFrames);
   if (count == 0) return {};
   const StringId id =
       buffers->stacks.intern({reinterpret_cast<const char*>(frames), count * sizeof(uint64_t)});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native call stacks of recorded calls: return addresses only, interned in the ring; names are the
-// tools' business. What a stack costs the calling thread: see take_stack in recorder.h.
+// Call stacks of recorded calls, interned in the ring: return addresses, whose names are the tools'
+// business, and among them frames of Python. What a stack costs the calling thread: see take_stack in recorder.h.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@ inline constexpr size_t kMaxStackFrames = 192;
 void prepare_stacks();
 // In a child after fork: stacks begin again with its session.
 void forget_stacks_in_child();
+bool stacks_are_wanted();  // by the settings
 bool stacks_are_on();
 // Whether calls of this row are to have stacks.
 bool stack_wanted(const ApiRow& row);

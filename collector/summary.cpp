@@ -76,6 +76,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   char source[160];
   describe_step_source(source, sizeof source);
   out.text(15, source);
+  out.uint(16, totals.samples_cpu_ns);
   return out.ok();
 }
 

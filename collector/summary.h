@@ -23,6 +23,7 @@ struct WindowTotals {
   uint64_t hook_cost_ns;       // spent on the program's threads by hooks, as calibrated
   uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one
   uint64_t cupti_overhead_ns;  // as CUPTI reports it
+  uint64_t samples_cpu_ns;     // spent by the sampling thread
 };
 
 bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);

@@ -160,9 +160,14 @@ bool split_lane(std::string_view bytes, Columns& columns, dump::Lane& rest, std:
   return split_lane(packed, columns, rest, packed);
 }
 
+struct ShapeLayout {
+  uint8_t columns;  // of its kind
+  bool sample;
+};
+
 class LaneDecoder {
  public:
-  LaneDecoder(const dump::Events& chunk, const std::vector<uint8_t>& layouts)
+  LaneDecoder(const dump::Events& chunk, const std::vector<ShapeLayout>& layouts)
       : chunk_(chunk), layouts_(layouts) {}
 
   // False: the chunk cannot be parsed. `room`: how many events may follow.
@@ -179,7 +184,7 @@ class LaneDecoder {
     out.wrong = check(out.lane, counts);
     if (out.claimed > room) out.wrong = "has more events than a file of this size can hold";
     room -= std::min(room, out.claimed);
-    if (!out.wrong) out.wrong = read(columns, counts, out.part);
+    if (!out.wrong) out.wrong = read(columns, counts, out);
     return true;
   }
 
@@ -197,8 +202,9 @@ class LaneDecoder {
   }
 
   const char* read(const Columns& columns, const std::array<int64_t, kLastColumn + 1>& counts,
-                   LanePart& part) const {
-    const auto count = static_cast<uint64_t>(counts[kShape]);
+                   DecodedLane& out) const {
+    LanePart& part = out.part;
+    const uint64_t count = out.claimed;
     Varints shapes(columns[kShape]), begins(columns[kBegin]), durations(columns[kDuration]);
     Varints correlations(columns[kCorrelation]), stacks(columns[kStack]);
     OptionalColumn bytes(columns[kBytes]), value(columns[kValue]);
@@ -224,7 +230,7 @@ class LaneDecoder {
         }
       }
       EventExtra extra{};
-      if (const uint8_t layout = layouts_[event.shape]) {
+      if (const uint8_t layout = layouts_[event.shape].columns) {
         if (layout & kColumnBytes) extra.bytes = bytes.next();
         if (layout & kColumnAddress) extra.address = address.next_delta();
         if (layout & kColumnAddress2) extra.address2 = address2.next_delta();
@@ -234,6 +240,11 @@ class LaneDecoder {
         const auto stack = static_cast<uint32_t>(stacks.next());
         if (stack > stack_count) return "names a stack that is not there";
         extra.stack = static_cast<StackIndex>(stack);
+      }
+      if (layouts_[event.shape].sample) {
+        if (extra.stack == StackIndex::none) return "has a sample without a stack";
+        out.samples.push_back({event.begin, static_cast<uint32_t>(extra.stack)});
+        continue;
       }
       if ((extra.bytes | extra.address | extra.address2 | extra.value) ||
           extra.stack != StackIndex::none) {
@@ -250,7 +261,7 @@ class LaneDecoder {
   }
 
   const dump::Events& chunk_;
-  const std::vector<uint8_t>& layouts_;  // by shape: its kind's columns
+  const std::vector<ShapeLayout>& layouts_;  // by shape
 };
 
 }  // namespace
@@ -296,11 +307,13 @@ DecodedEvents decode_events(std::string_view body, uint64_t most_events) {
     }
   }
   if (!out.rest.ParseFromString(rest)) return out;
-  std::vector<uint8_t> layouts;
+  std::vector<ShapeLayout> layouts;
   layouts.reserve(static_cast<size_t>(out.rest.shape_size()));
   for (const dump::Shape& shape : out.rest.shape()) {
-    const KindLayout* const layout = layout_of(static_cast<Kind>(shape.kind() & 0xff));
-    layouts.push_back(layout ? layout->columns : 0);
+    const auto kind = static_cast<Kind>(shape.kind() & 0xff);
+    const KindLayout* const layout = layout_of(kind);
+    const uint8_t kind_columns = layout ? layout->columns : 0;
+    layouts.push_back({kind_columns, kind == Kind::sample});
   }
   const LaneDecoder decoder(out.rest, layouts);
   out.lanes.resize(lanes.size());

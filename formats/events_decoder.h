@@ -66,9 +66,16 @@ class LanePart {
   bool in_order_ = true;
 };
 
+// A thread's Python stack at a moment: no event, though it lies in the lane of its thread.
+struct RawSample {
+  uint64_t time;
+  uint32_t stack;  // 1 + index in the chunk
+};
+
 struct DecodedLane {
   dump::Lane lane;  // without its columns
   LanePart part;
+  std::vector<RawSample> samples;
   uint64_t claimed = 0;         // events that it says it has
   const char* wrong = nullptr;  // why it cannot be used
 };

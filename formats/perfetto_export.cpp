@@ -17,6 +17,7 @@
 #include "formats/parallel_output.h"
 #include "formats/perfetto_packets.h"
 #include "formats/perfetto_slices.h"
+#include "formats/perfetto_stacks.h"
 #include "formats/slices.h"
 
 namespace gpuprof {
@@ -25,6 +26,7 @@ namespace {
 using perfetto::EventType;
 using perfetto::PacketWriter;
 using perfetto::SlicePackets;
+using perfetto::Stacks;
 
 constexpr uint32_t kStretch = 1 << 12;  // events that a thread writes at a time: fit a cache
 constexpr size_t kMuchText = 1 << 20;
@@ -117,6 +119,7 @@ class PerfettoExport {
         case LaneType::other: write_lane(lane, other(lane)); break;
       }
     }
+    samples(offset);
     memory();
     int32_t number_of_curve = 0;
     for (const GpuCurve& found : curves.get()) curve(found, number_of_curve++);
@@ -188,6 +191,18 @@ class PerfettoExport {
                         fmt::format("NVTX ranges of thread {}", lane.thread_id), process_uuid_, 1};
     rows.moments.tracks = {uuid};
     return rows;
+  }
+
+  // Viewers draw them beside the thread's row, as call stack samples.
+  void samples(int64_t offset) {
+    Stacks stacks(process_->stacks, out_);
+    std::map<StackIndex, uint64_t> ids;
+    for (const HostSample& sample : process_->samples) {
+      const auto [id, fresh] = ids.try_emplace(sample.stack);
+      if (fresh) id->second = stacks.callstack(sample.stack);
+      out_.stack_sample(sample.time, pid_, offset + sample.thread, id->second);
+      flush_if_large();
+    }
   }
 
   LaneRows stream(const Lane& lane) {

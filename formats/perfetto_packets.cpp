@@ -10,7 +10,7 @@ constexpr uint32_t kStateCleared = 1;
 constexpr uint32_t kClockRealtime = 1, kClockBoottime = 6;
 
 namespace packet {
-enum : uint32_t { clock_snapshot = 6, interned_data = 12, track_descriptor = 60 };
+enum : uint32_t { clock_snapshot = 6, interned_data = 12, track_descriptor = 60, perf_sample = 66 };
 }
 namespace descriptor {
 enum : uint32_t {
@@ -187,6 +187,19 @@ uint64_t PacketWriter::define_callstack(std::span<const uint64_t> frames) {
   for (const uint64_t frame : frames) interned_wire_.uint(2, frame);
   interned_wire_.close(mark);
   return callstacks_;
+}
+
+void PacketWriter::stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t callstack) {
+  wire_.uint_always(packet_field::kTimestamp, clip(time));
+  wire_.uint(packet_field::kSequenceId, kSequence);
+  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
+  write_interned();
+  const size_t mark = wire_.open(packet::perf_sample);
+  wire_.int_field(2, pid);
+  wire_.int_field(3, tid);
+  wire_.uint(4, callstack);
+  wire_.close(mark);
+  write_packet();
 }
 
 void PacketWriter::end_event() {

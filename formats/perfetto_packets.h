@@ -79,6 +79,8 @@ class PacketWriter {
   void thread_track(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name, int64_t time);
   void track(const Track& track);
 
+  // A thread's call stack at a moment.
+  void stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t callstack);
   void begin_event(EventType type, uint64_t track, int64_t time);
   void name(std::string_view name);
   void category(std::string_view category);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/perfetto_stacks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace gpuprof::perfetto {
@@ -38,7 +40,18 @@ const std::vector<uint64_t>& Stacks::frames_at(uint64_t address) {
   }
   const std::span<const Frame> frames = table_.frames(address);
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
-    out.function = frame->function;
+    std::string with_line;
+    if (frame->python) {
+      // Frames of one function are one to viewers unless their places differ, and lines are not
+      // shown.
+      if (!python_) python_ = out_.define_mapping({0, 0, "Python", {}});
+      out.mapping = python_;
+      out.offset = frame->line;
+      with_line = fmt::format("{} ({}:{})", frame->function,
+                              std::string_view(frame->file).substr(frame->file.rfind('/') + 1),
+                              frame->line);
+    }
+    out.function = frame->python ? std::string_view(with_line) : frame->function;
     out.file = frame->file;
     out.line = frame->line;
     known->second.push_back(out_.define_frame(out));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native stacks of one process as Perfetto's interned call stacks.
+// Call stacks of one process as Perfetto's interned call stacks.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,17 @@ class Stacks {
     uint64_t text = 0;  // its lines, as the value of an argument
   };
   Ids define(StackIndex stack);
+  uint64_t callstack(StackIndex stack);
 
  private:
   const std::vector<uint64_t>& frames_at(uint64_t address);
-  uint64_t callstack(StackIndex stack);
 
   const StackTable& table_;
   PacketWriter& out_;
   // Numbers in the file: outermost first of each address, of each module.
   std::unordered_map<uint64_t, std::vector<uint64_t>> frames_;
   std::unordered_map<const Module*, uint64_t> mappings_;
+  uint64_t python_ = 0;  // the mapping of all Python frames
 };
 
 }  // namespace gpuprof::perfetto

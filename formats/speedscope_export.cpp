@@ -44,10 +44,14 @@ class SpeedscopeExport {
 
   void run() {
     for (const Process& process : trace_.processes) total_ += process.events.size();
-    std::vector<std::pair<std::string, std::map<Stack, Times>>> found;
+    std::vector<std::pair<std::string, std::map<Stack, Times>>> found, sampled;
     for (const Process& process : trace_.processes) {
       std::string title = process_title(process);
       if (process.header.window()) title += fmt::format(" window {}", process.header.window());
+      for (auto& [thread, stacks] : of_samples(process)) {
+        sampled.emplace_back(fmt::format("{}: Python, thread {}", title, thread),
+                             std::move(stacks));
+      }
       found.emplace_back(std::move(title), of_process(process));
     }
     json_.raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n");
@@ -61,6 +65,7 @@ class SpeedscopeExport {
       profile(title + ": GPU time by what launched it", stacks, &Times::busy);
       profile(title + ": GPU idle before", stacks, &Times::idle);
     }
+    for (const auto& [title, stacks] : sampled) profile(title, stacks, &Times::busy);
     json_.raw("]}\n");
   }
 
@@ -120,6 +125,24 @@ class SpeedscopeExport {
       }
     }
     return stacks;
+  }
+
+  // The time of each Python stack, by thread: a sample stands for the time to the next one, two
+  // periods at most.
+  std::map<uint32_t, std::map<Stack, Times>> of_samples(const Process& process) {
+    const int64_t period = process.sample_period;
+    std::map<uint32_t, std::map<Stack, Times>> threads;
+    for (size_t i = 0; i < process.samples.size(); ++i) {
+      const HostSample& sample = process.samples[i];
+      const bool last =
+          i + 1 == process.samples.size() || process.samples[i + 1].thread != sample.thread;
+      const int64_t gap = last ? period : process.samples[i + 1].time - sample.time;
+      const std::vector<std::string> lines = process.stacks.lines(sample.stack);
+      Stack stack;
+      for (auto line = lines.rbegin(); line != lines.rend(); ++line) stack.push_back(frame(*line));
+      threads[sample.thread][stack].busy += std::min(gap, 2 * period);
+    }
+    return threads;
   }
 
   Stack stack_of(const Process& process, const std::vector<EventIndex>& open, const Event& call,

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
+#include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 
 namespace gpuprof {
@@ -30,8 +32,21 @@ std::span<const uint64_t> StackTable::operator[](StackIndex index) const {
   return {frames_.data() + range.first, range.count};
 }
 
+uint64_t StackTable::python_frame(std::string_view function, std::string_view file, uint32_t line) {
+  const auto [code, fresh] =
+      codes_.try_emplace({std::string(function), std::string(file)}, codes_.size());
+  const uint64_t frame = kPythonFrame | uint64_t{line & 0x7fffffffu} << 32 | code->second;
+  std::vector<Frame>& known = symbols_[frame];
+  if (known.empty()) {
+    known.push_back({code->first.first, code->first.second, line & 0x7fffffffu, false, true});
+  }
+  return frame;
+}
+
 std::vector<uint64_t> StackTable::addresses() const {
-  std::vector<uint64_t> all = frames_;
+  std::vector<uint64_t> all;
+  std::copy_if(frames_.begin(), frames_.end(), std::back_inserter(all),
+               [](uint64_t frame) { return !(frame & kPythonFrame); });
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   return all;

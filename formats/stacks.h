@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native call stacks of one process: return addresses as recorded, the files that were mapped at
-// them, and, once a symbolizer has been over them, functions and lines.
+// Call stacks of one process: return addresses as recorded, the files that were mapped at them,
+// and, once symbolized, their functions and lines; frames of Python have theirs at once.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace gpuprof {
@@ -31,6 +34,7 @@ struct Frame {
   std::string file;      // "" where it is not known
   uint32_t line = 0;
   bool inlined = false;  // into the one after it
+  bool python = false;
 };
 
 class StackTable {
@@ -39,7 +43,9 @@ class StackTable {
   StackIndex add(std::span<const uint64_t> frames);
   std::span<const uint64_t> operator[](StackIndex index) const;
   bool empty() const { return stacks_.empty(); }
-  // Every address of every stack, once, in order.
+  // What stands for a Python frame in a stack: no address, but frames() knows it.
+  uint64_t python_frame(std::string_view function, std::string_view file, uint32_t line);
+  // Every address of every stack, once, in order; without Python frames.
   std::vector<uint64_t> addresses() const;
 
   void add_module(Module module);
@@ -66,6 +72,7 @@ class StackTable {
   std::unordered_multimap<uint64_t, StackIndex> index_;
   std::vector<Module> modules_;
   std::unordered_map<uint64_t, std::vector<Frame>> symbols_;
+  std::map<std::pair<std::string, std::string>, uint32_t> codes_;  // function, file
 };
 
 }  // namespace gpuprof

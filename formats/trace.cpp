@@ -93,6 +93,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::tensor: return "tensor";
     case Kind::instant: return "instant";
     case Kind::other: return "other";
+    case Kind::sample: return "sample";
     case Kind::gpu_annotation: return "gpu_annotation";
   }
   return "unknown";
@@ -115,6 +116,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::cupti_incomplete: return "cupti_incomplete";
     case Loss::stack_table_full: return "stack_table_full";
     case Loss::operator_depth: return "operator_depth";
+    case Loss::sample_torn: return "sample_torn";
   }
   return "unknown";
 }

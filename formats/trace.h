@@ -125,7 +125,7 @@ struct EventExtra {
   // Arguments of an outside trace that have no field here: members of a JSON object, without its
   // braces, as "Record function id":0,"Concrete Inputs":["",""]. Valid JSON in UTF-8.
   StringIndex args;
-  StackIndex stack;  // native stack of a host call, in Process::stacks
+  StackIndex stack;  // stack of a host call, in Process::stacks
 };
 
 // `other`: a row of an outside trace that is neither a thread nor of a GPU; thread_name is its
@@ -141,6 +141,13 @@ struct Lane {
   uint32_t device, context, stream;
   uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
   int64_t sort_index = kUnsorted;     // where an outside trace wants the row
+};
+
+// The Python stack of a thread at a moment.
+struct HostSample {
+  int64_t time;
+  uint32_t thread;
+  StackIndex stack;  // in Process::stacks
 };
 
 struct Step {
@@ -240,6 +247,8 @@ struct Process {
   EventTable events;
   std::vector<EventExtra> extras;
   StackTable stacks;
+  std::vector<HostSample> samples;  // in order of thread, then time
+  int64_t sample_period = 0;        // ns, mostly between two of one thread
   std::vector<Step> steps;  // the step log of the whole run, in order
   // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn
   // twice.

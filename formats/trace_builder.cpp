@@ -30,6 +30,20 @@ LaneKey key_of(const dump::Lane& lane) {
 
 constexpr int64_t kLatest = int64_t{1} << 62;
 
+// Samples come less often than asked for where they would cost too much.
+int64_t usual_period(const Process& process) {
+  constexpr int64_t kDefault = 5'000'000;
+  const auto asked = static_cast<int64_t>(process.header.sample_period_ns());
+  std::vector<int64_t> gaps;
+  for (size_t i = 1; i < process.samples.size(); ++i) {
+    const HostSample &before = process.samples[i - 1], &now = process.samples[i];
+    if (before.thread == now.thread) gaps.push_back(now.time - before.time);
+  }
+  const auto middle = gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  return std::max(asked > 0 ? asked : kDefault, gaps.empty() ? 0 : *middle);
+}
+
 }  // namespace
 
 struct TraceBuilder::Segment {
@@ -57,6 +71,11 @@ void TraceBuilder::Segment::add_lane(DecodedLane& in,
                                      const std::shared_ptr<const std::vector<ShapeIndex>>& shapes,
                                      const std::shared_ptr<const std::vector<StackIndex>>& stacks) {
   const dump::Lane& lane = in.lane;
+  for (const RawSample& sample : in.samples) {
+    process.samples.push_back(
+        {static_cast<int64_t>(sample.time), lane.thread_id(), (*stacks)[sample.stack - 1]});
+  }
+  if (in.part.size() == 0 && !in.samples.empty()) return;
   OpenLane& open = lanes[key_of(lane)];
   open.lane = Lane{static_cast<LaneType>(lane.type()),
                    lane.thread_id(),
@@ -135,6 +154,14 @@ void TraceBuilder::Segment::convert_times() {
       sample.time = time_of_units(static_cast<uint64_t>(sample.time));
     }
   }
+  for (HostSample& sample : process.samples) {
+    sample.time = time_of_units(static_cast<uint64_t>(sample.time));
+  }
+  std::stable_sort(process.samples.begin(), process.samples.end(),
+                   [](const HostSample& a, const HostSample& b) {
+                     return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
+                   });
+  process.sample_period = usual_period(process);
   for (auto& [id, node] : process.graph_nodes) {
     node.captured = time_of_units(static_cast<uint64_t>(node.captured));
   }
@@ -284,14 +311,28 @@ const char* TraceBuilder::add_stacks(const dump::Events& events, std::vector<Sta
   uint64_t address = 0;
   int at = 0;
   std::vector<uint64_t> frames;
+  StackTable& table = segment().process.stacks;
+  const auto text_of = [&](uint32_t index) -> std::string_view {
+    if (index >= static_cast<uint32_t>(events.string_size())) return {};
+    return events.string(static_cast<int>(index));
+  };
+  const auto frame_of = [&](uint64_t value) {
+    const auto code = static_cast<int>(static_cast<uint32_t>(value));
+    if (!(value & kPythonFrame)) return value;
+    if (code < 0 || code >= events.code_function_size() || code >= events.code_file_size()) {
+      return table.python_frame("?", "", 0);
+    }
+    return table.python_frame(text_of(events.code_function(code)), text_of(events.code_file(code)),
+                              static_cast<uint32_t>(value >> 32));
+  };
   for (const uint32_t depth : events.stack_depth()) {
     if (depth > static_cast<uint64_t>(events.stack_frame_size() - at)) return "are cut";
     if ((frames_ += depth) > event_limit_) return "have more frames than a file of this size can";
     frames.clear();
     for (uint32_t i = 0; i < depth; ++i) {
-      frames.push_back(address += static_cast<uint64_t>(events.stack_frame(at++)));
+      frames.push_back(frame_of(address += static_cast<uint64_t>(events.stack_frame(at++))));
     }
-    stacks.push_back(segment().process.stacks.add(frames));
+    stacks.push_back(table.add(frames));
   }
   return nullptr;
 }

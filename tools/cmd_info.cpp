@@ -227,6 +227,14 @@ void print_text(const Trace& trace, const Process& process) {
                              : "missing: " + process.gpu_times_missing);
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);
+  if (!header.samples_note().empty()) {
+    print_row("samples", "none: " + header.samples_note());
+  } else if (header.sample_period_ns() != 0) {
+    print_row(
+        "samples",
+        fmt::format("{} of Python stacks, taken in {} of another thread", process.samples.size(),
+                    format_duration(static_cast<double>(process.summary.samples_cpu_ns()))));
+  }
   if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
   if (process.has_summary) {
     const OwnCost cost = own_cost(process);

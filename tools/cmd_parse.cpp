@@ -137,6 +137,11 @@ void print_json(const Trace& trace, const Process& process) {
   for (const uint32_t index : by_begin(process)) {
     put(json_record(trace, process, process.events[index]) + "\n");
   }
+  for (const HostSample& sample : process.samples) {
+    put_line("{}", json_line("sample", {{"tid", sample.thread},
+                                        {"time_mono_ns", process.monotonic(sample.time)},
+                                        {"stack", process.stacks.lines(sample.stack)}}));
+  }
   for (const CounterSeries& series : process.counters) {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
     for (const CounterSeries::Point& point : series.points) {
@@ -172,6 +177,13 @@ void print_text(const Trace& trace, const Process& process) {
   }
   for (const uint32_t index : by_begin(process)) {
     put(text_record(trace, process, process.events[index]) + "\n");
+  }
+  for (const HostSample& sample : process.samples) {
+    std::string stack;
+    FieldWriter(FieldWriter::Style::text, stack).texts("stack", process.stacks.lines(sample.stack));
+    put_line("{:>13} {:>17} {:<16} {:<10} {:>10}{}", sample.time - process.window_begin,
+             process.monotonic(sample.time), fmt::format("thread {}", sample.thread), "sample", "",
+             stack);
   }
   for (const CounterSeries& series : process.counters) {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];

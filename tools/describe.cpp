@@ -85,6 +85,7 @@ Json describe_header(const Process& process) {
           {"clock", header.clock().source() == dump::CLOCK_SOURCE_TSC ? "tsc" : "monotonic"},
           {"clock_note", header.clock_note()},
           {"stack_note", header.stack_note()},
+          {"samples_note", header.samples_note()},
           {"gpu_times_missing", process.gpu_times_missing},
           {"versions", describe_versions(header)},
           {"devices", describe_devices(header)},
@@ -108,9 +109,11 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"losses", losses_json(process.losses)},
           {"graph_nodes", process.graph_nodes.size()},
           {"counters", counters_json(process)},
+          {"samples", process.samples.size()},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},
+            {"samples_cpu_ns", process.summary.samples_cpu_ns()},
             {"cupti_ns", cost.cupti_ns},
             {"percent", cost.percent}}}};
 }

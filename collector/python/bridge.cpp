@@ -8,6 +8,7 @@
 #include "collector/log.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
+#include "collector/python/frame_check.h"
 #include "collector/session.h"
 
 namespace gpuprof {
@@ -137,6 +138,7 @@ void look_for_torch() {
 
 // Audit events come by the thousand; only imports matter, and those only from torch's own on.
 int on_audit(const char* event, PyObject* arguments, void*) {
+  frames_look();
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
   if (g_installed.load(std::memory_order_relaxed)) return 0;
   if (!g_torch_seen.load(std::memory_order_relaxed)) {
@@ -173,14 +175,17 @@ void python_watch() {
   }
 }
 
+bool python_is_known() { return g_state == PythonState::known; }
+
 void python_session_begins() {
   python_watch();
   if (g_state == PythonState::known) modules_session_begins(g_python);
+  if (g_state == PythonState::known) frames_session_begins(g_python);
   if (g_state != PythonState::unknown || !session().tracker.wants(StepSource::optimizer)) return;
   log_line(LogLevel::warn,
            "this Python has no audit hooks, or lacks other functions that CPython 3.8 and later "
-           "have: steps of PyTorch's optimizers are not seen; mark steps with NVTX ranges or "
-           "gpuprof_step(), or set GPUPROF_STEP");
+           "have: its stacks are not sampled, and steps of PyTorch's optimizers are not seen; mark "
+           "steps with NVTX ranges or gpuprof_step(), or set GPUPROF_STEP");
 }
 
 }  // namespace gpuprof

@@ -10,6 +10,8 @@ namespace gpuprof {
 // From the library's constructor, also when it is loaded late; not from a second copy of it. Does
 // nothing in a process that is no Python.
 void python_watch();
+// Whether there is an interpreter whose functions were found.
+bool python_is_known();
 // When a session starts: an interpreter that was loaded meanwhile (one that is loaded after this is
 // not seen); one line for one that we do not know.
 void python_session_begins();

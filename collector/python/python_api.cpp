@@ -47,8 +47,20 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyWeakref_GetObject);
   GPUPROF_FIND(Py_IncRef);
   GPUPROF_FIND(Py_DecRef);
+  GPUPROF_FIND(PyEval_GetFrame);
+  GPUPROF_FIND(PyFrame_GetLineNumber);
+  GPUPROF_FIND(PyThreadState_Get);
+  GPUPROF_FIND(PyGILState_GetThisThreadState);
 #undef GPUPROF_FIND
   all = all && find("_Py_NoneStruct", api.none);
+  if (all && !find("Py_IsFinalizing", api.Py_IsFinalizing)) {
+    ::dlerror();
+    all = find("_Py_IsFinalizing", api.Py_IsFinalizing);
+  }
+  if (all && !(find("PyFrame_GetCode", api.PyFrame_GetCode) &&
+               find("PyFrame_GetBack", api.PyFrame_GetBack))) {
+    ::dlerror();
+  }
   if (all) return PythonState::known;
   ::dlerror();  // a look-up that failed leaves a message for the program's next one
   return PythonState::unknown;

@@ -47,19 +47,29 @@ struct PythonApi {
   int (*PyDict_Next)(PyObject* dict, ptrdiff_t* place, PyObject** key, PyObject** value);
   PyObject* (*PyWeakref_NewRef)(PyObject* object, PyObject* callback);
   PyObject* (*PyWeakref_GetObject)(PyObject* reference);  // borrowed
-  PyObject* none;                                         // _Py_NoneStruct
+  PyObject* (*PyEval_GetFrame)();                         // borrowed
+  int (*PyFrame_GetLineNumber)(PyObject* frame);
+  void* (*PyThreadState_Get)();
+  void* (*PyGILState_GetThisThreadState)();  // null in a thread that has none
+  PyObject* none;  // _Py_NoneStruct
+  int (*Py_IsFinalizing)();  // _Py_IsFinalizing before 3.13
+  // From 3.9 on, else null.
+  PyObject* (*PyFrame_GetCode)(PyObject* frame);
+  PyObject* (*PyFrame_GetBack)(PyObject* frame);
 };
 
 // Takes over a new reference for a scope. With the GIL.
 class Owned {
  public:
   Owned(const PythonApi& python, PyObject* object) : python_(python), object_(object) {}
-  ~Owned() {
-    if (object_) python_.Py_DecRef(object_);
-  }
+  ~Owned() { reset(nullptr); }
   Owned(const Owned&) = delete;
   Owned& operator=(const Owned&) = delete;
   PyObject* get() const { return object_; }
+  void reset(PyObject* object) {
+    if (object_) python_.Py_DecRef(object_);
+    object_ = object;
+  }
 
  private:
   const PythonApi& python_;

@@ -37,6 +37,7 @@ struct Table {
   KindLayout nvtx{kAddress | kValue, {kAll, kAll, 0, 0, kLow}};
   KindLayout framework{kAddress, {kAll, kAll, 0, 0, 0}};
   KindLayout tensor{kBytes | kAddress | kAddress2 | kValue, {0, 0, 0, 0, kAll}};
+  KindLayout sample{0, {0, 0, 0, 0, 0}};
   KindLayout gpu_kernel{kValue, {kAll, 0, 0, kAll, 0}};
   KindLayout gpu_copy{kBytes | kValue, {0, 0, kAll, 0, kAll}};
   KindLayout gpu_sync{kAddress | kAddress2 | kValue, {kAll, 0xffff0000u, 0, 0, 0}};
@@ -68,6 +69,7 @@ constexpr const KindLayout* layout_of(Kind kind) {
     case Kind::annotation:
     case Kind::module: return &table.framework;
     case Kind::tensor: return &table.tensor;
+    case Kind::sample: return &table.sample;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: return &table.gpu_kernel;
     case Kind::gpu_copy:

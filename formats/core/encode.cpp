@@ -5,6 +5,7 @@
 #include <new>
 
 #include "formats/core/columns.h"
+#include "formats/core/ring_file.h"
 #include "formats/core/shape_fields.h"
 #include "formats/core/wire.h"
 
@@ -22,7 +23,10 @@ enum : uint32_t {
   ring_chunk = 6,
   ring_records = 7,
   stack_depth = 8,
-  stack_frame = 9
+  stack_frame = 9,
+  code_function = 10,
+  code_file = 11,
+  code_first_line = 12
 };
 }
 namespace lane_field {
@@ -92,6 +96,7 @@ LaneKey lane_of(const Record& r, uint32_t thread_id) {
     case Kind::gpu_event: return {kDevice, r.gpu_sync.device};
     case Kind::gpu_memory: return {kDevice, r.gpu_memory.device};
     case Kind::overhead: return {kOverhead, 0};
+    case Kind::sample: return {kThread, r.sample.thread};
     default: return {kThread, thread_id};
   }
 }
@@ -184,6 +189,12 @@ class Column {
   bool any_ = false;
 };
 
+PythonCodeName code_name(std::string_view bytes) {
+  PythonCodeName out{};
+  if (bytes.size() == sizeof out) std::memcpy(&out, bytes.data(), sizeof out);
+  return out;
+}
+
 }  // namespace
 
 struct BatchEncoder::State {
@@ -206,6 +217,8 @@ struct BatchEncoder::State {
   PodVector<uint32_t> order, late, merged;
   PodVector<StringId> stacks;
   Index stack_index;
+  PodVector<StringId> codes;  // of Python frames in `stacks`
+  Index code_index;
   StringId next_stack = 0;        // of the record to be added next
   uint64_t next_stack_begin = 0;  // which begins then
   Column shape, begin, duration, correlation, bytes, address, address2, value, stack;
@@ -214,6 +227,11 @@ struct BatchEncoder::State {
   uint32_t shape_for(const ShapeKey& key);
   uint32_t string_for(std::string_view text);
   uint32_t stack_for(const Record& record);
+  template <typename Visit>
+  bool each_frame(const Visit& visit) const;
+  uint32_t code_for(StringId code);
+  bool number_codes();
+  bool write_codes(WireWriter& wire);
   bool write_stacks(WireWriter& wire);
   bool write_shape(WireWriter& wire, const ShapeKey& key);
   bool lay_out();
@@ -224,22 +242,25 @@ struct BatchEncoder::State {
 };
 
 uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thread_name) {
-  if (last_lane != kNone && lanes[last_lane].key == key) return last_lane;
+  if (last_lane != kNone && lanes[last_lane].key == key && lanes[last_lane].name_length) {
+    return last_lane;
+  }
   const auto hash_at = [this](size_t i) { return hash_of(&lanes[i].key.type, 2); };
   const uint64_t hash = hash_of(&key.type, 2);
   uint32_t found = lane_index.find(hash, [&](uint32_t i) { return lanes[i].key == key; });
   if (found == kNone) {
     Lane lane{};
     lane.key = key;
-    if (key.type == kThread) {
-      lane.name_length =
-          static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
-      if (lane.name_length) std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
-    }
     if (!lane_index.make_room(lanes.size() + 1, lanes.size(), hash_at)) return kNone;
     if (!lanes.push_back(lane)) return kNone;
     found = static_cast<uint32_t>(lanes.size() - 1);
     lane_index.insert(hash, found);
+  }
+  // A thread's samples may come before its first call, which knows its name.
+  Lane& lane = lanes[found];
+  if (key.type == kThread && lane.name_length == 0 && !thread_name.empty()) {
+    lane.name_length = static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
+    std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
   }
   return last_lane = found;
 }
@@ -273,10 +294,11 @@ uint32_t BatchEncoder::State::string_for(std::string_view text) {
 
 // Number + 1 of the stack that was announced for this record; 0: none, or no room for it.
 uint32_t BatchEncoder::State::stack_for(const Record& record) {
-  const StringId id = next_stack;
+  StringId id = record.begin == next_stack_begin ? next_stack : 0;
   next_stack = 0;
+  if (record.kind == Kind::sample) id = record.sample.stack;
   constexpr uint32_t kMost = (1u << 24) - 1;
-  if (id == 0 || record.begin != next_stack_begin || stacks.size() >= kMost) return 0;
+  if (id == 0 || stacks.size() >= kMost) return 0;
   const auto hash = [](StringId stack) { return stack * 0x9e3779b97f4a7c15u; };
   uint32_t found = stack_index.find(hash(id), [&](uint32_t i) { return stacks[i] == id; });
   if (found != kNone) return found + 1;
@@ -441,7 +463,59 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
   return wire.ok();
 }
 
-// Addresses of all stacks one after the other, each as difference to the one before.
+// Position of a Python code in the batch; kNone when memory could not be had.
+uint32_t BatchEncoder::State::code_for(StringId code) {
+  const auto hash = [](StringId id) { return id * 0x9e3779b97f4a7c15u; };
+  const uint32_t found = code_index.find(hash(code), [&](uint32_t i) { return codes[i] == code; });
+  if (found != kNone) return found;
+  const auto hash_at = [&](size_t i) { return hash(codes[i]); };
+  if (!code_index.make_room(codes.size() + 1, codes.size(), hash_at)) return kNone;
+  if (!codes.push_back(code)) return kNone;
+  code_index.insert(hash(code), static_cast<uint32_t>(codes.size() - 1));
+  return static_cast<uint32_t>(codes.size() - 1);
+}
+
+// Calls `visit(frame)` with each frame of each stack, until it returns false.
+template <typename Visit>
+bool BatchEncoder::State::each_frame(const Visit& visit) const {
+  for (const StringId id : stacks) {
+    const std::string_view frames = names.stack(id);
+    for (size_t at = 0; at + sizeof(uint64_t) <= frames.size(); at += sizeof(uint64_t)) {
+      uint64_t frame;
+      std::memcpy(&frame, frames.data() + at, sizeof frame);
+      if (!visit(frame)) return false;
+    }
+  }
+  return true;
+}
+
+bool BatchEncoder::State::number_codes() {
+  return each_frame([&](uint64_t frame) {
+    if (!(frame & kPythonFrame)) return true;
+    const PythonCodeName code = code_name(names.string(static_cast<StringId>(frame)));
+    return code_for(static_cast<StringId>(frame)) != kNone &&
+           string_for(names.string(code.function)) != kNone &&
+           string_for(names.string(code.file)) != kNone;
+  });
+}
+
+bool BatchEncoder::State::write_codes(WireWriter& wire) {
+  const auto write = [&](uint32_t field, auto value_of) {
+    if (!shape.start(codes.size())) return false;
+    for (const StringId id : codes) shape.put(value_of(code_name(names.string(id))));
+    shape.write_always(wire, field);
+    return true;
+  };
+  return write(
+             events_field::code_function,
+             [&](const PythonCodeName& code) { return string_for(names.string(code.function)); }) &&
+         write(events_field::code_file,
+               [&](const PythonCodeName& code) { return string_for(names.string(code.file)); }) &&
+         write(events_field::code_first_line,
+               [](const PythonCodeName& code) { return code.first_line; });
+}
+
+// Frames of all stacks one after the other, each as difference to the one before.
 bool BatchEncoder::State::write_stacks(WireWriter& wire) {
   if (stacks.empty()) return true;
   if (!shape.start(stacks.size())) return false;
@@ -454,15 +528,14 @@ bool BatchEncoder::State::write_stacks(WireWriter& wire) {
   shape.write_always(wire, events_field::stack_depth);
   if (!shape.start(total)) return false;
   uint64_t last = 0;
-  for (const StringId id : stacks) {
-    const std::string_view frames = names.stack(id);
-    for (size_t at = 0; at + sizeof(uint64_t) <= frames.size(); at += sizeof(uint64_t)) {
-      uint64_t address;
-      std::memcpy(&address, frames.data() + at, sizeof address);
-      shape.put(zigzag(static_cast<int64_t>(address - last)));
-      last = address;
+  each_frame([&](uint64_t frame) {
+    if (frame & kPythonFrame) {
+      frame = (frame & ~uint64_t{0xffffffff}) | code_for(static_cast<StringId>(frame));
     }
-  }
+    shape.put(zigzag(static_cast<int64_t>(frame - last)));
+    last = frame;
+    return true;
+  });
   shape.write_always(wire, events_field::stack_frame);
   return wire.ok();
 }
@@ -472,6 +545,7 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   for (const ShapeKey& key : shapes) {
     if (!write_shape(wire, key)) return false;
   }
+  if (!number_codes()) return false;
   wire.bytes(events_field::string, std::string_view{});
   for (const std::string_view text : strings) wire.bytes(events_field::string, text);
   for (const Lane& lane : lanes) {
@@ -486,7 +560,7 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   if (!shape.start(ring_records.size())) return false;
   for (const uint32_t records : ring_records) shape.put(records);
   shape.write_always(wire, events_field::ring_records);
-  return write_stacks(wire) && wire.ok();
+  return write_stacks(wire) && write_codes(wire) && wire.ok();
 }
 
 BatchEncoder::BatchEncoder(const NameResolver& names) : state_(nullptr) {
@@ -519,6 +593,8 @@ void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
   s.string_index.clear();
   s.stacks.clear();
   s.stack_index.clear();
+  s.codes.clear();
+  s.code_index.clear();
   s.next_stack = 0;
 }
 

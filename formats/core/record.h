@@ -44,6 +44,9 @@ enum class Kind : uint8_t {
   tensor = 17,           // begin == end; a framework's allocator gave or took memory
   instant = 18,          // begin == end; any other moment
   other = 19,            // a range of a category that has no kind of its own
+  // A thread's Python stack, seen by the sampling thread; begin == end; payload: sample. In a
+  // dump it lies in the lane of the thread whose stack it is.
+  sample = 20,
   // In the ring only, right before the record of the call whose stack it is, with the same times;
   // payload: stack
   stack = 31,
@@ -174,6 +177,11 @@ struct StackPayload {
   uint32_t ticks;  // that it took to take it
 };
 
+struct SamplePayload {
+  StringId stack;   // in the ring's stack table
+  uint32_t thread;  // Linux tid of the thread
+};
+
 struct GpuKernelPayload {
   StringId name;    // mangled, as CUPTI gives it
   uint32_t shape;   // id in the ring's launch-shape table; 0: none
@@ -245,6 +253,7 @@ struct Record {
     FrameworkPayload framework;
     TensorPayload tensor;
     StackPayload stack;
+    SamplePayload sample;
     GpuKernelPayload gpu_kernel;
     GpuCopyPayload gpu_copy;
     GpuSyncPayload gpu_sync;

@@ -103,6 +103,15 @@ struct GraphNodeRow {
 };
 static_assert(sizeof(GraphNodeRow) == 48);
 
+// A stack holds a Python frame among return addresses as kPythonFrame | line << 32 | the StringId
+// of the bytes of this.
+inline constexpr uint64_t kPythonFrame = uint64_t{1} << 63;
+struct PythonCodeName {
+  StringId file, function;
+  uint32_t first_line;
+};
+static_assert(sizeof(PythonCodeName) == 12);
+
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 16;
 
@@ -122,7 +131,8 @@ enum class Loss : uint8_t {
   graph_untimed = 11,     // graph launches for which CUPTI has no records
   cupti_incomplete = 12,  // buffers of CUPTI's that could not be read to their end
   stack_table_full = 13,  // stacks
-  operator_depth = 14     // operators within more operators than are tracked
+  operator_depth = 14,    // operators within more operators than are tracked
+  sample_torn = 15        // host samples whose frames changed while they were read
 };
 
 enum class SessionPhase : uint32_t {

@@ -8,17 +8,17 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step",  "kernel", "memcpy", "memset",    "sync",   "api",    "graph", "nccl",
-    "alloc", "nvtx",   "op",     "op:shapes", "module", "tensor", "nvml"};
+    "step",  "kernel", "memcpy", "memset",    "sync",   "api",    "graph",   "nccl",
+    "alloc", "nvtx",   "op",     "op:shapes", "module", "tensor", "samples", "nvml"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
 constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
                                   bit(Activity::memcpy) | bit(Activity::memset) |
                                   bit(Activity::nccl) | bit(Activity::sync);
-constexpr uint32_t kDefaultPreset = kLightPreset | bit(Activity::api) | bit(Activity::alloc) |
-                                    bit(Activity::nvtx) | bit(Activity::op) |
-                                    bit(Activity::tensor) | bit(Activity::graph);
+constexpr uint32_t kDefaultPreset =
+    kLightPreset | bit(Activity::api) | bit(Activity::alloc) | bit(Activity::nvtx) |
+    bit(Activity::op) | bit(Activity::tensor) | bit(Activity::samples) | bit(Activity::graph);
 constexpr uint32_t kFullPreset = kDefaultPreset | bit(Activity::op_shapes) | bit(Activity::module);
 
 constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";

@@ -31,12 +31,12 @@ const SettingRow kSettingRows[kSettingCount] = {
      "where live buffers lie; auto: the output, or a local disk when that is on a network"},
     {Setting::preset, "GPUPROF_PRESET", "default", "light, default, full",
      "what is recorded; light: step,kernel,memcpy,memset,nccl,sync; default: "
-     "+ api,alloc,tensor,nvtx,op,graph; full: + op:shapes,module, stacks"},
+     "+ api,alloc,tensor,nvtx,op,samples,graph; full: + op:shapes,module, stacks"},
     {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node their nodes), nccl, alloc, nvtx, and of PyTorch op (operators), "
-     "op:shapes (of their inputs), module (layers), tensor (its allocators), nvml (clocks, power, "
-     "temperature): a list, or +x,-y",
+     "op:shapes (of their inputs), module (layers), tensor (its allocators), samples (Python "
+     "stacks), nvml (clocks, power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::stacks, "GPUPROF_STACKS", "preset",
      "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",

@@ -66,6 +66,7 @@ enum class Activity : uint8_t {
   op_shapes,
   module,
   tensor,
+  samples,
   nvml,
   count
 };

@@ -29,12 +29,12 @@ def simulated(base):
     return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def profiled(folder, window, *command):
+def profiled(folder, window, *command, **settings):
     """Runs `command` under gpuprof, which records the steps `window`; returns how it went and its dump against the
     simulator's log."""
     schedule = f"skip_first={window.start},warmup=0,active={len(window)}"
     env = simulated(harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", GPUPROF_LOG="info",
-                                      GPUPROF_STEP="optimizer", GPUPROF_SCHEDULE=schedule))
+                                      GPUPROF_STEP="optimizer", GPUPROF_SCHEDULE=schedule, **settings))
     (folder / "truth").mkdir()
     done = harness.run([sys.executable, *command], env=env, timeout=400)
     found = harness.dumps(folder / "out")
@@ -120,6 +120,31 @@ def assert_memory(records, steps, told):
         ours.append([level, peak])
     assert ours == told[first:first + len(window)]
     assert all(peak > level > 0 for level, peak in ours)
+
+
+def line_of(text):
+    return next(n for n, line in enumerate(SCRIPT.read_text().splitlines(), 1) if text in line)
+
+
+def test_call_stacks(tmp_path):
+    """A launch shows PyTorch's own frames, then the lines of the script that led to it."""
+    done, comparison = profiled(tmp_path, range(10, 13), SCRIPT, "mlp", "cuda", GPUPROF_STACKS="launch")
+    assert done.code == 3, done.err
+    owner = owner_of(comparison.records)
+    launches = [r for r in harness.of_kind(comparison.records, "launch") if r["lane"]["tid"] == comparison.header["pid"]]
+    lines = collections.defaultdict(set)
+    for launch in launches:
+        stack = launch["stack"]
+        first = next(i for i, line in enumerate(stack) if ".py:" in line)
+        assert any("at::" in line for line in stack[:first]), stack
+        script = [line for line in stack if f"({SCRIPT}:" in line]
+        assert [line.split(" ")[0] for line in script] == ["main", "<module>"], stack
+        lines[owner(launch)].add(int(script[0].rstrip(")").rpartition(":")[2]))
+        if owner(launch) == "aten::addmm":
+            assert stack[first].startswith("Linear.forward (" if sys.version_info >= (3, 11) else "forward (")
+    assert lines["aten::addmm"] == {line_of("loss_of(model(inputs)")}
+    of_optimizer = [places for name, places in lines.items() if name.startswith("aten::_foreach_addcdiv")]
+    assert of_optimizer == [{line_of("optimizer.step()")}]
 
 
 def test_streams_graphs_and_accumulation(tmp_path):

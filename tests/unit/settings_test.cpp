@@ -97,7 +97,7 @@ TEST(Settings, defaults) {
   EXPECT_EQ(config.schedule.max_mb, 256);
   EXPECT_EQ(config.step.source, StepSource::automatic);
   EXPECT_EQ(activities_text(config.activities),
-            "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor");
+            "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor,samples");
   EXPECT_EQ(config.buffer_mb, 64u);
   EXPECT_EQ(config.log, LogLevel::warn);
   EXPECT_TRUE(config.rank_selected);
@@ -232,7 +232,7 @@ const BadValue kBadValues[] = {
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
      "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, op:shapes, module, tensor, "
-     "nvml, "
+     "samples, nvml, "
      "graph:trace, graph:node (a list, or changes to the preset such as +api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
      "GPUPROF_ACTIVITIES=\"+api,nvtx\": every activity needs + or - here, as in +api,-nvtx"},
@@ -272,12 +272,13 @@ TEST(Settings, activities) {
   const std::pair<const char*, const char*> cases[] = {
       {"kernel", "kernel"},
       {"nvtx, step", "step,nvtx"},
-      {"-nvtx,-alloc", "step,kernel,memcpy,memset,sync,api,graph,nccl,op,tensor"},
-      {"-nvtx,+nvtx,-step,-op", "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,tensor"},
+      {"-nvtx,-alloc", "step,kernel,memcpy,memset,sync,api,graph,nccl,op,tensor,samples"},
+      {"-nvtx,+nvtx,-step,-op",
+       "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,tensor,samples"},
       {"op:shapes", "op,op:shapes"},
       {"+module,+op:shapes,-op:shapes,-alloc,-tensor",
-       "step,kernel,memcpy,memset,sync,api,graph,nccl,nvtx,op,module"},
-      {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor"},
+       "step,kernel,memcpy,memset,sync,api,graph,nccl,nvtx,op,module,samples"},
+      {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor,samples"},
   };
   for (const auto& [text, expected] : cases) {
     Config config;

@@ -18,11 +18,13 @@ constexpr int64_t kQueuedNs = 20'000;
 // The parts of steps, by pieces of time that come in order of begin.
 class StepSums {
  public:
-  explicit StepSums(const std::vector<Step>& steps) {
+  StepSums(const std::vector<Step>& steps, IdleTimes* idle) : idle_(idle) {
     for (const Step& step : steps) steps_.push_back({step.step, step.begin, step.end});
   }
 
   void add(Interval time, Part part) {
+    const auto index = static_cast<size_t>(part);
+    if (idle_ && index >= kBusyParts && time.begin < time.end) (*idle_)[index].push_back(time);
     each(time, [part](StepAnatomy& step, int64_t length) {
       step.parts[static_cast<size_t>(part)] += length;
     });
@@ -52,6 +54,7 @@ class StepSums {
     }
   }
 
+  IdleTimes* idle_;
   std::vector<StepAnatomy> steps_;
   size_t first_ = 0;
 };
@@ -186,9 +189,9 @@ class GapSplitter {
 // Goes along the work in order of begin and knows until when each class of it covers the time.
 class Sweep {
  public:
-  explicit Sweep(const Timeline& timeline)
+  Sweep(const Timeline& timeline, IdleTimes* idle)
       : timeline_(timeline),
-        sums_(timeline.steps),
+        sums_(timeline.steps, idle),
         splitter_(timeline, sums_),
         window_{timeline.steps.front().begin, timeline.steps.back().end},
         busy_until_(window_.begin) {
@@ -277,9 +280,9 @@ std::string_view part_name(Part part) {
   return kNames[static_cast<size_t>(part)];
 }
 
-std::vector<StepAnatomy> dissect(const Timeline& timeline) {
+std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle) {
   if (timeline.steps.empty()) return {};
-  return Sweep(timeline).run();
+  return Sweep(timeline, idle).run();
 }
 
 }  // namespace gpuprof::analysis

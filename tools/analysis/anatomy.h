@@ -43,7 +43,11 @@ struct StepAnatomy {
 // what an eager framework does between two kernels (some 10 to 200 us).
 inline constexpr int64_t kOwnWorkNs = 1'000'000;
 
-// Of each step of the timeline. One walk through its work; nothing but sums is kept.
-std::vector<StepAnatomy> dissect(const Timeline& timeline);
+// The GPU idle time, by part.
+using IdleTimes = std::array<Intervals, kParts>;
+
+// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where it
+// is asked for, the idle time.
+std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr);
 
 }  // namespace gpuprof::analysis

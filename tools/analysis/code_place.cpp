@@ -13,7 +13,9 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1: all of it
 }
 
-bool in_library(std::string_view path) {
+}  // namespace
+
+bool is_library_file(std::string_view path) {
   static constexpr std::string_view kMarks[] = {
       "site-packages/", "dist-packages/", "/lib/python", "<frozen",      "<built-in",
       "torch/",         "threading.py",   "runpy.py",    "contextlib.py"};
@@ -21,8 +23,6 @@ bool in_library(std::string_view path) {
     return path.find(mark) != std::string_view::npos;
   });
 }
-
-}  // namespace
 
 CodePlace python_place(std::string_view frame) {
   while (!frame.empty() && frame.front() == ' ') frame.remove_prefix(1);
@@ -32,7 +32,7 @@ CodePlace python_place(std::string_view frame) {
   const std::string_view path = frame.substr(0, open);
   return {fmt::format("{}:{} {}", base_name(path), frame.substr(open + 1, close - open - 1),
                       frame.substr(close + 3)),
-          !in_library(path)};
+          !is_library_file(path)};
 }
 
 CodePlace python_stack_place(std::string_view frames) {
@@ -54,8 +54,9 @@ CodePlace native_place(const StackTable& stacks, StackIndex stack) {
     for (const Frame& frame : stacks.frames(address)) {
       const bool source = !frame.file.empty();
       const Module* const module = stacks.module_of(address);
-      const bool system = (source && (frame.file.starts_with("/usr/") || in_library(frame.file))) ||
-                          !module || module->path.find(".so") != std::string::npos;
+      const bool system =
+          (source && (frame.file.starts_with("/usr/") || is_library_file(frame.file))) ||
+          (!frame.python && (!module || module->path.find(".so") != std::string::npos));
       CodePlace place{
           source ? fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function)
                  : frame.function,

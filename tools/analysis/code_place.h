@@ -17,6 +17,9 @@ struct CodePlace {
   bool own = false;  // not in a library
 };
 
+// Whether a file is of Python's own library, or of an installed package.
+bool is_library_file(std::string_view path);
+
 // One frame of Python, "/home/me/train.py(41): main".
 CodePlace python_place(std::string_view frame);
 

@@ -56,6 +56,28 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
+// The Python lines that ran meanwhile, by host samples.
+void lines(const Report& report, Part part, Verdict& verdict) {
+  const auto time = [part](const HostLine& line) {
+    return line.part_us[static_cast<size_t>(part)];
+  };
+  double all = 0;
+  std::vector<const HostLine*> rows;
+  for (const HostLine& line : report.host_samples.lines) {
+    all += time(line);
+    rows.push_back(&line);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const HostLine* a, const HostLine* b) { return time(*a) > time(*b); });
+  for (size_t i = 0; i < std::min<size_t>(2, rows.size()); ++i) {
+    const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
+    if (percent < 10) break;
+    verdict.evidence.push_back(fmt::format(
+        "Python line {} ran in {:.0f} % of that time{}", rows[i]->place(), percent,
+        rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within)));
+  }
+}
+
 // The operators that the host spends most time in.
 void host_operators(const Report& report, Verdict& verdict) {
   std::vector<const OperatorRow*> rows;
@@ -146,21 +168,25 @@ void add_evidence(const Report& report, Verdict& verdict) {
         verdict.advice = advice_for(report.loading->limit);
       }
       places(report, "data_loading", verdict);
+      lines(report, Part::data_loading, verdict);
       break;
     case Cause::kernel_launch:
       verdict.evidence.push_back(worst_step(report, Part::kernel_launch));
       launches(report, verdict);
       host_operators(report, verdict);
+      lines(report, Part::kernel_launch, verdict);
       break;
     case Cause::allocation:
       verdict.evidence.push_back(worst_step(report, Part::allocation));
       calls(report, report.tables.allocations, verdict);
       places(report, "allocation", verdict);
+      lines(report, Part::allocation, verdict);
       break;
     case Cause::synchronization:
       verdict.evidence.push_back(worst_step(report, Part::synchronization));
       calls(report, report.tables.synchronizations, verdict);
       places(report, "synchronization", verdict);
+      lines(report, Part::synchronization, verdict);
       break;
     case Cause::communication: communication(report, verdict); break;
     case Cause::transfer:

@@ -141,6 +141,28 @@ void add_late_data(Report& report) {
        share});
 }
 
+// Time in which the host did something of its own has no verdict: its line of code says what it is.
+void add_python_line(Report& report) {
+  constexpr double kWorthSayingPct = 10;
+  const auto other = static_cast<size_t>(Part::other);
+  const double idle_pct = report.breakdown_pct[other] - report.device_idle_pct;
+  double all = 0;
+  const HostLine* most = nullptr;
+  for (const HostLine& line : report.host_samples.lines) {
+    all += line.part_us[other];
+    if (!most || line.part_us[other] > most->part_us[other]) most = &line;
+  }
+  if (idle_pct < kWorthSayingPct || all <= 0) return;
+  const double percent = 100 * most->part_us[other] / all;
+  report.findings.push_back(
+      {"python_line",
+       fmt::format("for {:.0f} % of step time the GPU waited for work of the host's own: in {:.0f} "
+                   "% of that the Python line {} ran{}",
+                   idle_pct, percent, most->place(),
+                   most->within.empty() ? std::string() : fmt::format(", in {}", most->within)),
+       percent});
+}
+
 }  // namespace
 
 Report make_report(const Trace& trace) {
@@ -149,6 +171,7 @@ Report make_report(const Trace& trace) {
   const std::vector<Timeline> all = timelines_by_window(trace);
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
+  std::vector<IdleTimes> idle(all.size());  // of processes with host samples
   report.curves.resize(all.size());
   std::vector<std::function<void()>> tasks;
   for (Window& window : windows) {
@@ -157,14 +180,19 @@ Report make_report(const Trace& trace) {
   tasks.push_back([&] { report.operators = make_operator_tables(all); });
   for (size_t i = 0; i < all.size(); ++i) {
     tasks.push_back([&, i] { report.curves[i] = make_curves(all[i], all.size()); });
-    tasks.push_back([&, i] { steps[i] = dissect(all[i]); });
+    tasks.push_back([&, i] {
+      const bool sampled = !all[i].process->samples.empty();
+      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
+    });
   }
   tasks.push_back([&] { report.tables = make_tables(all); });
   side_by_side(std::move(tasks));
 
   std::set<int32_t> ranks;
+  HostSampleSums samples;
   for (size_t i = 0; i < all.size(); ++i) {
     add_process(all[i], steps[i], report);
+    samples.add(all[i], idle[i]);
     ranks.insert(all[i].process->header.rank());
   }
   report.ranks = ranks.size();
@@ -174,10 +202,12 @@ Report make_report(const Trace& trace) {
     if (window.comparison.comparable) report.speeds = window.comparison.speeds;
   }
   report.step_time = step_time_of(report.steps);
+  report.host_samples = samples.take();
   sum_up(report);
   report.loading = data_loading_of(all);
   report.findings = find(trace, report);
   add_period(all, report);
+  add_python_line(report);
   judge.decide(report);
   add_late_data(report);
   return report;

@@ -11,6 +11,7 @@
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/curves.h"
 #include "tools/analysis/data_workers.h"
+#include "tools/analysis/host_samples.h"
 #include "tools/analysis/operators.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
@@ -76,7 +77,8 @@ struct Report {
   Tables tables;
   OperatorTables operators;
   std::optional<DataLoading> loading;
-  std::vector<Curves> curves;     // by process and window
+  std::vector<Curves> curves;  // by process and window
+  HostSamples host_samples;
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};
   double own_cost_pct = 0;

@@ -178,6 +178,27 @@ Json memory_json(const Tables& tables) {
           {"releases", releases}};
 }
 
+void add_host_samples(const Report& report, Json& out) {
+  constexpr size_t kMostStacks = 500;
+  const HostSamples& in = report.host_samples;
+  Json lines = Json::array(), stacks = Json::array();
+  for (const HostLine& line : in.lines) {
+    lines.push_back({{"place", line.place()},
+                     {"file", line.file},
+                     {"line", line.line},
+                     {"function", line.function},
+                     {"within", line.within},
+                     {"idle_us", rounded(line.idle_us)},
+                     {"idle_pct", rounded(100 * line.idle_us / in.idle_us)}});
+  }
+  for (size_t i = 0; i < std::min(kMostStacks, in.stacks.size()); ++i) {
+    stacks.push_back({{"frames", in.stacks[i].frames}, {"idle_us", rounded(in.stacks[i].idle_us)}});
+  }
+  out["host_samples"] = {{"samples", in.samples}, {"idle_us", rounded(in.idle_us)}};
+  out["python_lines"] = std::move(lines);
+  out["python_stacks"] = std::move(stacks);
+}
+
 Json rounded_json(const std::vector<double>& values) {
   Json out = Json::array();
   for (const double value : values) out.push_back(rounded(value));
@@ -260,6 +281,7 @@ Json report_json(const Report& report) {
   out["operators"] = operators_json(report.operators.operators);
   out["modules"] = operators_json(report.operators.modules);
   out["places"] = places_json(report.operators);
+  add_host_samples(report, out);
   out["memory_owners"] = owners_json(report.operators);
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
   out["collectives"] = collectives_json(report.tables);

@@ -29,6 +29,7 @@ class TextReport {
     collectives();
     calls("Waiting for the GPU", report_.tables.synchronizations);
     calls("Allocation", report_.tables.allocations);
+    python_lines();
     ranks();
     findings();
     footing();
@@ -182,6 +183,19 @@ class TextReport {
     for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
       line("  {:>9.1f} a step {:>10} each  {}", per_step(static_cast<double>(rows[i].count)),
            format_us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
+    }
+  }
+
+  void python_lines() {
+    const HostSamples& samples = report_.host_samples;
+    if (samples.lines.empty()) return;
+    title("Python lines while the GPU was idle");
+    line("  {:>6} {:>12}  {}", "share", "a step", "line");
+    for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
+      const HostLine& row = samples.lines[i];
+      const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
+      line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
+           format_us(per_step(row.idle_us)), shorten(row.place() + within, kWidth - 23));
     }
   }
 

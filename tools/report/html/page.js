@@ -219,6 +219,8 @@ const TABLES = [
     ['tensor_core_pct', 'on Tensor cores', 'pct']]],
   ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
     ['count', 'count', 'n']]],
+  ['python_lines', 'Python lines while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
+    ['idle_pct', 'of idle', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
   ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
   ['copies', 'Copies and sets', [['name', 'copy', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes'],

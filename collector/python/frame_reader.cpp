@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/frame_reader.h"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include <cstring>
+
+#include "collector/os.h"
+#include "collector/python/code_names.h"
+#include "collector/ring.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kPages = 16;
+constexpr size_t kKnown = 8192;
+constexpr size_t kTableBytes = 256 * 1024;  // of longer tables, a frame has its code's first line
+constexpr size_t kMostFrames = 4096;        // of a chain that is not broken
+constexpr int kTries = 3, kLooseTries = 4;
+
+uint64_t word(const uint8_t* at) { return load<uint64_t>(at); }
+uint32_t half_word(const uint8_t* at) { return load<uint32_t>(at); }
+
+constinit long g_pid = 0;  // asked for once: a sample takes a dozen reads
+
+// All of them or nothing. What it costs is the pieces, each of which the kernel looks up anew, far
+// more than the bytes.
+bool copy(const iovec* to, const iovec* from, size_t count, size_t bytes) {
+  const long got = ::syscall(SYS_process_vm_readv, g_pid, to, count, from, count, 0);
+  return got >= 0 && static_cast<size_t>(got) == bytes;
+}
+
+bool copy(uint64_t address, void* out, size_t bytes) {
+  const iovec to{out, bytes}, from{reinterpret_cast<void*>(address), bytes};
+  return copy(&to, &from, 1, bytes);
+}
+
+bool copy_word(uint64_t address, uint64_t& out) { return copy(address, &out, sizeof out); }
+
+}  // namespace
+
+struct FrameReader::Buffers {
+  struct Link {
+    uint64_t address, code, previous;
+  };
+  RawFrame raw[kMaxPythonFrames];
+  Link links[kMaxPythonFrames];
+  uint64_t instructions[kMaxPythonFrames];
+  iovec to[kMaxPythonFrames + 2], from[kMaxPythonFrames + 2];
+  // What frames are read in: pages, or single frames (frames_share_pages()).
+  uint64_t units[kMaxPythonFrames];
+  bool used[kMaxPythonFrames];
+  size_t unit_count;
+  uint8_t first[kPages * kPage], second[kPages * kPage];  // readings of the units
+  uint8_t codes[kMaxPythonFrames][kCodeBytes];
+  uint16_t code_of[kMaxPythonFrames];  // by frame, in `codes`: many frames run the same code
+  uint8_t crossing[kFrameBytes];
+  uint8_t table[kTableBytes];
+  Known known[kKnown];
+};
+
+bool FrameReader::begin(const PythonLayout& layout, uint64_t code_type) {
+  layout_ = layout;
+  code_type_ = code_type;
+  if (layout.frame_bytes() > kFrameBytes || layout.code_object_bytes() > kCodeBytes) return false;
+  if (!buffers_) {
+    void* const memory = ::mmap(nullptr, sizeof(Buffers), PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    buffers_ = static_cast<Buffers*>(memory);
+    raw_ = buffers_->raw;
+  }
+  forget();
+  return true;
+}
+
+bool FrameReader::can_read() {
+  g_pid = current_pid();
+  const uint64_t probe = 0x5eed;
+  uint64_t seen = 0;
+  return copy_word(reinterpret_cast<uint64_t>(&probe), seen) && seen == probe;
+}
+
+void FrameReader::forget() { std::memset(buffers_->known, 0, sizeof buffers_->known); }
+
+uint64_t FrameReader::oldest_of(uint64_t state, uint64_t& interpreter) const {
+  constexpr size_t kNext = 8;  // after `prev`, in every release
+  if (!copy_word(state + layout_.thread_interpreter, interpreter)) return 0;
+  for (size_t i = 0; i < kMostFrames; ++i) {
+    uint64_t next = 0;
+    if (!copy_word(state + layout_.thread_previous + kNext, next)) return 0;
+    if (next == 0) return state;
+    state = next;
+  }
+  return 0;
+}
+
+bool FrameReader::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) const {
+  constexpr size_t kPthreadTid = 720;  // in glibc's struct pthread
+  uint64_t owner = 0, thread = 0;
+  if (!copy_word(state + layout_.thread_interpreter, owner) || owner != interpreter ||
+      !copy_word(state + layout_.thread_id, thread)) {
+    return false;
+  }
+  tid = static_cast<uint32_t>(thread);
+  return layout_.native || copy(thread + kPthreadTid, &tid, sizeof tid);
+}
+
+bool FrameReader::is_there(const ThreadPlace& thread, uint64_t interpreter) const {
+  uint32_t tid = 0;
+  return look_at(thread.state, interpreter, tid) && tid == thread.tid;
+}
+
+// Younger threads come before older ones in the interpreter's list.
+size_t FrameReader::threads(uint64_t oldest, uint64_t interpreter, ThreadPlace* out,
+                            size_t most) const {
+  size_t count = 0;
+  for (uint64_t state = oldest; state != 0 && count < most;) {
+    uint64_t previous = 0;
+    uint32_t tid = 0;
+    if (!look_at(state, interpreter, tid) ||
+        !copy_word(state + layout_.thread_previous, previous)) {
+      break;
+    }
+    out[count++] = {state, tid};
+    state = previous;
+  }
+  return count;
+}
+
+size_t FrameReader::unit_bytes() const {
+  return frames_share_pages() ? kPage : layout_.frame_bytes();
+}
+
+// Reads where the innermost frame is and the units into `out`, all in one go.
+bool FrameReader::read_units(uint64_t state, const Seen& seen, uint8_t* out, Top& top) {
+  Buffers& b = *buffers_;
+  size_t pieces = 0, total = 0;
+  const auto add = [&](void* to, uint64_t from, size_t bytes) {
+    b.to[pieces] = {to, bytes};
+    b.from[pieces] = {reinterpret_cast<void*>(from), bytes};
+    ++pieces;
+    total += bytes;
+  };
+  const bool indirect = layout_.cframe_frame != kNoField;
+  add(indirect ? &top.cframe : &top.frame, state + layout_.frame, sizeof(uint64_t));
+  if (indirect && seen.cframe) {
+    add(&top.frame, seen.cframe + layout_.cframe_frame, sizeof(uint64_t));
+  }
+  for (size_t i = 0; i < b.unit_count; ++i) {
+    add(out + i * unit_bytes(), b.units[i], unit_bytes());
+  }
+  if (!copy(b.to, b.from, pieces, total)) return false;
+  if (!indirect || top.cframe == seen.cframe) return true;
+  return top.cframe != 0 && copy_word(top.cframe + layout_.cframe_frame, top.frame);
+}
+
+size_t FrameReader::find_unit(uint64_t address) {
+  Buffers& b = *buffers_;
+  for (size_t i = 0; i < b.unit_count; ++i) {
+    const size_t at = (last_unit_ + i) % b.unit_count;  // mostly the one before, or the next
+    if (b.units[at] == address) return last_unit_ = at;
+  }
+  return kNoUnit;
+}
+
+// Adds a unit and takes its first reading.
+size_t FrameReader::read_unit(uint64_t address) {
+  Buffers& b = *buffers_;
+  const size_t most = frames_share_pages() ? kPages : kMaxPythonFrames;
+  const size_t at = b.unit_count;
+  if (at == most || !copy(address, b.first + at * unit_bytes(), unit_bytes())) return kNoUnit;
+  b.units[at] = address;
+  b.used[at] = false;
+  ++b.unit_count;
+  return last_unit_ = at;
+}
+
+// A frame in a reading of the units, which are read where they are not there if `more`; null: not
+// to be had.
+const uint8_t* FrameReader::frame_in(const uint8_t* reading, uint64_t address, bool more) {
+  Buffers& b = *buffers_;
+  const size_t bytes = layout_.frame_bytes();
+  const auto unit = [&](uint64_t at) -> const uint8_t* {
+    size_t index = find_unit(at);
+    if (index == kNoUnit && more) index = read_unit(at);
+    if (index == kNoUnit) return nullptr;
+    b.used[index] = true;
+    return reading + index * unit_bytes();
+  };
+  if (!frames_share_pages()) return unit(address);
+  const uint64_t offset = address % kPage;
+  const uint8_t* const one = unit(address - offset);
+  if (!one || offset + bytes <= kPage) return one ? one + offset : nullptr;
+  const uint8_t* const two = unit(address - offset + kPage);
+  if (!two) return nullptr;
+  std::memcpy(b.crossing, one + offset, kPage - offset);
+  std::memcpy(b.crossing + (kPage - offset), two, bytes - (kPage - offset));
+  return b.crossing;
+}
+
+const uint8_t* FrameReader::fetch(uint64_t address) {
+  if (const uint8_t* const frame = frame_in(buffers_->first, address, true)) return frame;
+  return copy(address, buffers_->crossing, layout_.frame_bytes()) ? buffers_->crossing : nullptr;
+}
+
+// What says where a frame is and what it runs; where it is in its code changes all the time.
+bool FrameReader::unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count) {
+  Buffers& b = *buffers_;
+  Top again;
+  if (!read_units(state, seen, b.second, again) || again.cframe != top.cframe ||
+      again.frame != top.frame) {
+    return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Buffers::Link& link = b.links[i];
+    const uint8_t* frame = frame_in(b.second, link.address, false);
+    if (!frame) {
+      if (!copy(link.address, b.crossing, layout_.frame_bytes())) return false;
+      frame = b.crossing;
+    }
+    if (word(frame + layout_.frame_previous) != link.previous ||
+        (word(frame + layout_.frame_code) & ~uint64_t{7}) != link.code) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Reads what the last walk went along, in one go: mostly that is what this one needs.
+bool FrameReader::begin_walk(uint64_t state, Seen& seen, Top& top) {
+  Buffers& b = *buffers_;
+  last_unit_ = 0;
+  b.unit_count = seen.unit_count;
+  std::memcpy(b.units, seen.units, seen.unit_count * sizeof b.units[0]);
+  std::memset(b.used, 0, sizeof b.used);
+  if (read_units(state, seen, b.first, top)) return true;
+  b.unit_count = 0;
+  seen.cframe = 0;
+  return read_units(state, seen, b.first, top);
+}
+
+void FrameReader::end_walk(Seen& seen, const Top& top) {
+  const Buffers& b = *buffers_;
+  seen.cframe = top.cframe;
+  seen.unit_count = 0;
+  for (size_t i = 0; i < b.unit_count; ++i) {
+    if (b.used[i]) seen.units[seen.unit_count++] = b.units[i];
+  }
+}
+
+// `loose`: it need not stand still if it ends where it did.
+FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loose, size_t& count,
+                                            uint64_t& last) {
+  Buffers& b = *buffers_;
+  Top top;
+  if (!begin_walk(state, seen, top)) return Outcome::torn;
+  if (top.frame == 0) return Outcome::none;
+  count = 0;
+  uint64_t address = top.frame;
+  for (size_t steps = 0; address != 0; ++steps) {
+    const uint8_t* const bytes = steps < kMostFrames ? fetch(address) : nullptr;
+    if (!bytes) return Outcome::torn;
+    const uint64_t previous = word(bytes + layout_.frame_previous);
+    const bool runs_code =
+        layout_.frame_owner == kNoField || bytes[layout_.frame_owner] < layout_.first_foreign;
+    if (runs_code && count < kMaxPythonFrames) {
+      const uint64_t code =
+          word(bytes + layout_.frame_code) & ~uint64_t{7};  // low bits may be tags
+      b.links[count] = {address, code, previous};
+      b.instructions[count] = layout_.instruction_is_int
+                                  ? half_word(bytes + layout_.frame_instruction)
+                                  : word(bytes + layout_.frame_instruction);
+      ++count;
+    }
+    last = address;
+    address = previous;
+  }
+  if (loose ? last != seen.outermost : !unchanged(state, seen, top, count)) return Outcome::torn;
+  end_walk(seen, top);
+  return count ? Outcome::read : Outcome::none;
+}
+
+FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count) {
+  Outcome outcome = Outcome::torn;
+  uint64_t last = 0;
+  for (int i = 0; i < kTries && outcome == Outcome::torn; ++i) {
+    outcome = walk_once(state, seen, false, count, last);
+    if (outcome == Outcome::read) {
+      outcome = read_codes(count);
+      if (outcome == Outcome::read) seen.outermost = last;
+    }
+  }
+  for (int i = 0; i < kLooseTries && seen.outermost && outcome == Outcome::torn; ++i) {
+    outcome = walk_once(state, seen, true, count, last);
+    if (outcome == Outcome::read) outcome = read_codes(count);
+  }
+  return outcome;
+}
+
+FrameReader::Outcome FrameReader::read_codes(size_t count) {
+  Buffers& b = *buffers_;
+  const size_t bytes = layout_.code_object_bytes();
+  size_t codes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    void* const place = reinterpret_cast<void*>(b.links[i].code);
+    size_t at = 0;
+    while (at < codes && b.from[at].iov_base != place) ++at;
+    b.code_of[i] = static_cast<uint16_t>(at);
+    if (at < codes) continue;
+    b.to[at] = {b.codes[at], bytes};
+    b.from[at] = {place, bytes};
+    ++codes;
+  }
+  if (!copy(b.to, b.from, codes, codes * bytes)) return Outcome::torn;
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* const code = b.codes[b.code_of[i]];
+    raw_[i].code = b.links[i].code;
+    if (word(code + kObjectType) != code_type_ || !instruction_offset(layout_, raw_[i].code, code, b.instructions[i], raw_[i].offset)) {
+      return Outcome::torn;
+    }
+  }
+  return Outcome::read;
+}
+
+bool FrameReader::names_of(const RawFrame& frame, CodeNames& out) const {
+  uint8_t code[kCodeBytes];
+  return copy(frame.code, code, layout_.code_object_bytes()) &&
+         load<uint64_t>(code + kObjectType) == code_type_ &&
+         read_names(layout_, {copy, buffers_->table, kTableBytes}, code, frame.offset, out);
+}
+
+// Another code object at the same place, made since forget(), differs in at least one of these, or
+// has its names and table where the one before had them and bears its name.
+uint64_t FrameReader::key_of(const RawFrame& frame, const uint8_t* code) const {
+  const uint64_t words[] = {frame.code,
+                            static_cast<uint64_t>(int64_t{frame.offset}),
+                            word(code + layout_.code_file),
+                            word(code + layout_.code_name),
+                            word(code + layout_.code_line_table),
+                            half_word(code + layout_.code_first_line)};
+  const uint64_t key = hash_bytes(words, sizeof words);
+  return key ? key : 1;
+}
+
+bool FrameReader::name(size_t count, uint64_t* frames) {
+  Buffers& b = *buffers_;
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t key = key_of(raw_[i], b.codes[b.code_of[i]]);
+    Known& known = b.known[key % kKnown];
+    if (known.key != key) {
+      CodeNames names;
+      if (!names_of(raw_[i], names)) return false;
+      const uint64_t frame = intern_frame(names);
+      if (frame == 0) return false;
+      known = {key, frame};
+    }
+    frames[i] = known.frame;
+  }
+  return true;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python frames of a thread, read while it runs, without the GIL and without stopping it. All
+// memory is read through the kernel (process_vm_readv on this process), so that an address that is
+// not mapped any more is an error and not a crash; what was read counts only if the frames are
+// still the same afterwards. One thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/python/code_names.h"
+#include "collector/python/layout.h"
+
+namespace gpuprof {
+
+// Frames kept of one stack, the innermost.
+inline constexpr size_t kMaxPythonFrames = 192;
+
+class FrameReader {
+ public:
+  enum class Outcome : uint8_t {
+    read,
+    none,  // the thread runs no Python code
+    torn,  // its frames never were the same for long enough, or what was read cannot be
+  };
+  struct RawFrame {
+    uint64_t code;
+    int32_t offset;  // of the instruction, in bytes; < 0: before the first
+  };
+  struct ThreadPlace {
+    uint64_t state;  // PyThreadState
+    uint32_t tid;
+  };
+
+  // What a walk of a thread leaves for the next, kept by the caller; all zero at first.
+  struct Seen {
+    uint64_t outermost;  // frame, when the stack was last seen to stand still; 0: never
+    uint64_t cframe;
+    size_t unit_count;
+    uint64_t units[kMaxPythonFrames];  // where the memory is that was read
+  };
+
+  // Memory of its own is mapped. `code_type` is &PyCode_Type. False: no memory.
+  bool begin(const PythonLayout& layout, uint64_t code_type);
+  // False where the kernel does not let this process read itself in this way.
+  static bool can_read();
+
+  // The threads of the interpreter, `oldest` (its first thread's PyThreadState) and younger ones.
+  // 0: `oldest` is not there any more.
+  size_t threads(uint64_t oldest, uint64_t interpreter, ThreadPlace* out, size_t most) const;
+  // Whether a thread that was there still is.
+  bool is_there(const ThreadPlace& thread, uint64_t interpreter) const;
+  // The state of the oldest thread of the interpreter of `state`; with the GIL.
+  uint64_t oldest_of(uint64_t state, uint64_t& interpreter) const;
+
+  // Innermost first, into raw(); `count` of them. Where calls come and go faster than frames can be
+  // read, what was read is taken if it ends where the stack of this thread began when it was last
+  // seen to stand still. Its inner frames may then be of moments some microseconds apart.
+  Outcome walk(uint64_t state, Seen& seen, size_t& count);
+  const RawFrame* raw() const { return raw_; }
+  // The frames of the last walk, interned in the ring, as kPythonFrame in ring_file.h says. False:
+  // what was read cannot be, or a table is full.
+  bool name(size_t count, uint64_t* frames);
+  // Names are looked up anew from here on: code may have gone whose place another has taken.
+  void forget();
+
+  // Of one frame of the last walk.
+  bool names_of(const RawFrame& frame, CodeNames& out) const;
+
+ private:
+  bool look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) const;
+  static constexpr size_t kFrameBytes = 128, kCodeBytes = 256, kNoUnit = ~size_t{0};
+  struct Known {
+    uint64_t key, frame;
+  };
+
+  struct Top {
+    uint64_t cframe = 0, frame = 0;  // the innermost frame; in releases that have one, its _PyCFrame
+  };
+
+  // From 3.11 on the frames of a thread lie side by side: a page has many of them.
+  bool frames_share_pages() const {
+    return layout_.cframe_frame != kNoField || layout_.frame_owner != kNoField;
+  }
+  size_t unit_bytes() const;
+  bool read_units(uint64_t state, const Seen& seen, uint8_t* out, Top& top);
+  size_t find_unit(uint64_t address);
+  size_t read_unit(uint64_t address);
+  const uint8_t* frame_in(const uint8_t* reading, uint64_t address, bool more);
+  const uint8_t* fetch(uint64_t address);
+  bool begin_walk(uint64_t state, Seen& seen, Top& top);
+  void end_walk(Seen& seen, const Top& top);
+  Outcome walk_once(uint64_t state, Seen& seen, bool loose, size_t& count, uint64_t& last);
+  bool unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count);
+  Outcome read_codes(size_t count);
+  uint64_t key_of(const RawFrame& frame, const uint8_t* code) const;
+
+  PythonLayout layout_{};
+  uint64_t code_type_ = 0;
+  // In mapped memory.
+  struct Buffers;
+  Buffers* buffers_ = nullptr;
+  RawFrame* raw_ = nullptr;
+  size_t last_unit_ = 0;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/own_frames.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/libraries.h"
+#include "collector/python/code_names.h"
+#include "collector/python/frame_check.h"
+#include "collector/ring.h"
+#include "collector/stacks.h"
+
+namespace gpuprof {
+namespace {
+
+// Frames by what they run. Two words that are written together or are not taken: the key is kept as
+// its exclusive or with the frame.
+struct KnownFrame {
+  std::atomic<uint64_t> key_xor_frame{0}, frame{0};
+};
+constexpr size_t kKnown = 4096;
+constinit KnownFrame g_frames[kKnown];
+constinit std::atomic<uint64_t> g_generation{0};
+
+struct Code {
+  uint64_t begin, end;
+  bool has_call(uint64_t return_address) const {
+    return return_address > begin && return_address <= end;
+  }
+};
+// Set before frames are known.
+constinit Code g_loop{};  // _PyEval_EvalFrameDefault
+constinit Code g_interpreter{};
+using StateOfThread = void* (*)();
+using IsFinalizing = int (*)();
+constinit std::atomic<StateOfThread> g_state_of_thread{nullptr};
+constinit std::atomic<IsFinalizing> g_is_finalizing{nullptr};
+
+const uint8_t* at(uint64_t address) { return reinterpret_cast<const uint8_t*>(address); }
+uint64_t word(uint64_t address) { return load<uint64_t>(at(address)); }
+
+bool copy_own(uint64_t address, void* out, size_t bytes) {
+  std::memcpy(out, at(address), bytes);
+  return true;
+}
+
+// 0: what is there cannot be a frame's code, or a table is full.
+uint64_t frame_of(const KnownInterpreter& python, uint64_t code, uint64_t instruction) {
+  const PythonLayout& layout = python.layout;
+  const uint8_t* const bytes = at(code);
+  int32_t offset = 0;
+  if (word(code + kObjectType) != python.code_type ||
+      !instruction_offset(layout, code, bytes, instruction, offset)) {
+    return 0;
+  }
+  const auto table = load<uint64_t>(bytes + layout.code_line_table);
+  const uint64_t words[] = {g_generation.load(std::memory_order_relaxed),
+                            code,
+                            static_cast<uint64_t>(int64_t{offset}),
+                            load<uint64_t>(bytes + layout.code_file),
+                            load<uint64_t>(bytes + layout.code_name),
+                            table,
+                            word(table + kObjectSize),
+                            load<uint32_t>(bytes + layout.code_first_line)};
+  const uint64_t key = hash_bytes(words, sizeof words);
+  KnownFrame& known = g_frames[key % kKnown];
+  uint64_t frame = known.frame.load(std::memory_order_relaxed);
+  if (frame && (known.key_xor_frame.load(std::memory_order_relaxed) ^ frame) == key) return frame;
+  CodeNames names;
+  if (!read_names(layout, {copy_own, nullptr, 0}, bytes, offset, names)) return 0;
+  frame = intern_frame(names);
+  if (frame == 0) return 0;
+  known.frame.store(frame, std::memory_order_relaxed);
+  known.key_xor_frame.store(key ^ frame, std::memory_order_relaxed);
+  return frame;
+}
+
+// From the innermost frame outwards, by calls of the evaluation loop.
+class OwnFrames {
+ public:
+  OwnFrames(const KnownInterpreter& python, uint64_t state) : python_(python) {
+    frame_ = word(state + python.layout.frame);
+    if (frame_ && python.layout.cframe_frame != kNoField) {
+      frame_ = word(frame_ + python.layout.cframe_frame);
+    }
+  }
+
+  bool at_end() const { return frame_ == 0; }
+
+  // Adds the frames that one call of the loop runs.
+  void take_loop(uint64_t* out, size_t& count, size_t size) {
+    const PythonLayout& layout = python_.layout;
+    while (frame_ != 0) {
+      const uint64_t frame = frame_;
+      frame_ = word(frame + layout.frame_previous);
+      // From 3.12 on each call of the loop has a frame of its own that runs no code.
+      const bool owned = layout.frame_owner != kNoField;
+      if (owned && *at(frame + layout.frame_owner) >= layout.first_foreign) return;
+      const uint64_t instruction = layout.instruction_is_int
+                                       ? load<uint32_t>(at(frame + layout.frame_instruction))
+                                       : word(frame + layout.frame_instruction);
+      const uint64_t code = word(frame + layout.frame_code) & ~uint64_t{7};
+      if (const uint64_t found = frame_of(python_, code, instruction); found && count < size) {
+        out[count++] = found;
+      }
+      // In 3.11 the first frame of a call says that it is; before, each call has one frame.
+      if (!owned || (layout.frame_entry != kNoField && *at(frame + layout.frame_entry))) return;
+    }
+  }
+
+ private:
+  const KnownInterpreter& python_;
+  uint64_t frame_;
+};
+
+// python3.11, libpython3.11.so.1.0; not a program that has an interpreter in it.
+bool is_interpreter(const char* path) {
+  const char* const slash = std::strrchr(path, '/');
+  const char* const name = slash ? slash + 1 : path;
+  return std::strncmp(name, "python", 6) == 0 || std::strncmp(name, "libpython", 9) == 0;
+}
+
+// The code of the object that the evaluation loop is in.
+int find_interpreter(dl_phdr_info* object, size_t, void*) {
+  for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    const Code code{object->dlpi_addr + segment.p_vaddr,
+                    object->dlpi_addr + segment.p_vaddr + segment.p_memsz};
+    if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
+    if (!code.has_call(g_loop.begin + 1)) continue;
+    g_interpreter = code;
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void own_frames_session_begins(const PythonApi& python) {
+  void* const loop = program_symbol("_PyEval_EvalFrameDefault");
+  Dl_info info{};
+  void* symbol = nullptr;
+  if (loop && ::dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
+    const auto begin = reinterpret_cast<uint64_t>(loop);
+    g_loop = {begin, begin + static_cast<ElfW(Sym)*>(symbol)->st_size};
+    if (info.dli_fname && is_interpreter(info.dli_fname)) {
+      ::dl_iterate_phdr(find_interpreter, nullptr);
+    }
+  }
+  g_is_finalizing.store(python.Py_IsFinalizing, std::memory_order_relaxed);
+  g_state_of_thread.store(python.PyGILState_GetThisThreadState, std::memory_order_relaxed);
+}
+
+void forget_own_frames() { g_generation.fetch_add(1, std::memory_order_relaxed); }
+
+size_t merge_python_frames(uint64_t* frames, size_t count, size_t size) {
+  if (frames_state() != FramesState::known) return count;
+  // At its end the interpreter takes away the states of threads that may still run other code.
+  if (g_is_finalizing.load(std::memory_order_relaxed)()) return count;
+  void* const state = g_state_of_thread.load(std::memory_order_relaxed)();
+  if (!state) return count;
+  OwnFrames own(known_interpreter(), reinterpret_cast<uint64_t>(state));
+  if (own.at_end()) return count;
+  uint64_t merged[kMaxStackFrames];
+  size = size < kMaxStackFrames ? size : kMaxStackFrames;
+  size_t out = 0;
+  for (size_t i = 0; i < count && out < size; ++i) {
+    if (g_loop.has_call(frames[i])) {
+      own.take_loop(merged, out, size);
+    } else if (!g_interpreter.has_call(frames[i])) {
+      merged[out++] = frames[i];
+    }
+  }
+  // Of a loop that the unwinder did not get to.
+  while (!own.at_end() && out < size) own.take_loop(merged, out, size);
+  std::memcpy(frames, merged, out * sizeof merged[0]);
+  return out;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Python frames of the thread that makes a call, put among the return addresses of its native
+// stack: in the place of each frame of CPython's evaluation loop, those that run in it; other
+// functions of the interpreter itself are left out, those of extension modules stay. Frames cannot
+// change while their thread is in the call, with or without the GIL; nothing is referenced, no
+// function of Python's is called but the one that gives the thread's state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/python/python_api.h"
+
+namespace gpuprof {
+
+void own_frames_session_begins(const PythonApi& python);
+// Code may have gone whose place other code has taken: names are looked up anew from here on.
+void forget_own_frames();
+// `frames`: return addresses, innermost first. Returns how many there are then, `size` at most. Any
+// thread.
+size_t merge_python_frames(uint64_t* frames, size_t count, size_t size);
+
+}  // namespace gpuprof

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/samples.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "collector/clock.h"
+#include "collector/os.h"
+#include "collector/python/frame_check.h"
+#include "collector/ring.h"
+#include "collector/session.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kThreadsPeriodNs = 100'000'000;  // between two looks for threads
+constexpr size_t kMostThreads = 16;                 // that are sampled
+constexpr size_t kMostCallers = 64;                 // threads of a window known to call CUDA
+// Samples come less often where they would take more than a hundredth of a core, but for what the
+// first of a window take, whose names are new.
+constexpr uint64_t kOneOf = 100, kFirstNs = 2'000'000, kLongestNs = 50'000'000;
+
+constinit std::atomic<bool> g_window{false};
+constinit std::atomic<bool> g_stop{false};
+constinit std::atomic<uint32_t> g_word{0};  // changes with each of the two
+constinit std::atomic<uint32_t> g_alive{0};
+constinit std::atomic<uint64_t> g_cpu_ns{0};
+struct Sampler {
+  uint32_t callers[kMostCallers];
+  size_t caller_count;
+  struct Thread {
+    FrameReader::ThreadPlace place;
+    FrameReader::Seen seen;
+  };
+  Thread threads[kMostThreads];
+  size_t thread_count;
+  uint64_t next_look_ns, next_forget_ns;
+  uint64_t frames[kMaxPythonFrames];
+};
+constinit Sampler g_sampler{};
+
+void note_caller(Sampler& sampler, uint32_t tid) {
+  for (size_t i = 0; i < sampler.caller_count; ++i) {
+    if (sampler.callers[i] == tid) return;
+  }
+  if (sampler.caller_count < kMostCallers) sampler.callers[sampler.caller_count++] = tid;
+}
+
+bool is_caller(const Sampler& sampler, uint32_t tid) {
+  for (size_t i = 0; i < sampler.caller_count; ++i) {
+    if (sampler.callers[i] == tid) return true;
+  }
+  return false;
+}
+
+// Threads that have written records since the window began, and those of them that Python knows.
+void look_for_threads(Sampler& sampler) {
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::free)) {
+      note_caller(sampler, chunk.thread_id);
+    }
+  }
+  FrameReader::ThreadPlace all[256];
+  const size_t count = frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
+  Sampler::Thread before[kMostThreads];
+  const size_t before_count = sampler.thread_count;
+  std::memcpy(before, sampler.threads, sizeof before);
+  sampler.thread_count = 0;
+  for (size_t i = 0; i < count && sampler.thread_count < kMostThreads; ++i) {
+    if (!is_caller(sampler, all[i].tid)) continue;
+    Sampler::Thread& thread = sampler.threads[sampler.thread_count++];
+    thread = {all[i], {}};
+    for (size_t k = 0; k < before_count; ++k) {
+      const FrameReader::ThreadPlace& known = before[k].place;
+      if (known.state == all[i].state && known.tid == all[i].tid) thread = before[k];
+    }
+  }
+}
+
+void record_sample(uint64_t ticks, uint32_t tid, const uint64_t* frames, size_t count) {
+  const StringId stack =
+      ring()->stacks.intern({reinterpret_cast<const char*>(frames), count * sizeof(uint64_t)});
+  if (stack == 0) return count_loss(Loss::stack_table_full);
+  Record* const record = reserve_record();
+  if (!record) return;
+  *record = Record{};
+  record->begin = record->end = ticks;
+  record->api = kNoApi;
+  record->kind = Kind::sample;
+  record->sample.stack = stack;
+  record->sample.thread = tid;
+  commit_record(record);
+}
+
+// A thread that has ended is no loss.
+void note_torn(const FrameReader::ThreadPlace& thread) {
+  if (frame_reader().is_there(thread, known_interpreter().address)) count_loss(Loss::sample_torn);
+}
+
+void sample(Sampler& sampler, Sampler::Thread& thread) {
+  const uint64_t ticks = now_ticks();
+  size_t count = 0;
+  switch (frame_reader().walk(thread.place.state, thread.seen, count)) {
+    case FrameReader::Outcome::none: return;
+    case FrameReader::Outcome::torn: return note_torn(thread.place);
+    case FrameReader::Outcome::read: break;
+  }
+  if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
+  record_sample(ticks, thread.place.tid, sampler.frames, count);
+}
+
+uint64_t thread_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * kSecondNs + static_cast<uint64_t>(used.tv_nsec);
+}
+
+// When the next sample is due, after one at `now`.
+uint64_t next_due(uint64_t due, uint64_t now, uint64_t begun, uint64_t spent) {
+  due += kSamplePeriodNs;
+  if (due < now) due = now + kSamplePeriodNs;  // late by more than one: those are lost
+  const uint64_t paid_for = begun + kOneOf * (spent - std::min(spent, kFirstNs));
+  return std::max(due, std::min(paid_for, now + kLongestNs));
+}
+
+void sample_window(Sampler& sampler) {
+  const uint64_t cpu_at_begin = thread_cpu_ns();
+  sampler.caller_count = sampler.thread_count = 0;
+  sampler.next_look_ns = sampler.next_forget_ns = 0;
+  note_caller(sampler, session().pid);
+  const uint64_t begun = monotonic_ns();
+  uint64_t due = begun;
+  for (;;) {
+    const uint32_t seen = g_word.load(std::memory_order_acquire);
+    if (!g_window.load(std::memory_order_acquire) || g_stop.load(std::memory_order_acquire)) break;
+    const uint64_t now = monotonic_ns();
+    if (now < due) {
+      futex_wait(g_word, seen, due - now);
+      continue;
+    }
+    const uint64_t spent = thread_cpu_ns() - cpu_at_begin;
+    g_cpu_ns.store(spent, std::memory_order_relaxed);
+    due = next_due(due, now, begun, spent);
+    if (frames_state() != FramesState::known) continue;
+    if (now >= sampler.next_look_ns) {
+      sampler.next_look_ns = now + kThreadsPeriodNs;
+      look_for_threads(sampler);
+    }
+    if (now >= sampler.next_forget_ns) {
+      sampler.next_forget_ns = now + kSecondNs;
+      frame_reader().forget();
+    }
+    for (size_t i = 0; i < sampler.thread_count; ++i) sample(sampler, sampler.threads[i]);
+  }
+  g_cpu_ns.store(thread_cpu_ns() - cpu_at_begin, std::memory_order_relaxed);
+}
+
+void* run(void*) {
+  const BlockedScope blocked;
+  ::prctl(PR_SET_NAME, "gpuprof-samples");
+  while (!g_stop.load(std::memory_order_acquire)) {
+    const uint32_t seen = g_word.load(std::memory_order_acquire);
+    if (g_window.load(std::memory_order_acquire)) {
+      sample_window(g_sampler);
+    } else {
+      futex_wait(g_word, seen, 60 * kSecondNs);
+    }
+  }
+  g_alive.store(0, std::memory_order_release);
+  futex_wake_all(g_alive);
+  return nullptr;
+}
+
+void wake() {
+  g_word.fetch_add(1, std::memory_order_release);
+  futex_wake_all(g_word);
+}
+
+bool start_thread() {
+  g_stop.store(false);
+  g_alive.store(1);
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, 256 * 1024);
+  pthread_t thread;
+  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  if (!failed) return true;
+  g_alive.store(0);
+  frames_give_up("cannot start a thread: %s", std::strerror(failed));
+  return false;
+}
+
+}  // namespace
+
+void samples_window_begins() {
+  g_cpu_ns.store(0);
+  if (!activity_on(Activity::samples) || frames_state() == FramesState::off) return;
+  if (g_alive.load() == 0 && !start_thread()) return;
+  g_window.store(true, std::memory_order_release);
+  wake();
+}
+
+void samples_window_ends() {
+  g_window.store(false, std::memory_order_release);
+  wake();
+}
+
+void samples_stop() {
+  g_stop.store(true, std::memory_order_release);
+  wake();
+  const uint64_t begun = monotonic_ns();
+  while (g_alive.load(std::memory_order_acquire) && monotonic_ns() - begun < kSecondNs) {
+    futex_wait(g_alive, 1, 10'000'000);
+  }
+}
+
+uint64_t samples_cpu_ns() { return g_cpu_ns.load(std::memory_order_relaxed); }
+uint32_t samples_threads() { return g_alive.load(std::memory_order_relaxed); }
+
+void forget_samples() {
+  g_window = g_stop = false;
+  g_alive = 0;
+  g_word = 0;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Call stacks of a Python program: at each call the frames that Python itself sees, in each CPython that the machine
+has, among the native ones."""
+import json
+import sys
+
+import pytest
+
+import harness
+from test_python import pythons
+
+PROGRAM = harness.SOURCE / "tests/programs/python/call_stacks.py"
+MOST_FRAMES = 192
+
+pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
+                                reason="pythons are not built for a sanitizer's runtime")
+
+
+def run(folder, python, stacks="sync", **settings):
+    bare = harness.run([python, PROGRAM, folder / "bare.json"])
+    done = harness.run([python, PROGRAM, folder / "seen.json"], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STACKS=stacks, **harness.WHOLE_RUN, **settings))
+    assert (done.code, done.out) == (bare.code, bare.out) and done.code == 0, done.err
+    [dump] = harness.dumps(folder / "out")
+    return json.loads((folder / "seen.json").read_text()), dump, done
+
+
+def stacks_of(dump):
+    """Those of the program's own calls: the first call comes before frames are known."""
+    calls = [r for r in harness.records(dump) if r["kind"] == "sync" and r["name"] == "cudaDeviceSynchronize"]
+    return [r["stack"] for r in sorted(calls, key=lambda r: r["begin_mono_ns"])][1:]
+
+
+def assert_same(stacks, seen):
+    assert len(stacks) == len(seen) > 15
+    for stack, frames in zip(stacks, seen):
+        expected = [f"{function} ({file}:{line})" for file, function, line in frames]
+        of_python = [line for line in stack if line in set(expected)]
+        if len(frames) < MOST_FRAMES / 2:
+            assert of_python == expected
+        else:
+            assert len(of_python) > MOST_FRAMES / 2 and of_python == expected[:len(of_python)]
+        assert stack.index(expected[0]) > 0, "no native frame calls CUDA"
+        assert any("ffi" in line for line in stack[:stack.index(expected[0])]), stack[:5]
+        # The interpreter's own functions are left out.
+        assert not any(word in line for line in stack for word in ("Vectorcall", "EvalFrame", "Py_RunMain"))
+
+
+@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+def test_frames_are_pythons_own(version, tmp_path):
+    seen, dump, _ = run(tmp_path, pythons()[version])
+    assert_same(stacks_of(dump), seen)
+
+
+def test_the_systems_python(tmp_path):
+    """Stripped, with what its distribution changed."""
+    seen, dump, _ = run(tmp_path, "/usr/bin/python3")
+    assert_same(stacks_of(dump), seen)
+
+
+def test_an_interpreter_that_is_not_known(tmp_path):
+    """Native stacks are as they were."""
+    if not any(v < (3, 8) for v in pythons()):
+        pytest.skip("no Python before 3.8 here")
+    python = next(p for v, p in sorted(pythons().items()) if (3, 0) <= v < (3, 8))
+    done = harness.run([python, "-c", "import ctypes; ctypes.CDLL('libcudart.so.13').cudaDeviceSynchronize()"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STACKS="sync", **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    [call] = [r for r in harness.records(dump) if r["kind"] == "sync" and r.get("stack")]
+    assert any("ffi" in line for line in call["stack"])
+
+
+def test_perfetto_has_them(tmp_path):
+    _, dump, _ = run(tmp_path, sys.executable)
+    harness.checked("convert", dump, "--to", "perfetto", "-o", tmp_path / "x.pftrace")
+    line = next(n for n, text in enumerate(PROGRAM.read_text().splitlines(), 1) if "self(depth - 1)" in text)
+    assert f"forward (call_stacks.py:{line})".encode() in (tmp_path / "x.pftrace").read_bytes()

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host samples: in scripts whose GPU waits for one line, the report names that line; in each CPython that the
+machine has; through fork, threads that end, and code that comes and goes; exported for Perfetto and speedscope."""
+import json
+import sys
+
+import pytest
+
+import harness
+from test_python import pythons
+
+FOLDER = harness.SOURCE / "tests/programs/python"
+SCRIPT = FOLDER / "slow_lines.py"
+STEPS = 14
+SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=10", "PYTHONDONTWRITEBYTECODE": "1"}
+CASES = ["list_comprehension", "generator", "nested_function", "method", "property", "class_method", "call_operator",
+         "context_manager", "regular_expression", "json_text", "json_python", "file_read", "lambda_expression", "decorator",
+         "recursion", "thread", "executed", "module_level", "class_body", "coroutine", "exception", "map_over", "while_loop"]
+
+pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
+                                reason="pythons are not built for a sanitizer's runtime")
+
+
+def dumps_of(folder, python, *command, **settings):
+    done = harness.run([python, *command], env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings}))
+    return harness.dumps(folder / "out"), done
+
+
+def report_of(*dumps):
+    return json.loads(harness.checked("report", "--format", "json", *dumps).out)
+
+
+def slow_lines(case):
+    if case == "executed":
+        return {("<generated>", 4)}
+    lines = SCRIPT.read_text().splitlines()
+    return {(str(SCRIPT), number) for number, line in enumerate(lines, 1) if f"# SLOW {case}" in line}
+
+
+def assert_named(dumps, case):
+    """The slow line comes first, and most of the idle time is its."""
+    lines = report_of(*dumps)["python_lines"]
+    slow = slow_lines(case)
+    assert slow and lines, "no slow line, or no samples"
+    assert (lines[0]["file"], lines[0]["line"]) in slow, lines[:3]
+    assert sum(line["idle_pct"] for line in lines if (line["file"], line["line"]) in slow) > 60, lines[:3]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_slow_line_is_named(tmp_path, case):
+    dumps, done = dumps_of(tmp_path, sys.executable, SCRIPT, case, STEPS)
+    assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
+    assert_named(dumps, case)
+
+
+@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+@pytest.mark.parametrize("case", ["recursion", "coroutine", "json_python", "thread", "class_body"])
+def test_each_python(tmp_path, version, case):
+    dumps, done = dumps_of(tmp_path, pythons()[version], SCRIPT, case, STEPS)
+    assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
+    assert_named(dumps, case)
+
+
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory):
+    [dump], _ = dumps_of(tmp_path_factory.mktemp("nested"), sys.executable, SCRIPT, "nested_function", STEPS)
+    return dump
+
+
+def test_samples_are_whole_stacks(nested):
+    [line] = [number for _, number in slow_lines("nested_function")]
+    samples = harness.of_kind(harness.records(nested), "sample")
+    slow = [s for s in samples if s["stack"][0].endswith(f"({SCRIPT}:{line})")]
+    assert len(slow) > len(samples) / 2 > 10
+    names = [frame.split(" (")[0].split(".")[-1] for frame in slow[0]["stack"]]
+    assert names == ["innermost", "inner", "nested_function", "case", "<module>"]
+    [process] = harness.info(nested)["files"]
+    assert {s["tid"] for s in samples} == {process["pid"]}
+
+
+def test_exports(nested, tmp_path):
+    harness.checked("convert", nested, "--to", "speedscope", "-o", tmp_path / "scope.json")
+    scope = json.loads((tmp_path / "scope.json").read_text())
+    names = [frame["name"] for frame in scope["shared"]["frames"]]
+    [profile] = [p for p in scope["profiles"] if "Python, thread" in p["name"]]
+    innermost = {}
+    for sample, weight in zip(profile["samples"], profile["weights"]):
+        innermost[names[sample[-1]]] = innermost.get(names[sample[-1]], 0) + weight
+    [line] = [number for _, number in slow_lines("nested_function")]
+    assert max(innermost, key=innermost.get).endswith(f"({SCRIPT}:{line})")
+    harness.checked("convert", nested, "--to", "perfetto", "-o", tmp_path / "trace.pftrace")
+    assert f"innermost (slow_lines.py:{line})".encode() in (tmp_path / "trace.pftrace").read_bytes()
+
+
+def test_switched_off(tmp_path):
+    [dump], done = dumps_of(tmp_path, sys.executable, SCRIPT, "method", STEPS, GPUPROF_ACTIVITIES="-samples")
+    assert done.code == 0 and harness.of_kind(harness.records(dump), "sample") == []
+
+
+@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+def test_code_that_comes_and_goes(tmp_path, version):
+    """Frames, code objects and threads made and ended as fast as they go, processes forked meanwhile."""
+    bare = harness.run([pythons()[version], FOLDER / "churn.py"])
+    dumps, done = dumps_of(tmp_path, pythons()[version], FOLDER / "churn.py", GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=100000",
+                           GPUPROF_BUFFER_MB=4)
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    records = [record for dump in dumps for record in harness.records(dump)]
+    assert len(harness.of_kind(records, "sample")) > 50
+
+
+def test_a_killed_process_keeps_its_samples(tmp_path):
+    script = tmp_path / "killed.py"
+    script.write_text(f"import os, signal, sys, time\nsys.path.insert(0, {str(FOLDER)!r})\nimport gpu\n"
+                      "for _ in range(10):\n    gpu.work()\n    time.sleep(0.03)\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    dumps, done = dumps_of(tmp_path, sys.executable, script, GPUPROF_SCHEDULE="skip_first=0,warmup=0,active=100000")
+    assert done.code == -9
+    lines = report_of(*dumps)["python_lines"]
+    assert (lines[0]["file"], lines[0]["line"]) == (str(script), 6), lines

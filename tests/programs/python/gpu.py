@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What scripts of the tests do on a GPU, through ctypes."""
+import ctypes
+
+_cudart = ctypes.CDLL("libcudart.so.13")
+_BYTES = ctypes.c_size_t(1 << 20)
+_memory = ctypes.c_void_p()
+assert _cudart.cudaMalloc(ctypes.byref(_memory), _BYTES) == 0
+
+
+def work():
+    """A little work, and a wait for it: a step."""
+    assert _cudart.cudaMemsetAsync(_memory, 0, _BYTES, None) == 0
+    assert _cudart.cudaDeviceSynchronize() == 0

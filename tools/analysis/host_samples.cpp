@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/host_samples.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "tools/analysis/code_place.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+// The samples of one thread: of the one that steps run on, else of that with most.
+std::span<const HostSample> samples_of_main(const Timeline& timeline) {
+  const std::vector<HostSample>& all = timeline.process->samples;
+  const auto of_thread = [&](uint32_t thread) {
+    const auto [first, last] = std::equal_range(
+        all.begin(), all.end(), HostSample{0, thread, StackIndex::none},
+        [](const HostSample& a, const HostSample& b) { return a.thread < b.thread; });
+    return std::span<const HostSample>(first, last);
+  };
+  if (timeline.main_thread != kNone) {
+    const auto own = of_thread(timeline.threads[timeline.main_thread].id);
+    if (!own.empty()) return own;
+  }
+  std::span<const HostSample> most;
+  for (size_t i = 0; i < all.size();) {
+    const auto own = of_thread(all[i].thread);
+    if (own.size() > most.size()) most = own;
+    i += own.size();
+  }
+  return most;
+}
+
+std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
+  const auto measure = [&](size_t part) { return Measure(cover(idle[part])); };
+  return {measure(0), measure(1), measure(2), measure(3),
+          measure(4), measure(5), measure(6), measure(7)};
+}
+
+}  // namespace
+
+std::string HostLine::place() const {
+  return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
+}
+
+void HostSampleSums::add_sample(const StackTable& stacks, StackIndex stack,
+                                const std::array<double, kParts>& part_us) {
+  const Frame* innermost = nullptr;
+  const Frame* own = nullptr;
+  std::vector<std::string> names;
+  for (const uint64_t address : stacks[stack]) {
+    for (const Frame& frame : stacks.frames(address)) {
+      if (!frame.python) continue;
+      if (!innermost) innermost = &frame;
+      if (!own && !is_library_file(frame.file)) own = &frame;
+      names.push_back(fmt::format("{} ({}:{})", frame.function, frame.file, frame.line));
+    }
+  }
+  if (!innermost) return;
+  if (!own) own = innermost;
+  const double total = std::accumulate(part_us.begin(), part_us.end(), 0.0);
+  Sum& sum = lines_[{own->file, own->line}];
+  sum.line.file = own->file;
+  sum.line.line = own->line;
+  sum.line.function = own->function;
+  sum.line.idle_us += total;
+  for (size_t i = 0; i < kParts; ++i) sum.line.part_us[i] += part_us[i];
+  if (own != innermost) sum.within[innermost->function] += total;
+  std::reverse(names.begin(), names.end());
+  stacks_[std::move(names)] += total;
+  out_.idle_us += total;
+}
+
+void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
+  const std::span<const HostSample> samples = samples_of_main(timeline);
+  if (samples.empty()) return;
+  const int64_t period = timeline.process->sample_period;
+  const std::array<Measure, kParts> idle = measures_of(times);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const int64_t time = samples[i].time;
+    const int64_t before = i ? (time - samples[i - 1].time) / 2 : period / 2;
+    const int64_t after = i + 1 < samples.size() ? (samples[i + 1].time - time) / 2 : period / 2;
+    std::array<double, kParts> part_us{};
+    double total = 0;
+    for (size_t part = 0; part < kParts; ++part) {
+      part_us[part] = static_cast<double>(idle[part].inside(time - std::min(before, period),
+                                                            time + std::min(after, period))) /
+                      1000;
+      total += part_us[part];
+    }
+    ++out_.samples;
+    if (total > 0) add_sample(timeline.process->stacks, samples[i].stack, part_us);
+  }
+}
+
+HostSamples HostSampleSums::take() {
+  for (auto& [place, sum] : lines_) {
+    double most = sum.line.idle_us / 2;
+    for (const auto& [function, us] : sum.within) {
+      if (us < most) continue;
+      most = us;
+      sum.line.within = function;
+    }
+    out_.lines.push_back(std::move(sum.line));
+  }
+  for (const auto& [frames, us] : stacks_) out_.stacks.push_back({frames, us});
+  const auto more = [](const auto& a, const auto& b) { return a.idle_us > b.idle_us; };
+  std::stable_sort(out_.lines.begin(), out_.lines.end(), more);
+  std::stable_sort(out_.stacks.begin(), out_.stacks.end(), more);
+  return std::move(out_);
+}
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which Python lines ran while no GPU of the process had work, by the host samples of the thread
+// that the steps run on. A sample stands for the time from halfway to the one before to halfway to
+// the one after it, two periods at most.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/analysis/anatomy.h"
+
+namespace gpuprof::analysis {
+
+// A line of the program's own code; of a stack without any, its innermost frame's.
+struct HostLine {
+  std::string file, function;
+  uint32_t line = 0;
+  double idle_us = 0;                    // time that no GPU worked, with this line running
+  std::array<double, kParts> part_us{};  // of it, by what the time counts as
+  std::string within;         // the library function that most of it was spent in; "": none
+  std::string place() const;  // "train.py:41 main"
+};
+
+// A Python stack and the GPU idle time under it.
+struct IdleStack {
+  std::vector<std::string> frames;  // outermost first, "function (file:line)"
+  double idle_us = 0;
+};
+
+struct HostSamples {
+  uint64_t samples = 0;           // of the threads looked at
+  double idle_us = 0;             // GPU idle time that samples stand for
+  std::vector<HostLine> lines;    // most time first
+  std::vector<IdleStack> stacks;  // likewise
+};
+
+// Adds up timelines.
+class HostSampleSums {
+ public:
+  void add(const Timeline& timeline, const IdleTimes& idle);
+  HostSamples take();
+
+ private:
+  struct Sum {
+    HostLine line;
+    std::map<std::string, double> within;
+  };
+  void add_sample(const StackTable& stacks, StackIndex stack,
+                  const std::array<double, kParts>& part_us);
+
+  HostSamples out_;
+  std::map<std::pair<std::string, uint32_t>, Sum> lines_;  // by file and line
+  std::map<std::vector<std::string>, double> stacks_;
+};
+
+}  // namespace gpuprof::analysis
