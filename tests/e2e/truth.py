@@ -36,12 +36,10 @@ def kind_of(name):
 
 
 def load(folder, pid):
-    """The simulator's lines of one process: calls and device work, each in order of begin."""
-    lines = []
-    for line in (pathlib.Path(folder) / f"truth_{pid}.jsonl").read_text().splitlines():
-        if line.strip():
-            lines.append(json.loads(line))
-    return lines
+    """The simulator's lines of one process: calls and device work, each in order of begin. A process that still runs
+    may be in the middle of a line."""
+    text = (pathlib.Path(folder) / f"truth_{pid}.jsonl").read_text()
+    return [json.loads(line) for line in re.findall(r"[^\n\0]+\n", text)]
 
 
 class Comparison:
