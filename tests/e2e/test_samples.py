@@ -38,12 +38,15 @@ def slow_lines(case):
 
 
 def assert_named(dumps, case):
-    """The slow line comes first, and most of the idle time is its."""
-    lines = report_of(*dumps)["python_lines"]
+    """The slow line comes first, most of the idle time is its, and the verdict names it."""
+    report = report_of(*dumps)
+    lines = report["python_lines"]
     slow = slow_lines(case)
     assert slow and lines, "no slow line, or no samples"
     assert (lines[0]["file"], lines[0]["line"]) in slow, lines[:3]
     assert sum(line["idle_pct"] for line in lines if (line["file"], line["line"]) in slow) > 60, lines[:3]
+    first = report["verdict"][0]
+    assert first["cause"] == "host_work" and lines[0]["place"] in " ".join(first["evidence"]), report["verdict"]
 
 
 @pytest.mark.parametrize("case", CASES)

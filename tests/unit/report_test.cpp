@@ -58,6 +58,11 @@ std::vector<Scenario> scenarios() {
       one.collective = extra / 4;
       set(out, name("communication"), one, Cause::communication, [](Job& j) { j.collective = 0; });
       one = job;
+      one.logging = extra;
+      if (extra > 1'000'000) {  // shorter stretches are the issuing of work
+        set(out, name("host_work"), one, Cause::host_work, [](Job& j) { j.logging = 0; });
+      }
+      one = job;
       one.copy = extra;
       set(out, name("transfer_pinned"), one, Cause::transfer, [](Job& j) { j.copy = 0; });
       one.blocking_copy = true;

@@ -4,6 +4,7 @@ elsewhere, and names of any sort are shown as they are."""
 import json
 import os
 import pathlib
+import sys
 
 import pytest
 
@@ -104,6 +105,53 @@ def test_heat_map(page):
     drawn = page.evaluate("(() => { const c = document.querySelector('#heat canvas'); const data = c.getContext('2d')"
                           ".getImageData(0, 0, c.width, c.height).data; return new Set(data).size; })()")
     assert drawn > 10
+
+
+@pytest.fixture(scope="module")
+def slow_script(tmp_path_factory):
+    """A Python program whose GPU waits for one line in a nested function."""
+    folder = tmp_path_factory.mktemp("slow")
+    script = harness.SOURCE / "tests/programs/python/slow_lines.py"
+    done = harness.run([sys.executable, script, "nested_function", 14], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=10"))
+    assert done.code == 0, done.err
+    return Report(folder, *harness.dumps(folder / "out"))
+
+
+def test_flame_graph(slow_script):
+    """Each frame as wide as its share of the idle time, below its caller; a click zooms, and back."""
+    page = slow_script.open(browser.Page(1280, 1600))
+    stacks = slow_script.json["python_stacks"]
+    total = sum(stack["idle_us"] for stack in stacks)
+    most = max(stacks, key=lambda stack: stack["idle_us"])
+
+    def drawn():
+        return page.evaluate("[...document.querySelectorAll('#flame button')].map(each => ({name: each.title.split('\\n')[0], "
+                             "us: Number(each.dataset.us), left: parseFloat(each.style.left), width: parseFloat(each.style.width), "
+                             "row: Math.round(parseFloat(each.style.top) / 22)}))")
+
+    frames = drawn()
+    assert frames[0]["name"] == "all idle time" and frames[0]["width"] == 100
+    assert frames[0]["us"] == pytest.approx(total)
+    for frame in frames:
+        assert frame["width"] == pytest.approx(100 * frame["us"] / total, abs=0.01)
+        assert frame["row"] == 0 or any(caller["row"] == frame["row"] - 1 and caller["left"] <= frame["left"] + 1e-6 and
+                                        frame["left"] + frame["width"] <= caller["left"] + caller["width"] + 1e-6 for caller in frames)
+    for row, name in enumerate(most["frames"], 1):
+        assert any(frame["row"] == row and frame["name"] == name and frame["us"] >= most["idle_us"] - 1e-6 for frame in frames), name
+    innermost = next(i for i, frame in enumerate(frames) if frame["row"] == len(most["frames"]) and frame["name"] == most["frames"][-1])
+    page.evaluate(f"document.querySelectorAll('#flame button')[{innermost}].click()")
+    zoomed = drawn()
+    assert [frame["name"] for frame in zoomed[:len(most["frames"]) + 1]] == ["all idle time", *most["frames"]]
+    assert all(frame["width"] == 100 for frame in zoomed[:len(most["frames"]) + 1])
+    page.evaluate("document.querySelector('#flame button').click()")
+    assert drawn() == frames
+    assert_quiet(page)
+    page.close()
+
+
+def test_no_flame_graph_without_samples(page):
+    assert page.evaluate("document.querySelector('#flame') === null")
 
 
 def rows_of(page, table):

@@ -196,6 +196,10 @@ void add_evidence(const Report& report, Verdict& verdict) {
       break;
     case Cause::straggler: straggler(report, verdict); break;
     case Cause::gpu_throttled: break;
+    case Cause::host_work:
+      verdict.evidence.push_back(worst_step(report, Part::other));
+      lines(report, Part::other, verdict);
+      break;
     case Cause::compute:
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));

@@ -281,6 +281,7 @@ FixTimes RankReplay::own_times(const QuietTime& quiet) const {
   FixTimes out = same(quiet.loading + quiet.brief + quiet.own);
   of(out, Fix::data_loading) -= quiet.loading;
   of(out, Fix::kernel_launch) -= quiet.brief;
+  of(out, Fix::host_work) -= quiet.own;
   const RankSpeed& speed = ranks_.speeds[rank_];
   of(out, Fix::straggler) = scaled(quiet.loading, speed.data_loading) +
                             scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host);

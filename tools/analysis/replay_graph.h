@@ -30,14 +30,15 @@ enum class Fix : uint8_t {
   communication,    // collectives take no time, but begin when the last rank has come
   transfer,         // copies take no time, and nobody waits for one
   straggler,        // no rank is slower than the median one
+  host_work,        // the threads that issue work do nothing of their own beside it
 };
-inline constexpr size_t kFixes = 8;
+inline constexpr size_t kFixes = 9;
 using FixTimes = std::array<int64_t, kFixes>;  // ns, by Fix
 
 // The node it belongs to is not before the time of `from` plus `weight`.
 struct ReplayEdge {
   uint32_t from;
-  // Fixes (a bit each) that take the edge away; `duration`: from the begin of a call to its end,
+  // Fixes (a bit each, of the first eight) that take the edge away; `duration`: from the begin of a call to its end,
   // which is then still no earlier.
   uint8_t without;
   bool duration;

@@ -141,8 +141,11 @@ void add_late_data(Report& report) {
        share});
 }
 
-// Time in which the host did something of its own has no verdict: its line of code says what it is.
+// Where no verdict says it: the line of code that ran while the host did something of its own.
 void add_python_line(Report& report) {
+  for (const Verdict& verdict : report.verdict) {
+    if (verdict.cause == Cause::host_work) return;
+  }
   constexpr double kWorthSayingPct = 10;
   const auto other = static_cast<size_t>(Part::other);
   const double idle_pct = report.breakdown_pct[other] - report.device_idle_pct;
@@ -207,8 +210,8 @@ Report make_report(const Trace& trace) {
   report.loading = data_loading_of(all);
   report.findings = find(trace, report);
   add_period(all, report);
-  add_python_line(report);
   judge.decide(report);
+  add_python_line(report);
   add_late_data(report);
   return report;
 }

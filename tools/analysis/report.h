@@ -27,6 +27,7 @@ enum class Cause : uint8_t {
   transfer,
   straggler,
   gpu_throttled,
+  host_work,
   compute,  // healthy: the GPU is the limit
 };
 std::string_view cause_name(Cause cause);

@@ -46,6 +46,9 @@ constexpr CauseRow kCauses[] = {
     {Cause::gpu_throttled, "gpu_throttled", Fix::none, Part::compute,
      "The GPU lowers its clock: check cooling and the power limit (nvidia-smi -q -d "
      "PERFORMANCE,POWER)."},
+    {Cause::host_work, "host_work", Fix::host_work, Part::other,
+     "Take what the host does between its calls out of the training thread, do it less often, or "
+     "do it while the GPU works (logging, checkpoints, metrics, preparation of data in the loop)."},
     {Cause::compute, "compute", Fix::none, Part::compute,
      "The GPU is the limit: lower precision, faster kernels, or more GPUs would make steps "
      "shorter; nothing else would."},
@@ -148,12 +151,16 @@ void Judge::decide(Report& report) const {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
     } else if (row.cause == Cause::straggler) {
       verdict.share_pct = std::min(verdict.share_pct, waited_pct);
+    } else if (row.cause == Cause::host_work) {
+      verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::gpu_throttled) {
       verdict.share_pct = throttled_pct_;
       verdict.saves_pct = throttle_saves_pct_ * report.breakdown_pct[0] / 100;
       if (!throttle_text_.empty()) verdict.evidence.push_back(throttle_text_);
     }
-    if (verdict.share_pct < kWorthNamingPct || verdict.saves_pct < kWorthNamingPct) continue;
+    const double least =
+        row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
+    if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     const double hidden = verdict.saves_pct - verdict.share_pct;
     if (hidden >= kWorthNamingPct) {

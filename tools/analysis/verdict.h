@@ -16,6 +16,9 @@ namespace gpuprof::analysis {
 
 // Causes that cost, and would save, less than this are not worth a line.
 inline constexpr double kWorthNamingPct = 2;
+// What the host does of its own is not known by its calls: a thread that the operating system kept
+// waiting looks the same.
+inline constexpr double kHostWorkWorthNamingPct = 5;
 
 class Judge {
  public:

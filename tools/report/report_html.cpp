@@ -146,7 +146,7 @@ class HtmlReport {
     }
     line("<div><h3>{}</h3>", label);
     if (healthy) {
-      line("<p>Nothing else costs 2 % of step time: the GPU is the limit.</p>");
+      line("<p>No other cause was found: the GPU is the limit.</p>");
     } else {
       line("<p><b>{:.1f} %</b> of step time. {}</p>", verdict["share_pct"].get<double>(),
            text_of(verdict["advice"]));

@@ -108,7 +108,7 @@ class TextReport {
     for (const Verdict& verdict : report_.verdict) {
       const std::string name(cause_name(verdict.cause));
       if (verdict.cause == Cause::compute) {
-        line("  {}", bold(fmt::format("{}: {:.1f} % of step time; nothing else costs 2 %", name,
+        line("  {}", bold(fmt::format("{}: {:.1f} % of step time; no other cause was found", name,
                                       verdict.share_pct)));
       } else {
         line("{:>2}. {}", ++number,

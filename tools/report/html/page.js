@@ -6,6 +6,7 @@ const report = JSON.parse(document.getElementById('report').textContent);
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
 const MOST_LINES = 8, FIRST_ROWS = 15;
+const FLAME_ROW = 22;  // pixels
 const MOST_PIXELS = 32000;  // of a canvas, in each direction; more draws nothing
 
 // --- figures as text ---------------------------------------------------------------------------------------
@@ -207,6 +208,55 @@ function heatMap() {
   addEventListener('resize', draw);
 }
 
+// Python's stacks in the time in which no GPU worked, callers above what they call. A click makes a frame as wide as all;
+// on a caller, back again.
+function flameGraph() {
+  const stacks = report.python_stacks || [];
+  if (!stacks.length) return;
+  const root = {name: 'all idle time', us: 0, below: new Map()};
+  for (const {frames, idle_us: us} of stacks) {
+    let at = root;
+    at.us += us;
+    for (const name of frames) {
+      if (!at.below.has(name)) at.below.set(name, {name, us: 0, above: at, below: new Map()});
+      at = at.below.get(name);
+      at.us += us;
+    }
+  }
+  const section = card('charts', 'flame', 'GPU idle, by Python stack');
+  const graph = element('div', {className: 'flame'});
+  section.append(graph);
+  const show = focus => {
+    const drawn = [];
+    let rows = 0;
+    const draw = (node, row, left, width) => {
+      if (width < .15) return;
+      rows = Math.max(rows, row + 1);
+      const made = element('button', {type: 'button', title: `${node.name}\n${micros(node.us)}, ${percent(100 * node.us / root.us)} of the idle time`,
+        onclick: () => show(node)}, node.name.replace(/\((.*\/)/, '('));
+      if (/site-packages|dist-packages|\/lib\/python|<frozen/.test(node.name)) made.className = 'library';
+      made.dataset.us = node.us;
+      Object.assign(made.style, {left: `${left}%`, width: `${width}%`, top: `${row * FLAME_ROW}px`, height: `${FLAME_ROW - 1}px`});
+      drawn.push(made);
+    };
+    const drawBelow = (node, row, left, width) => {
+      for (const each of [...node.below.values()].sort((a, b) => b.us - a.us)) {
+        const part = width * each.us / node.us;
+        draw(each, row, left, part);
+        if (part >= .15) drawBelow(each, row + 1, left, part);
+        left += part;
+      }
+    };
+    const callers = [];
+    for (let at = focus; at; at = at.above) callers.unshift(at);
+    callers.forEach((each, row) => draw(each, row, 0, 100));
+    drawBelow(focus, callers.length, 0, 100);
+    graph.style.height = `${rows * FLAME_ROW}px`;
+    graph.replaceChildren(...drawn);
+  };
+  show(root);
+}
+
 // --- tables ------------------------------------------------------------------------------------------------
 const TABLES = [
   ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['mean_us', 'mean', 'us'],
@@ -302,6 +352,7 @@ if (memories.length) {
     memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes}))));
 }
 section(heatMap);
+section(flameGraph);
 for (const [key, title, columns] of TABLES) section(() => table(key, title, columns));
 
 const theme = document.getElementById('theme');
