@@ -177,12 +177,12 @@ constexpr bool makes_graph_node(Kind kind) {
 }
 // With kHookCapture, after the call: see collector/graphs.h. `record` is filled and not committed.
 void note_captured_call(Record& record, StringId stack);
-// Calls that can have their native stack recorded.
+// Calls that can have their stack recorded.
 constexpr bool can_have_stack(Kind kind) {
   return kind == Kind::launch || kind == Kind::sync || kind == Kind::alloc ||
          kind == Kind::collective;
 }
-// The native stack of a call that is about to be made.
+// The stack of a call that is about to be made.
 struct TakenStack {
   StringId id = 0;     // in the ring's stack table; 0: none
   uint32_t ticks = 0;  // that it took
@@ -190,6 +190,7 @@ struct TakenStack {
 // None where it is not this call's turn. The first visit of each address on the way costs about a
 // microsecond.
 TakenStack take_stack(ApiId api);
+TakenStack take_allocation_stack();  // likewise, of what no API row allocates
 // reserve_record() of a call with this stack: the stack's own record goes right before it, and
 // commit_record() of the call's commits both.
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end);

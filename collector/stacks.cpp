@@ -72,8 +72,10 @@ void restart_stack_counts() {
 
 const char* stack_note() { return g_note; }
 
-TakenStack take_stack(ApiId api) {
-  const auto kind = static_cast<size_t>(stack_kind(api_rows()[api]));
+namespace {
+
+TakenStack take(StackKind of) {
+  const auto kind = static_cast<size_t>(of);
   Ring* const buffers = ring();
   if (kind >= kStackKindCount || !buffers || !stacks_are_on()) return {};
   const uint32_t every = session().config.stack_every[kind];
@@ -91,6 +93,11 @@ TakenStack take_stack(ApiId api) {
   if (id == 0) count_loss(Loss::stack_table_full);
   return {id, static_cast<uint32_t>(now_ticks() - begin)};
 }
+
+}  // namespace
+
+TakenStack take_stack(ApiId api) { return take(stack_kind(api_rows()[api])); }
+TakenStack take_allocation_stack() { return take(StackKind::alloc); }
 
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end) {
   if (stack.id == 0) return reserve_record();

@@ -11,9 +11,11 @@ bool tensors_are_wanted() {
 }
 
 void record_tensor(const TensorChange& change) {
-  Record* const record = reserve_record();
+  const uint64_t now = now_ticks();
+  const TakenStack stack = change.released ? TakenStack{} : take_allocation_stack();
+  Record* const record = reserve_record_after(stack, now, now);
   if (!record) return;
-  record->begin = record->end = now_ticks();
+  record->begin = record->end = now;
   record->correlation = 0;
   record->api = kNoApi;
   record->kind = Kind::tensor;

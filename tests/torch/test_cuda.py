@@ -5,6 +5,7 @@ import collections
 import json
 import os
 import pathlib
+import pickle
 import re
 import sys
 
@@ -127,8 +128,8 @@ def line_of(text):
 
 
 def test_call_stacks(tmp_path):
-    """A launch shows PyTorch's own frames, then the lines of the script that led to it."""
-    done, comparison = profiled(tmp_path, range(10, 13), SCRIPT, "mlp", "cuda", GPUPROF_STACKS="launch")
+    """A launch or a tensor's memory shows PyTorch's own frames, then the lines of the script that led to it."""
+    done, comparison = profiled(tmp_path, range(10, 13), SCRIPT, "mlp", "cuda", GPUPROF_STACKS="launch,alloc")
     assert done.code == 3, done.err
     owner = owner_of(comparison.records)
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["lane"]["tid"] == comparison.header["pid"]]
@@ -145,6 +146,15 @@ def test_call_stacks(tmp_path):
     assert lines["aten::addmm"] == {line_of("loss_of(model(inputs)")}
     of_optimizer = [places for name, places in lines.items() if name.startswith("aten::_foreach_addcdiv")]
     assert of_optimizer == [{line_of("optimizer.step()")}]
+    tensors = [r for r in harness.of_kind(comparison.records, "tensor") if r["lane"]["tid"] == comparison.header["pid"]]
+    assert all(any(f"main ({SCRIPT}:" in line for line in r["stack"]) for r in tensors if r["bytes"] > 0 and r["device_type"] == CUDA)
+    assert not any("stack" in r for r in tensors if r["bytes"] <= 0)
+    inputs = f"main ({SCRIPT}:{line_of('inputs.to(device)')})"
+    assert any(inputs in r["stack"] for r in tensors if "stack" in r)
+    harness.checked("convert", *harness.dumps(tmp_path / "out"), "--to", "memory-viz", "-o", tmp_path / "memory.pickle")
+    snapshot = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    events = [e for trace in snapshot["device_traces"] for e in trace if e["action"] == "alloc"]
+    assert any(frame["filename"] == str(SCRIPT) and frame["line"] == line_of("inputs.to(device)") for e in events for frame in e["frames"])
 
 
 def test_streams_graphs_and_accumulation(tmp_path):
