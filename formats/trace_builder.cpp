@@ -32,7 +32,7 @@ constexpr int64_t kLatest = int64_t{1} << 62;
 
 // Samples come less often than asked for where they would cost too much.
 int64_t usual_period(const Process& process) {
-  constexpr int64_t kDefault = 5'000'000;
+  constexpr int64_t kDefault = 5'000'000, kLongest = 100'000'000;
   const auto asked = static_cast<int64_t>(process.header.sample_period_ns());
   std::vector<int64_t> gaps;
   for (size_t i = 1; i < process.samples.size(); ++i) {
@@ -41,7 +41,7 @@ int64_t usual_period(const Process& process) {
   }
   const auto middle = gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2);
   std::nth_element(gaps.begin(), middle, gaps.end());
-  return std::max(asked > 0 ? asked : kDefault, gaps.empty() ? 0 : *middle);
+  return std::clamp(gaps.empty() ? 0 : *middle, asked > 0 ? std::min(asked, kLongest) : kDefault, kLongest);
 }
 
 }  // namespace

@@ -64,6 +64,10 @@ bool instruction_offset(const PythonLayout& layout, uint64_t place, const uint8_
   return distance >= -8 && distance <= size && size < 1 << 28;
 }
 
+bool is_source(const PythonLayout& layout, const uint8_t* code) {
+  return load<uint64_t>(code + layout.code_file) != load<uint64_t>(code + layout.code_name);
+}
+
 bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const uint8_t* code,
                 int32_t offset, CodeNames& out) {
   if (!read_text(layout, memory, load<uint64_t>(code + layout.code_file), out.file,

@@ -31,6 +31,10 @@ T load(const uint8_t* at) {
 bool instruction_offset(const PythonLayout& layout, uint64_t place, const uint8_t* code,
                         uint64_t instruction, int32_t& offset);
 
+// Whether the code was made from source, not by the interpreter for itself: 3.13 runs
+// `_Py_InitCleanup` around __init__, whose name and file are one text.
+bool is_source(const PythonLayout& layout, const uint8_t* code);
+
 // How memory is read. Tables are copied to `scratch` if they fit, or, where it is null, read where
 // they are.
 struct ObjectMemory {

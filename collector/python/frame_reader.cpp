@@ -300,7 +300,7 @@ FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count
   return outcome;
 }
 
-FrameReader::Outcome FrameReader::read_codes(size_t count) {
+FrameReader::Outcome FrameReader::read_codes(size_t& count) {
   Buffers& b = *buffers_;
   const size_t bytes = layout_.code_object_bytes();
   size_t codes = 0;
@@ -315,14 +315,20 @@ FrameReader::Outcome FrameReader::read_codes(size_t count) {
     ++codes;
   }
   if (!copy(b.to, b.from, codes, codes * bytes)) return Outcome::torn;
+  size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* const code = b.codes[b.code_of[i]];
-    raw_[i].code = b.links[i].code;
-    if (word(code + kObjectType) != code_type_ || !instruction_offset(layout_, raw_[i].code, code, b.instructions[i], raw_[i].offset)) {
+    RawFrame& frame = raw_[kept];
+    frame.code = b.links[i].code;
+    if (word(code + kObjectType) != code_type_ ||
+        !instruction_offset(layout_, frame.code, code, b.instructions[i], frame.offset)) {
       return Outcome::torn;
     }
+    b.code_of[kept] = b.code_of[i];
+    if (is_source(layout_, code)) ++kept;
   }
-  return Outcome::read;
+  count = kept;
+  return count ? Outcome::read : Outcome::none;
 }
 
 bool FrameReader::names_of(const RawFrame& frame, CodeNames& out) const {

@@ -92,7 +92,7 @@ class FrameReader {
   void end_walk(Seen& seen, const Top& top);
   Outcome walk_once(uint64_t state, Seen& seen, bool loose, size_t& count, uint64_t& last);
   bool unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count);
-  Outcome read_codes(size_t count);
+  Outcome read_codes(size_t& count);
   uint64_t key_of(const RawFrame& frame, const uint8_t* code) const;
 
   PythonLayout layout_{};

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -53,7 +54,7 @@ uint64_t frame_of(const KnownInterpreter& python, uint64_t code, uint64_t instru
   const PythonLayout& layout = python.layout;
   const uint8_t* const bytes = at(code);
   int32_t offset = 0;
-  if (word(code + kObjectType) != python.code_type ||
+  if (word(code + kObjectType) != python.code_type || !is_source(layout, bytes) ||
       !instruction_offset(layout, code, bytes, instruction, offset)) {
     return 0;
   }
@@ -100,12 +101,8 @@ class OwnFrames {
       // From 3.12 on each call of the loop has a frame of its own that runs no code.
       const bool owned = layout.frame_owner != kNoField;
       if (owned && *at(frame + layout.frame_owner) >= layout.first_foreign) return;
-      const uint64_t instruction = layout.instruction_is_int
-                                       ? load<uint32_t>(at(frame + layout.frame_instruction))
-                                       : word(frame + layout.frame_instruction);
-      const uint64_t code = word(frame + layout.frame_code) & ~uint64_t{7};
-      if (const uint64_t found = frame_of(python_, code, instruction); found && count < size) {
-        out[count++] = found;
+      if (count < size) {
+        if (const uint64_t found = name_of(frame)) out[count++] = found;
       }
       // In 3.11 the first frame of a call says that it is; before, each call has one frame.
       if (!owned || (layout.frame_entry != kNoField && *at(frame + layout.frame_entry))) return;
@@ -113,12 +110,27 @@ class OwnFrames {
   }
 
  private:
+  uint64_t name_of(uint64_t frame) const {
+    const PythonLayout& layout = python_.layout;
+    const uint64_t instruction = layout.instruction_is_int
+                                     ? load<uint32_t>(at(frame + layout.frame_instruction))
+                                     : word(frame + layout.frame_instruction);
+    return frame_of(python_, word(frame + layout.frame_code) & ~uint64_t{7}, instruction);
+  }
+
   const KnownInterpreter& python_;
   uint64_t frame_;
 };
 
 // python3.11, libpython3.11.so.1.0; not a program that has an interpreter in it.
-bool is_interpreter(const char* path) {
+bool is_interpreter(const dl_phdr_info& object) {
+  char program[1024] = "";
+  const char* path = object.dlpi_name;
+  if (!path || !path[0]) {
+    const ssize_t bytes = ::readlink("/proc/self/exe", program, sizeof program - 1);
+    if (bytes > 0) program[bytes] = '\0';
+    path = program;
+  }
   const char* const slash = std::strrchr(path, '/');
   const char* const name = slash ? slash + 1 : path;
   return std::strncmp(name, "python", 6) == 0 || std::strncmp(name, "libpython", 9) == 0;
@@ -132,7 +144,7 @@ int find_interpreter(dl_phdr_info* object, size_t, void*) {
                     object->dlpi_addr + segment.p_vaddr + segment.p_memsz};
     if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X)) continue;
     if (!code.has_call(g_loop.begin + 1)) continue;
-    g_interpreter = code;
+    if (is_interpreter(*object)) g_interpreter = code;
     return 1;
   }
   return 0;
@@ -147,9 +159,7 @@ void own_frames_session_begins(const PythonApi& python) {
   if (loop && ::dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
     const auto begin = reinterpret_cast<uint64_t>(loop);
     g_loop = {begin, begin + static_cast<ElfW(Sym)*>(symbol)->st_size};
-    if (info.dli_fname && is_interpreter(info.dli_fname)) {
-      ::dl_iterate_phdr(find_interpreter, nullptr);
-    }
+    ::dl_iterate_phdr(find_interpreter, nullptr);
   }
   g_is_finalizing.store(python.Py_IsFinalizing, std::memory_order_relaxed);
   g_state_of_thread.store(python.PyGILState_GetThisThreadState, std::memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "collector/clock.h"
+#include "collector/log.h"
 #include "collector/os.h"
 #include "collector/python/frame_check.h"
 #include "collector/ring.h"
@@ -113,6 +114,8 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
     case FrameReader::Outcome::torn: return note_torn(thread.place);
     case FrameReader::Outcome::read: break;
   }
+  // The thread may have ended meanwhile, and another one have got its place.
+  if (!frame_reader().is_there(thread.place, known_interpreter().address)) return;
   if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
   record_sample(ticks, thread.place.tid, sampler.frames, count);
 }
@@ -196,7 +199,8 @@ bool start_thread() {
   ::pthread_attr_destroy(&attributes);
   if (!failed) return true;
   g_alive.store(0);
-  frames_give_up("cannot start a thread: %s", std::strerror(failed));
+  log_line(LogLevel::warn, "no samples of Python's stacks: cannot start a thread: %s",
+           std::strerror(failed));
   return false;
 }
 

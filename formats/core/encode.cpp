@@ -242,7 +242,8 @@ struct BatchEncoder::State {
 };
 
 uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thread_name) {
-  if (last_lane != kNone && lanes[last_lane].key == key && lanes[last_lane].name_length) {
+  if (last_lane != kNone && lanes[last_lane].key == key &&
+      (key.type != kThread || lanes[last_lane].name_length)) {
     return last_lane;
   }
   const auto hash_at = [this](size_t i) { return hash_of(&lanes[i].key.type, 2); };
@@ -609,6 +610,7 @@ bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_vie
   const uint32_t stack = s.stack_for(record);
   const KindLayout* const layout = layout_of(record.kind);
   if (!layout) return true;
+  if (record.kind == Kind::sample) thread_name = {};  // it is the sampling thread's
   const uint32_t lane = s.lane_for(lane_of(record, thread_id), thread_name);
   const uint32_t shape = s.shape_for(key_of(record, *layout));
   if (lane == kNone || shape == kNone) return false;

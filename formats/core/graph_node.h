@@ -11,7 +11,8 @@
 
 namespace gpuprof {
 
-// `frames`: return addresses of 8 bytes, innermost first, as the ring's table has them.
+// `frames`: return addresses of 8 bytes, innermost first, as the ring's table has them. Frames of
+// Python among them are left out: what they refer to has no place in this message.
 inline void write_graph_node(WireWriter& wire, const GraphNodeRow& row, std::string_view api,
                              std::string_view frames, uint32_t clock_shift) {
   const size_t mark = wire.open(1);
@@ -27,6 +28,7 @@ inline void write_graph_node(WireWriter& wire, const GraphNodeRow& row, std::str
     for (size_t at = 0; at + sizeof(uint64_t) <= frames.size(); at += sizeof(uint64_t)) {
       uint64_t address;
       std::memcpy(&address, frames.data() + at, sizeof address);
+      if (address & kPythonFrame) continue;
       uint8_t bytes[kMaxVarintBytes];
       const uint8_t* const end = put_varint(bytes, zigzag(static_cast<int64_t>(address - last)));
       wire.raw(bytes, static_cast<size_t>(end - bytes));

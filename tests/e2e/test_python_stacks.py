@@ -2,6 +2,7 @@
 """Call stacks of a Python program: at each call the frames that Python itself sees, in each CPython that the machine
 has, among the native ones."""
 import json
+import re
 import sys
 
 import pytest
@@ -35,7 +36,7 @@ def assert_same(stacks, seen):
     assert len(stacks) == len(seen) > 15
     for stack, frames in zip(stacks, seen):
         expected = [f"{function} ({file}:{line})" for file, function, line in frames]
-        of_python = [line for line in stack if line in set(expected)]
+        of_python = [line for line in stack if re.search(r"\((.*\.py|<made>|__init__):\d+\)$", line)]
         if len(frames) < MOST_FRAMES / 2:
             assert of_python == expected
         else:

@@ -18,10 +18,11 @@ std::string_view base_name(std::string_view path) {
 bool is_library_file(std::string_view path) {
   static constexpr std::string_view kMarks[] = {
       "site-packages/", "dist-packages/", "/lib/python", "<frozen",      "<built-in",
-      "torch/",         "threading.py",   "runpy.py",    "contextlib.py"};
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [path](std::string_view mark) {
-    return path.find(mark) != std::string_view::npos;
-  });
+      "/torch/",        "threading.py",   "runpy.py",    "contextlib.py"};
+  return path.starts_with("torch/") ||
+         std::any_of(std::begin(kMarks), std::end(kMarks), [path](std::string_view mark) {
+           return path.find(mark) != std::string_view::npos;
+         });
 }
 
 CodePlace python_place(std::string_view frame) {
@@ -55,8 +56,9 @@ CodePlace native_place(const StackTable& stacks, StackIndex stack) {
       const bool source = !frame.file.empty();
       const Module* const module = stacks.module_of(address);
       const bool system =
-          (source && (frame.file.starts_with("/usr/") || is_library_file(frame.file))) ||
-          (!frame.python && (!module || module->path.find(".so") != std::string::npos));
+          (source && is_library_file(frame.file)) ||
+          (!frame.python && ((source && frame.file.starts_with("/usr/")) || !module ||
+                             module->path.find(".so") != std::string::npos));
       CodePlace place{
           source ? fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function)
                  : frame.function,

@@ -42,6 +42,12 @@ class Model:
         call()
 
 
+class Made:
+    """Made often enough for an interpreter to specialise it."""
+    def __init__(self):
+        call()
+
+
 def numbers():
     call()
     yield from (call() for _ in range(2))
@@ -78,6 +84,7 @@ def main():
     for _ in range(2):
         model(2)
     model.value
+    [Made() for _ in range(40)]
     list(numbers())
     asyncio.run(wait())
     [call() for _ in range(2)]
