@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuprof diff: whether a program became slower between two runs, and what did it.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,24 @@ void check(const Options& options) {
   if (options.update && options.baseline.empty()) {
     throw Failure("diff: --update needs --baseline DIR");
   }
+}
+
+// Steps that nobody marked may be counted wrong in one run and right in the other.
+void judge_steps(const Options& options, const analysis::RunSample& base,
+                 const analysis::RunSample& other) {
+  constexpr double kLeastToGate = 0.8;
+  if (!base.step_confidence && !other.step_confidence) return;
+  const double confidence =
+      std::min(base.step_confidence.value_or(1), other.step_confidence.value_or(1));
+  const std::string found = fmt::format(
+      "diff: steps are not marked, they were found from the order of the GPU's work "
+      "(confidence {:.2f})",
+      confidence);
+  if (options.gated && confidence < kLeastToGate) {
+    throw Failure(fmt::format("{}; --fail-over needs {} or marked steps: record with --step", found,
+                              kLeastToGate));
+  }
+  print_note(found);
 }
 
 void say(const Options& options, const analysis::Diff& diff, const DiffGate& gate) {
@@ -101,7 +120,9 @@ int run_diff(const Command& command, int count, char** arguments) {
     return kExitDone;
   }
   base_runs.insert(base_runs.begin(), base);
-  const analysis::Diff diff = analysis::compare(sample_of(base_runs), other);
+  const analysis::RunSample base_sample = sample_of(base_runs);
+  judge_steps(options, base_sample, other);
+  const analysis::Diff diff = analysis::compare(base_sample, other);
   const DiffGate gate = gate_of(diff, options.fail_over_pct);
   say(options, diff, gate);
   if (!diff.reason.empty()) return kExitBadUsage;

@@ -2,8 +2,10 @@
 """gpuprof diff as a gate in CI, on runs whose difference no machine's noise can hide. How often it finds and
 misses what is small is held to known noise by tests/unit/diff_test.cpp."""
 import json
+import random
 
 import harness
+import kineto_traces
 import pytest
 
 SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"
@@ -84,3 +86,29 @@ def test_wrong_usage_is_one_line(arguments, said):
     done = harness.gpuprof("diff", *arguments)
     assert done.code == 2
     assert len(done.err.splitlines()) == 1 and said in done.err, done.err
+
+
+def unmarked(folder, name, without=0.0):
+    """A trace of 30 steps that nobody marked, of which a share of the kernels is missing."""
+    document = kineto_traces.training(steps=30).document()
+    chance = random.Random(3)
+    gone = {event["args"]["correlation"] for event in document["traceEvents"]
+            if event.get("cat") == "kernel" and chance.random() < without}
+    document["traceEvents"] = [event for event in document["traceEvents"] if not event["name"].startswith("ProfilerStep#")
+                               and event.get("args", {}).get("correlation") not in gone]
+    path = folder / name
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_steps_that_were_found_are_said_to_be(tmp_path):
+    """And do not decide about a merge where they are a guess."""
+    base = unmarked(tmp_path, "base.json")
+    done = harness.gpuprof("diff", base, base, "--fail-over", "5")
+    assert done.code == 0 and "steps are not marked" in done.err, done.err
+    cut = unmarked(tmp_path, "cut.json", without=0.1)
+    done = harness.gpuprof("diff", base, cut, "--fail-over", "5")
+    assert done.code == 2 and "--fail-over needs 0.8 or marked steps" in done.err, done.err
+    assert len(done.err.strip().splitlines()) == 1
+    done = harness.gpuprof("diff", base, cut)
+    assert done.code == 0 and "steps are not marked" in done.err, done.err

@@ -39,6 +39,8 @@ struct Job {
   double softmax = 1;  // factor of every fourth kernel, softmax
   double norm = 1;     // factor of the step's second kernel, norm
   const char* norm_name = "_Z4normPf";
+  bool marked = true;  // steps have boundaries in the dumps
+  int late_rank = -1;  // its window begins a step later
 };
 
 // As analysis::Part.
@@ -275,7 +277,7 @@ class JobModel {
     BatchEncoder encoder(names);
     encoder.begin(0, 0);
     const auto thread = static_cast<uint32_t>(4242 + number);
-    const int64_t begin = begin_of(rank);
+    const int64_t begin = number == job_.late_rank ? rank.boundaries[first() + 1] : begin_of(rank);
     for (const Span& s : rank.spans) {
       if (s.begin >= begin) add_span(encoder, names, s, thread);
     }
@@ -308,7 +310,7 @@ class JobModel {
     for (size_t i = first(); i < rank.boundaries.size(); ++i) {
       boundaries.push_back(ticks(rank.boundaries[i]));
     }
-    append_steps(bytes, boundaries, 5, 0);
+    if (job_.marked) append_steps(bytes, boundaries, 5, 0);
     dump::Summary summary = make_summary(ticks(rank.busy_until() + 1'000'000), 5,
                                          4 + static_cast<uint32_t>(job_.steps - job_.unrecorded));
     summary.set_window_begin_ticks(ticks(begin));

@@ -205,6 +205,27 @@ INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), na
 INSTANTIATE_TEST_SUITE_P(Pairs, KnownCauses, testing::ValuesIn(pairs()), name_of);
 INSTANTIATE_TEST_SUITE_P(Healthy, KnownCauses, testing::ValuesIn(healthy()), name_of);
 
+// Steps that nobody marked.
+TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 40;
+  job.collective = 300'000;
+  const Report marked = make_report(JobModel(job).trace());
+  job.marked = false;
+  const Report found = make_report(JobModel(job).trace());
+  ASSERT_FALSE(found.verdict.empty()) << found.reason;
+  EXPECT_EQ(found.verdict[0].cause, marked.verdict[0].cause);
+  EXPECT_EQ(found.findings.back().kind, "steps_found");
+  EXPECT_NEAR(found.verdict[0].confidence, marked.verdict[0].confidence * found.findings.back().value,
+              0.05);
+  job.late_rank = 2;
+  const Report differs = make_report(JobModel(job).trace());
+  EXPECT_TRUE(differs.verdict.empty() && differs.steps.empty());
+  EXPECT_NE(differs.reason.find("on some ranks than on others: mark steps"), std::string::npos)
+      << differs.reason;
+}
+
 // 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
 TEST(ReportTest, WorkedExample) {
   Job job;

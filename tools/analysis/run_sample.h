@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct RunSample {
   std::map<SampleKey, KeySample> keys;
   // The kernels of one step (the middle one, on the first rank) in order of begin.
   std::vector<std::string> program;
+  // The least of the runs' processes whose steps were found, not marked; none: all are marked.
+  std::optional<double> step_confidence;
 
   void add_run(const Trace& trace);
 };

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 #include <deque>
 #include <functional>
+#include <map>
 #include <utility>
 
 #include "formats/slices.h"
@@ -248,6 +250,40 @@ class TimelineBuilder {
   std::vector<StreamSums> sums_;
 };
 
+namespace {
+
+// Whether steps of two ranks with the same number are of the same time.
+bool same_steps(const Timeline& a, const Timeline& b) {
+  if (a.steps.size() != b.steps.size()) return false;
+  for (size_t i = 0; i < a.steps.size(); ++i) {
+    const Step &one = a.steps[i], &other = b.steps[i];
+    if (std::abs(one.begin - other.begin) * 2 > one.end - one.begin) return false;
+  }
+  return true;
+}
+
+// Each rank numbers the steps that it finds from 0: they can be compared if all found the same.
+void compare_found_steps(std::vector<Timeline>& timelines) {
+  std::map<uint32_t, std::vector<Timeline*>> windows;
+  for (Timeline& timeline : timelines) {
+    if (timeline.works) windows[timeline.process->header.window()].push_back(&timeline);
+  }
+  for (const auto& [window, ranks] : windows) {
+    const auto found = [](const Timeline* rank) { return rank->period_confidence > 0; };
+    const auto agrees = [&](const Timeline* rank) { return same_steps(*ranks.front(), *rank); };
+    if (std::none_of(ranks.begin(), ranks.end(), found)) continue;
+    if (std::all_of(ranks.begin(), ranks.end(), agrees)) continue;
+    for (Timeline* const rank : ranks) {
+      if (!found(rank)) continue;
+      rank->steps.clear();
+      rank->period_confidence = 0;
+      rank->ranks_differ = true;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Timeline> make_timelines(const Trace& trace) {
   auto traits = std::make_shared<TraitsOfShapes>();
   for (const Shape& shape : trace.shapes) traits->push_back(traits_of(trace, shape));
@@ -263,6 +299,7 @@ std::vector<Timeline> make_timelines(const Trace& trace) {
     tasks.push_back([&out, &builders, i] { out[i] = builders[i].finish(); });
   }
   side_by_side(std::move(tasks));
+  compare_found_steps(out);
   return out;
 }
 

@@ -87,6 +87,7 @@ struct Timeline {
   uint32_t main_thread = kNone;   // the one that steps run on
   std::vector<Step> steps;        // those of the window; see trim_first_step() for the first
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
+  bool ranks_differ = false;      // such steps were found, but not the same on all ranks: none
   int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least
 
   const EventTable& events() const { return process->events; }

@@ -72,6 +72,10 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     const auto own = static_cast<double>(timeline.steps.size());
     steps += own;
     works_ += timeline.works;
+    ranks_differ_ = ranks_differ_ || timeline.ranks_differ;
+    if (timeline.period_confidence > 0) {
+      step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
+    }
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -100,6 +104,10 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
 
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
+  if (report.steps.empty() && ranks_differ_) {
+    return "no step is marked, and the order of the GPU's work shows other steps on some ranks than "
+           "on others: mark steps (gpuprof run --step)";
+  }
   if (report.steps.empty()) {
     return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
   }
@@ -128,7 +136,7 @@ std::string Judge::reason_against(const Report& report) const {
 double Judge::confidence(const Report& report) const {
   const double error = report.replay_error_pct / 100;
   const double steps = std::min(1.0, static_cast<double>(report.steps.size()) / 5);
-  return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps), 0.05, 0.99);
+  return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
 }
 
 void Judge::decide(Report& report) const {
