@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Call stacks of recorded calls, interned in the ring: return addresses, whose names are the tools'
-// business, and among them frames of Python. What a stack costs the calling thread: see take_stack in recorder.h.
+// business, and among them frames of Python. What a stack costs the calling thread: see take_stack
+// in recorder.h.
 #pragma once
 
 #include <cstddef>

@@ -173,7 +173,7 @@ class EventTable::Iterator {
   using pointer = Arrow;
 
   Iterator() = default;
-  Iterator(const EventTable& table, size_t at) : table_(&table), at_(at) {}
+  Iterator(const EventTable* table, size_t at) : table_(table), at_(at) {}
   Event operator*() const { return (*table_)[at_]; }
   Arrow operator->() const { return {**this}; }
   Event operator[](difference_type i) const { return (*table_)[at_ + static_cast<size_t>(i)]; }
@@ -219,8 +219,8 @@ class EventTable::Range {
   Event operator[](size_t i) const { return (*table_)[first_ + i]; }
   Event front() const { return (*this)[0]; }
   Event back() const { return (*this)[count_ - 1]; }
-  Iterator begin() const { return {*table_, first_}; }
-  Iterator end() const { return {*table_, first_ + count_}; }
+  Iterator begin() const { return {table_, first_}; }
+  Iterator end() const { return {table_, first_ + count_}; }
 
  private:
   const EventTable* table_ = nullptr;
@@ -240,8 +240,8 @@ inline Event EventTable::operator[](size_t i) const {
   return event;
 }
 
-inline EventTable::Iterator EventTable::begin() const { return {*this, 0}; }
-inline EventTable::Iterator EventTable::end() const { return {*this, count_}; }
+inline EventTable::Iterator EventTable::begin() const { return {this, 0}; }
+inline EventTable::Iterator EventTable::end() const { return {this, count_}; }
 inline EventTable::Range EventTable::range(uint32_t first, uint32_t count) const {
   return {*this, first, count};
 }

@@ -41,7 +41,8 @@ int64_t usual_period(const Process& process) {
   }
   const auto middle = gaps.begin() + static_cast<ptrdiff_t>(gaps.size() / 2);
   std::nth_element(gaps.begin(), middle, gaps.end());
-  return std::clamp(gaps.empty() ? 0 : *middle, asked > 0 ? std::min(asked, kLongest) : kDefault, kLongest);
+  return std::clamp(gaps.empty() ? 0 : *middle, asked > 0 ? std::min(asked, kLongest) : kDefault,
+                    kLongest);
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ bool is_source(const PythonLayout& layout, const uint8_t* code) {
 
 bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const uint8_t* code,
                 int32_t offset, CodeNames& out) {
-  if (!read_text(layout, memory, load<uint64_t>(code + layout.code_file), out.file,
-                 sizeof out.file, out.file_bytes) ||
+  if (!read_text(layout, memory, load<uint64_t>(code + layout.code_file), out.file, sizeof out.file,
+                 out.file_bytes) ||
       !read_text(layout, memory, load<uint64_t>(code + layout.code_name), out.function,
                  sizeof out.function, out.function_bytes)) {
     return false;

@@ -75,7 +75,8 @@ class FrameReader {
   };
 
   struct Top {
-    uint64_t cframe = 0, frame = 0;  // the innermost frame; in releases that have one, its _PyCFrame
+    uint64_t frame = 0;   // the innermost
+    uint64_t cframe = 0;  // in releases that have one, the _PyCFrame that says so
   };
 
   // From 3.11 on the frames of a thread lie side by side: a page has many of them.

@@ -70,7 +70,8 @@ void look_for_threads(Sampler& sampler) {
     }
   }
   FrameReader::ThreadPlace all[256];
-  const size_t count = frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
+  const size_t count =
+      frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
   Sampler::Thread before[kMostThreads];
   const size_t before_count = sampler.thread_count;
   std::memcpy(before, sampler.threads, sizeof before);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host samples: in a window a thread of ours reads the Python stacks of the threads that train, 200
-// times a second, or as often as a hundredth of a core allows: those of the process's main thread and of threads that called CUDA or NCCL. No
-// signal, no GIL, nothing done on the threads themselves. None before frames are known
-// (frame_check.h).
+// times a second, or as often as a hundredth of a core allows: those of the process's main thread
+// and of threads that called CUDA or NCCL. No signal, no GIL, nothing done on the threads
+// themselves. None before frames are known (frame_check.h).
 #pragma once
 
 #include <cstdint>

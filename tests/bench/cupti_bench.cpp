@@ -126,7 +126,10 @@ int main() {
   s.clock = choose_clock();
   char why[200] = "";
   // Memory only: a place that no file can be made in.
-  if (!create_ring("/dev/null/none", 256, RingStacks::none, s.clock, now_ticks(), why, sizeof why)) return 1;
+  const uint64_t begin = now_ticks();
+  if (!create_ring("/dev/null/none", 256, RingStacks::none, s.clock, begin, why, sizeof why)) {
+    return 1;
+  }
   publish_ring();
   while (populate_more()) {
   }

@@ -217,8 +217,8 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
   ASSERT_FALSE(found.verdict.empty()) << found.reason;
   EXPECT_EQ(found.verdict[0].cause, marked.verdict[0].cause);
   EXPECT_EQ(found.findings.back().kind, "steps_found");
-  EXPECT_NEAR(found.verdict[0].confidence, marked.verdict[0].confidence * found.findings.back().value,
-              0.05);
+  EXPECT_NEAR(found.verdict[0].confidence,
+              marked.verdict[0].confidence * found.findings.back().value, 0.05);
   job.late_rank = 2;
   const Report differs = make_report(JobModel(job).trace());
   EXPECT_TRUE(differs.verdict.empty() && differs.steps.empty());

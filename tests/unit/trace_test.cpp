@@ -134,7 +134,7 @@ TEST_F(TraceJoin, WorkOfAStreamDoesNotOverlapByTheNoiseOfClocks) {
   add(Kind::gpu_kernel, 10, 20);
   add(Kind::gpu_kernel, 20, 30).begin -= 150 * kTicksPerNs;  // noise
   add(Kind::gpu_kernel, 30, 40).begin -= 300 * kTicksPerNs;  // programmatic dependent launch
-  add(Kind::gpu_set, 38, 40).end -= 50 * kTicksPerNs;  // lies within the one before
+  add(Kind::gpu_set, 38, 40).end -= 50 * kTicksPerNs;        // lies within the one before
   add(Kind::gpu_kernel, 50, 60);
   build();
   const Process& p = process();

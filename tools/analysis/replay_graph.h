@@ -38,8 +38,8 @@ using FixTimes = std::array<int64_t, kFixes>;  // ns, by Fix
 // The node it belongs to is not before the time of `from` plus `weight`.
 struct ReplayEdge {
   uint32_t from;
-  // Fixes (a bit each, of the first eight) that take the edge away; `duration`: from the begin of a call to its end,
-  // which is then still no earlier.
+  // Fixes (a bit each, of the first eight) that take the edge away; `duration`: from the begin of a
+  // call to its end, which is then still no earlier.
   uint8_t without;
   bool duration;
   int64_t weight;  // ns

@@ -28,8 +28,7 @@ class Sampler {
     const std::vector<Timeline> timelines = make_timelines(trace);
     for (const Timeline& timeline : timelines) {
       if (timeline.period_confidence == 0) continue;  // marked
-      out_.step_confidence =
-          std::min(out_.step_confidence.value_or(1), timeline.period_confidence);
+      out_.step_confidence = std::min(out_.step_confidence.value_or(1), timeline.period_confidence);
     }
     const size_t before = out_.step_us.size();
     for (const Timeline& timeline : timelines) {

@@ -105,7 +105,8 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
   if (report.steps.empty() && ranks_differ_) {
-    return "no step is marked, and the order of the GPU's work shows other steps on some ranks than "
+    return "no step is marked, and the order of the GPU's work shows other steps on some ranks "
+           "than "
            "on others: mark steps (gpuprof run --step)";
   }
   if (report.steps.empty()) {
@@ -166,8 +167,7 @@ void Judge::decide(Report& report) const {
       verdict.saves_pct = throttle_saves_pct_ * report.breakdown_pct[0] / 100;
       if (!throttle_text_.empty()) verdict.evidence.push_back(throttle_text_);
     }
-    const double least =
-        row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
+    const double least = row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     const double hidden = verdict.saves_pct - verdict.share_pct;
