@@ -19,6 +19,7 @@
 #include "collector/graphs.h"
 #include "collector/identity.h"
 #include "collector/log.h"
+#include "collector/memory_log.h"
 #include "collector/modules.h"
 #include "collector/names.h"
 #include "collector/nvml.h"
@@ -64,20 +65,15 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t last_counters = 0;
   uint64_t cpu_at_begin = 0;
-  size_t modules_written = 0;  // of the window's dump
-  size_t graph_nodes = 0;      // written to it
+  size_t modules_written = 0;     // of the window's dump
+  size_t graph_nodes = 0;         // written to it
+  uint32_t failures_written = 0;  // which failed allocation is in a dump
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
 
 bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
-
-uint64_t thread_cpu_ns() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<uint64_t>(used.tv_sec) * kSecond + static_cast<uint64_t>(used.tv_nsec);
-}
 
 // The first anchor and the newest always stay; in between, evenly thinned out.
 void add_anchor() {
@@ -133,6 +129,14 @@ void write_graph_nodes(Drain& drain) {
   ring()->header->graph_nodes_written.store(end, std::memory_order_release);
 }
 
+// The newest failed allocation, if it is in no dump yet.
+void write_failed_allocation(Drain& drain) {
+  drain.body.clear();
+  if (encode_failed_allocation(drain.body, drain.failures_written)) {
+    drain.file.write(ChunkKind::live_memory, drain.body);
+  }
+}
+
 void open_window(Drain& drain) {
   Session& s = session();
   const Window window = s.window;
@@ -151,6 +155,10 @@ void open_window(Drain& drain) {
   keep_modules(drain);
   drain.graph_nodes = 0;
   write_graph_nodes(drain);
+  drain.body.clear();
+  if (encode_live_at_begin(drain.body, window.number)) {
+    drain.file.write(ChunkKind::live_memory, drain.body);
+  }
   drain.last_flush = monotonic_ns();
 }
 
@@ -199,6 +207,29 @@ WindowTotals totals_of(const Drain& drain) {
   return totals;
 }
 
+// The process ends, and an allocation has failed that is in no dump: it gets one of its own.
+void dump_failed_allocation(Drain& drain) {
+  Session& s = session();
+  const uint64_t ticks = failed_allocation_ticks();
+  if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
+  s.window =
+      Window{s.next_window++, s.boundaries, ticks, ticks, s.boundaries - 1, true, "out_of_memory"};
+  drain.file.open(s.stem, s.window.number);
+  write_header(drain);
+  update_latest_link();
+  write_failed_allocation(drain);
+  drain.body.clear();
+  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
+  drain.steps.write(drain.file);
+  drain.body.clear();
+  if (encode_summary(drain.body, s.window, WindowTotals{})) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+  if (!drain.file.finish()) return;
+  run_ready_command(drain.file.path());
+  note_memory_dump(drain.file.path());
+}
+
 // Everything so far, in the order that makes the file a complete dump.
 void write_to_the_end(Drain& drain, const Window& window) {
   collect_to_the_end(drain, window);
@@ -207,6 +238,7 @@ void write_to_the_end(Drain& drain, const Window& window) {
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
   write_graph_nodes(drain);
+  write_failed_allocation(drain);
   workers_sample(now_ticks(), true);
   write_counters(drain);
   drain.body.clear();
@@ -304,6 +336,7 @@ void tick(Drain& drain) {
   if (now_ns - drain.last_counters > kSecond) {
     drain.last_counters = now_ns;
     write_counters(drain);
+    write_failed_allocation(drain);  // failures may come by the thousand
   }
   write_graph_nodes(drain);
   drain.collector.note_function_names();
@@ -337,8 +370,8 @@ bool prepare() {
                             : python_is_known() && activity_on(Activity::samples)
                                 ? RingStacks::samples
                                 : RingStacks::none;
-  if (!create_ring(path, s.config.buffer_mb, stacks, s.clock, s.process_start_ticks, why,
-                   sizeof why)) {
+  if (!create_ring(path, {s.config.buffer_mb, stacks, s.config.memory}, s.clock,
+                   s.process_start_ticks, why, sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
     return false;
@@ -349,6 +382,7 @@ bool prepare() {
   }
   ring_store_apis(api_rows(), api_count());
   publish_ring();
+  memory_log_begins(s.config.memory);
   note_modules();
   store_known_kernels();
   control_begin();
@@ -361,6 +395,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
+  dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
   wait_for_ready_commands();
@@ -401,6 +436,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
+  dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();
   wait_for_ready_commands();
@@ -414,18 +450,7 @@ void* run(void*) {
 bool start_drain_thread() {
   g_drain = new (g_drain_memory) Drain;
   g_wanted = g_word = g_started = g_ended = 0;
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread; the new one inherits it
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, 512 * 1024);
-  pthread_t thread;
-  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
-  ::pthread_attr_destroy(&attributes);
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (failed) {
+  if (const int failed = start_thread(run, 512 * 1024)) {
     log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
              std::strerror(failed));
     return false;

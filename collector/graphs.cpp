@@ -199,11 +199,15 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   const size_t count = g->cloned.size();
   if (from >= count) return from;
   WireWriter wire(out);
+  PythonCodes codes;
   for (size_t i = from; i < count; ++i) {
     const GraphNodeRow row = row_of(g->cloned[i]);
-    write_graph_node(wire, row, row.api < api_count() ? api_rows()[row.api].name : "",
-                     ring()->stacks.get(row.stack), clock_shift);
+    if (!write_graph_node(wire, row, row.api < api_count() ? api_rows()[row.api].name : "",
+                          ring()->stacks.get(row.stack), clock_shift, codes)) {
+      return from;
+    }
   }
+  write_graph_codes(wire, codes, [](StringId id) { return ring()->strings.get(id); });
   return wire.ok() ? count : from;
 }
 

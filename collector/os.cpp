@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <climits>
 #include <ctime>
@@ -35,6 +37,21 @@ void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout
 void futex_wake_all(std::atomic<uint32_t>& word) {
   ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
             nullptr, 0);
+}
+
+int start_thread(void* (*run)(void*), size_t stack_bytes) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread; the new one inherits it
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, stack_bytes);
+  pthread_t thread;
+  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return failed;
 }
 
 }  // namespace gpuprof

@@ -35,6 +35,9 @@ bool read_small_file(const char* path, char* out, size_t size);
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake_all(std::atomic<uint32_t>& word);
 
+// Starts a detached thread that takes no signal of the program's. 0, or an errno.
+int start_thread(void* (*run)(void*), size_t stack_bytes);
+
 // A lock for paths that run a few times a second at most. Never taken on the hot path, never while
 // vendor code or the host runs. Reset by the child after fork.
 class SpinLock {

@@ -13,9 +13,11 @@
 #include "collector/graphs.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
+#include "collector/memory_log.h"
 #include "collector/names.h"
-#include "collector/ring.h"
+#include "collector/period_steps.h"
 #include "collector/python/modules.h"
+#include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
 #include "collector/step_log.h"
@@ -54,6 +56,8 @@ StepSource source_of(const ApiRow& row) {
 bool is_step_call(size_t api) {
   const Session& s = session();
   const StepSource source = g_step_source[api];
+  const bool launch = source == StepSource::kernel || source == StepSource::graph;
+  if (launch && s.tracker.wants(StepSource::period)) return true;
   if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
   if (source != StepSource::nccl || s.tracker.source() != source) return true;
   return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
@@ -119,6 +123,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window_begin_ticks.store(ticks, std::memory_order_release);
   set_phase(SessionPhase::active);
   apply_hook_flags();
+  keep_live_memory(number, now_ticks());
   operators_begin();
   modules_begin();
   drain_request(DrainCommand::watch);
@@ -229,6 +234,10 @@ void apply_hook_flags() {
       flags |= kHookCapture;
       if (stack_wanted(row)) flags |= kHookStack;
     }
+    if ((row.kind == Kind::alloc || row.kind == Kind::dealloc) && memory_log_is_on()) {
+      flags |= kHookMemory;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
     if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }
@@ -321,8 +330,17 @@ void step_nvtx(std::string_view message, uint64_t ticks) {
   step_mark({StepSource::nvtx, ticks});
 }
 
+// A launch, where steps are those that launches repeat.
+static void step_launch(const StepSubject& subject) {
+  // Of the library's own threads, and of those that tools start, nothing is recorded either.
+  if (t_state.blocked || !period_launch(reinterpret_cast<uint64_t>(subject.object))) return;
+  step_mark({StepSource::period, now_ticks()});
+}
+
 void step_after_call(ApiId api, const StepSubject& subject) {
   const StepSource source = g_step_source[api];
+  const bool launch = source == StepSource::kernel || source == StepSource::graph;
+  if (launch && session().config.step.source == StepSource::period) return step_launch(subject);
   // Most launches are none, and need no clock.
   if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();
@@ -353,8 +371,17 @@ void step_optimizer(const void* optimizer) {
   step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
 }
 
+// Whether steps are known is said once each time.
+static void look_for_period() {
+  FoundSteps found{};
+  if (!period_look(monotonic_ns(), found)) return;
+  log_line(LogLevel::info, "steps: %.0f launches each, found from their order, confidence %.2f",
+           found.launches, found.confidence);
+}
+
 void steps_tick(uint64_t ticks) {
   Session& s = session();
+  if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {

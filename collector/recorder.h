@@ -40,6 +40,7 @@ enum HookFlags : uint8_t {
   kHookTsc = 8,       // with kHookRecord: the clock is the TSC
   kHookStack = 16,    // with kHookRecord: some calls have their stack recorded
   kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
+  kHookMemory = 64,   // the call is kept track of, recorded or not: see memory_log.h
 };
 inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];

@@ -15,6 +15,7 @@
 #include "collector/nvtx.h"
 #include "collector/os.h"
 #include "collector/torch/open_ranges.h"
+#include "formats/core/live_table.h"
 
 namespace gpuprof {
 
@@ -37,9 +38,12 @@ uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
   return offset + bytes;
 }
 
+// Allocations at a time, of CUDA's and of a framework's together: 18 MiB of the ring.
+constexpr uint64_t kLiveSlots = 128 * 1024;
+
 // Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
 // far more than programs have.
-uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, RingStacks stacks) {
+uint64_t lay_out(RingHeader& header, const RingSizes& sizes) {
   constexpr uint64_t kStackMiB[] = {0, 4, 16};
   uint64_t end = 4096;
   end = place(header.identity, end, 256 * 1024);
@@ -48,12 +52,18 @@ uint64_t lay_out(RingHeader& header, uint32_t buffer_mb, RingStacks stacks) {
   end = place(header.shapes, end, 1 * kMiB);
   end = place(header.functions, end, 512 * 1024);
   end = place(header.api_names, end, 4096);
-  end = place(header.stacks, end, kStackMiB[static_cast<size_t>(stacks)] * kMiB);
-  end = place(header.modules, end, stacks == RingStacks::native ? 256 * 1024 : 0);
+  end = place(header.stacks, end, kStackMiB[static_cast<size_t>(sizes.stacks)] * kMiB);
+  end = place(header.modules, end, sizes.stacks == RingStacks::native ? 256 * 1024 : 0);
   end =
       place(header.graph_nodes, end, kMiB);  // what is cloned between two looks of the drain thread
+  const uint64_t live = sizes.memory_log ? kLiveSlots : 0;
+  end = place(header.live, end, live ? LiveTable::bytes_for(live) : 0);
+  // A copy of `allocators` lies at the end of each.
+  const uint64_t copy = live ? live * sizeof(LiveRow) + sizeof header.allocators : 0;
+  end = place(header.live_at_begin, end, copy);
+  end = place(header.live_at_failure, end, copy);
   end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
-  header.chunk_count = static_cast<uint32_t>(buffer_mb * kMiB / kChunkBytes);
+  header.chunk_count = static_cast<uint32_t>(sizes.buffer_mb * kMiB / kChunkBytes);
   end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
   header.tail_offset = end;
   return end;
@@ -136,10 +146,10 @@ void push_free(uint32_t index) {
 
 Ring* ring() { return g_published.load(std::memory_order_acquire); }
 
-bool create_ring(const char* path, uint32_t buffer_mb, RingStacks stacks, const ClockChoice& clock,
+bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size) {
-  RingHeader sizes{};
-  const uint64_t bytes = lay_out(sizes, buffer_mb, stacks);
+  RingHeader places{};
+  const uint64_t bytes = lay_out(places, sizes);
   std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
   void* const place = reserve_aligned(bytes);
   if (place == MAP_FAILED) return false;
@@ -152,7 +162,7 @@ bool create_ring(const char* path, uint32_t buffer_mb, RingStacks stacks, const 
   g_ring.bytes = bytes;
 
   RingHeader& header = *new (memory) RingHeader{};
-  lay_out(header, buffer_mb, stacks);
+  lay_out(header, sizes);
   header.version = kRingVersion;
   header.header_bytes = sizeof(RingHeader);
   header.record_bytes = sizeof(Record);
@@ -174,6 +184,7 @@ bool create_ring(const char* path, uint32_t buffer_mb, RingStacks stacks, const 
       ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
   g_ring.stacks =
       StringTable(g_ring.region<void>(header.stacks), header.stacks.bytes, &header.stacks.used);
+  if (sizes.memory_log) LiveTable::format(g_ring.region<void>(header.live), kLiveSlots);
   for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
   if (!g_have_key) g_have_key = ::pthread_key_create(&g_thread_key, on_thread_exit) == 0;
   std::atomic_thread_fence(std::memory_order_release);
@@ -313,7 +324,8 @@ Record* reserve_record_slow() {
 
 void count_loss(Loss cause, uint64_t count) {
   if (Ring* const current = ring()) {
-    current->header->losses[static_cast<size_t>(cause)].fetch_add(count, std::memory_order_relaxed);
+    loss_counter(*current->header, static_cast<uint32_t>(cause))
+        .fetch_add(count, std::memory_order_relaxed);
   }
 }
 

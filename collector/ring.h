@@ -44,10 +44,16 @@ enum class RingStacks : uint8_t { none, samples, native };
 // Null until the ring is ready. Set once, by the drain thread.
 Ring* ring();
 
+struct RingSizes {
+  uint32_t buffer_mb;
+  RingStacks stacks;
+  bool memory_log;
+};
+
 // Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or,
 // where the file system refuses, plain memory with the same layout; `why` then tells the reason.
 // Returns false only when there is no memory either.
-bool create_ring(const char* path, uint32_t buffer_mb, RingStacks stacks, const ClockChoice& clock,
+bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);

@@ -18,10 +18,12 @@
 #include "collector/identity.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
+#include "collector/memory_log.h"
 #include "collector/modules.h"
 #include "collector/names.h"
 #include "collector/nvml.h"
 #include "collector/nvtx.h"
+#include "collector/period_steps.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
 #include "collector/python/samples.h"
@@ -76,6 +78,7 @@ bool configure() {
   const bool armed = s.config.mode == Mode::armed;
   s.tracker.start(s.config.step, s.process_start_ticks, armed);
   if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);
+  if (s.config.step.source == StepSource::period) period_begin();
   find_step_calls();
   s.plan = new (s.plan_memory) WindowPlan(s.config.schedule, armed);
   return true;
@@ -243,6 +246,7 @@ void forget_session_in_child() {
   forget_nvml();
   forget_workers();
   forget_graphs();
+  forget_memory_log();
   forget_ring();
   forget_stacks_in_child();
   forget_samples();

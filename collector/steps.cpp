@@ -57,6 +57,7 @@ bool StepTracker::is_candidate(StepSource source) const {
     case StepSource::automatic:
     case StepSource::kernel:    // nobody said which
     case StepSource::profiler:  // may_bracket()
+    case StepSource::period:    // it could take what comes before the training for its steps
     case StepSource::time: return false;
     default: return true;
   }
@@ -148,7 +149,7 @@ bool StepTracker::nvtx_matches(std::string_view message) {
 StepTracker::Result StepTracker::first_boundary() {
   // Sources that mark a begin start with their first mark.
   if (chosen_ == StepSource::automatic || chosen_ == StepSource::nvtx ||
-      chosen_ == StepSource::profiler) {
+      chosen_ == StepSource::period || chosen_ == StepSource::profiler) {
     return {};
   }
   out_[0] = process_start_;

@@ -8,6 +8,8 @@
 #include "collector/cupti_session.h"
 #include "collector/device_info.h"
 #include "collector/log.h"
+#include "collector/memory_log.h"
+#include "collector/period_steps.h"
 #include "collector/ring.h"
 #include "formats/core/wire.h"
 
@@ -21,6 +23,7 @@ struct RunTotals {
   bool partial;
   uint64_t cost_ns, window_ns;
   uint64_t events;
+  bool memory_dump;
 } g_run;
 
 }  // namespace
@@ -60,7 +63,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(6, window.partial);
   out.text(7, window.end_reason);
   for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
-    const uint64_t count = header.losses[cause].load(std::memory_order_relaxed);
+    const uint64_t count = loss_counter(header, cause).load(std::memory_order_relaxed);
     if (!count) continue;
     const size_t mark = out.open(8);
     out.uint(1, cause);
@@ -90,6 +93,15 @@ void note_window_totals(const Window& window, const WindowTotals& totals) {
   g_run.events += totals.events;
 }
 
+void note_memory_dump(const char* path) {
+  g_run.memory_dump = true;
+  log_line(
+      LogLevel::warn,
+      "an allocation of %" PRIu64
+      " bytes failed, out of memory; what was allocated then is in %s. Next: gpuprof report %s",
+      failed_allocation_bytes(), path, path);
+}
+
 namespace {
 
 // One line for all that is not in the dumps as it should be.
@@ -107,13 +119,14 @@ void print_losses() {
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},
+      {Loss::memory_log_full, "allocations for which the memory log had no room"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
   char line[900];
   size_t used = 0;
   for (const auto& row : kTexts) {
-    const uint64_t count =
-        ring()->header->losses[static_cast<size_t>(row.cause)].load(std::memory_order_relaxed);
+    const uint64_t count = loss_counter(*ring()->header, static_cast<uint32_t>(row.cause))
+                               .load(std::memory_order_relaxed);
     if (count == 0) continue;
     const int more = std::snprintf(line + used, sizeof line - used, "%s%" PRIu64 " %s",
                                    used ? ", " : "", count, row.text);
@@ -130,6 +143,7 @@ void print_closing_line() {
   char source[160];
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
+  if (g_run.windows == 0 && g_run.memory_dump) return;
   if (g_run.windows == 0) {
     if (s.plan->is_off()) {
       log_line(LogLevel::info,
@@ -149,6 +163,14 @@ void print_closing_line() {
       log_line(LogLevel::info,
                "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
                "to what else marks a step, or leave it out");
+      return;
+    }
+    if (step_source() == StepSource::period && s.boundaries == 0) {
+      log_line(LogLevel::info,
+               "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
+               "kernel:REGEX:N, sync:N, time:MS)",
+               period_looks() < 2 ? "the program ended before its launches could tell its steps"
+                                  : "launches came in no order that repeats often enough");
       return;
     }
     const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);

@@ -29,6 +29,8 @@ struct WindowTotals {
 bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);
 
 void note_window_totals(const Window& window, const WindowTotals& totals);
+// The dump of a failed allocation that was in no window.
+void note_memory_dump(const char* path);
 // Says what the run came to: steps, cost, where to go on; or that no window was reached, and why.
 void print_closing_line();
 void forget_totals();  // in the child after fork

@@ -335,7 +335,7 @@ class Reader {
       return;
     }
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind > static_cast<uint32_t>(ChunkKind::workers)) return;
+    if (body.kind > static_cast<uint32_t>(ChunkKind::live_memory)) return;
     std::string_view raw;
     if (kind != ChunkKind::events) job->wrong = inflater_.unpack(body, raw);
     if (!job->wrong.empty()) return damage(at, std::move(job->wrong));
@@ -352,6 +352,8 @@ class Reader {
       case ChunkKind::summary: return message<dump::Summary>(at, raw, &ChunkVisitor::on_summary);
       case ChunkKind::graphs: return message<dump::Graphs>(at, raw, &ChunkVisitor::on_graphs);
       case ChunkKind::workers: return message<dump::Workers>(at, raw, &ChunkVisitor::on_workers);
+      case ChunkKind::live_memory:
+        return message<dump::LiveMemory>(at, raw, &ChunkVisitor::on_live_memory);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
     }
   }

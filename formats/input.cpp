@@ -295,6 +295,8 @@ class Loader {
     std::vector<uint32_t> windows = info.windows;
     if (windows.empty() && files.dumps.empty() && files.parts.empty()) {
       windows.push_back(info.window);  // it never came to its window: header and step log are left
+    } else if (windows.empty() && info.memory_log) {
+      windows.push_back(info.window + 1);  // what it had allocated in the end
     }
     for (const uint32_t window : windows) {
       if (completed.contains(window)) continue;

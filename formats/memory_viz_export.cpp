@@ -14,7 +14,8 @@
 namespace gpuprof {
 namespace {
 
-constexpr uint32_t kCudaDevice = 1;  // PyTorch's device types
+constexpr uint32_t kCudaDevice = 1;               // PyTorch's device types
+constexpr uint64_t kLargest = uint64_t{1} << 60;  // of memory; more is an error in the file
 
 struct Change {
   int64_t time;
@@ -23,12 +24,14 @@ struct Change {
   bool tensor;
   const Process* process;
   EventIndex event;
+  const LiveAllocation* before;  // allocated before the window; then there is no event
 };
 
 struct Block {
   int64_t bytes;
   const Process* process;
   EventIndex event;
+  const LiveAllocation* before;
 };
 
 class MemoryVizExport {
@@ -66,22 +69,40 @@ class MemoryVizExport {
       return found == ids.gpus.end() ? device : found->second;
     };
     const uint32_t first = ids.gpus.empty() ? 0 : ids.gpus.begin()->second;
+    if (const LiveMemory* const live = earliest_live(process)) {
+      for (const LiveAllocation& each : live->allocations) {
+        if (each.device == Shape::kAbsent || each.bytes > kLargest) continue;
+        gpus_[gpu_of(each.device)].push_back({each.time, each.address,
+                                              static_cast<int64_t>(each.bytes), each.is_block(),
+                                              &process, EventIndex::none, &each});
+      }
+    }
     const MemoryCurves curves = memory_curves(trace_, process);
     for (const MemoryPoint& point : curves.device) {
       const Event& event = process.event(point.event);
       const Lane& lane = process.lane(event);
       const uint32_t gpu = lane.type == LaneType::device ? gpu_of(lane.device) : first;
-      gpus_[gpu].push_back(
-          {point.time, process.extra(event).address, point.change, false, &process, point.event});
+      gpus_[gpu].push_back({point.time, process.extra(event).address, point.change, false, &process,
+                            point.event, nullptr});
     }
     for (const TensorCurve& curve : curves.tensors) {
       if (curve.device_type != kCudaDevice) continue;
       for (const MemoryPoint& point : curve.points) {
-        gpus_[gpu_of(curve.device_id)].push_back({point.time,
-                                                  process.extra(process.event(point.event)).address,
-                                                  point.change, true, &process, point.event});
+        gpus_[gpu_of(curve.device_id)].push_back(
+            {point.time, process.extra(process.event(point.event)).address, point.change, true,
+             &process, point.event, nullptr});
       }
     }
+  }
+
+  // What the window began with; without a window, what there was when memory ran out, or in the
+  // end.
+  static const LiveMemory* earliest_live(const Process& process) {
+    for (const LiveMoment moment :
+         {LiveMoment::window_begins, LiveMoment::out_of_memory, LiveMoment::left}) {
+      if (const LiveMemory* const live = process.live_at(moment)) return live;
+    }
+    return nullptr;
   }
 
   static bool has_tensors(const std::vector<Change>& changes) {
@@ -109,12 +130,18 @@ class MemoryVizExport {
     pickle_.key("size").number(c.bytes < 0 ? -c.bytes : c.bytes);
     pickle_.key("stream").number(0).key("time_us").number(c.time / 1000);
     pickle_.key("frames");
-    frames(*c.process, c.event);
+    frames(*c.process, c.event, c.before);
     pickle_.end_dict();
   }
 
   // Innermost first. A call without a native stack is its own only frame.
-  void frames(const Process& process, EventIndex index) {
+  void frames(const Process& process, EventIndex index, const LiveAllocation* before) {
+    if (before) {
+      pickle_.begin_list();
+      frame(before->is_block() ? "block" : trace_.text(before->api), "", 0);
+      stack(process, before->stack);
+      return pickle_.end_list(), void();
+    }
     if (is_gpu_kind(trace_.shape(process.event(index)).kind) &&
         process.event(index).partner != EventIndex::none) {
       index = process.event(index).partner;  // CUPTI's record: the call has the stack
@@ -124,12 +151,15 @@ class MemoryVizExport {
     const EventExtra& extra = process.extra(event);
     pickle_.begin_list();
     if (!is_gpu_kind(shape.kind)) frame(trace_.text(shape.label), "", 0);
-    if (extra.stack != StackIndex::none) {
-      for (const uint64_t address : process.stacks[extra.stack]) {
-        for (const Frame& f : process.stacks.frames(address)) frame(f.function, f.file, f.line);
-      }
-    }
+    stack(process, extra.stack);
     pickle_.end_list();
+  }
+
+  void stack(const Process& process, StackIndex index) {
+    if (index == StackIndex::none) return;
+    for (const uint64_t address : process.stacks[index]) {
+      for (const Frame& f : process.stacks.frames(address)) frame(f.function, f.file, f.line);
+    }
   }
 
   void frame(std::string_view name, std::string_view file, uint32_t line) {
@@ -143,7 +173,7 @@ class MemoryVizExport {
     std::map<uint64_t, Block> live[2];  // by address: segments, tensors
     for (const Change& c : changes) {
       if (c.bytes > 0) {
-        live[c.tensor].insert_or_assign(c.address, Block{c.bytes, c.process, c.event});
+        live[c.tensor].insert_or_assign(c.address, Block{c.bytes, c.process, c.event, c.before});
       } else {
         live[c.tensor].erase(c.address);
       }
@@ -174,7 +204,7 @@ class MemoryVizExport {
     pickle_.key("segment_type").text(segment.bytes > (2 << 20) ? "large" : "small");
     pickle_.key("segment_pool_id").pair(0, 0).key("is_expandable").boolean(false);
     pickle_.key("frames");
-    frames(*segment.process, segment.event);
+    frames(*segment.process, segment.event, segment.before);
     pickle_.key("blocks").begin_list();
     uint64_t at = address;
     for (const auto& [begin, block] : blocks) {
@@ -194,7 +224,7 @@ class MemoryVizExport {
     pickle_.key("requested_size").number(block ? static_cast<int64_t>(size) : 0);
     pickle_.key("state").text(block ? "active_allocated" : "inactive").key("frames");
     if (block) {
-      frames(*block->process, block->event);
+      frames(*block->process, block->event, block->before);
     } else {
       pickle_.begin_list().end_list();
     }

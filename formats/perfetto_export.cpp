@@ -172,7 +172,7 @@ class PerfettoExport {
       out_.name(fmt::format("step {}", step.step));
       out_.category("step");
       out_.end_event();
-      perfetto::Output out{text_};
+      perfetto::Output out{text_, out_.start_time()};
       SlicePackets::end_slice(out, track, step.end);
     }
   }
@@ -372,9 +372,9 @@ class PerfettoExport {
       if (moments) declare_tracks(rows.moments, 1);
       output_.write(text_);
       output_.add(
-          [&trace = trace_, process = process_, &packets = *packets_, rows, before, first, next,
-           last = next == end](std::string& out) {
-            write_stretch(trace, *process, packets, rows, before, first, next, last, out);
+          [&trace = trace_, process = process_, &packets = *packets_, start = out_.start_time(),
+           rows, before, first, next, last = next == end](std::string& out) {
+            write_stretch(trace, *process, packets, start, rows, before, first, next, last, out);
           },
           next - first);
       first = next;
@@ -382,9 +382,9 @@ class PerfettoExport {
   }
 
   static void write_stretch(const Trace& trace, const Process& process, const SlicePackets& packets,
-                            const LaneRows& rows, LaneState state, uint32_t first, uint32_t end,
-                            bool last, std::string& bytes) {
-    perfetto::Output out{bytes};
+                            int64_t start, const LaneRows& rows, LaneState state, uint32_t first,
+                            uint32_t end, bool last, std::string& bytes) {
+    perfetto::Output out{bytes, start};
     const auto ended = [&](size_t family, size_t track, int64_t time) {
       SlicePackets::end_slice(out, rows.families[family].tracks[track], time);
     };

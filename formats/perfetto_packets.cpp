@@ -7,10 +7,17 @@ namespace gpuprof::perfetto {
 namespace {
 
 constexpr uint32_t kStateCleared = 1;
-constexpr uint32_t kClockRealtime = 1, kClockBoottime = 6;
+constexpr uint32_t kClockRealtime = 1;
+constexpr uint32_t kOwnClock = 64;  // the first of those that are a sequence's own
 
 namespace packet {
-enum : uint32_t { clock_snapshot = 6, interned_data = 12, track_descriptor = 60, perf_sample = 66 };
+enum : uint32_t {
+  clock_snapshot = 6,
+  interned_data = 12,
+  defaults = 59,
+  track_descriptor = 60,
+  perf_sample = 66
+};
 }
 namespace descriptor {
 enum : uint32_t {
@@ -47,19 +54,31 @@ void PacketWriter::write_packet() {
 }
 
 void PacketWriter::start(int64_t time) {
+  start_ = static_cast<int64_t>(clip(time));
   wire_.uint(packet_field::kSequenceId, kSequence);
   wire_.uint(packet_field::kSequenceFlags, kStateCleared);
+  const size_t defaults = wire_.open(packet::defaults);
+  wire_.uint(packet_field::kClock, kOwnClock);
+  wire_.close(defaults);
   write_packet();
-  // Time stamps are BOOTTIME by default; here that clock shows Unix time.
+  wire_.uint(packet_field::kSequenceId, kSequence);
   const size_t snapshot = wire_.open(packet::clock_snapshot);
-  for (const uint32_t clock : {kClockBoottime, kClockRealtime}) {
+  for (const uint32_t clock : {kWallClock, kClockRealtime, kOwnClock}) {
     const size_t mark = wire_.open(1);
     wire_.uint(1, clock);
-    wire_.uint(2, clip(time));
+    wire_.uint_always(2, clock == kOwnClock ? 0 : clip(time));
     wire_.close(mark);
   }
   wire_.close(snapshot);
   write_packet();
+}
+
+void PacketWriter::begin_packet(int64_t time) {
+  const Stamp stamp = stamp_of(time, start_);
+  wire_.uint_always(packet_field::kTimestamp, stamp.value);
+  if (stamp.absolute) wire_.uint(packet_field::kClock, kWallClock);
+  wire_.uint(packet_field::kSequenceId, kSequence);
+  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
 }
 
 void PacketWriter::process_track(uint64_t uuid, int64_t pid, std::string_view name,
@@ -124,9 +143,7 @@ uint64_t PacketWriter::intern(Pool& pool, std::string_view text) {
 }
 
 void PacketWriter::begin_event(EventType type, uint64_t track, int64_t time) {
-  wire_.uint_always(packet_field::kTimestamp, clip(time));
-  wire_.uint(packet_field::kSequenceId, kSequence);
-  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
+  begin_packet(time);
   event_mark_ = wire_.open(packet_field::kTrackEvent);
   wire_.uint(event_field::kType, static_cast<uint32_t>(type));
   wire_.uint(event_field::kTrack, track);
@@ -190,9 +207,7 @@ uint64_t PacketWriter::define_callstack(std::span<const uint64_t> frames) {
 }
 
 void PacketWriter::stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t callstack) {
-  wire_.uint_always(packet_field::kTimestamp, clip(time));
-  wire_.uint(packet_field::kSequenceId, kSequence);
-  wire_.uint(packet_field::kSequenceFlags, kNeedsState);
+  begin_packet(time);
   write_interned();
   const size_t mark = wire_.open(packet::perf_sample);
   wire_.int_field(2, pid);

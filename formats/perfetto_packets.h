@@ -26,7 +26,8 @@ enum : uint32_t {
   kSequenceId = 10,
   kTrackEvent = 11,
   kSequenceFlags = 13,
-  kRenderStage = 53
+  kRenderStage = 53,
+  kClock = 58
 };
 }
 namespace event_field {
@@ -42,6 +43,18 @@ enum : uint32_t {
   kCallstack = 56
 };
 }
+
+// The sequence's own clock begins with the trace: small numbers make small packets. A time before
+// that is one of the wall clock, which the packet then names.
+struct Stamp {
+  uint64_t value;
+  bool absolute;
+};
+inline Stamp stamp_of(int64_t time, int64_t start) {
+  if (time >= start) return {static_cast<uint64_t>(time - start), false};
+  return {time > 0 ? static_cast<uint64_t>(time) : 0, true};
+}
+constexpr uint32_t kWallClock = 6;  // BOOTTIME, which shows Unix time in our traces
 
 enum class EventType : uint32_t { slice_begin = 1, slice_end = 2, instant = 3, counter = 4 };
 
@@ -72,8 +85,9 @@ class PacketWriter {
  public:
   explicit PacketWriter(std::string& out) : out_(out) {}
 
-  // First packets: the sequence begins, and its clock is the wall clock.
+  // First packets: the sequence begins, its clock at `time`.
   void start(int64_t time);
+  int64_t start_time() const { return start_; }
   void process_track(uint64_t uuid, int64_t pid, std::string_view name, std::string_view label,
                      int64_t time);
   void thread_track(uint64_t uuid, int64_t pid, int64_t tid, std::string_view name, int64_t time);
@@ -115,6 +129,7 @@ class PacketWriter {
     std::unordered_map<std::string, uint64_t, TextHash, std::equal_to<>> ids{};
   };
   uint64_t intern(Pool& pool, std::string_view text);
+  void begin_packet(int64_t time);
   void write_interned();
   void write_packet();
 
@@ -122,6 +137,7 @@ class PacketWriter {
   ByteBuffer packet_, interned_;
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;
+  int64_t start_ = 0;
   Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29}, stages_{24};
   std::unordered_map<int64_t, uint64_t> contexts_;  // by pid
   Pool functions_{5}, build_ids_{16}, mapping_paths_{17}, source_paths_{18};

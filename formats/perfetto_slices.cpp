@@ -46,15 +46,20 @@ void put_flow(Message& out, uint32_t field, uint64_t id) {
 // A packet of the sequence at `time` with `out.message` as its field `number`.
 void put_packet(Output& out, int64_t time, uint32_t number) {
   Message& message = out.message;
-  const uint64_t stamp = time > 0 ? static_cast<uint64_t>(time) : 0;
+  const Stamp stamp = stamp_of(time, out.start);
   const uint64_t tag = uint64_t{number} << 3 | 2;
-  const size_t before = 1 + varint_size(stamp) + 4 + varint_size(tag) + varint_size(message.size());
+  const size_t before = 1 + varint_size(stamp.value) + (stamp.absolute ? 3 : 0) + 4 +
+                        varint_size(tag) + varint_size(message.size());
   const size_t packet = before + message.size();
   uint8_t* at = message.prepend(1 + varint_size(packet) + before);
   *at++ = 1 << 3 | 2;
   at = put_varint(at, packet);
   *at++ = packet_field::kTimestamp << 3;
-  at = put_varint(at, stamp);
+  at = put_varint(at, stamp.value);
+  if (stamp.absolute) {
+    at = put_varint(at, packet_field::kClock << 3);
+    *at++ = kWallClock;
+  }
   *at++ = packet_field::kSequenceId << 3;
   *at++ = kSequence;
   *at++ = packet_field::kSequenceFlags << 3;

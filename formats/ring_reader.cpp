@@ -12,6 +12,7 @@
 #include "formats/core/columns.h"
 #include "formats/core/encode.h"
 #include "formats/core/graph_node.h"
+#include "formats/core/live_memory.h"
 #include "formats/core/modules.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
@@ -107,6 +108,7 @@ struct RingReader::Parts {
   void append_steps(ByteBuffer& out);
   void append_modules(ByteBuffer& out);
   void append_graphs(ByteBuffer& out);
+  void append_live_memory(ByteBuffer& out, uint32_t window);
   void append_summary(ByteBuffer& out, uint32_t window, uint64_t records);
   uint64_t append_events(ByteBuffer& out, uint32_t window, const KnownChunks& known);
 };
@@ -341,12 +343,57 @@ void RingReader::Parts::append_graphs(ByteBuffer& out) {
   if (end - at > slots) at = end - slots;
   ByteBuffer body;
   WireWriter wire(body);
+  PythonCodes codes;
   for (; at < end; ++at) {
     GraphNodeRow row;
     std::memcpy(&row, rows.data() + at % slots * sizeof row, sizeof row);
-    write_graph_node(wire, row, names.api_name(row.api), names.stack(row.stack), h.clock_shift);
+    if (!write_graph_node(wire, row, names.api_name(row.api), names.stack(row.stack), h.clock_shift,
+                          codes)) {
+      return;
+    }
   }
+  write_graph_codes(wire, codes, [&](StringId id) { return names.string(id); });
   if (wire.ok()) append_chunk(out, ChunkKind::graphs, body.data(), body.size(), kLevel);
+}
+
+// What was allocated when the window began, when an allocation failed, and at the end. The dump may
+// have the first two: readers take one of each.
+void RingReader::Parts::append_live_memory(ByteBuffer& out, uint32_t window) {
+  const RingHeader& h = head();
+  if (h.live.bytes == 0 || window < load(h.window)) return;
+  const auto append_moment = [&](LiveMoment moment, uint64_t ticks,
+                                 const std::vector<LiveRow>& rows, const AllocatorRow* totals) {
+    const bool failed = moment == LiveMoment::out_of_memory;
+    const LiveMemoryParts what{
+        moment, ticks, rows.data(), rows.size(), failed ? &h.failed : nullptr, totals};
+    ByteBuffer body;
+    if (encode_live_memory(body, what, names, h.clock_shift)) {
+      append_chunk(out, ChunkKind::live_memory, body.data(), body.size(), kLevel);
+    }
+  };
+  // A copy of the table, with one of the allocators' totals at its end.
+  const auto append_copy = [&](LiveMoment moment, uint64_t ticks, const RingRegion& r) {
+    const std::string_view all = region(r, "copy of live memory");
+    if (all.size() < sizeof h.allocators || all.size() % alignof(AllocatorRow) != 0) return;
+    const size_t room = all.size() - sizeof h.allocators;
+    std::vector<LiveRow> rows(std::min<uint64_t>(load(r.used), room) / sizeof(LiveRow));
+    if (!rows.empty()) std::memcpy(rows.data(), all.data(), rows.size() * sizeof(LiveRow));
+    append_moment(moment, ticks, rows, reinterpret_cast<const AllocatorRow*>(all.data() + room));
+  };
+  if (load(h.live_window) == window + 1) {
+    append_copy(LiveMoment::window_begins, load(h.live_begin_ticks), h.live_at_begin);
+  }
+  if (load(h.failed.ticks) != 0) {
+    append_copy(LiveMoment::out_of_memory, load(h.failed.ticks), h.live_at_failure);
+  }
+  const std::string_view table = region(h.live, "table of live memory");
+  std::vector<LiveRow> rows;
+  uint64_t last = 0;
+  LiveTable(const_cast<char*>(table.data()), table.size()).each([&](const LiveRow& row) {
+    last = std::max(last, row.ticks);
+    rows.push_back(row);
+  });
+  append_moment(LiveMoment::left, last, rows, h.allocators);
 }
 
 void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_t records) {
@@ -365,7 +412,7 @@ void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_
   summary.set_events(records);
   summary.set_gpu_times_missing(identity.gpu_times_missing());
   for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
-    const uint64_t count = load(h.losses[cause]);
+    const uint64_t count = load(loss_counter(h, cause));
     if (!count) continue;
     dump::LossCount* const loss = summary.add_loss();
     loss->set_cause(cause);
@@ -398,6 +445,7 @@ RingInfo RingReader::info(const KnownChunks& known) const {
   info.process_id = h.process_id;
   info.window = load(h.window);
   info.phase = load(h.phase);
+  info.memory_log = h.live.bytes != 0;
   std::set<uint32_t> windows;
   for (size_t i = 0; i < parts_->chunk_count(); ++i) {
     const RingChunk& chunk = parts_->chunk(i);
@@ -415,6 +463,7 @@ uint64_t RingReader::recover(const Wanted& wanted, const KnownChunks& known, Byt
   const uint64_t records = parts_->append_events(out, wanted.window, known);
   parts_->append_modules(out);
   parts_->append_graphs(out);
+  parts_->append_live_memory(out, wanted.window);
   parts_->append_steps(out);
   parts_->append_summary(out, wanted.window, records);
   return records;

@@ -18,8 +18,9 @@ namespace gpuprof {
 // What a ring says about itself, without its records.
 struct RingInfo {
   uint32_t process_id = 0;
-  uint32_t window = 0;  // the current or last
-  uint32_t phase = 0;   // SessionPhase
+  uint32_t window = 0;      // the current or last
+  uint32_t phase = 0;       // SessionPhase
+  bool memory_log = false;  // it says what is allocated
   // Windows of which it holds records that are in no dump yet, in order, and the window that was
   // open.
   std::vector<uint32_t> windows;

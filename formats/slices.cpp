@@ -19,12 +19,21 @@ struct Allocation {
 
 constexpr int64_t kLargest = int64_t{1} << 60;  // of memory; more is an error in the file
 
-std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes) {
+int64_t sum_of(const std::unordered_map<uint64_t, uint64_t>& live) {
+  int64_t sum = 0;
+  for (const auto& [address, bytes] : live) {
+    if (bytes <= uint64_t{kLargest} && sum <= kLargest) sum += static_cast<int64_t>(bytes);
+  }
+  return sum;
+}
+
+// `live`: what is allocated before the first change.
+std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes,
+                                  std::unordered_map<uint64_t, uint64_t> live) {
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Allocation& a, const Allocation& b) { return a.time < b.time; });
-  std::unordered_map<uint64_t, uint64_t> live;
   std::vector<MemoryPoint> points;
-  int64_t total = 0;
+  int64_t total = sum_of(live);
   const auto point = [&](const Allocation& c, int64_t change) {
     total += change;
     points.push_back({c.time, total, change, c.event});
@@ -105,10 +114,18 @@ std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Over
 }
 
 MemoryCurves memory_curves(const Trace& trace, const Process& process) {
+  std::unordered_map<uint64_t, uint64_t> device_before, host_before;
+  if (const LiveMemory* const live = process.live_at(LiveMoment::window_begins)) {
+    for (const LiveAllocation& each : live->allocations) {
+      if (each.is_block()) continue;
+      const bool host = trace.text(each.api).find("Host") != std::string_view::npos;
+      (host ? host_before : device_before)[each.address] = each.bytes;
+    }
+  }
   // Most traces of dumps have none, and many more events than shapes.
   if (process.events.size() > trace.shapes.size() &&
       std::none_of(trace.shapes.begin(), trace.shapes.end(), is_of_memory)) {
-    return {};
+    return {{}, {}, sum_of(device_before), {}};
   }
   std::vector<Allocation> device_calls, host_calls, device_records, host_records;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
@@ -132,8 +149,9 @@ MemoryCurves memory_curves(const Trace& trace, const Process& process) {
     }
   }
   const bool records = !device_records.empty() || !host_records.empty();
-  return {curve_of(records ? device_records : device_calls),
-          curve_of(records ? host_records : host_calls), tensor_curves(trace, process)};
+  return {curve_of(records ? device_records : device_calls, device_before),
+          curve_of(records ? host_records : host_calls, host_before), sum_of(device_before),
+          tensor_curves(trace, process)};
 }
 
 const char* category_of(const Shape& shape) {

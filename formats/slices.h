@@ -59,7 +59,7 @@ std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Over
 // A level of memory over time, from calls that allocate and release.
 struct MemoryPoint {
   int64_t time;
-  int64_t total;   // bytes allocated in the window and not released, after this event
+  int64_t total;   // bytes allocated and not released, after this event; see MemoryCurves
   int64_t change;  // of this event; negative: release
   EventIndex event;
 };
@@ -73,10 +73,11 @@ struct TensorCurve {
 };
 
 // `device` memory from CUPTI's records where there are any, else from the
-// calls; `host`: pinned. What was allocated before the window is not known; its
-// release is left out.
+// calls; `host`: pinned. What was allocated before the window is counted where
+// the memory log says it; else it is not known, and its release is left out.
 struct MemoryCurves {
   std::vector<MemoryPoint> device, host;
+  int64_t device_before = 0;  // allocated when the window began, where the memory log says
   std::vector<TensorCurve> tensors;
 };
 MemoryCurves memory_curves(const Trace& trace, const Process& process);

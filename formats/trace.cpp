@@ -99,6 +99,31 @@ std::string_view kind_name(Kind kind) {
   return "unknown";
 }
 
+std::string_view moment_name(LiveMoment moment) {
+  switch (moment) {
+    case LiveMoment::window_begins: return "window_begins";
+    case LiveMoment::out_of_memory: return "out_of_memory";
+    case LiveMoment::left: return "left";
+    case LiveMoment::unknown: break;
+  }
+  return "unknown";
+}
+
+const LiveMemory* Process::live_at(LiveMoment moment) const {
+  for (const LiveMemory& live : live_memory) {
+    if (live.moment == moment) return &live;
+  }
+  return nullptr;
+}
+
+const Step* Process::step_at(int64_t time) const {
+  const auto after = std::upper_bound(steps.begin(), steps.end(), time,
+                                      [](int64_t t, const Step& step) { return t < step.begin; });
+  if (after == steps.begin()) return nullptr;
+  const Step& step = *std::prev(after);
+  return time < step.end ? &step : nullptr;
+}
+
 std::string_view loss_name(Loss loss) {
   switch (loss) {
     case Loss::buffer_full: return "buffer_full";
@@ -117,6 +142,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::stack_table_full: return "stack_table_full";
     case Loss::operator_depth: return "operator_depth";
     case Loss::sample_torn: return "sample_torn";
+    case Loss::memory_log_full: return "memory_log_full";
   }
   return "unknown";
 }

@@ -19,6 +19,7 @@
 
 #include "formats/clock_map.h"
 #include "formats/core/counters.h"
+#include "formats/core/live_memory.h"
 #include "formats/core/record.h"
 #include "formats/core/ring_file.h"
 #include "formats/dump_reader.h"
@@ -214,7 +215,48 @@ struct GraphNode {
   uint32_t thread;
   uint64_t stream_handle;
   uint64_t capture;  // the driver's id of the capture
-  StackIndex stack;  // native stack of that call, in Process::stacks
+  StackIndex stack;  // of that call, in Process::stacks
+};
+
+// Memory that was allocated at a moment: by CUDA, or a block that a framework's allocator had given
+// out of that.
+struct LiveAllocation {
+  int64_t time;  // when it was given
+  uint64_t address, bytes;
+  StringIndex api;  // the call; empty: a framework's block
+  uint32_t device;  // Shape::kAbsent: of the host, or not known
+  uint32_t thread;
+  StackIndex stack;  // in Process::stacks
+
+  bool is_block() const { return api == StringIndex::empty; }
+};
+
+// An allocation that failed for want of memory.
+struct FailedAllocation {
+  int64_t time;
+  uint64_t bytes;   // asked for
+  StringIndex api;  // empty: a framework's allocator gave up
+  uint32_t device;  // Shape::kAbsent: not known
+  uint32_t thread;
+  uint32_t number;  // how many have failed in the process, with this one
+  StackIndex stack;
+};
+
+// What a framework's allocator had of a GPU's memory.
+struct AllocatorTotals {
+  uint32_t device;
+  uint64_t allocated, reserved;
+  uint64_t peak;  // most allocated since the process began
+  int64_t peak_time;
+};
+
+// GPUPROF_MEMORY: what was allocated at a moment.
+struct LiveMemory {
+  LiveMoment moment;
+  int64_t time;
+  std::vector<LiveAllocation> allocations;  // in order of address
+  std::vector<FailedAllocation> failed;     // the newest, or none
+  std::vector<AllocatorTotals> allocators;
 };
 
 enum class Source : uint8_t {
@@ -249,7 +291,7 @@ struct Process {
   StackTable stacks;
   std::vector<HostSample> samples;  // in order of thread, then time
   int64_t sample_period = 0;        // ns, mostly between two of one thread
-  std::vector<Step> steps;  // the step log of the whole run, in order
+  std::vector<Step> steps;          // the step log of the whole run, in order
   // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn
   // twice.
   bool steps_are_events = false;
@@ -261,8 +303,9 @@ struct Process {
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
   std::vector<NamedCounter> named_counters;
-  std::vector<Worker> workers;  // of a DataLoader
-  uint32_t usable_cpus = 0;     // 0: not known
+  std::vector<Worker> workers;          // of a DataLoader
+  std::vector<LiveMemory> live_memory;  // one of each moment at most
+  uint32_t usable_cpus = 0;             // 0: not known
   // Parallel to events, or empty where there are no operators: the op or annotation that a host
   // event was called by, that a GPU event was launched by; none where not known.
   std::vector<EventIndex> operators;
@@ -284,6 +327,10 @@ struct Process {
   EventIndex operator_of(const Event& event) const {
     return operators.empty() ? EventIndex::none : operators[number(index_of(event))];
   }
+  // Null where the memory log was off, or there was no such moment.
+  const LiveMemory* live_at(LiveMoment moment) const;
+  // The step that was under way; null where the step log does not reach there.
+  const Step* step_at(int64_t time) const;
   int64_t monotonic(int64_t time) const { return time - realtime_offset; }
   // Steps that lie in the window (of a complete dump: those that its Summary names).
   std::span<const Step> window_steps() const;
@@ -309,6 +356,7 @@ struct Trace {
 
 // Names of enum values, for messages.
 std::string_view kind_name(Kind kind);
+std::string_view moment_name(LiveMoment moment);
 std::string_view loss_name(Loss loss);
 
 }  // namespace gpuprof

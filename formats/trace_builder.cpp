@@ -12,6 +12,7 @@
 #include "formats/events_decoder.h"
 #include "formats/framework_join.h"
 #include "formats/lane_filler.h"
+#include "formats/live_memory_decoder.h"
 #include "formats/shape_decoder.h"
 #include "formats/trace_join.h"
 
@@ -29,6 +30,20 @@ LaneKey key_of(const dump::Lane& lane) {
 }
 
 constexpr int64_t kLatest = int64_t{1} << 62;
+
+// A frame as a message has it: an address, or the number of one of its Python codes. `text_of`
+// gives the text of an element of `functions` or `files`.
+template <typename Names, typename TextOf>
+uint64_t frame_of(StackTable& table, uint64_t value, const Names& functions, const Names& files,
+                  const TextOf& text_of) {
+  const auto code = static_cast<int>(static_cast<uint32_t>(value));
+  if (!(value & kPythonFrame)) return value;
+  if (code < 0 || code >= functions.size() || code >= files.size()) {
+    return table.python_frame("?", "", 0);
+  }
+  return table.python_frame(text_of(functions.Get(code)), text_of(files.Get(code)),
+                            static_cast<uint32_t>(value >> 32));
+}
 
 // Samples come less often than asked for where they would cost too much.
 int64_t usual_period(const Process& process) {
@@ -163,6 +178,13 @@ void TraceBuilder::Segment::convert_times() {
                      return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
                    });
   process.sample_period = usual_period(process);
+  for (LiveMemory& live : process.live_memory) {
+    const auto convert = [&](int64_t& time) { time = time_of_units(static_cast<uint64_t>(time)); };
+    convert(live.time);
+    for (LiveAllocation& allocation : live.allocations) convert(allocation.time);
+    for (FailedAllocation& failed : live.failed) convert(failed.time);
+    for (AllocatorTotals& allocator : live.allocators) convert(allocator.peak_time);
+  }
   for (auto& [id, node] : process.graph_nodes) {
     node.captured = time_of_units(static_cast<uint64_t>(node.captured));
   }
@@ -218,6 +240,7 @@ void TraceBuilder::end_segment() {
   done->fix_summary();
   join_process(trace_, p);
   join_framework(trace_, p);
+  join_live_memory(trace_, p);
   if (p.recovered) p.summary.set_events(p.events.size());
   if (damaged_) {
     p.completeness = Completeness::damaged;
@@ -299,13 +322,34 @@ void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t offset) {
       return;
     }
     for (const int64_t step : node.stack_frame()) {
-      frames.push_back(address += static_cast<uint64_t>(step));
+      address += static_cast<uint64_t>(step);
+      frames.push_back(frame_of(p.stacks, address, graphs.code_function(), graphs.code_file(),
+                                [](const std::string& text) { return std::string_view(text); }));
     }
     p.graph_nodes[node.id()] = {
         node.api(),     static_cast<int64_t>(node.captured_time()),
         node.thread(),  node.stream_handle(),
         node.capture(), frames.empty() ? StackIndex::none : p.stacks.add(frames)};
   }
+}
+
+void TraceBuilder::on_live_memory(const dump::LiveMemory& live, uint64_t offset) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  Process& p = segment().process;
+  const char* wrong = nullptr;
+  if (events_ += static_cast<uint64_t>(live.address_size()); events_ > event_limit_) {
+    wrong = "has more allocations than a file of this size can";
+  } else if (frames_ += static_cast<uint64_t>(live.stack_frame_size()); frames_ > event_limit_) {
+    wrong = "has more frames than a file of this size can";
+  } else {
+    wrong = decode_live_memory(live, trace_, p, [&](uint64_t value) {
+      return frame_of(p.stacks, value, live.code_function(), live.code_file(),
+                      [](const std::string& text) { return std::string_view(text); });
+    });
+  }
+  if (!wrong) return;
+  trace_.problems.push_back({file_, offset, fmt::format("a chunk of live memory {}", wrong)});
+  damaged_ = true;
 }
 
 const char* TraceBuilder::add_stacks(const dump::Events& events, std::vector<StackIndex>& stacks) {
@@ -317,21 +361,14 @@ const char* TraceBuilder::add_stacks(const dump::Events& events, std::vector<Sta
     if (index >= static_cast<uint32_t>(events.string_size())) return {};
     return events.string(static_cast<int>(index));
   };
-  const auto frame_of = [&](uint64_t value) {
-    const auto code = static_cast<int>(static_cast<uint32_t>(value));
-    if (!(value & kPythonFrame)) return value;
-    if (code < 0 || code >= events.code_function_size() || code >= events.code_file_size()) {
-      return table.python_frame("?", "", 0);
-    }
-    return table.python_frame(text_of(events.code_function(code)), text_of(events.code_file(code)),
-                              static_cast<uint32_t>(value >> 32));
-  };
   for (const uint32_t depth : events.stack_depth()) {
     if (depth > static_cast<uint64_t>(events.stack_frame_size() - at)) return "are cut";
     if ((frames_ += depth) > event_limit_) return "have more frames than a file of this size can";
     frames.clear();
     for (uint32_t i = 0; i < depth; ++i) {
-      frames.push_back(frame_of(address += static_cast<uint64_t>(events.stack_frame(at++))));
+      address += static_cast<uint64_t>(events.stack_frame(at++));
+      frames.push_back(
+          frame_of(table, address, events.code_function(), events.code_file(), text_of));
     }
     stacks.push_back(table.add(frames));
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "collector/collector.h"
+#include "collector/memory_log.h"
 #include "collector/recorder.h"
 #include "preload/resolve.h"
 
@@ -98,6 +99,7 @@ class Hook<A, R(P...)> {
   };
 
   static constexpr bool kCapturable = makes_graph_node(kRow.kind);
+  static constexpr bool kOfMemory = kRow.kind == Kind::alloc || kRow.kind == Kind::dealloc;
   static constexpr bool kCanHaveStack = can_have_stack(kRow.kind);
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
@@ -119,8 +121,8 @@ class Hook<A, R(P...)> {
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
     R result;
-    if (kCapturable && flags & kHookCapture) {
-      result = call_while_capturing(scope, flags, args...);
+    if (kCapturable && flags & (kHookCapture | kHookMemory)) {
+      result = call_with_record(scope, flags, args...);
     } else if (kCanHaveStack && flags & kHookStack) {
       const TakenStack stack = take_stack(kId);
       result = record_call<&now_ticks>(scope, args..., stack);
@@ -212,10 +214,17 @@ class Hook<A, R(P...)> {
     }
   }
 
-  // The call may become a node of a CUDA graph instead of work: then the record says so.
-  static R call_while_capturing(const Scope& scope, uint8_t flags, P... args) {
+  // The call may become a node of a CUDA graph instead of work: then the record says so. Or it is
+  // one of those that the memory log keeps.
+  static R call_with_record(const Scope& scope, uint8_t flags, P... args) {
     TakenStack stack;
     if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId);
+    Record record;
+    [[maybe_unused]] LiveRow released{};
+    if constexpr (kRow.kind == Kind::dealloc) {
+      fill(record, 0, 0, R{}, args...);  // for the address
+      if (flags & kHookMemory) released = log_release(record);
+    }
     t_state.correlation = 0;
     scope.enter();
     const uint64_t begin = now_ticks();
@@ -223,7 +232,6 @@ class Hook<A, R(P...)> {
     const uint64_t end = now_ticks();
     scope.leave();
     if constexpr (kDriver) claim_runtime_call();
-    Record record;
     if constexpr (kHeld) {
       HeldPayload held;
       hold(held, args...);
@@ -231,7 +239,10 @@ class Hook<A, R(P...)> {
     } else {
       fill(record, begin, end, result, args...);
     }
-    note_captured_call(record, stack.id);
+    if (flags & kHookCapture) note_captured_call(record, stack.id);
+    if constexpr (kOfMemory) {
+      if (flags & kHookMemory) log_memory_call(record, stack.id, released);
+    }
     if (flags & kHookRecord) {
       if (Record* const place = reserve_record_after(stack, begin, end)) {
         *place = record;

@@ -53,6 +53,16 @@ void report(std::atomic<void*>& known, const char* name, void* address, int64_t 
   if (real) reinterpret_cast<Report>(real)(address, bytes, allocated, kept, device);
 }
 
+void report_failure(std::atomic<void*>& known, const char* name, int64_t bytes, uint64_t allocated,
+                    uint64_t kept, uint16_t device) {
+  gpuprof::note_out_of_memory(static_cast<uint64_t>(bytes), device);
+  void* const real = real_function(known, name);
+  if (real) {
+    reinterpret_cast<void (*)(int64_t, uint64_t, uint64_t, uint16_t)>(real)(bytes, allocated, kept,
+                                                                            device);
+  }
+}
+
 }  // namespace
 
 GPUPROF_C void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void* address, int64_t bytes,
@@ -70,6 +80,21 @@ GPUPROF_C void _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE(void* addre
                                                                      uint16_t device) {
   static std::atomic<void*> known;
   report(known, __func__, address, bytes, allocated, kept, device);
+}
+
+// Of an allocator that is about to give up. Of PyTorch before 2.1 with the totals as signed.
+GPUPROF_C void _ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE(int64_t bytes,
+                                                                   uint64_t allocated,
+                                                                   uint64_t kept, uint16_t device) {
+  static std::atomic<void*> known;
+  report_failure(known, __func__, bytes, allocated, kept, device);
+}
+
+GPUPROF_C void _ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE(int64_t bytes,
+                                                                   uint64_t allocated,
+                                                                   uint64_t kept, uint16_t device) {
+  static std::atomic<void*> known;
+  report_failure(known, __func__, bytes, allocated, kept, device);
 }
 
 // The CPU's allocator tells its own account of each block; that tells a profiler only if one is on.

@@ -21,6 +21,7 @@ LIBC_NAMES = {
     "dlsym", "dlvsym", "dlopen", "dlmopen", "dlclose", "getenv", "secure_getenv", "_exit", "_Exit", "quick_exit",
     "fork", "vfork", "_Fork", "clone", "execve", "execv", "execvp", "execvpe", "execl", "execle", "execlp",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
+    "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE",
     "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",  # PyTorch's
     "execveat", "fexecve", "posix_spawn", "posix_spawnp", "close", "close_range", "closefrom", "daemon", "abort",
 }

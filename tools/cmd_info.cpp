@@ -203,6 +203,27 @@ void print_counters(const Process& process) {
   }
 }
 
+void print_live_memory(const Trace& trace, const Process& process) {
+  for (const LiveMemory& live : process.live_memory) {
+    uint64_t bytes = 0, count = 0;
+    for (const LiveAllocation& each : live.allocations) {
+      if (each.is_block()) continue;  // lies in one of CUDA's
+      bytes += each.bytes;
+      ++count;
+    }
+    const char* const when = live.moment == LiveMoment::window_begins   ? "when the window began"
+                             : live.moment == LiveMoment::out_of_memory ? "when memory ran out"
+                                                                        : "in the end";
+    std::string text = fmt::format("{} in {} allocations {}", format_bytes(bytes), count, when);
+    for (const FailedAllocation& failed : live.failed) {
+      text += fmt::format(
+          ", {} more were asked for by {}", format_bytes(failed.bytes),
+          failed.api == StringIndex::empty ? "a framework's allocator" : trace.text(failed.api));
+    }
+    print_row("memory", text);
+  }
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -235,6 +256,7 @@ void print_text(const Trace& trace, const Process& process) {
         fmt::format("{} of Python stacks, taken in {} of another thread", process.samples.size(),
                     format_duration(static_cast<double>(process.summary.samples_cpu_ns()))));
   }
+  print_live_memory(trace, process);
   if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
   if (process.has_summary) {
     const OwnCost cost = own_cost(process);

@@ -113,6 +113,43 @@ std::string json_line(const char* kind, const Json& fields) {
   return dump_json(out);
 }
 
+Json place_json(const Process& process, uint32_t device, int64_t time, uint32_t thread,
+                StackIndex stack) {
+  Json out = {{"time_mono_ns", process.monotonic(time)}, {"tid", thread}};
+  if (device != Shape::kAbsent) out["device"] = device;
+  if (const Step* const step = process.step_at(time)) out["step"] = step->step;
+  if (stack != StackIndex::none) out["stack"] = process.stacks.lines(stack);
+  return out;
+}
+
+// Allocations of a moment that were in place, then the one that failed, then allocators' totals.
+void print_live_json(const Trace& trace, const Process& process, const LiveMemory& live) {
+  const std::string moment(moment_name(live.moment));
+  for (const LiveAllocation& each : live.allocations) {
+    Json line = {{"moment", moment},
+                 {"moment_mono_ns", process.monotonic(live.time)},
+                 {"address", each.address},
+                 {"bytes", each.bytes},
+                 {"api", trace.text(each.api)}};
+    line.update(place_json(process, each.device, each.time, each.thread, each.stack));
+    put_line("{}", json_line("live", line));
+  }
+  for (const FailedAllocation& failed : live.failed) {
+    Json line = {
+        {"bytes", failed.bytes}, {"api", trace.text(failed.api)}, {"number", failed.number}};
+    line.update(place_json(process, failed.device, failed.time, failed.thread, failed.stack));
+    put_line("{}", json_line("out_of_memory", line));
+  }
+  for (const AllocatorTotals& each : live.allocators) {
+    put_line("{}", json_line("allocator", {{"moment", moment},
+                                           {"device", each.device},
+                                           {"allocated", each.allocated},
+                                           {"reserved", each.reserved},
+                                           {"peak", each.peak},
+                                           {"peak_mono_ns", process.monotonic(each.peak_time)}}));
+  }
+}
+
 bool is_in_window(const Process& process, const Step& step) {
   const std::span<const Step> window = process.window_steps();
   return !window.empty() && step.step >= window.front().step && step.step <= window.back().step;
@@ -163,7 +200,36 @@ void print_json(const Trace& trace, const Process& process) {
                                           {"state", std::string(1, sample.state)}}));
     }
   }
+  for (const LiveMemory& live : process.live_memory) print_live_json(trace, process, live);
   put_line("{}", json_line("summary", describe_summary(trace, process)));
+}
+
+void print_live_text(const Trace& trace, const Process& process, const LiveMemory& live) {
+  const auto line = [&](int64_t time, uint32_t thread, StackIndex stack, const char* kind,
+                        std::string text) {
+    if (const Step* const step = process.step_at(time)) text += fmt::format(" step={}", step->step);
+    if (stack != StackIndex::none) {
+      FieldWriter(FieldWriter::Style::text, text).texts("stack", process.stacks.lines(stack));
+    }
+    put_line("{:>13} {:>17} {:<16} {:<10} {:>10} {}", time - process.window_begin,
+             process.monotonic(time), fmt::format("thread {}", thread), kind, "", text);
+  };
+  const auto name_of = [&](StringIndex api) {
+    return api == StringIndex::empty ? std::string_view("block") : trace.text(api);
+  };
+  const auto device_text = [](uint32_t device) {
+    return device == Shape::kAbsent ? std::string() : fmt::format(" device={}", device);
+  };
+  for (const LiveAllocation& each : live.allocations) {
+    line(each.time, each.thread, each.stack, "live",
+         fmt::format("{} moment={} address={:#x} bytes={}{}", name_of(each.api),
+                     moment_name(live.moment), each.address, each.bytes, device_text(each.device)));
+  }
+  for (const FailedAllocation& failed : live.failed) {
+    line(failed.time, failed.thread, failed.stack, "no_memory",
+         fmt::format("{} bytes={}{} number={}", name_of(failed.api), failed.bytes,
+                     device_text(failed.device), failed.number));
+  }
 }
 
 void print_text(const Trace& trace, const Process& process) {
@@ -201,6 +267,7 @@ void print_text(const Trace& trace, const Process& process) {
                sample.read_bytes, sample.state);
     }
   }
+  for (const LiveMemory& live : process.live_memory) print_live_text(trace, process, live);
   put_line("# {}", dump_json(describe_summary(trace, process)));
 }
 

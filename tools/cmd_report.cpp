@@ -13,6 +13,7 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
+#include "tools/symbol_options.h"
 
 namespace gpuprof {
 namespace {
@@ -29,10 +30,16 @@ int run_report(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
   std::string format = "text", output;
+  bool tables = false;
   app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
       ->required();
   app.add_option("--format", format, "how to say it")
       ->check(CLI::IsMember({"text", "json", "html"}));
+  app.add_flag("--tables", tables,
+               "the tables and curves alone, in a fraction of the time: no division of steps into "
+               "parts, no verdict, no findings");
+  SymbolOptions symbols;
+  add_debug_dirs(app, symbols);
   app.add_option("-o,--output", output, "file to write; standard output when not given");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
@@ -41,8 +48,10 @@ int run_report(const Command& command, int count, char** arguments) {
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
   }
-  const Input input = load_inputs(inputs);
-  put_to(output, text_of(analysis::make_report(input.trace), format, terminal));
+  Input input = load_inputs(inputs);
+  symbolize(input.trace, symbols);
+  const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
+  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal));
   return kExitDone;
 }
 

@@ -76,8 +76,7 @@ bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const ui
                  sizeof out.function, out.function_bytes)) {
     return false;
   }
-  out.first_line = static_cast<int>(load<uint32_t>(code + layout.code_first_line));
-  out.line = out.first_line;
+  out.line = static_cast<int>(load<uint32_t>(code + layout.code_first_line));
   const auto table = load<uint64_t>(code + layout.code_line_table);
   uint64_t bytes = 0;
   if (!memory.copy(table + kObjectSize, &bytes, sizeof bytes)) return false;
@@ -88,7 +87,7 @@ bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const ui
     if (!memory.copy(table + kBytesText, memory.scratch, bytes)) return false;
     lines = memory.scratch;
   }
-  const int line = line_at(layout.lines, lines, bytes, out.first_line, offset);
+  const int line = line_at(layout.lines, lines, bytes, out.line, offset);
   if (line > 0) out.line = line;
   return true;
 }
@@ -96,8 +95,7 @@ bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const ui
 uint64_t intern_frame(const CodeNames& names) {
   StringTable& strings = ring()->strings;
   const PythonCodeName code{strings.intern({names.file, names.file_bytes}),
-                            strings.intern({names.function, names.function_bytes}),
-                            static_cast<uint32_t>(names.first_line)};
+                            strings.intern({names.function, names.function_bytes})};
   const StringId id = strings.intern({reinterpret_cast<const char*>(&code), sizeof code});
   if (id == 0) return 0;
   return kPythonFrame | uint64_t{static_cast<uint32_t>(names.line) & 0x7fffffff} << 32 | id;

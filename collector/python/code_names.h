@@ -13,7 +13,7 @@ namespace gpuprof {
 struct CodeNames {
   char file[1024], function[512];
   size_t file_bytes, function_bytes;
-  int first_line, line;
+  int line;
 };
 
 // Where fields lie that are the same in every release.

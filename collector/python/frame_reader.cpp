@@ -251,49 +251,93 @@ void FrameReader::end_walk(Seen& seen, const Top& top) {
   }
 }
 
-// `loose`: it need not stand still if it ends where it did.
-FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loose, size_t& count,
-                                            uint64_t& last) {
+// To 3.10. A frame for which a trace function runs does not run yet.
+bool FrameReader::runs(const uint8_t* frame) const {
+  return layout_.frame_state == kNoField || frame[layout_.frame_state] == layout_.executing;
+}
+
+// From a frame outwards, into `links`. `last`: the outermost.
+bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last) {
   Buffers& b = *buffers_;
-  Top top;
-  if (!begin_walk(state, seen, top)) return Outcome::torn;
-  if (top.frame == 0) return Outcome::none;
   count = 0;
-  uint64_t address = top.frame;
-  for (size_t steps = 0; address != 0; ++steps) {
-    const uint8_t* const bytes = steps < kMostFrames ? fetch(address) : nullptr;
-    if (!bytes) return Outcome::torn;
+  bool inner_runs = true;
+  for (size_t steps = 0; innermost != 0; ++steps) {
+    if (steps == kMostFrames) return false;
+    const uint8_t* const bytes =
+        memory == Memory::as_needed ? fetch(innermost) : frame_in(b.first, innermost, false);
+    if (!bytes) return false;
+    const bool this_runs = runs(bytes);
+    if (!inner_runs && !this_runs) return false;  // the list of free frames, which can be long
+    inner_runs = this_runs;
     const uint64_t previous = word(bytes + layout_.frame_previous);
     const bool runs_code =
         layout_.frame_owner == kNoField || bytes[layout_.frame_owner] < layout_.first_foreign;
     if (runs_code && count < kMaxPythonFrames) {
       const uint64_t code =
           word(bytes + layout_.frame_code) & ~uint64_t{7};  // low bits may be tags
-      b.links[count] = {address, code, previous};
+      b.links[count] = {innermost, code, previous};
       b.instructions[count] = layout_.instruction_is_int
                                   ? half_word(bytes + layout_.frame_instruction)
                                   : word(bytes + layout_.frame_instruction);
       ++count;
     }
-    last = address;
-    address = previous;
+    last = innermost;
+    innermost = previous;
   }
-  if (loose ? last != seen.outermost : !unchanged(state, seen, top, count)) return Outcome::torn;
+  return true;
+}
+
+// The innermost of the frames that were read in one go whose calls all ran when they were read. One
+// that has returned does not run, and leads nowhere or into the list of free ones.
+bool FrameReader::follow_what_ran(size_t& count) {
+  Buffers& b = *buffers_;
+  const auto unit_runs = [&](size_t unit) { return runs(b.first + unit * unit_bytes()); };
+  const auto try_from = [&](size_t unit) {
+    uint64_t last = 0;
+    if (!unit_runs(unit) || !follow(b.units[unit], Memory::already_read, count, last)) return false;
+    for (size_t i = 0; i < count; ++i) {
+      if (!unit_runs(find_unit(b.links[i].address))) return false;
+    }
+    return true;
+  };
+  size_t longest = 0, best = kNoUnit;
+  for (size_t i = 0; i < b.unit_count; ++i) {
+    if (try_from(i) && count > longest) longest = count, best = i;
+  }
+  return best != kNoUnit && try_from(best);
+}
+
+// `loose`: it need not stand still if it ends where it did.
+FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loose, size_t& count,
+                                            uint64_t& last) {
+  Top top;
+  if (!begin_walk(state, seen, top)) return Outcome::torn;
+  if (top.frame == 0) return Outcome::none;
+  bool good = follow(top.frame, Memory::as_needed, count, last);
+  if (!loose) {
+    good = good && unchanged(state, seen, top, count);
+  } else if (!good || last != seen.outermost) {
+    good = layout_.frame_state != kNoField && follow_what_ran(count);
+  }
   end_walk(seen, top);
+  if (!good) return Outcome::torn;
   return count ? Outcome::read : Outcome::none;
 }
 
 FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count) {
   Outcome outcome = Outcome::torn;
   uint64_t last = 0;
-  for (int i = 0; i < kTries && outcome == Outcome::torn; ++i) {
+  const int tries = seen.moved ? 1 : kTries;
+  for (int i = 0; i < tries && outcome == Outcome::torn; ++i) {
     outcome = walk_once(state, seen, false, count, last);
     if (outcome == Outcome::read) {
       outcome = read_codes(count);
       if (outcome == Outcome::read) seen.outermost = last;
     }
   }
-  for (int i = 0; i < kLooseTries && seen.outermost && outcome == Outcome::torn; ++i) {
+  seen.moved = outcome == Outcome::torn;
+  const bool can_tell = seen.outermost != 0 || layout_.frame_state != kNoField;
+  for (int i = 0; can_tell && i < kLooseTries && outcome == Outcome::torn; ++i) {
     outcome = walk_once(state, seen, true, count, last);
     if (outcome == Outcome::read) outcome = read_codes(count);
   }

@@ -36,6 +36,7 @@ class FrameReader {
   struct Seen {
     uint64_t outermost;  // frame, when the stack was last seen to stand still; 0: never
     uint64_t cframe;
+    bool moved;  // its frames changed while the last walk was under way
     size_t unit_count;
     uint64_t units[kMaxPythonFrames];  // where the memory is that was read
   };
@@ -55,7 +56,9 @@ class FrameReader {
 
   // Innermost first, into raw(); `count` of them. Where calls come and go faster than frames can be
   // read, what was read is taken if it ends where the stack of this thread began when it was last
-  // seen to stand still. Its inner frames may then be of moments some microseconds apart.
+  // seen to stand still; to 3.10, where each frame is an object of its own that the next call gets,
+  // without inner frames that had returned when they were read. Its inner frames may then be of
+  // moments some microseconds apart.
   Outcome walk(uint64_t state, Seen& seen, size_t& count);
   const RawFrame* raw() const { return raw_; }
   // The frames of the last walk, interned in the ring, as kPythonFrame in ring_file.h says. False:
@@ -92,6 +95,10 @@ class FrameReader {
   bool begin_walk(uint64_t state, Seen& seen, Top& top);
   void end_walk(Seen& seen, const Top& top);
   Outcome walk_once(uint64_t state, Seen& seen, bool loose, size_t& count, uint64_t& last);
+  enum class Memory : uint8_t { as_needed, already_read };
+  bool runs(const uint8_t* frame) const;
+  bool follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last);
+  bool follow_what_ran(size_t& count);
   bool unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count);
   Outcome read_codes(size_t& count);
   uint64_t key_of(const RawFrame& frame, const uint8_t* code) const;

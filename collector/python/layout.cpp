@@ -17,6 +17,8 @@ constexpr PythonLayout kTo310{
     .frame_previous = 24,
     .frame_code = 32,
     .frame_instruction = 104,
+    .frame_state = 116,
+    .executing = 1,
     .frame_owner = kNoField,
     .frame_entry = kNoField,
     .first_foreign = 0xff,
@@ -34,6 +36,8 @@ constexpr PythonLayout kTo310{
 constexpr PythonLayout layout_310() {
   PythonLayout out = kTo310;
   out.frame_instruction = 96;
+  out.frame_state = 108;
+  out.executing = 0;
   out.lines = LineTable::ranges;
   return out;
 }
@@ -47,6 +51,7 @@ constexpr PythonLayout layout_311() {
   out.frame_previous = 48;
   out.frame_code = 32;
   out.frame_instruction = 56;
+  out.frame_state = kNoField;
   out.frame_owner = 69;
   out.frame_entry = 68;
   out.instruction_is_int = false;
@@ -136,7 +141,7 @@ uint16_t largest(uint16_t first, Ends... rest) {
 
 uint16_t PythonLayout::frame_bytes() const {
   return largest(beyond(frame_previous, 8), beyond(frame_code, 8), beyond(frame_instruction, 8),
-                 beyond(frame_owner, 1));
+                 beyond(frame_state, 1), beyond(frame_owner, 1));
 }
 
 uint16_t PythonLayout::code_object_bytes() const {

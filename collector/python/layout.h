@@ -21,6 +21,8 @@ struct PythonLayout {
   uint16_t cframe_frame;  // in that; kNoField: there is none
   // A frame: PyFrameObject to 3.10, _PyInterpreterFrame from 3.11 on.
   uint16_t frame_previous, frame_code, frame_instruction;
+  uint16_t frame_state;  // to 3.10: a byte, `executing` while calls of this frame run
+  uint8_t executing;
   uint16_t frame_owner;     // kNoField: there is none
   uint16_t frame_entry;     // a flag, of 3.11: the first frame of a call of the evaluation loop
   uint8_t first_foreign;    // frames of this owner and above hold no code

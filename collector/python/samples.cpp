@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/python/samples.h"
 
-#include <pthread.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -121,12 +119,6 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   record_sample(ticks, thread.place.tid, sampler.frames, count);
 }
 
-uint64_t thread_cpu_ns() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<uint64_t>(used.tv_sec) * kSecondNs + static_cast<uint64_t>(used.tv_nsec);
-}
-
 // When the next sample is due, after one at `now`.
 uint64_t next_due(uint64_t due, uint64_t now, uint64_t begun, uint64_t spent) {
   due += kSamplePeriodNs;
@@ -188,16 +180,10 @@ void wake() {
   futex_wake_all(g_word);
 }
 
-bool start_thread() {
+bool start_sampling_thread() {
   g_stop.store(false);
   g_alive.store(1);
-  pthread_attr_t attributes;
-  ::pthread_attr_init(&attributes);
-  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  ::pthread_attr_setstacksize(&attributes, 256 * 1024);
-  pthread_t thread;
-  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
-  ::pthread_attr_destroy(&attributes);
+  const int failed = start_thread(run, 256 * 1024);
   if (!failed) return true;
   g_alive.store(0);
   log_line(LogLevel::warn, "no samples of Python's stacks: cannot start a thread: %s",
@@ -210,7 +196,7 @@ bool start_thread() {
 void samples_window_begins() {
   g_cpu_ns.store(0);
   if (!activity_on(Activity::samples) || frames_state() == FramesState::off) return;
-  if (g_alive.load() == 0 && !start_thread()) return;
+  if (g_alive.load() == 0 && !start_sampling_thread()) return;
   g_window.store(true, std::memory_order_release);
   wake();
 }

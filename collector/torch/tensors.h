@@ -7,7 +7,7 @@
 
 namespace gpuprof {
 
-// Whether it is recorded now. Any thread, at every allocation: two loads.
+// Whether it is recorded, or kept track of, now. Any thread, at every allocation: three loads.
 bool tensors_are_wanted();
 // A change of an allocator's memory.
 struct TensorChange {
@@ -22,5 +22,7 @@ inline constexpr uint16_t kCpuDevice = 0xff00;
 
 // Any thread, also with the allocator's lock held.
 void record_tensor(const TensorChange& change);
+// An allocator has no memory for `bytes` more; `device` as above. Any thread, without its lock.
+void note_out_of_memory(uint64_t bytes, uint16_t device);
 
 }  // namespace gpuprof

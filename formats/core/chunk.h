@@ -22,7 +22,8 @@ enum class ChunkKind : uint32_t {
   graphs = 5,
   counters = 6,
   modules = 7,
-  workers = 8
+  workers = 8,
+  live_memory = 9
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

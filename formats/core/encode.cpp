@@ -5,6 +5,9 @@
 #include <new>
 
 #include "formats/core/columns.h"
+#include "formats/core/interned.h"
+#include "formats/core/packed_column.h"
+#include "formats/core/python_codes.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/shape_fields.h"
 #include "formats/core/wire.h"
@@ -25,8 +28,7 @@ enum : uint32_t {
   stack_depth = 8,
   stack_frame = 9,
   code_function = 10,
-  code_file = 11,
-  code_first_line = 12
+  code_file = 11
 };
 }
 namespace lane_field {
@@ -50,13 +52,21 @@ enum : uint32_t {
 }
 enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4 };
 
-constexpr uint32_t kNone = 0xffffffff;
+uint64_t hash_words(const uint64_t* words, int count) {
+  uint64_t hash = 0x9e3779b97f4a7c15u;
+  for (int i = 0; i < count; ++i) {
+    hash = (hash ^ words[i]) * 0xd1b54a32d192ed03u;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
 
 // The bits of a record that make its Shape: the record itself with all that varies set to 0.
 struct ShapeKey {
   uint64_t words[6];
   bool operator==(const ShapeKey& other) const = default;
 };
+uint64_t hash_of(const ShapeKey& key) { return hash_words(key.words, 6); }
 
 ShapeKey key_of(const Record& record, const KindLayout& layout) {
   ShapeKey key;
@@ -64,15 +74,6 @@ ShapeKey key_of(const Record& record, const KindLayout& layout) {
       uint64_t{record.api} << 16 | uint64_t{static_cast<uint8_t>(record.kind)} << 8 | record.flags;
   for (int i = 0; i < 5; ++i) key.words[i + 1] = record.words[i] & layout.shape_mask[i];
   return key;
-}
-
-uint64_t hash_of(const uint64_t* words, int count) {
-  uint64_t hash = 0x9e3779b97f4a7c15u;
-  for (int i = 0; i < count; ++i) {
-    hash = (hash ^ words[i]) * 0xd1b54a32d192ed03u;
-    hash ^= hash >> 29;
-  }
-  return hash;
 }
 
 struct LaneKey {
@@ -101,13 +102,16 @@ LaneKey lane_of(const Record& r, uint32_t thread_id) {
   }
 }
 
+// One lane for each key.
 struct Lane {
   LaneKey key;
   char thread_name[16];
   uint32_t name_length;
   uint32_t count;
   uint32_t first;  // in the order array, once the batch is laid out
+  bool operator==(const Lane& other) const { return key == other.key; }
 };
+uint64_t hash_of(const Lane& lane) { return hash_words(&lane.key.type, 2); }
 
 struct Entry {
   uint64_t begin, end;  // clock units
@@ -123,78 +127,6 @@ bool before(const Entry& a, const Entry& b) {
   return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
 }
 
-// A set of keys with their positions in an array; open addressing, positions + 1 in the slots.
-class Index {
- public:
-  void clear() { std::fill(slots_.begin(), slots_.end(), 0u); }
-
-  // Position of the item for which `same` holds, kNone when there is none.
-  template <typename Same>
-  uint32_t find(uint64_t hash, Same same) const {
-    if (slots_.empty()) return kNone;
-    for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
-      const uint32_t slot = slots_[at];
-      if (slot == 0) return kNone;
-      if (same(slot - 1)) return slot - 1;
-    }
-  }
-  // Room for `count` items at half load; `hash_at` gives the hash of the item at a position.
-  template <typename HashAt>
-  bool make_room(size_t count, size_t have, HashAt hash_at) {
-    if (count * 2 <= slots_.size()) return true;
-    size_t size = slots_.size() ? slots_.size() * 2 : 256;
-    while (size < count * 2) size *= 2;
-    if (!slots_.resize(size)) return false;
-    clear();
-    for (size_t i = 0; i < have; ++i) insert(hash_at(i), static_cast<uint32_t>(i));
-    return true;
-  }
-  void insert(uint64_t hash, uint32_t position) {
-    size_t at = hash & (slots_.size() - 1);
-    while (slots_[at]) at = (at + 1) & (slots_.size() - 1);
-    slots_[at] = position + 1;
-  }
-
- private:
-  PodVector<uint32_t> slots_;
-};
-
-// Bytes of one packed column under construction.
-class Column {
- public:
-  bool start(size_t count) {
-    bytes_.clear();
-    any_ = false;
-    if (!bytes_.reserve(count * kMaxVarintBytes)) return false;
-    at_ = bytes_.data();
-    return true;
-  }
-  void put(uint64_t value) {
-    any_ |= value != 0;
-    at_ = put_varint(at_, value);
-  }
-  bool any() const { return any_; }
-  void write(WireWriter& wire, uint32_t field) const {
-    const auto size = static_cast<size_t>(at_ - bytes_.data());
-    if (any_ && size) wire.bytes(field, bytes_.data(), size);
-  }
-  void write_always(WireWriter& wire, uint32_t field) const {
-    const auto size = static_cast<size_t>(at_ - bytes_.data());
-    if (size) wire.bytes(field, bytes_.data(), size);
-  }
-
- private:
-  ByteBuffer bytes_;
-  uint8_t* at_ = nullptr;
-  bool any_ = false;
-};
-
-PythonCodeName code_name(std::string_view bytes) {
-  PythonCodeName out{};
-  if (bytes.size() == sizeof out) std::memcpy(&out, bytes.data(), sizeof out);
-  return out;
-}
-
 }  // namespace
 
 struct BatchEncoder::State {
@@ -205,32 +137,23 @@ struct BatchEncoder::State {
   uint32_t shift = 0;
   uint64_t base_time = 0;
   PodVector<Entry> entries;
-  PodVector<Lane> lanes;
-  Index lane_index;
-  uint32_t last_lane = kNone;
-  PodVector<ShapeKey> shapes;
-  Index shape_index;
+  Interned<Lane> lanes;
+  uint32_t last_lane = kNoPosition;
+  Interned<ShapeKey> shapes;
   PodVector<uint64_t> ring_chunks;
-  PodVector<uint32_t> ring_records;     // parallel to ring_chunks
-  PodVector<std::string_view> strings;  // views into the tables behind `names`
-  Index string_index;
+  PodVector<uint32_t> ring_records;    // parallel to ring_chunks
+  Interned<std::string_view> strings;  // views into the tables behind `names`
   PodVector<uint32_t> order, late, merged;
-  PodVector<StringId> stacks;
-  Index stack_index;
-  PodVector<StringId> codes;  // of Python frames in `stacks`
-  Index code_index;
+  Interned<StringId> stacks;
+  PythonCodes codes;              // of frames in `stacks`
   StringId next_stack = 0;        // of the record to be added next
   uint64_t next_stack_begin = 0;  // which begins then
-  Column shape, begin, duration, correlation, bytes, address, address2, value, stack;
+  PackedColumn shape, begin, duration, correlation, bytes, address, address2, value, stack;
 
   uint32_t lane_for(const LaneKey& key, std::string_view thread_name);
-  uint32_t shape_for(const ShapeKey& key);
   uint32_t string_for(std::string_view text);
   uint32_t stack_for(const Record& record);
-  template <typename Visit>
-  bool each_frame(const Visit& visit) const;
-  uint32_t code_for(StringId code);
-  bool number_codes();
+  bool add_code_names();
   bool write_codes(WireWriter& wire);
   bool write_stacks(WireWriter& wire);
   bool write_shape(WireWriter& wire, const ShapeKey& key);
@@ -242,55 +165,28 @@ struct BatchEncoder::State {
 };
 
 uint32_t BatchEncoder::State::lane_for(const LaneKey& key, std::string_view thread_name) {
-  if (last_lane != kNone && lanes[last_lane].key == key &&
+  if (last_lane != kNoPosition && lanes[last_lane].key == key &&
       (key.type != kThread || lanes[last_lane].name_length)) {
     return last_lane;
   }
-  const auto hash_at = [this](size_t i) { return hash_of(&lanes[i].key.type, 2); };
-  const uint64_t hash = hash_of(&key.type, 2);
-  uint32_t found = lane_index.find(hash, [&](uint32_t i) { return lanes[i].key == key; });
-  if (found == kNone) {
-    Lane lane{};
-    lane.key = key;
-    if (!lane_index.make_room(lanes.size() + 1, lanes.size(), hash_at)) return kNone;
-    if (!lanes.push_back(lane)) return kNone;
-    found = static_cast<uint32_t>(lanes.size() - 1);
-    lane_index.insert(hash, found);
-  }
+  Lane wanted{};
+  wanted.key = key;
+  last_lane = lanes.position_of(wanted);
   // A thread's samples may come before its first call, which knows its name.
-  Lane& lane = lanes[found];
-  if (key.type == kThread && lane.name_length == 0 && !thread_name.empty()) {
+  if (last_lane != kNoPosition && key.type == kThread && !thread_name.empty()) {
+    Lane& lane = lanes[last_lane];
+    if (lane.name_length) return last_lane;
     lane.name_length = static_cast<uint32_t>(std::min(thread_name.size(), sizeof lane.thread_name));
     std::memcpy(lane.thread_name, thread_name.data(), lane.name_length);
   }
-  return last_lane = found;
+  return last_lane;
 }
 
-uint32_t BatchEncoder::State::shape_for(const ShapeKey& key) {
-  const uint64_t hash = hash_of(key.words, 6);
-  uint32_t found = shape_index.find(hash, [&](uint32_t i) { return shapes[i] == key; });
-  if (found != kNone) return found;
-  const auto hash_at = [this](size_t i) { return hash_of(shapes[i].words, 6); };
-  if (!shape_index.make_room(shapes.size() + 1, shapes.size(), hash_at)) return kNone;
-  if (!shapes.push_back(key)) return kNone;
-  found = static_cast<uint32_t>(shapes.size() - 1);
-  shape_index.insert(hash, found);
-  return found;
-}
-
-// Position in Events.string; 0 for the empty one. kNone when memory could not be had.
+// Position in Events.string; 0 for the empty one. kNoPosition when memory could not be had.
 uint32_t BatchEncoder::State::string_for(std::string_view text) {
   if (text.empty()) return 0;
-  const uint64_t hash = hash_bytes(text.data(), text.size());
-  const uint32_t found = string_index.find(hash, [&](uint32_t i) { return strings[i] == text; });
-  if (found != kNone) return found + 1;
-  const auto hash_at = [this](size_t i) {
-    return hash_bytes(strings[i].data(), strings[i].size());
-  };
-  if (!string_index.make_room(strings.size() + 1, strings.size(), hash_at)) return kNone;
-  if (!strings.push_back(text)) return kNone;
-  string_index.insert(hash, static_cast<uint32_t>(strings.size() - 1));
-  return static_cast<uint32_t>(strings.size());
+  const uint32_t position = strings.position_of(text);
+  return position == kNoPosition ? position : position + 1;
 }
 
 // Number + 1 of the stack that was announced for this record; 0: none, or no room for it.
@@ -300,15 +196,7 @@ uint32_t BatchEncoder::State::stack_for(const Record& record) {
   if (record.kind == Kind::sample) id = record.sample.stack;
   constexpr uint32_t kMost = (1u << 24) - 1;
   if (id == 0 || stacks.size() >= kMost) return 0;
-  const auto hash = [](StringId stack) { return stack * 0x9e3779b97f4a7c15u; };
-  uint32_t found = stack_index.find(hash(id), [&](uint32_t i) { return stacks[i] == id; });
-  if (found != kNone) return found + 1;
-  const auto hash_at = [&](size_t i) { return hash(stacks[i]); };
-  if (!stack_index.make_room(stacks.size() + 1, stacks.size(), hash_at)) return 0;
-  if (!stacks.push_back(id)) return 0;
-  found = static_cast<uint32_t>(stacks.size() - 1);
-  stack_index.insert(hash(id), found);
-  return found + 1;
+  return stacks.position_of(id) + 1;  // kNoPosition + 1: 0
 }
 
 // Splits the entries into lanes: order[lane.first ...) are the entries of a lane in begin order.
@@ -358,7 +246,7 @@ bool BatchEncoder::State::sort_lane(const Lane& lane) {
 }
 
 bool BatchEncoder::State::fill_columns(const Lane& lane) {
-  for (Column* column :
+  for (PackedColumn* column :
        {&shape, &begin, &duration, &correlation, &bytes, &address, &address2, &value, &stack}) {
     if (!column->start(lane.count)) return false;
   }
@@ -444,8 +332,8 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
   const bool op = r.kind == Kind::op;
   const uint32_t dims_index = op ? string_for(names.string(r.framework.input_dims)) : 0;
   const uint32_t types_index = op ? string_for(names.string(r.framework.input_types)) : 0;
-  if (name_index == kNone || detail_index == kNone || dims_index == kNone || types_index == kNone) {
-    return false;
+  for (const uint32_t index : {name_index, detail_index, dims_index, types_index}) {
+    if (index == kNoPosition) return false;
   }
   const size_t mark = wire.open(events_field::shape);
   wire.uint(1, static_cast<uint8_t>(r.kind));
@@ -464,56 +352,31 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
   return wire.ok();
 }
 
-// Position of a Python code in the batch; kNone when memory could not be had.
-uint32_t BatchEncoder::State::code_for(StringId code) {
-  const auto hash = [](StringId id) { return id * 0x9e3779b97f4a7c15u; };
-  const uint32_t found = code_index.find(hash(code), [&](uint32_t i) { return codes[i] == code; });
-  if (found != kNone) return found;
-  const auto hash_at = [&](size_t i) { return hash(codes[i]); };
-  if (!code_index.make_room(codes.size() + 1, codes.size(), hash_at)) return kNone;
-  if (!codes.push_back(code)) return kNone;
-  code_index.insert(hash(code), static_cast<uint32_t>(codes.size() - 1));
-  return static_cast<uint32_t>(codes.size() - 1);
-}
-
-// Calls `visit(frame)` with each frame of each stack, until it returns false.
-template <typename Visit>
-bool BatchEncoder::State::each_frame(const Visit& visit) const {
+// Before strings are written.
+bool BatchEncoder::State::add_code_names() {
   for (const StringId id : stacks) {
-    const std::string_view frames = names.stack(id);
-    for (size_t at = 0; at + sizeof(uint64_t) <= frames.size(); at += sizeof(uint64_t)) {
-      uint64_t frame;
-      std::memcpy(&frame, frames.data() + at, sizeof frame);
-      if (!visit(frame)) return false;
+    if (!each_frame(names.stack(id), [&](uint64_t frame) { return codes.number(frame); })) {
+      return false;
     }
   }
-  return true;
-}
-
-bool BatchEncoder::State::number_codes() {
-  return each_frame([&](uint64_t frame) {
-    if (!(frame & kPythonFrame)) return true;
-    const PythonCodeName code = code_name(names.string(static_cast<StringId>(frame)));
-    return code_for(static_cast<StringId>(frame)) != kNone &&
-           string_for(names.string(code.function)) != kNone &&
-           string_for(names.string(code.file)) != kNone;
+  const auto string = [this](StringId id) { return names.string(id); };
+  return codes.each(string, [&](const PythonCodeName& code) {
+    return string_for(names.string(code.function)) != kNoPosition &&
+           string_for(names.string(code.file)) != kNoPosition;
   });
 }
 
 bool BatchEncoder::State::write_codes(WireWriter& wire) {
-  const auto write = [&](uint32_t field, auto value_of) {
-    if (!shape.start(codes.size())) return false;
-    for (const StringId id : codes) shape.put(value_of(code_name(names.string(id))));
-    shape.write_always(wire, field);
+  if (!shape.start(codes.size()) || !begin.start(codes.size())) return false;
+  const auto string = [this](StringId id) { return names.string(id); };
+  codes.each(string, [&](const PythonCodeName& code) {
+    shape.put(string_for(names.string(code.function)));
+    begin.put(string_for(names.string(code.file)));
     return true;
-  };
-  return write(
-             events_field::code_function,
-             [&](const PythonCodeName& code) { return string_for(names.string(code.function)); }) &&
-         write(events_field::code_file,
-               [&](const PythonCodeName& code) { return string_for(names.string(code.file)); }) &&
-         write(events_field::code_first_line,
-               [](const PythonCodeName& code) { return code.first_line; });
+  });
+  shape.write_always(wire, events_field::code_function);
+  begin.write_always(wire, events_field::code_file);
+  return wire.ok();
 }
 
 // Frames of all stacks one after the other, each as difference to the one before.
@@ -529,14 +392,14 @@ bool BatchEncoder::State::write_stacks(WireWriter& wire) {
   shape.write_always(wire, events_field::stack_depth);
   if (!shape.start(total)) return false;
   uint64_t last = 0;
-  each_frame([&](uint64_t frame) {
-    if (frame & kPythonFrame) {
-      frame = (frame & ~uint64_t{0xffffffff}) | code_for(static_cast<StringId>(frame));
-    }
-    shape.put(zigzag(static_cast<int64_t>(frame - last)));
-    last = frame;
-    return true;
-  });
+  for (const StringId id : stacks) {
+    each_frame(names.stack(id), [&](uint64_t frame) {
+      (void)codes.number(frame);  // it has one
+      shape.put(zigzag(static_cast<int64_t>(frame - last)));
+      last = frame;
+      return true;
+    });
+  }
   shape.write_always(wire, events_field::stack_frame);
   return wire.ok();
 }
@@ -546,7 +409,7 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   for (const ShapeKey& key : shapes) {
     if (!write_shape(wire, key)) return false;
   }
-  if (!number_codes()) return false;
+  if (!add_code_names()) return false;
   wire.bytes(events_field::string, std::string_view{});
   for (const std::string_view text : strings) wire.bytes(events_field::string, text);
   for (const Lane& lane : lanes) {
@@ -561,7 +424,7 @@ bool BatchEncoder::State::write(WireWriter& wire) {
   if (!shape.start(ring_records.size())) return false;
   for (const uint32_t records : ring_records) shape.put(records);
   shape.write_always(wire, events_field::ring_records);
-  return write_stacks(wire) && write_codes(wire) && wire.ok();
+  return write_stacks(wire) && write_codes(wire);
 }
 
 BatchEncoder::BatchEncoder(const NameResolver& names) : state_(nullptr) {
@@ -584,18 +447,13 @@ void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
   s.base_time = 0;
   s.entries.clear();
   s.lanes.clear();
-  s.lane_index.clear();
-  s.last_lane = kNone;
+  s.last_lane = kNoPosition;
   s.shapes.clear();
-  s.shape_index.clear();
   s.ring_chunks.clear();
   s.ring_records.clear();
   s.strings.clear();
-  s.string_index.clear();
   s.stacks.clear();
-  s.stack_index.clear();
   s.codes.clear();
-  s.code_index.clear();
   s.next_stack = 0;
 }
 
@@ -612,8 +470,8 @@ bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_vie
   if (!layout) return true;
   if (record.kind == Kind::sample) thread_name = {};  // it is the sampling thread's
   const uint32_t lane = s.lane_for(lane_of(record, thread_id), thread_name);
-  const uint32_t shape = s.shape_for(key_of(record, *layout));
-  if (lane == kNone || shape == kNone) return false;
+  const uint32_t shape = s.shapes.position_of(key_of(record, *layout));
+  if (lane == kNoPosition || shape == kNoPosition) return false;
   Entry entry;
   entry.begin = record.begin >> s.shift;
   entry.end = std::max(record.end, record.begin) >> s.shift;
@@ -652,7 +510,7 @@ bool encode_steps(ByteBuffer& out, const uint64_t* boundaries, size_t count, uin
                   uint32_t clock_shift, std::string_view source) {
   const size_t start = out.size();
   WireWriter wire(out);
-  Column column;
+  PackedColumn column;
   if (!column.start(count)) return false;
   uint64_t last = 0;
   for (size_t i = 0; i < count; ++i) {

@@ -5,7 +5,7 @@
 // little-endian.
 //
 //   RingHeader | identity text | step log | string table | shape table | function names |
-//   API names | stack table | modules | graph nodes | chunks | tail
+//   API names | stack table | modules | graph nodes | live memory | chunks | tail
 //
 // The tail holds ordinary dump chunks (see chunk.h) that the drain thread appended: step-log
 // entries moved out of the fixed region. The file is complete in size before the first record is
@@ -108,12 +108,12 @@ static_assert(sizeof(GraphNodeRow) == 48);
 inline constexpr uint64_t kPythonFrame = uint64_t{1} << 63;
 struct PythonCodeName {
   StringId file, function;
-  uint32_t first_line;
 };
-static_assert(sizeof(PythonCodeName) == 12);
+static_assert(sizeof(PythonCodeName) == 8);
 
 inline constexpr int kMaxAnchors = 16;
-inline constexpr int kLossKinds = 16;
+inline constexpr int kLossKinds = 17;
+inline constexpr int kFirstLosses = 16;  // those in RingHeader.losses; see loss_counter()
 
 // What was dropped, by cause. Values are part of the dump format.
 enum class Loss : uint8_t {
@@ -132,8 +132,28 @@ enum class Loss : uint8_t {
   cupti_incomplete = 12,  // buffers of CUPTI's that could not be read to their end
   stack_table_full = 13,  // stacks
   operator_depth = 14,    // operators within more operators than are tracked
-  sample_torn = 15        // host samples whose frames changed while they were read
+  sample_torn = 15,       // host samples whose frames changed while they were read
+  memory_log_full = 16    // allocations for which the memory log had no room
 };
+
+// An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.
+struct FailedAllocationRow {
+  std::atomic<uint64_t> ticks;
+  uint64_t bytes;   // asked for
+  uint32_t number;  // how many have failed, with this one
+  uint32_t thread_id;
+  StringId stack;   // in the table `stacks`; 0: none
+  ApiId api;        // kNoApi: a framework's allocator
+  uint16_t device;  // 0xffff: of the host, or not known
+};
+static_assert(sizeof(FailedAllocationRow) == 32);
+
+// What a framework's allocator says of its memory on a device; `peak`: the most that it had given
+// out since the process began.
+struct AllocatorRow {
+  std::atomic<uint64_t> allocated, reserved, peak, peak_ticks;
+};
+inline constexpr uint32_t kMostAllocators = 16;  // devices
 
 enum class SessionPhase : uint32_t {
   idle = 0,
@@ -165,7 +185,7 @@ struct RingHeader {
   std::atomic<uint32_t>
       chosen_step_source;  // index into the settings' step source names; 0: none yet
   ClockAnchor anchors[kMaxAnchors];
-  std::atomic<uint64_t> losses[kLossKinds];
+  std::atomic<uint64_t> losses[kFirstLosses];
   std::atomic<uint64_t> next_sequence;
   std::atomic<uint64_t> first_free;  // free list head: low 32 bits index + 1, high 32 bits tag
   RingRegion identity;  // a serialized dump Header message (gpuprof.proto); `used` is its length
@@ -195,8 +215,25 @@ struct RingHeader {
   // of all, those below graph_nodes_written are in the dump of the open window.
   RingRegion graph_nodes;
   std::atomic<uint64_t> graph_nodes_written;  // rows
+  std::atomic<uint64_t> more_losses[kLossKinds - kFirstLosses];
+  // The memory log (live_table.h); of size 0 where it is off. The two copies are LiveRow rows of
+  // what was live when window `live_window` - 1 began, and when an allocation last failed.
+  RingRegion live;
+  RingRegion live_at_begin;
+  RingRegion live_at_failure;
+  std::atomic<uint64_t> live_begin_ticks;
+  std::atomic<uint32_t> live_window;  // 0: of none
+  uint32_t reserved;
+  FailedAllocationRow failed;
+  AllocatorRow allocators[kMostAllocators];
 };
 static_assert(sizeof(RingHeader) <= 4096);
 inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first
+
+// The counter of a cause in a header, const or not.
+template <typename Header>
+auto& loss_counter(Header& header, uint32_t cause) {
+  return cause < kFirstLosses ? header.losses[cause] : header.more_losses[cause - kFirstLosses];
+}
 
 }  // namespace gpuprof

@@ -284,6 +284,12 @@ bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason)
   return true;
 }
 
+bool read_switch(std::string_view text, bool& on, Reason& reason) {
+  if (text != "0" && text != "1") return refuse(reason, "must be 0 or 1");
+  on = text == "1";
+  return true;
+}
+
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason) {
   uint64_t value = 0;
   if (!parse_whole(text, value) || value < 1 || value > 65536) {

@@ -24,6 +24,7 @@ bool read_preset(std::string_view text, Config& config, Reason& reason);
 bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
                      Reason& reason);
 bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason);
+bool read_switch(std::string_view text, bool& on, Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);

@@ -41,6 +41,8 @@ const SettingRow kSettingRows[kSettingCount] = {
     {Setting::stacks, "GPUPROF_STACKS", "preset",
      "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",
      "which calls have their native call stack recorded"},
+    {Setting::memory, "GPUPROF_MEMORY", "0", "0, 1",
+     "1: what is allocated on GPUs is kept track of from the start, also outside windows"},
     {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
      "which ranks are profiled"},
     {Setting::buffer_mb, "GPUPROF_BUFFER_MB", "64", "1 to 65536",
@@ -355,6 +357,7 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
       good = read_activities(value, config.activities, config.graph_times, reason);
       break;
     case Setting::stacks: good = read_stacks(value, config.stack_every, reason); break;
+    case Setting::memory: good = read_switch(value, config.memory, reason); break;
     case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
     case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:

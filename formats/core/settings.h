@@ -21,6 +21,7 @@ enum class Setting : uint8_t {
   preset,
   activities,
   stacks,
+  memory,
   ranks,
   buffer_mb,
   cupti,
@@ -77,7 +78,7 @@ const char* activity_name(Activity activity);
 enum class StackKind : uint8_t { launch, sync, alloc, nccl, count };
 inline constexpr size_t kStackKindCount = static_cast<size_t>(StackKind::count);
 
-// In the order in which `auto` prefers them.
+// In the order in which `auto` prefers them; kernel, period and time it does not take of itself.
 enum class StepSource : uint8_t {
   automatic,
   manual,
@@ -87,6 +88,7 @@ enum class StepSource : uint8_t {
   nccl,
   kernel,
   graph,
+  period,
   sync,
   time
 };
@@ -122,6 +124,7 @@ struct Config {
   uint32_t activities;  // bit per Activity
   GraphTimes graph_times;
   uint32_t stack_every[kStackKindCount];  // one call in so many of each kind has its stack; 0: none
+  bool memory;                            // whether allocations are logged all the time
   uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536
   LogLevel log;
   bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kStepSources =
     "auto, manual, optimizer (PyTorch's), profiler (cudaProfilerStart/Stop), nvtx:NAME, "
-    "nccl:OP:N, kernel:REGEX:N, graph:N, sync:N (every Nth cudaDeviceSynchronize), time:MS";
+    "nccl:OP:N, kernel:REGEX:N, graph:N, period (found from the order of launches), "
+    "sync:N (every Nth cudaDeviceSynchronize), time:MS";
 
 constexpr std::string_view kCollectives[] = {
     "ncclAllReduce", "ncclBroadcast",     "ncclBcast",    "ncclReduce",
@@ -122,7 +123,8 @@ constexpr SourceRow kSources[] = {
     {"optimizer", StepSource::optimizer, nullptr}, {"profiler", StepSource::profiler, nullptr},
     {"nvtx", StepSource::nvtx, read_nvtx},         {"nccl", StepSource::nccl, read_nccl},
     {"kernel", StepSource::kernel, read_kernel},   {"graph", StepSource::graph, read_graph},
-    {"sync", StepSource::sync, read_sync},         {"time", StepSource::time, read_time},
+    {"period", StepSource::period, nullptr},       {"sync", StepSource::sync, read_sync},
+    {"time", StepSource::time, read_time},
 };
 
 }  // namespace
@@ -152,7 +154,8 @@ size_t format_step(const StepSpec& spec, char* out, size_t size) {
     case StepSource::automatic:
     case StepSource::manual:
     case StepSource::optimizer:
-    case StepSource::profiler: break;
+    case StepSource::profiler:
+    case StepSource::period: break;
     case StepSource::nvtx: text.add(':').add(spec.name); break;
     case StepSource::nccl:
     case StepSource::kernel: text.add(':').add(spec.name).add(':').add_whole(spec.every); break;

@@ -20,6 +20,8 @@ ROWS = (
     ("chrome", ("convert", "--to", "chrome"), "out.json", None),
     ("kineto", ("convert", "--to", "kineto"), "kineto.json", None),
     ("kineto.gz", ("convert", "--to", "kineto"), "kineto.json.gz", "kineto.json"),
+    ("load", ("info",), None, None),  # reading and counting, beside which the two reports are to be seen
+    ("tables", ("report", "--tables"), None, None),
     ("report", ("report",), None, None),
 )
 

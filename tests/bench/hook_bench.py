@@ -27,6 +27,7 @@ VARIANTS = {  # name: what is preloaded, settings
     "waiting": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": NO_STEPS}),
     "armed": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_MODE": "armed"}),
     "after": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": JUST_BEFORE, "HOOK_BENCH_STEPS": "3"}),
+    "period": ("library", {"GPUPROF_STEP": "period", "GPUPROF_SCHEDULE": NO_STEPS}),
     "recorded": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": WHOLE_RUN}),
     "stacks": ("library", {"GPUPROF_STEP": "manual", "GPUPROF_SCHEDULE": WHOLE_RUN, "GPUPROF_STACKS": "launch"}),
 }

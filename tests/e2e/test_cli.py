@@ -118,6 +118,7 @@ WRONG_SETTINGS = [
     ("GPUPROF_PRESET", "heavy", ["light", "default", "full"]),
     ("GPUPROF_STACKS", "malloc", ["launch", "sync", "alloc", "nccl"]),
     ("GPUPROF_ACTIVITIES", "+kernels", ["kernel", "memcpy"]),
+    ("GPUPROF_MEMORY", "on", ["0 or 1"]),
     ("GPUPROF_RANKS", "one", ["0,8-15"]),
     ("GPUPROF_BUFFER_MB", "lots", ["1 to 65536"]),
     ("GPUPROF_CUPTI", "maybe", ["auto", "off"]),

@@ -59,6 +59,25 @@ def test_the_systems_python(tmp_path):
     assert_same(stacks_of(dump), seen)
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["to_the_end", "killed"])
+def test_calls_captured_into_a_graph(killed, tmp_path):
+    """A kernel of a graph has the lines that asked for it at capture."""
+    program = PROGRAM.with_name("captured_calls.py")
+    done = harness.run([sys.executable, program, *["kill"] * killed], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STACKS="launch", GPUPROF_ACTIVITIES="+graph:node", **harness.WHOLE_RUN))
+    assert done.code == (-9 if killed else 0), done.err
+    kernels = [r for r in harness.records(harness.dumps(tmp_path / "out")[0])
+               if r["kind"] == "gpu_kernel" and r.get("captured_by")]
+    lines = {text: number for number, text in enumerate(program.read_text().splitlines(), 1)}
+    frames = {"launch": "    check(cudart.cudaLaunchKernel(", "Model.backward": "        launch(stream)",
+              "Model.forward": "        self.backward(stream)", "captured": "    Model().forward(stream)",
+              "main": "    executable = captured(stream)"}
+    expected = [f"{function} ({program}:{next(n for line, n in lines.items() if line.startswith(text))})"
+                for function, text in frames.items()]
+    whole = [[line for line in r["captured_stack"] if str(program) in line][:5] for r in kernels]
+    assert len(whole) == 6 and whole.count(expected) == 3, whole
+
+
 def test_an_interpreter_that_is_not_known(tmp_path):
     """Native stacks are as they were."""
     if not any(v < (3, 8) for v in pythons()):

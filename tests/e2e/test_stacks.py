@@ -93,6 +93,36 @@ def test_one_call_in_so_many_of_the_kinds_asked_for(tmp_path):
     assert ["stack" in r for r in launches] == [i % 3 == 0 for i in range(len(launches))]
 
 
+def report(dump, *options):
+    return json.loads(harness.checked("report", "--format", "json", *options, dump).out)
+
+
+def test_the_report_names_functions_and_lines(copy, tmp_path):
+    """Of the program's own code, where it waits and allocates; of a stripped program the place in its file."""
+    path = copy("chain")
+    dump, _ = record(tmp_path, path, 4)
+    found = report(dump)
+    steps = len(found["steps"])
+    assert steps >= 3
+    places = {row["kind"]: row for row in found["places"]}
+    for kind, function in ("synchronization", "wait_for_gpu"), ("allocation", "allocate"):
+        assert re.fullmatch(rf"chain\.cpp:\d+ chain::\(anonymous namespace\)::{function}\(\)", places[kind]["place"]), places
+        assert places[kind]["count"] >= steps - 1
+    owners = [row["name"] for row in found["memory_owners"]]
+    assert any(re.match(r"chain\.cpp:\d+ .*::allocate\(\)", name) for name in owners), owners
+    text = harness.checked("report", dump).out
+    assert "Lines of code that wait" in text and re.search(r"synchronization +chain\.cpp:\d+", text), text
+    assert max(map(len, text.splitlines())) <= 80, text
+    # Its debug info by --debug-dir; without it, where it is.
+    place = tmp_path / "debug/.build-id" / build_id_of(path)[:2] / f"{build_id_of(path)[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    tool("objcopy", "--only-keep-debug", path, place)
+    tool("strip", path)
+    assert report(dump, "--debug-dir", tmp_path / "debug")["places"] == found["places"]
+    stripped = {row["kind"]: row["place"] for row in report(dump)["places"]}
+    assert re.fullmatch(r"chain\+0x[0-9a-f]+", stripped["synchronization"]), stripped
+
+
 # Programs as they are shipped.
 
 @pytest.fixture(name="copy")

@@ -46,6 +46,32 @@ EVERY_NTH = {  # source: simtrain's flags, the calls that are its marks, N
 }
 
 
+@pytest.mark.parametrize("flags", [["--layers", "6", "--kernel-us", "300"], ["--layers", "4", "--kernel-us", "200", "--small-kernels", "10"],
+                                   ["--layers", "6", "--kernel-us", "300", "--comm-mb", "4", "--ranks", "2"]], ids=" ".join)
+def test_period(flags, tmp_path):
+    """No mark at all: steps are found from the order of launches, each as long as the program's own and with as many launches."""
+    for comparison in profile(tmp_path, [harness.SIMTRAIN, "--markers", "none", "--steps", "1000", *flags], "--step", "period",
+                              "--schedule", SCHEDULE):
+        assert comparison.header["step_source"] == "period"
+        found = comparison.window_steps()
+        assert found == [5, 6, 7, 8]
+        launches = sorted(line["begin"] for line in comparison.truth if line["t"] == "call" and "Launch" in line["name"])
+        per_step = len(launches) / 1000
+        assert per_step > 10
+        edges = boundaries(comparison)
+        for begin, end in list(zip(edges, edges[1:]))[1:9]:
+            assert sum(begin <= launch < end for launch in launches) == per_step
+        comparison.assert_right("launch")
+
+
+def test_no_period(tmp_path):
+    """Too short for steps to be found: nothing is recorded, and one line says why."""
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--step", "period", "--", harness.SIMTRAIN, "--markers", "none",
+                        "--steps", "3"], harness.environment(GPUPROF_LOG="info"))
+    assert done.code == 0 and not harness.dumps(tmp_path / "out")
+    assert "ended before its launches could tell its steps" in done.err
+
+
 @pytest.mark.parametrize("source", EVERY_NTH)
 def test_every_nth(source, tmp_path):
     flags, marks, every = EVERY_NTH[source]

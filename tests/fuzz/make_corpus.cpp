@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <string>
 
+#include "formats/core/graph_node.h"
+#include "formats/core/live_memory.h"
 #include "formats/file_bytes.h"
 #include "tests/unit/ring_maker.h"
 
@@ -19,6 +21,39 @@ bool write(const std::string& path, std::string_view bytes) {
 
 std::string body_of(const dump::Header& message) { return message.SerializeAsString(); }
 
+// A stack of a native frame and one of Python.
+StringId stack_of(MemoryNames& names) {
+  const PythonCodeName code{names.intern("train.py"), names.intern("main")};
+  const StringId id = names.intern({reinterpret_cast<const char*>(&code), sizeof code});
+  return names.intern_stack({0x1010, kPythonFrame | uint64_t{12} << 32 | id});
+}
+
+LiveRow live_row(uint64_t address, ApiId api, StringId stack) {
+  return {address, 4096, 2'500'000, 0, 10, stack, api, 0, {}};
+}
+
+bool encode_memory(ByteBuffer& out, MemoryNames& names) {
+  const LiveRow rows[] = {live_row(0x8000, names.api("cudaMalloc"), 0),
+                          live_row(0x8200, kNoApi, stack_of(names))};
+  FailedAllocationRow failed{};
+  failed.ticks = 4'000'000, failed.bytes = 1 << 20, failed.number = 1, failed.api = kNoApi;
+  AllocatorRow allocators[kMostAllocators]{};
+  allocators[0].peak = 4096;
+  return encode_live_memory(
+      out, {LiveMoment::out_of_memory, 4'000'000, rows, 2, &failed, allocators}, names, 1);
+}
+
+bool encode_graphs(ByteBuffer& out, MemoryNames& names) {
+  WireWriter wire(out);
+  PythonCodes codes;
+  const GraphNodeRow row{100, 2'500'000, 7, 3, 10, stack_of(names), names.api("cudaLaunchKernel"),
+                         {}};
+  if (!write_graph_node(wire, row, "cudaLaunchKernel", names.stack(row.stack), 1, codes))
+    return false;
+  write_graph_codes(wire, codes, [&](StringId id) { return names.string(id); });
+  return wire.ok();
+}
+
 bool write_dumps(const std::string& folder) {
   MemoryNames names;
   BatchEncoder encoder(names);
@@ -34,7 +69,7 @@ bool write_dumps(const std::string& folder) {
     work.gpu_kernel.name = static_cast<StringId>(call.launch.function);
     if (!encoder.add(call, 10, "main") || !encoder.add(work, 10, "main")) return false;
   }
-  ByteBuffer events, steps, whole;
+  ByteBuffer events, steps, whole, live, graphs;
   if (!encoder.finish(events)) return false;
   append(whole, ChunkKind::header, make_header(1));
   if (!append_chunk(whole, ChunkKind::events, events.data(), events.size(), 0)) return false;
@@ -42,7 +77,10 @@ bool write_dumps(const std::string& folder) {
   append(whole, ChunkKind::summary, make_summary(5'000'000, 0, 1));
   const uint64_t boundaries[] = {2'000'000, 3'000'000};
   if (!encode_steps(steps, boundaries, 2, 0, 1, "sync:1")) return false;
+  if (!encode_memory(live, names) || !encode_graphs(graphs, names)) return false;
   return write(folder + "/whole.gpuprof", view(whole)) &&
+         write(folder + "/live_memory.body", view(live)) &&
+         write(folder + "/graphs.body", view(graphs)) &&
          write(folder + "/events.body", view(events)) &&
          write(folder + "/steps.body", view(steps)) &&
          write(folder + "/header.body", body_of(make_header(1)));
@@ -50,7 +88,7 @@ bool write_dumps(const std::string& folder) {
 
 // Without trailing zeros: the target puts them back.
 bool write_ring(const std::string& folder) {
-  RingMaker ring(1, 2048);
+  RingMaker ring(1, 2048, true);
   const ApiId api = ring.add_api("cudaLaunchKernel");
   ring.add_function(0x400100, "_Z4gemmPf");
   Record call = make_record(Kind::launch, 3'000'000, 3'010'000, api);
@@ -58,6 +96,10 @@ bool write_ring(const std::string& folder) {
   ring.fill(0, 1, 10, {call, call, call});
   ring.add_step(2'000'000);
   ring.add_step(3'000'000);
+  const StringId stack = ring.add_stack({0x1010, 0x2020});
+  ring.add_graph_node({100, 2'500'000, 7, 3, 10, stack, api, {}});
+  if (!ring.add_live(live_row(0x8000, api, stack))) return false;
+  ring.add_live_at_begin(live_row(0x9000, api, stack));
   std::string bytes = ring.bytes();
   bytes.resize(bytes.find_last_not_of('\0') + 1);
   return write(folder + "/small.gpuprof.ring", bytes);

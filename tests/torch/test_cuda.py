@@ -174,3 +174,45 @@ def test_streams_graphs_and_accumulation(tmp_path):
     assert collections.Counter(owner(r) for r in replayed) == {"aten::mm": 40, "aten::clamp_min": 40}
     copies = harness.of_kind(records, "gpu_copy")
     assert len(copies) == 40 and not {r["lane"]["stream"] for r in copies} & {r["lane"]["stream"] for r in replayed}
+
+
+def test_memory_before_the_window(tmp_path):
+    """What was given out before the window has owners, and is all that PyTorch says that it had given out."""
+    memory, script = tmp_path / "memory.json", tmp_path / "train.py"
+    script.write_text(SCRIPT.read_text())  # not in a folder that is named as PyTorch's
+    done, comparison = profiled(tmp_path, range(10, 13), HERE / "memory_of_steps.py", memory, script, "mlp", "cuda",
+                                GPUPROF_MEMORY="1", GPUPROF_STACKS="alloc")
+    assert done.code == 3, done.err
+    live = [r for r in harness.of_kind(comparison.records, "live") if r["moment"] == "window_begins"]
+    blocks = [r for r in live if r["api"] == ""]
+    assert sum(r["bytes"] for r in blocks) == json.loads(memory.read_text())[9][0] > 0
+    assert all(r["device"] == 0 and "stack" in r for r in blocks)
+    of_line = collections.Counter()
+    for block in blocks:
+        line = next((text for text in block["stack"] if f"({script}:" in text), "")
+        of_line[int(line.rstrip(")").rpartition(":")[2]) if line else "another thread"] += 1
+    assert of_line[line_of("model = make().to(device)")] >= 3  # two layers' weights and biases; at the first Python's frames are not known yet
+    assert of_line[line_of("optimizer.step()")] >= 8  # AdamW's two averages of each
+    [allocator] = [r for r in harness.of_kind(comparison.records, "allocator") if r["moment"] == "window_begins"]
+    assert allocator["reserved"] == sum(r["bytes"] for r in live if r["api"] == "cudaMalloc")
+    report = json.loads(harness.checked("report", *harness.dumps(tmp_path / "out"), "--format", "json").out)
+    owners = [row["name"] for row in report["memory_owners"]]
+    assert "before the window" not in owners and any(f"train.py:{line_of('model = make().to(device)')}" in name for name in owners)
+
+
+def test_out_of_memory(tmp_path):
+    env = simulated(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_MEMORY=1, GPUPROF_STACKS="alloc",
+                                      SIMCUDA_MEMORY_MB=300))
+    done = harness.run([sys.executable, HERE / "scripts/out_of_memory.py"], env=env, timeout=400)
+    assert done.code == 0, done.err
+    allocated, reserved, _ = map(int, done.out.split())
+    [dump] = harness.dumps(tmp_path / "out")
+    records = harness.records(dump)
+    [failed] = harness.of_kind(records, "out_of_memory")
+    assert (failed["api"], failed["bytes"], failed["device"]) == ("", 24 << 20, 0)
+    assert any(line.startswith("fill (") for line in failed["stack"])
+    blocks = [r for r in harness.of_kind(records, "live") if r["api"] == ""]
+    assert sum(r["bytes"] for r in blocks) == allocated
+    [allocator] = harness.of_kind(records, "allocator")
+    assert (allocator["allocated"], allocator["reserved"]) == (allocated, reserved)
+    assert "out of memory" in harness.checked("report", dump).out

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/job_model.h"
@@ -118,6 +119,89 @@ TEST(DiffTest, RenamedGoneAndNewKernels) {
   EXPECT_TRUE(fresh->fresh && fresh->significant);
   const Diff less = compare(sample(other), sample(job(1)));
   EXPECT_TRUE(find(less, "ncclDevKernel")->gone);
+}
+
+// Of a base with bias and activation as kernels of their own, and a new run with one kernel for
+// both.
+std::pair<Job, Job> fusion(uint64_t seed, double fused_time) {
+  Job before = job(1000 + seed), after = job(2000 + seed);
+  before.layer = Job::Layer::separate;
+  after.layer = Job::Layer::fused;
+  after.fused_time = fused_time;
+  return {before, after};
+}
+
+double us_of(const RunSample& run, std::string_view kernel) {
+  double sum = 0;
+  for (const auto& [key, sample] : run.keys) {
+    if (key.kind != "kernel" || !key.name.starts_with(kernel)) continue;
+    for (const double us : sample.step_us) sum += us / static_cast<double>(run.step_us.size());
+  }
+  return sum;
+}
+
+TEST(DiffTest, FusedAndSplitKernels) {
+  const auto [before, after] = fusion(1, 0.5);
+  const RunSample base = sample(before), other = sample(after);
+  const Diff diff = compare(base, other);
+  const Change* const change = find(diff, " -> ");
+  ASSERT_NE(change, nullptr);
+  EXPECT_EQ(change->kind, "kernels_fused");
+  EXPECT_EQ(change->name,
+            "bias(float*) <<<512x1x1, 256x1x1>>> + gelu(float*) <<<512x1x1, 256x1x1>>> -> "
+            "bias_gelu(float*) <<<512x1x1, 256x1x1>>>");
+  ASSERT_EQ(change->from.size(), 2u);
+  ASSERT_EQ(change->to.size(), 1u);
+  EXPECT_NEAR(change->base_us, us_of(base, "bias(") + us_of(base, "gelu("), 1e-6);
+  EXPECT_NEAR(change->base_us, 6 * 200, 6 * 200 * 0.05);  // three pairs of kernels
+  EXPECT_NEAR(change->new_us, us_of(other, "bias_gelu("), 1e-6);
+  EXPECT_NEAR(change->change_pct, -50, 5);
+  EXPECT_TRUE(change->significant);
+  for (const Change& each : diff.changes) EXPECT_FALSE(each.gone || each.fresh) << each.name;
+  const Json json = diff_json(diff, gate_of(diff, 0));
+  EXPECT_EQ(json["changes"][0]["from"].size(), 2u);
+  EXPECT_EQ(json["changes"][0]["to"][0], "bias_gelu(float*) <<<512x1x1, 256x1x1>>>");
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find(" -> bias_gelu(float*)"), std::string::npos) << text;
+  // The other way round it is one kernel that became two.
+  const Diff back = compare(other, base);
+  const Change* const split = find(back, " -> ");
+  ASSERT_NE(split, nullptr);
+  EXPECT_EQ(split->kind, "kernels_split");
+  EXPECT_NEAR(split->change_pct, 100, 10);
+  for (const Change& each : back.changes) EXPECT_FALSE(each.gone || each.fresh) << each.name;
+}
+
+TEST(DiffTest, FusedKernelsThatRunElsewhereKeepTheirRows) {
+  auto [before, after] = fusion(1, 0.5);
+  before.lone_bias = true;
+  // The lone bias is still there: which of its time went into the new kernel is not known.
+  after.lone_bias = true;
+  const Diff kept = compare(sample(before), sample(after));
+  EXPECT_EQ(find(kept, " -> "), nullptr);
+  EXPECT_TRUE(find(kept, "gelu(float*)")->gone || find(kept, "bias_gelu(float*)")->fresh);
+  // Here it is not, but it stood in another place, too.
+  after.lone_bias = false;
+  const Diff elsewhere = compare(sample(before), sample(after));
+  for (const Change& each : elsewhere.changes) EXPECT_NE(each.kind, "kernels_fused") << each.name;
+}
+
+TEST(DiffTest, FusionsAreFoundAndAreNoAlarmsThemselves) {
+  int found = 0, slower = 0, alarms = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const auto [before, same] = fusion(i, 1);
+    const Diff equal = compare(sample(before), sample(same));
+    const Change* change = find(equal, " -> ");
+    found += change && change->kind == "kernels_fused";
+    alarms += gate_of(equal, 0).regression || (change && change->significant);
+    const auto [again, worse] = fusion(i, 1.1);
+    const Diff longer = compare(sample(again), sample(worse));
+    change = find(longer, " -> ");
+    slower += change && change->significant && std::abs(change->change_pct - 10) < 5;
+  }
+  EXPECT_EQ(found, 100);
+  EXPECT_LE(alarms, 2);
+  EXPECT_GE(slower, 95);
 }
 
 TEST(DiffTest, RepeatsMakeOneSample) {

@@ -39,8 +39,13 @@ struct Job {
   double softmax = 1;  // factor of every fourth kernel, softmax
   double norm = 1;     // factor of the step's second kernel, norm
   const char* norm_name = "_Z4normPf";
-  bool marked = true;  // steps have boundaries in the dumps
-  int late_rank = -1;  // its window begins a step later
+  // Every eighth kernel from the fifth on and the one after it: a bias and an activation, or both
+  // in one kernel that takes `fused_time` of the two.
+  enum class Layer { plain, separate, fused } layer = Layer::plain;
+  double fused_time = 1;
+  bool lone_bias = false;  // the step's third kernel is a bias, too
+  bool marked = true;      // steps have boundaries in the dumps
+  int late_rank = -1;      // its window begins a step later
 };
 
 // As analysis::Part.
@@ -132,7 +137,12 @@ class JobModel {
       begin_step(rank);
     }
     for (int i = 0; i < job_.kernels; ++i) {
-      const double family = i == 1 ? job_.norm : i % 4 == 3 ? job_.softmax : 1;
+      if (job_.layer == Job::Layer::fused && i % 8 == 5) continue;
+      const bool both = job_.layer == Job::Layer::fused && i % 8 == 4;
+      const double family = i == 1       ? job_.norm
+                            : i % 4 == 3 ? job_.softmax
+                            : both       ? 2 * job_.fused_time
+                                         : 1;
       const auto length =
           static_cast<int64_t>(static_cast<double>(noisy(job_.kernel)) * family * slower_);
       for (size_t r = 0; r < ranks_.size(); ++r) {
@@ -273,6 +283,8 @@ class JobModel {
     MemoryNames names;
     const StringId gemm = names.intern("_Z4gemmPf"), nccl = names.intern("ncclDevKernel_AllReduce");
     const StringId norm = names.intern(job_.norm_name), softmax = names.intern("_Z7softmaxPf");
+    const StringId bias = names.intern("_Z4biasPf"), gelu = names.intern("_Z4geluPf"),
+                   bias_gelu = names.intern("_Z9bias_geluPf");
     const uint32_t shape = names.shape({{512, 1, 1}, {256, 1, 1}, 0, 0, 32, 1, 1, 1, 0, 0});
     BatchEncoder encoder(names);
     encoder.begin(0, 0);
@@ -291,10 +303,16 @@ class JobModel {
         r.gpu_copy.source_kind = job_.blocking_copy ? 1 : 2, r.gpu_copy.destination_kind = 3;
         r.gpu_copy.peer_source = r.gpu_copy.peer_destination = 0xffff;
       } else {
-        r.gpu_kernel.name = p.part == JobPart::communication ? nccl
-                            : p.kernel == 1                  ? norm
-                            : p.kernel % 4 == 3              ? softmax
-                                                             : gemm;
+        const bool layers = job_.layer != Job::Layer::plain && p.kernel >= 0;
+        const bool fused = job_.layer == Job::Layer::fused;
+        r.gpu_kernel.name = p.part == JobPart::communication       ? nccl
+                            : p.kernel == 1                        ? norm
+                            : p.kernel == 2 && job_.lone_bias      ? bias
+                            : layers && p.kernel % 8 == 4 && fused ? bias_gelu
+                            : layers && p.kernel % 8 == 4          ? bias
+                            : layers && p.kernel % 8 == 5          ? gelu
+                            : p.kernel % 4 == 3                    ? softmax
+                                                                   : gemm;
         r.gpu_kernel.shape = shape;
         r.gpu_kernel.stream = p.stream ? 13 : 7;
       }

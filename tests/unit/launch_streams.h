@@ -21,7 +21,8 @@ class StreamMaker {
 
   // Layers that repeat, forward and backward, an optimizer of few fused kernels at the end;
   // `micro`: batches in a step.
-  LaunchStream llm(int micro, int evaluate_every = 0) {
+  // Every so many steps `batches` of them are evaluated.
+  LaunchStream llm(int micro, int evaluate_every = 0, int batches = 3) {
     const int layers = from(4, 40), steps = from(8, 30), per_step = from(2, 12);
     const auto forward = sequence(from(6, 14)), backward = sequence(from(8, 24));
     const auto embed = sequence(from(2, 5)), head = sequence(from(3, 8)),
@@ -42,7 +43,7 @@ class StreamMaker {
       if (zeroing) put(out, {zero});
       ++out.steps;
       if (evaluate_every && step % evaluate_every == evaluate_every - 1) {
-        for (int batch = 0; batch < 3; ++batch) {
+        for (int batch = 0; batch < batches; ++batch) {
           put(out, embed);
           for (int i = 0; i < layers; ++i) put(out, forward);
           put(out, head), put(out, {argmax});
@@ -54,7 +55,7 @@ class StreamMaker {
 
   // Layers that differ, of a library's few kernels; an optimizer of three kernels for each
   // parameter or a few for all.
-  LaunchStream cnn() {
+  LaunchStream cnn(int evaluate_every = 0, int batches = 3) {
     const int layers = from(16, 60), steps = from(8, 30);
     const auto library = sequence(14), library_back = sequence(18);
     std::vector<uint32_t> forward, backward;
@@ -63,11 +64,16 @@ class StreamMaker {
       for (int j = from(3, 6); j > 0; --j) backward.push_back(library_back[index(library_back)]);
     }
     const auto head = sequence(from(3, 6)), optimizer = sequence(3);
+    const uint32_t argmax = fresh();
     const int parameters = from(0, 1) ? from(2, 6) : layers * 2;
     LaunchStream out;
-    for (int step = 0; step < steps; ++step, ++out.steps) {
+    for (int step = 0; step < steps; ++step) {
+      ++out.steps;
       put(out, forward), put(out, head), put(out, backward);
       for (int i = 0; i < parameters; ++i) put(out, optimizer);
+      if (!evaluate_every || step % evaluate_every != evaluate_every - 1) continue;
+      for (int batch = 0; batch < batches; ++batch)
+        put(out, forward), put(out, head), put(out, {argmax});
     }
     return out;
   }

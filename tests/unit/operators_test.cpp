@@ -137,6 +137,39 @@ TEST(Operators, ArithmeticOfKnownShapes) {
   EXPECT_EQ(row_of(report.operators.operators, "aten::linear")->flop, 0);
 }
 
+// An operator and its kernel that began before the first step, and the kernel that runs in it.
+TEST(Operators, ArithmeticIsThatOfWholeSteps) {
+  const auto early = [](const char* name) {
+    return three_steps() +
+           fmt::format(
+               R"(,{{"ph":"X","cat":"cpu_op","name":"{}","ts":9500,"dur":40,"pid":9,"tid":9,"args":{{"External id":990,"Input Dims":[[640,640],[640,640]],"Input type":["float","float"]}}}})",
+               name);
+  };
+  const Arithmetic whole = report_of(early("aten::empty")).operators.arithmetic;
+  ASSERT_GT(whole.flop_per_step, 0);
+  const std::string events =
+      early("aten::mm") +
+      R"(,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":9510,"dur":5,"pid":9,"tid":9,"args":{"correlation":9990,"External id":990}})"
+      R"(,{"ph":"X","cat":"kernel","name":"early_gemm","ts":10005,"dur":15,"pid":0,"tid":7,"args":{"stream":7,"device":0,"context":1,"correlation":9990,"External id":990}})";
+  const Arithmetic more = report_of(events).operators.arithmetic;
+  EXPECT_DOUBLE_EQ(more.flop_per_step, whole.flop_per_step);
+  EXPECT_DOUBLE_EQ(more.tflops, whole.tflops);
+  EXPECT_DOUBLE_EQ(more.mfu_pct, whole.mfu_pct);
+  EXPECT_DOUBLE_EQ(more.counted_time_pct, whole.counted_time_pct);
+}
+
+// The last step's work runs after it.
+TEST(Operators, WorkThatRunsAfterItsStepCounts) {
+  const Arithmetic whole = report_of(three_steps()).operators.arithmetic;
+  std::string events = three_steps();
+  events +=
+      R"(,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":12950,"dur":5,"pid":9,"tid":9,"args":{"correlation":9991}})"
+      R"(,{"ph":"X","cat":"kernel","name":"late","ts":13100,"dur":300,"pid":0,"tid":7,"args":{"stream":7,"device":0,"context":1,"correlation":9991}})";
+  const Arithmetic more = report_of(events).operators.arithmetic;
+  EXPECT_DOUBLE_EQ(more.flop_per_step, whole.flop_per_step);
+  EXPECT_NEAR(more.counted_time_pct, 100 * 900.0 / 1200, 0.01);  // 300 of each step before
+}
+
 TEST(Operators, NoArithmeticWhereMostOfTheWorkIsNotKnown) {
   std::string events = three_steps();
   constexpr int kLength = 900;  // in each step, beside 300 of known arithmetic
@@ -212,10 +245,18 @@ TEST(Flops, PeaksOfDevices) {
   EXPECT_EQ(peak_flops("NVIDIA A100-SXM4-80GB", Precision::half), 312e12);
   EXPECT_EQ(peak_flops("NVIDIA A10", Precision::half), 125e12);
   EXPECT_EQ(peak_flops("NVIDIA H100 PCIe", Precision::half), 756e12);
-  EXPECT_EQ(peak_flops("NVIDIA H100 80GB HBM3", Precision::half), 989e12);
-  EXPECT_EQ(peak_flops("NVIDIA L40S", Precision::half), 362e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 80GB HBM3", Precision::half), 989.4e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 NVL", Precision::tf32), 417.5e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", Precision::half), 0);
+  EXPECT_EQ(peak_flops("NVIDIA H200", Precision::fp32), 67e12);
+  EXPECT_EQ(peak_flops("NVIDIA H200 NVL", Precision::fp32), 0);
+  EXPECT_EQ(peak_flops("NVIDIA GH200 480GB", Precision::half), 990e12);
+  EXPECT_EQ(peak_flops("NVIDIA GB200", Precision::half), 2500e12);
+  EXPECT_EQ(peak_flops("NVIDIA B200", Precision::tf32), 1100e12);
+  EXPECT_EQ(peak_flops("NVIDIA L40S", Precision::half), 362.05e12);
   EXPECT_EQ(peak_flops("NVIDIA L40", Precision::half), 0);
   EXPECT_EQ(peak_flops("Tesla V100-SXM2-16GB", Precision::tf32), 15.7e12);  // it has none
+  EXPECT_EQ(peak_flops("Tesla V100S-PCIE-32GB", Precision::half), 130e12);
   EXPECT_EQ(peak_flops("Radeon", Precision::fp32), 0);
   EXPECT_EQ(precision_of("[\"double\"]", false), Precision::other);
 }
@@ -229,6 +270,36 @@ TEST(CodePlace, InnermostFrameOfTheProgram) {
   EXPECT_EQ(python_stack_place("/x/site-packages/torch/nn/functional.py(1): f").text,
             "functional.py:1 f");
   EXPECT_EQ(python_stack_place("nonsense; ;").text, "");
+}
+
+TEST(CodePlace, OfNativeStacks) {
+  StackTable stacks;
+  const auto module = [&](uint64_t begin, const char* path) {
+    Module added;
+    added.begin = begin, added.end = begin + 0x1000, added.bias = begin, added.path = path;
+    stacks.add_module(added);
+  };
+  module(0x10000, "/usr/lib/libtorch_cuda.so.2");
+  module(0x20000, "/home/me/train");
+  module(0x30000, "/opt/conda/bin/python3.11");
+  module(0x40000, "/home/my.software/python_train");
+  stacks.set_frames(0x10010, {{"at::native::item()", "", 0, false, false}});
+  stacks.set_frames(0x20010, {{"std::sort()", "/usr/include/c++/12/algo.h", 7, true, false},
+                              {"step()", "/home/me/train.cpp", 41, false, false}});
+  stacks.set_frames(0x30010, {{"PyObject_Call", "", 0, false, false}});
+  const auto place = [&](std::vector<uint64_t> frames) {
+    return native_place(stacks, stacks.add(frames));
+  };
+  EXPECT_EQ(place({0x10010, 0x20010}).text, "train.cpp:41 step()");
+  EXPECT_TRUE(place({0x10010, 0x20010}).own);
+  EXPECT_EQ(place({0x10010, 0x20020}).text, "train+0x20");  // no name is known
+  EXPECT_EQ(place({0x20020, 0x20010}).text, "train.cpp:41 step()");
+  EXPECT_EQ(place({0x10010, 0x30010}).text, "at::native::item()");  // Python is not the program
+  EXPECT_FALSE(place({0x10010, 0x30010}).own);
+  const uint64_t python = stacks.python_frame("main", "/home/me/train.py", 3);
+  EXPECT_EQ(place({0x10010, 0x30010, python}).text, "train.py:3 main");
+  EXPECT_EQ(place({0x10010, 0x40010}).text, "python_train+0x10");
+  EXPECT_EQ(place({0x99}).text, "");
 }
 
 TEST(KernelNames, Families) {

@@ -87,11 +87,31 @@ class Decoder {
     return pool.contains(iid) ? pool.at(iid) : std::string();
   }
 
+  static constexpr uint32_t kRealtime = 1, kWallClock = 6;
+
+  // Unix time.
+  int64_t time_of(const pf::TracePacket& packet) const {
+    const uint32_t clock = packet.has_timestamp_clock_id()            ? packet.timestamp_clock_id()
+                           : packet.trusted_packet_sequence_id() == 1 ? clock_
+                                                                      : kWallClock;
+    EXPECT_TRUE(clocks_.contains(clock)) << "no snapshot has clock " << clock;
+    EXPECT_LT(packet.timestamp(), uint64_t{1} << 62) << "no clock runs backwards";
+    if (!clocks_.contains(clock)) return 0;
+    return static_cast<int64_t>(packet.timestamp() - clocks_.at(clock) + clocks_.at(kWallClock));
+  }
+
   void take(const pf::TracePacket& packet) {
     if (packet.has_clock_snapshot()) {
       snapshot = true;
-      EXPECT_EQ(packet.clock_snapshot().clocks(0).timestamp(),
-                packet.clock_snapshot().clocks(1).timestamp());
+      EXPECT_EQ(packet.trusted_packet_sequence_id(), 1u);
+      for (const pf::Clock& clock : packet.clock_snapshot().clocks()) {
+        EXPECT_TRUE(clocks_.emplace(clock.clock_id(), clock.timestamp()).second);
+      }
+      EXPECT_EQ(clocks_.at(kWallClock), clocks_.at(kRealtime));
+    }
+    if (packet.has_trace_packet_defaults()) {
+      EXPECT_EQ(packet.sequence_flags() & 1, 1u) << "they hold until the state is cleared";
+      clock_ = packet.trace_packet_defaults().timestamp_clock_id();
     }
     if (packet.has_interned_data()) {
       define(categories_, packet.interned_data().event_categories());
@@ -119,7 +139,7 @@ class Decoder {
     EXPECT_EQ(packet.sequence_flags(), 2u);
     const pf::TrackEvent& event = packet.track_event();
     EXPECT_TRUE(tracks.contains(event.track_uuid()));
-    const auto time = static_cast<int64_t>(packet.timestamp());
+    const int64_t time = time_of(packet);
     EXPECT_GE(time, last_time_[event.track_uuid()])
         << "order on " << track_name(event.track_uuid());
     if (event.type() != pf::TrackEvent::INSTANT) last_time_[event.track_uuid()] = time;
@@ -177,10 +197,10 @@ class Decoder {
     EXPECT_EQ(packet.sequence_flags(), 2u);
     EXPECT_TRUE(stage_ids_.insert(event.event_id()).second);
     EXPECT_TRUE(contexts_.contains(event.context()));
-    stages.push_back(
-        {look_up(specifications_, event.stage_iid()),
-         look_up(specifications_, event.hw_queue_iid()), static_cast<int64_t>(packet.timestamp()),
-         static_cast<int64_t>(event.duration()), event.gpu_id(), contexts_[event.context()]});
+    stages.push_back({look_up(specifications_, event.stage_iid()),
+                      look_up(specifications_, event.hw_queue_iid()), time_of(packet),
+                      static_cast<int64_t>(event.duration()), event.gpu_id(),
+                      contexts_[event.context()]});
   }
 
   DecodedSlice contents(const pf::TrackEvent& event, int64_t time) {
@@ -216,6 +236,8 @@ class Decoder {
   std::map<uint64_t, std::vector<size_t>> open_;
   std::map<uint64_t, int64_t> last_time_;
   bool cleared_ = false;
+  std::map<uint32_t, uint64_t> clocks_;  // their times at the snapshot
+  uint32_t clock_ = kWallClock;          // of the sequence
 };
 
 int64_t time_at(int64_t us) { return kEpochNs + 4'000'000 + us * 1000; }
@@ -303,6 +325,21 @@ TEST(Perfetto, StepsRangesSyncsAndMemory) {
   EXPECT_EQ(names,
             (std::set<std::string>{"GPU memory allocated in the window", "GPU busy",
                                    "copy bandwidth", "queue of stream 7", "queue of stream 20"}));
+}
+
+TEST(Perfetto, TimesBeforeTheWindowAreRight) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes.at(0);
+  const auto begins_of = [](const Trace& t) {
+    std::vector<int64_t> out;
+    for (const DecodedSlice& slice : Decoder(t).slices) out.push_back(slice.begin);
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  const auto before = begins_of(trace);
+  ASSERT_LT(before.front(), time_at(400));
+  process.window_begin = time_at(400);
+  EXPECT_EQ(begins_of(trace), before);
 }
 
 TEST(Perfetto, FlowsGoFromEachLaunchToItsKernels) {

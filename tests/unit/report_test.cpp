@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/unit/job_model.h"
+#include "tools/report/report_json.h"
 
 namespace gpuprof {
 namespace {
@@ -204,6 +205,41 @@ std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.
 INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), name_of);
 INSTANTIATE_TEST_SUITE_P(Pairs, KnownCauses, testing::ValuesIn(pairs()), name_of);
 INSTANTIATE_TEST_SUITE_P(Healthy, KnownCauses, testing::ValuesIn(healthy()), name_of);
+
+TEST(ReportTest, TablesAloneAreThoseOfTheWholeReport) {
+  Job job;
+  job.ranks = 2;
+  job.data = 500'000;
+  job.copy = 40'000;
+  job.collective = 100'000;
+  job.allocations = 2;
+  JobModel model(job);
+  const Trace trace = model.trace();
+  const Json all = report_json(make_report(trace));
+  const Json tables = report_json(make_report(trace, Depth::tables));
+  EXPECT_FALSE(all["tables_only"].get<bool>());
+  EXPECT_TRUE(tables["tables_only"].get<bool>());
+  for (const char* table :
+       {"program", "ranks", "step_time_us", "kernels", "kernel_families", "operators", "modules",
+        "places", "memory_owners", "collectives", "copies", "synchronizations", "allocations",
+        "launches", "memory", "curves", "losses", "overhead"}) {
+    EXPECT_EQ(tables[table], all[table]) << table;
+  }
+  EXPECT_FALSE(tables["kernels"].empty() || tables["copies"].empty());
+  EXPECT_EQ(tables["gpu"]["tensor_core_pct"], all["gpu"]["tensor_core_pct"]);
+  ASSERT_EQ(tables["steps"].size(), all["steps"].size());
+  for (size_t i = 0; i < all["steps"].size(); ++i) {
+    EXPECT_EQ(tables["steps"][i]["duration_us"], all["steps"][i]["duration_us"]);
+    EXPECT_FALSE(tables["steps"][i].contains("parts_us"));
+  }
+  // What was not computed is not there, rather than 0.
+  for (const char* absent : {"breakdown_pct", "overlapped_pct", "device_idle_pct", "verdict",
+                             "reason", "stragglers", "host_samples", "replay_error_pct"}) {
+    EXPECT_TRUE(all.contains(absent)) << absent;
+    EXPECT_FALSE(tables.contains(absent)) << absent;
+  }
+  EXPECT_FALSE(tables["gpu"].contains("utilization_pct"));
+}
 
 // Steps that nobody marked.
 TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/core/live_table.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 #include "tests/unit/dump_maker.h"
@@ -16,7 +17,9 @@ namespace gpuprof::test {
 
 class RingMaker {
  public:
-  explicit RingMaker(uint32_t chunk_count, size_t table_bytes = 16 * 1024) {
+  // `memory_log`: as with GPUPROF_MEMORY=1.
+  explicit RingMaker(uint32_t chunk_count, size_t table_bytes = 16 * 1024,
+                     bool memory_log = false) {
     uint64_t at = 4096;
     const auto region = [&at](RingRegion& r, uint64_t bytes) {
       r.offset = at;
@@ -31,6 +34,12 @@ class RingMaker {
     region(h->functions, 1024);
     region(h->api_names, 1024);
     region(h->graph_nodes, 4 * sizeof(GraphNodeRow));
+    region(h->stacks, table_bytes);
+    if (memory_log) {
+      region(h->live, LiveTable::bytes_for(kLiveSlots));
+      region(h->live_at_begin, kLiveSlots * sizeof(LiveRow) + sizeof h->allocators);
+      region(h->live_at_failure, kLiveSlots * sizeof(LiveRow) + sizeof h->allocators);
+    }
     region(h->chunks, uint64_t{chunk_count} * kChunkBytes);
     h->tail_offset = at;
     words_.resize(at / 8);
@@ -55,8 +64,11 @@ class RingMaker {
     }
     StringTable::format(at_offset(h->strings.offset), h->strings.bytes);
     ShapeTable::format(at_offset(h->shapes.offset), h->shapes.bytes);
+    StringTable::format(at_offset(h->stacks.offset), h->stacks.bytes);
+    if (memory_log) LiveTable::format(at_offset(h->live.offset), kLiveSlots);
     strings_ = StringTable(at_offset(h->strings.offset), h->strings.bytes, &h->strings.used);
     shapes_ = ShapeTable(at_offset(h->shapes.offset), h->shapes.bytes, &h->shapes.used);
+    stacks_ = StringTable(at_offset(h->stacks.offset), h->stacks.bytes, &h->stacks.used);
     dump::Header identity = make_header(1);
     identity.clear_clock();
     set_identity(identity);
@@ -65,6 +77,11 @@ class RingMaker {
   RingHeader& head() { return *std::launder(reinterpret_cast<RingHeader*>(head_bytes_)); }
   StringTable& strings() { return strings_; }
   ShapeTable& shapes() { return shapes_; }
+  // Frames innermost first, as the collector keeps them.
+  StringId add_stack(const std::vector<uint64_t>& frames) {
+    return stacks_.intern(
+        {reinterpret_cast<const char*>(frames.data()), frames.size() * sizeof(uint64_t)});
+  }
 
   void set_identity(const dump::Header& header) {
     const std::string bytes = header.SerializeAsString();
@@ -78,6 +95,15 @@ class RingMaker {
   }
   void add_function(uint64_t function, std::string_view name) {
     append_row(head().functions, FunctionName{function, strings_.intern(name), 1});
+  }
+  // What GPUPROF_MEMORY keeps: what is allocated now, and was when the window began.
+  bool add_live(const LiveRow& row) {
+    return LiveTable(at_offset(head().live.offset), head().live.bytes).insert(row);
+  }
+  void add_live_at_begin(const LiveRow& row) {
+    head().live_window = head().window + 1;
+    head().live_begin_ticks = head().window_begin_ticks.load();
+    append_row(head().live_at_begin, row);
   }
   // Its slots are used over again.
   void add_graph_node(const GraphNodeRow& row) {
@@ -124,6 +150,7 @@ class RingMaker {
   }
 
  private:
+  static constexpr uint64_t kLiveSlots = 16;
   void* at_offset(uint64_t offset) { return reinterpret_cast<char*>(words_.data()) + offset; }
   template <typename Row>
   void append_row(RingRegion& region, const Row& row) {
@@ -134,7 +161,7 @@ class RingMaker {
   alignas(RingHeader) unsigned char head_bytes_[sizeof(RingHeader)] = {};
   std::vector<uint64_t> words_;
   std::string tail_;
-  StringTable strings_;
+  StringTable strings_, stacks_;
   ShapeTable shapes_;
 };
 

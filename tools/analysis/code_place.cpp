@@ -13,6 +13,24 @@ std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1: all of it
 }
 
+// libx.so, libx.so.1.2.
+bool is_shared_object(std::string_view name) {
+  const size_t at = name.find(".so");
+  return at != std::string_view::npos && (at + 3 == name.size() || name[at + 3] == '.');
+}
+
+// python, python3, python3.11: what it runs is the program.
+bool is_python(std::string_view name) {
+  constexpr std::string_view kName = "python";
+  return name.starts_with(kName) &&
+         name.find_first_not_of("0123456789.", kName.size()) == std::string_view::npos;
+}
+
+bool is_library_module(std::string_view path) {
+  const std::string_view name = base_name(path);
+  return is_shared_object(name) || is_python(name);
+}
+
 }  // namespace
 
 bool is_library_file(std::string_view path) {
@@ -49,16 +67,19 @@ CodePlace python_stack_place(std::string_view frames) {
 }
 
 CodePlace native_place(const StackTable& stacks, StackIndex stack) {
-  CodePlace first;
+  CodePlace first, nameless;
   if (stack == StackIndex::none) return first;
   for (const uint64_t address : stacks[stack]) {
+    const Module* const module = stacks.module_of(address);
+    const bool of_library = !module || is_library_module(module->path);
+    if (stacks.frames(address).empty() && !of_library && nameless.text.empty()) {
+      nameless.text = stacks.place(address);
+    }
     for (const Frame& frame : stacks.frames(address)) {
       const bool source = !frame.file.empty();
-      const Module* const module = stacks.module_of(address);
       const bool system =
           (source && is_library_file(frame.file)) ||
-          (!frame.python && ((source && frame.file.starts_with("/usr/")) || !module ||
-                             module->path.find(".so") != std::string::npos));
+          (!frame.python && ((source && frame.file.starts_with("/usr/")) || of_library));
       CodePlace place{
           source ? fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function)
                  : frame.function,
@@ -67,7 +88,9 @@ CodePlace native_place(const StackTable& stacks, StackIndex stack) {
       if (first.text.empty()) first = std::move(place);
     }
   }
-  return first;
+  // Where the program's own functions have no names, the place in its file says more than a
+  // library.
+  return nameless.text.empty() ? first : nameless;
 }
 
 }  // namespace gpuprof::analysis

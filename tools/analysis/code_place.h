@@ -26,7 +26,8 @@ CodePlace python_place(std::string_view frame);
 // Several, innermost first, with ';' between.
 CodePlace python_stack_place(std::string_view frames);
 
-// A native stack with names; of one without, nothing.
+// A native stack. Of a program whose functions have no names "program+0x12ab", not taken for its
+// own.
 CodePlace native_place(const StackTable& stacks, StackIndex stack);
 
 }  // namespace gpuprof::analysis

@@ -30,13 +30,16 @@ class Bins {
     const double to = static_cast<double>(end - begin_) / width_;
     const size_t first = std::min(static_cast<size_t>(from), sums_.size() - 1);
     const size_t last = std::min(static_cast<size_t>(to), sums_.size() - 1);
+    if (first == last) {
+      sums_[first] += to - from;
+      return;
+    }
     for (size_t i = first; i <= last; ++i) {
       sums_[i] += std::max(
           0.0, std::min(to, static_cast<double>(i + 1)) - std::max(from, static_cast<double>(i)));
     }
   }
 
-  double width_ns() const { return width_; }
   std::vector<double> scaled(double factor) && {
     for (double& sum : sums_) sum *= factor;
     return std::move(sums_);
@@ -48,7 +51,15 @@ class Bins {
   std::vector<double> sums_;
 };
 
-std::vector<double> utilization(const Timeline& timeline, Bins bins) {
+Bins bins_of(const Timeline& timeline, size_t count) {
+  return {timeline.steps.front().begin, timeline.steps.back().end, count};
+}
+
+}  // namespace
+
+void add_utilization(const Timeline& timeline, Curves& out) {
+  if (out.bin_us <= 0) return;
+  Bins bins = bins_of(timeline, out.bins);
   Interval busy{0, 0};
   for (auto work = all_work(timeline); !work.at_end(); ++work) {
     if (work->begin == work->end) continue;
@@ -59,8 +70,10 @@ std::vector<double> utilization(const Timeline& timeline, Bins bins) {
     busy.end = std::max(busy.end, work->end);
   }
   bins.add(busy.begin, busy.end);
-  return std::move(bins).scaled(100);
+  out.utilization_pct = std::move(bins).scaled(100);
 }
+
+namespace {
 
 // Of one stream, as time goes on.
 struct Queue {
@@ -71,9 +84,13 @@ struct Queue {
   bool used = false;
 };
 
+}  // namespace
+
 // Work counts from its call's begin to its own. Calls come in order of time, and with each what has
 // begun by then.
-void measure_queues(const Timeline& timeline, Bins bins, Curves& out) {
+void add_queues(const Timeline& timeline, Curves& out) {
+  if (out.bin_us <= 0) return;
+  Bins bins = bins_of(timeline, out.bins);
   const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
   const auto counts = [&](int64_t issued) { return issued >= begin && issued < end; };
   std::vector<Queue> queues;
@@ -89,8 +106,7 @@ void measure_queues(const Timeline& timeline, Bins bins, Curves& out) {
       Queue& queue = queues[work.stream];
       for (; queue.any && queue.next.begin <= call->begin;
            queue.any = queue.begun.next(queue.next)) {
-        const std::optional<Call> cause = timeline.call_of(queue.next);
-        if (cause && counts(cause->begin)) --queue.length;
+        if (counts(timeline.call_begin_of(queue.next))) --queue.length;
       }
       queue.most = std::max(queue.most, ++queue.length);
       queue.waited += std::max<int64_t>(0, std::min(work.begin, end) - call->begin);
@@ -106,6 +122,8 @@ void measure_queues(const Timeline& timeline, Bins bins, Curves& out) {
   }
   out.queue_length = std::move(bins).scaled(1);
 }
+
+namespace {
 
 // The highest point of each of `count` stretches, and the last one.
 std::vector<MemorySample> thinned(const std::vector<MemoryPoint>& points, int64_t begin,
@@ -138,25 +156,28 @@ const TensorCurve* largest(const MemoryCurves& curves) {
 
 }  // namespace
 
-Curves make_curves(const Timeline& timeline, size_t processes) {
+Curves empty_curves(const Timeline& timeline, size_t processes) {
   const dump::Header& header = timeline.process->header;
-  Curves out{header.rank(), header.window(), timeline.process->window_begin, 0, {}, {}, {}, {}, {}};
+  Curves out{};
+  out.rank = header.rank();
+  out.window = header.window();
+  out.begin_ns = timeline.process->window_begin;
   if (timeline.steps.empty()) return out;
-  const size_t bins =
-      std::clamp(kBinsOfAll / std::max<size_t>(1, processes), kFewestBins, kMostBins);
   const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
   out.begin_ns = begin;
   if (end <= begin) return out;
-  const Bins empty(begin, end, bins);
-  out.bin_us = empty.width_ns() / 1000;
-  out.utilization_pct = utilization(timeline, empty);
-  measure_queues(timeline, empty, out);
-  const MemoryCurves memory = memory_curves(*timeline.trace, *timeline.process);
-  out.device_memory = thinned(memory.device, begin, bins);
-  if (const TensorCurve* const tensors = largest(memory)) {
-    out.tensor_memory = thinned(tensors->points, begin, bins);
-  }
+  out.bins = std::clamp(kBinsOfAll / std::max<size_t>(1, processes), kFewestBins, kMostBins);
+  out.bin_us = static_cast<double>(end - begin) / static_cast<double>(out.bins) / 1000;
   return out;
+}
+
+void add_memory(const Timeline& timeline, Curves& out) {
+  if (out.bin_us <= 0) return;
+  const MemoryCurves memory = memory_curves(*timeline.trace, *timeline.process);
+  out.device_memory = thinned(memory.device, out.begin_ns, out.bins);
+  if (const TensorCurve* const tensors = largest(memory)) {
+    out.tensor_memory = thinned(tensors->points, out.begin_ns, out.bins);
+  }
 }
 
 }  // namespace gpuprof::analysis

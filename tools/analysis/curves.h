@@ -27,7 +27,8 @@ struct QueueRow {
 struct Curves {
   int32_t rank;
   uint32_t window;
-  int64_t begin_ns;                         // since the Unix epoch
+  int64_t begin_ns;  // since the Unix epoch
+  size_t bins = 0;
   double bin_us = 0;                        // 0: no steps
   std::vector<double> utilization_pct;      // of each bin: some GPU of the process works
   std::vector<double> queue_length;         // of each bin: mean over all streams together
@@ -36,7 +37,11 @@ struct Curves {
   std::vector<MemorySample> tensor_memory;  // likewise; what a framework's allocator gave out
 };
 
-// As many bins and samples as can be told apart on a screen; fewer where many ranks share it.
-Curves make_curves(const Timeline& timeline, size_t processes);
+// As many bins and samples as can be told apart on a screen; fewer where many ranks share it. The
+// parts, empty yet, may be made side by side.
+Curves empty_curves(const Timeline& timeline, size_t processes);
+void add_utilization(const Timeline& timeline, Curves& curves);
+void add_queues(const Timeline& timeline, Curves& curves);
+void add_memory(const Timeline& timeline, Curves& curves);
 
 }  // namespace gpuprof::analysis

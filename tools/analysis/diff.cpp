@@ -3,87 +3,96 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <deque>
 #include <set>
 #include <utility>
+
+#include "tools/analysis/kernel_matches.h"
 
 namespace gpuprof::analysis {
 namespace {
 
-// Kernels that only one of the runs has, by their neighbours in a step that both have.
-using Neighbours = std::pair<std::string, std::string>;
-
-std::map<Neighbours, std::vector<std::string>> strangers(const std::vector<std::string>& program,
-                                                         const std::set<std::string>& common) {
-  std::map<Neighbours, std::vector<std::string>> out;
-  std::set<std::string> seen;
-  std::string before;
-  for (size_t i = 0; i < program.size(); ++i) {
-    if (common.contains(program[i])) {
-      before = program[i];
-      continue;
-    }
-    size_t next = i;
-    while (next < program.size() && !common.contains(program[next])) ++next;
-    const std::string after = next < program.size() ? program[next] : std::string();
-    if (seen.insert(program[i]).second) out[{before, after}].push_back(program[i]);
-  }
-  return out;
-}
-
-// Old name -> new name, where a place in the step has one stranger in each run.
-std::map<std::string, std::string> renamed(const RunSample& base, const RunSample& other) {
-  const std::set<std::string> in_base(base.program.begin(), base.program.end());
-  const std::set<std::string> in_other(other.program.begin(), other.program.end());
-  std::set<std::string> common;
-  std::set_intersection(in_base.begin(), in_base.end(), in_other.begin(), in_other.end(),
-                        std::inserter(common, common.end()));
-  const auto gone = strangers(base.program, common), fresh = strangers(other.program, common);
-  std::map<std::string, std::string> out;
-  for (const auto& [place, names] : gone) {
-    const auto found = fresh.find(place);
-    if (found == fresh.end() || names.size() != found->second.size()) continue;
-    for (size_t i = 0; i < names.size(); ++i) {
-      // One that the other run has elsewhere is not gone.
-      const SampleKey old_key{"kernel", names[i]}, new_key{"kernel", found->second[i]};
-      if (other.keys.contains(old_key) || base.keys.contains(new_key)) continue;
-      out.emplace(names[i], found->second[i]);
-    }
-  }
-  return out;
-}
-
 struct Pair {
   Change change;
-  const KeySample* base;
-  const KeySample* other;
+  const KeySample* base = nullptr;
+  const KeySample* other = nullptr;
 };
 
-std::vector<Pair> pair_up(const RunSample& base, const RunSample& other) {
-  const auto names = renamed(base, other);
-  std::set<std::string> taken;
-  std::vector<Pair> out;
-  for (const auto& [key, sample] : base.keys) {
-    Pair pair{{key.kind, key.name}, &sample, nullptr};
-    auto found = other.keys.find(key);
-    if (found == other.keys.end() && key.kind == "kernel" && names.contains(key.name)) {
-      const std::string& name = names.at(key.name);
-      taken.insert(name);
-      pair.change.name += " -> " + name;
-      found = other.keys.find({key.kind, name});
-    }
-    if (found != other.keys.end()) pair.other = &found->second;
-    pair.change.gone = !pair.other;
-    out.push_back(std::move(pair));
-  }
-  for (const auto& [key, sample] : other.keys) {
-    if (base.keys.contains(key) || (key.kind == "kernel" && taken.contains(key.name))) continue;
-    Pair pair{{key.kind, key.name}, nullptr, &sample};
-    pair.change.fresh = true;
-    out.push_back(std::move(pair));
+// Of several kernels: what they take of each step together. Their durations are not comparable.
+KeySample sum_of(const RunSample& run, const std::vector<std::string>& kernels) {
+  KeySample out;
+  out.step_us.resize(run.step_us.size());
+  for (const std::string& name : kernels) {
+    const auto found = run.keys.find({"kernel", name});
+    if (found == run.keys.end()) continue;
+    for (size_t i = 0; i < out.step_us.size(); ++i) out.step_us[i] += found->second.step_us[i];
+    out.count += found->second.count;
   }
   return out;
 }
+
+class Pairing {
+ public:
+  Pairing(const RunSample& base, const RunSample& other) : base_(base), other_(other) {}
+
+  std::vector<Pair> take() {
+    for (const KernelMatch& match : match_kernels(base_, other_)) add_match(match);
+    for (const auto& [key, sample] : base_.keys) {
+      if (matched_base_.contains(key)) continue;
+      const auto found = other_.keys.find(key);
+      Pair pair = pair_of(key, &sample, found == other_.keys.end() ? nullptr : &found->second);
+      pair.change.gone = !pair.other;
+      pairs_.push_back(std::move(pair));
+    }
+    for (const auto& [key, sample] : other_.keys) {
+      if (base_.keys.contains(key) || matched_other_.contains(key)) continue;
+      Pair pair = pair_of(key, nullptr, &sample);
+      pair.change.fresh = true;
+      pairs_.push_back(std::move(pair));
+    }
+    return std::move(pairs_);
+  }
+
+ private:
+  static Pair pair_of(const SampleKey& key, const KeySample* base, const KeySample* other) {
+    Pair out{};
+    out.change.kind = key.kind;
+    out.change.name = key.name;
+    out.base = base;
+    out.other = other;
+    return out;
+  }
+
+  void add_match(const KernelMatch& match) {
+    using Kind = KernelMatch::Kind;
+    const bool renamed = match.kind == Kind::renamed;
+    Pair pair{};
+    pair.change.kind = renamed                     ? "kernel"
+                       : match.kind == Kind::fused ? "kernels_fused"
+                                                   : "kernels_split";
+    pair.change.name = match.name;
+    pair.change.from = match.base;
+    pair.change.to = match.other;
+    if (renamed) {
+      const auto old_sample = base_.keys.find({"kernel", match.base.front()});
+      const auto new_sample = other_.keys.find({"kernel", match.other.front()});
+      if (old_sample == base_.keys.end() || new_sample == other_.keys.end()) return;
+      pair.base = &old_sample->second;
+      pair.other = &new_sample->second;
+    } else {
+      pair.base = &sums_.emplace_back(sum_of(base_, match.base));
+      pair.other = &sums_.emplace_back(sum_of(other_, match.other));
+    }
+    for (const std::string& name : match.base) matched_base_.insert({"kernel", name});
+    for (const std::string& name : match.other) matched_other_.insert({"kernel", name});
+    pairs_.push_back(std::move(pair));
+  }
+
+  const RunSample &base_, &other_;
+  std::deque<KeySample> sums_;
+  std::set<SampleKey> matched_base_, matched_other_;
+  std::vector<Pair> pairs_;
+};
 
 // The two tests see different things: sums change with counts, durations do not.
 double test(Pair& pair, const RunSample& base, const RunSample& other) {
@@ -93,7 +102,10 @@ double test(Pair& pair, const RunSample& base, const RunSample& other) {
   pair.change.base_us = sums.base;
   pair.change.new_us = sums.other;
   pair.change.change_pct = sums.change_pct;
-  if (!pair.base || !pair.other || pair.base->duration_us.empty()) return sums.p;
+  if (!pair.base || !pair.other || pair.base->duration_us.empty() ||
+      pair.other->duration_us.empty()) {
+    return sums.p;
+  }
   return std::min(
       1.0, 2 * std::min(sums.p, mann_whitney(pair.base->duration_us, pair.other->duration_us)));
 }
@@ -112,7 +124,8 @@ Diff compare(const RunSample& base, const RunSample& other) {
   out.significant =
       out.step_time.p < kStepLevel && std::abs(out.step_time.change_pct) >= kStepFloorPct;
 
-  std::vector<Pair> pairs = pair_up(base, other);
+  Pairing pairing(base, other);
+  std::vector<Pair> pairs = pairing.take();
   std::vector<double> p;
   for (Pair& pair : pairs) p.push_back(test(pair, base, other));
   const std::vector<double> rates = false_discovery_rates(p);

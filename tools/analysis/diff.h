@@ -12,12 +12,13 @@
 namespace gpuprof::analysis {
 
 struct Change {
-  std::string kind;                // "kernel", "copy", "operator", "cause"
-  std::string name;                // of a renamed kernel "old -> new"
+  std::string kind;  // "kernel", "kernels_fused", "kernels_split", "copy", "operator", "cause"
+  std::string name;  // of a renamed kernel "old -> new", of fused ones "A + B -> C"
   double base_us = 0, new_us = 0;  // in a step
   double change_pct = 0;           // of base_us; new: 0
   bool significant = false;
   bool gone = false, fresh = false;
+  std::vector<std::string> from, to;  // kernels: renamed, fused, split
 };
 
 struct Diff {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/slices.h"
+#include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"
 #include "tools/console.h"
 
@@ -179,6 +180,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     memory_growth(process, curves, out);
     fragmentation(process, curves, out);
     near_out_of_memory(process, out);
+    out_of_memory(trace, process, out);
   }
   low_occupancy(report, out);
   arithmetic(report, out);

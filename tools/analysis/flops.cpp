@@ -125,20 +125,50 @@ double linear(const Dims& dims) {
 
 struct Peak {
   const char* name;         // part of the device's
-  double fp32, tf32, half;  // TFLOP/s; tf32 0: it has none
+  double fp32, tf32, half;  // TFLOP/s; tf32 0: it has none; all 0: not known
 };
 
-// NVIDIA's data sheets, dense: the Tensor cores' figures are half of those "with sparsity". The
-// first row whose name is in the device's counts.
+// Dense, from what NVIDIA publishes of each device: its figures "with sparsity" are halved here.
+// The first row whose name is in the device's counts. A device whose figures were not found is not
+// here.
 constexpr Peak kPeaks[] = {
-    {"B200", 75, 1125, 2250},     {"H200", 66.9, 494.5, 989},
-    {"GH200", 66.9, 494.5, 989},  {"H100 PCIe", 51.2, 378, 756},
-    {"H100 NVL", 60, 417.5, 835}, {"H100", 66.9, 494.5, 989},
-    {"A100", 19.5, 156, 312},     {"A800", 19.5, 156, 312},
-    {"A40", 37.4, 74.8, 149.7},   {"A30", 10.3, 82, 165},
-    {"A10", 31.2, 62.5, 125},     {"L40S", 91.6, 183, 362},
-    {"L4", 30.3, 60, 121},        {"V100-PCIE", 14, 0, 112},
-    {"V100", 15.7, 0, 125},       {"T4", 8.1, 0, 65},
+    // NVIDIA Blackwell Datasheet, one GPU of GB200 NVL72: FP32 80; TF32 2,500 and FP16/BF16 5,000
+    // with sparsity.
+    {"GB200", 80, 1250, 2500},
+    // The same, one GPU of HGX B200: FP32 75; TF32 2,200 and FP16/BF16 4,500 with sparsity.
+    {"B200", 75, 1100, 2250},
+    // NVIDIA GH200 Grace Hopper Superchip Datasheet: FP32 67, TF32 494, FP16/BF16 990.
+    {"GH200", 67, 494, 990},
+    // Its clocks are not those of the H200 below.
+    {"H200 NVL", 0, 0, 0},
+    // NVIDIA H200 Tensor Core GPU Datasheet, SXM: FP32 67; TF32 989 and FP16/BF16 1,979 with
+    // sparsity.
+    {"H200", 67, 494.5, 989.5},
+    // NVIDIA H100 Tensor Core GPU Datasheet, H100 NVL: FP32 60; TF32 835 and FP16/BF16 1,671 with
+    // sparsity.
+    {"H100 NVL", 60, 417.5, 835.5},
+    // NVIDIA H100 Tensor Core GPU Architecture whitepaper, H100 PCIe: FP32 51.2, TF32 378,
+    // FP16/BF16 756.
+    {"H100 PCIe", 51.2, 378, 756},
+    // The same, H100 SXM5: FP32 66.9, TF32 494.7, FP16/BF16 989.4.
+    {"H100", 66.9, 494.7, 989.4},
+    // NVIDIA A100 Tensor Core GPU Datasheet, SXM and PCIe: FP32 19.5, TF32 156, FP16/BF16 312.
+    {"A100", 19.5, 156, 312},
+    // NVIDIA A40 Datasheet: FP32 37.4, TF32 74.8, FP16/BF16 149.7.
+    {"A40", 37.4, 74.8, 149.7},
+    // NVIDIA A10 Datasheet: FP32 31.2, TF32 62.5, FP16/BF16 125.
+    {"A10", 31.2, 62.5, 125},
+    // NVIDIA L40S Datasheet: FP32 91.6, TF32 183, FP16/BF16 362.05.
+    {"L40S", 91.6, 183, 362.05},
+    // NVIDIA L4 Tensor Core GPU Datasheet: FP32 30.3; TF32 120 and FP16/BF16 242 with sparsity.
+    {"L4", 30.3, 60, 121},
+    // NVIDIA V100 Tensor Core GPU Datasheet, in order V100S, PCIe, SXM2: FP32 16.4, 14, 15.7;
+    // Tensor cores (FP16) 130, 112, 125.
+    {"V100S-PCIE", 16.4, 0, 130},
+    {"V100-PCIE", 14, 0, 112},
+    {"V100", 15.7, 0, 125},
+    // NVIDIA T4 Tensor Core GPU Datasheet: FP32 8.1, FP16 65.
+    {"T4", 8.1, 0, 65},
 };
 
 // "A10" is not in "A100", nor "L4" in "L40".
@@ -191,6 +221,7 @@ Precision precision_of(std::string_view input_types, bool tensor_cores) {
 
 double peak_flops(std::string_view device, Precision precision) {
   if (precision == Precision::other) return 0;
+  if (names_device(device, "MIG")) return 0;  // a part of the device
   for (const Peak& peak : kPeaks) {
     if (!names_device(device, peak.name)) continue;
     const double tera = precision == Precision::half                    ? peak.half

@@ -7,6 +7,7 @@
 
 #include "formats/slices.h"
 #include "tools/analysis/code_place.h"
+#include "tools/analysis/live_owners.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -35,6 +36,7 @@ struct Scope {
   int64_t begin, end;
   int64_t inner_cpu = 0;
   int64_t gpu = 0, inner_gpu = 0;
+  int64_t compute = 0;  // of `gpu`, in compute kernels
   double inner_flop = 0;
   bool tensor_cores = false;  // some work of its own uses them
   bool of_forward = false;    // its GPU time goes to a module of the forward pass
@@ -50,7 +52,7 @@ struct Sums {
   std::map<std::pair<std::string, std::string>, PlaceRow> places;
   double flop = 0, seconds_at_peak = 0;
   bool peak_known = true;
-  int64_t counted_ns = 0;  // of work of operators with known arithmetic
+  int64_t counted_ns = 0;  // of compute kernels of operators with known arithmetic
 };
 
 // The modules around an operator of the forward pass, innermost first.
@@ -143,6 +145,7 @@ class ProcessWalk {
       parent->inner_cpu += scope.end - scope.begin;
       parent->gpu += scope.gpu;
       parent->inner_gpu += scope.gpu;
+      parent->compute += scope.compute;
       parent->inner_flop += scope.inner_flop > 0 ? scope.inner_flop : flop;
       parent->tensor_cores |= scope.tensor_cores;
     }
@@ -187,14 +190,14 @@ class ProcessWalk {
     if (!again) row.gpu_us += us(scope.gpu);
     row.cpu_self_us += us(std::max<int64_t>(0, length - scope.inner_cpu));
     row.gpu_self_us += us(scope.gpu - scope.inner_gpu);
-    if (flop > 0) add_arithmetic(scope, flop, row);
+    if (flop > 0) row.flop += flop;
+    if (flop > 0 && timeline_.step_at(scope.begin)) add_arithmetic(scope, flop);
     if (scope.kind != ScopeKind::module) add_to_forward_module(scope);
   }
 
-  void add_arithmetic(const Scope& scope, double flop, OperatorRow& row) {
-    row.flop += flop;
+  void add_arithmetic(const Scope& scope, double flop) {
     sums_.flop += flop;
-    sums_.counted_ns += scope.gpu;
+    sums_.counted_ns += scope.compute;
     const Shape& shape = trace_.shape(process_.event(scope.event));
     const dump::Device* const device =
         timeline_.streams.empty() ? nullptr : device_of(process_, timeline_.streams[0].name.device);
@@ -226,11 +229,12 @@ class ProcessWalk {
 
   void take_call(const Call& call, const Shape& shape) {
     if (!inside(call.begin)) return;
-    int64_t gpu = 0;
+    int64_t gpu = 0, compute = 0;
     bool tensor_cores = false;
     timeline_.works_of(call, works_);
     for (const Work& work : works_) {
       gpu += work.end - work.begin;
+      if (work.kind == WorkClass::compute) compute += work.end - work.begin;
       tensor_cores |=
           work.kind == WorkClass::compute && timeline_.traits_of(work.event).tensor_cores;
     }
@@ -240,6 +244,7 @@ class ProcessWalk {
       bool& wanted = scope->kind == ScopeKind::module ? to_module : to_operator;
       if (!wanted) continue;
       scope->gpu += gpu;
+      scope->compute += compute;
       scope->tensor_cores |= tensor_cores;
       wanted = false;
     }
@@ -297,6 +302,9 @@ class ProcessWalk {
     owner_of_.emplace(number(event), at->second);
   }
 
+  // Of an allocation of the window, or of one before it.
+  std::string owner_text(EventIndex event, const LiveAllocation* before) const;
+
   static double us(int64_t ns) { return static_cast<double>(ns) / 1000; }
 
   const Timeline& timeline_;
@@ -324,6 +332,16 @@ const std::vector<MemoryPoint>& points_of(const Process& process, const MemoryCu
   return curves.device;
 }
 
+std::string ProcessWalk::owner_text(EventIndex event, const LiveAllocation* before) const {
+  if (before) return owner_of(process_, *before);
+  auto owner = owner_of_.find(number(event));
+  // A record of CUPTI's is that of the call that caused it.
+  if (owner == owner_of_.end()) {
+    owner = owner_of_.find(number(process_.events.partner_of(number(event))));
+  }
+  return owner == owner_of_.end() ? "not known" : owners_[owner->second];
+}
+
 std::vector<OwnerRow> ProcessWalk::memory_owners() const {
   const MemoryCurves curves = memory_curves(trace_, process_);
   const std::vector<MemoryPoint>& points = points_of(process_, curves);
@@ -331,23 +349,34 @@ std::vector<OwnerRow> ProcessWalk::memory_owners() const {
       points.begin(), points.end(),
       [](const MemoryPoint& a, const MemoryPoint& b) { return a.total < b.total; });
   if (peak == points.end()) return {};
-  std::unordered_map<uint64_t, std::pair<EventIndex, int64_t>> live;  // by address
+  struct Held {
+    EventIndex event;
+    const LiveAllocation* before;  // of the memory log; else null
+    int64_t bytes;
+  };
+  std::unordered_map<uint64_t, Held> live;  // by address
   int64_t known = 0;
+  const bool blocks = &points != &curves.device;
+  if (const LiveMemory* const log = process_.live_at(LiveMoment::window_begins)) {
+    for (const LiveAllocation& each : log->allocations) {
+      if (each.is_block() != blocks || each.device == Shape::kAbsent) continue;
+      live[each.address] = {EventIndex::none, &each, static_cast<int64_t>(each.bytes)};
+    }
+  }
   for (auto at = points.begin(); at <= peak; ++at) {
     const uint64_t address = process_.extra(process_.event(at->event)).address;
     if (at->change > 0) {
-      live[address] = {at->event, at->change};
+      live[address] = {at->event, nullptr, at->change};
     } else {
       live.erase(address);
     }
   }
   std::map<std::string, OwnerRow> rows;
   for (const auto& [address, block] : live) {
-    const auto owner = owner_of_.find(number(block.first));
-    OwnerRow& row = rows[owner == owner_of_.end() ? "not known" : owners_[owner->second]];
+    OwnerRow& row = rows[owner_text(block.event, block.before)];
     ++row.count;
-    row.bytes += block.second;
-    known += block.second;
+    row.bytes += block.bytes;
+    known += block.bytes;
   }
   if (peak->total > known) rows["before the window"].bytes += peak->total - known;
   std::vector<OwnerRow> out;
@@ -379,42 +408,50 @@ std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
   return out;
 }
 
-}  // namespace
-
 // Of kernels' time, by operators of known arithmetic: with less their sum says nothing of the job.
 constexpr double kLeastCountedPct = 30;
+
+Arithmetic arithmetic_of(std::span<const Timeline> timelines, const Sums& sums) {
+  double steps = 0, step_ns = 0, compute_ns = 0;
+  for (const Timeline& timeline : timelines) {
+    for (const Step& step : timeline.steps) step_ns += static_cast<double>(step.end - step.begin);
+    steps += static_cast<double>(timeline.steps.size());
+    each_work(timeline, [&](const Work& work) {
+      if (work.kind != WorkClass::compute || !timeline.step_at(timeline.issued_at(work))) return;
+      compute_ns += static_cast<double>(work.end - work.begin);
+    });
+  }
+  const double counted = static_cast<double>(sums.counted_ns);
+  if (step_ns <= 0 || compute_ns <= 0 || 100 * counted < kLeastCountedPct * compute_ns) return {};
+  return {sums.flop / steps, sums.flop / step_ns / 1000,
+          sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / step_ns : 0,
+          100 * counted / compute_ns};
+}
+
+}  // namespace
 
 OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
   OperatorTables out;
   Sums sums;
-  double steps = 0, step_ns = 0, compute_ns = 0;
   for (const Timeline& timeline : timelines) {
     if (timeline.steps.empty()) continue;
     ProcessWalk walk(timeline, sums);
     walk.walk();
     std::vector<OwnerRow> owners = walk.memory_owners();
     if (sum_of(owners) > sum_of(out.memory_owners)) out.memory_owners = std::move(owners);
-    steps += static_cast<double>(timeline.steps.size());
-    const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
-    step_ns += static_cast<double>(end - begin);
-    each_work(timeline, [&](const Work& work) {
-      if (work.kind == WorkClass::compute && work.begin >= begin && work.begin < end) {
-        compute_ns += static_cast<double>(work.end - work.begin);
-      }
-    });
+  }
+  // Without a whole step: what there was when memory ran out, or in the end.
+  for (const Timeline& timeline : timelines) {
+    for (const LiveMemory& live : timeline.process->live_memory) {
+      if (out.memory_owners.empty()) out.memory_owners = live_owners(*timeline.process, live);
+    }
   }
   out.operators = sorted(std::move(sums.operators));
   out.modules = sorted(std::move(sums.modules));
   for (auto& [key, row] : sums.places) out.places.push_back(std::move(row));
   std::stable_sort(out.places.begin(), out.places.end(),
                    [](const PlaceRow& a, const PlaceRow& b) { return a.total_us > b.total_us; });
-  const double counted_pct =
-      compute_ns > 0 ? std::min(100.0, 100 * static_cast<double>(sums.counted_ns) / compute_ns) : 0;
-  if (sums.flop > 0 && step_ns > 0 && counted_pct >= kLeastCountedPct) {
-    out.arithmetic = {sums.flop / steps, sums.flop / step_ns / 1000,
-                      sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / step_ns : 0,
-                      counted_pct};
-  }
+  if (sums.flop > 0) out.arithmetic = arithmetic_of(timelines, sums);
   return out;
 }
 

@@ -39,12 +39,17 @@ struct OwnerRow {
   int64_t bytes = 0;
 };
 
-// Arithmetic of operators whose shapes are known; all 0 where they launched little of the work.
+// Arithmetic of operators whose shapes are known, and that began in one of the window's steps; all
+// 0 where they launched little of the steps' work. With `i` over these operators, S the sum of the
+// steps' lengths over all ranks and N how many steps that is:
+//   flop_per_step     sum flop_i / N
+//   tflops            sum flop_i / S
+//   mfu_pct           100 * sum (flop_i / peak_i) / S; peak_i: of the device at the operator's
+//                     precision. 0: one of them is not known
+//   counted_time_pct  100 * (compute kernels' time that these operators launched) / (that of all
+//                     compute kernels that a step launched), whenever they ran
 struct Arithmetic {
-  double flop_per_step = 0;     // of one rank
-  double tflops = 0;            // over step time
-  double mfu_pct = 0;           // of what the device could do in that time; 0: peak not known
-  double counted_time_pct = 0;  // how much of compute kernels' time these operators launched
+  double flop_per_step = 0, tflops = 0, mfu_pct = 0, counted_time_pct = 0;
 };
 
 struct OperatorTables {

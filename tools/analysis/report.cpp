@@ -124,6 +124,12 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
 }
 
+size_t ranks_of(const std::vector<Timeline>& timelines) {
+  std::set<int32_t> ranks;
+  for (const Timeline& timeline : timelines) ranks.insert(timeline.process->header.rank());
+  return ranks.size();
+}
+
 constexpr double kLateDataPct = 5;
 
 // Where no verdict says it: of a program without GPU work, or with other causes that matter more.
@@ -166,39 +172,71 @@ void add_python_line(Report& report) {
        percent});
 }
 
+using Tasks = std::vector<std::function<void()>>;
+
+// What each depth has.
+void add_table_tasks(const std::vector<Timeline>& all, Report& report, Tasks& tasks) {
+  for (const Timeline& timeline : all) report.curves.push_back(empty_curves(timeline, all.size()));
+  const auto add_curves = [&](void (*part)(const Timeline&, Curves&)) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      tasks.push_back([&, i, part] { part(all[i], report.curves[i]); });
+    }
+  };
+  add_curves(add_queues);
+  tasks.push_back([&] { report.operators = make_operator_tables(all); });
+  tasks.push_back([&] { report.tables = make_tables(all); });
+  add_curves(add_utilization);
+  add_curves(add_memory);
+}
+
+Report make_tables_alone(const Trace& trace) {
+  Report report;
+  report.depth = Depth::tables;
+  report.program = program_of(trace);
+  const std::vector<Timeline> all = timelines_by_window(trace);
+  Tasks tasks;
+  add_table_tasks(all, report, tasks);
+  side_by_side(std::move(tasks));
+  for (const Timeline& timeline : all) {
+    std::vector<StepAnatomy> steps;
+    for (const Step& step : timeline.steps) steps.push_back({step.step, step.begin, step.end});
+    add_process(timeline, steps, report);
+  }
+  report.ranks = ranks_of(all);
+  report.step_time = step_time_of(report.steps);
+  add_period(all, report);
+  return report;
+}
+
 }  // namespace
 
-Report make_report(const Trace& trace) {
+Report make_report(const Trace& trace, Depth depth) {
+  if (depth == Depth::tables) return make_tables_alone(trace);
   Report report;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
   std::vector<IdleTimes> idle(all.size());  // of processes with host samples
-  report.curves.resize(all.size());
-  std::vector<std::function<void()>> tasks;
+  Tasks tasks;
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
   }
-  tasks.push_back([&] { report.operators = make_operator_tables(all); });
   for (size_t i = 0; i < all.size(); ++i) {
-    tasks.push_back([&, i] { report.curves[i] = make_curves(all[i], all.size()); });
     tasks.push_back([&, i] {
       const bool sampled = !all[i].process->samples.empty();
       steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
     });
   }
-  tasks.push_back([&] { report.tables = make_tables(all); });
+  add_table_tasks(all, report, tasks);
   side_by_side(std::move(tasks));
 
-  std::set<int32_t> ranks;
   HostSampleSums samples;
   for (size_t i = 0; i < all.size(); ++i) {
     add_process(all[i], steps[i], report);
     samples.add(all[i], idle[i]);
-    ranks.insert(all[i].process->header.rank());
   }
-  report.ranks = ranks.size();
+  report.ranks = ranks_of(all);
   Judge judge;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);

@@ -63,10 +63,17 @@ struct Program {
   std::vector<std::string> hosts, gpus;  // distinct ones
 };
 
+// How much of it is computed.
+enum class Depth : uint8_t {
+  tables,  // sums over the steps' work and calls, and curves; of the fields below those so marked
+  all,
+};
+
 struct Report {
+  Depth depth = Depth::all;
   Program program;
-  size_t ranks = 0;  // distinct ones
-  std::vector<StepRow> steps;
+  size_t ranks = 0;            // distinct ones
+  std::vector<StepRow> steps;  // Depth::tables: without their parts
   StepTime step_time;
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps
   std::array<double, 2> overlapped_pct{};      // communication, transfer
@@ -86,6 +93,9 @@ struct Report {
   double replay_error_pct = 0;  // of the replay without a change against what was recorded
 };
 
-Report make_report(const Trace& trace);
+// With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
+// device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
+// replay_error_pct, and of the findings all but "steps_found".
+Report make_report(const Trace& trace, Depth depth = Depth::all);
 
 }  // namespace gpuprof::analysis

@@ -114,15 +114,17 @@ class Sampler {
     values.resize(kept);
   }
 
-  static std::vector<std::string> program_of(const Timeline& timeline) {
-    std::vector<std::string> out;
+  static std::vector<std::vector<std::string>> program_of(const Timeline& timeline) {
+    std::vector<std::vector<std::string>> out;
     if (timeline.steps.empty()) return out;
     const Step& step = timeline.steps[timeline.steps.size() / 2];
-    for (auto work = all_work(timeline); !work.at_end(); ++work) {
-      if (work->begin < step.begin || work->begin >= step.end) continue;
-      SampleKey key = key_of(*timeline.trace, timeline.shape(work->event));
-      if (key.kind == "kernel") out.push_back(std::move(key.name));
-    }
+    out.resize(timeline.streams.size());
+    each_work(timeline, [&](const Work& work) {
+      const int64_t issued = timeline.issued_at(work);
+      if (issued < step.begin || issued >= step.end) return;
+      SampleKey key = key_of(*timeline.trace, timeline.shape(work.event));
+      if (key.kind == "kernel") out[work.stream].push_back(std::move(key.name));
+    });
     return out;
   }
 

@@ -29,8 +29,9 @@ inline constexpr size_t kMaxDurations = 20'000;
 struct RunSample {
   std::vector<double> step_us;  // each step's length, the mean over ranks
   std::map<SampleKey, KeySample> keys;
-  // The kernels of one step (the middle one, on the first rank) in order of begin.
-  std::vector<std::string> program;
+  // The kernels that one step (the middle one, on the first rank) launched, of each stream, in
+  // order of begin.
+  std::vector<std::vector<std::string>> program;
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
 

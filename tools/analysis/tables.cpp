@@ -147,8 +147,10 @@ class TableMaker {
   }
 
   Memory memory_of(const Timeline& timeline) const {
+    const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
     Memory out;
-    for (const MemoryPoint& point : memory_curves(*timeline.trace, *timeline.process).device) {
+    out.peak_bytes = out.end_bytes = curves.device_before;
+    for (const MemoryPoint& point : curves.device) {
       ++(point.change < 0 ? out.releases : out.allocations);
       out.end_bytes = point.total;
       if (point.total > out.peak_bytes) {

@@ -53,7 +53,8 @@ struct CallRow {  // syncs, allocations
 };
 
 struct Memory {
-  int64_t peak_bytes = 0, end_bytes = 0;  // allocated in the window and not released
+  // Allocated in the window and not released; with the memory log also before it.
+  int64_t peak_bytes = 0, end_bytes = 0;
   uint64_t allocations = 0, releases = 0;
   double peak_us = 0;  // since the window began
 };

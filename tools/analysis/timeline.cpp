@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
+#include "formats/core/period.h"
 #include "formats/slices.h"
 #include "tools/analysis/kernel_names.h"
-#include "tools/analysis/period.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 
@@ -57,23 +57,17 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
   return out;
 }
 
-// The thread or stream, of those that lie behind one another, that an event is of.
-template <typename Lanes>
-uint32_t lane_of(const Lanes& lanes, uint32_t event) {
-  const auto after =
-      std::upper_bound(lanes.begin(), lanes.end(), event,
-                       [](uint32_t wanted, const auto& lane) { return wanted < lane.first_event; });
-  if (after == lanes.begin() || event >= std::prev(after)->end_event) return kNone;
-  return static_cast<uint32_t>(after - lanes.begin() - 1);
-}
-
 }  // namespace
 
-// What a stream's work tells beside itself.
+// What the work of a stretch of a stream tells beside itself. Long streams have several, so that
+// no thread is left with one stream alone.
 struct StreamSums {
+  uint32_t stream, first_event, end_event;
+  int64_t last_end = INT64_MIN;  // of all work, that of stretches before this one too
   size_t works = 0, orphans = 0;
   std::deque<uint32_t> latencies;  // of launches that found the stream idle, ns, at most 4 s
 };
+constexpr uint32_t kStretch = 500'000;  // events
 
 class TimelineBuilder {
  public:
@@ -93,16 +87,31 @@ class TimelineBuilder {
         out_.streams.push_back({{lane.device, lane.context, lane.stream}, lane.first_event, end});
       }
     }
-    sums_.resize(out_.streams.size());
+    for (uint32_t i = 0; i < out_.streams.size(); ++i) {
+      const Stream& stream = out_.streams[i];
+      for (uint32_t at = stream.first_event; at < stream.end_event; at += kStretch) {
+        sums_.push_back({i, at, std::min(at + kStretch, stream.end_event), INT64_MIN, 0, 0, {}});
+      }
+    }
   }
 
   // First all that add_calls() gives, then all of add_sums(); each may run beside the others.
   void add_calls(std::vector<std::function<void()>>& tasks) {
     for (HostThread& thread : out_.threads) tasks.push_back([&] { read_thread(thread); });
+    for (StreamSums& sums : sums_) tasks.push_back([&] { find_last_end(sums); });
     if (!process_.collective_kernels.empty()) tasks.push_back([this] { mark_collectives(); });
   }
   void add_sums(std::vector<std::function<void()>>& tasks) {
-    for (uint32_t i = 0; i < sums_.size(); ++i) tasks.push_back([this, i] { sum_up(i); });
+    for (size_t i = 1; i < sums_.size(); ++i) {
+      if (sums_[i].stream != sums_[i - 1].stream) continue;
+      sums_[i].last_end = std::max(sums_[i].last_end, sums_[i - 1].last_end);
+    }
+    for (size_t i = 0; i < sums_.size(); ++i) {
+      const bool first = i == 0 || sums_[i].stream != sums_[i - 1].stream;
+      tasks.push_back([this, i, since = first ? INT64_MIN : sums_[i - 1].last_end] {
+        sum_up(sums_[i], since);
+      });
+    }
   }
   Timeline finish() {
     for (const StreamSums& sums : sums_) {
@@ -128,14 +137,16 @@ class TimelineBuilder {
     };
     std::vector<Issued> order;
     for (auto work = all_work(out_); !work.at_end(); ++work) {
-      const std::optional<Call> call = out_.call_of(*work);
-      if (call) order.push_back({call->begin, work->end, number(out_.shape(work->event).label)});
+      const int64_t issued = out_.call_begin_of(*work);
+      if (issued == kNotIssued) continue;
+      order.push_back({issued, work->end, number(out_.shape(work->event).label)});
     }
     std::stable_sort(order.begin(), order.end(),
                      [](const Issued& a, const Issued& b) { return a.at < b.at; });
     std::vector<uint32_t> kernels;
     for (const Issued& each : order) kernels.push_back(each.label);
-    const Period period = find_period(kernels);
+    Period period;
+    if (!find_period(kernels.data(), kernels.size(), period)) return;
     out_.period_confidence = period.confidence;
     const auto length = static_cast<size_t>(period.length);
     for (size_t i = 0; i < period.begins.size(); ++i) {
@@ -171,19 +182,25 @@ class TimelineBuilder {
     out_.of_collectives = std::move(marks);
   }
 
-  void sum_up(uint32_t stream) {
-    StreamSums& sums = sums_[stream];
-    int64_t idle_since = INT64_MIN;
-    Work work;
-    for (StreamWalk walk(out_, stream); walk.next(work);) {
+  void find_last_end(StreamSums& sums) const {
+    for (uint32_t i = sums.first_event; i < sums.end_event; ++i) {
+      if (out_.traits_of(i).work)
+        sums.last_end = std::max(sums.last_end, process_.events.end_of(i));
+    }
+  }
+
+  // `idle_since`: when the stream's work before this stretch was done.
+  void sum_up(StreamSums& sums, int64_t idle_since) const {
+    for (uint32_t i = sums.first_event; i < sums.end_event; ++i) {
+      if (!out_.traits_of(i).work) continue;
+      const Work work = out_.work(i, sums.stream);
       ++sums.works;
-      const std::optional<Call> call = out_.call_of(work);
-      if (!call) {
+      const int64_t issued = out_.call_begin_of(work);
+      if (issued == kNotIssued) {
         ++sums.orphans;
-      } else if (work.kind != WorkClass::transfer && call->begin >= idle_since &&
-                 work.begin > call->begin) {
+      } else if (work.kind != WorkClass::transfer && issued >= idle_since && work.begin > issued) {
         sums.latencies.push_back(
-            static_cast<uint32_t>(std::min<int64_t>(work.begin - call->begin, UINT32_MAX)));
+            static_cast<uint32_t>(std::min<int64_t>(work.begin - issued, UINT32_MAX)));
       }
       idle_since = std::max(idle_since, work.end);
     }
@@ -312,23 +329,6 @@ bool names_communication(std::string_view name) {
          name.find("ncclKernel") != std::string_view::npos || begins_with(name, "nccl");
 }
 
-uint32_t Timeline::thread_of(uint32_t event) const { return lane_of(threads, event); }
-uint32_t Timeline::stream_of(uint32_t event) const { return lane_of(streams, event); }
-
-Work Timeline::work(uint32_t event, uint32_t stream) const {
-  const bool collective = of_collectives.test(event);
-  return {events().begin_of(event), events().end_of(event), event, stream,
-          collective ? WorkClass::communication : traits_of(event).work_class};
-}
-
-Call Timeline::call(uint32_t event, uint32_t thread) const {
-  const ShapeTraits& traits = traits_of(event);
-  Call out{
-      events().begin_of(event), events().end_of(event), event, thread, traits.call_class, false};
-  out.blocking = traits.copy_call && waits_for_own_work(out);
-  return out;
-}
-
 // A copy that returns when it is done: by name, or because its memory is not pinned. (A small
 // asynchronous copy may be done before its call returns, too; nobody waited for it.)
 bool Timeline::waits_for_own_work(const Call& call) const {
@@ -338,17 +338,18 @@ bool Timeline::waits_for_own_work(const Call& call) const {
   return traits_of(call.event).waits || traits_of(works.front().event).pageable;
 }
 
-std::optional<Call> Timeline::call_of(const Work& work) const {
+// The outermost call that caused it; kNone: it was not recorded.
+uint32_t Timeline::call_event_of(const Work& work) const {
   const EventIndex cause = events().partner_of(work.event);
-  if (cause == EventIndex::none || !traits_of(number(cause)).call) return {};
+  if (cause == EventIndex::none || !traits_of(number(cause)).call) return kNone;
   const uint32_t thread = thread_of(number(cause));
-  if (thread == kNone) return {};
-  return call(threads[thread].calls.last(number(cause)), thread);
+  return thread == kNone ? kNone : threads[thread].calls.last(number(cause));
 }
 
-int64_t Timeline::issued_at(const Work& work) const {
-  const std::optional<Call> call = call_of(work);
-  return call ? call->begin : work.begin;
+std::optional<Call> Timeline::call_of(const Work& work) const {
+  const uint32_t event = call_event_of(work);
+  if (event == kNone) return {};
+  return call(event, thread_of(event));
 }
 
 // Its own work, and that of calls inside it.

@@ -19,6 +19,7 @@
 namespace gpuprof::analysis {
 
 inline constexpr uint32_t kNone = 0xffffffff;
+inline constexpr int64_t kNotIssued = INT64_MIN;
 
 enum class WorkClass : uint8_t { compute, communication, transfer };
 inline constexpr size_t kWorkClasses = 3;
@@ -97,12 +98,30 @@ struct Timeline {
   }
 
   // Of an event that is work, on that stream.
-  Work work(uint32_t event, uint32_t stream) const;
+  Work work(uint32_t event, uint32_t stream) const {
+    const bool collective = of_collectives.test(event);
+    return {events().begin_of(event), events().end_of(event), event, stream,
+            collective ? WorkClass::communication : traits_of(event).work_class};
+  }
   // Of an event that is an outermost call of that thread.
-  Call call(uint32_t event, uint32_t thread) const;
+  Call call(uint32_t event, uint32_t thread) const {
+    const ShapeTraits& traits = traits_of(event);
+    Call out{
+        events().begin_of(event), events().end_of(event), event, thread, traits.call_class, false};
+    out.blocking = traits.copy_call && waits_for_own_work(out);
+    return out;
+  }
   // The outermost call that caused it; nothing: it was not recorded.
   std::optional<Call> call_of(const Work& work) const;
-  int64_t issued_at(const Work& work) const;  // its call's begin, else its own
+  // The begin of that call, for less; kNotIssued: it was not recorded.
+  int64_t call_begin_of(const Work& work) const {
+    const uint32_t call = call_event_of(work);
+    return call == kNone ? kNotIssued : events().begin_of(call);
+  }
+  int64_t issued_at(const Work& work) const {  // its call's begin, else its own
+    const int64_t begin = call_begin_of(work);
+    return begin == kNotIssued ? work.begin : begin;
+  }
   // What a call caused, in order of begin (of equal ones, of event). Replaces what is in `out`.
   void works_of(const Call& call, std::vector<Work>& out) const;
 
@@ -110,8 +129,23 @@ struct Timeline {
 
  private:
   friend class TimelineBuilder;
-  uint32_t thread_of(uint32_t event) const;
-  uint32_t stream_of(uint32_t event) const;
+  // The thread or stream that an event is of; kNone: it is of none.
+  uint32_t thread_of(uint32_t event) const { return lane_of(threads, event); }
+  uint32_t stream_of(uint32_t event) const { return lane_of(streams, event); }
+  // Lanes lie behind one another.
+  template <typename Lane>
+  static uint32_t lane_of(const std::vector<Lane>& lanes, uint32_t event) {
+    size_t after = 0;
+    for (size_t left = lanes.size(); left > 0;) {
+      const size_t half = left / 2;
+      const bool behind = event >= lanes[after + half].first_event;
+      after = behind ? after + half + 1 : after;
+      left = behind ? left - half - 1 : half;
+    }
+    if (after == 0 || event >= lanes[after - 1].end_event) return kNone;
+    return static_cast<uint32_t>(after - 1);
+  }
+  uint32_t call_event_of(const Work& work) const;
   bool waits_for_own_work(const Call& call) const;
 };
 

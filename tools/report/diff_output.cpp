@@ -22,6 +22,29 @@ std::string change_text(const Change& change) {
   return fmt::format("{:+.1f} %", change.change_pct);
 }
 
+// A row of the table for people; of kernels that were fused or split each on a line of its own.
+void append_row(const Change& change, std::string& out) {
+  constexpr size_t kIndent = 40, kWidth = 80, kMostNamed = 6;
+  const bool several = change.from.size() + change.to.size() > 2;
+  out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}", format_us(change.base_us),
+                     format_us(change.new_us), change_text(change), change.kind,
+                     several ? std::string() : shorten(change.name, 31));
+  while (out.back() == ' ') out.pop_back();
+  out += '\n';
+  if (!several) return;
+  const auto list = [&](const std::vector<std::string>& names, std::string_view first) {
+    for (size_t i = 0; i < std::min(kMostNamed, names.size()); ++i) {
+      out += fmt::format("{:{}}{:<3}{}\n", "", kIndent, i ? "+" : first,
+                         shorten(names[i], kWidth - kIndent - 3));
+    }
+    if (names.size() > kMostNamed) {
+      out += fmt::format("{:{}}and {} more\n", "", kIndent, names.size() - kMostNamed);
+    }
+  };
+  list(change.from, "");
+  list(change.to, "->");
+}
+
 std::string headline(const Diff& diff) {
   const MeanChange& step = diff.step_time;
   if (!diff.significant) {
@@ -60,14 +83,19 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
                 {"significant", diff.significant}}}};
   out["changes"] = Json::array();
   for (const Change& change : diff.changes) {
-    out["changes"].push_back({{"kind", change.kind},
-                              {"name", change.name},
-                              {"base_us", rounded(change.base_us)},
-                              {"new_us", rounded(change.new_us)},
-                              {"change_pct", rounded(change.change_pct)},
-                              {"significant", change.significant},
-                              {"gone", change.gone},
-                              {"new", change.fresh}});
+    Json row = {{"kind", change.kind},
+                {"name", change.name},
+                {"base_us", rounded(change.base_us)},
+                {"new_us", rounded(change.new_us)},
+                {"change_pct", rounded(change.change_pct)},
+                {"significant", change.significant},
+                {"gone", change.gone},
+                {"new", change.fresh}};
+    if (!change.from.empty()) {
+      row["from"] = change.from;
+      row["to"] = change.to;
+    }
+    out["changes"].push_back(std::move(row));
   }
   out["fail_over_pct"] = gate.fail_over_pct;
   out["regression"] = gate.regression;
@@ -85,9 +113,7 @@ std::string diff_text(const Diff& diff, const DiffGate& gate) {
       out += fmt::format("\nWhat changed, in a step\n  {:>12} {:>12} {:>9}  {:<8} {}\n", "before",
                          "now", "change", "kind", "name");
     }
-    out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}\n", format_us(change.base_us),
-                       format_us(change.new_us), change_text(change), change.kind,
-                       shorten(change.name, 33));
+    append_row(change, out);
   }
   if (!shown) out += "Nothing in a step changed beyond noise\n";
   return out + "\n" + gate_text(gate) + "\n";

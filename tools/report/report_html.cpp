@@ -64,13 +64,14 @@ std::string us_text(const Json& us) { return format_duration(us.get<double>() * 
 
 class HtmlReport {
  public:
-  explicit HtmlReport(const Json& report) : report_(report) {}
+  explicit HtmlReport(const Json& report)
+      : report_(report), tables_only_(report["tables_only"].get<bool>()) {}
 
   std::string body() {
     heading();
-    verdict();
+    if (!tables_only_) verdict();
     figures();
-    breakdown();
+    if (!tables_only_) breakdown();
     findings();
     return std::move(out_);
   }
@@ -173,8 +174,10 @@ class HtmlReport {
     figure("step-time", "Step time", us_text(time["mean"]),
            fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
                        us_text(time["p95"])));
-    figure("gpu-busy", "GPU busy", fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
-           "of step time, kernels and copies");
+    if (!tables_only_) {
+      figure("gpu-busy", "GPU busy", fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
+             "of step time, kernels and copies");
+    }
     figure("tensor-cores", "Tensor cores",
            fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
            "of kernel time, as far as names tell");
@@ -217,6 +220,7 @@ class HtmlReport {
   }
 
   const Json& report_;
+  const bool tables_only_;
   std::string out_;
 };
 

@@ -16,7 +16,7 @@ Json steps_json(const Report& report) {
         {"window", row.window},
         {"step", row.anatomy.step},
         {"duration_us", rounded(static_cast<double>(row.anatomy.end - row.anatomy.begin) / 1000)}};
-    for (size_t i = 0; i < kParts; ++i) {
+    for (size_t i = 0; report.depth == Depth::all && i < kParts; ++i) {
       step["parts_us"][part_name(static_cast<Part>(i))] =
           rounded(static_cast<double>(row.anatomy.parts[i]) / 1000);
     }
@@ -243,6 +243,20 @@ Json curves_json(const Report& report) {
   return out;
 }
 
+// What Depth::tables leaves out.
+void add_judgement(const Report& report, Json& out) {
+  out["breakdown_pct"] = breakdown_json(report);
+  out["device_idle_pct"] = rounded(report.device_idle_pct);
+  out["overlapped_pct"] = {{"communication", rounded(report.overlapped_pct[0])},
+                           {"transfer", rounded(report.overlapped_pct[1])}};
+  out["verdict"] = verdict_json(report);
+  out["reason"] = report.reason;
+  out["replay_error_pct"] = rounded(report.replay_error_pct);
+  out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
+  out["stragglers"] = stragglers_json(report);
+  add_host_samples(report, out);
+}
+
 }  // namespace
 
 Json report_json(const Report& report) {
@@ -254,21 +268,15 @@ Json report_json(const Report& report) {
   out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},
                          {"mean", rounded(report.step_time.mean_us)},
                          {"p95", rounded(report.step_time.p95_us)}};
-  out["breakdown_pct"] = breakdown_json(report);
-  out["device_idle_pct"] = rounded(report.device_idle_pct);
-  out["overlapped_pct"] = {{"communication", rounded(report.overlapped_pct[0])},
-                           {"transfer", rounded(report.overlapped_pct[1])}};
-  out["verdict"] = verdict_json(report);
-  out["reason"] = report.reason;
-  out["replay_error_pct"] = rounded(report.replay_error_pct);
+  out["tables_only"] = report.depth == Depth::tables;
+  if (report.depth == Depth::all) add_judgement(report, out);
   out["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
     out["findings"].push_back(
         {{"kind", finding.kind}, {"text", finding.text}, {"value", rounded(finding.value)}});
   }
-  out["gpu"] = {{"utilization_pct", rounded(report.gpu_utilization_pct)},
-                {"tensor_core_pct", rounded(report.tables.tensor_core_pct)},
-                {"tiny_kernels_pct", rounded(report.tables.tiny_kernels_pct)}};
+  out["gpu"]["tensor_core_pct"] = rounded(report.tables.tensor_core_pct);
+  out["gpu"]["tiny_kernels_pct"] = rounded(report.tables.tiny_kernels_pct);
   out["kernels"] = kernels_json(report.tables);
   const Arithmetic& arithmetic = report.operators.arithmetic;
   if (arithmetic.flop_per_step > 0) {
@@ -281,7 +289,6 @@ Json report_json(const Report& report) {
   out["operators"] = operators_json(report.operators.operators);
   out["modules"] = operators_json(report.operators.modules);
   out["places"] = places_json(report.operators);
-  add_host_samples(report, out);
   out["memory_owners"] = owners_json(report.operators);
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
   out["collectives"] = collectives_json(report.tables);
@@ -290,7 +297,6 @@ Json report_json(const Report& report) {
   out["allocations"] = calls_json(report.tables.allocations);
   out["launches"] = {{"count", report.tables.launches},
                      {"total_us", rounded(report.tables.launch_us)}};
-  out["stragglers"] = stragglers_json(report);
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
   out["losses"] = losses_json(report.losses);

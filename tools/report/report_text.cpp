@@ -22,13 +22,16 @@ class TextReport {
 
   std::string write() {
     heading();
-    verdict();
-    breakdown();
+    if (report_.depth == Depth::all) {
+      verdict();
+      breakdown();
+    }
     kernels();
     copies();
     collectives();
     calls("Waiting for the GPU", report_.tables.synchronizations);
     calls("Allocation", report_.tables.allocations);
+    places();
     python_lines();
     ranks();
     findings();
@@ -90,9 +93,11 @@ class TextReport {
     }
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    line("{}",
-         bold(fmt::format("Steps {} to {}{}: {} each, GPU busy {:.1f} %", first, last, ranks,
-                          format_us(report_.step_time.mean_us), report_.gpu_utilization_pct)));
+    const std::string busy = report_.depth == Depth::all
+                                 ? fmt::format(", GPU busy {:.1f} %", report_.gpu_utilization_pct)
+                                 : std::string();
+    line("{}", bold(fmt::format("Steps {} to {}{}: {} each{}", first, last, ranks,
+                                format_us(report_.step_time.mean_us), busy)));
     line("median {}, 95 of 100 within {}", format_us(report_.step_time.median_us),
          format_us(report_.step_time.p95_us));
   }
@@ -183,6 +188,18 @@ class TextReport {
     for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
       line("  {:>9.1f} a step {:>10} each  {}", per_step(static_cast<double>(rows[i].count)),
            format_us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
+    }
+  }
+
+  void places() {
+    const std::vector<PlaceRow>& rows = report_.operators.places;
+    if (rows.empty()) return;
+    title("Lines of code that wait, allocate, copy or load data");
+    for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
+      const PlaceRow& row = rows[i];
+      line("  {:>9.1f} a step {:>10} each  {:<15} {}", per_step(static_cast<double>(row.count)),
+           format_us(row.total_us / static_cast<double>(row.count)), row.kind,
+           shorten(row.place, kWidth - 52));
     }
   }
 

@@ -122,9 +122,13 @@ int nvmlSystemGetCudaDriverVersion_v2(int* out) {
   return kSuccess;
 }
 
-// There are no NVLinks here, nor a list of processes.
+// There are no NVLinks here, and no process is listed.
 int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) { return kNotSupported; }
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return kNotSupported; }
-int nvmlDeviceGetComputeRunningProcesses(void*, unsigned*, void*) { return kNotSupported; }
+int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*) {
+  if (count == nullptr) return kInvalidArgument;
+  *count = 0;
+  return kSuccess;
+}
 
 }  // extern "C"

@@ -94,13 +94,16 @@ function stepBars() {
     for (const step of steps) {
       if (pick.value !== 'mean' && String(step.rank) !== pick.value) continue;
       const key = `${step.window}/${step.step}`;
-      if (!rows.has(key)) rows.set(key, {label: String(step.step), count: 0, parts: {}});
+      if (!rows.has(key)) rows.set(key, {label: String(step.step), count: 0, whole: 0, parts: {}});
       const row = rows.get(key);
       ++row.count;
-      for (const [part] of PARTS) row.parts[part] = (row.parts[part] || 0) + step.parts_us[part];
+      row.whole += step.duration_us;
+      if (step.parts_us) for (const [part] of PARTS) row.parts[part] = (row.parts[part] || 0) + step.parts_us[part];
     }
     const all = [...rows.values()], longest = greatest(steps.map(step => step.duration_us)) / 1000;
-    const datasets = PARTS.map(([part, label]) => ({label, backgroundColor: colour(part), stack: 'step', categoryPercentage: .9, barPercentage: .95,
+    const bar = {stack: 'step', categoryPercentage: .9, barPercentage: .95};
+    const whole = [{...bar, label: 'Step time', backgroundColor: colour('compute'), data: all.map(row => row.whole / row.count / 1000)}];
+    const datasets = report.tables_only ? whole : PARTS.map(([part, label]) => ({...bar, label, backgroundColor: colour(part),
       data: all.map(row => row.parts[part] / row.count / 1000)}))
       .filter(set => set.data.some(value => value > 0.0005 * longest));
     return {type: 'bar', data: {labels: all.map(row => row.label), datasets},
@@ -158,7 +161,7 @@ function heatMap() {
   const columns = [...new Map(report.steps.map(step => [`${step.window}/${step.step}`, step])).values()];
   const at = new Map(report.steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
   // Compute first: ranks that wait for each other have the same step times.
-  const metrics = [...PARTS.filter(([part]) => report.steps.some(step => step.parts_us[part] > 0)), ['duration_us', 'Step time']];
+  const metrics = [...PARTS.filter(([part]) => report.steps.some(step => step.parts_us?.[part] > 0)), ['duration_us', 'Step time']];
   const valueOf = (step, metric) => metric === 'duration_us' ? step.duration_us : step.parts_us[metric];
   let draw;
   const pick = choice('Figure', metrics, () => draw());

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUPROF_MEMORY=1: what is allocated when a window begins, when the process is killed, and when an allocation fails,
+against the simulator's log of allocations."""
+import json
+import pickle
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+import harness
+import truth
+
+PROGRAM = harness.SOURCE / "tests/programs/python/memory.py"
+STEPS = {"GPUPROF_STEP": "sync:1"}
+MIB = 1 << 20
+
+pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
+                                reason="pythons are not built for a sanitizer's runtime")
+
+
+def run(folder, *arguments, **settings):
+    """Runs memory.py with the log on; returns how it ended, its dumps, and the simulator's calls of it."""
+    env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", SIMCUDA_TRUTH_SYNC=1,
+                            SIMCUDA_DEVICES=2, **{**STEPS, "GPUPROF_MEMORY": 1, **settings})
+    process = subprocess.Popen([sys.executable, PROGRAM, *arguments], env=env, stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=120)
+    done = harness.Run(process.returncode, out.decode(), err.decode())
+    left = harness.dumps(folder / "out") if (folder / "out").exists() else []
+    return done, left, truth.load(folder / "truth", process.pid)
+
+
+def live_in_truth(calls, until=2**63, without=()):
+    """{address: bytes} of what calls that ended before `until` had allocated and not freed."""
+    live = {}
+    for call in sorted((c for c in calls if c["t"] == "call"), key=lambda c: c["end"]):
+        if call["ret"] != 0 or call["end"] > until or id(call) in without:
+            continue
+        if truth.kind_of(call["name"]) == "alloc":
+            live[truth.as_number(call["ptr"])] = call["bytes"]
+        elif truth.kind_of(call["name"]) == "dealloc":
+            live.pop(truth.as_number(call["ptr"]), None)
+    return live
+
+
+def live_in(records, moment):
+    rows = [r for r in records if r["kind"] == "live" and r["moment"] == moment]
+    live = {r["address"]: r["bytes"] for r in rows}
+    assert len(live) == len(rows)
+    return live
+
+
+def test_threads_then_killed(tmp_path):
+    done, left, calls = run(tmp_path, "threads", "kill")
+    assert done.code == -9 and [p.suffix for p in left] == [".ring"], done.err
+    records = harness.records(left[0])
+    live = live_in(records, "left")
+    assert live == live_in_truth(calls) and len(live) > 100
+    devices = {truth.as_number(c["ptr"]): c["device"] for c in calls if c["t"] == "call" and c["name"] == "cudaMalloc"}
+    for row in harness.of_kind(records, "live"):
+        assert row["api"] in ("cudaMalloc", "cudaMallocHost")
+        assert row.get("device") == (devices[row["address"]] if row["api"] == "cudaMalloc" else None)
+    made = {(truth.as_number(c["ptr"]), c["tid"]): c for c in calls if c["t"] == "call" and truth.kind_of(c["name"]) == "alloc"}
+    for row in harness.of_kind(records, "live"):
+        call = made[row["address"], row["tid"]]
+        assert call["begin"] <= row["time_mono_ns"] <= call["end"] + 10**9
+
+
+def test_killed_at_random(tmp_path):
+    """Of each thread the last call may not have been complete."""
+    delays = random.Random(4)
+    compared = 0
+    for number in range(6):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_MEMORY=1, SIMCUDA_TRUTH=folder / "truth",
+                                SIMCUDA_TRUTH_SYNC=1, **harness.WHOLE_RUN)
+        process = subprocess.Popen([harness.SIMTRAIN, "--steps", "100000", "--kernel-us", "5", "--malloc-per-step", "20"],
+                                   env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        log = folder / "truth" / f"truth_{process.pid}.jsonl"
+        for _ in range(3000):
+            if log.exists() and log.read_bytes().count(b"cudaFree") > 20:
+                break
+            time.sleep(0.01)
+        time.sleep(0.1 * delays.random())
+        process.kill()
+        process.wait()
+        calls = truth.load(folder / "truth", process.pid)
+        last = {}
+        for call in calls:
+            if call["t"] == "call" and call["end"] >= last.get(call["tid"], call)["end"]:
+                last[call["tid"]] = call
+        live = live_in(harness.records(folder / "out"), "left")
+        open_calls = {id(call) for call in last.values()}
+        with_last, without = live_in_truth(calls), live_in_truth(calls, without=open_calls)
+        # The call after the last that was logged may have been under way: one allocation more or less.
+        assert len(live.items() ^ with_last.items()) <= 1 or len(live.items() ^ without.items()) <= 1
+        compared += len(live)
+    assert compared >= 12
+
+
+def test_window_has_what_was_allocated_before(tmp_path):
+    done, [dump], calls = run(tmp_path, "weights", GPUPROF_SCHEDULE="skip_first=4,warmup=0,active=3", GPUPROF_STACKS="alloc")
+    assert done.code == 0, done.err
+    records = harness.records(dump)
+    header = next(r for r in records if r["kind"] == "header")
+    begin = header["window_begin_mono_ns"]
+    live = live_in(records, "window_begins")
+    assert live == live_in_truth(calls, begin) and len(live) == 8 + 3
+    rows = [r for r in records if r["kind"] == "live"]
+    weights = [r for r in rows if any("make_weights" in line for line in r.get("stack", ()))]
+    assert sorted(r["bytes"] for r in weights) == [MIB * (i + 1) for i in range(8)]
+    assert {r.get("step") for r in weights} == {0}
+    assert {r["step"] for r in rows if r not in weights} == {1, 2, 3}
+    assert all(r["time_mono_ns"] < begin for r in rows) and not harness.of_kind(records, "out_of_memory")
+    assert {r["losses"].get("memory_log_full") for r in records if r["kind"] == "summary"} == {None}
+
+
+def test_report_and_snapshot_have_what_was_allocated_before(tmp_path):
+    _, [dump], calls = run(tmp_path, "weights", GPUPROF_SCHEDULE="skip_first=4,warmup=0,active=3", GPUPROF_STACKS="alloc")
+    report = json.loads(harness.checked("report", dump, "--format", "json").out)
+    owners = {row["name"]: row["bytes"] for row in report["memory_owners"]}
+    header = next(r for r in harness.records(dump) if r["kind"] == "header")
+    levels = []
+    for call in calls:
+        if call["t"] == "call" and truth.kind_of(call["name"]) and call["end"] < header["window_end_mono_ns"]:
+            live = live_in_truth(calls, call["end"])
+            if call["end"] >= header["window_begin_mono_ns"]:
+                levels.append(sum(live.values()))
+    assert report["memory"]["peak_bytes"] == max(levels) and report["memory"]["end_bytes"] == levels[-1]
+    line = next(n for n, text in enumerate(PROGRAM.read_text().splitlines(), 1) if "getattr(cudart, function)(ctypes" in text)
+    assert owners == {f"memory.py:{line} allocate": max(levels)}
+    harness.checked("convert", dump, "--to", "memory-viz", "-o", tmp_path / "memory.pickle")
+    snapshot = pickle.loads((tmp_path / "memory.pickle").read_bytes())
+    left = {block["address"]: block["size"] for segment in snapshot["segments"] for block in segment["blocks"]}
+    assert left == live_in_truth(calls, header["window_end_mono_ns"])
+    entries = [e for e in snapshot["device_traces"][0] if e["action"] == "alloc"]
+    assert len([e for e in entries if any(f["name"] == "make_weights" for f in e["frames"])]) == 8
+    assert "in 11 allocations when the window began" in harness.checked("info", dump).out
+
+
+def assert_failure(records, calls):
+    [failed] = harness.of_kind(records, "out_of_memory")
+    [call] = [c for c in calls if c["t"] == "call" and c["ret"] == 2]
+    assert (failed["api"], failed["bytes"], failed["number"]) == ("cudaMalloc", 16 * MIB, 1)
+    assert any("fill (" in line for line in failed["stack"])
+    assert call["begin"] <= failed["time_mono_ns"] <= call["end"] + 10**9
+    live = live_in(records, "out_of_memory")
+    assert live == live_in_truth(calls, call["begin"]) and sum(live.values()) > 200 * MIB
+
+
+FULL = {"SIMCUDA_MEMORY_MB": 256, "GPUPROF_STACKS": "alloc"}
+
+
+def test_out_of_memory_before_any_window(tmp_path):
+    done, [dump], calls = run(tmp_path, "full", **FULL)
+    assert done.code == 0 and dump.name.endswith("_w0.gpuprof")
+    assert [f"an allocation of {16 * MIB} bytes failed, out of memory; what was allocated then is in {dump}" in line
+            for line in harness.our_lines(done.err)] == [True], done.err
+    records = harness.records(dump)
+    assert_failure(records, calls)
+    assert next(r for r in records if r["kind"] == "summary")["end_reason"] == "out_of_memory"
+    report = json.loads(harness.checked("report", dump, "--format", "json").out)
+    [finding] = [f for f in report["findings"] if f["kind"] == "out_of_memory"]
+    assert "out of memory in step 3: 16" in finding["text"] and "memory.py" in finding["text"]
+    assert "out of memory in step 3" in harness.checked("report", dump).out
+    owners = {row["name"]: row["bytes"] for row in report["memory_owners"]}
+    assert sum(owners.values()) == sum(live_in(records, "out_of_memory").values()) and len(owners) == 2
+
+
+def test_out_of_memory_then_aborted(tmp_path):
+    done, left, calls = run(tmp_path, "full", "abort", **FULL)
+    assert done.code == -6 and [p.suffix for p in left] == [".ring"]
+    records = harness.records(left[0])
+    assert_failure(records, calls)
+    assert sum(live_in(records, "left").values()) == 36 * MIB  # the program had freed the rest
+
+
+def test_out_of_memory_in_a_window(tmp_path):
+    done, [dump], calls = run(tmp_path, "full", GPUPROF_SCHEDULE="skip_first=2,warmup=0,active=3", **FULL)
+    assert done.code == 0, done.err
+    records = harness.records(dump)
+    assert_failure(records, calls)
+    assert sum(live_in(records, "window_begins").values()) == 36 * MIB
+
+
+def test_killed_after_its_window(tmp_path):
+    """The dump is complete; what the process had in the end is beside it."""
+    done, left, calls = run(tmp_path, "weights", "kill", GPUPROF_SCHEDULE="skip_first=2,warmup=0,active=2")
+    assert done.code == -9 and sorted(p.suffix for p in left) == [".gpuprof", ".ring"], done.err
+    live = [r for r in harness.records(tmp_path / "out") if r["kind"] == "live" and r["moment"] == "left"]
+    assert {r["address"]: r["bytes"] for r in live} == live_in_truth(calls)
+    harness.checked("report", tmp_path / "out")
+
+
+def test_off_by_default(tmp_path):
+    done, [dump], _ = run(tmp_path, "weights", GPUPROF_MEMORY="0", GPUPROF_SCHEDULE="skip_first=4,warmup=0,active=3")
+    assert done.code == 0 and not harness.of_kind(harness.records(dump), "live"), done.err

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/live_owners.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tools/analysis/code_place.h"
+#include "tools/console.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr size_t kMostNamed = 3;
+
+std::string step_text(const Process& process, int64_t time) {
+  if (const Step* const step = process.step_at(time)) return fmt::format("in step {}", step->step);
+  // The last step has no end in the log.
+  if (!process.steps.empty() && time >= process.steps.back().end) {
+    return fmt::format("in step {}", process.steps.back().step + 1);
+  }
+  return process.steps.empty() ? "in step 0" : "before the first step";
+}
+
+bool counts(const LiveAllocation& each, bool blocks) {
+  return each.is_block() == blocks && each.device != Shape::kAbsent;
+}
+
+bool has_blocks(const LiveMemory& live) {
+  return std::any_of(live.allocations.begin(), live.allocations.end(),
+                     [](const LiveAllocation& each) { return counts(each, true); });
+}
+
+}  // namespace
+
+std::string owner_of(const Process& process, const LiveAllocation& allocation) {
+  const CodePlace place = native_place(process.stacks, allocation.stack);
+  return place.text.empty() ? "allocated " + step_text(process, allocation.time) : place.text;
+}
+
+std::vector<OwnerRow> live_owners(const Process& process, const LiveMemory& live) {
+  const bool blocks = has_blocks(live);
+  std::map<std::string, OwnerRow> rows;
+  for (const LiveAllocation& each : live.allocations) {
+    if (!counts(each, blocks)) continue;
+    OwnerRow& row = rows[owner_of(process, each)];
+    ++row.count;
+    row.bytes += static_cast<int64_t>(each.bytes);
+  }
+  std::vector<OwnerRow> out;
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    out.push_back(std::move(row));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const OwnerRow& a, const OwnerRow& b) { return a.bytes > b.bytes; });
+  return out;
+}
+
+void out_of_memory(const Trace& trace, const Process& process, std::vector<Finding>& out) {
+  const LiveMemory* const live = process.live_at(LiveMoment::out_of_memory);
+  if (!live || live->failed.empty()) return;
+  const FailedAllocation& failed = live->failed.front();
+  uint64_t from_cuda = 0;
+  for (const LiveAllocation& each : live->allocations) {
+    if (counts(each, false)) from_cuda += each.bytes;
+  }
+  const CodePlace place = native_place(process.stacks, failed.stack);
+  std::string text = fmt::format(
+      "{}: out of memory {}: {} more were asked for ({}{}{}), {} were allocated by CUDA",
+      process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
+                                 : fmt::format("pid {}", process.header.pid()),
+      step_text(process, failed.time), format_bytes(failed.bytes),
+      failed.api == StringIndex::empty ? "the framework's allocator" : trace.text(failed.api),
+      place.text.empty() ? "" : ", ", place.text, format_bytes(from_cuda));
+  for (const AllocatorTotals& each : live->allocators) {
+    text += fmt::format("; GPU {}: {} of {} reserved were given out", each.device,
+                        format_bytes(each.allocated), format_bytes(each.reserved));
+  }
+  const std::vector<OwnerRow> owners = live_owners(process, *live);
+  for (size_t i = 0; i < std::min(owners.size(), kMostNamed); ++i) {
+    text += fmt::format("{}{} ({})", i == 0 ? "; most by " : ", ", owners[i].name,
+                        format_bytes(static_cast<uint64_t>(owners[i].bytes)));
+  }
+  out.push_back({"out_of_memory", std::move(text), static_cast<double>(failed.bytes)});
+}
+
+}  // namespace gpuprof::analysis
