@@ -52,12 +52,15 @@ StepSource source_of(const ApiRow& row) {
   return profiler ? StepSource::profiler : StepSource::automatic;
 }
 
+bool is_launch(StepSource source) {
+  return source == StepSource::kernel || source == StepSource::graph;
+}
+
 // Under step_lock.
 bool is_step_call(size_t api) {
   const Session& s = session();
   const StepSource source = g_step_source[api];
-  const bool launch = source == StepSource::kernel || source == StepSource::graph;
-  if (launch && s.tracker.wants(StepSource::period)) return true;
+  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
   if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
   if (source != StepSource::nccl || s.tracker.source() != source) return true;
   return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
@@ -339,8 +342,9 @@ static void step_launch(const StepSubject& subject) {
 
 void step_after_call(ApiId api, const StepSubject& subject) {
   const StepSource source = g_step_source[api];
-  const bool launch = source == StepSource::kernel || source == StepSource::graph;
-  if (launch && session().config.step.source == StepSource::period) return step_launch(subject);
+  if (is_launch(source) && session().config.step.source == StepSource::period) {
+    return step_launch(subject);
+  }
   // Most launches are none, and need no clock.
   if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();

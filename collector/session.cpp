@@ -115,12 +115,26 @@ bool start() {
   return true;
 }
 
-// Only one thread does the work; the others wait for its outcome, 2 s at most.
+// start() itself gives up waiting for its thread after 5 s, and for CUPTI after 3 s.
+constexpr uint64_t kLongestStart = 10 * kSecond;
+
+// A call that goes on without its record is one thing, a program that hangs another: the thread
+// that starts the session may wait for what this one holds.
+void give_up_waiting() {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "another thread has been starting the session for %llu s; calls made meanwhile are not "
+           "recorded",
+           static_cast<unsigned long long>(kLongestStart / kSecond));
+}
+
+// Only one thread does the work; the others wait for its outcome, for as long as it may take.
 template <typename Work>
 bool once(SessionState from, SessionState busy, SessionState to, Work work) {
+  const ErrnoGuard keep_errno;
   SessionState seen = from;
   if (g_session.state.compare_exchange_strong(seen, busy)) {
-    const ErrnoGuard keep_errno;
     const BlockedScope blocked;
     if (!work()) {
       turn_off();
@@ -129,10 +143,12 @@ bool once(SessionState from, SessionState busy, SessionState to, Work work) {
     g_session.state.store(to, std::memory_order_release);
     return true;
   }
-  for (uint64_t waited = 0; seen == busy && waited < 2 * kSecond; waited += 100000) {
+  const uint64_t begun = monotonic_ns();
+  while (seen == busy && monotonic_ns() - begun < kLongestStart) {
     ::usleep(100);
     seen = g_session.state.load(std::memory_order_acquire);
   }
+  if (seen == busy) give_up_waiting();
   return seen != busy && seen != SessionState::off;
 }
 

@@ -207,7 +207,16 @@ def test_programs_do_what_they_say(case, code, line, bare_runs):
     assert line is None or line in bare.out.splitlines()
 
 
-@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer has an allocator of its own")
+def test_threads_wait_for_a_session_that_is_slow_to_start(tmp_path):
+    """16 threads make the first call at once; one starts the session, for three seconds, and no other loses a call."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", **harness.WHOLE_RUN)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_start.so'}"
+    done = harness.run([harness.HAZARDS / "threads", "first_call"], env)
+    assert done.code == 0 and "another thread" not in done.err, done.err
+    assert launches_of(tmp_path / "out") == (80,)
+
+
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's runtime allocates")
 def test_a_program_without_cuda_costs_no_allocation():
     program = [harness.HAZARDS / "allocations"]
     bare, seen = harness.run(program), harness.run(program, harness.preloaded())

@@ -17,9 +17,6 @@ PROGRAM = harness.SOURCE / "tests/programs/python/memory.py"
 STEPS = {"GPUPROF_STEP": "sync:1"}
 MIB = 1 << 20
 
-pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
-                                reason="pythons are not built for a sanitizer's runtime")
-
 
 def run(folder, *arguments, **settings):
     """Runs memory.py with the log on; returns how it ended, its dumps, and the simulator's calls of it."""

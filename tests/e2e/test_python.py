@@ -16,9 +16,6 @@ STEPS = 12
 SETTINGS = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": "skip_first=2,warmup=1,active=4", "GPUPROF_LOG": "info",
             "PYTHONDONTWRITEBYTECODE": "1"}
 
-pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
-                                reason="pythons are not built for a sanitizer's runtime")
-
 
 @functools.cache
 def pythons():

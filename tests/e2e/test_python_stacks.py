@@ -13,9 +13,6 @@ from test_python import pythons
 PROGRAM = harness.SOURCE / "tests/programs/python/call_stacks.py"
 MOST_FRAMES = 192
 
-pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
-                                reason="pythons are not built for a sanitizer's runtime")
-
 
 def run(folder, python, stacks="sync", **settings):
     bare = harness.run([python, PROGRAM, folder / "bare.json"])

@@ -17,9 +17,6 @@ CASES = ["list_comprehension", "generator", "nested_function", "method", "proper
          "context_manager", "regular_expression", "json_text", "json_python", "file_read", "lambda_expression", "decorator",
          "recursion", "thread", "executed", "module_level", "class_body", "coroutine", "exception", "map_over", "while_loop"]
 
-pytestmark = pytest.mark.skipif(harness.SANITIZER in ("address", "thread"),
-                                reason="pythons are not built for a sanitizer's runtime")
-
 
 def dumps_of(folder, python, *command, **settings):
     done = harness.run([python, *command], env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings}))

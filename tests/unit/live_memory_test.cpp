@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "formats/ring_reader.h"
+#include "tests/unit/recovered.h"
 #include "tests/unit/ring_maker.h"
 
 namespace gpuprof::test {
@@ -47,6 +47,13 @@ LiveRow row(uint64_t address, uint64_t bytes, uint64_t ticks, ApiId api, uint16_
   return {address, bytes, ticks, 0, 77, stack, api, device, {}};
 }
 
+// Of a trace that has one, and no problem.
+const LiveMemory& only_moment_of(const Trace& trace) {
+  EXPECT_TRUE(trace.problems.empty());
+  EXPECT_EQ(trace.processes.at(0).live_memory.size(), 1u);
+  return trace.processes.at(0).live_memory.at(0);
+}
+
 TEST(LiveMemoryMessage, ComesBackAsItWentIn) {
   LiveDump dump;
   const ApiId malloc = dump.names.api("cudaMalloc");
@@ -57,10 +64,8 @@ TEST(LiveMemoryMessage, ComesBackAsItWentIn) {
            {row(0x9000, 64, 3'000'000, kNoApi, 1, stack), row(0x8000, 4096, 2'500'000, malloc, 1),
             row(0x7000, 128, 2'600'000, malloc, kNoDevice)});
   const Trace trace = dump.read();
-  EXPECT_TRUE(trace.problems.empty());
   const Process& p = trace.processes.at(0);
-  ASSERT_EQ(p.live_memory.size(), 1u);
-  const LiveMemory& live = p.live_memory[0];
+  const LiveMemory& live = only_moment_of(trace);
   ASSERT_EQ(live.allocations.size(), 3u);
   const LiveAllocation &host = live.allocations[0], &segment = live.allocations[1],
                        &block = live.allocations[2];
@@ -85,10 +90,8 @@ TEST(LiveMemoryMessage, TheNewestFailureIsKept) {
   dump.add(LiveMoment::out_of_memory, {row(0x9000, 2, 3'000'000, kNoApi, 1)}, 3, stack);
   dump.add(LiveMoment::out_of_memory, {row(0xa000, 3, 3'000'000, kNoApi, 1)}, 1);
   const Trace trace = dump.read();
-  EXPECT_TRUE(trace.problems.empty());
   const Process& p = trace.processes.at(0);
-  ASSERT_EQ(p.live_memory.size(), 1u);
-  const LiveMemory& live = p.live_memory[0];
+  const LiveMemory& live = only_moment_of(trace);
   ASSERT_EQ(live.failed.size(), 1u);
   EXPECT_EQ(live.failed[0].number, 3u);
   EXPECT_EQ(live.failed[0].bytes, 1003u);
@@ -104,14 +107,9 @@ TEST(LiveMemoryMessage, ARingThatWasLeftHasThem) {
   const StringId stack = ring.add_stack({0x2020});
   ring.add_live_at_begin(row(0x9000, 64, 1'900'000, malloc, 0));
   ASSERT_TRUE(ring.add_live(row(0xa000, 128, 3'200'000, malloc, 0, stack)));
-  const std::string bytes = ring.bytes();
-  std::vector<Problem> problems;
-  RingReader reader(bytes, "x.gpuprof.ring", problems);
-  ByteBuffer chunks;
-  for (const uint32_t window : reader.info({}).windows) reader.recover({window, true}, {}, chunks);
-  const Trace trace = load(view(chunks));
-  EXPECT_TRUE(problems.empty() && trace.problems.empty());
-  const Process& p = trace.processes.at(0);
+  const Recovered got = recover(ring.bytes());
+  EXPECT_TRUE(got.problems.empty() && got.trace.problems.empty());
+  const Process& p = got.trace.processes.at(0);
   const LiveMemory *const begin = p.live_at(LiveMoment::window_begins), *const left = p.live_at(
                                                                             LiveMoment::left);
   ASSERT_TRUE(begin && left);

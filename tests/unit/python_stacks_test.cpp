@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/core/ring_file.h"
-#include "formats/ring_reader.h"
+#include "tests/unit/recovered.h"
 #include "tests/unit/ring_maker.h"
 
 namespace gpuprof::test {
@@ -117,15 +117,10 @@ TEST(PythonStacks, GraphNodesOfAKilledProcessHaveThem) {
       {100, 2'500'000, 7, 3, 4242, ring.add_stack({0x1010, forward, main}), api, {}});
   ring.add_graph_node({101, 2'600'000, 7, 3, 4242, ring.add_stack({main}), api, {}});
   ring.add_graph_node({102, 2'700'000, 7, 3, 4242, 0, api, {}});
-  const std::string bytes = ring.bytes();
-  std::vector<Problem> problems;
-  RingReader reader(bytes, "x.gpuprof.ring", problems);
-  ByteBuffer chunks;
-  for (const uint32_t window : reader.info({}).windows) reader.recover({window, true}, {}, chunks);
-  const Trace trace = load(view(chunks));
-  EXPECT_TRUE(problems.empty());
-  EXPECT_TRUE(trace.problems.empty());
-  const Process& p = trace.processes.at(0);
+  const Recovered got = recover(ring.bytes());
+  EXPECT_TRUE(got.problems.empty());
+  EXPECT_TRUE(got.trace.problems.empty());
+  const Process& p = got.trace.processes.at(0);
   ASSERT_EQ(p.graph_nodes.size(), 3u);
   EXPECT_EQ(p.stacks.lines(p.graph_nodes.at(100).stack),
             (Lines{"0x1010", "Net.forward (model.py:40)", "main (train.py:12)"}));

@@ -11,29 +11,11 @@
 #include <random>
 
 #include "formats/input.h"
+#include "tests/unit/recovered.h"
 #include "tests/unit/ring_maker.h"
 
 namespace gpuprof::test {
 namespace {
-
-struct Recovered {
-  Trace trace;
-  std::vector<Problem> problems;
-  RingInfo info;
-  bool ok = false;
-};
-
-Recovered recover(const std::string& bytes, const KnownChunks& known = {}) {
-  Recovered out;
-  RingReader reader(bytes, "x.gpuprof.ring", out.problems);
-  out.ok = reader.ok();
-  if (!out.ok) return out;
-  out.info = reader.info(known);
-  ByteBuffer chunks;
-  for (const uint32_t window : out.info.windows) reader.recover({window, true}, known, chunks);
-  out.trace = load(view(chunks));
-  return out;
-}
 
 TEST(RingReader, RecordsNamesStepsAndLossesAreRead) {
   RingMaker ring = small_ring();

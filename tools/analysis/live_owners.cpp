@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tools/analysis/code_place.h"
+#include "tools/analysis/named_rows.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -48,14 +49,7 @@ std::vector<OwnerRow> live_owners(const Process& process, const LiveMemory& live
     ++row.count;
     row.bytes += static_cast<int64_t>(each.bytes);
   }
-  std::vector<OwnerRow> out;
-  for (auto& [name, row] : rows) {
-    row.name = name;
-    out.push_back(std::move(row));
-  }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const OwnerRow& a, const OwnerRow& b) { return a.bytes > b.bytes; });
-  return out;
+  return named_rows(std::move(rows), &OwnerRow::bytes);
 }
 
 void out_of_memory(const Trace& trace, const Process& process, std::vector<Finding>& out) {

@@ -8,6 +8,7 @@
 #include "formats/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/live_owners.h"
+#include "tools/analysis/named_rows.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -379,14 +380,7 @@ std::vector<OwnerRow> ProcessWalk::memory_owners() const {
     known += block.bytes;
   }
   if (peak->total > known) rows["before the window"].bytes += peak->total - known;
-  std::vector<OwnerRow> out;
-  for (auto& [name, row] : rows) {
-    row.name = name;
-    out.push_back(row);
-  }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const OwnerRow& a, const OwnerRow& b) { return a.bytes > b.bytes; });
-  return out;
+  return named_rows(std::move(rows), &OwnerRow::bytes);
 }
 
 int64_t sum_of(const std::vector<OwnerRow>& rows) {
@@ -396,16 +390,11 @@ int64_t sum_of(const std::vector<OwnerRow>& rows) {
 }
 
 std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
-  std::vector<OperatorRow> out;
   for (auto& [name, row] : rows) {
-    row.name = name;
     if (row.kind.empty()) row.kind = "module";
-    out.push_back(std::move(row));
   }
-  std::stable_sort(out.begin(), out.end(), [](const OperatorRow& a, const OperatorRow& b) {
-    return a.gpu_us != b.gpu_us ? a.gpu_us > b.gpu_us : a.cpu_us > b.cpu_us;
-  });
-  return out;
+  return named_rows(std::move(rows),
+                    [](const OperatorRow& row) { return std::pair(row.gpu_us, row.cpu_us); });
 }
 
 // Of kernels' time, by operators of known arithmetic: with less their sum says nothing of the job.

@@ -11,6 +11,7 @@
 #include "formats/slices.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/kernel_names.h"
+#include "tools/analysis/named_rows.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -20,14 +21,7 @@ constexpr uint32_t kPageable = 1;  // CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
 
 template <typename Row>
 std::vector<Row> by_time(std::map<std::string, Row>&& rows) {
-  std::vector<Row> out;
-  for (auto& [name, row] : rows) {
-    row.name = name;
-    out.push_back(std::move(row));
-  }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Row& a, const Row& b) { return a.total_us > b.total_us; });
-  return out;
+  return named_rows(std::move(rows), &Row::total_us);
 }
 
 class TableMaker {

@@ -5,8 +5,10 @@
 // Trace: ns since the Unix epoch.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -135,15 +137,11 @@ struct Timeline {
   // Lanes lie behind one another.
   template <typename Lane>
   static uint32_t lane_of(const std::vector<Lane>& lanes, uint32_t event) {
-    size_t after = 0;
-    for (size_t left = lanes.size(); left > 0;) {
-      const size_t half = left / 2;
-      const bool behind = event >= lanes[after + half].first_event;
-      after = behind ? after + half + 1 : after;
-      left = behind ? left - half - 1 : half;
-    }
-    if (after == 0 || event >= lanes[after - 1].end_event) return kNone;
-    return static_cast<uint32_t>(after - 1);
+    const auto after = std::upper_bound(
+        lanes.begin(), lanes.end(), event,
+        [](uint32_t wanted, const Lane& lane) { return wanted < lane.first_event; });
+    if (after == lanes.begin() || event >= std::prev(after)->end_event) return kNone;
+    return static_cast<uint32_t>(after - lanes.begin() - 1);
   }
   uint32_t call_event_of(const Work& work) const;
   bool waits_for_own_work(const Call& call) const;
