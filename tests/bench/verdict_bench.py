@@ -3,15 +3,16 @@
 """What `gpuprof report` says of simtrain against what really happened: scenarios of each cause, strong, middling and
 weak, of pairs of causes, and healthy ones. The truth of a step's parts comes from the simulator's log; that of what a
 fix saves from running the scenario again without its cause. Prints a table and a summary; exit code 1 where the
-bounds of docs/REPORT.md's claims do not hold. Takes some five minutes; with the right to (root), runs are given
+bounds of docs/REPORT.md's claims do not hold. Takes some four minutes; with the right to (root), runs are given
 real-time priority, since another process on their core is a cause of its own.
 
-usage: verdict_bench.py BUILD [--only TEXT] [--markdown]"""
+usage: verdict_bench.py BUILD [--only TEXT] [--rounds N] [--markdown]"""
 import argparse
 import bisect
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ PARTS = ("compute", "communication", "transfer", "data_loading", "kernel_launch"
 SCHEDULE = "skip_first=5,wait=0,warmup=2,active=15,repeat=1"
 OWN_WORK_NS = 1_000_000
 LAUNCH_LATENCY_NS = 3000  # the simulator's
+WORTH_NAMING_PCT = 2  # what the report names as a cause
 
 
 def merged(*lists):
@@ -52,9 +54,10 @@ def scenarios():
         for strength, mb in (("strong", 30), ("middling", 6)):
             add(strength, "transfer", ["--h2d-mb", str(mb), "--pageable"], ["--h2d-mb", "0.001"])
         if ranks > 1:
+            # Without them ranks would no longer wait for each other, either: that is another cause's.
             for strength, mb in (("strong", 400), ("strong", 150), ("middling", 40), ("weak", 15)):
-                add(strength, "communication", ["--comm-mb", str(mb)], ["--comm-mb", "0"])
-            add("middling", "communication", ["--comm-mb", "600", "--overlap"], ["--comm-mb", "0"])
+                add(strength, "communication", ["--comm-mb", str(mb)], ["--comm-mb", "0.001"])
+            add("middling", "communication", ["--comm-mb", "600", "--overlap"], ["--comm-mb", "0.001"])
             for strength, factor in (("strong", 2), ("strong", 1.4), ("middling", 1.15), ("weak", 1.06)):
                 add(strength, "straggler", ["--slow-rank", f"2:{factor}"], [])
         if ranks <= os.cpu_count():  # what the host is slow in: each rank needs a core of its own
@@ -78,25 +81,29 @@ def scenarios():
         add("strong", "data_loading", ["--data-ms", "6", "--graphs"], ["--graphs"])
         add("strong", "transfer", ["--h2d-mb", "120", "--graphs"], ["--h2d-mb", "0.001", "--graphs"])
         if ranks > 1:
-            add("strong", "communication", ["--comm-mb", "300", "--data-ms", "0.7"], ["--comm-mb", "0", "--data-ms", "0.7"])
+            add("strong", "communication", ["--comm-mb", "300", "--data-ms", "0.7"], ["--comm-mb", "0.001", "--data-ms", "0.7"])
             add("strong", "data_loading", ["--comm-mb", "40", "--data-ms", "6"], ["--comm-mb", "40"])
             add("strong", "straggler", ["--slow-rank", "1:1.6", "--data-ms", "0.5"], ["--data-ms", "0.5"])
     return rows
 
 
 class Job:
-    """One run: its report, and the simulator's log of it."""
+    """The simulator's log of one run; of a profiled one its report, too."""
 
-    def __init__(self, build, folder, arguments, priority):
+    def __init__(self, build, folder, arguments, priority, steps=None):
+        """Profiled, or bare where it is told which steps to look at: of ranks that no collective keeps in step, one would
+        write its dump while others are still at work, on their cores."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("GPUPROF_", "SIMCUDA_", "LD_"))}
         environment.update(LD_LIBRARY_PATH=str(build / "simcuda/lib"), SIMCUDA_TRUTH=str(folder))
         gpuprof = str(build / "tools/gpuprof")
-        subprocess.run([*priority, gpuprof, "run", "-o", str(folder / "out"), "--schedule", SCHEDULE, "--",
-                        str(build / "tests/programs/simtrain/simtrain"), *arguments],
+        profiled = [] if steps else [gpuprof, "run", "-o", str(folder / "out"), "--schedule", SCHEDULE, "--"]
+        subprocess.run([*priority, *profiled, str(build / "tests/programs/simtrain/simtrain"), *arguments],
                        env=environment, check=True, capture_output=True, timeout=120)
-        self.report = json.loads(subprocess.run([gpuprof, "report", "--format", "json", str(folder / "out/latest")],
-                                                check=True, capture_output=True, timeout=120).stdout)
-        self.numbers = {step["step"] for step in self.report["steps"]}
+        self.numbers = steps
+        if not steps:
+            self.report = json.loads(subprocess.run([gpuprof, "report", "--format", "json", str(folder / "out/latest")],
+                                                    check=True, capture_output=True, timeout=120).stdout)
+            self.numbers = {step["step"] for step in self.report["steps"]}
         self.processes = []
         for path in sorted(folder.glob("truth_*.jsonl")):
             lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
@@ -192,8 +199,8 @@ class Truth:
             near.append(call)
         opener = "kernel_launch"
         for call in near:
-            if call["begin"] <= begin and self.waits(call):
-                opener = self.waits(call)
+            if call["begin"] <= begin:
+                opener = self.waits(call) or ("synchronization" if call.get("waited") else opener)
         pieces = sorted({begin, end, *(min(max(t, begin), end) for call in near for t in (call["begin"], call["end"])),
                          *(min(max(t, begin), end) for load in self.loads(begin, end) for t in load)})
         for a, b in zip(pieces, pieces[1:]):
@@ -213,9 +220,7 @@ class Truth:
         name = call["name"]
         if "Synchronize" in name:
             return "synchronization"
-        if name.startswith(("cudaMalloc", "cudaFree")):
-            return "allocation"
-        return "synchronization" if call.get("kind") == "sync_copy" else None
+        return "allocation" if name.startswith(("cudaMalloc", "cudaFree")) else None
 
     def state(self, at, near, opener, work):
         if any(begin <= at < end for begin, end in self.loads(at, at)):
@@ -231,28 +236,47 @@ class Truth:
         return "other" if after - before > OWN_WORK_NS and not self.loads(before, after) else opener
 
 
-def measure(build, row, priority):
-    name, strength, cause, arguments, without = row
-    with tempfile.TemporaryDirectory() as scratch:
-        job = Job(build, pathlib.Path(scratch), arguments, priority)
-    truth = job.parts()
-    verdict = job.report["verdict"]
+def judge(job):
+    """What one run's report says, and how far it is from the simulator's log of that run."""
+    truth, verdict = job.parts(), job.report["verdict"]
     first = verdict[0]["cause"] if verdict else "none"
-    difference = max(abs(job.report["breakdown_pct"][part] - truth[part]) for part in PARTS)
-    really = predicted = 0.0
-    if cause != "compute":
+    return {"first": first, "in_log": truth.get(first, 0.0), "step_us": job.step_us(),
+            "saves": {v["cause"]: v["saves_pct"] for v in verdict},
+            "difference": max(abs(job.report["breakdown_pct"][part] - truth[part]) for part in PARTS)}
+
+
+def measure(build, row, rounds, priority):
+    """Runs with and without the cause in turn; figures are medians, since two runs of one job differ by themselves."""
+    name, strength, cause, arguments, without = row
+    runs, fixed_us = [], []
+    for _ in range(rounds):
         with tempfile.TemporaryDirectory() as scratch:
-            fixed = Job(build, pathlib.Path(scratch), without, priority)
-        really = 100 * (1 - fixed.step_us() / job.step_us())
-        predicted = next((v["saves_pct"] for v in verdict if v["cause"] == cause), 0.0)
-    return {"name": name, "strength": strength, "cause": cause, "first": first, "difference": difference,
-            "saves": predicted, "saved": really, "share": job.report["breakdown_pct"].get(cause, 0.0)}
+            job = Job(build, pathlib.Path(scratch), arguments, priority)
+        runs.append(judge(job))
+        if cause != "compute":
+            with tempfile.TemporaryDirectory() as scratch:
+                fixed_us.append(Job(build, pathlib.Path(scratch), without, priority, job.numbers).step_us())
+    middle = statistics.median
+    saved = 100 * (1 - middle(fixed_us) / middle(run["step_us"] for run in runs)) if fixed_us else 0.0
+    return {"name": name, "strength": strength, "cause": cause, "runs": runs, "saved": saved,
+            "saves": middle(run["saves"].get(cause, 0.0) for run in runs) if fixed_us else 0.0,
+            "difference": middle(run["difference"] for run in runs)}
+
+
+def line(result, markdown):
+    firsts = [run["first"] for run in result["runs"]]
+    others = sorted(set(firsts) - {result["cause"]})
+    said = f"{result['cause']} {firsts.count(result['cause'])}/{len(firsts)}" + "".join(f", {other}" for other in others)
+    bar = "| " if markdown else ""
+    return (f"{bar}{result['name']:<30} {bar}{said:<22} {bar}{result['difference']:5.2f} {bar}{result['saves']:6.1f} "
+            f"{bar}{result['saved']:6.1f}{' |' if markdown else ''}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args()
     priority = ["chrt", "-f", "10"]
@@ -260,16 +284,12 @@ def main():
         priority = []
         print("verdict_bench: no real-time priority: other processes will be seen as causes", file=sys.stderr)
     rows = [row for row in scenarios() if options.only in row[0]]
-    results = []
-    bar = "| " if options.markdown else ""
     if options.markdown:
-        print("| scenario | first cause | breakdown off by | would save | really saved |\n|---|---|--:|--:|--:|")
+        print("| scenario | first cause, in runs | breakdown off by | would save | really saved |\n|---|---|--:|--:|--:|")
+    results = []
     for row in rows:
-        result = measure(options.build.resolve(), row, priority)
-        results.append(result)
-        mark = "" if result["first"] == result["cause"] else "  <- " + result["cause"] if not options.markdown else " (!)"
-        print(f"{bar}{result['name']:<28} {bar}{result['first'] + mark:<18} {bar}{result['difference']:5.2f} "
-              f"{bar}{result['saves']:6.1f} {bar}{result['saved']:6.1f}{' |' if options.markdown else ''}", flush=True)
+        results.append(measure(options.build.resolve(), row, options.rounds, priority))
+        print(line(results[-1], options.markdown), flush=True)
     return summary(results)
 
 
@@ -277,12 +297,19 @@ def summary(results):
     failed = False
     print()
     for strength, bound in (("strong", 1.0), ("middling", 0.95), ("healthy", 1.0), ("weak", 0.0)):
-        of = [r for r in results if r["strength"] == strength]
-        right = sum(r["first"] == r["cause"] for r in of)
-        failed |= bool(of) and right < bound * len(of)
-        print(f"{strength}: first cause right in {right} of {len(of)}")
+        runs = [(r["cause"], run) for r in results if r["strength"] == strength for run in r["runs"]]
+        wrong = [run for cause, run in runs if run["first"] != cause]
+        print(f"{strength}: first cause right in {len(runs) - len(wrong)} of {len(runs)} runs")
+        if strength == "healthy" and wrong:
+            # Four ranks on two cores wait for a core: what the simulator's log has, too, is no error.
+            print("  the others' first cause, in the simulator's log of that run: " +
+                  ", ".join(f"{run['first']} {run['in_log']:.2f} %" for run in wrong))
+            wrong = [run for run in wrong if run["in_log"] < WORTH_NAMING_PCT]
+        failed |= len(runs) - len(wrong) < bound * len(runs)
     worst = max(results, key=lambda r: r["difference"])
-    print(f"breakdown: off by at most {worst['difference']:.2f} points ({worst['name']})")
+    single = max(run["difference"] for r in results for run in r["runs"])
+    print(f"breakdown: off by more than 2 points in {sum(r['difference'] > 2 for r in results)} of {len(results)}, "
+          f"by at most {worst['difference']:.2f} ({worst['name']}), in a single run {single:.2f}")
     saving = [r for r in results if r["cause"] != "compute" and r["strength"] != "weak"]
     if saving:
         furthest = max(saving, key=lambda r: abs(r["saves"] - r["saved"]))

@@ -75,6 +75,28 @@ def test_kernels_are_those_of_the_steps(tmp_path):
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
 
 
+@pytest.mark.parametrize("first_step", [0, 3])
+def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step):
+    """simtrain captures its graph in step 0: a window from then on has its kernels, a later one its whole time."""
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", f"skip_first={first_step},warmup=0,active=8", "--step", "nvtx:step", "--",
+                        harness.SIMTRAIN, "--steps", "14", "--graphs"], env=harness.environment(SIMCUDA_TRUTH=tmp_path))
+    assert done.code == 0, done.err
+    found = report(tmp_path / "out/latest")
+    said = [each for each in found["findings"] if each["kind"] == "whole_graphs"]
+    if first_step == 0:
+        assert not said and sum(row["count"] for row in found["kernels"]) > 100
+        return
+    [path] = tmp_path.glob("truth_*.jsonl")
+    numbers = {step["step"] for step in found["steps"]}
+    lines = [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+    steps = [line for line in lines if line["t"] == "step" and line["n"] in numbers]
+    begin, end = min(step["begin"] for step in steps), max(step["end"] for step in steps)
+    graphs = [work for work in lines if work["t"] == "gpu" and work["type"] == "graph" and begin <= work["begin"] < end]
+    assert len(graphs) == len(steps) == 8
+    whole = 100 * sum(work["end"] - work["begin"] for work in graphs) / (end - begin)
+    assert [each["value"] for each in said] == [pytest.approx(whole, abs=1)]
+
+
 def test_a_kineto_export_says_the_same(tmp_path):
     latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
     harness.checked("convert", latest, "--to", "kineto", "-o", tmp_path / "kineto")

@@ -23,6 +23,7 @@ constexpr double kFragmentedBytes = 256e6;
 constexpr uint32_t kCuda = 1;  // Shape::device_type
 constexpr double kLowOccupancyPct = 25;
 constexpr double kBusyPct = 80;
+constexpr double kWholeGraphsPct = 2;
 
 std::string who(const Process& process) {
   return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
@@ -148,6 +149,20 @@ void low_occupancy(const Report& report, std::vector<Finding>& out) {
                  weighted / time});
 }
 
+// What ran in them is not known: where it was communication, the verdict cannot say so.
+void whole_graphs(const Report& report, std::vector<Finding>& out) {
+  const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
+  const double percent = steps_us > 0 ? 100 * report.tables.whole_graph_us / steps_us : 0;
+  if (percent < kWholeGraphsPct) return;
+  out.push_back({"whole_graphs",
+                 fmt::format("{:.0f} % of step time are CUDA graphs with one time for all they "
+                             "ran, because they were captured before the window: collectives and "
+                             "copies in them count as compute. A window that is open when they "
+                             "are captured has their kernels",
+                             percent),
+                 percent});
+}
+
 // What is copied to the GPU and back in the same amount.
 void copies_undone(const Report& report, std::vector<Finding>& out) {
   double up = 0, down = 0;
@@ -185,6 +200,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
   low_occupancy(report, out);
   arithmetic(report, out);
   copies_undone(report, out);
+  whole_graphs(report, out);
   return out;
 }
 

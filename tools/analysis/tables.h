@@ -70,6 +70,7 @@ struct Tables {
   double launch_us = 0;         // the calls' own time
   double tiny_kernels_pct = 0;  // kernels below kTinyKernelNs, of all
   double tensor_core_pct = 0;   // of the time of compute kernels
+  double whole_graph_us = 0;    // of CUDA graphs that have one time for all they ran
 };
 
 inline constexpr int64_t kTinyKernelNs = 10'000;

@@ -75,6 +75,7 @@ void write_truth(const ApiEvent& event, const CallDetails& d, uint32_t tid, Call
   if (d.pointer != nullptr) add(out, ",\"ptr\":\"{}\"", d.pointer);
   if (d.kernel != nullptr) add(out, ",\"kernel\":\"{}\"", json_escape(d.kernel));
   if (d.copy_kind != CopyKind::kNone) add(out, ",\"kind\":\"{}\"", copy_kind_name(d.copy_kind));
+  if (d.waited) add(out, ",\"waited\":true");
   if (d.has_shape) add_shape(out, d.grid, d.block, d.shmem);
   if (d.event >= 0) add(out, ",\"event\":{}", d.event);
   if (d.graph >= 0) add(out, ",\"graph\":{}", d.graph);

@@ -19,6 +19,7 @@ struct CallDetails {
   const void* pointer = nullptr;
   const char* kernel = nullptr;
   CopyKind copy_kind = CopyKind::kNone;
+  bool waited = false;  // the copy: for its own work
   bool has_shape = false;
   uint32_t grid[3] = {0, 0, 0};
   uint32_t block[3] = {0, 0, 0};

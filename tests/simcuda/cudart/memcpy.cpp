@@ -123,7 +123,8 @@ cudaError_t copy_memory(ApiCall& call, const CopyRequest& r, bool per_thread) {
   call.details.stream = stream->id;
   const OpPtr op = core.submit(*stream, std::move(work), call.correlation());
   move_bytes(r);
-  if (op == nullptr || !host_waits(r, way, pageable, bytes)) return cudaSuccess;
+  call.details.waited = op != nullptr && host_waits(r, way, pageable, bytes);
+  if (!call.details.waited) return cudaSuccess;
   core.block_on(std::move(held), {op});
   return cudaSuccess;
 }
