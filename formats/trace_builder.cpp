@@ -129,8 +129,10 @@ void TraceBuilder::Segment::fix_window() {
     offset = 0;
   }
   p.realtime_offset = std::clamp(offset, 1 - kLatest, kLatest - 1);
-  p.window_begin = time_of_ticks(begin);
-  p.window_end = end ? std::max(p.window_begin, time_of_ticks(end)) : 0;
+  // In the units that all else is in: the first step begins with the window, not before it.
+  const auto time_of = [&](uint64_t ticks) { return time_of_units(ticks >> p.clock.shift()); };
+  p.window_begin = time_of(begin);
+  p.window_end = end ? std::max(p.window_begin, time_of(end)) : 0;
 }
 
 void TraceBuilder::Segment::make_events(const Trace& trace) {

@@ -320,5 +320,23 @@ TEST(DumpReader, GoldenDumpOfVersion1Loads) {
   EXPECT_EQ(p.collective_kernels.size(), 1u);
 }
 
+TEST(DumpReader, AWindowBeginsWithItsFirstStepWhateverTheClocksUnit) {
+  constexpr uint32_t kShift = 3;  // 4 ns: the bits below are in no step's time
+  constexpr uint64_t kBegin = 4'000'007, kEnd = 8'000'006;
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, make_header(kShift));
+  append_steps(bytes, {kBegin, kEnd}, 5, kShift);
+  dump::Summary summary = make_summary(kEnd, 5, 5);
+  summary.mutable_clock()->set_shift(kShift);
+  summary.set_window_begin_ticks(kBegin);
+  append(bytes, ChunkKind::summary, summary);
+  const Trace trace = load(view(bytes));
+  const Process& p = trace.processes.at(0);
+  ASSERT_EQ(p.window_steps().size(), 1u);
+  EXPECT_EQ(p.window_begin, kEpochNs + 1'000'000);
+  EXPECT_EQ(p.window_steps()[0].begin, p.window_begin);
+  EXPECT_EQ(p.window_steps()[0].end, p.window_end);
+}
+
 }  // namespace
 }  // namespace gpuprof::test
