@@ -34,33 +34,34 @@ def slow_lines(case):
     return {(str(SCRIPT), number) for number, line in enumerate(lines, 1) if f"# SLOW {case}" in line}
 
 
-def assert_named(dumps, case):
+def assert_named(folder, python, case):
     """The slow line comes first, most of the idle time is its, and the verdict names it."""
-    report = report_of(*dumps)
-    lines = report["python_lines"]
     slow = slow_lines(case)
-    assert slow and lines, "no slow line, or no samples"
+    assert slow, "no slow line"
+    for attempt in range(3):  # on a busy machine other lines wait for the processor, too
+        dumps, done = dumps_of(folder / str(attempt), python, SCRIPT, case, STEPS)
+        assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
+        report = report_of(*dumps)
+        lines = report["python_lines"]
+        assert lines, "no samples"
+        share = sum(line["idle_pct"] for line in lines if (line["file"], line["line"]) in slow)
+        if share > 60:
+            break
+    assert share > 60, lines[:3]
     assert (lines[0]["file"], lines[0]["line"]) in slow, lines[:3]
-    assert sum(line["idle_pct"] for line in lines if (line["file"], line["line"]) in slow) > 60, lines[:3]
     first = report["verdict"][0]
     assert first["cause"] == "host_work" and lines[0]["place"] in " ".join(first["evidence"]), report["verdict"]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_slow_line_is_named(tmp_path, case):
-    dumps, done = dumps_of(tmp_path, sys.executable, SCRIPT, case, STEPS)
-    assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
-    assert_named(dumps, case)
+    assert_named(tmp_path, sys.executable, case)
 
 
 @pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
 @pytest.mark.parametrize("case", ["recursion", "coroutine", "json_python", "thread", "class_body"])
 def test_each_python(tmp_path, version, case):
-    dumps, done = dumps_of(tmp_path, pythons()[version], SCRIPT, case, STEPS)
-    assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
-    assert_named(dumps, case)
-
-
+    assert_named(tmp_path, pythons()[version], case)
 
 
 @pytest.fixture(scope="module")

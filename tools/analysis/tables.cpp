@@ -172,7 +172,8 @@ class TableMaker {
       row.kind = sum.kind;
       row.tensor_cores = uses_tensor_cores(name);
       ++row.shapes;
-      if (shape.kind == Kind::gpu_graph) out_.whole_graph_us += static_cast<double>(sum.total) / 1000;
+      if (shape.kind == Kind::gpu_graph)
+        out_.whole_graph_us += static_cast<double>(sum.total) / 1000;
       FamilyRow& family = families[std::string(kernel_family(name))];
       family.count += sum.count;
       family.total_us += static_cast<double>(sum.total) / 1000;
