@@ -31,16 +31,36 @@ bool is_library_module(std::string_view path) {
   return is_shared_object(name) || is_python(name);
 }
 
+// PyTorch built where its sources are, "/opt/pytorch/torch/nn/modules/linear.py", or as its
+// profiler writes it, "torch/nn/...": not each program in a folder of that name.
+bool is_of_torch(std::string_view path) {
+  static constexpr std::string_view kParts[] = {
+      "_",    "amp/", "autograd/", "backends/", "cuda/", "distributed/", "fx/", "functional.py",
+      "jit/", "nn/",  "optim/",    "profiler/", "utils/"};
+  constexpr std::string_view kFolder = "torch/";
+  for (size_t at = path.find(kFolder); at != std::string_view::npos;
+       at = path.find(kFolder, at + 1)) {
+    if (at > 0 && path[at - 1] != '/') continue;
+    const std::string_view within = path.substr(at + kFolder.size());
+    const auto begins = [within](std::string_view part) { return within.starts_with(part); };
+    if (std::any_of(std::begin(kParts), std::end(kParts), begins)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_library_file(std::string_view path) {
-  static constexpr std::string_view kMarks[] = {
-      "site-packages/", "dist-packages/", "/lib/python", "<frozen",      "<built-in",
-      "/torch/",        "threading.py",   "runpy.py",    "contextlib.py"};
-  return path.starts_with("torch/") ||
-         std::any_of(std::begin(kMarks), std::end(kMarks), [path](std::string_view mark) {
-           return path.find(mark) != std::string_view::npos;
-         });
+  static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/", "/lib/python",
+                                                  "<frozen", "<built-in"};
+  // Of Python's own library, where it lies elsewhere.
+  static constexpr std::string_view kNames[] = {"threading.py", "runpy.py", "contextlib.py"};
+  const auto in_path = [path](std::string_view mark) {
+    return path.find(mark) != std::string_view::npos;
+  };
+  return std::any_of(std::begin(kFolders), std::end(kFolders), in_path) ||
+         std::find(std::begin(kNames), std::end(kNames), base_name(path)) != std::end(kNames) ||
+         is_of_torch(path);
 }
 
 CodePlace python_place(std::string_view frame) {
