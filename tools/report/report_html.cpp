@@ -4,11 +4,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <string_view>
 
 #include "tools/console.h"
-#include "tools/report/html_assets.h"
+#include "tools/report/html_page.h"
 
 namespace gpuprof {
 namespace {
@@ -27,38 +26,6 @@ constexpr PartLabel kParts[] = {{"compute", "Compute"},
                                 {"allocation", "Allocation"},
                                 {"synchronization", "Synchronization"},
                                 {"other", "Other"}};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
-
-std::string text_of(const Json& value) { return escaped(value.get_ref<const std::string&>()); }
-
-// JSON that no HTML parser takes for markup.
-std::string for_script(const std::string& json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    switch (c) {
-      case '<': out += "\\u003c"; break;
-      case '>': out += "\\u003e"; break;
-      case '&': out += "\\u0026"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
 
 std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
 
@@ -80,7 +47,7 @@ class HtmlReport {
     std::string lost;
     for (const auto& [cause, count] : report_["losses"].items()) {
       lost +=
-          fmt::format("{}{} {}", lost.empty() ? "" : ", ", escaped(cause), count.get<uint64_t>());
+          fmt::format("{}{} {}", lost.empty() ? "" : ", ", html_text(cause), count.get<uint64_t>());
     }
     line("<p id=\"losses\">Records lost: {}.</p>", lost.empty() ? "none" : lost);
     line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",
@@ -89,7 +56,7 @@ class HtmlReport {
   }
 
   std::string title() const {
-    const std::string command = text_of(report_["program"]["command"]);
+    const std::string command = html_text_of(report_["program"]["command"]);
     return command.empty() ? "gpuprof report" : command + " - gpuprof report";
   }
 
@@ -104,7 +71,7 @@ class HtmlReport {
     constexpr size_t kNamed = 3;
     std::string out;
     for (size_t i = 0; i < std::min(kNamed, texts.size()); ++i) {
-      out += (i ? ", " : "") + text_of(texts[i]);
+      out += (i ? ", " : "") + html_text_of(texts[i]);
     }
     return texts.size() > kNamed ? fmt::format("{} and {} more", out, texts.size() - kNamed) : out;
   }
@@ -112,7 +79,7 @@ class HtmlReport {
   void heading() {
     const Json& program = report_["program"];
     const auto ranks = report_["ranks"].get<size_t>();
-    line("<p class=\"program\"><code>{}</code></p>", text_of(program["command"]));
+    line("<p class=\"program\"><code>{}</code></p>", html_text_of(program["command"]));
     line("<p class=\"place\">{} rank{}, {} step{}{}{}{}{}</p>", ranks, ranks == 1 ? "" : "s",
          report_["steps"].size(), report_["steps"].size() == 1 ? "" : "s",
          program["hosts"].empty() ? "" : " \u00b7 ", list_of(program["hosts"]),
@@ -122,14 +89,14 @@ class HtmlReport {
   void verdict() {
     line("<section id=\"verdict\"><h2>Verdict</h2>");
     if (report_["verdict"].empty()) {
-      line("<p class=\"none\">No verdict: {}.</p>", text_of(report_["reason"]));
+      line("<p class=\"none\">No verdict: {}.</p>", html_text_of(report_["reason"]));
     }
     for (const Json& each : report_["verdict"]) cause(each);
     line("</section>");
   }
 
   void cause(const Json& verdict) {
-    const std::string name = text_of(verdict["cause"]);
+    const std::string name = html_text_of(verdict["cause"]);
     const bool healthy = name == "compute";
     std::string label = name;
     for (char& c : label) {
@@ -150,11 +117,11 @@ class HtmlReport {
       line("<p>No other cause was found: the GPU is the limit.</p>");
     } else {
       line("<p><b>{:.1f} %</b> of step time. {}</p>", verdict["share_pct"].get<double>(),
-           text_of(verdict["advice"]));
+           html_text_of(verdict["advice"]));
     }
     line("<ul>");
-    for (const Json& each : verdict["evidence"]) line("<li>{}</li>", text_of(each));
-    if (healthy) line("<li>{}</li>", text_of(verdict["advice"]));
+    for (const Json& each : verdict["evidence"]) line("<li>{}</li>", html_text_of(each));
+    if (healthy) line("<li>{}</li>", html_text_of(verdict["advice"]));
     line("</ul>");
     if (verdict["confidence"].get<double>() < 0.7) {
       line("<p class=\"faint\">confidence {:.2f}</p>", verdict["confidence"].get<double>());
@@ -214,7 +181,7 @@ class HtmlReport {
     if (report_["findings"].empty()) return;
     line("<section id=\"findings\"><h2>Also worth knowing</h2><ul>");
     for (const Json& each : report_["findings"]) {
-      line("<li data-kind=\"{}\">{}</li>", text_of(each["kind"]), text_of(each["text"]));
+      line("<li data-kind=\"{}\">{}</li>", html_text_of(each["kind"]), html_text_of(each["text"]));
     }
     line("</ul></section>");
   }
@@ -224,37 +191,18 @@ class HtmlReport {
   std::string out_;
 };
 
-// What is filled in is not looked through again.
-std::string filled(std::string_view page, const std::map<std::string_view, std::string_view>& at) {
-  std::string out;
-  while (!page.empty()) {
-    const size_t begin = page.find("{{");
-    out += page.substr(0, begin);
-    if (begin == std::string_view::npos) break;
-    const size_t end = page.find("}}", begin);
-    out += at.at(page.substr(begin + 2, end - begin - 2));
-    page.remove_prefix(end + 2);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string report_html(const Json& report) {
-  const std::string json = dump_json(report);
-  const Json clean = Json::parse(json);  // its texts are UTF-8
+  HtmlPage page;
+  page.command = "gpuprof report";
+  page.data = dump_json(report);
+  const Json clean = Json::parse(page.data);  // its texts are UTF-8
   HtmlReport writer(clean);
-  const HtmlAssets assets = html_assets();
-  const std::string title = writer.title(), body = writer.body(), footing = writer.footing();
-  const std::string data = for_script(json);
-  return filled(assets.page, {{"title", title},
-                              {"style", assets.style},
-                              {"body", body},
-                              {"footing", footing},
-                              {"data", data},
-                              {"licence", assets.licence},
-                              {"chart", assets.chart},
-                              {"script", assets.script}});
+  page.title = writer.title();
+  page.body = writer.body();
+  page.footing = writer.footing();
+  return html_page(page);
 }
 
 }  // namespace gpuprof
