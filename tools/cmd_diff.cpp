@@ -10,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
+#include "tools/report/diff_html.h"
 #include "tools/report/diff_output.h"
 
 namespace gpuprof {
@@ -71,6 +72,8 @@ void say(const Options& options, const analysis::Diff& diff, const DiffGate& gat
   std::string text;
   if (options.format == "json") {
     text = dump_json(diff_json(diff, gate), 2) + "\n";
+  } else if (options.format == "html") {
+    text = diff_html(diff_json(diff, gate));
   } else if (options.format == "markdown") {
     text = diff_markdown(diff, gate);
   } else {
@@ -98,7 +101,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   app.add_flag("--update", options.update,
                "add NEW to the baseline, unless the gate fails; the first run makes it");
   app.add_option("--format", options.format, "how to say it")
-      ->check(CLI::IsMember({"text", "json", "markdown"}));
+      ->check(CLI::IsMember({"text", "json", "html", "markdown"}));
   app.add_option("-o,--output", options.output, "file to write; standard output when not given");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;

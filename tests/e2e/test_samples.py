@@ -100,6 +100,7 @@ def test_switched_off(tmp_path):
     assert done.code == 0 and harness.of_kind(harness.records(dump), "sample") == []
 
 
+@pytest.mark.skipif(harness.SANITIZER == "address", reason="its runtime deadlocks now and then where a process with threads forks, bare too")
 @pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
 def test_code_that_comes_and_goes(tmp_path, version):
     """Frames, code objects and threads made and ended as fast as they go, processes forked meanwhile."""

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the charts and the tables of the report from the JSON in the page. Texts go in as text nodes only.
+// Draws the charts and the tables of a report, and of a comparison, from the JSON in the page. Texts go in as text nodes only.
 'use strict';
 (() => {
 const report = JSON.parse(document.getElementById('report').textContent);
+const steps = report.steps || [];
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
 const MOST_LINES = 8, FIRST_ROWS = 15;
@@ -23,6 +24,7 @@ const bytes = value => scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
 const percent = value => `${digits(value, 1)} %`;
 const FORMATS = {
   us: micros, bytes, pct: percent, n: number,
+  change: value => Math.abs(value) < 0.05 ? percent(0) : `${value > 0 ? '+' : ''}${percent(value)}`,
   dims: value => value.join(' \u00d7 '),
   yes: value => value ? 'yes' : '',
   gbs: value => `${digits(value, 1)} GB/s`,
@@ -82,7 +84,6 @@ const least = values => values.reduce((a, b) => Math.min(a, b), Infinity);
 const ranksOf = rows => [...new Set(rows.map(row => row.rank))];
 
 function stepBars() {
-  const steps = report.steps;
   if (!steps.length) return;
   const ranks = ranksOf(steps);
   let draw;
@@ -156,12 +157,12 @@ function binaryTicks(sets) {
 }
 
 function heatMap() {
-  const ranks = ranksOf(report.steps);
+  const ranks = ranksOf(steps);
   if (ranks.length < 2) return;
-  const columns = [...new Map(report.steps.map(step => [`${step.window}/${step.step}`, step])).values()];
-  const at = new Map(report.steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
+  const columns = [...new Map(steps.map(step => [`${step.window}/${step.step}`, step])).values()];
+  const at = new Map(steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
   // Compute first: ranks that wait for each other have the same step times.
-  const metrics = [...PARTS.filter(([part]) => report.steps.some(step => step.parts_us?.[part] > 0)), ['duration_us', 'Step time']];
+  const metrics = [...PARTS.filter(([part]) => steps.some(step => step.parts_us?.[part] > 0)), ['duration_us', 'Step time']];
   const valueOf = (step, metric) => metric === 'duration_us' ? step.duration_us : step.parts_us[metric];
   let draw;
   const pick = choice('Figure', metrics, () => draw());
@@ -170,7 +171,7 @@ function heatMap() {
   section.append(element('div', {className: 'heat'}, canvas), scale);
   const left = 64, cell = Math.max(3, Math.min(26, 420 / ranks.length));
   draw = () => {
-    const values = report.steps.map(step => valueOf(step, pick.value)), low = least(values), high = greatest(values);
+    const values = steps.map(step => valueOf(step, pick.value)), low = least(values), high = greatest(values);
     const sharp = Math.min(devicePixelRatio || 1, MOST_PIXELS / (ranks.length * cell + 22));
     const width = Math.min(Math.max(section.clientWidth - 42, columns.length * 6 + left), MOST_PIXELS / sharp), wide = (width - left) / columns.length;
     canvas.width = width * sharp;
@@ -262,6 +263,9 @@ function flameGraph() {
 
 // --- tables ------------------------------------------------------------------------------------------------
 const TABLES = [
+  ['changes', 'What changed, in a step', [['name', 'name', 'code'], ['kind', 'kind', 'text'], ['base_us', 'before', 'us'], ['new_us', 'now', 'us'],
+    ['difference_us', 'difference', 'us', true], ['change_pct', 'change', 'change'], ['significant', 'beyond noise', 'yes'],
+    ['gone', 'gone', 'yes'], ['new', 'new', 'yes']]],
   ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['mean_us', 'mean', 'us'],
     ['grid', 'grid', 'dims'], ['block', 'block', 'dims'], ['occupancy_pct', 'occupancy', 'pct'], ['tensor_cores', 'tensor cores', 'yes']]],
   ['operators', 'Operators and ranges', [['name', 'operator', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
@@ -342,6 +346,8 @@ function table(key, title, columns) {
 function section(draw) {
   try { draw(); } catch (error) { console.error(error); }
 }
+for (const each of report.changes || []) each.difference_us = Math.abs(each.new_us - each.base_us);
+
 section(stepBars);
 const curves = report.curves || [];
 if (curves.length) {

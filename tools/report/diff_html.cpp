@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/report/diff_html.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "tools/console.h"
+#include "tools/report/html_page.h"
+
+namespace gpuprof {
+namespace {
+
+std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
+
+std::string figure(std::string_view id, std::string_view name, std::string_view value,
+                   std::string_view note) {
+  return fmt::format("<div id=\"{}\"><span>{}</span><b>{}</b><small>{}</small></div>\n", id, name,
+                     value, note);
+}
+
+std::string steps_text(const Json& count) {
+  return fmt::format("mean of {} step{}", count.get<size_t>(), count.get<size_t>() == 1 ? "" : "s");
+}
+
+std::string verdict(const Json& diff) {
+  if (!diff["reason"].get_ref<const std::string&>().empty()) {
+    return fmt::format("No comparison: {}", html_text_of(diff["reason"]));
+  }
+  if (diff["regression"].get<bool>()) {
+    return fmt::format("Regression: slower by more than {:g} %",
+                       diff["fail_over_pct"].get<double>());
+  }
+  return "No regression";
+}
+
+std::string figures(const Json& diff) {
+  const Json& step = diff["step_time"];
+  const double change = step["change_pct"].get<double>();
+  const std::string interval =
+      fmt::format("{:+.1f} % to {:+.1f} % with 95 % confidence", step["ci_low_pct"].get<double>(),
+                  step["ci_high_pct"].get<double>());
+  return "<section id=\"figures\">\n" +
+         figure("base", "Step time before", us_text(step["base_us"]),
+                steps_text(diff["base_steps"])) +
+         figure("new", "Step time now", us_text(step["new_us"]), steps_text(diff["new_steps"])) +
+         figure(
+             "change", "Change",
+             diff["step_time"]["significant"].get<bool>()
+                 ? fmt::format("{:.1f} % {}", std::abs(change), change > 0 ? "longer" : "shorter")
+                 : std::string("none beyond noise"),
+             interval) +
+         "</section>\n";
+}
+
+}  // namespace
+
+std::string diff_html(const Json& diff) {
+  HtmlPage page{"gpuprof diff", "gpuprof diff", {}, {}, dump_json(diff), false};
+  const Json clean = Json::parse(page.data);  // its texts are UTF-8
+  const bool regression = clean["regression"].get<bool>();
+  page.body = fmt::format("<section id=\"gate\"{}><h2>{}</h2></section>\n",
+                          regression ? " class=\"bad\"" : "", verdict(clean));
+  if (clean["reason"].get_ref<const std::string&>().empty()) page.body += figures(clean);
+  return html_page(page);
+}
+
+}  // namespace gpuprof
