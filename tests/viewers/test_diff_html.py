@@ -6,7 +6,7 @@ import pytest
 
 import browser
 import harness
-from test_report_html import HOSTILE, assert_quiet, hostile_trace, rows_of, texts
+from test_report_html import HOSTILE, assert_quiet, hostile_trace, open_page, rows_of, texts
 
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 
@@ -19,12 +19,7 @@ class Diff:
         self.json = json.loads(harness.gpuprof("diff", *arguments, "--format", "json").out)
 
     def open(self):
-        page = browser.Page(1280, 1600)
-        for domain in ("Network", "Runtime", "Log"):
-            page.call(f"{domain}.enable")
-        page.open(self.path.as_uri())
-        page.wait_for("document.body && document.body.dataset.ready === 'yes'", 60)
-        return page
+        return open_page(self.path, browser.Page(1280, 1600))
 
 
 def record(folder, kernel_us):

@@ -17,6 +17,14 @@ TABLES = ("kernels", "collectives", "copies", "synchronizations", "allocations",
           "memory_owners", "kernel_families", "places")
 
 
+def open_page(path, page):
+    for domain in ("Network", "Runtime", "Log"):
+        page.call(f"{domain}.enable")
+    page.open(path.as_uri())
+    page.wait_for("document.body && document.body.dataset.ready === 'yes'", 60)
+    return page
+
+
 class Report:
     def __init__(self, folder, *inputs):
         self.path = folder / "report.html"
@@ -24,11 +32,7 @@ class Report:
         self.json = json.loads(harness.checked("report", *inputs, "--format", "json").out)
 
     def open(self, page):
-        for domain in ("Network", "Runtime", "Log"):
-            page.call(f"{domain}.enable")
-        page.open(self.path.as_uri())
-        page.wait_for("document.body && document.body.dataset.ready === 'yes'", 60)
-        return page
+        return open_page(self.path, page)
 
 
 @pytest.fixture(scope="module")

@@ -6,19 +6,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "tools/console.h"
 #include "tools/report/html_page.h"
 
 namespace gpuprof {
 namespace {
-
-std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
-
-std::string figure(std::string_view id, std::string_view name, std::string_view value,
-                   std::string_view note) {
-  return fmt::format("<div id=\"{}\"><span>{}</span><b>{}</b><small>{}</small></div>\n", id, name,
-                     value, note);
-}
 
 std::string steps_text(const Json& count) {
   return fmt::format("mean of {} step{}", count.get<size_t>(), count.get<size_t>() == 1 ? "" : "s");
@@ -42,10 +33,11 @@ std::string figures(const Json& diff) {
       fmt::format("{:+.1f} % to {:+.1f} % with 95 % confidence", step["ci_low_pct"].get<double>(),
                   step["ci_high_pct"].get<double>());
   return "<section id=\"figures\">\n" +
-         figure("base", "Step time before", us_text(step["base_us"]),
-                steps_text(diff["base_steps"])) +
-         figure("new", "Step time now", us_text(step["new_us"]), steps_text(diff["new_steps"])) +
-         figure(
+         html_figure("base", "Step time before", us_text(step["base_us"]),
+                     steps_text(diff["base_steps"])) +
+         html_figure("new", "Step time now", us_text(step["new_us"]),
+                     steps_text(diff["new_steps"])) +
+         html_figure(
              "change", "Change",
              diff["step_time"]["significant"].get<bool>()
                  ? fmt::format("{:.1f} % {}", std::abs(change), change > 0 ? "longer" : "shorter")

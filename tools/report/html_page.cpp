@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/html_page.h"
 
+#include <fmt/format.h>
+
 #include <map>
 
+#include "tools/console.h"
 #include "tools/report/html_assets.h"
 
 namespace gpuprof {
@@ -53,6 +56,14 @@ std::string html_text(std::string_view text) {
   }
   return out;
 }
+
+std::string html_figure(std::string_view id, std::string_view name, std::string_view value,
+                        std::string_view note) {
+  return fmt::format("<div id=\"{}\"><span>{}</span><b>{}</b><small>{}</small></div>\n", id, name,
+                     value, note);
+}
+
+std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
 
 std::string html_page(const HtmlPage& page) {
   const HtmlAssets assets = html_assets();

@@ -17,6 +17,12 @@ inline std::string html_text_of(const Json& text) {
   return html_text(text.get_ref<const std::string&>());
 }
 
+// One of the figures at the top of a page: a `div` for its section "figures".
+std::string html_figure(std::string_view id, std::string_view name, std::string_view value,
+                        std::string_view note);
+// A JSON number of microseconds, for people.
+std::string us_text(const Json& us);
+
 struct HtmlPage {
   std::string command;               // that makes it: "gpuprof report"
   std::string title, body, footing;  // HTML

@@ -27,8 +27,6 @@ constexpr PartLabel kParts[] = {{"compute", "Compute"},
                                 {"synchronization", "Synchronization"},
                                 {"other", "Other"}};
 
-std::string us_text(const Json& us) { return format_duration(us.get<double>() * 1000); }
-
 class HtmlReport {
  public:
   explicit HtmlReport(const Json& report)
@@ -129,27 +127,24 @@ class HtmlReport {
     line("</div></article>");
   }
 
-  void figure(std::string_view id, std::string_view name, std::string_view value,
-              std::string_view note) {
-    line("<div id=\"{}\"><span>{}</span><b>{}</b><small>{}</small></div>", id, name, value, note);
-  }
-
   void figures() {
     if (report_["steps"].empty()) return;
     const Json &time = report_["step_time_us"], &gpu = report_["gpu"];
     line("<section id=\"figures\">");
-    figure("step-time", "Step time", us_text(time["mean"]),
-           fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
-                       us_text(time["p95"])));
+    out_ += html_figure("step-time", "Step time", us_text(time["mean"]),
+                        fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
+                                    us_text(time["p95"])));
     if (!tables_only_) {
-      figure("gpu-busy", "GPU busy", fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
-             "of step time, kernels and copies");
+      out_ += html_figure("gpu-busy", "GPU busy",
+                          fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
+                          "of step time, kernels and copies");
     }
-    figure("tensor-cores", "Tensor cores",
-           fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
-           "of kernel time, as far as names tell");
-    figure("tiny-kernels", "Tiny kernels",
-           fmt::format("{:.1f} %", gpu["tiny_kernels_pct"].get<double>()), "shorter than 10 us");
+    out_ += html_figure("tensor-cores", "Tensor cores",
+                        fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
+                        "of kernel time, as far as names tell");
+    out_ += html_figure("tiny-kernels", "Tiny kernels",
+                        fmt::format("{:.1f} %", gpu["tiny_kernels_pct"].get<double>()),
+                        "shorter than 10 us");
     line("</section>");
   }
 
