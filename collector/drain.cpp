@@ -17,6 +17,7 @@
 #include "collector/device_info.h"
 #include "collector/dump_file.h"
 #include "collector/graphs.h"
+#include "collector/heap.h"
 #include "collector/identity.h"
 #include "collector/log.h"
 #include "collector/memory_log.h"
@@ -300,7 +301,10 @@ void carry_out_requests(Drain& drain) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::yield) cupti_yield();
-    if (command == DrainCommand::attach) cupti_attach();
+    if (command == DrainCommand::attach) {
+      heap_prepare();
+      cupti_attach();
+    }
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
     if (command == DrainCommand::close) close_window(drain);

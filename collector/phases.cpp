@@ -11,6 +11,7 @@
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
 #include "collector/graphs.h"
+#include "collector/heap.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
 #include "collector/memory_log.h"
@@ -244,6 +245,7 @@ void apply_hook_flags() {
     if (is_step_call(api)) flags |= kHookStep;
     g_hook_flags[api].store(flags, std::memory_order_relaxed);
   }
+  heap_switch(recording);
 }
 
 void refresh_hook_flags() {

@@ -56,6 +56,7 @@ struct ThreadState {
   uint32_t blocked;         // > 0: one of our own threads or callbacks
   uint32_t runtime_call;    // id of a runtime call that no hook saw, while it runs; 0: none
   uint32_t claimed_call;    // the same, once a driver hook inside it has made the record
+  int64_t heap_left;       // bytes to allocate until the next sample; 0: not drawn yet
   StringId callback_stack;  // of a call that no hook saw, while it runs; 0: none
   uint32_t callback_stack_ticks;
   // Frame address of the outermost hook running in each library; null: none. An address and not a
@@ -192,6 +193,7 @@ struct TakenStack {
 // microsecond.
 TakenStack take_stack(ApiId api);
 TakenStack take_allocation_stack();  // likewise, of what no API row allocates
+TakenStack take_heap_stack();        // of each sampled allocation on the host
 // reserve_record() of a call with this stack: the stack's own record goes right before it, and
 // commit_record() of the call's commits both.
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end);

@@ -317,7 +317,10 @@ Record* reserve_record_slow() {
     count_loss(Loss::buffer_full);
     return nullptr;
   }
-  release_at_thread_exit();
+  {
+    const BlockedScope blocked;  // libc may allocate for it, which is a sample of the heap at times
+    release_at_thread_exit();
+  }
   t_state.next = &chunk->records[0];
   return t_state.next;
 }

@@ -15,6 +15,7 @@
 #include "collector/cupti_session.h"
 #include "collector/drain.h"
 #include "collector/graphs.h"
+#include "collector/heap.h"
 #include "collector/identity.h"
 #include "collector/kernel_steps.h"
 #include "collector/log.h"
@@ -263,6 +264,7 @@ void forget_session_in_child() {
   forget_workers();
   forget_graphs();
   forget_memory_log();
+  forget_heap();
   forget_ring();
   forget_stacks_in_child();
   forget_samples();

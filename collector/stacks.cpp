@@ -28,7 +28,7 @@ bool stacks_are_wanted() {
   for (const uint32_t every : session().config.stack_every) {
     if (every != 0) return true;
   }
-  return false;
+  return activity_on(Activity::heap);
 }
 
 void prepare_stacks() {
@@ -74,14 +74,9 @@ const char* stack_note() { return g_note; }
 
 namespace {
 
-TakenStack take(StackKind of) {
-  const auto kind = static_cast<size_t>(of);
+TakenStack take_now() {
   Ring* const buffers = ring();
-  if (kind >= kStackKindCount || !buffers || !stacks_are_on()) return {};
-  const uint32_t every = session().config.stack_every[kind];
-  if (every != 1 && g_turns[kind].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {
-    return {};
-  }
+  if (!buffers || !stacks_are_on()) return {};
   const uint64_t begin = now_ticks();
   const ErrnoGuard keep_errno;
   uint64_t frames[kMaxStackFrames];
@@ -94,10 +89,22 @@ TakenStack take(StackKind of) {
   return {id, static_cast<uint32_t>(now_ticks() - begin)};
 }
 
+TakenStack take(StackKind of) {
+  const auto kind = static_cast<size_t>(of);
+  if (kind >= kStackKindCount || !stacks_are_on()) return {};
+  const uint32_t every = session().config.stack_every[kind];
+  if (every == 0) return {};
+  if (every != 1 && g_turns[kind].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {
+    return {};
+  }
+  return take_now();
+}
+
 }  // namespace
 
 TakenStack take_stack(ApiId api) { return take(stack_kind(api_rows()[api])); }
 TakenStack take_allocation_stack() { return take(StackKind::alloc); }
+TakenStack take_heap_stack() { return take_now(); }
 
 Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end) {
   if (stack.id == 0) return reserve_record();

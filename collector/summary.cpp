@@ -120,6 +120,7 @@ void print_losses() {
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},
       {Loss::memory_log_full, "allocations for which the memory log had no room"},
+      {Loss::heap_table_full, "sampled allocations whose release will not be seen"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
   char line[900];

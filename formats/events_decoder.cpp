@@ -162,7 +162,7 @@ bool split_lane(std::string_view bytes, Columns& columns, dump::Lane& rest, std:
 
 struct ShapeLayout {
   uint8_t columns;  // of its kind
-  bool sample;
+  Kind kind;
 };
 
 class LaneDecoder {
@@ -241,9 +241,14 @@ class LaneDecoder {
         if (stack > stack_count) return "names a stack that is not there";
         extra.stack = static_cast<StackIndex>(stack);
       }
-      if (layouts_[event.shape].sample) {
-        if (extra.stack == StackIndex::none) return "has a sample without a stack";
-        out.samples.push_back({event.begin, static_cast<uint32_t>(extra.stack)});
+      const auto stack = static_cast<uint32_t>(extra.stack);
+      if (layouts_[event.shape].kind == Kind::sample) {
+        if (stack == 0) return "has a sample without a stack";
+        out.samples.push_back({event.begin, stack});
+        continue;
+      }
+      if (layouts_[event.shape].kind == Kind::heap) {
+        out.heap.push_back({event.begin, extra.address, extra.bytes, event.shape, stack});
         continue;
       }
       if ((extra.bytes | extra.address | extra.address2 | extra.value) ||
@@ -313,7 +318,7 @@ DecodedEvents decode_events(std::string_view body, uint64_t most_events) {
     const auto kind = static_cast<Kind>(shape.kind() & 0xff);
     const KindLayout* const layout = layout_of(kind);
     const uint8_t kind_columns = layout ? layout->columns : 0;
-    layouts.push_back({kind_columns, kind == Kind::sample});
+    layouts.push_back({kind_columns, kind});
   }
   const LaneDecoder decoder(out.rest, layouts);
   out.lanes.resize(lanes.size());

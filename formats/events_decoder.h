@@ -72,10 +72,19 @@ struct RawSample {
   uint32_t stack;  // 1 + index in the chunk
 };
 
+// Host memory given or taken back: no event either.
+struct RawHeapSample {
+  uint64_t time;
+  uint64_t address, bytes;
+  uint32_t shape;  // in the chunk
+  uint32_t stack;  // 1 + index in the chunk; 0: none
+};
+
 struct DecodedLane {
   dump::Lane lane;  // without its columns
   LanePart part;
   std::vector<RawSample> samples;
+  std::vector<RawHeapSample> heap;
   uint64_t claimed = 0;         // events that it says it has
   const char* wrong = nullptr;  // why it cannot be used
 };

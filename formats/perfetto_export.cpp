@@ -7,12 +7,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <future>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
 #include "formats/gpu_curves.h"
+#include "formats/heap.h"
 #include "formats/names.h"
 #include "formats/parallel_output.h"
 #include "formats/perfetto_packets.h"
@@ -120,6 +122,7 @@ class PerfettoExport {
       }
     }
     samples(offset);
+    heap();
     memory();
     int32_t number_of_curve = 0;
     for (const GpuCurve& found : curves.get()) curve(found, number_of_curve++);
@@ -203,6 +206,28 @@ class PerfettoExport {
       out_.stack_sample(sample.time, pid_, offset + sample.thread, id->second);
       flush_if_large();
     }
+  }
+
+  // A flame graph, and what was held as a curve.
+  void heap() {
+    if (process_->heap.empty()) return;
+    const std::vector<HeapPoint> curve = heap_curve(*process_);
+    const uint64_t track =
+        declare("heap", process_uuid_, "host memory allocated in the window (sampled)", 4, true);
+    for (const HeapPoint& point : curve) {
+      out_.begin_event(EventType::counter, track, point.time);
+      out_.counter(static_cast<int64_t>(point.held_bytes));
+      out_.end_event();
+      flush_if_large();
+    }
+    Stacks stacks(process_->stacks, out_);
+    std::vector<perfetto::HeapStack> sites;
+    const auto whole = [](double value) { return static_cast<uint64_t>(std::llround(value)); };
+    for (const HeapSite& site : heap_sites(*process_)) {
+      sites.push_back({stacks.callstack(site.stack), whole(site.bytes), whole(site.count),
+                       whole(site.bytes - site.held_bytes), whole(site.count - site.held_count)});
+    }
+    out_.heap_profile(process_->window_end, pid_, process_->heap.front().interval, sites);
   }
 
   LaneRows stream(const Lane& lane) {

@@ -8,12 +8,14 @@ namespace {
 
 constexpr uint32_t kStateCleared = 1;
 constexpr uint32_t kClockRealtime = 1;
-constexpr uint32_t kOwnClock = 64;  // the first of those that are a sequence's own
+constexpr uint32_t kMonotonicCoarse = 4;  // what heap profiles name their time by
+constexpr uint32_t kOwnClock = 64;        // the first of those that are a sequence's own
 
 namespace packet {
 enum : uint32_t {
   clock_snapshot = 6,
   interned_data = 12,
+  profile = 37,
   defaults = 59,
   track_descriptor = 60,
   perf_sample = 66
@@ -63,7 +65,7 @@ void PacketWriter::start(int64_t time) {
   write_packet();
   wire_.uint(packet_field::kSequenceId, kSequence);
   const size_t snapshot = wire_.open(packet::clock_snapshot);
-  for (const uint32_t clock : {kWallClock, kClockRealtime, kOwnClock}) {
+  for (const uint32_t clock : {kWallClock, kClockRealtime, kMonotonicCoarse, kOwnClock}) {
     const size_t mark = wire_.open(1);
     wire_.uint(1, clock);
     wire_.uint_always(2, clock == kOwnClock ? 0 : clip(time));
@@ -213,6 +215,31 @@ void PacketWriter::stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t
   wire_.int_field(2, pid);
   wire_.int_field(3, tid);
   wire_.uint(4, callstack);
+  wire_.close(mark);
+  write_packet();
+}
+
+void PacketWriter::heap_profile(int64_t time, int64_t pid, uint64_t interval,
+                                std::span<const HeapStack> stacks) {
+  begin_packet(time);
+  write_interned();
+  const size_t mark = wire_.open(packet::profile);
+  const size_t process = wire_.open(5);
+  wire_.int_field(1, pid);
+  for (const HeapStack& stack : stacks) {
+    const size_t sample = wire_.open(2);
+    wire_.uint(1, stack.callstack);
+    wire_.uint(2, stack.bytes);
+    wire_.uint(3, stack.freed_bytes);
+    wire_.uint(5, stack.count);
+    wire_.uint(6, stack.freed_count);
+    wire_.close(sample);
+  }
+  wire_.uint(9, clip(time));
+  wire_.text(11, "host memory");
+  wire_.uint(12, interval);
+  wire_.close(process);
+  wire_.uint_always(7, heap_profiles_++);
   wire_.close(mark);
   write_packet();
 }

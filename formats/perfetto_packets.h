@@ -81,6 +81,12 @@ struct CallFrame {
 };
 
 // Packets one after the other; names that they share. Not thread-safe.
+// Bytes and calls of one call stack, and how much of both was given back.
+struct HeapStack {
+  uint64_t callstack;
+  uint64_t bytes, count, freed_bytes, freed_count;
+};
+
 class PacketWriter {
  public:
   explicit PacketWriter(std::string& out) : out_(out) {}
@@ -95,6 +101,9 @@ class PacketWriter {
 
   // A thread's call stack at a moment.
   void stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t callstack);
+  // What a process allocated up to a moment, by call stack: the flame graph of its heap.
+  void heap_profile(int64_t time, int64_t pid, uint64_t interval,
+                    std::span<const HeapStack> stacks);
   void begin_event(EventType type, uint64_t track, int64_t time);
   void name(std::string_view name);
   void category(std::string_view category);
@@ -137,6 +146,7 @@ class PacketWriter {
   ByteBuffer packet_, interned_;
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;
+  uint64_t heap_profiles_ = 0;
   int64_t start_ = 0;
   Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29}, stages_{24};
   std::unordered_map<int64_t, uint64_t> contexts_;  // by pid

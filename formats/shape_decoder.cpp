@@ -53,6 +53,7 @@ void set_numbers(const dump::Shape& in, Shape& out) {
   out.object_kind = in.object_kind();
   out.device_type = less_one(in.device_type());
   out.device_id = less_one(in.device());
+  out.sample_interval = in.sample_interval();
   const bool typed = out.kind == Kind::gpu_sync || out.kind == Kind::gpu_event ||
                      out.kind == Kind::gpu_memory || out.kind == Kind::overhead;
   out.value = typed ? 0 : in.value();

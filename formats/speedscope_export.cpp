@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "formats/heap.h"
 #include "formats/json_text.h"
 #include "formats/names.h"
 #include "formats/slices.h"
@@ -34,6 +36,11 @@ using Stack = std::vector<uint32_t>;  // frames, outermost first
 struct Times {
   int64_t busy = 0, idle = 0;
 };
+struct HostMemory {
+  int64_t allocated = 0, held = 0;
+};
+constexpr const char* kTime = "nanoseconds";
+constexpr const char* kMemory = "bytes";
 
 using IdleTimes = std::vector<std::pair<uint32_t, int64_t>>;  // by event, in order of it
 
@@ -45,6 +52,7 @@ class SpeedscopeExport {
   void run() {
     for (const Process& process : trace_.processes) total_ += process.events.size();
     std::vector<std::pair<std::string, std::map<Stack, Times>>> found, sampled;
+    std::vector<std::pair<std::string, std::map<Stack, HostMemory>>> heaps;
     for (const Process& process : trace_.processes) {
       std::string title = process_title(process);
       if (process.header.window()) title += fmt::format(" window {}", process.header.window());
@@ -52,6 +60,7 @@ class SpeedscopeExport {
         sampled.emplace_back(fmt::format("{}: Python, thread {}", title, thread),
                              std::move(stacks));
       }
+      if (!process.heap.empty()) heaps.emplace_back(title, of_heap(process));
       found.emplace_back(std::move(title), of_process(process));
     }
     json_.raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n");
@@ -62,10 +71,14 @@ class SpeedscopeExport {
     }
     json_.raw("]},\n\"profiles\":[");
     for (const auto& [title, stacks] : found) {
-      profile(title + ": GPU time by what launched it", stacks, &Times::busy);
-      profile(title + ": GPU idle before", stacks, &Times::idle);
+      profile(title + ": GPU time by what launched it", kTime, stacks, &Times::busy);
+      profile(title + ": GPU idle before", kTime, stacks, &Times::idle);
     }
-    for (const auto& [title, stacks] : sampled) profile(title, stacks, &Times::busy);
+    for (const auto& [title, stacks] : sampled) profile(title, kTime, stacks, &Times::busy);
+    for (const auto& [title, stacks] : heaps) {
+      profile(title + ": host memory allocated", kMemory, stacks, &HostMemory::allocated);
+      profile(title + ": host memory held at the end", kMemory, stacks, &HostMemory::held);
+    }
     json_.raw("]}\n");
   }
 
@@ -137,12 +150,30 @@ class SpeedscopeExport {
       const bool last =
           i + 1 == process.samples.size() || process.samples[i + 1].thread != sample.thread;
       const int64_t gap = last ? period : process.samples[i + 1].time - sample.time;
-      const std::vector<std::string> lines = process.stacks.lines(sample.stack);
       Stack stack;
-      for (auto line = lines.rbegin(); line != lines.rend(); ++line) stack.push_back(frame(*line));
+      add_frames(process, sample.stack, stack);
       threads[sample.thread][stack].busy += std::min(gap, 2 * period);
     }
     return threads;
+  }
+
+  // What samples of allocations stand for.
+  std::map<Stack, HostMemory> of_heap(const Process& process) {
+    std::map<Stack, HostMemory> stacks;
+    for (const HeapSite& site : heap_sites(process)) {
+      Stack stack;
+      add_frames(process, site.stack, stack);
+      HostMemory& sum = stacks[stack];
+      sum.allocated += std::llround(site.bytes);
+      sum.held += std::llround(site.held_bytes);
+    }
+    return stacks;
+  }
+
+  // Those of a recorded stack, outermost first.
+  void add_frames(const Process& process, StackIndex recorded, Stack& stack) {
+    const std::vector<std::string> lines = process.stacks.lines(recorded);
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) stack.push_back(frame(*line));
   }
 
   Stack stack_of(const Process& process, const std::vector<EventIndex>& open, const Event& call,
@@ -156,26 +187,24 @@ class SpeedscopeExport {
       if (!name.starts_with("ProfilerStep#")) stack.push_back(frame(without_number(name)));
     }
     const StackIndex native = process.extra(call).stack;
-    if (native != StackIndex::none) {
-      const std::vector<std::string> lines = process.stacks.lines(native);
-      for (auto line = lines.rbegin(); line != lines.rend(); ++line) stack.push_back(frame(*line));
-    }
+    if (native != StackIndex::none) add_frames(process, native, stack);
     stack.push_back(frame(plain_runtime_name(trace_.text(trace_.shape(call).label))));
     stack.push_back(frame(trace_.text(trace_.shape(work).label)));
     return stack;
   }
 
-  void profile(const std::string& name, const std::map<Stack, Times>& stacks,
-               int64_t Times::*time) {
+  template <typename Sums>
+  void profile(const std::string& name, const char* unit, const std::map<Stack, Sums>& stacks,
+               int64_t Sums::*weight) {
     int64_t sum = 0;
-    for (const auto& [stack, times] : stacks) sum += times.*time;
-    json_.raw(first_ ? "\n" : ",\n")
-        .raw("{\"type\":\"sampled\",\"unit\":\"nanoseconds\",\"name\":");
+    for (const auto& [stack, sums] : stacks) sum += sums.*weight;
+    json_.raw(first_ ? "\n" : ",\n").raw("{\"type\":\"sampled\",\"unit\":\"");
+    json_.raw(unit).raw("\",\"name\":");
     first_ = false;
     json_.string(name).raw(",\"startValue\":0,\"endValue\":").number(sum).raw(",\n\"samples\":[");
     bool first = true;
-    for (const auto& [stack, times] : stacks) {
-      if (times.*time == 0) continue;
+    for (const auto& [stack, sums] : stacks) {
+      if (sums.*weight == 0) continue;
       json_.raw(first ? "[" : ",\n[");
       for (size_t i = 0; i < stack.size(); ++i) json_.raw(i ? "," : "").number(stack[i]);
       json_.raw("]").flush_if_large();
@@ -183,9 +212,9 @@ class SpeedscopeExport {
     }
     json_.raw("],\n\"weights\":[");
     first = true;
-    for (const auto& [stack, times] : stacks) {
-      if (times.*time == 0) continue;
-      json_.raw(first ? "" : ",").number(times.*time).flush_if_large();
+    for (const auto& [stack, sums] : stacks) {
+      if (sums.*weight == 0) continue;
+      json_.raw(first ? "" : ",").number(sums.*weight).flush_if_large();
       first = false;
     }
     json_.raw("]}");

@@ -94,6 +94,7 @@ std::string_view kind_name(Kind kind) {
     case Kind::instant: return "instant";
     case Kind::other: return "other";
     case Kind::sample: return "sample";
+    case Kind::heap: return "heap";
     case Kind::gpu_annotation: return "gpu_annotation";
   }
   return "unknown";
@@ -143,6 +144,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::operator_depth: return "operator_depth";
     case Loss::sample_torn: return "sample_torn";
     case Loss::memory_log_full: return "memory_log_full";
+    case Loss::heap_table_full: return "heap_table_full";
   }
   return "unknown";
 }

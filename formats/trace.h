@@ -59,6 +59,7 @@ struct Shape {
   uint64_t communicator;
   uint64_t pool;
   uint64_t function;
+  uint64_t sample_interval;  // heap
   StringIndex name;    // as recorded: API name, mangled kernel, NVTX message
   StringIndex detail;  // launch: mangled kernel name; nvtx: domain
   StringIndex label;  // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
@@ -149,6 +150,18 @@ struct HostSample {
   int64_t time;
   uint32_t thread;
   StackIndex stack;  // in Process::stacks
+};
+
+// Host memory that the program's allocator or the kernel gave, or took back: one of many. What it
+// stands for is heap_weight()'s (heap.h).
+struct HeapSample {
+  int64_t time;
+  uint64_t address, bytes;
+  uint64_t interval;  // bytes between two samples, on average
+  uint32_t thread;
+  StringIndex call;  // "malloc"
+  StackIndex stack;  // in Process::stacks; none: a release, or not known
+  bool released;     // of what was a sample
 };
 
 struct Step {
@@ -290,6 +303,7 @@ struct Process {
   std::vector<EventExtra> extras;
   StackTable stacks;
   std::vector<HostSample> samples;  // in order of thread, then time
+  std::vector<HeapSample> heap;     // in order of time
   int64_t sample_period = 0;        // ns, mostly between two of one thread
   std::vector<Step> steps;          // the step log of the whole run, in order
   // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn

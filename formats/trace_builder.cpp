@@ -67,7 +67,8 @@ struct TraceBuilder::Segment {
   std::map<LaneKey, OpenLane> lanes;
   std::map<uint64_t, uint64_t> boundaries;  // number -> clock units
 
-  void add_lane(DecodedLane& in, const std::shared_ptr<const std::vector<ShapeIndex>>& shapes,
+  void add_lane(const ShapePool& pool, DecodedLane& in,
+                const std::shared_ptr<const std::vector<ShapeIndex>>& shapes,
                 const std::shared_ptr<const std::vector<StackIndex>>& stacks);
   // On the trace's time line; see trace.h.
   int64_t time_of_ticks(uint64_t ticks) const {
@@ -83,7 +84,7 @@ struct TraceBuilder::Segment {
   void fix_summary();
 };
 
-void TraceBuilder::Segment::add_lane(DecodedLane& in,
+void TraceBuilder::Segment::add_lane(const ShapePool& pool, DecodedLane& in,
                                      const std::shared_ptr<const std::vector<ShapeIndex>>& shapes,
                                      const std::shared_ptr<const std::vector<StackIndex>>& stacks) {
   const dump::Lane& lane = in.lane;
@@ -91,7 +92,15 @@ void TraceBuilder::Segment::add_lane(DecodedLane& in,
     process.samples.push_back(
         {static_cast<int64_t>(sample.time), lane.thread_id(), (*stacks)[sample.stack - 1]});
   }
-  if (in.part.size() == 0 && !in.samples.empty()) return;
+  for (const RawHeapSample& sample : in.heap) {
+    const Shape& shape = pool[(*shapes)[sample.shape]];
+    process.heap.push_back({static_cast<int64_t>(sample.time), sample.address, sample.bytes,
+                            shape.sample_interval, lane.thread_id(), shape.name,
+                            sample.stack ? (*stacks)[sample.stack - 1] : StackIndex::none,
+                            shape.value != 0});
+  }
+  const bool no_events = !in.samples.empty() || !in.heap.empty();
+  if (in.part.size() == 0 && no_events) return;
   OpenLane& open = lanes[key_of(lane)];
   open.lane = Lane{static_cast<LaneType>(lane.type()),
                    lane.thread_id(),
@@ -175,6 +184,11 @@ void TraceBuilder::Segment::convert_times() {
   for (HostSample& sample : process.samples) {
     sample.time = time_of_units(static_cast<uint64_t>(sample.time));
   }
+  for (HeapSample& sample : process.heap) {
+    sample.time = time_of_units(static_cast<uint64_t>(sample.time));
+  }
+  std::stable_sort(process.heap.begin(), process.heap.end(),
+                   [](const HeapSample& a, const HeapSample& b) { return a.time < b.time; });
   std::stable_sort(process.samples.begin(), process.samples.end(),
                    [](const HostSample& a, const HostSample& b) {
                      return std::tie(a.thread, a.time) < std::tie(b.thread, b.time);
@@ -401,7 +415,7 @@ void TraceBuilder::on_events(DecodedEvents& decoded, uint64_t offset) {
     if (lane.wrong) {
       problem(fmt::format("a lane {}; it was skipped", lane.wrong));
     } else {
-      s.add_lane(lane, shapes, stacks);
+      s.add_lane(trace_.shapes, lane, shapes, stacks);
     }
   }
   for (int i = 0; i < events.ring_chunk_size(); ++i) {

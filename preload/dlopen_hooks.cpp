@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen with RTLD_DEEPBIND, and any where this library was not preloaded: what was loaded is
-// patched (got_patch.h). The assembler part is dlsym_<architecture>.S.
+// dlopen with RTLD_DEEPBIND, any where this library was not preloaded, and any once allocations are
+// sampled: what was loaded is patched (got_patch.h). The assembler part is dlsym_<architecture>.S.
 #include <dlfcn.h>
 #include <link.h>
 
@@ -10,6 +10,7 @@
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
+#include "preload/heap_hooks.h"
 #include "preload/injection.h"
 #include "preload/resolve.h"
 
@@ -77,7 +78,7 @@ extern "C" const void* gpuprof_before_dlopen(int flags, const void* caller) {
     if (!real) real = symbol_in_loaded("libdl.so.2", "dlopen");
     gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
   }
-  if (!(flags & RTLD_DEEPBIND) && !is_injected()) return nullptr;
+  if (!(flags & RTLD_DEEPBIND) && !is_injected() && !heap_calls_are_patched()) return nullptr;
   if (flags & RTLD_NOLOAD || has_shadow_stack()) return nullptr;
   const ErrnoGuard keep_errno;
   ReturnSearch search{reinterpret_cast<uintptr_t>(caller), nullptr};
@@ -91,5 +92,5 @@ extern "C" void gpuprof_after_dlopen(void* handle) {
   --gpuprof::t_depth;
   if (!handle) return;
   gpuprof::prepare_library();
-  gpuprof::patch_loaded_since(before, handle);
+  gpuprof::patch_loaded_since(before, handle, gpuprof::PatchedCalls::all);
 }

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <elf.h>
+#include <gnu/libc-version.h>
 #include <link.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 
 #include "collector/os.h"
 #include "preload/elf_symbols.h"
+#include "preload/heap_hooks.h"
 #include "preload/process_hooks.h"
 #include "preload/resolve.h"
 
@@ -100,6 +102,29 @@ void* replacement(const Object& object, ElfW(Addr) place, void* handle, const ch
   return slot.get() == real ? slot.wrapper : nullptr;
 }
 
+// Likewise, of functions that give host memory. An allocator's calls of itself stay, but for
+// libc's: its other functions allocate by the names that everybody uses.
+void* heap_replacement(const Object& object, ElfW(Addr) place, void* handle,
+                       const ElfW(Sym) & symbol, const char* name) {
+  const HeapHook* const row = heap_hook(name);
+  if (!row || !row->real) return nullptr;
+  const auto inside = [&](const void* address) {
+    const auto at = reinterpret_cast<ElfW(Addr)>(address);
+    return at >= object.base && at < object.end;
+  };
+  const bool is_libc = inside(reinterpret_cast<void*>(&::gnu_get_libc_version));
+  const bool allocates = inside(heap_hook("malloc")->real);
+  if (allocates && (row->maps || !is_libc)) return nullptr;
+  if (symbol.st_shndx != SHN_UNDEF && !is_libc) return nullptr;
+  void* const now = *reinterpret_cast<void**>(place);
+  if (now == row->real) return row->hook;
+  // Not bound yet: it leads into the object's own procedure linkage table.
+  if (!inside(now) || !handle) return nullptr;
+  void* const found = real_dlsym()(handle, name);
+  const bool same = found == row->real || found == real_dlsym()(RTLD_DEFAULT, name);
+  return found && same ? row->hook : nullptr;
+}
+
 // Of the pages below; a few system calls, nothing else is done while it is held.
 constinit SpinLock g_page_lock;
 
@@ -125,20 +150,29 @@ void store(const Object& object, ElfW(Addr) place, void* value) {
   if (read_only) ::mprotect(pages, page, PROT_READ);
 }
 
-void patch(const Object& object, void* handle) {
+// Calls `visit(place, symbol, name)` for the slots through which the object calls functions.
+template <typename Visit>
+void each_function_slot(const Object& object, const Visit& visit) {
   if (!object.symbols || !object.strings) return;
   for (int t = 0; t < 2; ++t) {
     for (size_t i = 0; object.tables[t] && i < object.counts[t]; ++i) {
       const ElfW(Rela)& relocation = object.tables[t][i];
       if (!is_function_slot(relocation.r_info)) continue;
       const ElfW(Sym)& symbol = object.symbols[ELF64_R_SYM(relocation.r_info)];
-      // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
-      if (symbol.st_shndx != SHN_UNDEF) continue;
-      const ElfW(Addr) place = object.base + relocation.r_offset;
-      void* const wanted = replacement(object, place, handle, object.strings + symbol.st_name);
-      if (wanted) store(object, place, wanted);
+      visit(object.base + relocation.r_offset, symbol, object.strings + symbol.st_name);
     }
   }
+}
+
+void patch(const Object& object, void* handle, PatchedCalls calls) {
+  const bool all = calls == PatchedCalls::all, heap = heap_calls_are_patched();
+  each_function_slot(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
+    // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
+    const bool foreign = symbol.st_shndx == SHN_UNDEF;
+    void* wanted = foreign && all ? replacement(object, place, handle, name) : nullptr;
+    if (!wanted && heap) wanted = heap_replacement(object, place, handle, symbol, name);
+    if (wanted) store(object, place, wanted);
+  });
 }
 
 // As dlopen takes it; "" is the program.
@@ -186,9 +220,21 @@ int count_one(dl_phdr_info* info, size_t, void* raw) {
   return 0;
 }
 
+bool is_ours(const Object& object) {
+  const auto own = reinterpret_cast<ElfW(Addr)>(&is_ours);
+  return own >= object.base && own < object.end;
+}
+
+int read_if_ours(dl_phdr_info* info, size_t, void* raw) {
+  const Object object = read(*info);
+  if (!is_ours(object)) return 0;
+  *static_cast<Object*>(raw) = object;
+  return 1;
+}
+
 // Another thread may be about to load this object, or to unload it. Opening it again waits until it
 // is there in whole, its read-only parts protected, and keeps it meanwhile.
-void patch_by_name(const Name& name, void* handle) {
+void patch_by_name(const Name& name, void* handle, PatchedCalls calls) {
   void* const kept = ::dlopen(name.text[0] ? name.text : nullptr, RTLD_LAZY | RTLD_NOLOAD);
   if (!kept) {
     ::dlerror();  // the program did not ask
@@ -200,9 +246,7 @@ void patch_by_name(const Name& name, void* handle) {
     search.base = map->l_addr;
     ::dl_iterate_phdr(read_if_it, &search);
   }
-  const auto own = reinterpret_cast<ElfW(Addr)>(&patch_by_name);
-  const bool is_ours = own >= search.object.base && own < search.object.end;
-  if (!is_ours) patch(search.object, handle ? handle : kept);
+  if (!is_ours(search.object)) patch(search.object, handle ? handle : kept, calls);
   ::dlclose(kept);
   ::dlerror();
 }
@@ -215,7 +259,17 @@ LoadedObjects loaded_objects() {
   return loaded;
 }
 
-void patch_loaded_since(const LoadedObjects& before, void* handle) {
+void* called_by_us(const char* name) {
+  Object own;
+  ::dl_iterate_phdr(read_if_ours, &own);
+  void* found = nullptr;
+  each_function_slot(own, [&](ElfW(Addr) place, const ElfW(Sym)&, const char* called) {
+    if (same_text(called, name)) found = *reinterpret_cast<void**>(place);
+  });
+  return found;
+}
+
+void patch_loaded_since(const LoadedObjects& before, void* handle, PatchedCalls calls) {
   const ErrnoGuard keep_errno;
   survive_fork();
   // What other threads have unloaded meanwhile may have stood before what is new.
@@ -225,7 +279,9 @@ void patch_loaded_since(const LoadedObjects& before, void* handle) {
   do {
     found.seen = found.count = 0;
     ::dl_iterate_phdr(note_name, &found);
-    for (size_t i = 0; i < found.count; ++i) patch_by_name(found.names[i], handle);
+    for (size_t i = 0; i < found.count; ++i) {
+      patch_by_name(found.names[i], handle, calls);
+    }
     found.skip += found.count;
   } while (found.count == kNamesAtOnce);
 }

@@ -10,11 +10,13 @@
 #include <atomic>
 
 #include "collector/collector.h"
+#include "collector/heap.h"
 #include "collector/os.h"
 #include "collector/python/bridge.h"
 #include "formats/core/text.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
+#include "preload/heap_hooks.h"
 #include "preload/resolve.h"
 
 extern char** environ;
@@ -55,12 +57,13 @@ void follow_injection() {
   const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
   if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
-  patch_loaded_since({}, nullptr);
+  patch_loaded_since({}, nullptr, PatchedCalls::all);
 }
 
 [[gnu::constructor]] void on_load() {
   prepare_library();
   const ErrnoGuard keep_errno;
+  set_heap_patcher(patch_heap_calls);
   follow_injection();
   if (!g_second) python_watch();
 }

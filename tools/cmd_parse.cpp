@@ -179,6 +179,17 @@ void print_json(const Trace& trace, const Process& process) {
                                         {"time_mono_ns", process.monotonic(sample.time)},
                                         {"stack", process.stacks.lines(sample.stack)}}));
   }
+  for (const HeapSample& sample : process.heap) {
+    Json fields = {{"tid", sample.thread},
+                   {"time_mono_ns", process.monotonic(sample.time)},
+                   {"name", trace.text(sample.call)},
+                   {"address", sample.address},
+                   {"bytes", sample.bytes},
+                   {"interval", sample.interval},
+                   {"released", sample.released}};
+    if (sample.stack != StackIndex::none) fields["stack"] = process.stacks.lines(sample.stack);
+    put_line("{}", json_line("heap", fields));
+  }
   for (const CounterSeries& series : process.counters) {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
     for (const CounterSeries::Point& point : series.points) {
@@ -250,6 +261,18 @@ void print_text(const Trace& trace, const Process& process) {
     put_line("{:>13} {:>17} {:<16} {:<10} {:>10}{}", sample.time - process.window_begin,
              process.monotonic(sample.time), fmt::format("thread {}", sample.thread), "sample", "",
              stack);
+  }
+  for (const HeapSample& sample : process.heap) {
+    std::string text =
+        fmt::format("{} address={:#x} bytes={}{}", trace.text(sample.call), sample.address,
+                    sample.bytes, sample.released ? " released" : "");
+    if (sample.stack != StackIndex::none) {
+      FieldWriter(FieldWriter::Style::text, text)
+          .texts("stack", process.stacks.lines(sample.stack));
+    }
+    put_line("{:>13} {:>17} {:<16} {:<10} {:>10} {}", sample.time - process.window_begin,
+             process.monotonic(sample.time), fmt::format("thread {}", sample.thread), "heap", "",
+             text);
   }
   for (const CounterSeries& series : process.counters) {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];

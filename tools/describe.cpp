@@ -110,6 +110,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"graph_nodes", process.graph_nodes.size()},
           {"counters", counters_json(process)},
           {"samples", process.samples.size()},
+          {"heap_samples", process.heap.size()},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},

@@ -48,6 +48,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   all of outside traces    operator (index of the op that a call or GPU work belongs to; absent:
             none), args (an object of what has no key here)
   sample    tid, time_mono_ns, stack (a Python stack, innermost first; no index)
+  heap      tid, time_mono_ns, name, address, bytes, interval (bytes between two samples, on average),
+            released, stack (a sampled allocation on the host, or its release; no index)
   counter   device, name, unit, time_mono_ns, value (a sample; no index)
   `stream` is CUPTI's stream id, found for calls through the GPU work they caused; absent: not known.
   Times: _mono_ns are CLOCK_MONOTONIC of that process; begin_ns counts from the window's begin.)";

@@ -38,6 +38,7 @@ struct Table {
   KindLayout framework{kAddress, {kAll, kAll, 0, 0, 0}};
   KindLayout tensor{kBytes | kAddress | kAddress2 | kValue, {0, 0, 0, 0, kAll}};
   KindLayout sample{0, {0, 0, 0, 0, 0}};
+  KindLayout heap{kBytes | kAddress, {0, 0, kAll, kAll, 0}};
   KindLayout gpu_kernel{kValue, {kAll, 0, 0, kAll, 0}};
   KindLayout gpu_copy{kBytes | kValue, {0, 0, kAll, 0, kAll}};
   KindLayout gpu_sync{kAddress | kAddress2 | kValue, {kAll, 0xffff0000u, 0, 0, 0}};
@@ -70,6 +71,7 @@ constexpr const KindLayout* layout_of(Kind kind) {
     case Kind::module: return &table.framework;
     case Kind::tensor: return &table.tensor;
     case Kind::sample: return &table.sample;
+    case Kind::heap: return &table.heap;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: return &table.gpu_kernel;
     case Kind::gpu_copy:
@@ -110,6 +112,7 @@ inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
     case Kind::tensor:
       out = {r.tensor.bytes, r.tensor.address, r.tensor.allocated, r.tensor.kept};
       break;
+    case Kind::heap: out = {r.heap.bytes, r.heap.address, 0, 0}; break;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: out.value = r.gpu_kernel.graph_node; break;
     case Kind::gpu_copy:
@@ -140,6 +143,8 @@ static_assert(offsetof(Record, collective.sequence) == 24 + 24 &&
 static_assert(offsetof(Record, nvtx.payload) == 24 + 16 && offsetof(Record, nvtx.depth) == 24 + 32);
 static_assert(offsetof(Record, framework.sequence) == 24 + 16 &&
               offsetof(Record, tensor.device_type) == 24 + 32);
+static_assert(offsetof(Record, heap.interval) == 24 + 16 &&
+              offsetof(Record, heap.released) == 24 + 28);
 static_assert(offsetof(Record, gpu_kernel.stream) == 24 + 8 &&
               offsetof(Record, gpu_kernel.graph_node) == 24 + 16);
 static_assert(offsetof(Record, gpu_copy.stream) == 24 + 8 &&

@@ -47,6 +47,9 @@ enum class Kind : uint8_t {
   // A thread's Python stack, seen by the sampling thread; begin == end; payload: sample. In a
   // dump it lies in the lane of the thread whose stack it is.
   sample = 20,
+  // Host memory that the program's allocator, or the kernel, gave or took back: one of many,
+  // see collector/heap.h; begin == end; payload: heap
+  heap = 21,
   // In the ring only, right before the record of the call whose stack it is, with the same times;
   // payload: stack
   stack = 31,
@@ -182,6 +185,14 @@ struct SamplePayload {
   uint32_t thread;  // Linux tid of the thread
 };
 
+// A sampled allocation, or the release of one that was.
+struct HeapPayload {
+  uint64_t address, bytes;
+  uint64_t interval;  // bytes between two samples, on average
+  StringId name;      // the function: malloc, mmap, ...
+  uint32_t released;  // 1: taken back
+};
+
 struct GpuKernelPayload {
   StringId name;    // mangled, as CUPTI gives it
   uint32_t shape;   // id in the ring's launch-shape table; 0: none
@@ -254,6 +265,7 @@ struct Record {
     TensorPayload tensor;
     StackPayload stack;
     SamplePayload sample;
+    HeapPayload heap;
     GpuKernelPayload gpu_kernel;
     GpuCopyPayload gpu_copy;
     GpuSyncPayload gpu_sync;

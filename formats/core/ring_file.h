@@ -112,8 +112,9 @@ struct PythonCodeName {
 static_assert(sizeof(PythonCodeName) == 8);
 
 inline constexpr int kMaxAnchors = 16;
-inline constexpr int kLossKinds = 17;
-inline constexpr int kFirstLosses = 16;  // those in RingHeader.losses; see loss_counter()
+inline constexpr int kLossKinds = 18;
+// Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().
+inline constexpr int kFirstLosses = 16, kFirstTwoLosses = 17;
 
 // What was dropped, by cause. Values are part of the dump format.
 enum class Loss : uint8_t {
@@ -133,7 +134,8 @@ enum class Loss : uint8_t {
   stack_table_full = 13,  // stacks
   operator_depth = 14,    // operators within more operators than are tracked
   sample_torn = 15,       // host samples whose frames changed while they were read
-  memory_log_full = 16    // allocations for which the memory log had no room
+  memory_log_full = 16,   // allocations for which the memory log had no room
+  heap_table_full = 17    // sampled allocations whose release will not be seen
 };
 
 // An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.
@@ -215,7 +217,7 @@ struct RingHeader {
   // of all, those below graph_nodes_written are in the dump of the open window.
   RingRegion graph_nodes;
   std::atomic<uint64_t> graph_nodes_written;  // rows
-  std::atomic<uint64_t> more_losses[kLossKinds - kFirstLosses];
+  std::atomic<uint64_t> more_losses[kFirstTwoLosses - kFirstLosses];
   // The memory log (live_table.h); of size 0 where it is off. The two copies are LiveRow rows of
   // what was live when window `live_window` - 1 began, and when an allocation last failed.
   RingRegion live;
@@ -226,6 +228,7 @@ struct RingHeader {
   uint32_t reserved;
   FailedAllocationRow failed;
   AllocatorRow allocators[kMostAllocators];
+  std::atomic<uint64_t> latest_losses[kLossKinds - kFirstTwoLosses];
 };
 static_assert(sizeof(RingHeader) <= 4096);
 inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first
@@ -233,7 +236,9 @@ inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first
 // The counter of a cause in a header, const or not.
 template <typename Header>
 auto& loss_counter(Header& header, uint32_t cause) {
-  return cause < kFirstLosses ? header.losses[cause] : header.more_losses[cause - kFirstLosses];
+  if (cause < kFirstLosses) return header.losses[cause];
+  return cause < kFirstTwoLosses ? header.more_losses[cause - kFirstLosses]
+                                 : header.latest_losses[cause - kFirstTwoLosses];
 }
 
 }  // namespace gpuprof

@@ -8,10 +8,12 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step",  "kernel", "memcpy", "memset",    "sync",   "api",    "graph",   "nccl",
-    "alloc", "nvtx",   "op",     "op:shapes", "module", "tensor", "samples", "nvml"};
+    "step", "kernel", "memcpy",    "memset", "sync",   "api",     "graph",  "nccl", "alloc",
+    "nvtx", "op",     "op:shapes", "module", "tensor", "samples", "malloc", "nvml"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
+
+constexpr uint64_t kDefaultHeapInterval = 512 << 10, kMostHeapIntervalKib = 1 << 20;
 
 constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
                                   bit(Activity::memcpy) | bit(Activity::memset) |
@@ -123,6 +125,16 @@ std::string_view take_graph_times(std::string_view item, GraphTimes& graph_times
   return "graph";
 }
 
+// "malloc" of "malloc:64", which also says how many KiB lie between two samples; else `item`.
+std::string_view take_heap_interval(std::string_view item, uint64_t& interval) {
+  std::string_view count = item;
+  uint64_t kib = 0;
+  if (take_until(count, ':') != "malloc" || !parse_whole(count, kib)) return item;
+  if (kib < 1 || kib > kMostHeapIntervalKib) return item;
+  interval = kib << 10;
+  return "malloc";
+}
+
 bool refuse_activity(std::string_view name, Reason& reason) {
   TextBuilder out = explain(reason);
   out.add_quoted(name, 40).add(" is not an activity; allowed are");
@@ -131,7 +143,9 @@ bool refuse_activity(std::string_view name, Reason& reason) {
     out.add(separator).add(known);
     separator = ", ";
   }
-  out.add(", graph:trace, graph:node (a list, or changes to the preset such as +api,-nvtx)");
+  out.add(
+      ", graph:trace, graph:node, malloc:KIB (1 to 1048576) (a list, or changes to the preset such "
+      "as +api,-nvtx)");
   return false;
 }
 
@@ -242,12 +256,12 @@ bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reas
   return true;
 }
 
-bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
-                     Reason& reason) {
-  graph_times = GraphTimes::automatic;
+bool read_activities(std::string_view text, Config& config, Reason& reason) {
+  config.graph_times = GraphTimes::automatic;
+  config.heap_interval = kDefaultHeapInterval;
   if (text.empty() || text == "preset") return true;
   const bool changes = text[0] == '+' || text[0] == '-';
-  uint32_t result = changes ? activities : 0;
+  uint32_t result = changes ? config.activities : 0;
   ListReader items(text);
   for (std::string_view item; items.next(item);) {
     const char sign = item.empty() ? '\0' : item[0];
@@ -257,12 +271,12 @@ bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& gr
     }
     if (changes) item.remove_prefix(1);
     uint32_t mask = 0;
-    if (!find_activity(take_graph_times(item, graph_times), sign != '-', mask)) {
-      return refuse_activity(item, reason);
-    }
+    const std::string_view name =
+        take_heap_interval(take_graph_times(item, config.graph_times), config.heap_interval);
+    if (!find_activity(name, sign != '-', mask)) return refuse_activity(item, reason);
     result = sign == '-' ? result & ~mask : result | mask;
   }
-  activities = result;
+  config.activities = result;
   return true;
 }
 

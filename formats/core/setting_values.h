@@ -21,8 +21,7 @@ bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason);
 bool read_step(std::string_view text, StepSpec& spec, Reason& reason);  // step_values.cpp
 // Sets activities and stacks; the two after it change or replace what is there.
 bool read_preset(std::string_view text, Config& config, Reason& reason);
-bool read_activities(std::string_view text, uint32_t& activities, GraphTimes& graph_times,
-                     Reason& reason);
+bool read_activities(std::string_view text, Config& config, Reason& reason);
 bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason);
 bool read_switch(std::string_view text, bool& on, Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);

@@ -36,7 +36,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node their nodes), nccl, alloc, nvtx, and of PyTorch op (operators), "
      "op:shapes (of their inputs), module (layers), tensor (its allocators), samples (Python "
-     "stacks), nvml (clocks, power, temperature): a list, or +x,-y",
+     "stacks), malloc (of host memory a sample each 512 KiB, malloc:64 each 64), nvml (clocks, "
+     "power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::stacks, "GPUPROF_STACKS", "preset",
      "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",
@@ -353,9 +354,7 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
       good = read_directory(value, true, config.scratch, sizeof(config.scratch), reason);
       break;
     case Setting::preset: good = read_preset(value, config, reason); break;
-    case Setting::activities:
-      good = read_activities(value, config.activities, config.graph_times, reason);
-      break;
+    case Setting::activities: good = read_activities(value, config, reason); break;
     case Setting::stacks: good = read_stacks(value, config.stack_every, reason); break;
     case Setting::memory: good = read_switch(value, config.memory, reason); break;
     case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;

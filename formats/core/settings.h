@@ -68,6 +68,7 @@ enum class Activity : uint8_t {
   module,
   tensor,
   samples,
+  heap,  // "malloc"
   nvml,
   count
 };
@@ -123,6 +124,7 @@ struct Config {
   StepSpec step;
   uint32_t activities;  // bit per Activity
   GraphTimes graph_times;
+  uint64_t heap_interval;                 // activity malloc: bytes between two samples, on average
   uint32_t stack_every[kStackKindCount];  // one call in so many of each kind has its stack; 0: none
   bool memory;                            // whether allocations are logged all the time
   uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536

@@ -64,6 +64,10 @@ void write_host_numbers(WireWriter& wire, const Record& r) {
       wire.uint(49, r.tensor.device_type + 1u);
       wire.uint(50, static_cast<uint16_t>(r.tensor.device + 1));
       break;
+    case Kind::heap:
+      wire.uint(23, r.heap.released);
+      wire.uint(51, r.heap.interval);
+      break;
     default: break;
   }
 }
@@ -152,6 +156,7 @@ StringId payload_name(const Record& r) {
     case Kind::op:
     case Kind::annotation:
     case Kind::module: return r.framework.name;
+    case Kind::heap: return r.heap.name;
     case Kind::gpu_graph:
     case Kind::gpu_kernel: return r.gpu_kernel.name;
     default: return 0;

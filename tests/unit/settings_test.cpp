@@ -236,8 +236,9 @@ const BadValue kBadValues[] = {
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
      "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, op:shapes, module, tensor, "
-     "samples, nvml, "
-     "graph:trace, graph:node (a list, or changes to the preset such as +api,-nvtx)"},
+     "samples, malloc, nvml, "
+     "graph:trace, graph:node, malloc:KIB (1 to 1048576) (a list, or changes to the preset such as "
+     "+api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
      "GPUPROF_ACTIVITIES=\"+api,nvtx\": every activity needs + or - here, as in +api,-nvtx"},
     {"GPUPROF_ACTIVITIES=api,-nvtx",
@@ -292,6 +293,20 @@ TEST(Settings, activities) {
   Config config;
   EXPECT_EQ(parse_environment({"GPUPROF_ACTIVITIES=+api", "GPUPROF_PRESET=light"}, config), "");
   EXPECT_EQ(activities_text(config.activities), "step,kernel,memcpy,memset,sync,api,nccl");
+}
+
+TEST(Settings, samples_of_host_memory) {
+  const std::pair<const char*, uint64_t> cases[] = {{"+malloc", 512 << 10},
+                                                    {"+malloc:1", 1 << 10},
+                                                    {"kernel,malloc:1048576", 1 << 30},
+                                                    {"preset", 512 << 10}};
+  for (const auto& [text, expected] : cases) {
+    Config config;
+    EXPECT_EQ(parse_environment({std::string("GPUPROF_ACTIVITIES=") + text}, config), "");
+    EXPECT_EQ(config.heap_interval, expected) << text;
+    const bool on = config.activities >> static_cast<uint32_t>(Activity::heap) & 1;
+    EXPECT_EQ(on, std::string(text) != "preset") << text;
+  }
 }
 
 TEST(Settings, stacks) {

@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <utility>
 
+#include "formats/heap.h"
 #include "formats/slices.h"
+#include "tools/analysis/code_place.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"
 #include "tools/console.h"
@@ -24,6 +26,8 @@ constexpr uint32_t kCuda = 1;  // Shape::device_type
 constexpr double kLowOccupancyPct = 25;
 constexpr double kBusyPct = 80;
 constexpr double kWholeGraphsPct = 2;
+constexpr size_t kHeapSteps = 6;
+constexpr double kHeapSamples = 16;  // held at least, of sampled allocations
 
 std::string who(const Process& process) {
   return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
@@ -57,26 +61,54 @@ const TensorCurve* tensors_of(const MemoryCurves& curves) {
   return nullptr;
 }
 
-// Memory held at the end of each step grows in (almost) every one.
-void memory_growth(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
+// By how much memory grows in each step, if what is held at the end of a step is more in (almost)
+// every one; else 0.
+template <typename Point, typename Level>
+double growth_a_step(const Process& process, const std::vector<Point>& points,
+                     Level Point::*level) {
   const auto steps = process.window_steps();
-  if (steps.size() < 4) return;
-  const TensorCurve* const tensors = tensors_of(curves);
-  const std::vector<MemoryPoint>& points = tensors ? tensors->points : curves.device;
+  if (steps.size() < 4) return 0;
   size_t at = 0, grown = 0;
-  int64_t held = 0, before = 0, first = 0;
+  double held = 0, before = 0, first = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
-    for (; at < points.size() && points[at].time < steps[i].end; ++at) held = points[at].total;
+    for (; at < points.size() && points[at].time < steps[i].end; ++at) {
+      held = static_cast<double>(points[at].*level);
+    }
     if (i == 0) first = held;
     if (i > 0 && held > before) ++grown;
     before = held;
   }
-  if (grown + 1 < steps.size() - steps.size() / 10) return;
-  const int64_t each = (held - first) / static_cast<int64_t>(steps.size() - 1);
+  if (grown + 1 < steps.size() - steps.size() / 10) return 0;
+  return (held - first) / static_cast<double>(steps.size() - 1);
+}
+
+void memory_growth(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
+  const TensorCurve* const tensors = tensors_of(curves);
+  const double each =
+      growth_a_step(process, tensors ? tensors->points : curves.device, &MemoryPoint::total);
+  if (each <= 0) return;
   out.push_back({"memory_growth",
                  fmt::format("{}: device memory grows by {} in each step, and is not released",
                              who(process), format_bytes(static_cast<uint64_t>(each))),
-                 static_cast<double>(each)});
+                 each});
+}
+
+// Samples of a few allocations may come to grow by chance.
+void host_memory_growth(const Process& process, std::vector<Finding>& out) {
+  if (process.heap.empty() || process.window_steps().size() < kHeapSteps) return;
+  const double each = growth_a_step(process, heap_curve(process), &HeapPoint::held_bytes);
+  const double all = each * static_cast<double>(process.window_steps().size() - 1);
+  if (all < kHeapSamples * static_cast<double>(process.heap.front().interval)) return;
+  std::vector<HeapSite> sites = heap_sites(process);
+  const auto most = std::max_element(
+      sites.begin(), sites.end(),
+      [](const HeapSite& a, const HeapSite& b) { return a.held_bytes < b.held_bytes; });
+  const std::string place = native_place(process.stacks, most->stack).text;
+  out.push_back({"host_memory_growth",
+                 fmt::format("{}: host memory grows by {} in each step, and is not released{}",
+                             who(process), format_bytes(static_cast<uint64_t>(each)),
+                             place.empty() ? "" : "; most of it is allocated at " + place),
+                 each});
 }
 
 void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
@@ -193,6 +225,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     last = &process;
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(process, curves, out);
+    host_memory_growth(process, out);
     fragmentation(process, curves, out);
     near_out_of_memory(process, out);
     out_of_memory(trace, process, out);

@@ -175,7 +175,8 @@ void add_python_line(Report& report) {
 using Tasks = std::vector<std::function<void()>>;
 
 // What each depth has.
-void add_table_tasks(const std::vector<Timeline>& all, Report& report, Tasks& tasks) {
+void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Report& report,
+                     Tasks& tasks) {
   for (const Timeline& timeline : all) report.curves.push_back(empty_curves(timeline, all.size()));
   const auto add_curves = [&](void (*part)(const Timeline&, Curves&)) {
     for (size_t i = 0; i < all.size(); ++i) {
@@ -187,6 +188,7 @@ void add_table_tasks(const std::vector<Timeline>& all, Report& report, Tasks& ta
   tasks.push_back([&] { report.tables = make_tables(all); });
   add_curves(add_utilization);
   add_curves(add_memory);
+  tasks.push_back([&] { report.host_memory = host_memory(trace); });
 }
 
 Report make_tables_alone(const Trace& trace) {
@@ -195,7 +197,7 @@ Report make_tables_alone(const Trace& trace) {
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   Tasks tasks;
-  add_table_tasks(all, report, tasks);
+  add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
   for (const Timeline& timeline : all) {
     std::vector<StepAnatomy> steps;
@@ -228,7 +230,7 @@ Report make_report(const Trace& trace, Depth depth) {
       steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
     });
   }
-  add_table_tasks(all, report, tasks);
+  add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
 
   HostSampleSums samples;

@@ -11,6 +11,7 @@
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/curves.h"
 #include "tools/analysis/data_workers.h"
+#include "tools/analysis/host_memory.h"
 #include "tools/analysis/host_samples.h"
 #include "tools/analysis/operators.h"
 #include "tools/analysis/ranks.h"
@@ -84,6 +85,7 @@ struct Report {
   std::vector<Finding> findings;
   Tables tables;
   OperatorTables operators;
+  HostMemory host_memory;
   std::optional<DataLoading> loading;
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;

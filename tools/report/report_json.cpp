@@ -2,6 +2,7 @@
 #include "tools/report/report_json.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gpuprof {
 namespace {
@@ -199,6 +200,22 @@ void add_host_samples(const Report& report, Json& out) {
   out["python_stacks"] = std::move(stacks);
 }
 
+void add_host_memory(const HostMemory& in, Json& out) {
+  Json rows = Json::array();
+  for (const HostMemoryRow& row : in.rows) {
+    rows.push_back({{"place", row.place},
+                    {"bytes", std::round(row.bytes)},
+                    {"count", std::round(row.count)},
+                    {"held_bytes", std::round(row.held_bytes)},
+                    {"samples", row.samples}});
+  }
+  out["host_memory"] = {{"samples", in.samples},
+                        {"bytes", std::round(in.bytes)},
+                        {"count", std::round(in.count)},
+                        {"held_bytes", std::round(in.held_bytes)}};
+  out["host_allocations"] = std::move(rows);
+}
+
 Json rounded_json(const std::vector<double>& values) {
   Json out = Json::array();
   for (const double value : values) out.push_back(rounded(value));
@@ -290,6 +307,7 @@ Json report_json(const Report& report) {
   out["modules"] = operators_json(report.operators.modules);
   out["places"] = places_json(report.operators);
   out["memory_owners"] = owners_json(report.operators);
+  if (report.host_memory.samples > 0) add_host_memory(report.host_memory, out);
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
   out["collectives"] = collectives_json(report.tables);
   out["copies"] = copies_json(report.tables);

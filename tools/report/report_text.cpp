@@ -33,6 +33,7 @@ class TextReport {
     calls("Allocation", report_.tables.allocations);
     places();
     python_lines();
+    host_memory();
     ranks();
     findings();
     footing();
@@ -214,6 +215,22 @@ class TextReport {
       line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
            format_us(per_step(row.idle_us)), shorten(row.place() + within, kWidth - 23));
     }
+  }
+
+  void host_memory() {
+    const HostMemory& memory = report_.host_memory;
+    if (memory.rows.empty()) return;
+    title(fmt::format("Host memory allocated, by {} samples", memory.samples));
+    line("  {:>11} {:>12} {:>11}  {}", "a step", "calls a step", "held", "by");
+    for (size_t i = 0; i < std::min<size_t>(5, memory.rows.size()); ++i) {
+      const HostMemoryRow& row = memory.rows[i];
+      line("  {:>11} {:>12.1f} {:>11}  {}", bytes_text(per_step(row.bytes)), per_step(row.count),
+           bytes_text(row.held_bytes), shorten(row.place, kWidth - 41));
+    }
+  }
+  // Estimates may fall below 0 by what was rounded.
+  static std::string bytes_text(double bytes) {
+    return format_bytes(static_cast<uint64_t>(std::max(0.0, bytes)));
   }
 
   void ranks() {

@@ -279,6 +279,8 @@ const TABLES = [
   ['python_lines', 'Python lines while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
     ['idle_pct', 'of idle', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
+  ['host_allocations', 'Host memory allocated (estimates)', [['place', 'by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'calls', 'n'],
+    ['held_bytes', 'held at the end', 'bytes'], ['samples', 'samples', 'n']]],
   ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
   ['copies', 'Copies and sets', [['name', 'copy', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes'],
     ['gb_per_s', 'bandwidth', 'gbs'], ['pageable', 'pageable', 'yes']]],
