@@ -90,25 +90,22 @@ int hook_munmap(void* address, size_t bytes) {
   return failed;
 }
 
-template <typename Function>
-constexpr HeapHook row_of(const char* name, const char* called, Function* hook, bool maps) {
-  return {name, called, reinterpret_cast<void*>(hook), maps, nullptr};
-}
-
 // No address of a real function stands here: in a program with addresses fixed when it was linked
 // that would be of its own procedure linkage table, whose calls come to us.
-constinit HeapHook g_rows[] = {
-    row_of("malloc", "malloc", hook_malloc, false),
-    row_of("free", "free", hook_free, false),
-    row_of("calloc", "calloc", hook_calloc, false),
-    row_of("realloc", "realloc", hook_realloc, false),
-    row_of("posix_memalign", "posix_memalign", hook_posix_memalign, false),
-    row_of("aligned_alloc", "aligned_alloc", hook_aligned_alloc, false),
-    row_of("memalign", "memalign", hook_memalign, false),
-    row_of("valloc", "valloc", hook_valloc, false),
-    row_of("mmap", "mmap", hook_mmap, true),
-    row_of("mmap64", "mmap", hook_mmap, true),
-    row_of("munmap", "munmap", hook_munmap, true)};
+HeapHook g_rows[] = {
+    {"malloc", "malloc", reinterpret_cast<void*>(&hook_malloc), false, nullptr},
+    {"free", "free", reinterpret_cast<void*>(&hook_free), false, nullptr},
+    {"calloc", "calloc", reinterpret_cast<void*>(&hook_calloc), false, nullptr},
+    {"realloc", "realloc", reinterpret_cast<void*>(&hook_realloc), false, nullptr},
+    {"posix_memalign", "posix_memalign", reinterpret_cast<void*>(&hook_posix_memalign), false,
+     nullptr},
+    {"aligned_alloc", "aligned_alloc", reinterpret_cast<void*>(&hook_aligned_alloc), false,
+     nullptr},
+    {"memalign", "memalign", reinterpret_cast<void*>(&hook_memalign), false, nullptr},
+    {"valloc", "valloc", reinterpret_cast<void*>(&hook_valloc), false, nullptr},
+    {"mmap", "mmap", reinterpret_cast<void*>(&hook_mmap), true, nullptr},
+    {"mmap64", "mmap", reinterpret_cast<void*>(&hook_mmap), true, nullptr},
+    {"munmap", "munmap", reinterpret_cast<void*>(&hook_munmap), true, nullptr}};
 
 }  // namespace
 
