@@ -216,3 +216,18 @@ def test_out_of_memory(tmp_path):
     [allocator] = harness.of_kind(records, "allocator")
     assert (allocator["allocated"], allocator["reserved"]) == (allocated, reserved)
     assert "out of memory" in harness.checked("report", dump).out
+
+
+def test_host_memory(tmp_path):
+    """Allocations on the host are sampled through all of PyTorch's libraries, and lead to lines of the script."""
+    done, comparison = profiled(tmp_path, range(12, 22), SCRIPT, "conv", "cuda", GPUPROF_ACTIVITIES="+malloc:1")
+    bare = harness.run([sys.executable, SCRIPT, "conv", "cuda"], env=simulated(harness.environment()), timeout=400)
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    comparison.assert_right(*WORK)
+    given = [r for r in comparison.records if r["kind"] == "heap" and not r["released"]]
+    of_torch = [r for r in given if any("libtorch" in line or "at::" in line or "c10::" in line for line in r["stack"])]
+    assert len(given) > 100 and len(of_torch) > 20
+    assert all(r.get("stack") for r in given)
+    dump, = harness.dumps(tmp_path / "out")
+    report = json.loads(harness.checked("report", "--format", "json", dump).out)
+    assert any(row["place"].startswith("train.py:") for row in report["host_allocations"])

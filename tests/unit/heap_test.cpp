@@ -148,6 +148,22 @@ TEST(Heap, SumsByStackKnowWhatIsHeld) {
   EXPECT_NEAR(memory.held_bytes, 4 * kBig, 1);
 }
 
+TEST(Heap, PlacesAreOfThoseWhoWantedTheMemory) {
+  HeapDump dump;
+  dump.give(1, 0x1000, 100 * kInterval, dump.names.intern_stack({0x11, 0x22, 0x33}));
+  dump.give(2, 0x2000, 50 * kInterval, dump.names.intern_stack({0x11, 0x44}));
+  Trace trace = dump.read();
+  StackTable& stacks = trace.processes.at(0).stacks;
+  stacks.set_frames(0x11, {{"operator new(unsigned long)", "", 0, false, false}});
+  stacks.set_frames(0x22, {{"void std::vector<int>::push_back(int)", "", 0, false, false}});
+  stacks.set_frames(0x33, {{"at::native::sum(at::Tensor)", "", 0, false, false}});
+  stacks.set_frames(0x44, {{"main", "/home/me/train.py", 12, false, true}});
+  const analysis::HostMemory memory = analysis::host_memory(trace);
+  ASSERT_EQ(memory.rows.size(), 2u);
+  EXPECT_EQ(memory.rows[0].place, "at::native::sum(at::Tensor)");
+  EXPECT_EQ(memory.rows[1].place, "train.py:12 main");
+}
+
 std::vector<std::string> findings_of(HeapDump& dump, size_t steps) {
   std::vector<std::string> out;
   for (const analysis::Finding& each : analysis::make_report(dump.read(steps)).findings) {

@@ -80,3 +80,15 @@ def profiled_plain(tmp_path_factory):
     """Without cudaFree, which waits for the GPU as long as a critical path over the GPU takes: which of the two is
     longer would be a matter of nanoseconds."""
     return quiet_run(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def heap_dump(tmp_path_factory):
+    """Of a program that allocates on the host, with samples of that."""
+    folder = tmp_path_factory.mktemp("heap")
+    done = harness.run([harness.HAZARDS / "heap", 12, 3, 11, harness.HAZARDS / "libheap_library.so"], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="manual", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=9",
+        GPUPROF_ACTIVITIES="+malloc:16"))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    return dump

@@ -133,17 +133,6 @@ def test_json_trace(name, perfetto, expected):
     assert number(page, "select count(*) from flow") == expected.flows
 
 
-@pytest.fixture(scope="module")
-def heap_dump(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("heap")
-    done = harness.run([harness.HAZARDS / "heap", 12, 3, 11, harness.HAZARDS / "libheap_library.so"], harness.preloaded(
-        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="manual", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=9",
-        GPUPROF_ACTIVITIES="+malloc:16"))
-    assert done.code == 0, done.err
-    dump, = harness.dumps(folder / "out")
-    return dump
-
-
 def test_heap_profile(perfetto, heap_dump):
     """The flame graph of the host's memory, and its curve, say what the report says."""
     report = json.loads(harness.checked("report", "--format", "json", heap_dump).out)["host_memory"]

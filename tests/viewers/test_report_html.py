@@ -72,6 +72,19 @@ def test_a_page_of_tables_alone(profiled, tmp_path):
         page.close()
 
 
+def test_host_memory(heap_dump, tmp_path):
+    found = Report(tmp_path, heap_dump)
+    page = found.open(browser.Page(1280, 2400))
+    try:
+        places = texts(page, "#host_allocations tbody td:first-child")
+        by_bytes = [row["place"] for row in found.json["host_allocations"]]
+        assert len(places) >= 8 and places == by_bytes[:len(places)]
+        assert any("place_kept" in text for text in texts(page, "#findings li"))
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_verdict(page, report):
     shown = page.evaluate("[...document.querySelectorAll('.cause')].map(each => each.dataset.cause)")
     assert shown == [each["cause"] for each in report.json["verdict"]]

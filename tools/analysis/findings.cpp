@@ -9,7 +9,7 @@
 
 #include "formats/heap.h"
 #include "formats/slices.h"
-#include "tools/analysis/code_place.h"
+#include "tools/analysis/host_memory.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"
 #include "tools/console.h"
@@ -103,7 +103,7 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   const auto most = std::max_element(
       sites.begin(), sites.end(),
       [](const HeapSite& a, const HeapSite& b) { return a.held_bytes < b.held_bytes; });
-  const std::string place = native_place(process.stacks, most->stack).text;
+  const std::string place = host_memory_place(process.stacks, most->stack);
   out.push_back({"host_memory_growth",
                  fmt::format("{}: host memory grows by {} in each step, and is not released{}",
                              who(process), format_bytes(static_cast<uint64_t>(each)),

@@ -26,4 +26,8 @@ struct HostMemory {
 
 HostMemory host_memory(const Trace& trace);
 
+// The program's own line that allocated; where no frame is of it, the innermost function that did
+// not allocate for another. "": not known.
+std::string host_memory_place(const StackTable& stacks, StackIndex stack);
+
 }  // namespace gpuprof::analysis
