@@ -79,9 +79,9 @@ TakenStack take_now() {
   if (!buffers || !stacks_are_on()) return {};
   const uint64_t begin = now_ticks();
   const ErrnoGuard keep_errno;
-  uint64_t frames[kMaxStackFrames];
-  const size_t count =
-      merge_python_frames(frames, unwind(frames, kMaxStackFrames), kMaxStackFrames);
+  uint64_t frames[kMaxStackFrames], stack_pointers[kMaxStackFrames];
+  const size_t native = unwind(frames, kMaxStackFrames, stack_pointers);
+  const size_t count = merge_python_frames(frames, stack_pointers, native, kMaxStackFrames);
   if (count == 0) return {};
   const StringId id =
       buffers->stacks.intern({reinterpret_cast<const char*>(frames), count * sizeof(uint64_t)});

@@ -18,8 +18,9 @@ namespace gpuprof {
 void prepare_unwind();
 // Fills `frames` with return addresses, innermost first, without those of this library. Stops at
 // the thread's first function, at `size`, or where the information ends. Returns how many there
-// are.
-size_t unwind(uint64_t* frames, size_t size);
+// are. `stack_pointers`, if not null: the lowest address of the stack memory of each function that
+// is returned to; it ends where that of the next frame begins.
+size_t unwind(uint64_t* frames, size_t size, uint64_t* stack_pointers = nullptr);
 // Code was unmapped: what is known of addresses is void.
 void forget_frame_rules();
 

@@ -216,7 +216,7 @@ void forget_frame_rules() {
   g_generation.store(next ? next : 1, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] size_t unwind(uint64_t* frames, size_t size) {
+[[gnu::noinline]] size_t unwind(uint64_t* frames, size_t size, uint64_t* stack_pointers) {
   Registers at;
   __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
                    : "=&r"(at.rip), "=&r"(at.rsp), "=&r"(at.rbp));
@@ -228,7 +228,9 @@ void forget_frame_rules() {
   for (size_t steps = 0; steps < size + 64 && count < size; ++steps) {
     const uint64_t word = rule_word(exact ? at.rip : at.rip - 1, generation);
     if (!step(at, memory, word, exact)) break;
-    if (at.rip - g_own_begin >= g_own_end - g_own_begin) frames[count++] = at.rip;
+    if (at.rip - g_own_begin < g_own_end - g_own_begin) continue;
+    if (stack_pointers) stack_pointers[count] = at.rsp;
+    frames[count++] = at.rip;
   }
   return count;
 }

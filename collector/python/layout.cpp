@@ -21,7 +21,7 @@ constexpr PythonLayout kTo310{
     .executing = 1,
     .frame_owner = kNoField,
     .frame_entry = kNoField,
-    .first_foreign = 0xff,
+    .first_foreign = kNoForeign,
     .instruction_is_int = true,
     .code_file = 104,
     .code_name = 112,

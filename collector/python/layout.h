@@ -11,6 +11,7 @@
 namespace gpuprof {
 
 inline constexpr uint16_t kNoField = 0xffff;
+inline constexpr uint8_t kNoForeign = 0xff;
 
 struct PythonLayout {
   // PyThreadState
@@ -25,7 +26,7 @@ struct PythonLayout {
   uint8_t executing;
   uint16_t frame_owner;     // kNoField: there is none
   uint16_t frame_entry;     // a flag, of 3.11: the first frame of a call of the evaluation loop
-  uint8_t first_foreign;    // frames of this owner and above hold no code
+  uint8_t first_foreign;    // frames of this owner and above run no code; kNoForeign: all do
   bool instruction_is_int;  // an index in 2-byte units (3.10), or a byte offset; else an address
   // PyCodeObject
   uint16_t code_file, code_name, code_first_line, code_line_table;
@@ -34,6 +35,8 @@ struct PythonLayout {
   // Texts that are not ASCII only begin here; those that are, at `ascii_text`.
   uint16_t ascii_text, other_text;
 
+  // From 3.12 on each call of the evaluation loop has a frame of its own, which runs no code.
+  bool loops_have_frames() const { return first_foreign != kNoForeign; }
   uint16_t frame_bytes() const;  // up to the last field of a frame that is read
   uint16_t code_object_bytes() const;
 };

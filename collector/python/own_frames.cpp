@@ -34,7 +34,7 @@ struct Code {
   }
 };
 // Set before frames are known.
-constinit Code g_loop{};  // _PyEval_EvalFrameDefault
+constinit Code g_loop{};  // _PyEval_EvalFrameDefault, or as much of it as lies in one piece
 constinit Code g_interpreter{};
 using StateOfThread = void* (*)();
 using IsFinalizing = int (*)();
@@ -88,9 +88,17 @@ class OwnFrames {
     if (frame_ && python.layout.cframe_frame != kNoField) {
       frame_ = word(frame_ + python.layout.cframe_frame);
     }
+    find_loop();
   }
 
   bool at_end() const { return frame_ == 0; }
+
+  // Whether the next frames run in this native one. From 3.12 on the frame that each call of the
+  // loop has of its own lies in its stack memory, wherever a compiler has put its instructions.
+  bool run_in(uint64_t return_address, uint64_t stack_begin, uint64_t stack_end) const {
+    if (!python_.layout.loops_have_frames()) return g_loop.has_call(return_address);
+    return loop_ != 0 && loop_ >= stack_begin && loop_ < stack_end;
+  }
 
   // Adds the frames that one call of the loop runs.
   void take_loop(uint64_t* out, size_t& count, size_t size) {
@@ -98,18 +106,26 @@ class OwnFrames {
     while (frame_ != 0) {
       const uint64_t frame = frame_;
       frame_ = word(frame + layout.frame_previous);
-      // From 3.12 on each call of the loop has a frame of its own that runs no code.
-      const bool owned = layout.frame_owner != kNoField;
-      if (owned && *at(frame + layout.frame_owner) >= layout.first_foreign) return;
+      if (frame == loop_) return find_loop();
       if (count < size) {
         if (const uint64_t found = name_of(frame)) out[count++] = found;
       }
+      if (layout.loops_have_frames()) continue;
       // In 3.11 the first frame of a call says that it is; before, each call has one frame.
-      if (!owned || (layout.frame_entry != kNoField && *at(frame + layout.frame_entry))) return;
+      if (layout.frame_entry == kNoField || *at(frame + layout.frame_entry)) return;
     }
   }
 
  private:
+  void find_loop() {
+    const PythonLayout& layout = python_.layout;
+    if (!layout.loops_have_frames()) return;
+    loop_ = frame_;
+    while (loop_ != 0 && *at(loop_ + layout.frame_owner) < layout.first_foreign) {
+      loop_ = word(loop_ + layout.frame_previous);
+    }
+  }
+
   uint64_t name_of(uint64_t frame) const {
     const PythonLayout& layout = python_.layout;
     const uint64_t instruction = layout.instruction_is_int
@@ -120,6 +136,7 @@ class OwnFrames {
 
   const KnownInterpreter& python_;
   uint64_t frame_;
+  uint64_t loop_ = 0;  // the next frame that is a call's of the loop, where they have one
 };
 
 // python3.11, libpython3.11.so.1.0; not a program that has an interpreter in it.
@@ -167,7 +184,8 @@ void own_frames_session_begins(const PythonApi& python) {
 
 void forget_own_frames() { g_generation.fetch_add(1, std::memory_order_relaxed); }
 
-size_t merge_python_frames(uint64_t* frames, size_t count, size_t size) {
+size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
+                           size_t size) {
   if (frames_state() != FramesState::known) return count;
   // At its end the interpreter takes away the states of threads that may still run other code.
   if (g_is_finalizing.load(std::memory_order_relaxed)()) return count;
@@ -179,7 +197,8 @@ size_t merge_python_frames(uint64_t* frames, size_t count, size_t size) {
   size = size < kMaxStackFrames ? size : kMaxStackFrames;
   size_t out = 0;
   for (size_t i = 0; i < count && out < size; ++i) {
-    if (g_loop.has_call(frames[i])) {
+    const uint64_t stack_end = i + 1 < count ? stack_pointers[i + 1] : 0;
+    if (own.run_in(frames[i], stack_pointers[i], stack_end)) {
       own.take_loop(merged, out, size);
     } else if (!g_interpreter.has_call(frames[i])) {
       merged[out++] = frames[i];

@@ -16,8 +16,9 @@ namespace gpuprof {
 void own_frames_session_begins(const PythonApi& python);
 // Code may have gone whose place other code has taken: names are looked up anew from here on.
 void forget_own_frames();
-// `frames`: return addresses, innermost first. Returns how many there are then, `size` at most. Any
-// thread.
-size_t merge_python_frames(uint64_t* frames, size_t count, size_t size);
+// `frames`: return addresses, innermost first, with their stack pointers, as unwind() gives them.
+// Returns how many there are then, `size` at most. Any thread.
+size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
+                           size_t size);
 
 }  // namespace gpuprof

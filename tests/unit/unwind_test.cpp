@@ -123,6 +123,32 @@ TEST_F(Unwind, stops_at_the_size_given) {
   EXPECT_EQ(unwind(few, 5), 5u);
 }
 
+struct Places {
+  uint64_t frames[kMost], stack_pointers[kMost], locals[8];
+  size_t count;
+};
+
+[[gnu::noinline]] void note_places(Places& places, size_t depth) {
+  volatile uint64_t local = depth;
+  places.locals[depth] = reinterpret_cast<uint64_t>(&local);
+  if (depth > 0) {
+    note_places(places, depth - 1);
+  } else {
+    places.count = unwind(places.frames, kMost, places.stack_pointers);
+  }
+  KEEP_FRAME;
+}
+
+TEST_F(Unwind, says_where_the_memory_of_each_frame_begins) {
+  Places places{};
+  note_places(places, 7);
+  ASSERT_GT(places.count, 9u);
+  for (size_t depth = 0; depth < 8; ++depth) {
+    EXPECT_GE(places.locals[depth], places.stack_pointers[depth]);
+    EXPECT_LT(places.locals[depth], places.stack_pointers[depth + 1]);
+  }
+}
+
 [[gnu::noinline]] void with_alloca(size_t bytes) {
   auto* const memory = static_cast<volatile char*>(alloca(bytes));
   memory[0] = 1;
