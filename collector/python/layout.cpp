@@ -72,7 +72,7 @@ constexpr PythonLayout layout_312() {
   out.frame_code = 0;
   out.frame_owner = 70;
   out.frame_entry = kNoField;
-  out.first_foreign = 3;  // FRAME_OWNED_BY_CSTACK
+  out.first_foreign = 3;  // FRAME_OWNED_BY_CSTACK; in 3.14 FRAME_OWNED_BY_INTERPRETER
   out.code_first_line = 68;
   out.code_bytes = 192;
   out.ascii_text = 40;
@@ -88,6 +88,7 @@ struct DebugOffsets {
   uint8_t code_file, code_qualified_name, code_line_table, code_first_line, code_bytes;
 };
 constexpr DebugOffsets kOffsets313{20, 22, 23, 25, 29, 30, 31, 33, 35, 37, 38, 39, 43};
+constexpr DebugOffsets kOffsets314{23, 25, 26, 28, 32, 33, 34, 36, 40, 42, 43, 44, 48};
 constexpr uint8_t kFreeThreadedWord = 2;
 
 bool from_debug_offsets(const DebugOffsets& places, const void* runtime, PythonLayout& out,
@@ -161,6 +162,7 @@ bool find_python_layout(const char* version, const void* runtime, PythonLayout& 
     default: break;
   }
   if (minor == 13 && runtime) return from_debug_offsets(kOffsets313, runtime, out, why);
+  if (minor == 14 && runtime) return from_debug_offsets(kOffsets314, runtime, out, why);
   why = "how it keeps its frames is not known";
   return false;
 }
