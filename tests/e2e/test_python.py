@@ -1,33 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The way into Python: steps of a look-alike PyTorch's optimizers, seen in unmodified scripts however they are
 started, in each CPython that the machine has; scripts behave as without us."""
-import functools
-import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
 import harness
+from pythons import each_python, pythons
 
 PROGRAM = harness.SOURCE / "tests/programs/python/train.py"
 STEPS = 12
 SETTINGS = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": "skip_first=2,warmup=1,active=4", "GPUPROF_LOG": "info",
             "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-@functools.cache
-def pythons():
-    """One interpreter of each minor version."""
-    candidates = [pathlib.Path(sys.executable), *sorted(pathlib.Path("/usr/bin").glob("python3.[0-9]*")),
-                  *sorted((pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions").glob("*/bin/python3"))]
-    found = {}
-    for candidate in candidates:
-        done = subprocess.run([candidate, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, text=True)
-        if done.returncode == 0 and done.stdout:
-            found.setdefault(tuple(map(int, done.stdout.split())), str(candidate))
-    return found
 
 
 def dumps_of(command, folder, cwd=None, **settings):
@@ -53,7 +38,7 @@ def assert_steps(dump):
     assert [r["number"] for r in steps] == list(range(len(steps))) and 7 <= len(steps) <= STEPS
 
 
-@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+@each_python()
 @pytest.mark.parametrize("torch", ["2", "1.13"])
 def test_each_python(tmp_path, version, torch):
     [dump], done = dumps_of([pythons()[version], PROGRAM, "loop", STEPS], tmp_path, LOOKALIKE_TORCH=torch)

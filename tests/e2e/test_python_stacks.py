@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import harness
-from test_python import pythons
+from pythons import each_python, pythons
 
 PROGRAM = harness.SOURCE / "tests/programs/python/call_stacks.py"
 MOST_FRAMES = 192
@@ -29,8 +29,22 @@ def stacks_of(dump):
     return [r["stack"] for r in sorted(calls, key=lambda r: r["begin_mono_ns"])][1:]
 
 
+def assert_among_native_frames(stacks):
+    """Each frame lies where the native one that runs it was: outside of it what called the interpreter."""
+    whole = [stack for stack in stacks if any(line.startswith("<module> (") for line in stack)]
+    assert len(whole) > 15
+    for stack in whole:
+        outermost = next(i for i, line in enumerate(stack) if line.startswith("<module> ("))
+        assert any("libc" in line for line in stack[outermost:]), stack
+        assert not any("libc_start" in line or "libc.so" in line for line in stack[:outermost]), stack
+    [callback] = [stack for stack in whole if stack.count("ffi_call") == 2]
+    places = [i for i, line in enumerate(callback) if line == "ffi_call" or re.match(r"(call|main) \(", line)]
+    assert [callback[i].split(" (")[0] for i in places] == ["ffi_call", "call", "ffi_call", "main"]
+
+
 def assert_same(stacks, seen):
     assert len(stacks) == len(seen) > 15
+    assert_among_native_frames(stacks)
     for stack, frames in zip(stacks, seen):
         expected = [f"{function} ({file}:{line})" for file, function, line in frames]
         of_python = [line for line in stack if re.search(r"\((.*\.py|<made>|__init__):\d+\)$", line)]
@@ -44,7 +58,7 @@ def assert_same(stacks, seen):
         assert not any(word in line for line in stack for word in ("Vectorcall", "EvalFrame", "Py_RunMain"))
 
 
-@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+@each_python()
 def test_frames_are_pythons_own(version, tmp_path):
     seen, dump, _ = run(tmp_path, pythons()[version])
     assert_same(stacks_of(dump), seen)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import harness
-from test_python import pythons
+from pythons import each_python, pythons
 
 FOLDER = harness.SOURCE / "tests/programs/python"
 SCRIPT = FOLDER / "slow_lines.py"
@@ -58,7 +58,7 @@ def test_the_slow_line_is_named(tmp_path, case):
     assert_named(tmp_path, sys.executable, case)
 
 
-@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+@each_python()
 @pytest.mark.parametrize("case", ["recursion", "coroutine", "json_python", "thread", "class_body"])
 def test_each_python(tmp_path, version, case):
     assert_named(tmp_path, pythons()[version], case)
@@ -101,7 +101,7 @@ def test_switched_off(tmp_path):
 
 
 @pytest.mark.skipif(harness.SANITIZER == "address", reason="its runtime deadlocks now and then where a process with threads forks, bare too")
-@pytest.mark.parametrize("version", sorted(v for v in pythons() if v >= (3, 8)), ids=lambda v: ".".join(map(str, v)))
+@each_python()
 def test_code_that_comes_and_goes(tmp_path, version):
     """Frames, code objects and threads made and ended as fast as they go, processes forked meanwhile."""
     bare = harness.run([pythons()[version], FOLDER / "churn.py"])

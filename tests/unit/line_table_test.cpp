@@ -48,8 +48,12 @@ for module in (argparse, collections, inspect, typing):
 std::vector<std::string> interpreters() {
   std::vector<std::string> found = {"/usr/bin/python3"};
   const char* const home = std::getenv("HOME");
-  const std::filesystem::path versions = std::string(home ? home : "") + "/.pyenv/versions";
+  const std::string of_user = home ? home : "";
+  const std::filesystem::path versions = of_user + "/.pyenv/versions";
+  // What tests/e2e/newer_python.sh makes.
+  const std::string newer = of_user + "/.cache/gpuprof/python-3.14/usr/bin/python3.14";
   std::error_code error;
+  if (std::filesystem::exists(newer, error)) found.push_back(newer);
   for (const auto& each : std::filesystem::directory_iterator(versions, error)) {
     found.push_back(each.path() / "bin/python3");
   }
