@@ -89,6 +89,29 @@ def test_calls_captured_into_a_graph(killed, tmp_path):
     assert len(whole) == 6 and whole.count(expected) == 3, whole
 
 
+def test_calls_from_code_that_the_jit_compiled(tmp_path):
+    """Whose frames the unwinder does not know: Python's follow the native ones that it has seen."""
+    python = pythons().get((3, 14))
+    ask = "import sys; sys.exit(not (hasattr(sys, '_jit') and sys._jit.is_available()))"
+    if not python or harness.run([python, "-c", ask]).code:
+        pytest.skip("no CPython 3.14 with its JIT here: tests/e2e/newer_python.sh makes one")
+    script = tmp_path / "hot.py"
+    script.write_text("import ctypes\ncall = ctypes.CDLL('libcudart.so.13').cudaDeviceSynchronize\ncall()\n"
+                      "def inner():\n    call()\ndef outer():\n    for _ in range(6000):\n        inner()\nouter()\n")
+    done = harness.run([python, script], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STACKS="sync", PYTHON_JIT=1, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    stacks = stacks_of(dump)
+    assert len(stacks) == 6000
+    compiled = 0
+    for stack in stacks:
+        assert [line for line in stack if str(script) in line] == [
+            f"inner ({script}:5)", f"outer ({script}:8)", f"<module> ({script}:9)"]
+        compiled += stack[-1].startswith("<module>")
+    assert 0 < compiled < 6000, "of the first calls, which the interpreter made, the native frames go on to main"
+
+
 def test_an_interpreter_that_is_not_known(tmp_path):
     """Native stacks are as they were."""
     if not any(v < (3, 8) for v in pythons()):
