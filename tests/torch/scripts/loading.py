@@ -66,4 +66,5 @@ def main():
     sys.exit(3)
 
 
-main()
+if __name__ == "__main__":  # workers that are not forked import this file
+    main()
