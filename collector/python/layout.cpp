@@ -72,7 +72,7 @@ constexpr PythonLayout layout_312() {
   out.frame_code = 0;
   out.frame_owner = 70;
   out.frame_entry = kNoField;
-  out.first_foreign = 3;  // FRAME_OWNED_BY_CSTACK; in 3.14 FRAME_OWNED_BY_INTERPRETER
+  out.first_foreign = 3;  // FRAME_OWNED_BY_CSTACK; from 3.14 on FRAME_OWNED_BY_INTERPRETER
   out.code_first_line = 68;
   out.code_bytes = 192;
   out.ascii_text = 40;
@@ -89,6 +89,7 @@ struct DebugOffsets {
 };
 constexpr DebugOffsets kOffsets313{20, 22, 23, 25, 29, 30, 31, 33, 35, 37, 38, 39, 43};
 constexpr DebugOffsets kOffsets314{23, 25, 26, 28, 32, 33, 34, 36, 40, 42, 43, 44, 48};
+constexpr DebugOffsets kOffsets315{23, 25, 26, 31, 40, 41, 42, 44, 48, 50, 51, 52, 56};
 constexpr uint8_t kFreeThreadedWord = 2;
 
 bool from_debug_offsets(const DebugOffsets& places, const void* runtime, PythonLayout& out,
@@ -153,16 +154,19 @@ uint16_t PythonLayout::code_object_bytes() const {
 bool find_python_layout(const char* version, const void* runtime, PythonLayout& out,
                         const char*& why) {
   const int minor = std::strncmp(version, "3.", 2) == 0 ? std::atoi(version + 2) : 0;
+  const DebugOffsets* published = nullptr;
   switch (minor) {
     case 8:
     case 9: out = kTo310; return true;
     case 10: out = layout_310(); return true;
     case 11: out = layout_311(); return true;
     case 12: out = layout_312(); return true;
+    case 13: published = &kOffsets313; break;
+    case 14: published = &kOffsets314; break;
+    case 15: published = &kOffsets315; break;
     default: break;
   }
-  if (minor == 13 && runtime) return from_debug_offsets(kOffsets313, runtime, out, why);
-  if (minor == 14 && runtime) return from_debug_offsets(kOffsets314, runtime, out, why);
+  if (published && runtime) return from_debug_offsets(*published, runtime, out, why);
   why = "how it keeps its frames is not known";
   return false;
 }

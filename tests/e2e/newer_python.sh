@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a CPython that Debian 12 does not have, for the tests: unpacks the packages of Debian's next release and all that
-# they need, the C library too, into a folder of their own. The system stays as it is. Does nothing where it is made.
+# Makes CPythons that Debian 12 does not have, for the tests: unpacks the packages of Debian's next release and all that
+# they need, the C library too, into a folder of their own. The system stays as it is. Does nothing where they are made.
 # usage: tests/e2e/newer_python.sh     GPUPROF_NEWER_PYTHON: the folder
 set -euo pipefail
-version=3.14
+versions=(3.14 3.15)
 suites=(forky sid)
-folder=${GPUPROF_NEWER_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/python-$version}
+folder=${GPUPROF_NEWER_PYTHON:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/newer-python}
 scratch=""
 
-die() { echo "tests/e2e/newer_python.sh: no CPython $version: $*" >&2; exit 1; }
+die() { echo "tests/e2e/newer_python.sh: no CPython ${versions[*]}: $*" >&2; exit 1; }
 # What apt-get or another command says of its failure, in one line.
 reason() { grep -m1 -E '^E:' "$1" || tail -n1 "$1"; }
 
@@ -54,28 +54,39 @@ SETTINGS
   printf 'Types: deb\nURIs: %s\nSuites: %s\nComponents: main\nSigned-By: %s\n' "$1" "$2" "$keys" >"$scratch/suite.sources"
 }
 
-# The packages of one suite, into the scratch folder.
+# The packages of one suite, into the scratch folder; of the versions that it has.
 download() {
   write_apt_settings "$1" "$2"
   local -x APT_CONFIG=$scratch/apt.conf
-  apt-get update -q --error-on=any >"$scratch/log" 2>&1 &&
-    apt-get install -q -y --download-only "python$version-minimal" "libpython$version-stdlib" patchelf >"$scratch/log" 2>&1
+  local version packages=(patchelf)
+  apt-get update -q --error-on=any >"$scratch/log" 2>&1 || return 1
+  for version in "${versions[@]}"; do
+    if apt-cache show "python$version-minimal" >/dev/null 2>&1; then
+      packages+=("python$version-minimal" "libpython$version-stdlib")
+    fi
+  done
+  [ ${#packages[@]} -gt 1 ] || { echo "E: there is no package of them" >"$scratch/log"; return 1; }
+  apt-get install -q -y --download-only "${packages[@]}" >"$scratch/log" 2>&1
 }
 
-# The program asks for its own loader, which finds its own libraries first, for what is preloaded into it, too.
-make_interpreter() {
-  local package unpacked=$scratch/root/usr libraries=usr/lib/x86_64-linux-gnu loader=ld-linux-x86-64.so.2
+# Each program asks for its own loader, which finds its own libraries first, for what is preloaded into it, too.
+make_interpreters() {
+  local package program unpacked=$scratch/root/usr libraries=usr/lib/x86_64-linux-gnu loader=ld-linux-x86-64.so.2
   for package in "$scratch"/cache/archives/*.deb; do
     dpkg-deb -x "$package" "$scratch/root" || return 1
   done
   local patch=("$scratch/root/$libraries/$loader" --library-path "$scratch/root/$libraries" "$unpacked/bin/patchelf")
   # In this order: both at once, or the other way round, make a program that does not start.
-  "${patch[@]}" --force-rpath --set-rpath "$folder/$libraries" "$unpacked/bin/python$version" || return 1
-  "${patch[@]}" --set-interpreter "$folder/$libraries/$loader" "$unpacked/bin/python$version" || return 1
+  for program in "$unpacked"/bin/python3.*; do
+    "${patch[@]}" --force-rpath --set-rpath "$folder/$libraries" "$program" || return 1
+    "${patch[@]}" --set-interpreter "$folder/$libraries/$loader" "$program" || return 1
+  done
   rm -rf "${folder:?}/usr"
   mv "$unpacked" "$folder/usr"
-  "$folder/usr/bin/python$version" -c 'import asyncio, ctypes, multiprocessing, subprocess, sys
-subprocess.run([sys.executable, "-c", "import ssl"], check=True)' || { echo "E: it does not start"; return 1; }
+  for program in "$folder"/usr/bin/python3.*; do
+    "$program" -c 'import asyncio, ctypes, multiprocessing, subprocess, sys
+subprocess.run([sys.executable, "-c", "import ssl"], check=True)' || { echo "E: $program does not start"; return 1; }
+  done
 }
 
 mkdir -p "$folder"
@@ -85,7 +96,7 @@ exec 9>"$folder/lock"
 flock 9
 [ "$(cat "$folder/made_for" 2>/dev/null || true)" != "$wanted" ] || exit 0
 rm -f "$folder/made_for"
-if ! command -v apt-get dpkg-deb >/dev/null; then die "there is no apt-get here; a python$version in pyenv's folder serves as well"; fi
+if ! command -v apt-get dpkg-deb >/dev/null; then die "there is no apt-get here; pythons in pyenv's folder serve as well"; fi
 mirror=$(find_mirror)
 [ -n "$mirror" ] || die "apt's sources name no mirror of this machine's release"
 scratch=$(mktemp -d -p "$folder")
@@ -96,6 +107,6 @@ for suite in "${suites[@]}"; do
   download "$mirror" "$suite" || failed=$(reason "$scratch/log")
   if [ -z "$failed" ]; then break; fi
 done
-[ -z "$failed" ] || die "the mirror's suites (${suites[*]}) do not give it: $failed"
-make_interpreter >"$scratch/log" 2>&1 || die "what the suite '$suite' has does not run here: $(reason "$scratch/log")"
+[ -z "$failed" ] || die "the mirror's suites (${suites[*]}) do not give them: $failed"
+make_interpreters >"$scratch/log" 2>&1 || die "what the suite '$suite' has does not run here: $(reason "$scratch/log")"
 echo "$wanted" >"$folder/made_for"

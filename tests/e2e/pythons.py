@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CPythons of this machine: pytest's own, Debian's, pyenv's, and the one that newer_python.sh makes."""
+"""The CPythons of this machine: pytest's own, Debian's, pyenv's, and those that newer_python.sh makes."""
 import functools
 import os
 import pathlib
@@ -8,9 +8,10 @@ import sys
 
 import pytest
 
-OLDEST, NEWEST = (3, 8), (3, 14)  # whose frames are read
-NEWER = pathlib.Path(os.environ.get("GPUPROF_NEWER_PYTHON") or
-                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gpuprof/python-3.14")
+OLDEST, NEWEST = (3, 8), (3, 15)  # whose frames are read
+MADE = [(3, 14), (3, 15)]
+FOLDER = pathlib.Path(os.environ.get("GPUPROF_NEWER_PYTHON") or
+                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gpuprof/newer-python")
 VERSION = """import sys, sysconfig
 if not sysconfig.get_config_var("Py_GIL_DISABLED"): print(*sys.version_info[:2])"""
 
@@ -19,7 +20,7 @@ if not sysconfig.get_config_var("Py_GIL_DISABLED"): print(*sys.version_info[:2])
 def pythons():
     """One interpreter of each minor version, with the GIL."""
     versions = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
-    made = [NEWER / "usr/bin/python3.14"] if (NEWER / "made_for").exists() else []
+    made = sorted((FOLDER / "usr/bin").glob("python3.*")) if (FOLDER / "made_for").exists() else []
     found = {}
     for candidate in [pathlib.Path(sys.executable), *sorted(pathlib.Path("/usr/bin").glob("python3.[0-9]*")),
                       *sorted(versions.glob("*/bin/python3")), *made]:
@@ -31,8 +32,10 @@ def pythons():
 
 def each_python():
     """A test for each version: its argument `version` is a key of pythons()."""
-    cases = [pytest.param(v, id=".".join(map(str, v))) for v in sorted(pythons()) if OLDEST <= v <= NEWEST]
-    if NEWEST not in pythons():
-        missing = pytest.mark.skip(reason="no CPython 3.14 here: tests/e2e/newer_python.sh makes one (17 MB from Debian's mirror)")
-        cases.append(pytest.param(NEWEST, id="3.14", marks=missing))
+    cases = []
+    for version in sorted({*pythons(), *MADE}):
+        name = ".".join(map(str, version))
+        missing = pytest.mark.skipif(version not in pythons(), reason=f"no CPython {name} here: tests/e2e/newer_python.sh makes one")
+        if OLDEST <= version <= NEWEST:
+            cases.append(pytest.param(version, id=name, marks=missing))
     return pytest.mark.parametrize("version", cases)

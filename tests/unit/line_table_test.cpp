@@ -50,10 +50,11 @@ std::vector<std::string> interpreters() {
   const char* const home = std::getenv("HOME");
   const std::string of_user = home ? home : "";
   const std::filesystem::path versions = of_user + "/.pyenv/versions";
-  // What tests/e2e/newer_python.sh makes.
-  const std::string newer = of_user + "/.cache/gpuprof/python-3.14/usr/bin/python3.14";
   std::error_code error;
-  if (std::filesystem::exists(newer, error)) found.push_back(newer);
+  for (const char* made : {"python3.14", "python3.15"}) {  // by tests/e2e/newer_python.sh
+    const std::string newer = of_user + "/.cache/gpuprof/newer-python/usr/bin/" + made;
+    if (std::filesystem::exists(newer, error)) found.push_back(newer);
+  }
   for (const auto& each : std::filesystem::directory_iterator(versions, error)) {
     found.push_back(each.path() / "bin/python3");
   }

@@ -3,8 +3,10 @@
 // _PyRuntime publishes from 3.13 on (its _Py_DebugOffsets, in words).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <string>
 
 #include "collector/python/layout.h"
 
@@ -13,7 +15,7 @@ namespace {
 
 using Published = std::array<uint64_t, 64>;
 
-// The first fields of what 3.14 publishes; `value` is that of every offset.
+// What 3.14 publishes first; `value` is that of every offset.
 Published published(uint64_t value, bool free_threaded = false) {
   Published words;
   words.fill(value);
@@ -38,45 +40,52 @@ TEST(PythonLayout, KnownReleases) {
     EXPECT_EQ(said_of(version, nullptr), "") << version;
   }
   const Published words = published(40);
-  for (const char* version : {"3.13.0", "3.14.0", "3.14.10 (main"}) {
+  for (const char* version : {"3.13.0", "3.14.0", "3.14.10 (main", "3.15.0"}) {
     EXPECT_EQ(said_of(version, &words), "") << version;
   }
 }
 
 TEST(PythonLayout, UnknownReleases) {
   const Published words = published(40);
-  for (const char* version : {"2.7.18", "3.7.16", "3.15.0a2", "4.0.0", ""}) {
+  for (const char* version : {"2.7.18", "3.7.16", "3.16.0a2", "4.0.0", ""}) {
     EXPECT_EQ(said_of(version, &words), "how it keeps its frames is not known") << version;
   }
   EXPECT_EQ(said_of("3.14.0", nullptr), "how it keeps its frames is not known");
 }
 
-// Built with the headers of 3.14.8, offsetof() in _Py_DebugOffsets gave these places.
-TEST(PythonLayout, OffsetsAsPublishedBy314) {
+// Places of the offsets read, as offsetof() in _Py_DebugOffsets gives them with a release's
+// headers.
+struct Places {
+  const char* version;
+  uint16_t thread[4];  // prev, interp, current_frame, native_thread_id
+  uint16_t frame[4];   // previous, executable, instr_ptr, owner
+  uint16_t code[5];    // filename, qualname, linetable, firstlineno, co_code_adaptive
+};
+
+TEST(PythonLayout, OffsetsAsPublished) {
+  constexpr Places kReleases[] = {
+      {"3.14.8", {23, 25, 26, 28}, {32, 33, 34, 36}, {40, 42, 43, 44, 48}},
+      {"3.15.0", {23, 25, 26, 31}, {40, 41, 42, 44}, {48, 50, 51, 52, 56}},
+  };
   Published words = published(0);
   for (size_t i = 3; i < words.size(); ++i) words[i] = i;
-  PythonLayout layout;
-  ASSERT_EQ(said_of("3.14.8", &words, &layout), "");
-  EXPECT_EQ(layout.thread_previous, 23);
-  EXPECT_EQ(layout.thread_interpreter, 25);
-  EXPECT_EQ(layout.frame, 26);
-  EXPECT_EQ(layout.thread_id, 28);
-  EXPECT_EQ(layout.frame_previous, 32);
-  EXPECT_EQ(layout.frame_code, 33);
-  EXPECT_EQ(layout.frame_instruction, 34);
-  EXPECT_EQ(layout.frame_owner, 36);
-  EXPECT_EQ(layout.code_file, 40);
-  EXPECT_EQ(layout.code_name, 42);
-  EXPECT_EQ(layout.code_line_table, 43);
-  EXPECT_EQ(layout.code_first_line, 44);
-  EXPECT_EQ(layout.code_bytes, 48);
-  EXPECT_EQ(layout.cframe_frame, kNoField);
-  EXPECT_TRUE(layout.native);
-  EXPECT_TRUE(layout.loops_have_frames());
+  for (const Places& expected : kReleases) {
+    PythonLayout l;
+    ASSERT_EQ(said_of(expected.version, &words, &l), "");
+    const uint16_t thread[] = {l.thread_previous, l.thread_interpreter, l.frame, l.thread_id};
+    const uint16_t frame[] = {l.frame_previous, l.frame_code, l.frame_instruction, l.frame_owner};
+    const uint16_t code[] = {l.code_file, l.code_name, l.code_line_table, l.code_first_line,
+                             l.code_bytes};
+    EXPECT_TRUE(std::ranges::equal(thread, expected.thread)) << expected.version;
+    EXPECT_TRUE(std::ranges::equal(frame, expected.frame)) << expected.version;
+    EXPECT_TRUE(std::ranges::equal(code, expected.code)) << expected.version;
+    EXPECT_EQ(l.cframe_frame, kNoField);
+    EXPECT_TRUE(l.native && l.loops_have_frames());
+  }
 }
 
 TEST(PythonLayout, WhatCannotBeIsRefused) {
-  for (const char* version : {"3.13.0", "3.14.8"}) {
+  for (const char* version : {"3.13.0", "3.14.8", "3.15.0"}) {
     const Published free_threaded = published(40, true);
     EXPECT_EQ(said_of(version, &free_threaded),
               "it is a free-threaded build, whose frames are not read");
