@@ -96,8 +96,10 @@ exec 9>"$folder/lock"
 flock 9
 [ "$(cat "$folder/made_for" 2>/dev/null || true)" != "$wanted" ] || exit 0
 rm -f "$folder/made_for"
-if ! command -v apt-get dpkg-deb >/dev/null; then die "there is no apt-get here; pythons in pyenv's folder serve as well"; fi
-mirror=$(find_mirror)
+for program in apt-get dpkg-deb; do
+  command -v "$program" >/dev/null || die "there is no $program here; pythons in pyenv's folder serve as well"
+done
+mirror=$(find_mirror) || true
 [ -n "$mirror" ] || die "apt's sources name no mirror of this machine's release"
 scratch=$(mktemp -d -p "$folder")
 trap 'rm -rf "$scratch"' EXIT
