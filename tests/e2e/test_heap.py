@@ -8,6 +8,7 @@ import re
 import pytest
 
 import harness
+from pythons import each_python, pythons
 
 if harness.SANITIZER == "thread":
     pytest.skip("builds with ThreadSanitizer change no calls of libraries", allow_module_level=True)
@@ -142,10 +143,11 @@ def test_speedscope_has_both_profiles(job, tmp_path):
     assert sum(allocated["weights"]) == allocated["endValue"]
 
 
-def test_lines_of_a_python_program(tmp_path):
+@each_python()
+def test_lines_of_a_python_program(version, tmp_path):
     """Whoever allocated within the interpreter or a library: the line of the script is named."""
     script = harness.SOURCE / "tests/programs/python/host_memory.py"
-    done = harness.run(["/usr/bin/python3", script], harness.preloaded(
+    done = harness.run([pythons()[version], script], harness.preloaded(
         GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=10",
         GPUPROF_ACTIVITIES="+malloc:64"))
     assert (done.code, done.out) == (0, "done 16\n"), done.err
