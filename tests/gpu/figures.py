@@ -6,6 +6,10 @@ import json
 import re
 import statistics
 
+import equalities
+
+OF_PYTORCH = {"step", "op", "annotation", "tensor", *equalities.WORK}
+
 
 class Dump:
     """What the GPU test asks of a dump, from the lines of `gpuprof parse --format json`."""
@@ -15,6 +19,7 @@ class Dump:
         self.kernels = collections.Counter()  # by demangled name
         self.launches = self.joined = self.graph_launches = self.from_callback = 0
         self.steps = []
+        self.records = []  # of what PyTorch, too, has something to say
         self.losses, self.missing, self.source, self.versions = {}, "", "", {}
         for line in lines:
             self._add(json.loads(line))
@@ -22,6 +27,8 @@ class Dump:
     def _add(self, record):
         kind = record["kind"]
         self.kinds[kind] += 1
+        if kind in OF_PYTORCH:
+            self.records.append(record)
         if kind == "header":
             self.missing, self.source = record["gpu_times_missing"], record["step_source"]
             self.versions = record["versions"]

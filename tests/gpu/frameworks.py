@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch training steps, Triton, JAX and a generation loop with CUDA graphs; kernels compared by name and count
-with torch.profiler's in a second run of the same program."""
-import collections
+"""PyTorch programs, Triton and JAX. Kernels and operators are compared by name and count with torch.profiler's in a run of its
+own of the same program, memory with what PyTorch says of it in the profiled run."""
 import json
 import sys
 
+import equalities
+import judge
 from figures import differences
 from lab import PROGRAMS, Failed, Skipped
 
@@ -27,20 +28,37 @@ def need_torch(lab):
     need(lab, "torch", "import torch, sys; sys.exit(not torch.cuda.is_available())")
 
 
-_by_torch = {}
+def need_triton(lab):
+    need(lab, "triton", "import triton, torch, sys; sys.exit(not torch.cuda.is_available())")
 
 
-def by_torch(lab, case, command, limit=90):
-    """Kernels of steps FIRST to LAST by torch.profiler, in a run of its own; once for each command."""
-    key = tuple(map(str, command))
-    if key not in _by_torch:
-        _by_torch[key] = run_by_torch(lab, case, command, limit)
-    return _by_torch[key]
+_known = {}
 
 
-def run_by_torch(lab, case, command, limit):
+def once(ask):
+    """`ask(lab, case, command, limit)`, but for each command once."""
+    def known(lab, case, command, limit):
+        key = (ask.__name__, *map(str, command))
+        if key not in _known:
+            _known[key] = ask(lab, case, command, limit)
+        return _known[key]
+
+    return known
+
+
+@once
+def bare_result(lab, case, command, limit):
+    done = lab.run(command, limit=limit)
+    if done.code != 0:
+        raise Failed(f"bare: {done.why()}")
+    return done.result()["result"]
+
+
+@once
+def by_torch(lab, case, command, limit):
+    """What torch.profiler says of steps FIRST to LAST, in a run of its own."""
     file = lab.out / f"{lab.part}-{case}.torch.json"
-    done = lab.run([*command, "--torch-profiler", file, "--first", FIRST, "--last", LAST], limit=limit)
+    done = lab.run([*command, "--torch-profiler", file, "--with-cpu", "--first", FIRST, "--last", LAST], limit=limit)
     if done.code != 0 or not file.exists():
         raise Failed(f"torch.profiler's run: {done.why()}")
     return json.loads(file.read_text())
@@ -53,8 +71,11 @@ def whole(dump):
         wrong.append(f"steps {dump.steps}")
     if dump.missing:
         wrong.append(f"GPU times missing: {dump.missing}")
-    if dump.losses:
-        wrong.append(f"losses {dump.losses}")
+    return wrong
+
+
+def joined(dump):
+    wrong = [f"losses {dump.losses}"] if dump.losses else []
     if dump.joined != dump.launches:
         wrong.append(f"{dump.launches - dump.joined} of {dump.launches} launches without GPU work")
     return wrong
@@ -65,44 +86,78 @@ def same_result(profiled, bare):
     return abs(profiled - bare) <= 0.05 * max(abs(bare), 1e-3)
 
 
-def training(lab, case, command, how="preload"):
-    """A program that prints its last loss: the same loss, and torch.profiler's kernels."""
-    def run():
-        need_torch(lab)
-        bare = lab.run(command, limit=90)
-        if bare.code != 0:
-            raise Failed(f"bare: {bare.why()}")
-        done, dump = lab.profile(case, command, how, limit=90, **WINDOW)
-        lab.convert(case)
-        theirs = by_torch(lab, case, command)
-        wrong = whole(dump)
+def compare(lab, case, dump, theirs, told, expected):
+    """What is wrong with a dump against torch.profiler's counts and PyTorch's own account of its memory."""
+    wrong = whole(dump)
+    if expected.kernels:
+        wrong += joined(dump) + judge.kernels(dump, theirs["kernels"])
         differing = differences(dump.kernels, theirs["kernels"])
         (lab.out / f"{lab.part}-{case}.differences.json").write_text(json.dumps(differing, indent=1))
-        if differing:
-            name, ours, other = differing[0]
-            wrong.append(f"{len(differing)} kernel names differ, the first {ours} to {other}: {name[:80]}")
-        if not same_result(done.result()["result"], bare.result()["result"]):
-            wrong.append(f"result {done.result()['result']}, bare {bare.result()['result']}")
-        text = (f"{sum(dump.kernels.values())} kernels of {len(dump.kernels)} names as torch.profiler; {dump.launches} launches, "
-                f"all joined; {dump.kinds['gpu_copy']} copies, torch.profiler {theirs['other'].get('Memcpy', 0)}")
-        lab.add(case, "DIFFERS" if wrong else "ok", "; ".join(wrong) or text, kernels=sum(dump.kernels.values()),
-                names=len(dump.kernels), theirs=sum(theirs["kernels"].values()), launches=dump.launches, joined=dump.joined)
+    else:
+        wrong += judge.graphs(dump)
+    wrong += judge.operators(dump, theirs["operators"]) + judge.memory(dump, told)
+    return wrong + (judge.owners(dump) if expected.owners else [])
+
+
+def said(dump, theirs, told, expected):
+    """What was found, where nothing is wrong."""
+    operators = equalities.recorded_operators(dump.records)
+    copies = f"{dump.kinds['gpu_copy']} copies, torch.profiler {theirs['other'].get('Memcpy', 0)}"
+    kernels = (f"{sum(dump.kernels.values())} kernels of {len(dump.kernels)} names as torch.profiler; {dump.launches} launches, all joined"
+               if expected.kernels else f"{dump.graph_launches} graph launches: {sum(dump.kernels.values())} kernels (torch.profiler "
+               f"{sum(theirs['kernels'].values())}), {dump.kinds['gpu_graph']} timed as a whole, "
+               f"{dump.losses.get('graph_untimed', 0)} said to have no time")
+    return (f"{kernels}{', in operators' if expected.owners else ''}; {copies}; {sum(operators.values())} operators of {len(operators)} names "
+            f"as torch.profiler; memory as PyTorch says, at most {max(peak for _, peak in told[FIRST:LAST + 1]) >> 20} MiB")
+
+
+def training(lab, case, command, how="preload", expected=judge.Expected(), limit=90, **settings):
+    """A program that prints its last result: the same one, and the same equalities."""
+    def run():
+        need_torch(lab)
+        bare = bare_result(lab, case, command, limit)
+        done, dump = lab.profile(case, [*command, "--memory"], how, limit=limit, **WINDOW, **settings)
+        lab.convert(case)
+        theirs = by_torch(lab, case, command, limit)
+        told = done.result()["memory"]
+        wrong = compare(lab, case, dump, theirs, told, expected)
+        if not same_result(done.result()["result"], bare):
+            wrong.append(f"result {done.result()['result']}, bare {bare}")
+        lab.add(case, "DIFFERS" if wrong else "ok", "; ".join(wrong) or said(dump, theirs, told, expected),
+                kernels=sum(dump.kernels.values()), names=len(dump.kernels), theirs=sum(theirs["kernels"].values()),
+                launches=dump.launches, joined=dump.joined, graph_launches=dump.graph_launches, whole=dump.kinds["gpu_graph"],
+                untimed=dump.losses.get("graph_untimed", 0), operators=sorted(equalities.recorded_operators(dump.records)))
 
     return case, run
 
 
 def train(lab):
-    """Convolution and transformer training steps."""
+    """Training steps: ResNet-50, a GPT, that under FSDP, and as a CUDA graph."""
     command = [PYTHON, PROGRAMS / "train.py", "--steps", 40, "--model"]
-    lab.cases([training(lab, "conv", [*command, "conv"]), training(lab, "transformer", [*command, "transformer"]),
-               training(lab, "transformer-injection", [*command, "transformer"], "injection")])
+    lab.cases([training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
+               training(lab, "gpt-injection", [*command, "gpt"], "injection"),
+               training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
+               training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))])
+
+
+def compiled(lab):
+    """The GPT through torch.compile, whose caches hold for the runs that follow what the first has compiled."""
+    def case(name, mode, expected):
+        def run():
+            need_triton(lab)
+            training(lab, name, [PYTHON, PROGRAMS / "train.py", "--steps", 40, "--model", "gpt", "--compile", mode], expected=expected,
+                     limit=120)[1]()
+
+        return name, run
+
+    lab.cases([case("gpt", "default", judge.Expected()), case("gpt-graphs", "reduce-overhead", judge.Expected(kernels=False))])
 
 
 def triton(lab):
-    """Triton's kernels."""
+    """Triton's kernels, which are launched by no operator."""
     def run():
-        need(lab, "triton", "import triton, torch, sys; sys.exit(not torch.cuda.is_available())")
-        training(lab, "kernels", [PYTHON, PROGRAMS / "triton_steps.py"])[1]()
+        need_triton(lab)
+        training(lab, "kernels", [PYTHON, PROGRAMS / "triton_steps.py"], expected=judge.Expected(owners=False))[1]()
 
     lab.cases([("kernels", run)])
 
@@ -137,26 +192,13 @@ def jax(lab):
 
 
 def generate(lab):
-    """A generation loop whose graph is captured before the window, and inside it; torch.profiler's count beside."""
-    command = [PYTHON, PROGRAMS / "generate.py", "--steps", 30]
+    """A generation loop: as it is, and with its graph captured before the window, and inside it."""
+    command = [PYTHON, PROGRAMS / "generate.py", "--steps", 30, "--capture-at"]
+    graph = judge.Expected(kernels=False)
 
-    def case(name, mode, capture_at):
-        def run():
-            need_torch(lab)
-            arguments = [*command, "--capture-at", capture_at]
-            done, dump = lab.profile(name, arguments, limit=90, GPUPROF_ACTIVITIES=mode, **WINDOW)
-            theirs = collections.Counter(by_torch(lab, name, arguments)["kernels"])
-            whole_graphs, untimed = dump.kinds["gpu_graph"], dump.losses.get("graph_untimed", 0)
-            kernels = sum(dump.kernels.values())
-            others = {k: v for k, v in dump.losses.items() if k != "graph_untimed"}
-            told = dump.joined + untimed >= dump.launches
-            wrong = [] if dump.graph_launches and told and not others and not dump.missing else [f"losses {dump.losses} {dump.missing}"]
-            lab.add(name, "DIFFERS" if wrong else "ok",
-                    "; ".join(wrong + [f"{dump.graph_launches} graph launches: {kernels} kernels (torch.profiler {sum(theirs.values())}), "
-                                       f"{whole_graphs} timed as a whole, {untimed} said to have no time"]),
-                    graph_launches=dump.graph_launches, kernels=kernels, theirs=sum(theirs.values()), whole=whole_graphs, untimed=untimed)
+    def case(name, activities, capture_at, expected):
+        return training(lab, name, [*command, capture_at], expected=expected, GPUPROF_ACTIVITIES=activities)
 
-        return name, run
-
-    lab.cases([case("before", "preset", 0), case("before-node", "+graph:node", 0), case("inside", "preset", 14),
-               case("inside-node", "+graph:node", 14)])
+    lab.cases([case("eager", "preset", -1, judge.Expected()), case("before", "preset", 0, graph),
+               case("before-node", "+graph:node", 0, graph), case("inside", "preset", 14, graph),
+               case("inside-node", "+graph:node", 14, graph)])

@@ -17,6 +17,7 @@ PARTS = {
     "ways": (natives.ways, 100),
     "graphs": (natives.graphs, 80),
     "torch": (frameworks.train, 140),
+    "compile": (frameworks.compiled, 120),
     "triton": (frameworks.triton, 60),
     "generate": (frameworks.generate, 110),
     "jax": (frameworks.jax, 70),

@@ -11,15 +11,14 @@ import sys
 
 import pytest
 
+import equalities
 import harness
 import truth
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "scripts/train.py"
 STEPS = 40
-CUDA = 1  # c10::DeviceType
 WHOLE_RUN = range(STEPS)
-WORK = ("launch", "gpu_kernel", "copy", "gpu_copy")
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
 OF_BATCHES = ("aten::empty", "aten::set_")
 
@@ -50,8 +49,7 @@ def under_torch_profiler(folder, window, *arguments):
     first = max(window.start, 1)
     done = harness.run([sys.executable, HERE / "under_profiler.py", trace, first, window.stop - first, SCRIPT, *arguments],
                        env=simulated(harness.environment()), timeout=400)
-    events = json.loads(trace.read_text())["traceEvents"]
-    return done, collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+    return done, equalities.listed_operators(json.loads(trace.read_text())["traceEvents"])
 
 
 @pytest.mark.parametrize("model, mixed, window", [("mlp", [], WHOLE_RUN), ("conv", [], WHOLE_RUN), ("transformer", [], WHOLE_RUN),
@@ -64,7 +62,7 @@ def test_training(tmp_path, model, mixed, window):
     assert (seen.code, seen.out) == (bare.code, bare.out), seen.err
     assert f"steps {window[0]}-{window[-1]} (optimizer)" in seen.err
 
-    comparison.assert_right(*WORK)
+    comparison.assert_right(*equalities.WORK)
     assert comparison.summary["losses"].keys() <= {"sample_torn"}
     steps = [r for r in comparison.records if r["kind"] == "step"]
     assert [r["number"] for r in steps][:window.stop] == list(range(window.stop)) and len(steps) <= STEPS
@@ -75,23 +73,16 @@ def test_training(tmp_path, model, mixed, window):
 
 
 def assert_operators(records, steps, theirs):
-    ours = collections.Counter(r["name"] for r in records if r["kind"] in ("op", "annotation") and
-                               r["begin_mono_ns"] > steps[1]["begin_mono_ns"])
-    different = {n: (ours[n], theirs[n]) for n in {*ours, *theirs}
-                 if ours[n] != theirs[n] and n not in OF_BATCHES and not n.startswith("ProfilerStep#")}
+    ours = equalities.recorded_operators(r for r in records if r.get("begin_mono_ns", 0) > steps[1]["begin_mono_ns"])
+    different = {n: counts for n, counts in equalities.count_differences(ours, theirs).items()
+                 if n not in OF_BATCHES and not n.startswith("ProfilerStep#")}
     assert different == {} and len(ours) > 30
-
-
-def owner_of(records):
-    """Function that gives the name of the operator that a record belongs to; None: of none."""
-    operators = {r["index"]: r["name"] for r in harness.of_kind(records, "op")}
-    return lambda record: operators.get(record.get("operator"))
 
 
 def assert_launches_have_operators(records, model):
     """Also the backward pass's, which run on another thread, and those that libraries make through the driver."""
-    owner = owner_of(records)
-    assert [r for r in harness.of_kind(records, *WORK) if owner(r) is None] == []
+    assert equalities.without_owner(records) == []
+    owner = equalities.owner_of(records)
     owners = collections.defaultdict(set)
     for record in harness.of_kind(records, "gpu_kernel"):
         owners[record["name"]].add(owner(record))
@@ -105,21 +96,12 @@ def assert_launches_have_operators(records, model):
 
 def assert_memory(records, steps, told):
     """`told`: (memory_allocated, max_memory_allocated since the step before) at the end of each step."""
-    tensors = sorted((r for r in records if r["kind"] == "tensor" and r["device_type"] == CUDA),
-                     key=lambda r: r["begin_mono_ns"])
     window = [s for s in steps if s["in_window"]]
     first = window[0]["number"]
     level = told[first - 1][0] if first > 0 else 0  # what is given before the window is in PyTorch's totals alone
-    ours = []
-    for step in window:
-        peak = level
-        while tensors and tensors[0]["begin_mono_ns"] < step["end_mono_ns"]:
-            tensor = tensors.pop(0)
-            level += tensor["bytes"]
-            assert level == tensor["total_allocated"] <= tensor["total_reserved"]
-            peak = max(peak, level)
-        ours.append([level, peak])
-    assert ours == told[first:first + len(window)]
+    ours, other_totals = equalities.memory_by_step(records, window, level)
+    assert other_totals == 0
+    assert ours == [tuple(of_step) for of_step in told[first:first + len(window)]]
     assert all(peak > level > 0 for level, peak in ours)
 
 
@@ -131,7 +113,7 @@ def test_call_stacks(tmp_path):
     """A launch or a tensor's memory shows PyTorch's own frames, then the lines of the script that led to it."""
     done, comparison = profiled(tmp_path, range(10, 13), SCRIPT, "mlp", "cuda", GPUPROF_STACKS="launch,alloc")
     assert done.code == 3, done.err
-    owner = owner_of(comparison.records)
+    owner = equalities.owner_of(comparison.records)
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["lane"]["tid"] == comparison.header["pid"]]
     lines = collections.defaultdict(set)
     for launch in launches:
@@ -147,7 +129,7 @@ def test_call_stacks(tmp_path):
     of_optimizer = [places for name, places in lines.items() if name.startswith("aten::_foreach_addcdiv")]
     assert of_optimizer == [{line_of("optimizer.step()")}]
     tensors = [r for r in harness.of_kind(comparison.records, "tensor") if r["lane"]["tid"] == comparison.header["pid"]]
-    assert all(any(f"main ({SCRIPT}:" in line for line in r["stack"]) for r in tensors if r["bytes"] > 0 and r["device_type"] == CUDA)
+    assert all(any(f"main ({SCRIPT}:" in line for line in r["stack"]) for r in tensors if r["bytes"] > 0 and r["device_type"] == equalities.CUDA)
     assert not any("stack" in r for r in tensors if r["bytes"] <= 0)
     inputs = f"main ({SCRIPT}:{line_of('inputs.to(device)')})"
     assert any(inputs in r["stack"] for r in tensors if "stack" in r)
@@ -161,14 +143,14 @@ def test_streams_graphs_and_accumulation(tmp_path):
     memory = tmp_path / "memory.json"
     done, comparison = profiled(tmp_path, WHOLE_RUN, HERE / "memory_of_steps.py", memory, HERE / "scripts/streams.py")
     assert (done.code, done.out) == (0, "trained\n"), done.err
-    comparison.assert_right(*WORK, "alloc", "sync")
+    comparison.assert_right(*equalities.WORK, "alloc", "sync")
     records = comparison.records
     steps = harness.of_kind(records, "step")
     assert [r["number"] for r in steps] == list(range(20))
     assert_memory(records, steps, json.loads(memory.read_text()))
 
-    owner = owner_of(records)
-    nobody = [r["name"] for r in harness.of_kind(records, *WORK) if owner(r) is None]
+    owner = equalities.owner_of(records)
+    nobody = [r["name"] for r in equalities.without_owner(records)]
     assert nobody == ["cudaGraphLaunch"] * 40  # a replay is no operator
     replayed = [r for r in harness.of_kind(records, "gpu_kernel") if "graph" in r]
     assert collections.Counter(owner(r) for r in replayed) == {"aten::mm": 40, "aten::clamp_min": 40}

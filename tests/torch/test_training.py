@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import equalities
 import harness
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -49,7 +50,7 @@ def torch_trace(folder, model, *options):
 
 def torch_says(folder, model):
     """Names of what torch.profiler lists in the same steps, with how often."""
-    return collections.Counter(e["name"] for e in torch_trace(folder, model) if e.get("cat") in ("cpu_op", "user_annotation"))
+    return equalities.listed_operators(torch_trace(folder, model))
 
 
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
@@ -104,7 +105,7 @@ def assert_exported(folder, dump, ours):
     for form in ("chrome", "perfetto"):
         harness.checked("convert", dump, "--to", form, "-o", folder / form)
     events = json.loads((folder / "chrome").read_text())["traceEvents"]
-    exported = collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+    exported = equalities.listed_operators(events)
     assert {name: exported[name] for name in ours} == dict(ours)
     assert sum(1 for e in events if e.get("cat") == "fwdbwd") > 0
     harness.checked("report", dump)
@@ -221,7 +222,7 @@ def test_torch_profiler_in_the_script_works_as_without_us(tmp_path):
                        timeout=400)
     assert done.code == 3, done.err
     events = json.loads(trace.read_text())["traceEvents"]
-    theirs = collections.Counter(e["name"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+    theirs = equalities.listed_operators(events)
     [dump] = harness.dumps(tmp_path / "out")
     ours = collections.Counter(r["name"] for r in harness.records(dump) if r["kind"] in ("op", "annotation"))
     different = {n: (ours[n], theirs[n]) for n in {*ours, *theirs} if ours[n] != theirs[n] and is_operator(n)}

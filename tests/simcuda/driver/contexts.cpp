@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Green contexts: a share of a device's multiprocessors with streams of its own. And a program's
-// marks of what is worth profiling.
-#include <mutex>
+// Green contexts: a share of a device's multiprocessors with streams of its own. Limits of a context,
+// which are kept and limit nothing. And a program's marks of what is worth profiling.
+#include <array>
+#include <atomic>
 
 #include "tests/simcuda/driver/driver_api.h"
 
@@ -22,10 +23,13 @@ SIM_API(cuCtxFromGreenCtx)
 SIM_API(cuGreenCtxStreamCreate)
 SIM_API(cuGreenCtxRecordEvent)
 SIM_API(cuGreenCtxWaitEvent)
+SIM_GETTER(cuCtxGetLimit)
+SIM_GETTER(cuCtxSetLimit)
 SIM_API(cuProfilerStart)
 SIM_API(cuProfilerStop)
 
 constexpr uint32_t kFirstGreenContext = 101;  // after those of the devices
+std::array<std::atomic<size_t>, CU_LIMIT_MAX> limits{1024, 1 << 20, 8 << 20};  // stack, printf, heap
 
 }  // namespace
 }  // namespace gpuprof::simcuda
@@ -96,6 +100,22 @@ CUresult cuGreenCtxRecordEvent(CUgreenCtx, CUevent) {
 }
 CUresult cuGreenCtxWaitEvent(CUgreenCtx, CUevent) {
   return driver_only(k_cuGreenCtxWaitEvent, [](ApiCall&) { return cudaSuccess; });
+}
+
+CUresult cuCtxGetLimit(size_t* out, CUlimit limit) {
+  return driver_only(k_cuCtxGetLimit, [&](ApiCall&) {
+    if (out == nullptr) return cudaErrorInvalidValue;
+    if (limit >= CU_LIMIT_MAX) return cudaErrorUnsupportedLimit;
+    *out = limits[limit];
+    return cudaSuccess;
+  });
+}
+CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
+  return driver_only(k_cuCtxSetLimit, [&](ApiCall&) {
+    if (limit >= CU_LIMIT_MAX) return cudaErrorUnsupportedLimit;
+    limits[limit] = value;
+    return cudaSuccess;
+  });
 }
 
 CUresult cuProfilerStart(void) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Modules, whose kernels are known by name alone, and launches.
+#include <unistd.h>
+
 #include "tests/simcuda/driver/driver_api.h"
 
 namespace gpuprof::simcuda {
@@ -15,6 +17,7 @@ SIM_API(cuGraphLaunch)
 SIM_API(cuGraphLaunch_ptsz)
 SIM_API(cuLaunchHostFunc)
 SIM_API(cuLaunchHostFunc_ptsz)
+SIM_API(cuModuleLoad)
 SIM_API(cuModuleLoadData)
 SIM_API(cuModuleLoadDataEx)
 SIM_API(cuModuleUnload)
@@ -48,10 +51,12 @@ CUresult launch_ex(const ApiInfo& api, decltype(&cudaLaunchKernelExC) launch,
       api, [&] { return launch(config == nullptr ? nullptr : &runtime, f, arguments); }, &params);
 }
 
+// `readable`: the file that is to be loaded can be.
 template <typename Handle>
-CUresult load(const ApiInfo& api, Handle* out) {
+CUresult load(const ApiInfo& api, Handle* out, bool readable = true) {
   return driver_only(api, [&](ApiCall&) {
     if (out == nullptr) return cudaErrorInvalidValue;
+    if (!readable) return cudaErrorFileNotFound;
     *out = reinterpret_cast<Handle>(new char[16]());
     return cudaSuccess;
   });
@@ -119,6 +124,9 @@ SIM_LAUNCH_GRAPH(cuGraphLaunch_ptsz, cudaGraphLaunch_ptsz)
 SIM_LAUNCH_HOST(cuLaunchHostFunc, cudaLaunchHostFunc)
 SIM_LAUNCH_HOST(cuLaunchHostFunc_ptsz, cudaLaunchHostFunc_ptsz)
 
+CUresult cuModuleLoad(CUmodule* out, const char* file) {
+  return load(k_cuModuleLoad, out, file != nullptr && access(file, R_OK) == 0);
+}
 CUresult cuModuleLoadData(CUmodule* out, const void*) { return load(k_cuModuleLoadData, out); }
 CUresult cuModuleLoadDataEx(CUmodule* out, const void*, unsigned, CUjit_option*, void**) {
   return load(k_cuModuleLoadDataEx, out);

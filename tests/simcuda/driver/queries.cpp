@@ -58,6 +58,9 @@ CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdevic
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         *static_cast<int*>(out) = memory->device;
         return cudaSuccess;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // one address space: the same
+        *static_cast<CUdeviceptr*>(out) = address;
+        return cudaSuccess;
       default: return cudaErrorInvalidValue;
     }
   });
@@ -109,7 +112,6 @@ SIM_REFUSED(cuMemExportToShareableHandle)
 SIM_REFUSED(cuMemGetAllocationPropertiesFromHandle)
 SIM_REFUSED(cuMemImportFromShareableHandle)
 SIM_REFUSED(cuMemRetainAllocationHandle)
-SIM_REFUSED(cuModuleLoad)
 SIM_REFUSED(cuStreamWriteValue32_v2)
 SIM_REFUSED(cuTensorMapEncodeTiled)
 #undef SIM_REFUSED
