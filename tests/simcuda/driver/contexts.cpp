@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Green contexts: a share of a device's multiprocessors with streams of its own. Limits of a context,
-// which are kept and limit nothing. And a program's marks of what is worth profiling.
+// Green contexts: a share of a device's multiprocessors with streams of its own. Limits of a
+// context, which are kept and limit nothing. And a program's marks of what is worth profiling.
 #include <array>
 #include <atomic>
 
@@ -29,7 +29,8 @@ SIM_API(cuProfilerStart)
 SIM_API(cuProfilerStop)
 
 constexpr uint32_t kFirstGreenContext = 101;  // after those of the devices
-std::array<std::atomic<size_t>, CU_LIMIT_MAX> limits{1024, 1 << 20, 8 << 20};  // stack, printf, heap
+std::array<std::atomic<size_t>, CU_LIMIT_MAX> limits{1024, 1 << 20,
+                                                     8 << 20};  // stack, printf, heap
 
 }  // namespace
 }  // namespace gpuprof::simcuda

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What compilers of kernels at run time (Triton) ask of the driver besides launches.
+#include <cuda.h>
+
+#include "tests/simcuda/unit/support.h"
+
+namespace gpuprof::simcuda::testing {
+namespace {
+
+template <typename Function>
+Function driver(const char* name) {
+  void* found = nullptr;
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &found, 13000, cudaEnableDefault, nullptr),
+            cudaSuccess);
+  return reinterpret_cast<Function>(found);
+}
+
+TEST(Driver, ModulesAreLoadedFromFilesThatAreThere) {
+  const auto load = driver<decltype(&cuModuleLoad)>("cuModuleLoad");
+  const auto get = driver<decltype(&cuModuleGetFunction)>("cuModuleGetFunction");
+  const auto launch = driver<decltype(&cuLaunchKernel)>("cuLaunchKernel");
+  CUmodule module = nullptr;
+  EXPECT_EQ(load(&module, "/nowhere.cubin"), CUDA_ERROR_FILE_NOT_FOUND);
+  EXPECT_EQ(load(nullptr, "/proc/self/exe"), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_EQ(load(&module, "/proc/self/exe"), CUDA_SUCCESS);
+  CUfunction function = nullptr;
+  ASSERT_EQ(get(&function, module, "from_a_file"), CUDA_SUCCESS);
+  ASSERT_EQ(launch(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(kernel("from_a_file")["block"], Json({32, 1, 1}));
+}
+
+TEST(Driver, LimitsOfAContextAreKept) {
+  const auto get = driver<decltype(&cuCtxGetLimit)>("cuCtxGetLimit");
+  const auto set = driver<decltype(&cuCtxSetLimit)>("cuCtxSetLimit");
+  size_t printf_bytes = 0;
+  ASSERT_EQ(get(&printf_bytes, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
+  ASSERT_EQ(set(CU_LIMIT_PRINTF_FIFO_SIZE, 2 * printf_bytes), CUDA_SUCCESS);
+  size_t now = 0;
+  ASSERT_EQ(get(&now, CU_LIMIT_PRINTF_FIFO_SIZE), CUDA_SUCCESS);
+  EXPECT_GT(printf_bytes, 0u);
+  EXPECT_EQ(now, 2 * printf_bytes);
+  EXPECT_EQ(set(CU_LIMIT_MAX, 1), CUDA_ERROR_UNSUPPORTED_LIMIT);
+}
+
+TEST(Driver, APointerOfTheHostIsTheDevices) {
+  const auto ask = driver<decltype(&cuPointerGetAttribute)>("cuPointerGetAttribute");
+  void* block = nullptr;
+  ASSERT_EQ(cudaMalloc(&block, 1024), cudaSuccess);
+  CUdeviceptr device = 0;
+  const auto inside = reinterpret_cast<CUdeviceptr>(block) + 16;
+  ASSERT_EQ(ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, inside), CUDA_SUCCESS);
+  EXPECT_EQ(device, inside);
+  EXPECT_EQ(cudaFree(block), cudaSuccess);
+}
+
+}  // namespace
+}  // namespace gpuprof::simcuda::testing
