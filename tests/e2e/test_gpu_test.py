@@ -22,8 +22,10 @@ sys.dont_write_bytecode = True
 import cost  # noqa: E402
 import figures  # noqa: E402
 import frameworks  # noqa: E402
+import judge  # noqa: E402
 import lab as lab_module  # noqa: E402
 import natives  # noqa: E402
+import run as whole_test  # noqa: E402
 import stepper  # noqa: E402
 
 NVCC = lab_module.toolkit()
@@ -61,6 +63,13 @@ def test_ratios_are_of_one_round():
     assert figures.ratio_text(row) == "+5.00 % (+0.00 % to +10.00 %, 2 rounds)"
     assert figures.ratio_row(rounds, "full") is None
     assert figures.median_between([9, 1, 2, 3, 9], 1, 3) == 2 and figures.median_between([1], 5, 9) is None
+
+
+def test_windows_are_compared_with_the_steps_between_them():
+    # 0-19 and 26-45 of 10 ms, then of 30 ms; windows 20-25 of 11 ms, 46-51 of 22 ms; what lies beside them does not count.
+    times = [10.0] * 20 + [99] + [11.0] * 4 + [99] + [77.0] * 5 + [10.0] * 15 + [99] + [22.0] * 4 + [99] + [77.0] * 5 + [30.0] * 20
+    times[15:20] = times[41:46] = [55.0] * 5
+    assert figures.window_ratios(times, [(20, 25), (46, 51)]) == [1.1, 1.1]
 
 
 def test_torch_events_are_told_apart():
@@ -146,7 +155,7 @@ def test_no_gpu_is_said(tmp_path):
 
 def test_a_wrong_part_is_refused(tmp_path):
     done = subprocess.run([sys.executable, GPU / "run.py", harness.BUILD, tmp_path / "out", "nonsense"], capture_output=True, text=True)
-    assert done.returncode == 2 and "allowed: ways graphs torch triton generate jax cost" in done.stderr
+    assert done.returncode == 2 and "allowed: ways graphs torch compile triton generate jax windows cost" in done.stderr
 
 
 # -- frameworks: simtrain stands for a training loop ---------------------------------------------------
@@ -170,14 +179,14 @@ STAND_IN = """
         names = [l["name"] for l in lines if l["t"] == "gpu" and l["type"] == "kernel" and l["corr"] in calls]
         names = subprocess.run(["c++filt"], input="\\n".join(names), capture_output=True, text=True).stdout.split("\\n")
         kernels = {{name: names.count(name) + {wrong} for name in set(names) if name}}
-        json.dump({{"kernels": kernels, "other": {{}}}}, open(options.torch_profiler, "w"))
-    print(json.dumps({{"result": 1.0, "step_ms": [float(i) for i in range(options.steps)]}}))
+        json.dump({{"kernels": kernels, "other": {{}}, "operators": {{}}}}, open(options.torch_profiler, "w"))
+    print(json.dumps({{"result": 1.0, "step_ms": [{step_ms} for i in range(options.steps)], "memory": []}}))
 """
 
 
-def stand_in(folder, wrong=0):
+def stand_in(folder, wrong=0, step_ms="float(i)"):
     path = folder / "train.py"
-    path.write_text(textwrap.dedent(STAND_IN.format(programs=str(GPU / "programs"), simtrain=harness.SIMTRAIN, wrong=wrong)))
+    path.write_text(textwrap.dedent(STAND_IN.format(programs=str(GPU / "programs"), simtrain=harness.SIMTRAIN, wrong=wrong, step_ms=step_ms)))
     return [sys.executable, path]
 
 
@@ -185,7 +194,8 @@ def stand_in(folder, wrong=0):
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_a_training_loop_is_compared_with_torch_profiler(wrong, lab, tmp_path, monkeypatch):
     monkeypatch.setattr(frameworks, "need_torch", lambda lab: None)
-    lab.cases([frameworks.training(lab, "model", stand_in(tmp_path, wrong))])
+    expected = judge.Expected(owners=False, memory=False)  # it has neither operators nor tensors
+    lab.cases([frameworks.training(lab, "model", stand_in(tmp_path, wrong), expected=expected)])
     assert verdicts(lab) == {"model": "DIFFERS" if wrong else "ok"}, lab.rows
     assert bool(re.search("kernel names differ", lab.rows[0]["text"])) == bool(wrong)
     assert lab.rows[0]["numbers"]["kernels"] > 100
@@ -206,6 +216,91 @@ def test_cost_takes_rounds_of_all_modes(lab, tmp_path, monkeypatch):
     assert lab.rows[1]["text"].startswith("+0.00 %") and "before the window" in lab.rows[2]["text"]
     dumps = {p.parent.parent.name for p in (tmp_path / "dumps").rglob("*.gpuprof")}
     assert dumps == {"part-loop-default"}
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.parametrize("target, verdict", [(1.02, "ok"), (0.98, "OVER")])
+def test_windows_of_one_process_keep_to_a_target(target, verdict, lab, tmp_path, monkeypatch):
+    for name, value in (("WINDOWS", 2), ("TARGET", target), ("ALTERNATING", "skip_first=10,wait=18,warmup=2,active=10,repeat=2")):
+        monkeypatch.setattr(cost, name, value)
+    command = [*stand_in(tmp_path, step_ms="2.0"), "--steps", "90"]
+    lab.cases([cost.alternating(lab, "loop", lambda: command, "nvtx:step", cost.RECORDED["operators"])])
+    assert verdicts(lab) == {"loop": verdict}, lab.rows
+    assert lab.rows[0]["text"] == f"+0.00 % (+0.00 % to +0.00 %, 2 windows), at most {100 * (target - 1):+.2f} %; 2.0000 ms a step"
+    monkeypatch.setattr(cost, "WINDOWS", 3)
+    lab.cases([cost.alternating(lab, "fewer", lambda: command, "nvtx:step", {})])
+    assert lab.rows[1]["text"] == "2 windows, not 3"
+
+
+def test_the_table_says_what_was_left_out(lab):
+    lab.add("one", "skipped", "no triton here")
+    lab.add("two", "OVER", "+3.00 %")
+    text, code = whole_test.write(lab, "a GPU", 1)
+    assert code == 0 and text.endswith("2 cases: 0 failed or differ, 1 over their target, 1 skipped; 1 s\n"
+                                       "skipped: part one: no triton here\n")
+    lab.add("three", "DIFFERS")
+    assert whole_test.write(lab, "a GPU", 1)[1] == 1
+
+
+# -- what PyTorch says of itself -----------------------------------------------------------------------
+
+
+def pytorch_dump(*more, without=()):
+    """Steps 1 and 2 of a program: an operator with a launch in each, a range, and 100 bytes that stay beside 30 that go."""
+    records = [{"kind": "header", "gpu_times_missing": "", "step_source": "nvtx:step", "versions": {}},
+               {"kind": "step", "number": 1, "in_window": True, "begin_mono_ns": 100, "end_mono_ns": 200},
+               {"kind": "step", "number": 2, "in_window": True, "begin_mono_ns": 200, "end_mono_ns": 300},
+               {"kind": "annotation", "name": "Optimizer.step", "index": 9, "begin_mono_ns": 100}]
+    for index, at in ((10, 110), (20, 210)):
+        records += [{"kind": "op", "name": "aten::mm", "index": index, "begin_mono_ns": at},
+                    {"kind": "launch", "name": "cudaLaunchKernel", "label": "gemm", "result": 0, "operator": index, "partner": index + 2},
+                    {"kind": "gpu_kernel", "name": "gemm", "label": "gemm", "operator": index}]
+    for at, size, total in ((110, 100, 150), (120, 30, 180), (130, -30, 150), (210, 30, 180), (220, -30, 150)):
+        records.append({"kind": "tensor", "device_type": 1, "begin_mono_ns": at, "bytes": size, "total_allocated": total,
+                        "total_reserved": 1000})
+    records = [r for r in records if (r["kind"], r.get("begin_mono_ns")) not in without]
+    return figures.Dump(json.dumps(r) for r in [*records, *more])
+
+
+TOLD = [[50, 60], [150, 180], [150, 180], [0, 0]]
+
+
+def test_operators_are_those_of_torch_profiler():
+    dump = pytorch_dump()
+    listed = {"aten::mm": 2, "Optimizer.step": 1}
+    assert judge.operators(dump, {**listed, "## Call CompiledFxGraph f ##": 2, "triton_poi_fused_0": 1}) == []
+    assert judge.operators(dump, {**listed, "aten::mm": 3}) == ["1 operators differ, the first 2 to 3: aten::mm"]
+    assert judge.operators(dump, {**listed, "aten::add": 1}) == ["1 operators differ, the first 0 to 1: aten::add"]
+    assert judge.operators(dump, {}) == ["2 operators differ, the first 1 to 0: Optimizer.step"]
+
+
+def test_launches_lie_within_operators():
+    assert judge.owners(pytorch_dump()) == []
+    replay = [{"kind": "launch", "name": "cudaGraphLaunch", "label": "cudaGraphLaunch", "result": 0},
+              {"kind": "gpu_kernel", "name": "gemm", "label": "gemm", "graph": 1}]
+    assert judge.owners(pytorch_dump(*replay)) == []
+    for owner in ({}, {"operator": 9}, {"operator": 77}):
+        alone = {"kind": "launch", "name": "cudaLaunchKernel", "label": "alone", "result": 0, **owner}
+        assert judge.owners(pytorch_dump(alone)) == ["1 launches, copies and kernels belong to no operator, the first: alone"]
+
+
+def test_memory_is_what_pytorch_says():
+    assert judge.memory(pytorch_dump(), TOLD) == []
+    assert judge.memory(pytorch_dump(), [*TOLD[:2], [150, 190], TOLD[3]]) == ["step 2: 150 bytes allocated, at most 180; PyTorch 150, 190"]
+    assert judge.memory(pytorch_dump(), [*TOLD[:2], [149, 180], TOLD[3]]) == ["step 2: 150 bytes allocated, at most 180; PyTorch 149, 180"]
+    lost = judge.memory(pytorch_dump(without={("tensor", 130)}), TOLD)
+    assert lost == ["2 times the allocator's total is not what was given less what was taken back",
+                    "step 1: 180 bytes allocated, at most 180; PyTorch 150, 180"]
+    assert judge.memory(pytorch_dump(), []) == judge.memory(pytorch_dump(), TOLD[:2]) == ["no account of memory to compare with"]
+
+
+def test_launches_of_graphs_have_gpu_work_or_are_said_to_have_none():
+    launch = {"kind": "launch", "name": "cudaGraphLaunch", "label": "cudaGraphLaunch", "result": 0}
+    untimed = {"kind": "summary", "losses": {"graph_untimed": 1}}
+    assert judge.graphs(pytorch_dump({**launch, "partner": 5})) == judge.graphs(pytorch_dump(launch, untimed)) == []
+    assert judge.graphs(pytorch_dump()) == ["no launch of a graph"]
+    assert judge.graphs(pytorch_dump(launch)) == ["1 of 3 launches without GPU work, 0 of them said"]
+    assert judge.graphs(pytorch_dump(launch, {"kind": "summary", "losses": {"dropped": 1}}))[0] == "losses {'dropped': 1}"
 
 
 def test_package(tmp_path):

@@ -1,17 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What profiling costs: the median time of a step bare, waiting, in a window, and under torch.profiler. Rounds of
-all modes in turn, as many as the time allows; ratios are taken within a round."""
+"""What profiling costs. A step in a window against the steps between windows, in one process, which must keep to a target; and
+the median time of a step bare, waiting, in a window, and under torch.profiler, in processes of their own: rounds of all modes in turn,
+as many as the time allows; ratios are taken within a round."""
 import json
 import sys
 import time
 
-from figures import median_between, percent, ratio_row, ratio_text
+from figures import median_between, percent, ratio_row, ratio_text, spread, window_ratios
 from frameworks import need_torch
 from lab import PROGRAMS, Failed
 from natives import program
 
 STEPS, WARM, FIRST, LAST = 300, 40, 140, 239  # the window is steps FIRST to LAST
 WINDOW = f"skip_first={FIRST - 2},warmup=2,active={LAST - FIRST + 1},repeat=1,max_s=0,max_mb=0"
+
+# In one process: stretches of WAIT steps, each followed by a window of ACTIVE steps.
+WINDOWS, WAIT, ACTIVE = 8, 38, 20
+TARGET = 1.02  # of a step with operators and tensors
+ALTERNATING = f"skip_first={WARM},wait={WAIT},warmup=2,active={ACTIVE},repeat={WINDOWS},max_s=0,max_mb=0"
+ALTERNATING_STEPS = WARM + WINDOWS * (WAIT + 2 + ACTIVE) + WAIT
+RECORDED = {"operators": {"GPUPROF_ACTIVITIES": "step,kernel,memcpy,memset,op,tensor"}, "default": {}}
 
 MODES = {
     "bare": None,
@@ -82,6 +90,48 @@ def measure(lab, name, command, step, modes, until):
     return name, run
 
 
+def torch_command(lab, steps, *arguments):
+    def command():
+        need_torch(lab)
+        return [sys.executable, PROGRAMS / "train.py", "--steps", steps, *arguments]
+
+    return command
+
+
+def windows_of(lab, folder):
+    """First and last step of each dump in a folder."""
+    told = lab.run([lab.gpuprof, "info", "--format", "json", folder], limit=60)
+    if told.code != 0:
+        raise Failed(f"gpuprof info: {told.why()}")
+    return sorted((each["steps"]["first"], each["steps"]["last"]) for each in json.loads(told.out)["files"])
+
+
+def alternating(lab, name, command, step, settings):
+    """Windows and the stretches between them in one run: a row with what a window adds to a step, and whether that is in the target."""
+    def run():
+        folder = lab.folder(name)
+        env = lab.settings(folder, **{"GPUPROF_STEP": step, "GPUPROF_SCHEDULE": ALTERNATING, "GPUPROF_LOG": "warn"}, **settings)
+        done = lab.run(command(), env, limit=90)
+        if done.code != 0:
+            raise Failed(done.why())
+        found = windows_of(lab, folder)
+        if len(found) != WINDOWS:
+            raise Failed(f"{len(found)} windows, not {WINDOWS}")
+        times = done.result()["step_ms"]
+        row = spread(window_ratios(times, found))
+        lab.add(name, "ok" if row["median"] <= TARGET else "OVER",
+                f"{ratio_text(row, 'windows')}, at most {percent(TARGET)}; {median_between(times, WARM, len(times)):.4f} ms a step", **row)
+
+    return name, run
+
+
+def windows(lab):
+    """ResNet-50, the GPT, and that under FSDP, with operators and tensors alone and with all that is recorded by default."""
+    models = {"resnet50": ["--model", "resnet50"], "gpt": ["--model", "gpt"], "fsdp": ["--model", "gpt", "--fsdp"]}
+    lab.cases([alternating(lab, f"{model}-{name}", torch_command(lab, ALTERNATING_STEPS, *arguments), "nvtx:step", settings)
+               for model, arguments in models.items() for name, settings in RECORDED.items()])
+
+
 def cost(lab):
     """All that the whole test has left, shared between three programs."""
     native = [m for m in MODES if not m.startswith("torch")]
@@ -90,14 +140,8 @@ def cost(lab):
     def share(part):
         return lambda: begun + part * (lab.deadline - 5 - begun)
 
-    def torch_command(model):
-        def command():
-            need_torch(lab)
-            return [sys.executable, PROGRAMS / "train.py", "--model", model, "--steps", STEPS]
-        return command
-
     lab.cases([
         measure(lab, "launches", lambda: [program(lab, "ways_shared"), STEPS, 500], "sync:1", native, share(0.15)),
-        measure(lab, "transformer", torch_command("transformer"), "nvtx:step", list(MODES), share(0.6)),
-        measure(lab, "conv", torch_command("conv"), "nvtx:step", list(MODES), share(1.0)),
+        measure(lab, "gpt", torch_command(lab, STEPS, "--model", "gpt"), "nvtx:step", list(MODES), share(0.6)),
+        measure(lab, "resnet50", torch_command(lab, STEPS, "--model", "resnet50"), "nvtx:step", list(MODES), share(1.0)),
     ])

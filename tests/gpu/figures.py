@@ -71,20 +71,35 @@ def median_between(times, first, last):
 
 def ratio_row(rounds, mode, base="bare"):
     """How `mode` compares with `base`: a ratio for each round in which both ran, their median, least and most."""
-    ratios = [r[mode] / r[base] for r in rounds if r.get(mode) and r.get(base)]
+    return spread([r[mode] / r[base] for r in rounds if r.get(mode) and r.get(base)])
+
+
+def spread(ratios):
     if not ratios:
         return None
     return {"rounds": len(ratios), "median": statistics.median(ratios), "least": min(ratios), "most": max(ratios)}
+
+
+def window_ratios(times, windows):
+    """What a step took in each of `windows`, (first, last), against the median step of the stretches before and after it. The steps
+    at a window's ends are left out, and of a stretch its first quarter, in which the window before is written."""
+    ends = [(-1, -1), *windows, (len(times), len(times))]
+    between = []
+    for (_, last), (first, _) in zip(ends, ends[1:]):
+        begin = last + 1
+        between.append(median_between(times, begin + (first - begin) // 4, first - 6))
+    return [median_between(times, first + 1, last - 1) / ((before + after) / 2)
+            for (first, last), before, after in zip(windows, between, between[1:])]
 
 
 def percent(ratio):
     return f"{100 * (ratio - 1):+.2f} %"
 
 
-def ratio_text(row):
+def ratio_text(row, of="rounds"):
     if row is None:
         return "not measured"
-    return f"{percent(row['median'])} ({percent(row['least'])} to {percent(row['most'])}, {row['rounds']} rounds)"
+    return f"{percent(row['median'])} ({percent(row['least'])} to {percent(row['most'])}, {row['rounds']} {of})"
 
 
 def table(rows):

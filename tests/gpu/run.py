@@ -16,11 +16,12 @@ from lab import Lab
 PARTS = {
     "ways": (natives.ways, 100),
     "graphs": (natives.graphs, 80),
-    "torch": (frameworks.train, 140),
+    "torch": (frameworks.train, 160),
     "compile": (frameworks.compiled, 120),
     "triton": (frameworks.triton, 60),
-    "generate": (frameworks.generate, 110),
+    "generate": (frameworks.generate, 120),
     "jax": (frameworks.jax, 70),
+    "windows": (cost.windows, 160),
     "cost": (cost.cost, 460),
 }
 
@@ -33,8 +34,10 @@ def machine(lab):
 def write(lab, gpu, took):
     bad = [row for row in lab.rows if row["verdict"] in ("FAILED", "DIFFERS")]
     skipped = [row for row in lab.rows if row["verdict"] == "skipped"]
+    over = [row for row in lab.rows if row["verdict"] == "OVER"]  # a figure, which another run may not repeat: no failure
     text = "\n".join([f"GPU: {gpu}", "", table(lab.rows), "",
-                      f"{len(lab.rows)} cases: {len(bad)} failed or differ, {len(skipped)} skipped; {took:.0f} s", ""])
+                      f"{len(lab.rows)} cases: {len(bad)} failed or differ, {len(over)} over their target, {len(skipped)} skipped; {took:.0f} s",
+                      *(f"skipped: {row['part']} {row['case']}: {row['text']}" for row in skipped), ""])
     (lab.out / "table.txt").write_text(text)
     (lab.out / "table.json").write_text(json.dumps({"gpu": gpu, "seconds": round(took), "rows": lab.rows}, indent=1))
     return text, 1 if bad else 0

@@ -74,10 +74,15 @@ CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp*,
   });
 }
 
-CUresult cuFuncGetAttribute(int* out, CUfunction_attribute, CUfunction) {
+// What cudaFuncGetAttributes says of every kernel; the others are 0.
+CUresult cuFuncGetAttribute(int* out, CUfunction_attribute attribute, CUfunction) {
   return driver_only(k_cuFuncGetAttribute, [&](ApiCall&) {
     if (out == nullptr) return cudaErrorInvalidValue;
-    *out = 0;
+    switch (attribute) {
+      case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *out = 1024; break;
+      case CU_FUNC_ATTRIBUTE_NUM_REGS: *out = 32; break;
+      default: *out = 0;
+    }
     return cudaSuccess;
   });
 }

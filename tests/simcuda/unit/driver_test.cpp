@@ -25,6 +25,10 @@ TEST(Driver, ModulesAreLoadedFromFilesThatAreThere) {
   ASSERT_EQ(load(&module, "/proc/self/exe"), CUDA_SUCCESS);
   CUfunction function = nullptr;
   ASSERT_EQ(get(&function, module, "from_a_file"), CUDA_SUCCESS);
+  int threads = 0;
+  const auto ask = driver<decltype(&cuFuncGetAttribute)>("cuFuncGetAttribute");
+  EXPECT_EQ(ask(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), CUDA_SUCCESS);
+  EXPECT_EQ(threads, 1024);
   ASSERT_EQ(launch(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(kernel("from_a_file")["block"], Json({32, 1, 1}));
