@@ -133,16 +133,16 @@ def training(lab, case, command, how="preload", expected=judge.Expected(), limit
     return case, run
 
 
-def train(lab):
-    """Training steps: ResNet-50, a GPT, that under FSDP, and as a CUDA graph."""
+def training_steps(lab):
+    """ResNet-50, a GPT, that under FSDP, and as a CUDA graph."""
     command = [PYTHON, PROGRAMS / "train.py", "--steps", 40, "--model"]
-    lab.cases([training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
-               training(lab, "gpt-injection", [*command, "gpt"], "injection", judge.Expected(memory=False)),
-               training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
-               training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))])
+    return [training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
+            training(lab, "gpt-injection", [*command, "gpt"], "injection", judge.Expected(memory=False)),
+            training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
+            training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))]
 
 
-def compiled(lab):
+def compiled_steps(lab):
     """The GPT through torch.compile, whose caches hold for the runs that follow what the first has compiled."""
     def case(name, mode, expected):
         def run():
@@ -152,19 +152,19 @@ def compiled(lab):
 
         return name, run
 
-    lab.cases([case("gpt", "default", judge.Expected()), case("gpt-graphs", "reduce-overhead", judge.Expected(kernels=False))])
+    return [case("gpt", "default", judge.Expected()), case("gpt-graphs", "reduce-overhead", judge.Expected(kernels=False))]
 
 
-def triton(lab):
+def triton_kernels(lab):
     """Triton's kernels, which are launched by no operator."""
     def run():
         need_triton(lab)
         training(lab, "kernels", [PYTHON, PROGRAMS / "triton_steps.py"], expected=judge.Expected(owners=False))[1]()
 
-    lab.cases([("kernels", run)])
+    return [("kernels", run)]
 
 
-def jax(lab):
+def jax_steps(lab):
     """JAX has no marks of steps: two runs see the same kernels a step, each launch with its kernel."""
     def run():
         need(lab, "jax", "import jax, sys; sys.exit(jax.devices()[0].platform != 'gpu')")
@@ -190,10 +190,10 @@ def jax(lab):
         lab.add("step", "DIFFERS" if wrong else "ok", "; ".join(wrong) or f"{len(steady)} kernels a step, {first.launches} launches, all joined",
                 kernels=sum(first.kernels.values()), launches=first.launches)
 
-    lab.cases([("step", run)])
+    return [("step", run)]
 
 
-def generate(lab):
+def requests(lab):
     """A generation loop: as it is, and with its graph captured before the window, and inside it."""
     command = [PYTHON, PROGRAMS / "generate.py", "--steps", 30, "--capture-at"]
     graph = judge.Expected(kernels=False)
@@ -201,6 +201,6 @@ def generate(lab):
     def case(name, activities, capture_at, expected):
         return training(lab, name, [*command, capture_at], expected=expected, GPUPROF_ACTIVITIES=activities)
 
-    lab.cases([case("eager", "preset", -1, judge.Expected()), case("before", "preset", 0, graph),
-               case("before-node", "+graph:node", 0, graph), case("inside", "preset", 14, graph),
-               case("inside-node", "+graph:node", 14, graph)])
+    return [case("eager", "preset", -1, judge.Expected()), case("before", "preset", 0, graph),
+            case("before-node", "+graph:node", 0, graph), case("inside", "preset", 14, graph),
+            case("inside-node", "+graph:node", 14, graph)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs pytest with a real PyTorch, in an environment of its own outside the checkout; makes that first where it
-# is missing or made for other versions (a download of 0.8 GB). CUDA's libraries are those of the toolkit: it must be there.
+# is missing or made for other versions (a download of 1 GB). CUDA's libraries are those of the toolkit: it must be there.
 # usage: tests/torch/run.sh PYTEST_ARGUMENT...     GPUPROF_TORCH: where the environment lies
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

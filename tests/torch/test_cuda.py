@@ -3,7 +3,6 @@
 simulator, torch.profiler and PyTorch's own account of its memory say."""
 import collections
 import json
-import os
 import pathlib
 import pickle
 import re
@@ -14,6 +13,7 @@ import pytest
 import equalities
 import harness
 import truth
+from stack import simulated
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "scripts/train.py"
@@ -21,12 +21,6 @@ STEPS = 40
 WHOLE_RUN = range(STEPS)
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
 OF_BATCHES = ("aten::empty", "aten::set_")
-
-
-def simulated(base):
-    """The simulated libraries before all others: PyTorch, the toolkit's other libraries and gpuprof find them."""
-    libraries = f"{harness.SIMCUDA}:{os.environ['GPUPROF_TORCH_LIBRARIES']}"
-    return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def profiled(folder, window, *command, **settings):
