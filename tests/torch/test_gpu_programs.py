@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tests/gpu runs on a GPU machine, its programs and its judging, with a real PyTorch over the simulated stack."""
 import pathlib
+import sys
 
 import pytest
 
@@ -16,7 +17,8 @@ CASES = [(frameworks.training_steps, "resnet50"), (frameworks.training_steps, "g
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    caches = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "TRITON_CACHE_DIR": str(tmp_path / "triton")}
+    compiled = pathlib.Path(sys.prefix).parent / "compiled"  # it takes minutes, and holds for each run of these tests
+    caches = {"TORCHINDUCTOR_CACHE_DIR": str(compiled / "inductor"), "TRITON_CACHE_DIR": str(compiled / "triton")}
     for name, value in simulated({**caches, "PYTHONWARNINGS": "ignore"}).items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("LD_PRELOAD", raising=False)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flame graphs for speedscope: its file format's rules, and the simulator's times."""
+"""Flame graphs for speedscope: its file format's rules (file-format-spec.ts of its sources), and the simulator's times. The viewer
+itself is in no registry of Debian's or Python's."""
 import json
 
 import pytest
@@ -12,12 +13,17 @@ def scope(profiled):
 
 def test_format(scope):
     assert scope["$schema"] == "https://www.speedscope.app/file-format-schema.json"
+    assert set(scope) == {"$schema", "exporter", "shared", "profiles"} and set(scope["shared"]) == {"frames"}
+    assert isinstance(scope["exporter"], str)
     frames = scope["shared"]["frames"]
+    assert all(isinstance(frame["name"], str) for frame in frames)
     assert all(set(frame) == {"name"} for frame in frames)
     assert len({frame["name"] for frame in frames}) == len(frames)
     assert len(scope["profiles"]) == 4  # two for each rank
     for profile in scope["profiles"]:
-        assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds"
+        assert set(profile) == {"type", "name", "unit", "startValue", "endValue", "samples", "weights"}
+        assert profile["type"] == "sampled" and profile["unit"] == "nanoseconds" and isinstance(profile["name"], str)
+        assert all(isinstance(weight, (int, float)) and weight >= 0 for weight in profile["weights"])
         assert len(profile["samples"]) == len(profile["weights"]) > 0
         assert all(0 <= frame < len(frames) for sample in profile["samples"] for frame in sample)
         assert profile["startValue"] == 0 and profile["endValue"] == sum(profile["weights"])
