@@ -303,6 +303,13 @@ def test_launches_of_graphs_have_gpu_work_or_are_said_to_have_none():
     assert judge.graphs(pytorch_dump(launch, {"kind": "summary", "losses": {"dropped": 1}}))[0] == "losses {'dropped': 1}"
 
 
+def test_the_folder_needs_nothing_beside_it(tmp_path):
+    shutil.copytree(GPU, tmp_path / "gpu")
+    for folder, modules in (("gpu", "run"), ("gpu/programs", "stepper")):
+        done = harness.run([sys.executable, "-S", "-c", f"import {modules}"], cwd=tmp_path / folder)
+        assert done.code == 0, done.err
+
+
 def test_package(tmp_path):
     """The folder that travels: what is in it runs, and says what it is."""
     if not shutil.which("strip"):

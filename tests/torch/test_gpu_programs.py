@@ -47,6 +47,27 @@ def test_program(cases, name, lab):
         assert "aten::layer_norm" not in numbers["operators"] and "aten::gelu" not in numbers["operators"]
 
 
+MODELS = """
+import sys
+import torch
+sys.path.insert(0, sys.argv[1])
+import models
+print(sum(p.numel() for p in models.resnet50().parameters()), models.resnet50().eval()(torch.zeros(1, 3, 64, 64)).shape[1])
+torch.manual_seed(1)
+gpt, tokens = models.GPT(64, 2, 12).eval(), torch.randint(0, models.VOCABULARY, (2, 9))
+with torch.no_grad():
+    caches = gpt.caches(2)
+    one_by_one = [gpt(tokens[:, i:i + 1], caches, torch.tensor([i])) for i in range(9)]
+    print(torch.allclose(torch.cat(one_by_one, dim=1), gpt(tokens), atol=1e-5))
+"""
+
+
+def test_models_are_what_they_are_called():
+    """ResNet-50 as published has 25,557,032 parameters; a GPT says the same with its cache and without."""
+    done = harness.run([sys.executable, "-c", MODELS, frameworks.PROGRAMS], env=simulated(harness.environment()))
+    assert done.out.split() == ["25557032", "1000", "True"], done.err
+
+
 def test_what_is_missing_is_found(lab):
     command = [frameworks.PYTHON, frameworks.PROGRAMS / "train.py", "--steps", 40, "--model", "gpt", "--fsdp"]
     lab.cases([frameworks.training(lab, "gpt-fsdp", command, GPUPROF_ACTIVITIES="-op,-tensor")])
