@@ -56,8 +56,8 @@ def bare_result(lab, case, command, limit):
 
 @once
 def by_torch(lab, case, command, limit):
-    """What torch.profiler says of steps FIRST to LAST, in a run of its own; in another, where it has lost all GPU work, as it does
-    at times in a window of some milliseconds."""
+    """What torch.profiler says of steps FIRST to LAST, in a run of its own; in another, where it saw no GPU work: in a window of some
+    milliseconds CUPTI may not have asked it for a buffer in time."""
     file = lab.out / f"{lab.part}-{case}.torch.json"
     for _ in range(2):
         done = lab.run([*command, "--torch-profiler", file, "--with-cpu", "--first", FIRST, "--last", LAST], limit=limit)
