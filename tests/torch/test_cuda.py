@@ -199,7 +199,7 @@ def test_host_memory(tmp_path):
     done, comparison = profiled(tmp_path, range(12, 22), SCRIPT, "conv", "cuda", GPUPROF_ACTIVITIES="+malloc:1")
     bare = harness.run([sys.executable, SCRIPT, "conv", "cuda"], env=simulated(harness.environment()), timeout=400)
     assert (done.code, done.out) == (bare.code, bare.out), done.err
-    comparison.assert_right(*WORK)
+    comparison.assert_right(*equalities.WORK)
     given = [r for r in comparison.records if r["kind"] == "heap" and not r["released"]]
     of_torch = [r for r in given if any("libtorch" in line or "at::" in line or "c10::" in line for line in r["stack"])]
     assert len(given) > 100 and len(of_torch) > 20
