@@ -28,6 +28,13 @@ inline uint64_t thread_cpu_ns() {
   return static_cast<uint64_t>(used.tv_sec) * 1000000000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
+// Of all threads of the process.
+inline uint64_t process_cpu_ns() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<uint64_t>(used.tv_sec) * 1000000000u + static_cast<uint64_t>(used.tv_nsec);
+}
+
 extern bool g_clock_is_tsc;  // fixed by choose_clock(), before the first record
 
 #if defined(__x86_64__)

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/data_worker.h"
 #include "collector/identity.h"
 #include "collector/os.h"
 #include "collector/ring.h"
@@ -76,6 +77,7 @@ void control_begin() {
   RingHeader& header = *own.header;
   header.ticks_per_second = static_cast<uint64_t>(s.clock.ticks_per_ns * 1e9);
   header.rank = s.place.rank;
+  header.parent_process = s.loads_data ? parent_process() : 0;
   header.control_poll_ms = on_network(s.directory) ? kControlPollNetworkMs : kControlPollMs;
 }
 

@@ -14,6 +14,7 @@
 #include "collector/collector.h"
 #include "collector/control.h"
 #include "collector/cupti_session.h"
+#include "collector/data_worker.h"
 #include "collector/device_info.h"
 #include "collector/dump_file.h"
 #include "collector/graphs.h"
@@ -42,6 +43,7 @@ constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kSecond = 1000 * kMs;
 constexpr uint64_t kPollActive = 20 * kMs;
 constexpr uint64_t kPollIdle = 250 * kMs;
+constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
 constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
@@ -66,6 +68,7 @@ struct Drain {
   uint64_t last_anchor = 0;
   uint64_t last_counters = 0;
   uint64_t cpu_at_begin = 0;
+  uint64_t process_cpu_at_begin = 0;
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
@@ -145,9 +148,10 @@ void open_window(Drain& drain) {
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
+  drain.process_cpu_at_begin = process_cpu_ns();
   drain.file.open(s.stem, window.number);
   write_header(drain);
-  update_latest_link();  // also for those who come after a SIGKILL
+  if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
   samples_window_begins();
@@ -203,6 +207,7 @@ WindowTotals totals_of(const Drain& drain) {
                                               session().clock.ticks_per_ns);
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
   totals.samples_cpu_ns = samples_cpu_ns();
+  if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
   totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
                                                    session().clock.ticks_per_ns);
   return totals;
@@ -273,7 +278,7 @@ void save_window(Drain& drain) {
   Window window = session().window;
   if (window.end_ticks == 0) {
     window.end_ticks = now_ticks();
-    window.last_step = session().boundaries - 2;
+    window.last_step = last_complete_step();
     window.partial = true;
     window.end_reason = "exec";
   }
@@ -320,8 +325,12 @@ void carry_out_requests(Drain& drain) {
 void tick(Drain& drain) {
   const uint64_t now_ns = monotonic_ns();
   const uint64_t ticks = now_ticks();
-  steps_tick(ticks);
-  control_tick(now_ns);
+  if (session().loads_data) {
+    follow_parent(ticks);
+  } else {
+    steps_tick(ticks);
+    control_tick(now_ns);
+  }
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
     drain.last_anchor = now_ns;
     add_anchor();
@@ -351,20 +360,6 @@ void tick(Drain& drain) {
   g_progress.fetch_add(1, std::memory_order_relaxed);
 }
 
-// When main has left by pthread_exit, glibc ends the process with its last thread. Ours must not be
-// the one that keeps it alive: seen from outside, nobody else is left.
-bool alone() {
-  char path[64], text[512];
-  std::snprintf(path, sizeof path, "/proc/self/task/%u/stat", session().pid);
-  if (!read_small_file(path, text, sizeof text)) return false;
-  const char* const name_end = std::strrchr(text, ')');
-  if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
-  struct stat tasks {};
-  // A directory's link count here is 2 and one for each thread.
-  return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
-         tasks.st_nlink <= 2 + 2 + samples_threads();
-}
-
 bool prepare() {
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
@@ -374,7 +369,7 @@ bool prepare() {
                             : python_is_known() && activity_on(Activity::samples)
                                 ? RingStacks::samples
                                 : RingStacks::none;
-  if (!create_ring(path, {s.config.buffer_mb, stacks, s.config.memory}, s.clock,
+  if (!create_ring(path, {s.config.buffer_mb, stacks, s.config.memory, s.loads_data}, s.clock,
                    s.process_start_ticks, why, sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
@@ -385,6 +380,7 @@ bool prepare() {
              why);
   }
   ring_store_apis(api_rows(), api_count());
+  ring_store_stem(s.stem);
   publish_ring();
   memory_log_begins(s.config.memory);
   note_modules();
@@ -428,14 +424,18 @@ void* run(void*) {
     tick(drain);
     if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
       break;
-    if (alone()) {
+    if (only_our_threads_are_left()) {
       // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
       finish_from_drain_thread();
       break;
     }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
     uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
-    if (step_source() == StepSource::time) wait = kMs;
+    if (session().loads_data) {
+      wait = kPollParent;
+    } else if (step_source() == StepSource::time) {
+      wait = kMs;
+    }
     const bool near = phase == SessionPhase::warmup || phase == SessionPhase::active;
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
@@ -450,6 +450,19 @@ void* run(void*) {
 }
 
 }  // namespace
+
+// Seen from outside, since nothing else tells.
+bool only_our_threads_are_left() {
+  char path[64], text[512];
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/stat", session().pid);
+  if (!read_small_file(path, text, sizeof text)) return false;
+  const char* const name_end = std::strrchr(text, ')');
+  if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
+  struct stat tasks {};
+  // A directory's link count here is 2 and one for each thread.
+  return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
+         tasks.st_nlink <= 2 + 2 + samples_threads();
+}
 
 bool start_drain_thread() {
   g_drain = new (g_drain_memory) Drain;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/data_worker.h"
 #include "collector/device_info.h"
 #include "collector/log.h"
 #include "collector/os.h"
@@ -40,22 +41,8 @@ bool stat_directory(int file, struct stat& info) {
   return ::syscall(SYS_fstat, file, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// Start of the process in clock ticks since boot: field 22 of /proc/<pid>/stat.
-uint64_t os_start_time(uint32_t pid) {
-  char path[64], text[1024];
-  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  if (!read_small_file(path, text, sizeof text)) return 0;
-  std::string_view rest(text);
-  for (size_t i = rest.size(); i-- > 0;) {
-    if (rest[i] != ')') continue;  // the command name may hold blanks and brackets
-    rest = slice(rest, i + 2);
-    break;
-  }
-  for (int field = 3; field < 22; ++field) take_until(rest, ' ');
-  uint64_t value = 0;
-  parse_whole(take_until(rest, ' '), value);
-  return value;
-}
+// Start of the process in clock ticks since boot.
+uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
 
 // A setting's %-sequences with this process's values. False: said why.
 bool expand(const char* setting, const char* pattern, char* out, size_t size) {
@@ -132,6 +119,27 @@ bool make_directories(const char* path, char* why, size_t why_size) {
   return true;
 }
 
+void make_stem() {
+  Session& s = session();
+  const ClockAnchor now = read_anchor();
+  std::snprintf(s.stem, sizeof s.stem, "%s/%s_r%d_%u_%llu", s.directory, s.host,
+                s.place.rank < 0 ? 0 : s.place.rank, s.pid,
+                static_cast<unsigned long long>(now.realtime_ns));
+}
+
+// A worker's dumps lie beside those of the process that it loads for.
+bool make_names_beside(const char* parent_stem) {
+  Session& s = session();
+  const char* const slash = std::strrchr(parent_stem, '/');
+  if (!slash || static_cast<size_t>(slash - parent_stem) >= sizeof s.directory) return false;
+  std::snprintf(s.directory, sizeof s.directory, "%.*s", static_cast<int>(slash - parent_stem),
+                parent_stem);
+  const char* const run = std::strrchr(s.directory, '/');
+  std::snprintf(s.run, sizeof s.run, "%s", run ? run + 1 : "");
+  make_stem();
+  return true;
+}
+
 void encode_command(WireWriter& out) {
   // Long command lines are cut, at an argument's end.
   static char text[65536];
@@ -172,9 +180,10 @@ bool make_output_names() {
   for (char* c = s.host; *c; ++c) {
     if (*c == '/') *c = '_';
   }
+  if (!expand("GPUPROF_SCRATCH", s.config.scratch, s.scratch, sizeof s.scratch)) return false;
+  if (s.loads_data) return make_names_beside(parent_stem());
   char output[1024];
-  if (!choose_run(s) || !expand("GPUPROF_OUTPUT", s.config.output, output, sizeof output) ||
-      !expand("GPUPROF_SCRATCH", s.config.scratch, s.scratch, sizeof s.scratch)) {
+  if (!choose_run(s) || !expand("GPUPROF_OUTPUT", s.config.output, output, sizeof output)) {
     return false;
   }
   char absolute[2200];
@@ -195,10 +204,7 @@ bool make_output_names() {
              s.config.output, why);
     return false;
   }
-  const ClockAnchor now = read_anchor();
-  std::snprintf(s.stem, sizeof s.stem, "%s/%s_r%d_%u_%llu", s.directory, s.host,
-                s.place.rank < 0 ? 0 : s.place.rank, s.pid,
-                static_cast<unsigned long long>(now.realtime_ns));
+  make_stem();
   return true;
 }
 
@@ -257,7 +263,8 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   encode_clock(out, 15, ring_header);
   out.uint(16, s.process_start_ticks);
   out.uint(17, s.window.begin_ticks);
-  encode_devices_and_versions(out);
+  // CUDA in a forked child answers with errors, and in another would be started by the question.
+  if (!s.loads_data) encode_devices_and_versions(out);
   out.text(23, gpu_times_missing);
   out.text(24, s.place.job);
   if (const char* user = std::getenv("USER")) out.text(25, user);
@@ -266,6 +273,10 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.text(28, stack_note());
   out.text(29, frames_note());
   out.uint(30, activity_on(Activity::samples) && python_is_known() ? kSamplePeriodNs : 0);
+  if (s.loads_data) {
+    out.uint(31, parent_process());
+    out.uint(32, data_worker_number() + 1);
+  }
   return out.ok();
 }
 

@@ -31,6 +31,13 @@ inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpi
 // Reads at most size-1 bytes, ends them with NUL, strips a last newline. False if nothing was read.
 bool read_small_file(const char* path, char* out, size_t size);
 
+// A number of /proc/<pid>/stat; fields as proc(5) counts them, from the fourth on. 0: not to be read.
+uint64_t stat_field(uint32_t pid, int field);
+
+// Whether `match` is true for the name of an entry of this directory. It is asked until it is.
+bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
+               void* context);
+
 // Waits while `*word == expected`, at most `timeout_ns`. Wakes may be spurious.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns);
 void futex_wake_all(std::atomic<uint32_t>& word);

@@ -9,6 +9,7 @@
 
 #include "collector/collector.h"
 #include "collector/cupti_session.h"
+#include "collector/data_worker.h"
 #include "collector/drain.h"
 #include "collector/graphs.h"
 #include "collector/heap.h"
@@ -60,6 +61,7 @@ bool is_launch(StepSource source) {
 // Under step_lock.
 bool is_step_call(size_t api) {
   const Session& s = session();
+  if (s.loads_data) return false;
   const StepSource source = g_step_source[api];
   if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
   if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
@@ -88,8 +90,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   modules_end();
   operators_end(ticks);
   s.window.end_ticks = ticks;
-  s.window.last_step =
-      s.boundaries - 2;  // the step before the newest boundary is the last complete
+  s.window.last_step = last_complete_step();
   s.window.partial = partial;
   s.window.end_reason = reason;
   RingHeader& header = *ring()->header;
@@ -98,6 +99,18 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   set_phase(SessionPhase::closing);
   apply_hook_flags();
   drain_request(DrainCommand::close);
+}
+
+void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  session().window = Window{number, first_step, ticks, 0, first_step, false, ""};
+  RingHeader& header = *ring()->header;
+  header.window.store(number);
+  header.window_first_step.store(static_cast<uint32_t>(first_step));
+  header.window_last_step.store(static_cast<uint32_t>(first_step));
+  header.window_end_ticks.store(0);
+  header.window_begin_ticks.store(ticks, std::memory_order_release);
+  set_phase(SessionPhase::active);
+  apply_hook_flags();
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
@@ -118,15 +131,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   }
   restart_sequences();
   restart_stack_counts();
-  s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
-  RingHeader& header = *ring()->header;
-  header.window.store(number);
-  header.window_first_step.store(static_cast<uint32_t>(first_step));
-  header.window_last_step.store(static_cast<uint32_t>(first_step));
-  header.window_end_ticks.store(0);
-  header.window_begin_ticks.store(ticks, std::memory_order_release);
-  set_phase(SessionPhase::active);
-  apply_hook_flags();
+  open_window(number, first_step, ticks);
   keep_live_memory(number, now_ticks());
   operators_begin();
   modules_begin();
@@ -201,9 +206,23 @@ void stop_recording() {
   }
 }
 
+// Whether marks are steps. A DataLoader's worker has none.
 bool ready() {
-  const SessionState state = session().state.load(std::memory_order_acquire);
-  return state == SessionState::running && !session().finishing.load(std::memory_order_relaxed);
+  const Session& s = session();
+  return s.state.load(std::memory_order_acquire) == SessionState::running && !s.loads_data &&
+         !s.finishing.load(std::memory_order_relaxed);
+}
+
+// Under step_lock, in a DataLoader's worker whose window is open.
+void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
+  Session& s = session();
+  if (parent.begin_ticks != s.window.begin_ticks) {
+    end_window(ticks, "parent", true);  // the next one has begun before its end was seen
+    return;
+  }
+  s.window.last_step = parent.last_step;
+  ring()->header->window_last_step.store(static_cast<uint32_t>(parent.last_step));
+  if (parent.end_ticks) end_window(parent.end_ticks, "parent", false);
 }
 
 }  // namespace
@@ -221,7 +240,7 @@ Activity activity_of(const ApiRow& row) {
 
 void apply_hook_flags() {
   Session& s = session();
-  s.nvtx_steps.store(s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
+  s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
   const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
   const bool capturing = any_capture();
@@ -275,7 +294,7 @@ void steps_begin() {
   publish_source();
   set_phase(SessionPhase::waiting);
   apply_hook_flags();
-  take_boundaries(session().tracker.first_boundary());
+  if (!session().loads_data) take_boundaries(session().tracker.first_boundary());
 }
 
 void step_mark(const StepMark& mark) {
@@ -403,6 +422,28 @@ void steps_tick(uint64_t ticks) {
   } else if (source == StepSource::automatic &&
              seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {
     take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs));
+  }
+  s.step_lock.unlock();
+}
+
+uint64_t last_complete_step() {
+  const Session& s = session();
+  // The one before the newest boundary.
+  return s.loads_data ? s.window.last_step : s.boundaries - 2;
+}
+
+void follow_parent(uint64_t ticks) {
+  Session& s = session();
+  ParentWindow parent{};
+  if (s.finishing.load() || !read_parent_window(parent) || !s.step_lock.try_lock()) return;
+  const SessionPhase phase = s.phase.load();
+  if (phase == SessionPhase::active) {
+    follow_open_window(parent, ticks);
+  } else if (phase == SessionPhase::waiting && parent.open &&
+             parent.begin_ticks != s.window.begin_ticks) {
+    s.next_window = parent.number + 1;
+    open_window(parent.number, parent.first_step, parent.begin_ticks);
+    drain_request(DrainCommand::watch);
   }
   s.step_lock.unlock();
 }

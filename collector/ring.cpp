@@ -31,6 +31,7 @@ std::atomic<uint32_t> g_free{0};
 std::atomic<uint32_t> g_full{0};
 pthread_key_t g_thread_key;
 bool g_have_key = false;
+bool g_header_kept = false;  // by a forked child that is about to forget the ring
 
 uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
   region.offset = offset;
@@ -44,18 +45,22 @@ constexpr uint64_t kLiveSlots = 128 * 1024;
 // Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
 // far more than programs have.
 uint64_t lay_out(RingHeader& header, const RingSizes& sizes) {
-  constexpr uint64_t kStackMiB[] = {0, 4, 16};
-  uint64_t end = 4096;
+  constexpr uint64_t kStackMiB[] = {0, 4, 16}, kPage = 4096;
+  const auto unless_light = [&](uint64_t usual, uint64_t light) {
+    return sizes.light ? light : usual;
+  };
+  uint64_t end = kRingHeaderPage;
   end = place(header.identity, end, 256 * 1024);
-  end = place(header.steps, end, 2 * kMiB);
-  end = place(header.strings, end, 8 * kMiB);
-  end = place(header.shapes, end, 1 * kMiB);
-  end = place(header.functions, end, 512 * 1024);
+  end = place(header.steps, end, unless_light(2 * kMiB, kPage));
+  end = place(header.strings, end, unless_light(8 * kMiB, kMiB));
+  end = place(header.shapes, end, unless_light(1 * kMiB, 4 * kPage));
+  end = place(header.functions, end, unless_light(512 * 1024, kPage));
   end = place(header.api_names, end, 4096);
   end = place(header.stacks, end, kStackMiB[static_cast<size_t>(sizes.stacks)] * kMiB);
   end = place(header.modules, end, sizes.stacks == RingStacks::native ? 256 * 1024 : 0);
-  end =
-      place(header.graph_nodes, end, kMiB);  // what is cloned between two looks of the drain thread
+  // What is cloned between two looks of the drain thread.
+  end = place(header.graph_nodes, end, unless_light(kMiB, kPage));
+  end = place(header.stem, end, kPage);
   const uint64_t live = sizes.memory_log ? kLiveSlots : 0;
   end = place(header.live, end, live ? LiveTable::bytes_for(live) : 0);
   // A copy of `allocators` lies at the end of each.
@@ -240,6 +245,13 @@ void store_graph_node_in_ring(const GraphNodeRow& row) {
   region.used.store(used + sizeof row, std::memory_order_release);
 }
 
+void ring_store_stem(const char* stem) {
+  RingRegion& region = g_ring.header->stem;
+  const size_t length = ::strnlen(stem, region.bytes);
+  std::memcpy(g_ring.region<char>(region), stem, length);
+  region.used.store(length, std::memory_order_release);
+}
+
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
 
 void link_ring(const char* name) {
@@ -254,10 +266,20 @@ void remove_ring_file() {
   g_ring.path[0] = g_ring.link[0] = '\0';
 }
 
+const RingHeader* keep_ring_header() {
+  if (!g_ring.header || !g_ring.path[0]) return nullptr;
+  g_header_kept = ::mprotect(g_ring.header, kRingHeaderPage, PROT_READ) == 0;
+  return g_header_kept ? g_ring.header : nullptr;
+}
+
 void forget_ring() {
   g_published.store(nullptr, std::memory_order_release);
   g_ring.file.close();
-  if (g_ring.header) ::munmap(g_ring.header, g_ring.bytes);
+  if (g_ring.header) {
+    const uint64_t kept = g_header_kept ? kRingHeaderPage : 0;
+    ::munmap(reinterpret_cast<uint8_t*>(g_ring.header) + kept, g_ring.bytes - kept);
+  }
+  g_header_kept = false;
   g_ring = Ring{};
   g_free = g_full = 0;
   t_state.next = t_state.gpu_next = nullptr;

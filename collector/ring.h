@@ -48,6 +48,7 @@ struct RingSizes {
   uint32_t buffer_mb;
   RingStacks stacks;
   bool memory_log;
+  bool light;  // of a DataLoader's worker: room for host samples alone
 };
 
 // Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or,
@@ -69,6 +70,11 @@ void link_ring(const char* name);
 void remove_ring_file();
 // In the child after fork: forget the parent's ring without touching the file.
 void forget_ring();
+// Before that: the header's page stays mapped, read-only. Null: there is none that the parent would
+// still write to.
+const RingHeader* keep_ring_header();
+// For workers of a DataLoader: where this process's dumps go.
+void ring_store_stem(const char* stem);
 
 // Keeps a kernel's name in the ring, for whoever reads it after SIGKILL. Any thread.
 void store_function_in_ring(const void* function, std::string_view name);

@@ -13,6 +13,7 @@
 #include "collector/collector.h"
 #include "collector/control.h"
 #include "collector/cupti_session.h"
+#include "collector/data_worker.h"
 #include "collector/drain.h"
 #include "collector/graphs.h"
 #include "collector/heap.h"
@@ -69,7 +70,7 @@ bool configure() {
   log_set(LogLevel::warn, s.place.rank, s.place.local_rank);
   s.settings = new (s.settings_memory) Settings;
   SettingError error;
-  if (!s.settings->load_all(environ, error, warn_unknown, nullptr) ||
+  if (!s.settings->load_all(environ, error, s.loads_data ? nullptr : warn_unknown, nullptr) ||
       !s.settings->parse(s.place.rank, s.config, error)) {
     log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
     return false;
@@ -95,6 +96,12 @@ bool start() {
     const double ago = static_cast<double>(before - s.process_start_ticks) / 2.5;
     s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
     s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
+  }
+  if (s.loads_data) {
+    if (static_cast<uint32_t>(s.clock.source) != parent_clock_source()) return false;
+    s.place.rank = parent_rank();
+    limit_to_data_worker(s.config);
+    log_set(s.config.log, s.place.rank, s.place.local_rank);
   }
   s.start_ticks = now_ticks();
   python_watch();  // the ring has room for the stacks of an interpreter
@@ -253,6 +260,7 @@ void finish_session(const char* reason) {
 }
 
 void forget_session_in_child() {
+  data_worker_forked();
   if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
   g_session.step_lock.unlock();
   g_session.source_lock.unlock();

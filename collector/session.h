@@ -78,6 +78,7 @@ struct Session {
   std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
   std::atomic<bool> in_driver{false};  // start() runs within CUDA's own start
+  bool loads_data = false;             // a DataLoader's worker (data_worker.h): no steps of its own
 };
 
 Session& session();
@@ -115,6 +116,11 @@ void find_step_calls();
 void steps_begin();
 // The `time` source, limits, and `auto` that found nothing; called by the drain thread.
 void steps_tick(uint64_t ticks);
+
+// In a DataLoader's worker: its windows are those of its parent. Called by the drain thread.
+void follow_parent(uint64_t ticks);
+// The last complete step of the open window.
+uint64_t last_complete_step();
 
 // Sets the flags of all hooks according to phase, activities and step source.
 void apply_hook_flags();

@@ -80,6 +80,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   describe_step_source(source, sizeof source);
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
+  out.uint(17, totals.process_cpu_ns);
   return out.ok();
 }
 
@@ -144,7 +145,7 @@ void print_closing_line() {
   char source[160];
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
-  if (g_run.windows == 0 && g_run.memory_dump) return;
+  if (s.loads_data || (g_run.windows == 0 && g_run.memory_dump)) return;
   if (g_run.windows == 0) {
     if (s.plan->is_off()) {
       log_line(LogLevel::info,

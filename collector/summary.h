@@ -24,6 +24,7 @@ struct WindowTotals {
   uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one
   uint64_t cupti_overhead_ns;  // as CUPTI reports it
   uint64_t samples_cpu_ns;     // spent by the sampling thread
+  uint64_t process_cpu_ns;     // by all of a DataLoader's worker; else 0
 };
 
 bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/workers.h"
 
-#include <fcntl.h>
 #include <sched.h>
 
 #include <cstdio>
@@ -122,28 +121,13 @@ void look_at_children(const char* process, uint32_t task, bool deeper) {
   }
 }
 
-struct DirectoryEntry {  // struct linux_dirent64
-  uint64_t inode;
-  int64_t offset;
-  uint16_t bytes;
-  uint8_t type;
-  char name[1];
-};
-
-void look_at_all_threads() {
-  const int tasks = ::open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (tasks < 0) return;
-  alignas(8) char entries[4096];
-  for (long bytes; (bytes = ::syscall(SYS_getdents64, tasks, entries, sizeof entries)) > 0;) {
-    for (long at = 0; at < bytes;) {
-      const auto* const entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
-      at += entry->bytes;
-      const auto task = static_cast<uint32_t>(std::strtoul(entry->name, nullptr, 10));
-      if (task) look_at_children("self", task, true);
-    }
-  }
-  ::close(tasks);
+bool look_at_thread(const char* name, void*) {
+  const auto task = static_cast<uint32_t>(std::strtoul(name, nullptr, 10));
+  if (task) look_at_children("self", task, true);
+  return false;
 }
+
+void look_at_all_threads() { any_entry("/proc/self/task", look_at_thread, nullptr); }
 
 // False: it has ended.
 bool sample(const KnownWorker& worker) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collector/collector.h"
+#include "collector/data_worker.h"
 #include "collector/log.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
@@ -129,6 +130,7 @@ void look_for_torch() {
   PyObject* const modules = py.PyImport_GetModuleDict();
   PyObject* const module = modules ? py.PyDict_GetItemString(modules, kOptimizers) : nullptr;
   if (!module || module == py.none || !is_complete(module) || g_installed.exchange(true)) return;
+  data_workers_possible();
   if (run_install(module)) return;
   py.PyErr_Clear();
   log_line(LogLevel::warn,
@@ -139,6 +141,7 @@ void look_for_torch() {
 // Audit events come by the thousand; only imports matter, and those only from torch's own on.
 int on_audit(const char* event, PyObject* arguments, void*) {
   frames_look();
+  if (data_worker_is_due(event)) data_worker_look(g_python);
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
   if (g_installed.load(std::memory_order_relaxed)) return 0;
   if (!g_torch_seen.load(std::memory_order_relaxed)) {

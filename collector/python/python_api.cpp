@@ -37,6 +37,7 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyObject_IsTrue);
   GPUPROF_FIND(PyTuple_GetItem);
   GPUPROF_FIND(PyUnicode_AsUTF8);
+  GPUPROF_FIND(PyLong_AsLong);
   GPUPROF_FIND(PyErr_Occurred);
   GPUPROF_FIND(PyErr_Clear);
   GPUPROF_FIND(PyRun_String);

@@ -37,6 +37,7 @@ struct PythonApi {
   int (*PyObject_IsTrue)(PyObject* object);
   PyObject* (*PyTuple_GetItem)(PyObject* tuple, ptrdiff_t index);
   const char* (*PyUnicode_AsUTF8)(PyObject* text);
+  long (*PyLong_AsLong)(PyObject* number);
   PyObject* (*PyErr_Occurred)();
   void (*PyErr_Clear)();
   PyObject* (*PyRun_String)(const char* source, int start, PyObject* globals, PyObject* locals);

@@ -115,6 +115,8 @@ inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 18;
 // Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().
 inline constexpr int kFirstLosses = 16, kFirstTwoLosses = 17;
+inline constexpr int kLatestLosses = 16;  // with room for more
+static_assert(kLossKinds <= kFirstTwoLosses + kLatestLosses);
 
 // What was dropped, by cause. Values are part of the dump format.
 enum class Loss : uint8_t {
@@ -228,9 +230,15 @@ struct RingHeader {
   uint32_t reserved;
   FailedAllocationRow failed;
   AllocatorRow allocators[kMostAllocators];
-  std::atomic<uint64_t> latest_losses[kLossKinds - kFirstTwoLosses];
+  std::atomic<uint64_t> latest_losses[kLatestLosses];
+  // For workers of a DataLoader, which look for their process's ring: the path of its dumps, as
+  // far as all windows have it in common. In a worker's own ring: the process it loads for.
+  RingRegion stem;
+  uint32_t parent_process;  // 0: this is no worker
+  uint32_t reserved_2;
 };
-static_assert(sizeof(RingHeader) <= 4096);
+inline constexpr uint64_t kRingHeaderPage = 4096;  // nothing else lies in it
+static_assert(sizeof(RingHeader) <= kRingHeaderPage);
 inline constexpr uint32_t kSmallestRingHeader = 800;  // of version 1 at first
 
 // The counter of a cause in a header, const or not.

@@ -44,6 +44,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "which calls have their native call stack recorded"},
     {Setting::memory, "GPUPROF_MEMORY", "0", "0, 1",
      "1: what is allocated on GPUs is kept track of from the start, also outside windows"},
+    {Setting::workers, "GPUPROF_WORKERS", "0", "0, 1",
+     "1: the workers of PyTorch's DataLoader record their Python stacks, in files of their own"},
     {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
      "which ranks are profiled"},
     {Setting::buffer_mb, "GPUPROF_BUFFER_MB", "64", "1 to 65536",
@@ -357,6 +359,7 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
     case Setting::activities: good = read_activities(value, config, reason); break;
     case Setting::stacks: good = read_stacks(value, config.stack_every, reason); break;
     case Setting::memory: good = read_switch(value, config.memory, reason); break;
+    case Setting::workers: good = read_switch(value, config.workers, reason); break;
     case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
     case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
     case Setting::cupti:

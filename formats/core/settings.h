@@ -22,6 +22,7 @@ enum class Setting : uint8_t {
   activities,
   stacks,
   memory,
+  workers,
   ranks,
   buffer_mb,
   cupti,
@@ -127,6 +128,7 @@ struct Config {
   uint64_t heap_interval;                 // activity malloc: bytes between two samples, on average
   uint32_t stack_every[kStackKindCount];  // one call in so many of each kind has its stack; 0: none
   bool memory;                            // whether allocations are logged all the time
+  bool workers;                           // whether a DataLoader's workers are recorded, too
   uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536
   LogLevel log;
   bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)

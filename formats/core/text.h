@@ -18,6 +18,9 @@ inline std::string_view slice(std::string_view text, size_t begin, size_t count 
   return {text.data() + begin, count < left ? count : left};
 }
 
+inline bool ends_with(std::string_view text, std::string_view suffix) {
+  return text.size() >= suffix.size() && slice(text, text.size() - suffix.size()) == suffix;
+}
 inline bool starts_with(std::string_view text, std::string_view prefix) {
   return slice(text, 0, prefix.size()) == prefix;
 }
