@@ -30,8 +30,9 @@ namespace {
 
 constexpr const char* kWorkerModule = "torch.utils.data._utils.worker";
 constexpr std::string_view kRingSuffix = ".gpuprof.ring";
-constexpr uint32_t kLookMs = 50, kLooksASearch = 5;  // the parent's files are looked through less often
-constexpr int kGenerations = 3;  // a fork server, or a launcher, may lie in between
+constexpr uint32_t kLookMs = 50,
+                   kLooksASearch = 5;  // the parent's files are looked through less often
+constexpr int kGenerations = 3;        // a fork server, or a launcher, may lie in between
 constexpr uint32_t kBufferMb = 2;
 
 struct Parent {

@@ -37,13 +37,13 @@ void limit_to_data_worker(Config& config);
 uint32_t parent_process();  // 0: this is no worker, or the parent was not found
 int parent_rank();
 uint32_t parent_clock_source();
-const char* parent_stem();         // path of the parent's dumps, without "_w<number>.gpuprof"
-uint32_t data_worker_number();     // in its loader
+const char* parent_stem();      // path of the parent's dumps, without "_w<number>.gpuprof"
+uint32_t data_worker_number();  // in its loader
 
 struct ParentWindow {
   bool open;
   uint32_t number;
-  uint64_t first_step, last_step;  // last_step: the last complete one
+  uint64_t first_step, last_step;   // last_step: the last complete one
   uint64_t begin_ticks, end_ticks;  // end: 0 while it is open
 };
 // The parent's newest window. False: it changes at this moment.

@@ -27,7 +27,8 @@ bool drain_wait_idle(uint64_t timeout_ns);
 // Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.
 bool drain_wait_exit();
 void drain_note_progress();  // on the thread itself, in a long wait
-// Main has left by pthread_exit, and nobody else is left: glibc ends the process with its last thread.
+// Main has left by pthread_exit, and nobody else is left: glibc ends the process with its last
+// thread.
 bool only_our_threads_are_left();
 void forget_drain_thread();  // in the child after fork
 

@@ -62,7 +62,8 @@ bool any_entry(const char* directory, bool (*match)(const char* name, void* cont
   if (file < 0) return false;
   alignas(8) char entries[4096];
   bool found = false;
-  for (long bytes; !found && (bytes = ::syscall(SYS_getdents64, file, entries, sizeof entries)) > 0;) {
+  for (long bytes;
+       !found && (bytes = ::syscall(SYS_getdents64, file, entries, sizeof entries)) > 0;) {
     for (long at = 0; !found && at < bytes;) {
       const auto* const entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
       at += entry->bytes;

@@ -31,7 +31,8 @@ inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpi
 // Reads at most size-1 bytes, ends them with NUL, strips a last newline. False if nothing was read.
 bool read_small_file(const char* path, char* out, size_t size);
 
-// A number of /proc/<pid>/stat; fields as proc(5) counts them, from the fourth on. 0: not to be read.
+// A number of /proc/<pid>/stat; fields as proc(5) counts them, from the fourth on. 0: not to be
+// read.
 uint64_t stat_field(uint32_t pid, int field);
 
 // Whether `match` is true for the name of an entry of this directory. It is asked until it is.

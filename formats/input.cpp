@@ -79,7 +79,8 @@ class Loader {
     std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
       const auto key = [](const Process& p) {
         const dump::Header& h = p.header;
-        return std::tuple(h.rank(), std::string_view(h.host()), h.pid(), h.window());
+        return std::tuple(p.is_data_worker(), h.rank(), std::string_view(h.host()), h.pid(),
+                          h.window());
       };
       return key(a) < key(b);
     });

@@ -49,6 +49,13 @@ bool write_kineto(const Trace& trace, const std::string& path, const ExportOptio
       return write_one(trace, processes[0], path, plain ? Compression::none : Compression::gzip,
                        progress, error);
     }
+    if (processes.empty()) {
+      error = fmt::format(
+          "{}: the input has workers of a DataLoader alone; name the dump of their "
+          "process, too",
+          path);
+      return false;
+    }
     error = fmt::format("{}: names one file, and there are {} processes; give a directory", path,
                         processes.size());
     return false;

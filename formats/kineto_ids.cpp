@@ -21,6 +21,7 @@ std::vector<std::vector<const Process*>> by_process(const Trace& trace) {
   std::vector<std::vector<const Process*>> groups;
   std::map<ProcessKey, size_t> known;
   for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
     const auto [at, fresh] = known.emplace(key_of(process), groups.size());
     if (fresh) groups.emplace_back();
     groups[at->second].push_back(&process);

@@ -212,6 +212,13 @@ StackIndex last_stack(const Process& process) {
   return last;
 }
 
+std::string data_worker_title(const Process& process) {
+  const dump::Header& header = process.header;
+  return fmt::format("DataLoader worker {} of {}", header.worker() ? header.worker() - 1 : 0,
+                     header.rank() >= 0 ? fmt::format("rank {}", header.rank())
+                                        : fmt::format("process {}", header.parent_pid()));
+}
+
 std::string process_title(const Process& process) {
   const dump::Header& header = process.header;
   std::string program;
@@ -223,6 +230,7 @@ std::string process_title(const Process& process) {
   if (program.empty()) program = header.executable();
   std::string title =
       header.rank() >= 0 ? fmt::format("rank {}: {}", header.rank(), program) : program;
+  if (process.is_data_worker()) title = data_worker_title(process);
   if (!header.host().empty()) title += fmt::format(" ({})", header.host());
   return title;
 }

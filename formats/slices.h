@@ -103,6 +103,8 @@ StackIndex last_stack(const Process& process);
 
 // "rank 3: python train.py (node1)" as far as that is known.
 std::string process_title(const Process& process);
+// "DataLoader worker 3 of rank 0"
+std::string data_worker_title(const Process& process);
 
 // What is known of a process's device; null: nothing.
 const dump::Device* device_of(const Process& process, uint32_t device);

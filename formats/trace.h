@@ -330,6 +330,9 @@ struct Process {
   std::string distributed;  // likewise, of its distributedInfo without rank and world size
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
 
+  // A worker of a DataLoader of another process: it makes no step, and is no rank.
+  bool is_data_worker() const { return header.parent_pid() != 0; }
+
   EventTable::Range lane_events(const Lane& lane) const {
     return events.range(lane.first_event, lane.event_count);
   }
@@ -357,7 +360,7 @@ struct Process {
 struct Trace {
   StringPool strings;
   ShapePool shapes;
-  std::vector<Process> processes;  // in order of rank, then pid, then window
+  std::vector<Process> processes;  // in order of rank, pid, window; data workers come last
   std::vector<Problem> problems;
   std::vector<std::string> notes;  // for the user: which of several runs was taken, and the like
 

@@ -295,6 +295,7 @@ bool write_xplane(const Trace& trace, const std::string& path, const ExportOptio
   uint64_t done = 0, total = 0;
   for (const Process& process : trace.processes) total += process.events.size();
   for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
     const std::string host = host_name(process, used);
     OutputFile file(path + "/" + host + ".xplane.pb");
     if (file.ok() && !XplaneExport(trace, process, file, options, done, total).run(host)) {

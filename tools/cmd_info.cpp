@@ -109,6 +109,10 @@ std::string program_text(const dump::Header& header) {
   if (header.rank() >= 0 && header.world_size() > 0) {
     rank += fmt::format(" of {}", header.world_size());
   }
+  if (header.parent_pid()) {
+    rank += fmt::format(", worker {} of the DataLoader of pid {}", header.worker() - 1,
+                        header.parent_pid());
+  }
   const std::string host = header.host().empty() ? "" : " on " + header.host();
   return fmt::format("{} (pid {}{}{})", command.empty() ? header.executable() : command,
                      header.pid(), host, rank);

@@ -96,7 +96,11 @@ std::unique_ptr<LiveProcess> LiveProcess::open(const std::string& ring) {
                     header->header_bytes >= offsetof(RingHeader, rank) + sizeof header->rank &&
                     header->steps.bytes > 0 && header->steps.offset % 8 == 0 &&
                     steps_end >= header->steps.offset && steps_end <= bytes;
-  return ours && out->is_running() ? std::move(out) : nullptr;
+  // Workers of a data loader do as their process does.
+  const bool worker = header->header_bytes >=
+                          offsetof(RingHeader, parent_process) + sizeof header->parent_process &&
+                      header->parent_process != 0;
+  return ours && !worker && out->is_running() ? std::move(out) : nullptr;
 }
 
 bool LiveProcess::is_running() const { return mapped_rings(pid()).contains(ring_); }

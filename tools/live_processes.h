@@ -13,7 +13,8 @@ namespace gpuprof {
 
 class LiveProcess {
  public:
-  // Maps the ring for reading. Null when it is no ring of a process that runs here as this user.
+  // Maps the ring for reading. Null when it is no ring of a process that runs here as this user, or
+  // that of a data loader's worker.
   static std::unique_ptr<LiveProcess> open(const std::string& ring);
   ~LiveProcess();
   LiveProcess(const LiveProcess&) = delete;

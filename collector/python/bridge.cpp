@@ -7,9 +7,9 @@
 #include "collector/collector.h"
 #include "collector/data_worker.h"
 #include "collector/log.h"
+#include "collector/python/frame_check.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
-#include "collector/python/frame_check.h"
 #include "collector/session.h"
 
 namespace gpuprof {

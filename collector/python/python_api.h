@@ -52,8 +52,8 @@ struct PythonApi {
   int (*PyFrame_GetLineNumber)(PyObject* frame);
   void* (*PyThreadState_Get)();
   void* (*PyGILState_GetThisThreadState)();  // null in a thread that has none
-  PyObject* none;  // _Py_NoneStruct
-  int (*Py_IsFinalizing)();  // _Py_IsFinalizing before 3.13
+  PyObject* none;                            // _Py_NoneStruct
+  int (*Py_IsFinalizing)();                  // _Py_IsFinalizing before 3.13
   // From 3.9 on, else null.
   PyObject* (*PyFrame_GetCode)(PyObject* frame);
   PyObject* (*PyFrame_GetBack)(PyObject* frame);

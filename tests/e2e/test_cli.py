@@ -119,6 +119,7 @@ WRONG_SETTINGS = [
     ("GPUPROF_STACKS", "malloc", ["launch", "sync", "alloc", "nccl"]),
     ("GPUPROF_ACTIVITIES", "+kernels", ["kernel", "memcpy"]),
     ("GPUPROF_MEMORY", "on", ["0 or 1"]),
+    ("GPUPROF_WORKERS", "2", ["0 or 1"]),
     ("GPUPROF_RANKS", "one", ["0,8-15"]),
     ("GPUPROF_BUFFER_MB", "lots", ["1 to 65536"]),
     ("GPUPROF_CUPTI", "maybe", ["auto", "off"]),

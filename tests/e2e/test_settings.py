@@ -29,6 +29,7 @@ WRONG = [  # variable, value, what the message must hold besides both
     ("GPUPROF_PRESET", "heavy", "light, default or full"),
     ("GPUPROF_ACTIVITIES", "+kernels", "kernel"),
     ("GPUPROF_MEMORY", "yes", "0 or 1"),
+    ("GPUPROF_WORKERS", "all", "0 or 1"),
     ("GPUPROF_RANKS", "1-", "0,8-15"),
     ("GPUPROF_BUFFER_MB", "0", "1 to 65536"),
     ("GPUPROF_BUFFER_MB", "64M", "1 to 65536"),

@@ -162,6 +162,25 @@ def test_why_data_is_late(tmp_path, reason):
     assert finding["value"] > 30 and "batches: " in finding["text"]
 
 
+def test_workers_record_what_batches_wait_for(tmp_path):
+    script = HERE / "scripts/loading.py"
+    [slow] = [number for number, line in enumerate(script.read_text().splitlines(), 1) if "sum(range(" in line]
+    done = harness.run((sys.executable, script, "few_workers", tmp_path), timeout=400, env=environment_of(
+        harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **SETTINGS),
+        {"GPUPROF_SCHEDULE": "skip_first=6,warmup=2,active=32", "GPUPROF_WORKERS": "1"}))
+    assert done.code == 3, done.err
+    files = harness.info(tmp_path / "out")["files"]
+    assert [(f["worker"], f["parent_pid"]) for f in files] == [(-1, 0), (0, files[0]["pid"])]
+    assert all(f["completeness"] == "complete" for f in files)
+    report = json.loads(harness.checked("report", tmp_path / "out", "--format", "json").out)
+    lines = report["worker_lines"]
+    in_loop = [row for row in lines if (row["file"], row["line"]) in ((str(script), slow), (str(script), slow - 1))]
+    assert sum(row["busy_pct"] for row in in_loop) > 60, lines
+    [finding] = [f for f in report["findings"] if f["kind"] == "late_data"]
+    assert "in the workers Python line loading.py:" in finding["text"]
+    assert report["ranks"] == 1 and len(report["curves"]) <= 1
+
+
 def test_an_optimizer_over_another_makes_one_step(tmp_path):
     done = profiled(tmp_path, sys.executable, HERE / "scripts/own_optimizer.py")
     assert f"steps {FIRST}-{STEPS - 1} (optimizer)" in done.err

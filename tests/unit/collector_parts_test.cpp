@@ -16,6 +16,7 @@
 #include "collector/clock.h"
 #include "collector/collector.h"
 #include "collector/names.h"
+#include "collector/os.h"
 #include "collector/own_file.h"
 
 namespace gpuprof {
@@ -162,6 +163,29 @@ TEST(Communicators, SequencesFromManyThreadsAreEachGivenOnce) {
       seen[sequence] = true;
     }
   }
+}
+
+TEST(Os, ReadsFieldsOfAProcessWhateverItsName) {
+  std::ofstream("/proc/self/comm") << "a) b (c";  // of this thread, which is the main one
+  EXPECT_EQ(stat_field(current_pid(), 4), static_cast<uint64_t>(::getppid()));
+  EXPECT_GT(stat_field(current_pid(), 22), 0u) << "when it started";
+  EXPECT_EQ(stat_field(0, 4), 0u) << "no such process";
+}
+
+TEST_F(OwnFileTest, EntriesOfADirectoryAreAskedForUntilOneMatches) {
+  for (int i = 0; i < 500; ++i) std::ofstream(folder_ + "/entry-" + std::to_string(i));
+  int asked = 0;
+  const auto count = [](const char* name, void* context) {
+    *static_cast<int*>(context) += name[0] != '.';
+    return false;
+  };
+  EXPECT_FALSE(any_entry(folder_.c_str(), count, &asked));
+  EXPECT_EQ(asked, 500);
+  asked = 0;
+  const auto first = [](const char*, void* context) { return ++*static_cast<int*>(context) > 0; };
+  EXPECT_TRUE(any_entry(folder_.c_str(), first, &asked));
+  EXPECT_EQ(asked, 1);
+  EXPECT_FALSE(any_entry("/nonexistent", first, &asked));
 }
 
 TEST(Clock, AUnitIsAboutANanosecondAndAnchorsAgree) {

@@ -78,6 +78,14 @@ void lines(const Report& report, Part part, Verdict& verdict) {
   }
 }
 
+void worker_lines(const Report& report, Verdict& verdict) {
+  const WorkerLines& workers = report.worker_lines;
+  for (size_t i = 0; i < std::min<size_t>(2, workers.lines.size()); ++i) {
+    if (workers.lines[i].busy_pct < 10) break;
+    verdict.evidence.push_back("in the workers " + describe(workers.lines[i]));
+  }
+}
+
 // The operators that the host spends most time in.
 void host_operators(const Report& report, Verdict& verdict) {
   std::vector<const OperatorRow*> rows;
@@ -167,6 +175,7 @@ void add_evidence(const Report& report, Verdict& verdict) {
         verdict.evidence.push_back(describe(*report.loading));
         verdict.advice = advice_for(report.loading->limit);
       }
+      worker_lines(report, verdict);
       places(report, "data_loading", verdict);
       lines(report, Part::data_loading, verdict);
       break;

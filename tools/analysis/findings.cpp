@@ -217,6 +217,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
   std::vector<Finding> out;
   const Process* last = nullptr;
   for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
     // The step log of a process is in each of its windows.
     if (!last || last->header.pid() != process.header.pid() ||
         last->header.rank() != process.header.rank()) {

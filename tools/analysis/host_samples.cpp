@@ -42,8 +42,19 @@ std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
 
 }  // namespace
 
-std::string HostLine::place() const {
+std::string CodeLine::place() const {
   return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
+}
+
+std::string mostly_within(const std::map<std::string, double>& times, double total) {
+  double most = total / 2;
+  std::string out;
+  for (const auto& [function, us] : times) {
+    if (us < most) continue;
+    most = us;
+    out = function;
+  }
+  return out;
 }
 
 void HostSampleSums::add_sample(const StackTable& stacks, StackIndex stack,
@@ -98,12 +109,7 @@ void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
 
 HostSamples HostSampleSums::take() {
   for (auto& [place, sum] : lines_) {
-    double most = sum.line.idle_us / 2;
-    for (const auto& [function, us] : sum.within) {
-      if (us < most) continue;
-      most = us;
-      sum.line.within = function;
-    }
+    sum.line.within = mostly_within(sum.within, sum.line.idle_us);
     out_.lines.push_back(std::move(sum.line));
   }
   for (const auto& [frames, us] : stacks_) out_.stacks.push_back({frames, us});

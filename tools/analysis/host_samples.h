@@ -16,13 +16,19 @@
 namespace gpuprof::analysis {
 
 // A line of the program's own code; of a stack without any, its innermost frame's.
-struct HostLine {
+struct CodeLine {
   std::string file, function;
   uint32_t line = 0;
+  std::string within;         // the library function that most time was spent in; "": none
+  std::string place() const;  // "train.py:41 main"
+};
+
+// The library function that at least half of `total` was spent in; "": none.
+std::string mostly_within(const std::map<std::string, double>& times, double total);
+
+struct HostLine : CodeLine {
   double idle_us = 0;                    // time that no GPU worked, with this line running
   std::array<double, kParts> part_us{};  // of it, by what the time counts as
-  std::string within;         // the library function that most of it was spent in; "": none
-  std::string place() const;  // "train.py:41 main"
 };
 
 // A Python stack and the GPU idle time under it.

@@ -69,6 +69,7 @@ Program program_of(const Trace& trace) {
   constexpr size_t kLongest = 400;  // bytes of a command line
   Program out;
   for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
     add_once(out.hosts, process.header.host());
     for (const dump::Device& device : process.header.device()) add_once(out.gpus, device.name());
     if (!out.command.empty()) continue;
@@ -142,8 +143,9 @@ void add_late_data(Report& report) {
   if (share < kLateDataPct) return;
   report.findings.push_back(
       {"late_data",
-       fmt::format("The training thread waits {:.0f} % of the time for {}. {}", share,
-                   describe(*report.loading), advice_for(report.loading->limit)),
+       fmt::format("The training thread waits {:.0f} % of the time for {}{}. {}", share,
+                   describe(*report.loading), worker_line_text(report.worker_lines),
+                   advice_for(report.loading->limit)),
        share});
 }
 
@@ -248,6 +250,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.host_samples = samples.take();
   sum_up(report);
   report.loading = data_loading_of(all);
+  report.worker_lines = worker_lines_of(trace);
   report.findings = find(trace, report);
   add_period(all, report);
   judge.decide(report);

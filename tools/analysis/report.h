@@ -16,6 +16,7 @@
 #include "tools/analysis/operators.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
+#include "tools/analysis/worker_lines.h"
 
 namespace gpuprof::analysis {
 
@@ -87,6 +88,7 @@ struct Report {
   OperatorTables operators;
   HostMemory host_memory;
   std::optional<DataLoading> loading;
+  WorkerLines worker_lines;
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
@@ -97,7 +99,7 @@ struct Report {
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// replay_error_pct, and of the findings all but "steps_found".
+// worker_lines, replay_error_pct, and of the findings all but "steps_found".
 Report make_report(const Trace& trace, Depth depth = Depth::all);
 
 }  // namespace gpuprof::analysis

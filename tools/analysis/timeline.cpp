@@ -305,7 +305,9 @@ std::vector<Timeline> make_timelines(const Trace& trace) {
   auto traits = std::make_shared<TraitsOfShapes>();
   for (const Shape& shape : trace.shapes) traits->push_back(traits_of(trace, shape));
   std::deque<TimelineBuilder> builders;
-  for (const Process& process : trace.processes) builders.emplace_back(trace, process, traits);
+  for (const Process& process : trace.processes) {
+    if (!process.is_data_worker()) builders.emplace_back(trace, process, traits);
+  }
   std::vector<std::function<void()>> tasks;
   for (TimelineBuilder& builder : builders) builder.add_calls(tasks);
   side_by_side(std::exchange(tasks, {}));

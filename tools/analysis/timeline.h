@@ -147,7 +147,7 @@ struct Timeline {
   bool waits_for_own_work(const Call& call) const;
 };
 
-// Those of all processes, in their order.
+// Those of all processes but workers of data loaders, in their order.
 std::vector<Timeline> make_timelines(const Trace& trace);
 
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of

@@ -111,6 +111,25 @@ Json loading_json(const DataLoading& loading) {
       {"read_mb", rounded(loading.read_mb)}};
 }
 
+void add_worker_lines(const WorkerLines& in, Json& out) {
+  if (in.workers == 0) return;
+  Json lines = Json::array();
+  for (const WorkerLine& line : in.lines) {
+    lines.push_back({{"place", line.place()},
+                     {"file", line.file},
+                     {"line", line.line},
+                     {"function", line.function},
+                     {"within", line.within},
+                     {"busy_us", rounded(line.busy_us)},
+                     {"busy_pct", rounded(line.busy_pct)}});
+  }
+  out["data_workers"] = {{"workers", in.workers},
+                         {"samples", in.samples},
+                         {"busy_pct", rounded(in.busy_pct)},
+                         {"cpu_pct", rounded(in.cpu_pct)}};
+  out["worker_lines"] = std::move(lines);
+}
+
 Json owners_json(const OperatorTables& tables) {
   Json out = Json::array();
   for (const OwnerRow& row : tables.memory_owners) {
@@ -309,6 +328,7 @@ Json report_json(const Report& report) {
   out["memory_owners"] = owners_json(report.operators);
   if (report.host_memory.samples > 0) add_host_memory(report.host_memory, out);
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
+  add_worker_lines(report.worker_lines, out);
   out["collectives"] = collectives_json(report.tables);
   out["copies"] = copies_json(report.tables);
   out["synchronizations"] = calls_json(report.tables.synchronizations);

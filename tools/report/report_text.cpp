@@ -33,6 +33,7 @@ class TextReport {
     calls("Allocation", report_.tables.allocations);
     places();
     python_lines();
+    worker_lines();
     host_memory();
     ranks();
     findings();
@@ -214,6 +215,19 @@ class TextReport {
       const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
       line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
            format_us(per_step(row.idle_us)), shorten(row.place() + within, kWidth - 23));
+    }
+  }
+
+  void worker_lines() {
+    const WorkerLines& workers = report_.worker_lines;
+    if (workers.workers == 0) return;
+    title("Where data loader workers spend their time");
+    line("  {} worker{}: make batches {:.0f} % of the time, on a CPU {:.0f} %", workers.workers,
+         workers.workers == 1 ? "" : "s", workers.busy_pct, workers.cpu_pct);
+    for (size_t i = 0; i < std::min<size_t>(5, workers.lines.size()); ++i) {
+      const WorkerLine& row = workers.lines[i];
+      const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
+      line("  {:>5.1f}%  {}", row.busy_pct, shorten(row.place() + within, kWidth - 10));
     }
   }
 

@@ -26,8 +26,17 @@ class Data:
         return self.load(index)
 
     def load(self, index):
+        if index == 30:
+            self.start_another()
         with open(__file__, "rb") as file:
             return len(file.read()) * index
+
+    def start_another(self):
+        """A process of a worker's own is no worker. Nobody waits for it."""
+        if os.fork() == 0:
+            with open(__file__, "rb"):
+                time.sleep(0.3)
+            os._exit(0)
 
 
 def idle(ready, done):
@@ -55,7 +64,7 @@ def main():
         total += batch
         optimizer.step()
     done.set()
-    codes = loader.close()
+    codes = loader.kill() if os.environ.get("LOADER_END") == "kill" else loader.close()
     for process in processes:
         process.join(30)
     print(total, codes, [process.exitcode for process in processes])

@@ -278,6 +278,8 @@ const TABLES = [
     ['count', 'count', 'n']]],
   ['python_lines', 'Python lines while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
     ['idle_pct', 'of idle', 'pct']]],
+  ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
+    ['busy_pct', 'of making batches', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
   ['host_allocations', 'Host memory allocated (estimates)', [['place', 'by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'calls', 'n'],
     ['held_bytes', 'held at the end', 'bytes'], ['samples', 'samples', 'n']]],

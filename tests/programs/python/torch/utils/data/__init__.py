@@ -36,6 +36,14 @@ class DataLoader:
         """The workers' exit codes."""
         for indices in self.indices:
             indices.put(None)
+        return self._codes()
+
+    def kill(self):
+        for process in self.workers:
+            process.kill()
+        return self._codes()
+
+    def _codes(self):
         for process in self.workers:
             process.join(30)
         return [process.exitcode for process in self.workers]
