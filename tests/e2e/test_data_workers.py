@@ -30,6 +30,11 @@ def report_of(folder):
     return json.loads(harness.checked("report", folder / "out", "--format", "json").out)
 
 
+def same_time(one, other, key):
+    """The same reading of the clock, turned into time with anchors of one's own."""
+    return abs(one[key] - other[key]) < 100_000
+
+
 def slow_share(line_rows):
     return sum(row["busy_pct"] for row in line_rows if (row["file"], row["line"]) == (str(SCRIPT), SLOW))
 
@@ -62,8 +67,8 @@ def test_each_worker_records_the_window_of_its_process(tmp_path, start, before):
     assert {f["parent_pid"] for f in workers} == {main["pid"]}
     for worker in workers:
         assert worker["completeness"] == "complete" and worker["steps"] == {"count": 0, "log": 0}
-        same = ("window", "rank", "run", "window_begin_mono_ns", "window_end_mono_ns")
-        assert [worker[key] for key in same] == [main[key] for key in same]
+        assert [worker[key] for key in ("window", "rank", "run")] == [main[key] for key in ("window", "rank", "run")]
+        assert same_time(worker, main, "window_begin_mono_ns") and same_time(worker, main, "window_end_mono_ns")
         assert (worker["partial"], worker["end_reason"]) == (False, "parent") and worker["process_cpu_ns"] > 10**7
         samples = [r for r in harness.records(worker["path"]) if r["kind"] == "sample"]
         assert len(samples) == worker["samples"] > 10 and {s["tid"] for s in samples} == {worker["pid"]}
@@ -73,7 +78,8 @@ def test_each_worker_records_the_window_of_its_process(tmp_path, start, before):
     assert report["data_workers"]["workers"] == WORKERS
     text = harness.checked("report", folder / "out").out
     assert "Where data loader workers spend their time" in text and f"loader.py:{SLOW}" in text
-    assert len(harness.our_lines(done.err)) == 1 and "steps 7-46 (optimizer)" in done.err, "workers say nothing"
+    said = harness.our_lines(done.err)
+    assert len(said) == 2 and "no GPU times" in said[0] and "steps 7-46 (optimizer)" in said[1], "workers say nothing"
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +103,7 @@ def test_exports(recorded, tmp_path):
     """One file for each rank, as without workers; where all is in one file, workers are named."""
     folder, ([main], workers, _) = recorded
     for form in ("kineto", "tensorboard"):
+        (tmp_path / form).mkdir()
         for name, source in (("alone", main["path"]), ("both", folder / "out")):
             harness.checked("convert", source, "--to", form, "-o", tmp_path / form / name)
         count = {name: sum(1 for path in (tmp_path / form / name).rglob("*") if path.is_file()) for name in ("alone", "both")}
@@ -121,9 +128,8 @@ def test_each_window(tmp_path):
     mains, workers, _ = run(tmp_path, "fork", GPUPROF_WORKERS=1, LOADER_STEPS_BEFORE=1,
                             GPUPROF_SCHEDULE="skip_first=4,warmup=1,active=15,wait=8,repeat=2")
     assert [f["window"] for f in mains] == [0, 1]
-    begins = {f["window"]: f["window_begin_mono_ns"] for f in mains}
     assert sorted((f["worker"], f["window"]) for f in workers) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert all(f["window_begin_mono_ns"] == begins[f["window"]] for f in workers)
+    assert all(same_time(f, mains[f["window"]], "window_begin_mono_ns") for f in workers)
 
 
 def test_what_a_killed_worker_leaves_can_be_read(tmp_path):
