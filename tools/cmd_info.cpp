@@ -120,10 +120,13 @@ std::string program_text(const dump::Header& header) {
 
 std::string window_text(const Process& process) {
   const std::span<const Step> steps = process.window_steps();
+  const dump::Summary& summary = process.summary;
+  const bool parents = process.is_data_worker() && summary.last_step() >= summary.first_step();
   std::string out =
       process.source == Source::dump ? fmt::format("{}, ", process.header.window()) : "";
-  out += steps.empty() ? "no whole step"
-                       : fmt::format("steps {}-{}", steps.front().step, steps.back().step);
+  out += !steps.empty() ? fmt::format("steps {}-{}", steps.front().step, steps.back().step)
+         : parents      ? fmt::format("steps {}-{}", summary.first_step(), summary.last_step())
+                        : "no whole step";
   if (!process.step_source.empty()) out += fmt::format(" ({})", process.step_source);
   out += ", " + format_duration(static_cast<double>(process.window_end - process.window_begin));
   if (!process.summary.end_reason().empty()) {
@@ -247,9 +250,13 @@ void print_text(const Trace& trace, const Process& process) {
                     header.cupti_version() == 0 ? "none" : std::to_string(header.cupti_version()),
                     nccl_version(header.nccl_version())));
   }
-  print_row("GPU times", process.gpu_times_missing.empty()
-                             ? "present"
-                             : "missing: " + process.gpu_times_missing);
+  if (process.is_data_worker()) {
+    print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
+  } else {
+    print_row("GPU times", process.gpu_times_missing.empty()
+                               ? "present"
+                               : "missing: " + process.gpu_times_missing);
+  }
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);
   if (!header.samples_note().empty()) {

@@ -116,6 +116,13 @@ def test_exports(recorded, tmp_path):
     assert f"(loader.py:{SLOW})".encode() in (tmp_path / "perfetto.out").read_bytes()
 
 
+def test_info(recorded):
+    _, ([main], workers, _) = recorded
+    text = harness.checked("info", workers[0]["path"]).out
+    assert f"worker {workers[0]['worker']} of the DataLoader of pid {main['pid']}" in text
+    assert "0, steps 7-46 (optimizer)" in text and "CPU time" in text and "GPU times" not in text
+
+
 def test_a_worker_alone_is_no_run(recorded, tmp_path):
     _, (_, workers, _) = recorded
     path = workers[0]["path"]
@@ -130,6 +137,11 @@ def test_each_window(tmp_path):
     assert [f["window"] for f in mains] == [0, 1]
     assert sorted((f["worker"], f["window"]) for f in workers) == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(same_time(f, mains[f["window"]], "window_begin_mono_ns") for f in workers)
+
+
+def test_a_forked_worker_needs_no_open_file_of_its_process(tmp_path):
+    [main], workers, _ = run(tmp_path, "fork", GPUPROF_WORKERS=1, LOADER_STEPS_BEFORE=1, LOADER_CLOSES=1)
+    assert {f["parent_pid"] for f in workers} == {main["pid"]} and {f["worker"] for f in workers} == {0, 1}
 
 
 def test_what_a_killed_worker_leaves_can_be_read(tmp_path):

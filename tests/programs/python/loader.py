@@ -58,6 +58,8 @@ def main():
     optimizer = torch.optim.SGD()
     if os.environ.get("LOADER_STEPS_BEFORE"):
         optimizer.step()  # there is a session when the workers are started
+    if os.environ.get("LOADER_CLOSES"):
+        os.closerange(100, 2000)
     loader = torch.utils.data.DataLoader(Data(steps), workers, start)
     total = 0
     for batch in loader:
