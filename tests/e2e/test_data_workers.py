@@ -41,10 +41,11 @@ def slow_share(line_rows):
 
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("settings", [{}, {"GPUPROF_WORKERS": 0}, {"GPUPROF_WORKERS": 1, "GPUPROF_MODE": "off"}], ids=["unset", "0", "mode"])
-def test_without_the_setting_workers_leave_nothing(tmp_path, start, settings):
+def test_without_the_setting_workers_have_no_thread_and_leave_nothing(tmp_path, start, settings):
     command = [sys.executable, SCRIPT, start, WORKERS, STEPS, 0]
-    done = harness.run(command, env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": tmp_path / "out", **settings}))
-    assert done.code == 3, done.err
+    bare = harness.run(command, env=harness.environment(LOADER_COUNTS=1, PYTHONDONTWRITEBYTECODE=1))
+    done = harness.run(command, env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": tmp_path / "out", "LOADER_COUNTS": 1, **settings}))
+    assert (done.code, done.out) == (bare.code, bare.out) == (3, bare.out), f"workers have a thread of ours? {done.err}"
     dumps = harness.dumps(tmp_path)
     assert len(dumps) == (0 if "GPUPROF_MODE" in settings else 1), dumps
     for dump in dumps:

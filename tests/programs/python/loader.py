@@ -28,6 +28,8 @@ class Data:
     def load(self, index):
         if index == 30:
             self.start_another()
+        if os.environ.get("LOADER_COUNTS") and len(os.listdir("/proc/self/task")) > 2:
+            return -1  # the main thread, and the one that sends batches
         with open(__file__, "rb") as file:
             return len(file.read()) * index
 
