@@ -49,13 +49,14 @@ void forget_parent() {
   g_parent = Parent{};
 }
 
+// Complete: the stem is written last of what a worker needs.
 bool is_ring_of(const RingHeader& header, uint32_t pid, uint64_t file_bytes) {
+  const uint64_t stem_bytes = header.stem.used.load(std::memory_order_acquire);
   return header.magic == kRingMagic && header.version == kRingVersion &&
          header.header_bytes >=
              offsetof(RingHeader, parent_process) + sizeof header.parent_process &&
-         header.process_id == pid && header.parent_process == 0 &&
-         header.stem.used.load() < sizeof g_parent.stem &&
-         header.stem.offset + header.stem.used.load() <= file_bytes;
+         header.process_id == pid && header.parent_process == 0 && stem_bytes > 0 &&
+         stem_bytes < sizeof g_parent.stem && header.stem.offset + stem_bytes <= file_bytes;
 }
 
 bool take_ring(int file, uint32_t pid) {

@@ -380,12 +380,12 @@ bool prepare() {
              why);
   }
   ring_store_apis(api_rows(), api_count());
-  ring_store_stem(s.stem);
   publish_ring();
   memory_log_begins(s.config.memory);
   note_modules();
   store_known_kernels();
   control_begin();
+  ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
   return true;
 }
