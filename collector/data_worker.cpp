@@ -132,7 +132,8 @@ void* watch(void*) {
 
 // Its number in its loader; -1: this is no worker, or none yet.
 long number_in_loader(const PythonApi& py) {
-  PyObject* const modules = py.PyImport_GetModuleDict();
+  // Not PyImport_GetModuleDict(), which ends the process where an interpreter has none any more.
+  PyObject* const modules = py.PySys_GetObject("modules");
   PyObject* const module = modules ? py.PyDict_GetItemString(modules, kWorkerModule) : nullptr;
   if (!module || module == py.none) return -1;
   const Owned info(py, py.PyObject_GetAttrString(module, "_worker_info"));
@@ -177,7 +178,8 @@ void data_worker_forked() {
 void data_worker_look(const PythonApi& python) {
   Session& s = session();
   const SessionState state = s.state.load(std::memory_order_acquire);
-  if (state != SessionState::asleep && state != SessionState::configured) {
+  const bool own = state != SessionState::asleep && state != SessionState::configured;
+  if (own || python.Py_IsFinalizing()) {
     g_data_worker_due = false;  // a process that uses CUDA has a session of its own
     return;
   }

@@ -24,11 +24,7 @@ extern std::atomic<bool> g_data_worker_due;
 // From an audit event, with the GIL: whether this has become a worker. Starts a thread that waits
 // for the parent's window.
 void data_worker_look(const PythonApi& python);
-inline bool data_worker_is_due(const char* event) {
-  // Opening a file, or starting the thread that sends the first batch, at the latest; not the many
-  // events of the interpreter itself.
-  return g_data_worker_due.load(std::memory_order_relaxed) && (event[0] == 'o' || event[0] == '_');
-}
+inline bool data_worker_is_due() { return g_data_worker_due.load(std::memory_order_relaxed); }
 
 // ---- of a process that is one ------------------------------------------------------------------
 

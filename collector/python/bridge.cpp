@@ -141,7 +141,7 @@ void look_for_torch() {
 // Audit events come by the thousand; only imports matter, and those only from torch's own on.
 int on_audit(const char* event, PyObject* arguments, void*) {
   frames_look();
-  if (data_worker_is_due(event)) data_worker_look(g_python);
+  if (data_worker_is_due()) data_worker_look(g_python);
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
   if (g_installed.load(std::memory_order_relaxed)) return 0;
   if (!g_torch_seen.load(std::memory_order_relaxed)) {

@@ -29,6 +29,7 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(Py_GetVersion);
   GPUPROF_FIND(Py_AddPendingCall);
   GPUPROF_FIND(PyImport_GetModuleDict);
+  GPUPROF_FIND(PySys_GetObject);
   GPUPROF_FIND(PyDict_GetItemString);
   GPUPROF_FIND(PyDict_SetItemString);
   GPUPROF_FIND(PyDict_New);

@@ -29,6 +29,7 @@ struct PythonApi {
   const char* (*Py_GetVersion)();
   int (*Py_AddPendingCall)(int (*call)(void*), void* data);
   PyObject* (*PyImport_GetModuleDict)();
+  PyObject* (*PySys_GetObject)(const char* name);  // borrowed
   PyObject* (*PyDict_GetItemString)(PyObject* dict, const char* key);
   int (*PyDict_SetItemString)(PyObject* dict, const char* key, PyObject* value);
   PyObject* (*PyDict_New)();
