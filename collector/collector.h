@@ -18,8 +18,8 @@ namespace gpuprof {
 void collector_init(const ApiRow* rows, size_t count, const char* own_path);
 
 // First traced call of the process: reads the settings and starts the session, or switches all
-// hooks off. Returns the flags now in force for `api`. Other threads wait for the starting one, 2 s
-// at most.
+// hooks off. Returns the flags now in force for `api`. Other threads wait for the starting one, 10
+// s at most, and 2 s for a window that begins with the session.
 uint8_t wake_session(ApiId api);
 
 // Starts the session if that has not happened, on a thread on which CUDA's driver is starting: other

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "collector/clock.h"
+#include "collector/log.h"
 #include "collector/os.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
@@ -55,14 +56,13 @@ void unmark(uint64_t address) {
   }
 }
 
-void record(HeapCall call, uint64_t address, uint64_t bytes, bool released) {
-  const uint64_t now = now_ticks();
+void record(HeapCall call, uint64_t address, uint64_t bytes, bool released, uint64_t ticks) {
   const TakenStack stack = released ? TakenStack{} : take_heap_stack();
   const StringId name = intern_string(heap_call_name(call));
-  Record* const out = reserve_record_after(stack, now, now);
+  Record* const out = reserve_record_after(stack, ticks, ticks);
   if (!out) return;
   *out = Record{};
-  out->begin = out->end = now;
+  out->begin = out->end = ticks;
   out->api = kNoApi;
   out->kind = Kind::heap;
   out->heap = {address, bytes, session().config.heap_interval, name, released};
@@ -97,7 +97,7 @@ void sample_heap(HeapCall call, void* address, uint64_t bytes) {
   } else {
     count_loss(Loss::heap_table_full);
   }
-  record(call, at, bytes, false);
+  record(call, at, bytes, false, now_ticks());
 }
 
 bool take_heap_sample(const void* address, LiveRow& was) {
@@ -105,6 +105,7 @@ bool take_heap_sample(const void* address, LiveRow& was) {
   const auto at = reinterpret_cast<uint64_t>(address);
   if (!g_samples.remove(at, true, was)) return false;
   unmark(at);
+  was.ticks = now_ticks();
   return true;
 }
 
@@ -112,7 +113,7 @@ void record_heap_release(HeapCall call, const LiveRow& was) {
   if (!window_is_open()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
-  record(call, was.address, was.bytes, true);
+  record(call, was.address, was.bytes, true, was.ticks);
 }
 
 void put_heap_sample_back(const LiveRow& was) {
@@ -125,7 +126,10 @@ void heap_prepare() {
   if (g_samples.slots() == 0) {
     void* const memory = ::mmap(nullptr, LiveTable::bytes_for(kSlots), PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return;
+    if (memory == MAP_FAILED) {
+      log_line(LogLevel::warn, "no memory for samples of host allocations; malloc records nothing");
+      return;
+    }
     LiveTable::format(memory, kSlots);
     g_samples = LiveTable(memory, LiveTable::bytes_for(kSlots));
     g_draws.store(now_ticks(), std::memory_order_relaxed);

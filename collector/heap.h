@@ -61,7 +61,7 @@ inline std::atomic<uint8_t>& heap_mark(const void* address) {
 }
 
 // Before memory is given back: the next moment another thread may have it. `was`: the sample that
-// it was; false: none.
+// it was, with the time of now; false: none.
 bool take_heap_sample(const void* address, LiveRow& was);
 inline bool heap_sample_at(const void* address, LiveRow& was) {
   return heap_is_sampled() && heap_mark(address).load(std::memory_order_relaxed) != 0 &&

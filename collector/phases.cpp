@@ -293,8 +293,12 @@ void steps_begin() {
   const LockGuard guard(session().step_lock);
   publish_source();
   set_phase(SessionPhase::waiting);
-  apply_hook_flags();
+  // Hooks are not settled before: a window may begin here, and other threads' first calls belong to
+  // it.
+  session().opening_ns.store(monotonic_ns(), std::memory_order_release);
   if (!session().loads_data) take_boundaries(session().tracker.first_boundary());
+  apply_hook_flags();
+  session().opening_ns.store(0, std::memory_order_release);
 }
 
 void step_mark(const StepMark& mark) {

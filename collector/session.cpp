@@ -126,15 +126,31 @@ bool start() {
 // start() itself gives up waiting for its thread after 5 s, and for CUPTI after 3 s.
 constexpr uint64_t kLongestStart = 10 * kSecond;
 
+// CUPTI may wait for what another thread holds, which waits here: it must go on before the window
+// is given up.
+constexpr uint64_t kLongestOpening = 2 * kSecond;
+
 // A call that goes on without its record is one thing, a program that hangs another: the thread
 // that starts the session may wait for what this one holds.
-void give_up_waiting() {
+void give_up_waiting(const char* what, uint64_t longest) {
   static std::atomic<bool> said{false};
   if (said.exchange(true)) return;
   log_line(LogLevel::warn,
-           "another thread has been starting the session for %llu s; calls made meanwhile are not "
-           "recorded",
-           static_cast<unsigned long long>(kLongestStart / kSecond));
+           "another thread has been %s for %llu s; calls made meanwhile are not recorded", what,
+           static_cast<unsigned long long>(longest / kSecond));
+}
+
+// Whether a thread that has waited since then for another to start the session goes on.
+bool has_waited_enough(uint64_t since) {
+  const uint64_t now = monotonic_ns();
+  const uint64_t opening = g_session.opening_ns.load(std::memory_order_acquire);
+  if (opening != 0 && now > opening + kLongestOpening) {
+    give_up_waiting("opening the first window", kLongestOpening);
+    return true;
+  }
+  if (now < since + kLongestStart) return false;
+  give_up_waiting("starting the session", kLongestStart);
+  return true;
 }
 
 // Only one thread does the work; the others wait for its outcome, for as long as it may take.
@@ -152,11 +168,10 @@ bool once(SessionState from, SessionState busy, SessionState to, Work work) {
     return true;
   }
   const uint64_t begun = monotonic_ns();
-  while (seen == busy && monotonic_ns() - begun < kLongestStart) {
+  while (seen == busy && !has_waited_enough(begun)) {
     ::usleep(100);
     seen = g_session.state.load(std::memory_order_acquire);
   }
-  if (seen == busy) give_up_waiting();
   return seen != busy && seen != SessionState::off;
 }
 
@@ -284,6 +299,7 @@ void forget_session_in_child() {
   t_state = ThreadState{};
   g_session.phase = SessionPhase::idle;
   g_session.finishing = false;
+  g_session.opening_ns = 0;
   g_session.windows_done = 0;
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;

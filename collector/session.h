@@ -78,6 +78,8 @@ struct Session {
   std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
   std::atomic<bool> in_driver{false};  // start() runs within CUDA's own start
+  // Since when a window that begins with the session is being opened; 0: none is.
+  std::atomic<uint64_t> opening_ns{0};
   bool loads_data = false;             // a DataLoader's worker (data_worker.h): no steps of its own
 };
 

@@ -79,6 +79,7 @@ HAZARDS = [
     Hazard("threads", "tls_destructor", (61,)),
     Hazard("threads", "cancel", (41,)),
     Hazard("threads", "first_call", (80,)),
+    Hazard("threads", "one_by_one", (80,)),
     Hazard("unwinding", "exceptions", (1051,)),
     Hazard("unwinding", "uncaught", (10,), killed=True),
     Hazard("unwinding", "longjmp", (1001,)),
@@ -214,6 +215,23 @@ def test_threads_wait_for_a_session_that_is_slow_to_start(tmp_path):
     done = harness.run([harness.HAZARDS / "threads", "first_call"], env)
     assert done.code == 0 and "another thread" not in done.err, done.err
     assert launches_of(tmp_path / "out") == (80,)
+
+
+def test_threads_wait_for_the_first_window_to_open(tmp_path):
+    """The same where the session's start is quick and CUPTI, for the window that begins with it, is not."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", SIMCUDA_CUPTI="subscribe_ms=700", **harness.WHOLE_RUN)
+    done = harness.run([harness.HAZARDS / "threads", "one_by_one"], env)
+    assert done.code == 0 and "another thread" not in done.err, done.err
+    assert launches_of(tmp_path / "out") == (80,)
+
+
+def test_threads_do_not_wait_for_ever_for_a_window(tmp_path):
+    """CUPTI may wait for what a waiting thread holds: the window comes late then, but it comes."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", SIMCUDA_CUPTI="subscribe_ms=2500", **harness.WHOLE_RUN)
+    done = harness.run([harness.HAZARDS / "threads", "one_by_one"], env)
+    assert done.code == 0
+    assert "gpuprof: another thread has been opening the first window for 2 s; calls made meanwhile are not recorded" in done.err
+    assert 0 < launches_of(tmp_path / "out")[0] < 80
 
 
 @pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's runtime allocates")

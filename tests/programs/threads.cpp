@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -148,6 +149,20 @@ int first_call_race(int, char**) {
   return 0;
 }
 
+// Threads come one after the other, each to its first CUDA call: while the first one's is not over.
+int one_by_one(int, char**) {
+  std::vector<std::thread> threads;
+  hazard_register_kernel();
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([] { hazard_launch(5, nullptr); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  }
+  for (auto& thread : threads) thread.join();
+  hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  std::printf("16 threads one by one\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -159,6 +174,7 @@ int main(int argc, char** argv) {
       {"tls_destructor", tls_destructors},
       {"cancel", cancelled},
       {"first_call", first_call_race},
+      {"one_by_one", one_by_one},
   };
   return hazard_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

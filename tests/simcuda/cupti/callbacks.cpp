@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "tests/simcuda/cupti/records.h"
@@ -90,6 +92,7 @@ void Session::graph_changed(const GraphEvent& event) {
 CUptiResult Session::subscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,
                                void* userdata, CUpti_SubscriberParams* params) {
   if (out == nullptr || callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  std::this_thread::sleep_for(std::chrono::milliseconds(switches().subscribe_ms));
   const std::lock_guard<std::mutex> lock(mutex_);
   const Subscriber* other = subscriber_.load();
   if (switches().subscriber_taken || other != nullptr) {

@@ -29,6 +29,7 @@ constexpr CountSwitch kCountSwitches[] = {
     {"incomplete=", &CuptiSwitches::incomplete_every},
     {"hold_buffers=", &CuptiSwitches::hold_buffers},
     {"refuse_kind=", &CuptiSwitches::refused_kind},
+    {"subscribe_ms=", &CuptiSwitches::subscribe_ms},
 };
 
 bool read_count(std::string_view item, CuptiSwitches& out) {

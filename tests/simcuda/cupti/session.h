@@ -30,6 +30,7 @@ struct CuptiSwitches {
   uint64_t unknown_kind_every = 0;
   uint64_t incomplete_every = 0;
   uint64_t hold_buffers = 0;
+  uint64_t subscribe_ms = 0;  // that subscribing takes
 };
 
 const CuptiSwitches& switches();

@@ -32,6 +32,7 @@ TEST(Driver, ModulesAreLoadedFromFilesThatAreThere) {
   ASSERT_EQ(launch(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(kernel("from_a_file")["block"], Json({32, 1, 1}));
+  EXPECT_EQ(driver<decltype(&cuModuleUnload)>("cuModuleUnload")(module), CUDA_SUCCESS);
 }
 
 TEST(Driver, LimitsOfAContextAreKept) {
