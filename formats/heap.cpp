@@ -33,6 +33,11 @@ double heap_weight(uint64_t bytes, uint64_t interval) {
   return size / -std::expm1(-size / static_cast<double>(interval));
 }
 
+int64_t whole_number(double sum) {
+  constexpr double kMost = static_cast<double>(int64_t{1} << 60);
+  return std::llround(std::clamp(sum, -kMost, kMost));
+}
+
 std::vector<HeapSite> heap_sites(const Process& process) {
   std::unordered_map<uint32_t, HeapSite> sites;
   const auto add = [&](const HeapSample& of, double sign, bool allocated) {

@@ -15,6 +15,10 @@ namespace gpuprof {
 // Thompson).
 double heap_weight(uint64_t bytes, uint64_t interval);
 
+// A sum of these as a whole number: what is beyond 2^60 either way, as a damaged file may have it,
+// is that.
+int64_t whole_number(double sum);
+
 // What one stack allocated in the window, by the samples.
 struct HeapSite {
   StackIndex stack;

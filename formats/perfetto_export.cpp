@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <future>
 #include <map>
 #include <optional>
@@ -216,13 +215,15 @@ class PerfettoExport {
         declare("heap", process_uuid_, "host memory allocated in the window (sampled)", 4, true);
     for (const HeapPoint& point : curve) {
       out_.begin_event(EventType::counter, track, point.time);
-      out_.counter(static_cast<int64_t>(point.held_bytes));
+      out_.counter(whole_number(point.held_bytes));
       out_.end_event();
       flush_if_large();
     }
     Stacks stacks(process_->stacks, out_);
     std::vector<perfetto::HeapStack> sites;
-    const auto whole = [](double value) { return static_cast<uint64_t>(std::llround(value)); };
+    const auto whole = [](double value) {
+      return static_cast<uint64_t>(std::max(int64_t{0}, whole_number(value)));
+    };
     for (const HeapSite& site : heap_sites(*process_)) {
       sites.push_back({stacks.callstack(site.stack), whole(site.bytes), whole(site.count),
                        whole(site.bytes - site.held_bytes), whole(site.count - site.held_count)});

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -39,6 +38,7 @@ struct Times {
 struct HostMemory {
   int64_t allocated = 0, held = 0;
 };
+constexpr int64_t kMostBytes = int64_t{1} << 60, kMostSum = int64_t{1} << 61;  // damaged files
 constexpr const char* kTime = "nanoseconds";
 constexpr const char* kMemory = "bytes";
 
@@ -160,12 +160,15 @@ class SpeedscopeExport {
   // What samples of allocations stand for.
   std::map<Stack, HostMemory> of_heap(const Process& process) {
     std::map<Stack, HostMemory> stacks;
+    const auto add = [](int64_t& sum, double bytes) {
+      sum = std::min(sum + std::max(int64_t{0}, whole_number(bytes)), kMostBytes);
+    };
     for (const HeapSite& site : heap_sites(process)) {
       Stack stack;
       add_frames(process, site.stack, stack);
-      HostMemory& sum = stacks[stack];
-      sum.allocated += std::llround(site.bytes);
-      sum.held += std::llround(site.held_bytes);
+      HostMemory& memory = stacks[stack];
+      add(memory.allocated, site.bytes);
+      add(memory.held, site.held_bytes);
     }
     return stacks;
   }
@@ -197,7 +200,7 @@ class SpeedscopeExport {
   void profile(const std::string& name, const char* unit, const std::map<Stack, Sums>& stacks,
                int64_t Sums::*weight) {
     int64_t sum = 0;
-    for (const auto& [stack, sums] : stacks) sum += sums.*weight;
+    for (const auto& [stack, sums] : stacks) sum = std::min(sum + sums.*weight, kMostSum);
     json_.raw(first_ ? "\n" : ",\n").raw("{\"type\":\"sampled\",\"unit\":\"");
     json_.raw(unit).raw("\",\"name\":");
     first_ = false;

@@ -69,6 +69,14 @@ bool write_dumps(const std::string& folder) {
     work.gpu_kernel.name = static_cast<StringId>(call.launch.function);
     if (!encoder.add(call, 10, "main") || !encoder.add(work, 10, "main")) return false;
   }
+  for (const bool released : {false, true}) {
+    Record stack = make_record(Kind::stack, 3'200'000, 3'200'000);
+    stack.stack.stack = stack_of(names);
+    Record heap = make_record(Kind::heap, 3'200'000, 3'200'000);
+    heap.heap = {0x7000, 4096, 1024, names.intern(released ? "free" : "malloc"), released};
+    if (!released && !encoder.add(stack, 10, "main")) return false;
+    if (!encoder.add(heap, 10, "main")) return false;
+  }
   ByteBuffer events, steps, whole, live, graphs;
   if (!encoder.finish(events)) return false;
   append(whole, ChunkKind::header, make_header(1));

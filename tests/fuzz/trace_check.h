@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "formats/heap.h"
 #include "formats/kineto/texts.h"
 #include "formats/slices.h"
 #include "formats/trace.h"
@@ -36,6 +37,8 @@ inline void check_trace(const Trace& trace) {
     require(process.operators.empty() || process.operators.size() == count);
     require(process.metadata.empty() || kineto::are_strict_members(process.metadata));
     memory_curves(trace, process);
+    for (const HeapSite& site : heap_sites(process)) require(site.bytes >= 0 && site.count >= 0);
+    for (const HeapPoint& point : heap_curve(process)) whole_number(point.held_bytes);
     process.window_steps();
   }
   for (const Problem& problem : trace.problems) require(!problem.text().empty());

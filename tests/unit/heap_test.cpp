@@ -113,6 +113,9 @@ TEST(Heap, WeightsAddUpToWhatWasAllocated) {
     }
     EXPECT_NEAR(sum / truth, 1, 0.02) << size;  // four standard errors of 40,000 samples
   }
+  EXPECT_EQ(whole_number(12.6), 13);
+  EXPECT_EQ(whole_number(1e300), int64_t{1} << 60);
+  EXPECT_EQ(whole_number(-1e300), -(int64_t{1} << 60));
   EXPECT_EQ(heap_weight(0, kInterval), 0);
   EXPECT_EQ(heap_weight(12, 0), 12);
   EXPECT_DOUBLE_EQ(heap_weight(1 << 30, kInterval), 1 << 30);

@@ -106,7 +106,7 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   const std::string place = host_memory_place(process.stacks, most->stack);
   out.push_back({"host_memory_growth",
                  fmt::format("{}: host memory grows by {} in each step, and is not released{}",
-                             who(process), format_bytes(static_cast<uint64_t>(each)),
+                             who(process), format_bytes(static_cast<uint64_t>(whole_number(each))),
                              place.empty() ? "" : "; most of it is allocated at " + place),
                  each});
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/heap.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -244,7 +245,7 @@ class TextReport {
   }
   // Estimates may fall below 0 by what was rounded.
   static std::string bytes_text(double bytes) {
-    return format_bytes(static_cast<uint64_t>(std::max(0.0, bytes)));
+    return format_bytes(static_cast<uint64_t>(std::max(int64_t{0}, whole_number(bytes))));
   }
 
   void ranks() {
