@@ -24,8 +24,8 @@ class Framework {
   void run() {
     for (const Lane& lane : process_.lanes) {
       if (lane.type != LaneType::thread) continue;
-      number_ranges(lane);
-      number_modules(lane);
+      if (lane.may_have(Kind::op, Kind::annotation, Kind::tensor)) number_ranges(lane);
+      if (lane.may_have(Kind::module)) number_modules(lane);
     }
     size_tensors();
     if (operators_ == 0) return;

@@ -34,7 +34,7 @@ constexpr uint64_t kRowsOfOther = 1'000;
 constexpr uint64_t kSyncRow = 1'000'000;         // as Kineto numbers the row beside a stream
 constexpr uint32_t kDefaultStreamRow = 999'999;  // viewers take thread 0 for the process itself
 
-constexpr uint32_t kStretch = 1 << 13;  // events that a thread writes at a time
+constexpr uint32_t kStretch = 1 << 12;  // events that a thread writes at a time
 constexpr size_t kMuchText = 1 << 20;
 
 int64_t first_time(const Trace& trace) {
@@ -233,6 +233,7 @@ class KinetoDocument {
       output_.write(text_);
       output_.add(
           [this, walk = before, events, shared_steps, rows, last](std::string& out) {
+            out.clear();
             JsonText json(out);
             HostWalk here = walk;
             here.run(
@@ -242,6 +243,7 @@ class KinetoDocument {
                         : events_.step(json, slice, rows[track]);
                 },
                 [&](const Event& event) { events_.mark(json, event, rows[0]); });
+            return out.size();
           },
           events.size());
     });
@@ -273,6 +275,7 @@ class KinetoDocument {
       output_.write(text_);
       output_.add(
           [this, walk = before, events, around, rows, name, last](std::string& out) {
+            out.clear();
             JsonText json(out);
             StreamWalk here = walk;
             here.run(
@@ -281,6 +284,7 @@ class KinetoDocument {
                   events_.gpu_slice(json, event, slice, rows[track], name.stream(track), name.lane);
                 },
                 [&](const Slice& slice) { annotation(json, slice, name, rows[0], 0); });
+            return out.size();
           },
           events.size());
     });

@@ -89,10 +89,13 @@ class LaneMerge {
 // Some lanes that follow each other.
 class FillJob {
  public:
-  FillJob(const Trace& trace, Process& process, EventTable::Writer writer, uint32_t first_extra)
-      : trace_(trace), process_(process), writer_(std::move(writer)), extra_(first_extra) {}
+  // `kinds`: of each shape.
+  FillJob(const std::vector<Kind>& kinds, Process& process, EventTable::Writer writer,
+          uint32_t first_extra)
+      : kinds_(kinds), process_(process), writer_(std::move(writer)), extra_(first_extra) {}
 
   void add(OpenLane& lane) { lanes_.push_back(&lane); }
+  const std::vector<OpenLane*>& lanes() const { return lanes_; }
   EventTable::Writer take_writer() { return std::move(writer_); }
   int64_t last() const { return last_; }
 
@@ -101,6 +104,7 @@ class FillJob {
     for (OpenLane* const lane : lanes_) {
       const bool in_order = lane->lane.type == LaneType::stream;
       int64_t begin = 0, end = 0;  // of the one before
+      uint64_t kinds = 0;
       LaneMerge(lane->parts).run([&](const RawEvent& raw, const LanePart& part) {
         Event event;
         event.begin = time_of(clock, raw.begin);
@@ -118,8 +122,11 @@ class FillJob {
         event.correlation = raw.correlation;
         if (raw.extra) event.extra = copy_extra(clock, event.shape, part, raw.extra);
         last_ = std::max(last_, event.end);
-        writer_.add(event, gets_extra(trace_.shapes[event.shape].kind));
+        const Kind kind = kinds_[number(event.shape)];
+        kinds |= Lane::bit_of(kind);
+        writer_.add(event, gets_extra(kind));
       });
+      lane->lane.kinds = kinds;
     }
   }
 
@@ -134,7 +141,7 @@ class FillJob {
     if (extra.stack != StackIndex::none) {
       extra.stack = (*part.stacks)[static_cast<uint32_t>(extra.stack) - 1];
     }
-    const Kind kind = trace_.shapes[shape].kind;
+    const Kind kind = kinds_[gpuprof::number(shape)];
     if ((kind == Kind::gpu_sync || kind == Kind::gpu_event) && extra.address2) {
       extra.address2 = static_cast<uint64_t>(time_of(clock, extra.address2));  // device time
     }
@@ -142,7 +149,7 @@ class FillJob {
     return extra_++;
   }
 
-  const Trace& trace_;
+  const std::vector<Kind>& kinds_;
   Process& process_;
   EventTable::Writer writer_;
   uint32_t extra_;
@@ -170,6 +177,8 @@ int64_t fill_events(const Trace& trace, std::vector<OpenLane>& lanes, Process& p
   size_t extra = process.extras.size();
   process.extras.resize(extras);
   process.events = EventTable(events, trace.shapes.size());
+  std::vector<Kind> kinds;
+  for (const Shape& shape : trace.shapes) kinds.push_back(shape.kind);
   OrderedJobs<FillJob> jobs;
   std::vector<EventTable::Writer> writers;
   int64_t last = otherwise;
@@ -177,10 +186,11 @@ int64_t fill_events(const Trace& trace, std::vector<OpenLane>& lanes, Process& p
     const std::unique_ptr<FillJob> job = jobs.next();
     writers.push_back(job->take_writer());
     last = std::max(last, job->last());
+    for (const OpenLane* const lane : job->lanes()) process.lanes.push_back(lane->lane);
   };
   size_t first = 0;
   for (size_t at = 0; at < lanes.size();) {
-    auto job = std::make_unique<FillJob>(trace, process, EventTable::Writer(process.events, first),
+    auto job = std::make_unique<FillJob>(kinds, process, EventTable::Writer(process.events, first),
                                          static_cast<uint32_t>(extra));
     size_t in_job = 0;
     for (; at < lanes.size() && in_job < kEventsOfJob; ++at) {
@@ -190,7 +200,6 @@ int64_t fill_events(const Trace& trace, std::vector<OpenLane>& lanes, Process& p
       first += open.count;
       in_job += open.count;
       for (const LanePart& part : open.parts) extra += part.extras.size();
-      process.lanes.push_back(open.lane);
       job->add(open);
     }
     if (!jobs.has_room()) take();

@@ -21,8 +21,8 @@ inline unsigned worker_count() {
 }
 
 // `Job` has run(), which touches nothing that others write; what it throws comes out of next().
-// Used from one thread, which does the work itself where the system gives it no other. Destroying
-// it drops the jobs that were not begun.
+// Used from one thread, which does jobs itself while it has to wait for one, and all of them where
+// the system gives it no other thread. Destroying it drops the jobs that were not begun.
 template <typename Job>
 class OrderedJobs {
  public:
@@ -40,7 +40,8 @@ class OrderedJobs {
   }
 
   // Past that, results should be taken before more is given out: what is in memory is bounded.
-  bool has_room() const { return jobs_.size() < count_ + 2; }
+  // As many as let nobody run out of work while the owner takes results or a job.
+  bool has_room() const { return jobs_.size() < count_ + size_t{6}; }
   bool empty() const { return jobs_.empty(); }
 
   // `alone`: no other job follows, so that a thread is not worth starting.
@@ -65,7 +66,9 @@ class OrderedJobs {
     if (jobs_.empty()) return nullptr;
     {
       std::unique_lock guard(lock_);
-      done_.wait(guard, [this] { return jobs_.front().done; });
+      while (!jobs_.front().done) {
+        waiting_.empty() ? done_.wait(guard) : run_next(guard);
+      }
     }
     Entry entry = std::move(jobs_.front());
     jobs_.pop_front();
@@ -83,9 +86,9 @@ class OrderedJobs {
   void start_threads() {
     if (count_ <= 1) return;
     try {
-      while (threads_.size() < count_) threads_.emplace_back([this] { work(); });
+      while (threads_.size() + 1 < count_) threads_.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
-      count_ = static_cast<unsigned>(threads_.size());  // a limit on processes or memory
+      count_ = static_cast<unsigned>(threads_.size()) + 1;  // a limit on processes or memory
     }
   }
 
@@ -102,14 +105,19 @@ class OrderedJobs {
     while (true) {
       came_.wait(guard, [this] { return over_ || !waiting_.empty(); });
       if (waiting_.empty()) return;
-      Entry* const entry = waiting_.front();
-      waiting_.pop_front();
-      guard.unlock();
-      run(*entry);
-      guard.lock();
-      entry->done = true;
+      run_next(guard);
       done_.notify_one();
     }
+  }
+
+  // Runs the oldest job that waits, outside the lock.
+  void run_next(std::unique_lock<std::mutex>& guard) {
+    Entry* const entry = waiting_.front();
+    waiting_.pop_front();
+    guard.unlock();
+    run(*entry);
+    guard.lock();
+    entry->done = true;
   }
 
   unsigned count_;

@@ -4,8 +4,8 @@
 namespace gpuprof {
 
 void ParallelOutput::Stretch::run() {
-  if (fill) fill(text);
-  if (pack) gzip_member(text, packed);
+  if (fill) size = fill(text);
+  if (pack) gzip_member({text.data(), size}, packed);
 }
 
 std::unique_ptr<ParallelOutput::Stretch> ParallelOutput::spare() {
@@ -33,6 +33,8 @@ void ParallelOutput::write(std::string& text) {
   if (text.empty()) return;
   std::unique_ptr<Stretch> stretch = spare();
   stretch->text.swap(text);
+  text.clear();
+  stretch->size = stretch->text.size();
   stretch->events = 0;
   submit(std::move(stretch));
 }
@@ -40,10 +42,10 @@ void ParallelOutput::write(std::string& text) {
 void ParallelOutput::write_next() {
   std::unique_ptr<Stretch> stretch = jobs_.next();
   if (!stretch) return;
-  stretch->pack ? file_.write_members(stretch->packed) : file_.write(stretch->text);
+  stretch->pack ? file_.write_members(stretch->packed)
+                : file_.write(stretch->text.data(), stretch->size);
   if (done_ && stretch->events) done_(stretch->events);
   stretch->fill = nullptr;
-  stretch->text.clear();
   stretch->packed.clear();
   spare_.push_back(std::move(stretch));
 }

@@ -16,8 +16,9 @@ namespace gpuprof {
 // Used from one thread. Memory: some stretches at a time, whose buffers are used again.
 class ParallelOutput {
  public:
-  // Appends a stretch's bytes to `out`, on any thread; reads what nobody writes until finish().
-  using Fill = std::function<void(std::string& out)>;
+  // Writes a stretch's bytes over what stands in `out` and returns how many they are, on any
+  // thread; reads what nobody writes until finish().
+  using Fill = std::function<size_t(std::string& out)>;
 
   // `done`: called with `events` of each stretch that was written; may be empty.
   explicit ParallelOutput(OutputFile& file, std::function<void(uint64_t)> done = {})
@@ -32,7 +33,8 @@ class ParallelOutput {
  private:
   struct Stretch {
     Fill fill;
-    std::string text, packed;
+    std::string text, packed;  // text: often longer than the stretch
+    size_t size = 0;
     uint64_t events = 0;
     bool pack = false;
     void run();

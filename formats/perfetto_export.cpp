@@ -174,8 +174,8 @@ class PerfettoExport {
       out_.name(fmt::format("step {}", step.step));
       out_.category("step");
       out_.end_event();
-      perfetto::Output out{text_, out_.start_time()};
-      SlicePackets::end_slice(out, track, step.end);
+      out_.begin_event(EventType::slice_end, track, step.end);
+      out_.end_event();
     }
   }
 
@@ -400,17 +400,19 @@ class PerfettoExport {
       output_.add(
           [&trace = trace_, process = process_, &packets = *packets_, start = out_.start_time(),
            rows, before, first, next, last = next == end](std::string& out) {
-            write_stretch(trace, *process, packets, start, rows, before, first, next, last, out);
+            return write_stretch(trace, *process, packets, start, rows, before, first, next, last,
+                                 out);
           },
           next - first);
       first = next;
     }
   }
 
-  static void write_stretch(const Trace& trace, const Process& process, const SlicePackets& packets,
-                            int64_t start, const LaneRows& rows, LaneState state, uint32_t first,
-                            uint32_t end, bool last, std::string& bytes) {
-    perfetto::Output out{bytes, start};
+  static size_t write_stretch(const Trace& trace, const Process& process,
+                              const SlicePackets& packets, int64_t start, const LaneRows& rows,
+                              LaneState state, uint32_t first, uint32_t end, bool last,
+                              std::string& bytes) {
+    perfetto::Output out{perfetto::Message(std::move(bytes)), start};
     const auto ended = [&](size_t family, size_t track, int64_t time) {
       SlicePackets::end_slice(out, rows.families[family].tracks[track], time);
     };
@@ -421,11 +423,12 @@ class PerfettoExport {
           if (rows.queue && family == 0) packets.render_stage(out, *rows.queue, event);
         },
         ended, [&](const Event& event) { packets.instant(out, rows.moments.tracks[0], event); });
-    if (!last) return;
-    for (size_t family = 0; family < 2; ++family) {
+    for (size_t family = 0; last && family < 2; ++family) {
       state.splitters[family].finish(
           [&](size_t track, int64_t time) { ended(family, track, time); });
     }
+    bytes = out.message.take();
+    return out.message.size();
   }
 
   // What does not fit on the usual track goes to tracks of its own beside it.

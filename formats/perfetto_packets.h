@@ -80,13 +80,13 @@ struct CallFrame {
   uint64_t offset = 0;  // from the mapping's begin
 };
 
-// Packets one after the other; names that they share. Not thread-safe.
 // Bytes and calls of one call stack, and how much of both was given back.
 struct HeapStack {
   uint64_t callstack;
   uint64_t bytes, count, freed_bytes, freed_count;
 };
 
+// Packets one after the other; names that they share. Not thread-safe.
 class PacketWriter {
  public:
   explicit PacketWriter(std::string& out) : out_(out) {}

@@ -43,17 +43,16 @@ void put_flow(Message& out, uint32_t field, uint64_t id) {
   out.end(end + sizeof id);
 }
 
-// A packet of the sequence at `time` with `out.message` as its field `number`.
-void put_packet(Output& out, int64_t time, uint32_t number) {
+// A packet of the sequence at `time` whose field `tag` is a message that is open until the end.
+struct OpenPacket {
+  size_t packet, body;
+};
+OpenPacket begin_packet(Output& out, int64_t time, uint64_t tag) {
   Message& message = out.message;
+  OpenPacket open{};
+  open.packet = message.open(1 << 3 | 2);
   const Stamp stamp = stamp_of(time, out.start);
-  const uint64_t tag = uint64_t{number} << 3 | 2;
-  const size_t before = 1 + varint_size(stamp.value) + (stamp.absolute ? 3 : 0) + 4 +
-                        varint_size(tag) + varint_size(message.size());
-  const size_t packet = before + message.size();
-  uint8_t* at = message.prepend(1 + varint_size(packet) + before);
-  *at++ = 1 << 3 | 2;
-  at = put_varint(at, packet);
+  uint8_t* at = message.room(8 + 2 * kMaxVarintBytes);
   *at++ = packet_field::kTimestamp << 3;
   at = put_varint(at, stamp.value);
   if (stamp.absolute) {
@@ -64,21 +63,25 @@ void put_packet(Output& out, int64_t time, uint32_t number) {
   *at++ = kSequence;
   *at++ = packet_field::kSequenceFlags << 3;
   *at++ = kNeedsState;
-  at = put_varint(at, tag);
-  put_varint(at, packet - before);
-  out.bytes += message.text();
+  message.end(at);
+  open.body = message.open(tag);
+  return open;
 }
 
-// The fields that every track event has.
-Message& begin_body(Output& out, EventType type, uint64_t track) {
-  Message& body = out.message;
-  body.clear();
-  uint8_t* const begin = body.room(3 + kMaxVarintBytes);
+void end_packet(Output& out, const OpenPacket& open) {
+  out.message.close(open.body);
+  out.message.close(open.packet);
+}
+
+// One with a track event and the fields that every one has.
+OpenPacket begin_event(Output& out, int64_t time, EventType type, uint64_t track) {
+  const OpenPacket open = begin_packet(out, time, packet_field::kTrackEvent << 3 | 2);
+  uint8_t* const begin = out.message.room(3 + kMaxVarintBytes);
   begin[0] = event_field::kType << 3;
   begin[1] = static_cast<uint8_t>(type);
   begin[2] = event_field::kTrack << 3;
-  body.end(put_varint(begin + 3, track));
-  return body;
+  out.message.end(put_varint(begin + 3, track));
+  return open;
 }
 
 std::string dim_text(const Dim3& dim) { return fmt::format("[{}, {}, {}]", dim.x, dim.y, dim.z); }
@@ -242,25 +245,25 @@ void SlicePackets::collective_tail(const Shape& shape, Message& tail) {
 
 void SlicePackets::begin_slice(Output& out, uint64_t track, const Event& event,
                                const Slice& slice) const {
-  Message& body = begin_body(out, EventType::slice_begin, track);
+  const OpenPacket packet = begin_event(out, slice.begin, EventType::slice_begin, track);
+  Message& body = out.message;
   const ShapePackets& shape = shapes_[number_of(event.shape)];
   contents(body, event, shape);
   flows(body, event, shape);
   if (slice.end < event.end) {
     annotate(body, keys_.true_end, kUint, static_cast<uint64_t>(event.end));
   }
-  put_packet(out, slice.begin, packet_field::kTrackEvent);
+  end_packet(out, packet);
 }
 
 void SlicePackets::end_slice(Output& out, uint64_t track, int64_t time) {
-  begin_body(out, EventType::slice_end, track);
-  put_packet(out, time, packet_field::kTrackEvent);
+  end_packet(out, begin_event(out, time, EventType::slice_end, track));
 }
 
 void SlicePackets::instant(Output& out, uint64_t track, const Event& event) const {
-  Message& body = begin_body(out, EventType::instant, track);
-  contents(body, event, shapes_[number_of(event.shape)]);
-  put_packet(out, event.begin, packet_field::kTrackEvent);
+  const OpenPacket packet = begin_event(out, event.begin, EventType::instant, track);
+  contents(out.message, event, shapes_[number_of(event.shape)]);
+  end_packet(out, packet);
 }
 
 void SlicePackets::contents(Message& body, const Event& event, const ShapePackets& shape) const {
@@ -379,7 +382,8 @@ void SlicePackets::flows(Message& body, const Event& event, const ShapePackets& 
 
 void SlicePackets::render_stage(Output& out, const Queue& queue, const Event& event) const {
   Message& stage = out.message;
-  stage.clear();
+  const OpenPacket packet =
+      begin_packet(out, event.begin, uint64_t{packet_field::kRenderStage} << 3 | 2);
   uint8_t* end = stage.room(6 * (1 + kMaxVarintBytes));
   const auto field = [&](uint32_t number, uint64_t value) {
     *end++ = static_cast<uint8_t>(number << 3);
@@ -392,7 +396,7 @@ void SlicePackets::render_stage(Output& out, const Queue& queue, const Event& ev
   field(13, queue.name);
   field(14, shapes_[number_of(event.shape)].stage);
   stage.end(end);
-  put_packet(out, event.begin, packet_field::kRenderStage);
+  end_packet(out, packet);
 }
 
 }  // namespace gpuprof::perfetto

@@ -20,9 +20,8 @@ namespace gpuprof::perfetto {
 
 // Where a thread puts packets.
 struct Output {
-  std::string& bytes;
-  int64_t start;      // PacketWriter::start_time()
-  Message message{};  // of the packet at hand
+  Message message;
+  int64_t start;  // PacketWriter::start_time()
 };
 
 class SlicePackets {

@@ -60,8 +60,8 @@ struct Shape {
   uint64_t pool;
   uint64_t function;
   uint64_t sample_interval;  // heap
-  StringIndex name;    // as recorded: API name, mangled kernel, NVTX message
-  StringIndex detail;  // launch: mangled kernel name; nvtx: domain
+  StringIndex name;          // as recorded: API name, mangled kernel, NVTX message
+  StringIndex detail;        // launch: mangled kernel name; nvtx: domain
   StringIndex label;  // for people: kernels demangled, copies "Memcpy HtoD (Pinned -> Device)", ...
   int32_t result;
   Dim3 grid, block;
@@ -143,6 +143,13 @@ struct Lane {
   uint32_t device, context, stream;
   uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
   int64_t sort_index = kUnsorted;     // where an outside trace wants the row
+  uint64_t kinds = ~uint64_t{0};      // bit_of() each kind that its events may have
+
+  static constexpr uint64_t bit_of(Kind kind) { return uint64_t{1} << static_cast<uint8_t>(kind); }
+  template <typename... Kinds>
+  bool may_have(Kinds... kind) const {
+    return kinds & (bit_of(kind) | ...);
+  }
 };
 
 // The Python stack of a thread at a moment.

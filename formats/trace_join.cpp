@@ -72,6 +72,7 @@ class Joiner {
       sides_.push_back(shape.kind == Kind::overhead ? Side::none
                        : is_gpu_kind(shape.kind)    ? Side::gpu
                                                     : Side::host);
+      roles_.push_back(role_of(shape));
     }
   }
 
@@ -79,11 +80,22 @@ class Joiner {
     join_correlations();
     join_streams();
     for (const Lane& lane : process_.lanes) {
-      if (lane.type == LaneType::thread) join_collectives(lane);
+      if (lane.type == LaneType::thread && lane.may_have(Kind::collective)) join_collectives(lane);
     }
   }
 
  private:
+  // What an event is to collectives.
+  enum class Role : uint8_t { none, collective, group_start, group_end };
+  Role role_of(const Shape& shape) const {
+    if (shape.kind == Kind::collective) return Role::collective;
+    if (shape.kind != Kind::call) return Role::none;
+    const std::string_view name = trace_.text(shape.name);
+    return name == "ncclGroupStart" ? Role::group_start
+           : name == "ncclGroupEnd" ? Role::group_end
+                                    : Role::none;
+  }
+
   const Shape& shape(uint32_t event) const { return trace_.shapes[events_.shape_of(event)]; }
   Event event(uint32_t index) const { return events_[index]; }
   Side side(uint32_t event) const {
@@ -94,8 +106,13 @@ class Joiner {
   // Calls `visit` with each event of a side that has a correlation id.
   template <typename Visit>
   void each(Side wanted, const Visit& visit) const {
-    for (uint32_t i = 0; i < events_.size(); ++i) {
-      if (side(i) == wanted) visit(i, events_.correlation_of(i));
+    constexpr uint64_t kGpuKinds = ~uint64_t{0} << static_cast<uint8_t>(Kind::gpu_kernel);
+    static_assert(is_gpu_kind(Kind::gpu_kernel) && !is_gpu_kind(Kind::stack));
+    for (const Lane& lane : process_.lanes) {
+      if (!(lane.kinds & (wanted == Side::gpu ? kGpuKinds : ~kGpuKinds))) continue;
+      for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+        if (side(i) == wanted) visit(i, events_.correlation_of(i));
+      }
     }
   }
 
@@ -206,15 +223,14 @@ class Joiner {
     int depth = 0;
     const uint32_t end = lane.first_event + lane.event_count;
     for (uint32_t i = lane.first_event; i < end; ++i) {
-      const Shape& s = shape(i);
-      if (s.kind == Kind::collective) {
+      const Role role = roles_[number(events_.shape_of(i))];
+      if (role == Role::collective) {
         const std::vector<uint32_t> work = launched_inside(i, end);
         for (const uint32_t launch : work) pair(i, launch);
         if (work.empty() && depth > 0) pending.push_back(i);
-      } else if (s.kind == Kind::call) {
-        const std::string_view name = trace_.text(s.name);
-        if (name == "ncclGroupStart") ++depth;
-        if (name != "ncclGroupEnd") continue;
+      } else if (role == Role::group_start) {
+        ++depth;
+      } else if (role == Role::group_end) {
         if (depth > 0) --depth;
         if (depth == 0) {
           join_group(pending, launched_inside(i, end));
@@ -279,6 +295,7 @@ class Joiner {
   Process& process_;
   EventTable& events_;
   std::vector<Side> sides_;  // by shape
+  std::vector<Role> roles_;
   CallTable calls_;
   std::vector<Pair> several_;  // call and each of its pieces of work, where there are several
   std::vector<Pair> rivals_;   // correlation id and each of its host events, likewise

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 
+#include <chrono>
+#include <latch>
 #include <stdexcept>
 #include <thread>
 
@@ -48,6 +50,36 @@ TEST(OrderedJobs, ResultsAndErrorsComeInOrder) {
     OrderedJobs<Job> jobs(threads);
     EXPECT_EQ(results(jobs), kInOrder) << threads;
   }
+}
+
+// The first job goes on once the second is done: one other thread cannot do both.
+struct LinkedJob {
+  std::latch *first_begun = nullptr, *second_done = nullptr;
+  bool first = false, went_on = false;
+  std::thread::id thread;
+  void run() {
+    thread = std::this_thread::get_id();
+    if (!first) return second_done->count_down();
+    first_begun->count_down();
+    for (int i = 0; i < 5000 && !(went_on = second_done->try_wait()); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+};
+
+TEST(OrderedJobs, TheOwnerWorksWhileItWaits) {
+  std::latch first_begun(1), second_done(1);
+  OrderedJobs<LinkedJob> jobs(2);
+  for (const bool first : {true, false}) {
+    auto job = std::make_unique<LinkedJob>();
+    job->first_begun = &first_begun;
+    job->second_done = &second_done;
+    job->first = first;
+    jobs.submit(std::move(job));
+    first_begun.wait();  // by the other thread
+  }
+  EXPECT_TRUE(jobs.next()->went_on);
+  EXPECT_EQ(jobs.next()->thread, std::this_thread::get_id());
 }
 
 TEST(OrderedJobs, WithoutAThreadTheWorkIsDoneHere) {
