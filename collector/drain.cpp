@@ -24,6 +24,7 @@
 #include "collector/memory_log.h"
 #include "collector/modules.h"
 #include "collector/names.h"
+#include "collector/native_samples.h"
 #include "collector/nvml.h"
 #include "collector/os.h"
 #include "collector/python/bridge.h"
@@ -150,6 +151,7 @@ void open_window(Drain& drain) {
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
   drain.file.open(s.stem, window.number);
+  native_samples_window_begins();  // whose note the header has
   write_header(drain);
   if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
@@ -258,6 +260,7 @@ void close_window(Drain& drain) {
   if (!drain.window_open) open_window(drain);
   const Window window = s.window;
   samples_window_ends();
+  native_samples_window_ends();
   write_to_the_end(drain, window);
   if (drain.file.finish()) run_ready_command(drain.file.path());
   note_window_totals(window, totals_of(drain));

@@ -89,8 +89,8 @@ const uint8_t* find_description(const uint8_t* header, uint64_t address) {
 }  // namespace
 
 void prepare_frame_rules() {
-  void* const loader = ::dlopen("ld-linux-x86-64.so.2", RTLD_LAZY | RTLD_NOLOAD);
-  g_find_object = reinterpret_cast<FindObject>(real_symbol(loader, "_dl_find_object"));
+  void* const libc = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  g_find_object = reinterpret_cast<FindObject>(real_symbol(libc, "_dl_find_object"));
 }
 
 bool frame_rules_need_no_lock() { return g_find_object != nullptr; }

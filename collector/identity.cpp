@@ -16,6 +16,7 @@
 #include "collector/data_worker.h"
 #include "collector/device_info.h"
 #include "collector/log.h"
+#include "collector/native_samples.h"
 #include "collector/os.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
@@ -272,11 +273,13 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.text(27, s.clock.note);
   out.text(28, stack_note());
   out.text(29, frames_note());
-  out.uint(30, activity_on(Activity::samples) && python_is_known() ? kSamplePeriodNs : 0);
+  const bool sampled = python_is_known() || native_samples_on();
+  out.uint(30, activity_on(Activity::samples) && sampled ? kSamplePeriodNs : 0);
   if (s.loads_data) {
     out.uint(31, parent_process());
     out.uint(32, data_worker_number() + 1);
   }
+  out.text(33, native_samples_note());
   return out.ok();
 }
 

@@ -28,7 +28,7 @@ bool stacks_are_wanted() {
   for (const uint32_t every : session().config.stack_every) {
     if (every != 0) return true;
   }
-  return activity_on(Activity::heap);
+  return activity_on(Activity::heap) || activity_on(Activity::samples_native);
 }
 
 void prepare_stacks() {

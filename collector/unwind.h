@@ -21,6 +21,11 @@ void prepare_unwind();
 // are. `stack_pointers`, if not null: the lowest address of the stack memory of each function that
 // is returned to; it ends where that of the next frame begins.
 size_t unwind(uint64_t* frames, size_t size, uint64_t* stack_pointers = nullptr);
+// The same of where a signal interrupted the calling thread: `context` is the handler's third
+// argument. The first address is one past the instruction that was to come next, as if it had
+// called; `stack_pointers[0]` is the interrupted function's.
+size_t unwind_interrupted(const void* context, uint64_t* frames, size_t size,
+                          uint64_t* stack_pointers);
 // Code was unmapped: what is known of addresses is void.
 void forget_frame_rules();
 

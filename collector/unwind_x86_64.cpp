@@ -2,6 +2,7 @@
 #include <link.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <atomic>
 
@@ -216,10 +217,9 @@ void forget_frame_rules() {
   g_generation.store(next ? next : 1, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] size_t unwind(uint64_t* frames, size_t size, uint64_t* stack_pointers) {
-  Registers at;
-  __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
-                   : "=&r"(at.rip), "=&r"(at.rsp), "=&r"(at.rbp));
+namespace {
+
+size_t unwind_from(Registers at, uint64_t* frames, size_t size, uint64_t* stack_pointers) {
   StackMemory memory(at.rsp);
   const uint64_t generation = g_generation.load(std::memory_order_relaxed);
   bool exact = true;
@@ -233,6 +233,28 @@ void forget_frame_rules() {
     frames[count++] = at.rip;
   }
   return count;
+}
+
+}  // namespace
+
+[[gnu::noinline]] size_t unwind(uint64_t* frames, size_t size, uint64_t* stack_pointers) {
+  Registers at;
+  __asm__ volatile("leaq 0(%%rip), %0\n\tmovq %%rsp, %1\n\tmovq %%rbp, %2"
+                   : "=&r"(at.rip), "=&r"(at.rsp), "=&r"(at.rbp));
+  return unwind_from(at, frames, size, stack_pointers);
+}
+
+size_t unwind_interrupted(const void* context, uint64_t* frames, size_t size,
+                          uint64_t* stack_pointers) {
+  const auto& saved = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  const Registers at{static_cast<uint64_t>(saved[REG_RIP]), static_cast<uint64_t>(saved[REG_RSP]),
+                     static_cast<uint64_t>(saved[REG_RBP])};
+  if (at.rip - g_own_begin < g_own_end - g_own_begin) {
+    return unwind_from(at, frames, size, stack_pointers);
+  }
+  frames[0] = at.rip + 1;
+  stack_pointers[0] = at.rsp;
+  return 1 + unwind_from(at, frames + 1, size - 1, stack_pointers + 1);
 }
 
 }  // namespace gpuprof

@@ -264,8 +264,11 @@ void print_text(const Trace& trace, const Process& process) {
   } else if (header.sample_period_ns() != 0) {
     print_row(
         "samples",
-        fmt::format("{} of Python stacks, taken in {} of another thread", process.samples.size(),
+        fmt::format("{} of host stacks, taken in {} of another thread", process.samples.size(),
                     format_duration(static_cast<double>(process.summary.samples_cpu_ns()))));
+  }
+  if (!header.native_samples_note().empty()) {
+    print_row("native frames", "none: " + header.native_samples_note());
   }
   print_live_memory(trace, process);
   if (process.source == Source::dump) print_row("lost", losses_text(process.losses));

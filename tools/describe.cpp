@@ -88,6 +88,7 @@ Json describe_header(const Process& process) {
           {"clock_note", header.clock_note()},
           {"stack_note", header.stack_note()},
           {"samples_note", header.samples_note()},
+          {"native_samples_note", header.native_samples_note()},
           {"gpu_times_missing", process.gpu_times_missing},
           {"versions", describe_versions(header)},
           {"devices", describe_devices(header)},

@@ -48,6 +48,8 @@ struct FrameReader::Buffers {
   RawFrame raw[kMaxPythonFrames];
   Link links[kMaxPythonFrames];
   uint64_t instructions[kMaxPythonFrames];
+  uint16_t loop_of[kMaxPythonFrames];          // by link
+  uint64_t loop_frames[kMaxPythonFrames + 1];  // by loop
   iovec to[kMaxPythonFrames + 2], from[kMaxPythonFrames + 2];
   // What frames are read in: pages, or single frames (frames_share_pages()).
   uint64_t units[kMaxPythonFrames];
@@ -256,10 +258,17 @@ bool FrameReader::runs(const uint8_t* frame) const {
   return layout_.frame_state == kNoField || frame[layout_.frame_state] == layout_.executing;
 }
 
+// Whether the next frame outwards is run by another call of the evaluation loop.
+bool FrameReader::ends_loop(const uint8_t* frame, bool runs_code) const {
+  if (layout_.loops_have_frames()) return !runs_code;
+  return layout_.frame_entry == kNoField || frame[layout_.frame_entry] != 0;
+}
+
 // From a frame outwards, into `links`. `last`: the outermost.
 bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last) {
   Buffers& b = *buffers_;
   count = 0;
+  uint16_t loop = 0;
   bool inner_runs = true;
   for (size_t steps = 0; innermost != 0; ++steps) {
     if (steps == kMostFrames) return false;
@@ -279,7 +288,12 @@ bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint6
       b.instructions[count] = layout_.instruction_is_int
                                   ? half_word(bytes + layout_.frame_instruction)
                                   : word(bytes + layout_.frame_instruction);
-      ++count;
+      b.loop_of[count++] = loop;
+      b.loop_frames[loop] = 0;
+    }
+    if (ends_loop(bytes, runs_code) && loop < kMaxPythonFrames) {
+      b.loop_frames[loop++] = layout_.loops_have_frames() ? innermost : 0;
+      b.loop_frames[loop] = 0;
     }
     last = innermost;
     innermost = previous;
@@ -320,6 +334,8 @@ FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loo
     good = layout_.frame_state != kNoField && follow_what_ran(count);
   }
   end_walk(seen, top);
+  last_top_ = top;
+  last_links_ = good && !loose ? count : 0;
   if (!good) return Outcome::torn;
   return count ? Outcome::read : Outcome::none;
 }
@@ -342,6 +358,14 @@ FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count
     if (outcome == Outcome::read) outcome = read_codes(count);
   }
   return outcome;
+}
+
+uint64_t FrameReader::loop_frame(size_t loop) const {
+  return loop <= kMaxPythonFrames ? buffers_->loop_frames[loop] : 0;
+}
+
+bool FrameReader::stands_still(uint64_t state, const Seen& seen) {
+  return last_links_ != 0 && unchanged(state, seen, last_top_, last_links_);
 }
 
 FrameReader::Outcome FrameReader::read_codes(size_t& count) {
@@ -368,6 +392,7 @@ FrameReader::Outcome FrameReader::read_codes(size_t& count) {
         !instruction_offset(layout_, frame.code, code, b.instructions[i], frame.offset)) {
       return Outcome::torn;
     }
+    frame.loop = b.loop_of[i];
     b.code_of[kept] = b.code_of[i];
     if (is_source(layout_, code)) ++kept;
   }

@@ -26,6 +26,7 @@ class FrameReader {
   struct RawFrame {
     uint64_t code;
     int32_t offset;  // of the instruction, in bytes; < 0: before the first
+    uint16_t loop;   // which call of the evaluation loop runs it, counted from the innermost
   };
   struct ThreadPlace {
     uint64_t state;  // PyThreadState
@@ -61,6 +62,11 @@ class FrameReader {
   // moments some microseconds apart.
   Outcome walk(uint64_t state, Seen& seen, size_t& count);
   const RawFrame* raw() const { return raw_; }
+  // From 3.12 on: the frame that a call of the evaluation loop has of its own, in its stack memory.
+  // 0: there is none.
+  uint64_t loop_frame(size_t loop) const;
+  // Whether the last walk's stack stood still, and has not changed since.
+  bool stands_still(uint64_t state, const Seen& seen);
   // The frames of the last walk, interned in the ring, as kPythonFrame in ring_file.h says. False:
   // what was read cannot be, or a table is full.
   bool name(size_t count, uint64_t* frames);
@@ -97,6 +103,7 @@ class FrameReader {
   Outcome walk_once(uint64_t state, Seen& seen, bool loose, size_t& count, uint64_t& last);
   enum class Memory : uint8_t { as_needed, already_read };
   bool runs(const uint8_t* frame) const;
+  bool ends_loop(const uint8_t* frame, bool runs_code) const;
   bool follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last);
   bool follow_what_ran(size_t& count);
   bool unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count);
@@ -110,6 +117,8 @@ class FrameReader {
   Buffers* buffers_ = nullptr;
   RawFrame* raw_ = nullptr;
   size_t last_unit_ = 0;
+  Top last_top_{};
+  size_t last_links_ = 0;  // of a walk whose stack stood still; else 0
 };
 
 }  // namespace gpuprof

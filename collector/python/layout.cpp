@@ -143,7 +143,7 @@ uint16_t largest(uint16_t first, Ends... rest) {
 
 uint16_t PythonLayout::frame_bytes() const {
   return largest(beyond(frame_previous, 8), beyond(frame_code, 8), beyond(frame_instruction, 8),
-                 beyond(frame_state, 1), beyond(frame_owner, 1));
+                 beyond(frame_state, 1), beyond(frame_owner, 1), beyond(frame_entry, 1));
 }
 
 uint16_t PythonLayout::code_object_bytes() const {

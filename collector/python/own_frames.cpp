@@ -139,6 +139,56 @@ class OwnFrames {
   uint64_t loop_ = 0;  // the next frame that is a call's of the loop, where they have one
 };
 
+// Those of another thread, of a walk of the reader's.
+class ReadFrames {
+ public:
+  ReadFrames(const PythonLayout& layout, const FrameReader& reader, const uint64_t* named,
+             size_t count)
+      : layout_(layout), reader_(reader), named_(named), count_(count) {}
+
+  bool at_end() const { return next_ == count_; }
+
+  bool run_in(uint64_t return_address, uint64_t stack_begin, uint64_t stack_end) const {
+    if (!layout_.loops_have_frames()) return g_loop.has_call(return_address);
+    const uint64_t loop = reader_.loop_frame(loop_);
+    return loop != 0 && loop >= stack_begin && loop < stack_end;
+  }
+
+  void take_loop(uint64_t* out, size_t& count, size_t size) {
+    for (; next_ < count_ && reader_.raw()[next_].loop == loop_; ++next_) {
+      if (count < size) out[count++] = named_[next_];
+    }
+    ++loop_;
+  }
+
+ private:
+  const PythonLayout& layout_;
+  const FrameReader& reader_;
+  const uint64_t* named_;
+  size_t count_, next_ = 0, loop_ = 0;
+};
+
+// `python` has the frames of the thread whose native ones these are.
+template <typename Python>
+size_t merge(Python& python, uint64_t* frames, const uint64_t* stack_pointers, size_t count,
+             size_t size) {
+  uint64_t merged[kMaxStackFrames];
+  size = size < kMaxStackFrames ? size : kMaxStackFrames;
+  size_t out = 0;
+  for (size_t i = 0; i < count && out < size; ++i) {
+    const uint64_t stack_end = i + 1 < count ? stack_pointers[i + 1] : 0;
+    if (python.run_in(frames[i], stack_pointers[i], stack_end)) {
+      python.take_loop(merged, out, size);
+    } else if (!g_interpreter.has_call(frames[i])) {
+      merged[out++] = frames[i];
+    }
+  }
+  // Of a loop that the unwinder did not get to.
+  while (!python.at_end() && out < size) python.take_loop(merged, out, size);
+  std::memcpy(frames, merged, out * sizeof merged[0]);
+  return out;
+}
+
 // python3.11, libpython3.11.so.1.0; not a program that has an interpreter in it.
 bool is_interpreter(const dl_phdr_info& object) {
   char program[1024] = "";
@@ -192,22 +242,14 @@ size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, siz
   void* const state = g_state_of_thread.load(std::memory_order_relaxed)();
   if (!state) return count;
   OwnFrames own(known_interpreter(), reinterpret_cast<uint64_t>(state));
-  if (own.at_end()) return count;
-  uint64_t merged[kMaxStackFrames];
-  size = size < kMaxStackFrames ? size : kMaxStackFrames;
-  size_t out = 0;
-  for (size_t i = 0; i < count && out < size; ++i) {
-    const uint64_t stack_end = i + 1 < count ? stack_pointers[i + 1] : 0;
-    if (own.run_in(frames[i], stack_pointers[i], stack_end)) {
-      own.take_loop(merged, out, size);
-    } else if (!g_interpreter.has_call(frames[i])) {
-      merged[out++] = frames[i];
-    }
-  }
-  // Of a loop that the unwinder did not get to.
-  while (!own.at_end() && out < size) own.take_loop(merged, out, size);
-  std::memcpy(frames, merged, out * sizeof merged[0]);
-  return out;
+  return own.at_end() ? count : merge(own, frames, stack_pointers, count, size);
+}
+
+size_t merge_read_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
+                         size_t size, const FrameReader& reader, const uint64_t* named,
+                         size_t named_count) {
+  ReadFrames read(known_interpreter().layout, reader, named, named_count);
+  return merge(read, frames, stack_pointers, count, size);
 }
 
 }  // namespace gpuprof

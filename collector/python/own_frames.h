@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collector/python/frame_reader.h"
 #include "collector/python/python_api.h"
 
 namespace gpuprof {
@@ -20,5 +21,10 @@ void forget_own_frames();
 // Returns how many there are then, `size` at most. Any thread.
 size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
                            size_t size);
+
+// The same of another thread's frames, with those of it that `reader` has read and `named`.
+size_t merge_read_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
+                         size_t size, const FrameReader& reader, const uint64_t* named,
+                         size_t named_count);
 
 }  // namespace gpuprof

@@ -9,8 +9,10 @@
 
 #include "collector/clock.h"
 #include "collector/log.h"
+#include "collector/native_samples.h"
 #include "collector/os.h"
 #include "collector/python/frame_check.h"
+#include "collector/python/own_frames.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 
@@ -34,13 +36,14 @@ struct Sampler {
   uint32_t callers[kMostCallers];
   size_t caller_count;
   struct Thread {
-    FrameReader::ThreadPlace place;
+    FrameReader::ThreadPlace place;  // state 0: Python does not know it
     FrameReader::Seen seen;
   };
   Thread threads[kMostThreads];
   size_t thread_count;
   uint64_t next_look_ns, next_forget_ns;
   uint64_t frames[kMaxPythonFrames];
+  NativeStack native;
 };
 constinit Sampler g_sampler{};
 
@@ -58,15 +61,14 @@ bool is_caller(const Sampler& sampler, uint32_t tid) {
   return false;
 }
 
-// Threads that have written records since the window began, and those of them that Python knows.
-void look_for_threads(Sampler& sampler) {
-  Ring& buffers = *ring();
-  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
-    const RingChunk& chunk = *buffers.chunk(i);
-    if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::free)) {
-      note_caller(sampler, chunk.thread_id);
-    }
+bool is_sampled(const Sampler& sampler, uint32_t tid) {
+  for (size_t i = 0; i < sampler.thread_count; ++i) {
+    if (sampler.threads[i].place.tid == tid) return true;
   }
+  return false;
+}
+
+void look_for_python_threads(Sampler& sampler) {
   FrameReader::ThreadPlace all[256];
   const size_t count =
       frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
@@ -82,6 +84,28 @@ void look_for_threads(Sampler& sampler) {
       const FrameReader::ThreadPlace& known = before[k].place;
       if (known.state == all[i].state && known.tid == all[i].tid) thread = before[k];
     }
+  }
+}
+
+// Threads that have written records since the window began: those that Python knows, and with
+// native frames the others.
+void look_for_threads(Sampler& sampler) {
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::free)) {
+      note_caller(sampler, chunk.thread_id);
+    }
+  }
+  if (frames_state() == FramesState::known) {
+    look_for_python_threads(sampler);
+  } else {
+    sampler.thread_count = 0;
+  }
+  if (!native_samples_on()) return;
+  for (size_t i = 0; i < sampler.caller_count && sampler.thread_count < kMostThreads; ++i) {
+    const uint32_t tid = sampler.callers[i];
+    if (!is_sampled(sampler, tid)) sampler.threads[sampler.thread_count++] = {{0, tid}, {}};
   }
 }
 
@@ -105,18 +129,43 @@ void note_torn(const FrameReader::ThreadPlace& thread) {
   if (frame_reader().is_there(thread, known_interpreter().address)) count_loss(Loss::sample_torn);
 }
 
+// Adds the thread's native frames to those of Python that were read and named, if they are of the
+// same moment: Python's must be the same afterwards as before. A thread whose frames come and go
+// faster than that has Python's alone.
+size_t add_native(Sampler& sampler, Sampler::Thread& thread, size_t count) {
+  NativeStack& native = sampler.native;
+  if (!take_native_stack(thread.place.tid, native)) return count;
+  FrameReader& reader = frame_reader();
+  if (!reader.stands_still(thread.place.state, thread.seen)) return count;
+  const size_t merged = merge_read_frames(native.frames, native.stack_pointers, native.count,
+                                          kMaxStackFrames, reader, sampler.frames, count);
+  std::memcpy(sampler.frames, native.frames, merged * sizeof(uint64_t));
+  return merged;
+}
+
+void sample_native(Sampler& sampler, uint64_t ticks, uint32_t tid) {
+  NativeStack& native = sampler.native;
+  if (take_native_stack(tid, native)) record_sample(ticks, tid, native.frames, native.count);
+}
+
 void sample(Sampler& sampler, Sampler::Thread& thread) {
   const uint64_t ticks = now_ticks();
+  const uint32_t tid = thread.place.tid;
   size_t count = 0;
-  switch (frame_reader().walk(thread.place.state, thread.seen, count)) {
-    case FrameReader::Outcome::none: return;
+  FrameReader::Outcome outcome = FrameReader::Outcome::none;
+  if (thread.place.state) outcome = frame_reader().walk(thread.place.state, thread.seen, count);
+  switch (outcome) {
+    case FrameReader::Outcome::none:
+      if (native_samples_on()) sample_native(sampler, ticks, tid);
+      return;
     case FrameReader::Outcome::torn: return note_torn(thread.place);
     case FrameReader::Outcome::read: break;
   }
   // The thread may have ended meanwhile, and another one have got its place.
   if (!frame_reader().is_there(thread.place, known_interpreter().address)) return;
   if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
-  record_sample(ticks, thread.place.tid, sampler.frames, count);
+  if (native_samples_on()) count = add_native(sampler, thread, count);
+  record_sample(ticks, tid, sampler.frames, count);
 }
 
 // When the next sample is due, after one at `now`.
@@ -145,12 +194,13 @@ void sample_window(Sampler& sampler) {
     const uint64_t spent = thread_cpu_ns() - cpu_at_begin;
     g_cpu_ns.store(spent, std::memory_order_relaxed);
     due = next_due(due, now, begun, spent);
-    if (frames_state() != FramesState::known) continue;
+    const bool python = frames_state() == FramesState::known;
+    if (!python && !native_samples_on()) continue;
     if (now >= sampler.next_look_ns) {
       sampler.next_look_ns = now + kThreadsPeriodNs;
       look_for_threads(sampler);
     }
-    if (now >= sampler.next_forget_ns) {
+    if (python && now >= sampler.next_forget_ns) {
       sampler.next_forget_ns = now + kSecondNs;
       frame_reader().forget();
     }
@@ -186,8 +236,7 @@ bool start_sampling_thread() {
   const int failed = start_thread(run, 256 * 1024);
   if (!failed) return true;
   g_alive.store(0);
-  log_line(LogLevel::warn, "no samples of Python's stacks: cannot start a thread: %s",
-           std::strerror(failed));
+  log_line(LogLevel::warn, "no host samples: cannot start a thread: %s", std::strerror(failed));
   return false;
 }
 
@@ -195,7 +244,8 @@ bool start_sampling_thread() {
 
 void samples_window_begins() {
   g_cpu_ns.store(0);
-  if (!activity_on(Activity::samples) || frames_state() == FramesState::off) return;
+  if (!activity_on(Activity::samples)) return;
+  if (frames_state() == FramesState::off && !native_samples_on()) return;
   if (g_alive.load() == 0 && !start_sampling_thread()) return;
   g_window.store(true, std::memory_order_release);
   wake();
@@ -219,6 +269,7 @@ uint64_t samples_cpu_ns() { return g_cpu_ns.load(std::memory_order_relaxed); }
 uint32_t samples_threads() { return g_alive.load(std::memory_order_relaxed); }
 
 void forget_samples() {
+  forget_native_samples();
   g_window = g_stop = false;
   g_alive = 0;
   g_word = 0;

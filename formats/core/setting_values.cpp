@@ -8,8 +8,9 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step", "kernel", "memcpy",    "memset", "sync",   "api",     "graph",  "nccl", "alloc",
-    "nvtx", "op",     "op:shapes", "module", "tensor", "samples", "malloc", "nvml"};
+    "step",   "kernel", "memcpy",  "memset", "sync", "api",
+    "graph",  "nccl",   "alloc",   "nvtx",   "op",   "op:shapes",
+    "module", "tensor", "samples", "malloc", "nvml", "samples:native"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
@@ -106,12 +107,13 @@ bool read_schedule_item(std::string_view item, ScheduleSpec& spec, uint32_t& see
   return refuse_schedule_key(name, " is not a key of a schedule; the keys are", reason);
 }
 
-// `added`, not taken away: shapes want their operators with them.
+// `added`, not taken away: shapes want their operators with them, native frames their samples.
 bool find_activity(std::string_view name, bool added, uint32_t& mask) {
   for (size_t i = 0; i < kActivityCount; ++i) {
     if (name == kActivityNames[i]) {
       mask = 1u << i;
-      if (mask == bit(Activity::op_shapes)) mask |= added ? bit(Activity::op) : 0;
+      if (added && mask == bit(Activity::op_shapes)) mask |= bit(Activity::op);
+      if (added && mask == bit(Activity::samples_native)) mask |= bit(Activity::samples);
       return true;
     }
   }

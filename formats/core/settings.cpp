@@ -36,7 +36,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
      "graph:node their nodes), nccl, alloc, nvtx, and of PyTorch op (operators), "
      "op:shapes (of their inputs), module (layers), tensor (its allocators), samples (Python "
-     "stacks), malloc (of host memory a sample each 512 KiB, malloc:64 each 64), nvml (clocks, "
+     "stacks; samples:native with native frames), malloc (of host memory a sample each 512 KiB, "
+     "malloc:64 each 64), nvml (clocks, "
      "power, temperature): a list, or +x,-y",
      "what is recorded, instead of the preset or changing it"},
     {Setting::stacks, "GPUPROF_STACKS", "preset",

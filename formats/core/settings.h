@@ -71,6 +71,7 @@ enum class Activity : uint8_t {
   samples,
   heap,  // "malloc"
   nvml,
+  samples_native,  // "samples:native"
   count
 };
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);

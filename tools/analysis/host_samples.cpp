@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <tuple>
 
 #include "tools/analysis/code_place.h"
 
@@ -43,6 +44,7 @@ std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
 }  // namespace
 
 std::string CodeLine::place() const {
+  if (line == 0) return file.empty() ? function : fmt::format("{} ({})", function, file);
   return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
 }
 
@@ -57,29 +59,69 @@ std::string mostly_within(const std::map<std::string, double>& times, double tot
   return out;
 }
 
-void HostSampleSums::add_sample(const StackTable& stacks, StackIndex stack,
-                                const std::array<double, kParts>& part_us) {
-  const Frame* innermost = nullptr;
-  const Frame* own = nullptr;
-  std::vector<std::string> names;
-  for (const uint64_t address : stacks[stack]) {
-    for (const Frame& frame : stacks.frames(address)) {
-      if (!frame.python) continue;
-      if (!innermost) innermost = &frame;
-      if (!own && !is_library_file(frame.file)) own = &frame;
-      names.push_back(fmt::format("{} ({}:{})", frame.function, frame.file, frame.line));
+namespace {
+
+// What a stack's time is counted for: a line of Python where it has one, else a function.
+struct Counted {
+  Frame innermost, own;
+  std::string native;              // the innermost function, where it is native
+  std::vector<std::string> names;  // innermost first
+};
+
+// Native frames of a stack without Python; the program's own are those of its executable.
+void count_native(const Process& process, std::span<const uint64_t> addresses, Counted& out) {
+  for (const uint64_t address : addresses) {
+    const Module* const module = process.stacks.module_of(address);
+    for (Frame frame : process.stacks.frames(address)) {
+      if (frame.file.empty() && module)
+        frame.file = module->path.substr(module->path.rfind('/') + 1);
+      if (out.innermost.function.empty()) out.innermost = frame;
+      const bool own = module && module->path == process.header.executable();
+      if (own && out.own.function.empty()) out.own = frame;
     }
   }
-  if (!innermost) return;
-  if (!own) own = innermost;
+}
+
+Counted counted(const Process& process, std::span<const uint64_t> addresses) {
+  Counted out;
+  for (const uint64_t address : addresses) {
+    const std::span<const Frame> frames = process.stacks.frames(address);
+    if (frames.empty()) out.names.push_back(process.stacks.place(address));
+    for (const Frame& frame : frames) {
+      out.names.push_back(frame.line
+                              ? fmt::format("{} ({}:{})", frame.function, frame.file, frame.line)
+                              : frame.function);
+      if (!frame.python && out.names.size() == 1) out.native = frame.function;
+      if (!frame.python) continue;
+      if (out.innermost.function.empty()) out.innermost = frame;
+      if (out.own.function.empty() && !is_library_file(frame.file)) out.own = frame;
+    }
+  }
+  if (out.innermost.function.empty()) count_native(process, addresses, out);
+  if (out.own.function.empty()) out.own = out.innermost;
+  return out;
+}
+
+}  // namespace
+
+void HostSampleSums::add_sample(const Process& process, StackIndex stack,
+                                const std::array<double, kParts>& part_us) {
+  auto [innermost, own, native, names] = counted(process, process.stacks[stack]);
+  if (innermost.function.empty()) return;
   const double total = std::accumulate(part_us.begin(), part_us.end(), 0.0);
-  Sum& sum = lines_[{own->file, own->line}];
-  sum.line.file = own->file;
-  sum.line.line = own->line;
-  sum.line.function = own->function;
+  Sum& sum = lines_[{own.file, own.line ? std::to_string(own.line) : own.function}];
+  sum.line.file = own.file;
+  sum.line.line = own.line;
+  sum.line.function = own.function;
   sum.line.idle_us += total;
   for (size_t i = 0; i < kParts; ++i) sum.line.part_us[i] += part_us[i];
-  if (own != innermost) sum.within[innermost->function] += total;
+  const bool elsewhere = std::tie(own.function, own.file, own.line) !=
+                         std::tie(innermost.function, innermost.file, innermost.line);
+  if (elsewhere) {
+    sum.within[innermost.function] += total;
+  } else if (own.python && !native.empty()) {
+    sum.within[native] += total;
+  }
   std::reverse(names.begin(), names.end());
   stacks_[std::move(names)] += total;
   out_.idle_us += total;
@@ -103,7 +145,7 @@ void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
       total += part_us[part];
     }
     ++out_.samples;
-    if (total > 0) add_sample(timeline.process->stacks, samples[i].stack, part_us);
+    if (total > 0) add_sample(*timeline.process, samples[i].stack, part_us);
   }
 }
 

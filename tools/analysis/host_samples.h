@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Python lines ran while no GPU of the process had work, by the host samples of the thread
-// that the steps run on. A sample stands for the time from halfway to the one before to halfway to
-// the one after it, two periods at most.
+// Which lines of Python, or functions of a program without it, ran while no GPU of the process had
+// work, by the host samples of the thread that the steps run on. A sample stands for the time from
+// halfway to the one before to halfway to the one after it, two periods at most.
 #pragma once
 
 #include <array>
@@ -15,10 +15,11 @@
 
 namespace gpuprof::analysis {
 
-// A line of the program's own code; of a stack without any, its innermost frame's.
+// A line of the program's own code; of a stack without any, its innermost frame's. Of native code
+// without information for debuggers: a function, and for its file the library's name.
 struct CodeLine {
   std::string file, function;
-  uint32_t line = 0;
+  uint32_t line = 0;          // 0: not known
   std::string within;         // the library function that most time was spent in; "": none
   std::string place() const;  // "train.py:41 main"
 };
@@ -31,9 +32,9 @@ struct HostLine : CodeLine {
   std::array<double, kParts> part_us{};  // of it, by what the time counts as
 };
 
-// A Python stack and the GPU idle time under it.
+// A call stack and the GPU idle time under it.
 struct IdleStack {
-  std::vector<std::string> frames;  // outermost first, "function (file:line)"
+  std::vector<std::string> frames;  // outermost first, "function (file:line)", "function"
   double idle_us = 0;
 };
 
@@ -55,11 +56,11 @@ class HostSampleSums {
     HostLine line;
     std::map<std::string, double> within;
   };
-  void add_sample(const StackTable& stacks, StackIndex stack,
+  void add_sample(const Process& process, StackIndex stack,
                   const std::array<double, kParts>& part_us);
 
   HostSamples out_;
-  std::map<std::pair<std::string, uint32_t>, Sum> lines_;  // by file and line
+  std::map<std::pair<std::string, std::string>, Sum> lines_;  // by file and line, or function
   std::map<std::vector<std::string>, double> stacks_;
 };
 

@@ -209,7 +209,7 @@ class TextReport {
   void python_lines() {
     const HostSamples& samples = report_.host_samples;
     if (samples.lines.empty()) return;
-    title("Python lines while the GPU was idle");
+    title("Code that ran while the GPU was idle");
     line("  {:>6} {:>12}  {}", "share", "a step", "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];

@@ -276,7 +276,7 @@ const TABLES = [
     ['tensor_core_pct', 'on Tensor cores', 'pct']]],
   ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
     ['count', 'count', 'n']]],
-  ['python_lines', 'Python lines while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
+  ['python_lines', 'Code that ran while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
     ['idle_pct', 'of idle', 'pct']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
     ['busy_pct', 'of making batches', 'pct']]],

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Native frames in host samples (samples:native): below Python's lines, in programs without Python, and with nothing
+changed for the program: no call ends early, its own handler of the signal stays alone."""
+import json
+
+import pytest
+
+import harness
+from pythons import each_python, pythons
+
+pytestmark = pytest.mark.skipif(harness.SANITIZER == "thread", reason="its runtime keeps signals back until the thread calls into it")
+
+PROGRAM = harness.BUILD / "tests/programs/hazards/native_samples"
+SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=20", "PYTHONDONTWRITEBYTECODE": "1",
+            "GPUPROF_ACTIVITIES": "+samples:native"}
+# main() calls the C library, which calls back.
+SCRIPT = f"""import ctypes, sys, zlib
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+data = bytes(range(256)) * 60000
+def squeeze(a, b):
+    zlib.compress(data, 9)
+    return 0
+compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(squeeze)
+def main():
+    for i in range(24):
+        gpu.work()
+        ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), ctypes.c_size_t(2), ctypes.c_size_t(4), compare)
+main()
+"""
+LINE = 6
+
+
+def profiled(folder, *command, **settings):
+    done = harness.run(command, env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings}))
+    [dump] = harness.dumps(folder / "out")
+    return dump, done
+
+
+def samples_of(dump):
+    return harness.of_kind(harness.records(dump), "sample")
+
+
+def names(sample):
+    return [frame.split(" (")[0] for frame in sample["stack"]]
+
+
+@each_python()
+def test_native_frames_stand_above_the_line_that_called_them(tmp_path, version):
+    script = tmp_path / "slow.py"
+    script.write_text(SCRIPT)
+    for attempt in range(3):  # on a busy machine other lines wait for the processor, too
+        dump, done = profiled(tmp_path / str(attempt), pythons()[version], script)
+        assert (done.code, done.err.count("native frames")) == (0, 0), done.err
+        samples = samples_of(dump)
+        with_library = [s for s in samples if "deflate" in names(s)]
+        if len(with_library) > len(samples) / 2 > 5:
+            break
+    assert len(with_library) > len(samples) / 2 > 5, [names(s) for s in samples]
+    for sample in with_library:
+        found = [name.split(".")[-1] for name in names(sample)]
+        deflate, squeeze, main, module = (found.index(name) for name in ("deflate", "squeeze", "main", "<module>"))
+        assert deflate < squeeze < squeeze + 1 < main == module - 1, found  # the C library's stand between
+        assert not any("_PyEval" in name for name in found), found
+    [first, *_] = json.loads(harness.checked("report", "--format", "json", dump).out)["python_lines"]
+    assert (first["file"], first["line"]) == (str(script), LINE), first
+
+
+@pytest.fixture(scope="module")
+def native(tmp_path_factory):
+    return profiled(tmp_path_factory.mktemp("native"), PROGRAM, 24)
+
+
+def test_a_program_without_python(native, tmp_path):
+    dump, done = native
+    assert (done.code, done.err.count("native frames")) == (0, 0), done.err
+    [process] = harness.info(dump)["files"]
+    samples = samples_of(dump)
+    main = [s for s in samples if s["tid"] == process["pid"]]
+    other = [s for s in samples if s["tid"] != process["pid"]]
+    spinning = [s for s in main if "spin_here" in names(s)]
+    assert len(main) > 10 and len(other) > 10 and len(spinning) > len(main) / 2, [names(s) for s in main]
+    waits = {"poll", "nanosleep", "select", "epoll_wait"}
+    assert all(any(call in sample["stack"][0] for call in waits) for sample in other if len(sample["stack"]) == 1), other
+    for sample in spinning:
+        found = names(sample)
+        assert found.index("spin_here") + 1 == found.index("main"), found
+    report = json.loads(harness.checked("report", "--format", "json", dump).out)
+    assert report["python_lines"][0]["function"] == "spin_here", report["python_lines"]
+    assert any("spin_here" in frame for stack in report["python_stacks"] for frame in stack["frames"])
+    assert "spin_here" in harness.checked("report", dump).out
+    harness.checked("convert", dump, "--to", "speedscope", "-o", tmp_path / "scope.json")
+    assert any("spin_here" in frame["name"] for frame in json.loads((tmp_path / "scope.json").read_text())["shared"]["frames"])
+
+
+def test_no_call_ends_early_and_no_handler_is_left(native):
+    _, done = native
+    assert done.out == "early 0 handled 0 handler default\n", done.out
+
+
+@pytest.mark.parametrize("own, left", [("handler", "own"), ("ignore", "ignored")])
+def test_a_handler_of_the_program_stays_alone(tmp_path, own, left):
+    dump, done = profiled(tmp_path, PROGRAM, 24, own)
+    assert done.out == f"early 0 handled 0 handler {left}\n", done.out
+    assert done.err.count("no native frames in host samples: the program handles SIGURG in its own way") == 1, done.err
+    assert samples_of(dump) == []
+
+
+def test_off_unless_asked_for(tmp_path):
+    dump, done = profiled(tmp_path, PROGRAM, 24, GPUPROF_ACTIVITIES="+samples")
+    assert done.out == "early 0 handled 0 handler default\n" and samples_of(dump) == []
