@@ -18,6 +18,7 @@
 #include "preload/heap_hooks.h"
 #include "preload/process_hooks.h"
 #include "preload/resolve.h"
+#include "preload/torch_hooks.h"
 
 // Of the assembler part.
 extern "C" [[gnu::visibility("hidden")]] char gpuprof_own_dlsym[], gpuprof_own_dlvsym[],
@@ -169,7 +170,8 @@ void patch(const Object& object, void* handle, PatchedCalls calls) {
   each_function_slot(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
     // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
     const bool foreign = symbol.st_shndx == SHN_UNDEF;
-    void* wanted = foreign && all ? replacement(object, place, handle, name) : nullptr;
+    void* wanted = all ? torch_hook(name) : nullptr;  // libc10 calls its own through slots, too
+    if (!wanted && foreign && all) wanted = replacement(object, place, handle, name);
     if (!wanted && heap) wanted = heap_replacement(object, place, handle, symbol, name);
     if (wanted) store(object, place, wanted);
   });
