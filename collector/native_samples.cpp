@@ -23,8 +23,9 @@ namespace gpuprof {
 namespace {
 
 constexpr int kSignal = SIGURG;
-constexpr uint64_t kAnswerNs = 2'000'000;       // a thread that runs takes microseconds
-constexpr uint64_t kUnwindingNs = 100'000'000;  // it may be kept from going on in the handler
+// A thread that runs takes microseconds. It takes longer where what the unwinder reads must come
+// from disk, or where the thread is kept from going on: then there is none of it meanwhile.
+constexpr uint64_t kAnswerNs = 2'000'000;
 
 // A request and its answer: one thread at a time.
 enum State : uint32_t { kIdle, kAsked, kAnswering, kAnswered };
@@ -77,19 +78,25 @@ uint64_t cpu_ns_of(uint32_t tid) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
+// Whether the thread has been on a processor since then, long enough not to be on its way out of a
+// call that it was woken in.
+bool has_run(uint32_t tid, const ThreadLook& since) {
+  constexpr uint64_t kLongEnoughNs = 5'000;
+  const uint64_t passed = monotonic_ns() - since.time_ns, ran = cpu_ns_of(tid) - since.cpu_ns;
+  return passed >= kLongEnoughNs && ran >= passed / 4 * 3;
+}
+
 // What a thread does. The kernel's answer is "running", or the number of the system call that it
 // waits in, arguments, sp and pc; -1 for the number where it waits outside one (a page fault). It
 // is "running", too, where a thread that was woken in a call waits for a processor.
 enum class Doing : uint8_t { unknown, runs, can_be_resumed, must_not_be_woken, waits_for_cpu };
-Doing doing(uint32_t tid, uint64_t& pc) {
+Doing doing(uint32_t tid, const ThreadLook& since, uint64_t& pc) {
   char path[64], text[256];
-  const uint64_t begun = monotonic_ns(), before = cpu_ns_of(tid);
+  if (has_run(tid, since)) return Doing::runs;
   std::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
   if (!read_small_file(path, text, sizeof text)) return Doing::unknown;
   if (std::strncmp(text, "running", 7) == 0) {
-    // All the time since: it is not on its way out of a call that it was woken in.
-    const uint64_t ran = cpu_ns_of(tid) - before, passed = monotonic_ns() - begun;
-    return ran > passed / 4 * 3 ? Doing::runs : Doing::waits_for_cpu;
+    return has_run(tid, since) ? Doing::runs : Doing::waits_for_cpu;
   }
   const char* const last = std::strrchr(text, ' ');
   if (!last) return Doing::unknown;
@@ -111,15 +118,14 @@ Doing doing(uint32_t tid, uint64_t& pc) {
   }
 }
 
-// Whether the state became `wanted` in time.
-bool wait_for(State wanted, uint64_t longest_ns) {
+bool wait_for_answer() {
   const uint64_t begun = monotonic_ns();
   for (;;) {
     const uint32_t state = g_state.load(std::memory_order_acquire);
-    if (state == wanted) return true;
+    if (state == kAnswered) return true;
     const uint64_t waited = monotonic_ns() - begun;
-    if (waited >= longest_ns) return false;
-    futex_wait(g_state, state, longest_ns - waited);
+    if (waited >= kAnswerNs) return false;
+    futex_wait(g_state, state, kAnswerNs - waited);
   }
 }
 
@@ -132,15 +138,12 @@ void give_up(const char* why) {
 
 // True: g_answer is the thread's.
 bool ask(uint32_t tid) {
+  if (g_state.load(std::memory_order_acquire) == kAnswering) return false;  // an earlier one
   g_asked.store(tid, std::memory_order_relaxed);
   g_state.store(kAsked, std::memory_order_release);
-  if (::syscall(SYS_tgkill, session().pid, tid, kSignal) == 0 && wait_for(kAnswered, kAnswerNs)) {
-    return true;
-  }
+  if (::syscall(SYS_tgkill, session().pid, tid, kSignal) == 0 && wait_for_answer()) return true;
   uint32_t asked = kAsked;
-  if (g_state.compare_exchange_strong(asked, kIdle)) return false;  // it comes too late, if at all
-  if (wait_for(kAnswered, kUnwindingNs)) return true;
-  give_up("a thread did not come back from saying where it is");
+  g_state.compare_exchange_strong(asked, kIdle);  // from here on it comes too late
   return false;
 }
 
@@ -152,14 +155,14 @@ void native_samples_window_begins() {
   uint64_t pc = 0;
   if (!stacks_are_on()) return give_up("call stacks cannot be recorded here");
   if (!frame_rules_need_no_lock()) return give_up("they need glibc 2.35 or newer");
-  if (doing(session().pid, pc) == Doing::unknown) {
+  if (doing(session().pid, {}, pc) == Doing::unknown) {
     return give_up("the kernel does not say what threads do (/proc/self/task/*/syscall)");
   }
   const struct sigaction ours = our_action();
   if (!is_ours() && (!is_nobodys() || ::sigaction(kSignal, &ours, nullptr) != 0)) {
     return give_up("the program handles SIGURG in its own way");
   }
-  if (g_state.load() != kAnswering) g_on.store(true);
+  g_on.store(true);
 }
 
 // A signal that is still on its way then does nothing.
@@ -173,9 +176,14 @@ void native_samples_window_ends() {
 bool native_samples_on() { return g_on.load(std::memory_order_relaxed); }
 const char* native_samples_note() { return g_note; }
 
-bool take_native_stack(uint32_t tid, NativeStack& out) {
+ThreadLook look_at_thread(uint32_t tid) {
+  const uint64_t cpu_ns = cpu_ns_of(tid);
+  return {cpu_ns, monotonic_ns()};
+}
+
+bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out) {
   uint64_t pc = 0;
-  switch (doing(tid, pc)) {
+  switch (doing(tid, since, pc)) {
     case Doing::unknown:
     case Doing::waits_for_cpu: return false;
     case Doing::must_not_be_woken:

@@ -27,9 +27,15 @@ void native_samples_window_ends();
 bool native_samples_on();
 const char* native_samples_note();
 
-// Of a thread that waits in a call that a signal would end, only where that is. False: it has
-// ended, does not take signals, or the kernel does not say what it does.
-bool take_native_stack(uint32_t tid, NativeStack& out);
+// How much a thread had run at a moment.
+struct ThreadLook {
+  uint64_t cpu_ns, time_ns;
+};
+ThreadLook look_at_thread(uint32_t tid);
+// `since`: a look some microseconds ago; after one just now it takes longer. Of a thread that waits
+// in a call that a signal would end, only where that is. False: it has ended, waits for a
+// processor, does not take signals, or the kernel does not say what it does.
+bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out);
 
 void forget_native_samples();  // in the child after fork
 

@@ -132,9 +132,9 @@ void note_torn(const FrameReader::ThreadPlace& thread) {
 // Adds the thread's native frames to those of Python that were read and named, if they are of the
 // same moment: Python's must be the same afterwards as before. A thread whose frames come and go
 // faster than that has Python's alone.
-size_t add_native(Sampler& sampler, Sampler::Thread& thread, size_t count) {
+size_t add_native(Sampler& sampler, Sampler::Thread& thread, const ThreadLook& look, size_t count) {
   NativeStack& native = sampler.native;
-  if (!take_native_stack(thread.place.tid, native)) return count;
+  if (!take_native_stack(thread.place.tid, look, native)) return count;
   FrameReader& reader = frame_reader();
   if (!reader.stands_still(thread.place.state, thread.seen)) return count;
   const size_t merged = merge_read_frames(native.frames, native.stack_pointers, native.count,
@@ -143,20 +143,23 @@ size_t add_native(Sampler& sampler, Sampler::Thread& thread, size_t count) {
   return merged;
 }
 
-void sample_native(Sampler& sampler, uint64_t ticks, uint32_t tid) {
+void sample_native(Sampler& sampler, uint64_t ticks, uint32_t tid, const ThreadLook& look) {
   NativeStack& native = sampler.native;
-  if (take_native_stack(tid, native)) record_sample(ticks, tid, native.frames, native.count);
+  if (take_native_stack(tid, look, native)) {
+    record_sample(ticks, tid, native.frames, native.count);
+  }
 }
 
 void sample(Sampler& sampler, Sampler::Thread& thread) {
   const uint64_t ticks = now_ticks();
   const uint32_t tid = thread.place.tid;
+  const ThreadLook look = native_samples_on() ? look_at_thread(tid) : ThreadLook{};
   size_t count = 0;
   FrameReader::Outcome outcome = FrameReader::Outcome::none;
   if (thread.place.state) outcome = frame_reader().walk(thread.place.state, thread.seen, count);
   switch (outcome) {
     case FrameReader::Outcome::none:
-      if (native_samples_on()) sample_native(sampler, ticks, tid);
+      if (native_samples_on()) sample_native(sampler, ticks, tid, look);
       return;
     case FrameReader::Outcome::torn: return note_torn(thread.place);
     case FrameReader::Outcome::read: break;
@@ -164,7 +167,7 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   // The thread may have ended meanwhile, and another one have got its place.
   if (!frame_reader().is_there(thread.place, known_interpreter().address)) return;
   if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
-  if (native_samples_on()) count = add_native(sampler, thread, count);
+  if (native_samples_on()) count = add_native(sampler, thread, look, count);
   record_sample(ticks, tid, sampler.frames, count);
 }
 

@@ -210,6 +210,19 @@ def test_compiled_code_is_the_same(tmp_path):
     assert "calls of modules are not recorded: torch.compile" in done.err
 
 
+def test_native_samples(tmp_path):
+    """PyTorch's functions of C++ above the lines that called them."""
+    profiled(tmp_path, sys.executable, HERE / "scripts/sorting.py", GPUPROF_ACTIVITIES="step,samples:native",
+             GPUPROF_SCHEDULE=f"skip_first=1,warmup=1,active={STEPS - 2}")
+    [dump] = harness.dumps(tmp_path / "out")
+    stacks = [[frame.split(" (")[0] for frame in sample["stack"]] for sample in harness.of_kind(harness.records(dump), "sample")]
+    of_sort = [stack for stack in stacks if any(frame.startswith("at::") for frame in stack) and "sort_rows" in stack]
+    assert len(of_sort) > 3, stacks
+    for stack in of_sort:
+        last = max(i for i, frame in enumerate(stack) if frame.startswith("at::"))
+        assert last < stack.index("sort_rows") < stack.index("main") and not any("_PyEval" in frame for frame in stack), stack
+
+
 @pytest.mark.parametrize("way", ["module", "isolated", "torchrun"])
 def test_ways_to_start(tmp_path, way):
     if way == "module":
