@@ -13,6 +13,7 @@ class Expected:
     """What must hold of a program besides steps and operators, which always must."""
     kernels: bool = True  # the same by name and count as torch.profiler's; not where a CUDA graph replays them
     owners: bool = True  # each launch lies within an operator; but for those of CUDA graphs, whose replay is none
+    memory: bool = True  # what PyTorch's allocator says; programs without PyTorch have none
 
 
 # Ranges that compiled code makes under torch.profiler alone.
