@@ -13,7 +13,6 @@
 
 #include "collector/clock.h"
 #include "collector/frame_rules.h"
-#include "collector/interrupted_call.h"
 #include "collector/log.h"
 #include "collector/os.h"
 #include "collector/session.h"
@@ -27,26 +26,31 @@ constexpr int kSignal = SIGURG;
 // from disk, or where the thread is kept from going on: then there is none of it meanwhile.
 constexpr uint64_t kAnswerNs = 2'000'000;
 
-// A request and its answer: one thread at a time.
+// A request and its answer: one thread at a time. The word has a state in its low bits and counts
+// requests above, so that whoever comes late cannot take a later request for its own.
 enum State : uint32_t { kIdle, kAsked, kAnswering, kAnswered };
-constinit std::atomic<uint32_t> g_state{kIdle};
+constexpr uint32_t kStateBits = 2, kStateMask = (1 << kStateBits) - 1;
+constinit std::atomic<uint32_t> g_word{kIdle};
 constinit std::atomic<uint32_t> g_asked{0};  // the thread
 constinit NativeStack g_answer{};            // whoever sets kAnswering
+
+uint32_t with_state(uint32_t word, State state) { return (word & ~kStateMask) | state; }
 
 constinit std::atomic<bool> g_on{false};
 constinit const char* g_note = "";
 
-void on_signal(int, siginfo_t* info, void* context) {
+void on_signal(int, siginfo_t*, void* context) {
   const ErrnoGuard keep_errno;
-  if (info->si_code != SI_TKILL || info->si_pid != static_cast<pid_t>(session().pid)) return;
-  make_interrupted_call_again(context);
-  if (g_asked.load(std::memory_order_acquire) != current_tid()) return;
-  uint32_t asked = kAsked;
-  if (!g_state.compare_exchange_strong(asked, kAnswering, std::memory_order_acq_rel)) return;
+  uint32_t word = g_word.load(std::memory_order_acquire);
+  if ((word & kStateMask) != kAsked || g_asked.load(std::memory_order_acquire) != current_tid()) {
+    return;
+  }
+  const uint32_t answering = with_state(word, kAnswering);
+  if (!g_word.compare_exchange_strong(word, answering, std::memory_order_acq_rel)) return;
   g_answer.count =
       unwind_interrupted(context, g_answer.frames, kMaxStackFrames, g_answer.stack_pointers);
-  g_state.store(kAnswered, std::memory_order_release);
-  futex_wake_all(g_state);
+  g_word.store(with_state(word, kAnswered), std::memory_order_release);
+  futex_wake_all(g_word);
 }
 
 struct sigaction our_action() {
@@ -54,7 +58,11 @@ struct sigaction our_action() {
   action.sa_sigaction = on_signal;
   // On the program's own stack for signals, where a thread has one: its stack may be small.
   action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  ::sigemptyset(&action.sa_mask);
+  // No handler of the program's may leave ours by a jump. Signals of faults cannot wait.
+  ::sigfillset(&action.sa_mask);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) {
+    ::sigdelset(&action.sa_mask, fault);
+  }
   return action;
 }
 
@@ -78,18 +86,20 @@ uint64_t cpu_ns_of(uint32_t tid) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 
-// Whether the thread has been on a processor since then, long enough not to be on its way out of a
+// Whether the thread has been on a processor all the time since then: it is not on its way out of a
 // call that it was woken in.
 bool has_run(uint32_t tid, const ThreadLook& since) {
   constexpr uint64_t kLongEnoughNs = 5'000;
   const uint64_t passed = monotonic_ns() - since.time_ns, ran = cpu_ns_of(tid) - since.cpu_ns;
-  return passed >= kLongEnoughNs && ran >= passed / 4 * 3;
+  // The two looks at its clock lie around those at the time; of a thread that has ended there is
+  // none.
+  return passed >= kLongEnoughNs && ran >= passed && ran < 2 * passed;
 }
 
 // What a thread does. The kernel's answer is "running", or the number of the system call that it
 // waits in, arguments, sp and pc; -1 for the number where it waits outside one (a page fault). It
 // is "running", too, where a thread that was woken in a call waits for a processor.
-enum class Doing : uint8_t { unknown, runs, can_be_resumed, must_not_be_woken, waits_for_cpu };
+enum class Doing : uint8_t { unknown, runs, waits, waits_for_cpu };
 Doing doing(uint32_t tid, const ThreadLook& since, uint64_t& pc) {
   char path[64], text[256];
   if (has_run(tid, since)) return Doing::runs;
@@ -101,31 +111,17 @@ Doing doing(uint32_t tid, const ThreadLook& since, uint64_t& pc) {
   const char* const last = std::strrchr(text, ' ');
   if (!last) return Doing::unknown;
   pc = std::strtoull(last, nullptr, 16);
-  switch (std::strtol(text, nullptr, 10)) {
-    case -1: return Doing::runs;
-    // Resumed by the kernel after a handler with SA_RESTART, whatever their arguments; see
-    // signal(7). Of the rest some are, in some cases.
-    case SYS_read:
-    case SYS_write:
-    case SYS_readv:
-    case SYS_writev:
-    case SYS_pread64:
-    case SYS_pwrite64:
-    case SYS_openat:
-    case SYS_wait4:
-    case SYS_waitid: return Doing::can_be_resumed;
-    default: return Doing::must_not_be_woken;
-  }
+  return Doing::waits;
 }
 
 bool wait_for_answer() {
   const uint64_t begun = monotonic_ns();
   for (;;) {
-    const uint32_t state = g_state.load(std::memory_order_acquire);
-    if (state == kAnswered) return true;
+    const uint32_t word = g_word.load(std::memory_order_acquire);
+    if ((word & kStateMask) == kAnswered) return true;
     const uint64_t waited = monotonic_ns() - begun;
     if (waited >= kAnswerNs) return false;
-    futex_wait(g_state, state, kAnswerNs - waited);
+    futex_wait(g_word, word, kAnswerNs - waited);
   }
 }
 
@@ -138,12 +134,15 @@ void give_up(const char* why) {
 
 // True: g_answer is the thread's.
 bool ask(uint32_t tid) {
-  if (g_state.load(std::memory_order_acquire) == kAnswering) return false;  // an earlier one
-  g_asked.store(tid, std::memory_order_relaxed);
-  g_state.store(kAsked, std::memory_order_release);
+  const uint32_t before = g_word.load(std::memory_order_acquire);
+  if ((before & kStateMask) == kAnswering) return false;  // an earlier one
+  const uint32_t request = with_state(before + (1 << kStateBits), kAsked);
+  g_word.store(with_state(request, kIdle), std::memory_order_release);
+  g_asked.store(tid, std::memory_order_release);
+  g_word.store(request, std::memory_order_release);
   if (::syscall(SYS_tgkill, session().pid, tid, kSignal) == 0 && wait_for_answer()) return true;
-  uint32_t asked = kAsked;
-  g_state.compare_exchange_strong(asked, kIdle);  // from here on it comes too late
+  uint32_t asked = request;
+  g_word.compare_exchange_strong(asked, with_state(request, kIdle));  // from here on it is too late
   return false;
 }
 
@@ -167,10 +166,19 @@ void native_samples_window_begins() {
 
 // A signal that is still on its way then does nothing.
 void native_samples_window_ends() {
-  if (!g_on.exchange(false) || !is_ours()) return;
+  g_on.store(false);
+  if (!is_ours()) return;
   struct sigaction none {};
   none.sa_handler = SIG_DFL;
   ::sigaction(kSignal, &none, nullptr);
+}
+
+bool takes_native_signal(uint32_t tid) {
+  char path[64], text[4096];
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/status", tid);
+  if (!read_small_file(path, text, sizeof text)) return false;
+  const char* const blocked = std::strstr(text, "SigBlk:");
+  return blocked && !(std::strtoull(blocked + 7, nullptr, 16) >> (kSignal - 1) & 1);
 }
 
 bool native_samples_on() { return g_on.load(std::memory_order_relaxed); }
@@ -186,13 +194,12 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out) 
   switch (doing(tid, since, pc)) {
     case Doing::unknown:
     case Doing::waits_for_cpu: return false;
-    case Doing::must_not_be_woken:
+    case Doing::waits:
       out.count = 1;
       out.frames[0] = pc;
       out.stack_pointers[0] = 0;
       return true;
-    case Doing::runs:
-    case Doing::can_be_resumed: break;
+    case Doing::runs: break;
   }
   if (!is_ours()) {
     if (native_samples_on()) give_up("the program has taken SIGURG for itself");
@@ -200,13 +207,12 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out) 
   }
   if (!ask(tid)) return false;
   std::memcpy(&out, &g_answer, sizeof out);
-  g_state.store(kIdle, std::memory_order_release);
   return out.count != 0;
 }
 
 void forget_native_samples() {
   native_samples_window_ends();
-  g_state = kIdle;
+  g_word = kIdle;
   g_note = "";
 }
 

@@ -145,7 +145,11 @@ struct Lane {
   int64_t sort_index = kUnsorted;     // where an outside trace wants the row
   uint64_t kinds = ~uint64_t{0};      // bit_of() each kind that its events may have
 
-  static constexpr uint64_t bit_of(Kind kind) { return uint64_t{1} << static_cast<uint8_t>(kind); }
+  // Of a value that no kind has (a damaged file) all of them.
+  static constexpr uint64_t bit_of(Kind kind) {
+    const auto value = static_cast<uint8_t>(kind);
+    return value < 64 ? uint64_t{1} << value : ~uint64_t{0};
+  }
   template <typename... Kinds>
   bool may_have(Kinds... kind) const {
     return kinds & (bit_of(kind) | ...);

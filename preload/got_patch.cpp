@@ -126,6 +126,16 @@ void* heap_replacement(const Object& object, ElfW(Addr) place, void* handle,
   return found && same ? row->hook : nullptr;
 }
 
+// Likewise, of libc10's, which it calls through slots itself; not of one that is part of another
+// object.
+void* torch_replacement(const Object& object, bool foreign, const char* name) {
+  void* real = nullptr;
+  void* const hook = torch_hook(name, real);
+  const auto address = reinterpret_cast<ElfW(Addr)>(real);
+  if (!hook || !real) return nullptr;
+  return foreign || (address >= object.base && address < object.end) ? hook : nullptr;
+}
+
 // Of the pages below; a few system calls, nothing else is done while it is held.
 constinit SpinLock g_page_lock;
 
@@ -170,7 +180,7 @@ void patch(const Object& object, void* handle, PatchedCalls calls) {
   each_function_slot(object, [&](ElfW(Addr) place, const ElfW(Sym) & symbol, const char* name) {
     // Defined by the object itself: a runtime of its own, which its cuGetProcAddress shows.
     const bool foreign = symbol.st_shndx == SHN_UNDEF;
-    void* wanted = all ? torch_hook(name) : nullptr;  // libc10 calls its own through slots, too
+    void* wanted = all ? torch_replacement(object, foreign, name) : nullptr;
     if (!wanted && foreign && all) wanted = replacement(object, place, handle, name);
     if (!wanted && heap) wanted = heap_replacement(object, place, handle, symbol, name);
     if (wanted) store(object, place, wanted);

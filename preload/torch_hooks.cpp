@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of PyTorch's libc10 by which its allocators tell a profiler of each block. They are
-// called through the symbol table, so that ours come first, or are put into its slots; types are as in the mangled names, a
-// c10::Device being two bytes in a register.
+// called through the symbol table, so that ours come first, or are put into its slots; types are as
+// in the mangled names, a c10::Device being two bytes in a register.
+#include "preload/torch_hooks.h"
+
 #include <dlfcn.h>
 #include <link.h>
 
@@ -13,7 +15,6 @@
 #include "collector/os.h"
 #include "collector/torch/tensors.h"
 #include "preload/export.h"
-#include "preload/torch_hooks.h"
 
 #define GPUPROF_C extern "C" GPUPROF_EXPORT
 
@@ -127,13 +128,14 @@ GPUPROF_C void _ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv(void* self, void* ad
 namespace gpuprof {
 
 // Addresses of this library, whichever object's functions others find (-Bsymbolic-functions).
-void* torch_hook(const char* name) {
+void* torch_hook(const char* name, void*& real) {
   if (std::strncmp(name, "_ZN3c10", 7) != 0) return nullptr;
   struct Row {
     const char* name;
     void* hook;
   };
-#define GPUPROF_ROW(function) {#function, reinterpret_cast<void*>(&function)}
+#define GPUPROF_ROW(function) \
+  { #function, reinterpret_cast < void*>(&function) }
   const Row rows[] = {GPUPROF_ROW(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE),
                       GPUPROF_ROW(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE),
                       GPUPROF_ROW(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE),
@@ -142,7 +144,10 @@ void* torch_hook(const char* name) {
                       GPUPROF_ROW(_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv)};
 #undef GPUPROF_ROW
   for (const Row& row : rows) {
-    if (std::strcmp(row.name, name) == 0) return row.hook;
+    if (std::strcmp(row.name, name) != 0) continue;
+    std::atomic<void*> found{nullptr};
+    real = real_function(found, name);
+    return row.hook;
   }
   return nullptr;
 }

@@ -5,7 +5,7 @@
 
 namespace gpuprof {
 
-// By the mangled name; null: none of them.
-void* torch_hook(const char* name);
+// By the mangled name; null: none of them. `real`: libc10's own, null where there is no libc10.so.
+void* torch_hook(const char* name, void*& real);
 
 }  // namespace gpuprof

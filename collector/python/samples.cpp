@@ -38,6 +38,7 @@ struct Sampler {
   struct Thread {
     FrameReader::ThreadPlace place;  // state 0: Python does not know it
     FrameReader::Seen seen;
+    bool says_where;  // it is asked for its native frames
   };
   Thread threads[kMostThreads];
   size_t thread_count;
@@ -61,6 +62,20 @@ bool is_caller(const Sampler& sampler, uint32_t tid) {
   return false;
 }
 
+// Not of the thread that CUPTI hands records over on, nor of this one.
+bool is_of_caller(const RingChunk& chunk) {
+  constexpr uint32_t kLooks = 8;
+  if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free)) {
+    return false;
+  }
+  const uint32_t count = std::min(chunk.committed.load(std::memory_order_acquire), kLooks);
+  for (uint32_t i = 0; i < count; ++i) {
+    const Kind kind = chunk.records[i].kind;
+    if (!is_gpu_kind(kind) && kind != Kind::sample) return true;
+  }
+  return false;
+}
+
 bool is_sampled(const Sampler& sampler, uint32_t tid) {
   for (size_t i = 0; i < sampler.thread_count; ++i) {
     if (sampler.threads[i].place.tid == tid) return true;
@@ -79,7 +94,7 @@ void look_for_python_threads(Sampler& sampler) {
   for (size_t i = 0; i < count && sampler.thread_count < kMostThreads; ++i) {
     if (!is_caller(sampler, all[i].tid)) continue;
     Sampler::Thread& thread = sampler.threads[sampler.thread_count++];
-    thread = {all[i], {}};
+    thread = {all[i], {}, false};
     for (size_t k = 0; k < before_count; ++k) {
       const FrameReader::ThreadPlace& known = before[k].place;
       if (known.state == all[i].state && known.tid == all[i].tid) thread = before[k];
@@ -93,9 +108,7 @@ void look_for_threads(Sampler& sampler) {
   Ring& buffers = *ring();
   for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
     const RingChunk& chunk = *buffers.chunk(i);
-    if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::free)) {
-      note_caller(sampler, chunk.thread_id);
-    }
+    if (is_of_caller(chunk)) note_caller(sampler, chunk.thread_id);
   }
   if (frames_state() == FramesState::known) {
     look_for_python_threads(sampler);
@@ -105,7 +118,10 @@ void look_for_threads(Sampler& sampler) {
   if (!native_samples_on()) return;
   for (size_t i = 0; i < sampler.caller_count && sampler.thread_count < kMostThreads; ++i) {
     const uint32_t tid = sampler.callers[i];
-    if (!is_sampled(sampler, tid)) sampler.threads[sampler.thread_count++] = {{0, tid}, {}};
+    if (!is_sampled(sampler, tid)) sampler.threads[sampler.thread_count++] = {{0, tid}, {}, false};
+  }
+  for (size_t i = 0; i < sampler.thread_count; ++i) {
+    sampler.threads[i].says_where = takes_native_signal(sampler.threads[i].place.tid);
   }
 }
 
@@ -159,7 +175,7 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   if (thread.place.state) outcome = frame_reader().walk(thread.place.state, thread.seen, count);
   switch (outcome) {
     case FrameReader::Outcome::none:
-      if (native_samples_on()) sample_native(sampler, ticks, tid, look);
+      if (native_samples_on() && thread.says_where) sample_native(sampler, ticks, tid, look);
       return;
     case FrameReader::Outcome::torn: return note_torn(thread.place);
     case FrameReader::Outcome::read: break;
@@ -167,7 +183,7 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   // The thread may have ended meanwhile, and another one have got its place.
   if (!frame_reader().is_there(thread.place, known_interpreter().address)) return;
   if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
-  if (native_samples_on()) count = add_native(sampler, thread, look, count);
+  if (native_samples_on() && thread.says_where) count = add_native(sampler, thread, look, count);
   record_sample(ticks, tid, sampler.frames, count);
 }
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Native frames in host samples (samples:native): below Python's lines, in programs without Python, and with nothing
-changed for the program: no call ends early, its own handler of the signal stays alone."""
+"""Native frames in host samples (samples:native): below Python's lines, in programs without Python, and with next to
+nothing changed for the program: threads that wait get no signal, its own handler of the signal stays alone."""
 import json
 
 import pytest
@@ -93,19 +93,28 @@ def test_a_program_without_python(native, tmp_path):
     assert any("spin_here" in frame["name"] for frame in json.loads((tmp_path / "scope.json").read_text())["shared"]["frames"])
 
 
-def test_no_call_ends_early_and_no_handler_is_left(native):
-    _, done = native
-    assert done.out == "early 0 handled 0 handler default\n", done.out
+def told(done):
+    """How many calls ended early, how often the program's handler was called, what it is at the end."""
+    words = done.out.split()
+    assert words[::2] == ["early", "handled", "handler"], done.out
+    return int(words[1]), int(words[3]), words[5]
+
+
+def test_threads_that_wait_are_left_alone_and_so_is_the_signal(native):
+    """A thread that enters a call in the microseconds between look and signal is what may remain."""
+    dump, done = native
+    early, handled, handler = told(done)
+    assert early <= len(samples_of(dump)) / 20 and (handled, handler) == (0, "default"), done.out
 
 
 @pytest.mark.parametrize("own, left", [("handler", "own"), ("ignore", "ignored")])
 def test_a_handler_of_the_program_stays_alone(tmp_path, own, left):
     dump, done = profiled(tmp_path, PROGRAM, 24, own)
-    assert done.out == f"early 0 handled 0 handler {left}\n", done.out
+    assert told(done) == (0, 0, left), done.out
     assert done.err.count("no native frames in host samples: the program handles SIGURG in its own way") == 1, done.err
     assert samples_of(dump) == []
 
 
 def test_off_unless_asked_for(tmp_path):
     dump, done = profiled(tmp_path, PROGRAM, 24, GPUPROF_ACTIVITIES="+samples")
-    assert done.out == "early 0 handled 0 handler default\n" and samples_of(dump) == []
+    assert told(done) == (0, 0, "default") and samples_of(dump) == []

@@ -80,6 +80,9 @@ void count_native(const Process& process, std::span<const uint64_t> addresses, C
       if (own && out.own.function.empty()) out.own = frame;
     }
   }
+  if (out.innermost.function.empty() && !addresses.empty()) {
+    out.innermost.function = process.stacks.place(addresses.front());
+  }
 }
 
 Counted counted(const Process& process, std::span<const uint64_t> addresses) {
