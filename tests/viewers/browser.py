@@ -82,7 +82,11 @@ class Page:
         self.socket.close()
         self.process.kill()
         self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for _ in range(50):  # its helper processes write a little longer
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not pathlib.Path(self.folder).exists():
+                break
+            time.sleep(0.1)
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
