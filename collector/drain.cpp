@@ -28,7 +28,7 @@
 #include "collector/nvml.h"
 #include "collector/os.h"
 #include "collector/python/bridge.h"
-#include "collector/python/samples.h"
+#include "collector/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/session.h"

@@ -20,7 +20,7 @@
 #include "collector/os.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
-#include "collector/python/samples.h"
+#include "collector/samples.h"
 #include "collector/ring.h"
 #include "collector/session.h"
 #include "collector/stacks.h"

@@ -24,7 +24,7 @@ namespace {
 constexpr int kSignal = SIGURG;
 // A thread that runs takes microseconds. It takes longer where what the unwinder reads must come
 // from disk, or where the thread is kept from going on: then there is none of it meanwhile.
-constexpr uint64_t kAnswerNs = 2'000'000;
+constexpr uint64_t kAnswerNs = 4'000'000;
 
 // A request and its answer: one thread at a time. The word has a state in its low bits and counts
 // requests above, so that whoever comes late cannot take a later request for its own.
@@ -96,17 +96,26 @@ bool has_run(uint32_t tid, const ThreadLook& since) {
   return passed >= kLongEnoughNs && ran >= passed && ran < 2 * passed;
 }
 
-// What a thread does. The kernel's answer is "running", or the number of the system call that it
-// waits in, arguments, sp and pc; -1 for the number where it waits outside one (a page fault). It
-// is "running", too, where a thread that was woken in a call waits for a processor.
-enum class Doing : uint8_t { unknown, runs, waits, waits_for_cpu };
-Doing doing(uint32_t tid, const ThreadLook& since, uint64_t& pc) {
+// Whether the thread, which is on no processor and could be, has only been put off one: since it
+// last began to wait it has run for longer than the way out of any call takes.
+bool was_put_off(uint32_t tid, ThreadCounts& counts) {
+  constexpr uint64_t kWayOutNs = 50'000;
+  const uint64_t ran = cpu_ns_of(tid), waits = counts.waits;
+  return read_thread_counts(tid, counts) && counts.waits == waits &&
+         ran > counts.cpu_ns + kWayOutNs && counts.lets_signal_in;
+}
+
+// What a thread does. The kernel's answer is "running", also where it waits for a processor, or the
+// number of the system call that it waits in, arguments, sp and pc; -1 for the number where it
+// waits outside one (a page fault).
+enum class Doing : uint8_t { unknown, runs, waits, was_woken };
+Doing doing(uint32_t tid, const ThreadLook& since, ThreadCounts& counts, uint64_t& pc) {
   char path[64], text[256];
   if (has_run(tid, since)) return Doing::runs;
   std::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
   if (!read_small_file(path, text, sizeof text)) return Doing::unknown;
   if (std::strncmp(text, "running", 7) == 0) {
-    return has_run(tid, since) ? Doing::runs : Doing::waits_for_cpu;
+    return has_run(tid, since) || was_put_off(tid, counts) ? Doing::runs : Doing::was_woken;
   }
   const char* const last = std::strrchr(text, ' ');
   if (!last) return Doing::unknown;
@@ -132,6 +141,14 @@ void give_up(const char* why) {
   log_line(LogLevel::warn, "no native frames in host samples: %s", why);
 }
 
+void leave_signal() {
+  g_on.store(false);
+  if (!is_ours()) return;
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  ::sigaction(kSignal, &none, nullptr);
+}
+
 // True: g_answer is the thread's.
 bool ask(uint32_t tid) {
   const uint32_t before = g_word.load(std::memory_order_acquire);
@@ -152,9 +169,10 @@ void native_samples_window_begins() {
   if (!activity_on(Activity::samples) || !activity_on(Activity::samples_native)) return;
   if (g_note[0]) return;  // said once
   uint64_t pc = 0;
+  ThreadCounts counts{};
   if (!stacks_are_on()) return give_up("call stacks cannot be recorded here");
   if (!frame_rules_need_no_lock()) return give_up("they need glibc 2.35 or newer");
-  if (doing(session().pid, {}, pc) == Doing::unknown) {
+  if (doing(session().pid, {}, counts, pc) == Doing::unknown) {
     return give_up("the kernel does not say what threads do (/proc/self/task/*/syscall)");
   }
   const struct sigaction ours = our_action();
@@ -166,19 +184,21 @@ void native_samples_window_begins() {
 
 // A signal that is still on its way then does nothing.
 void native_samples_window_ends() {
-  g_on.store(false);
-  if (!is_ours()) return;
-  struct sigaction none {};
-  none.sa_handler = SIG_DFL;
-  ::sigaction(kSignal, &none, nullptr);
+  if (activity_on(Activity::samples_native)) leave_signal();
 }
 
-bool takes_native_signal(uint32_t tid) {
+bool read_thread_counts(uint32_t tid, ThreadCounts& counts) {
   char path[64], text[4096];
   std::snprintf(path, sizeof path, "/proc/self/task/%u/status", tid);
   if (!read_small_file(path, text, sizeof text)) return false;
   const char* const blocked = std::strstr(text, "SigBlk:");
-  return blocked && !(std::strtoull(blocked + 7, nullptr, 16) >> (kSignal - 1) & 1);
+  const char* const switches = std::strstr(text, "\nvoluntary_ctxt_switches:");
+  if (!blocked || !switches) return false;
+  counts.lets_signal_in = !(std::strtoull(blocked + 7, nullptr, 16) >> (kSignal - 1) & 1);
+  const uint64_t waits = std::strtoull(switches + 25, nullptr, 10);
+  if (counts.cpu_ns == 0 || counts.waits != waits) counts.cpu_ns = cpu_ns_of(tid);
+  counts.waits = waits;
+  return true;
 }
 
 bool native_samples_on() { return g_on.load(std::memory_order_relaxed); }
@@ -189,11 +209,12 @@ ThreadLook look_at_thread(uint32_t tid) {
   return {cpu_ns, monotonic_ns()};
 }
 
-bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out) {
+bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& counts,
+                       NativeStack& out) {
   uint64_t pc = 0;
-  switch (doing(tid, since, pc)) {
+  switch (doing(tid, since, counts, pc)) {
     case Doing::unknown:
-    case Doing::waits_for_cpu: return false;
+    case Doing::was_woken: return false;
     case Doing::waits:
       out.count = 1;
       out.frames[0] = pc;
@@ -211,7 +232,7 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out) 
 }
 
 void forget_native_samples() {
-  native_samples_window_ends();
+  leave_signal();
   g_word = kIdle;
   g_note = "";
 }

@@ -2,8 +2,9 @@
 // Native frames in host samples (activity samples:native): where another thread of this process is,
 // found by the thread itself in a handler of a signal that the sampling thread sends it. The signal
 // is SIGURG, which does nothing where no handler is. A signal ends some system calls early, or
-// makes them do less than they were asked for (signal(7)): only a thread that runs gets one. One
-// that enters such a call in the microseconds until it comes may see EINTR.
+// makes them do less than they were asked for (signal(7)): only a thread that runs, or has only
+// been put off its processor, gets one. One that enters such a call in the microseconds until it
+// comes may see EINTR.
 //
 // For the sampling thread alone, unless said otherwise.
 #pragma once
@@ -28,17 +29,26 @@ void native_samples_window_ends();
 bool native_samples_on();
 const char* native_samples_note();
 
-// False: a signal would wait for this thread to let it in, which might be a call that waits for
-// just that.
-bool takes_native_signal(uint32_t tid);
 // How much a thread had run at a moment.
 struct ThreadLook {
   uint64_t cpu_ns, time_ns;
 };
 ThreadLook look_at_thread(uint32_t tid);
-// `since`: a look some microseconds ago; after one just now it takes longer. Of a thread that waits
-// only where that is: frames[0]. False: it has ended or waits for a processor, or did not answer.
-bool take_native_stack(uint32_t tid, const ThreadLook& since, NativeStack& out);
+
+// What the kernel counts of a thread, from when it last began to wait or earlier; all 0 before the
+// first reading, which costs some 15 us as any.
+struct ThreadCounts {
+  uint64_t waits;       // how often it had begun to wait
+  uint64_t cpu_ns;      // how much it had run, at a moment after that
+  bool lets_signal_in;  // if not, a signal would wait, perhaps in a call that waits for just that
+};
+bool read_thread_counts(uint32_t tid, ThreadCounts& counts);
+
+// `since`: a look some microseconds ago; after one just now it takes longer. `counts` are read
+// again where the thread is on no processor. Of a thread that waits only where that is: frames[0].
+// False: it has ended or was just woken, or did not answer.
+bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& counts,
+                       NativeStack& out);
 
 void forget_native_samples();  // in the child after fork
 

@@ -28,7 +28,7 @@
 #include "collector/period_steps.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
-#include "collector/python/samples.h"
+#include "collector/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
 #include "collector/stacks.h"

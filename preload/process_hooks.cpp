@@ -12,6 +12,7 @@
 
 #include "collector/collector.h"
 #include "preload/export.h"
+#include "preload/named_hook.h"
 #include "preload/resolve.h"
 
 extern char** environ;
@@ -137,22 +138,12 @@ GPUPROF_C char* getenv(const char* name) noexcept {
 namespace gpuprof {
 
 void* process_hook(const char* name) {
-  struct Row {
-    const char* name;
-    void* hook;
-  };
-  // Linked with -Bsymbolic-functions: these are ours, whatever the program finds under their names.
-#define GPUPROF_ROW(function) \
-  { #function, reinterpret_cast < void*>(&::function) }
-  const Row rows[] = {GPUPROF_ROW(_exit),   GPUPROF_ROW(_Exit),   GPUPROF_ROW(quick_exit),
-                      GPUPROF_ROW(execve),  GPUPROF_ROW(execv),   GPUPROF_ROW(execvp),
-                      GPUPROF_ROW(execvpe), GPUPROF_ROW(fexecve), GPUPROF_ROW(execl),
-                      GPUPROF_ROW(execlp),  GPUPROF_ROW(execle),  GPUPROF_ROW(getenv)};
-#undef GPUPROF_ROW
-  for (const Row& row : rows) {
-    if (std::strcmp(row.name, name) == 0) return row.hook;
-  }
-  return nullptr;
+  const NamedHook hooks[] = {
+      GPUPROF_NAMED_HOOK(_exit),   GPUPROF_NAMED_HOOK(_Exit),   GPUPROF_NAMED_HOOK(quick_exit),
+      GPUPROF_NAMED_HOOK(execve),  GPUPROF_NAMED_HOOK(execv),   GPUPROF_NAMED_HOOK(execvp),
+      GPUPROF_NAMED_HOOK(execvpe), GPUPROF_NAMED_HOOK(fexecve), GPUPROF_NAMED_HOOK(execl),
+      GPUPROF_NAMED_HOOK(execlp),  GPUPROF_NAMED_HOOK(execle),  GPUPROF_NAMED_HOOK(getenv)};
+  return find_named_hook(hooks, name);
 }
 
 }  // namespace gpuprof

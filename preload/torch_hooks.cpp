@@ -15,6 +15,7 @@
 #include "collector/os.h"
 #include "collector/torch/tensors.h"
 #include "preload/export.h"
+#include "preload/named_hook.h"
 
 #define GPUPROF_C extern "C" GPUPROF_EXPORT
 
@@ -29,14 +30,19 @@ int find_c10(dl_phdr_info* object, size_t, void* out) {
   return 1;
 }
 
-// libc10's own; it is there, since it or a library on top of it calls us.
-void* real_function(std::atomic<void*>& known, const char* name) {
-  void* function = known.load(std::memory_order_acquire);
-  if (function) return function;
+// libc10's own; null where there is no libc10.so.
+void* look_up(const char* name) {
   const gpuprof::ErrnoGuard keep_errno;
   void* library = nullptr;
   ::dl_iterate_phdr(find_c10, &library);
-  function = gpuprof::real_symbol(library, name);
+  return gpuprof::real_symbol(library, name);
+}
+
+// It is there, since it or a library on top of it calls us.
+void* real_function(std::atomic<void*>& known, const char* name) {
+  void* function = known.load(std::memory_order_acquire);
+  if (function) return function;
+  function = look_up(name);
   known.store(function, std::memory_order_release);
   return function;
 }
@@ -127,29 +133,18 @@ GPUPROF_C void _ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv(void* self, void* ad
 
 namespace gpuprof {
 
-// Addresses of this library, whichever object's functions others find (-Bsymbolic-functions).
 void* torch_hook(const char* name, void*& real) {
   if (std::strncmp(name, "_ZN3c10", 7) != 0) return nullptr;
-  struct Row {
-    const char* name;
-    void* hook;
-  };
-#define GPUPROF_ROW(function) \
-  { #function, reinterpret_cast < void*>(&function) }
-  const Row rows[] = {GPUPROF_ROW(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE),
-                      GPUPROF_ROW(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE),
-                      GPUPROF_ROW(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE),
-                      GPUPROF_ROW(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE),
-                      GPUPROF_ROW(_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm),
-                      GPUPROF_ROW(_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv)};
-#undef GPUPROF_ROW
-  for (const Row& row : rows) {
-    if (std::strcmp(row.name, name) != 0) continue;
-    std::atomic<void*> found{nullptr};
-    real = real_function(found, name);
-    return row.hook;
-  }
-  return nullptr;
+  const NamedHook hooks[] = {
+      GPUPROF_NAMED_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE),
+      GPUPROF_NAMED_HOOK(_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE),
+      GPUPROF_NAMED_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE),
+      GPUPROF_NAMED_HOOK(_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE),
+      GPUPROF_NAMED_HOOK(_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm),
+      GPUPROF_NAMED_HOOK(_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv)};
+  void* const hook = find_named_hook(hooks, name);
+  if (hook) real = look_up(name);
+  return hook;
 }
 
 }  // namespace gpuprof

@@ -269,6 +269,7 @@ bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint6
   Buffers& b = *buffers_;
   count = 0;
   uint16_t loop = 0;
+  b.loop_frames[loop] = 0;
   bool inner_runs = true;
   for (size_t steps = 0; innermost != 0; ++steps) {
     if (steps == kMostFrames) return false;
@@ -289,7 +290,6 @@ bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint6
                                   ? half_word(bytes + layout_.frame_instruction)
                                   : word(bytes + layout_.frame_instruction);
       b.loop_of[count++] = loop;
-      b.loop_frames[loop] = 0;
     }
     if (ends_loop(bytes, runs_code) && loop < kMaxPythonFrames) {
       b.loop_frames[loop++] = layout_.loops_have_frames() ? innermost : 0;

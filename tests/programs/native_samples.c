@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps in which the host computes (in spin_here) and waits in calls that a signal would end early,
-// on two threads that call CUDA. Prints how many of those calls ended early, how often a handler of
-// SIGURG of its own was called, and whether there is a handler at the end.
-// usage: native_samples STEPS [handler|ignore]
+// on two threads that call CUDA. A third one calls CUDA with SIGURG kept out and computes (in
+// spin_apart). Prints how many of those calls there were and how many ended early, how often a
+// handler of SIGURG of its own was called, whether one was pending for the third thread, and
+// whether there is a handler in a child forked in the middle, and at the end. usage: native_samples
+// STEPS [handler|ignore]
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -13,11 +15,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cuda_runtime.h"
 
-static atomic_int g_ended_early, g_handled, g_over;
+static atomic_int g_calls, g_ended_early, g_handled, g_pending, g_over;
 
 static void on_urgent(int number) {
   (void)number;
@@ -37,6 +41,7 @@ __attribute__((noipa)) static double spin_here(double seconds) {
 }
 
 static void note(int result) {
+  atomic_fetch_add(&g_calls, 1);
   if (result < 0 && errno == EINTR) atomic_fetch_add(&g_ended_early, 1);
 }
 
@@ -60,26 +65,64 @@ static void* other(void* unused) {
   return unused;
 }
 
+__attribute__((noipa)) static double spin_apart(double seconds) { return spin_here(seconds); }
+
+static void* apart(void* unused) {
+  sigset_t urgent, pending;
+  volatile double sum = 0;
+  sigemptyset(&urgent);
+  sigaddset(&urgent, SIGURG);
+  pthread_sigmask(SIG_BLOCK, &urgent, NULL);
+  while (!atomic_load(&g_over)) {
+    cudaFree(0);
+    sum += spin_apart(0.01);
+    sigpending(&pending);
+    if (sigismember(&pending, SIGURG)) atomic_store(&g_pending, 1);
+  }
+  return sum > 0 ? unused : NULL;
+}
+
+static const char* handler_now(void) {
+  struct sigaction action;
+  sigaction(SIGURG, NULL, &action);
+  return action.sa_handler == SIG_DFL   ? "default"
+         : action.sa_handler == SIG_IGN ? "ignored"
+                                        : "own";
+}
+
+static const char* handler_in_child(void) {
+  const char* const answers[] = {"default", "ignored", "own"};
+  int status = 0;
+  const pid_t child = fork();
+  if (child == 0) {
+    int answer = 0;
+    while (strcmp(answers[answer], handler_now()) != 0) ++answer;
+    _exit(answer);
+  }
+  waitpid(child, &status, 0);
+  return answers[WEXITSTATUS(status)];
+}
+
 int main(int argc, char** argv) {
   const int steps = argc > 1 ? atoi(argv[1]) : 14;
   const int epoll = epoll_create1(0);
-  pthread_t thread;
-  struct sigaction action;
+  const char* in_child = "";
+  pthread_t threads[2];
   volatile double sum = 0;
   if (argc > 2) signal(SIGURG, strcmp(argv[2], "handler") == 0 ? on_urgent : SIG_IGN);
-  pthread_create(&thread, NULL, other, NULL);
+  pthread_create(&threads[0], NULL, other, NULL);
+  pthread_create(&threads[1], NULL, apart, NULL);
   for (int i = 0; i < steps; ++i) {
     cudaDeviceSynchronize();
     cudaFree(0);
     sum += spin_here(0.04);
     wait_here(epoll);
+    if (i == steps / 2) in_child = handler_in_child();
   }
   atomic_store(&g_over, 1);
-  pthread_join(thread, NULL);
-  sigaction(SIGURG, NULL, &action);
-  printf("early %d handled %d handler %s\n", atomic_load(&g_ended_early), atomic_load(&g_handled),
-         action.sa_handler == SIG_DFL   ? "default"
-         : action.sa_handler == SIG_IGN ? "ignored"
-                                        : "own");
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  printf("calls %d early %d handled %d pending %d child %s handler %s\n", atomic_load(&g_calls),
+         atomic_load(&g_ended_early), atomic_load(&g_handled), atomic_load(&g_pending), in_child,
+         handler_now());
   return sum > 0 ? 0 : 1;
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
-#include <tuple>
 
 #include "tools/analysis/code_place.h"
 
@@ -48,44 +47,41 @@ std::string CodeLine::place() const {
   return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
 }
 
-std::string mostly_within(const std::map<std::string, double>& times, double total) {
-  double most = total / 2;
-  std::string out;
-  for (const auto& [function, us] : times) {
-    if (us < most) continue;
-    most = us;
-    out = function;
+void WithinTimes::add(const std::string& function, double us) {
+  for (auto& [known, time] : times_) {
+    if (known == function) {
+      time += us;
+      return;
+    }
   }
-  return out;
+  times_.emplace_back(function, us);
+}
+
+// A caller has at least its callee's time, and came later.
+std::string WithinTimes::mostly(double total) const {
+  const std::pair<std::string, double>* found = nullptr;
+  for (const auto& entry : times_) {
+    if (entry.second >= total / 2 && (!found || entry.second < found->second)) found = &entry;
+  }
+  return found ? found->first : "";
 }
 
 namespace {
 
-// What a stack's time is counted for: a line of Python where it has one, else a function.
+// What a stack's time is counted for: the innermost line of Python that is the program's own, or of
+// Python at all, or function of its executable, or function.
 struct Counted {
-  Frame innermost, own;
-  std::string native;              // the innermost function, where it is native
-  std::vector<std::string> names;  // innermost first
+  Frame own;
+  std::vector<std::string> within;  // the functions that it called, innermost first
+  std::vector<std::string> names;   // of all frames, innermost first
 };
 
-// Native frames of a stack without Python; the program's own are those of its executable.
-void count_native(const Process& process, std::span<const uint64_t> addresses, Counted& out) {
-  for (const uint64_t address : addresses) {
-    const Module* const module = process.stacks.module_of(address);
-    for (Frame frame : process.stacks.frames(address)) {
-      if (frame.file.empty() && module)
-        frame.file = module->path.substr(module->path.rfind('/') + 1);
-      if (out.innermost.function.empty()) out.innermost = frame;
-      const bool own = module && module->path == process.header.executable();
-      if (own && out.own.function.empty()) out.own = frame;
-    }
-  }
-  if (out.innermost.function.empty() && !addresses.empty()) {
-    out.innermost.function = process.stacks.place(addresses.front());
-  }
-}
-
 Counted counted(const Process& process, std::span<const uint64_t> addresses) {
+  struct Named {
+    const Frame* frame;
+    const Module* module;  // of native code
+  };
+  std::vector<Named> named;
   Counted out;
   for (const uint64_t address : addresses) {
     const std::span<const Frame> frames = process.stacks.frames(address);
@@ -94,14 +90,31 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
       out.names.push_back(frame.line
                               ? fmt::format("{} ({}:{})", frame.function, frame.file, frame.line)
                               : frame.function);
-      if (!frame.python && out.names.size() == 1) out.native = frame.function;
-      if (!frame.python) continue;
-      if (out.innermost.function.empty()) out.innermost = frame;
-      if (out.own.function.empty() && !is_library_file(frame.file)) out.own = frame;
+      named.push_back({&frame, frame.python ? nullptr : process.stacks.module_of(address)});
     }
   }
-  if (out.innermost.function.empty()) count_native(process, addresses, out);
-  if (out.own.function.empty()) out.own = out.innermost;
+  const auto first = [&](auto matches) {
+    return std::find_if(named.begin(), named.end(), matches);
+  };
+  auto own =
+      first([](const Named& n) { return n.frame->python && !is_library_file(n.frame->file); });
+  if (own == named.end()) own = first([](const Named& n) { return n.frame->python; });
+  if (own == named.end()) {
+    const std::string& program = process.header.executable();
+    own = first([&](const Named& n) { return n.module && n.module->path == program; });
+  }
+  if (own == named.end()) own = named.begin();
+  if (own == named.end()) {
+    if (!addresses.empty()) out.own.function = process.stacks.place(addresses.front());
+    return out;
+  }
+  out.own = *own->frame;
+  if (out.own.file.empty() && own->module) {
+    out.own.file = own->module->path.substr(own->module->path.rfind('/') + 1);
+  }
+  for (auto inner = named.begin(); inner != own; ++inner) {
+    out.within.push_back(inner->frame->function);
+  }
   return out;
 }
 
@@ -109,8 +122,8 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
 
 void HostSampleSums::add_sample(const Process& process, StackIndex stack,
                                 const std::array<double, kParts>& part_us) {
-  auto [innermost, own, native, names] = counted(process, process.stacks[stack]);
-  if (innermost.function.empty()) return;
+  auto [own, within, names] = counted(process, process.stacks[stack]);
+  if (own.function.empty()) return;
   const double total = std::accumulate(part_us.begin(), part_us.end(), 0.0);
   Sum& sum = lines_[{own.file, own.line ? std::to_string(own.line) : own.function}];
   sum.line.file = own.file;
@@ -118,12 +131,9 @@ void HostSampleSums::add_sample(const Process& process, StackIndex stack,
   sum.line.function = own.function;
   sum.line.idle_us += total;
   for (size_t i = 0; i < kParts; ++i) sum.line.part_us[i] += part_us[i];
-  const bool elsewhere = std::tie(own.function, own.file, own.line) !=
-                         std::tie(innermost.function, innermost.file, innermost.line);
-  if (elsewhere) {
-    sum.within[innermost.function] += total;
-  } else if (own.python && !native.empty()) {
-    sum.within[native] += total;
+  for (auto function = within.begin(); function != within.end(); ++function) {
+    const bool called_again = std::find(within.begin(), function, *function) != function;
+    if (!called_again) sum.within.add(*function, total);
   }
   std::reverse(names.begin(), names.end());
   stacks_[std::move(names)] += total;
@@ -154,7 +164,7 @@ void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
 
 HostSamples HostSampleSums::take() {
   for (auto& [place, sum] : lines_) {
-    sum.line.within = mostly_within(sum.within, sum.line.idle_us);
+    sum.line.within = sum.within.mostly(sum.line.idle_us);
     out_.lines.push_back(std::move(sum.line));
   }
   for (const auto& [frames, us] : stacks_) out_.stacks.push_back({frames, us});

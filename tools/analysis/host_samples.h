@@ -20,12 +20,21 @@ namespace gpuprof::analysis {
 struct CodeLine {
   std::string file, function;
   uint32_t line = 0;          // 0: not known
-  std::string within;         // the library function that most time was spent in; "": none
+  std::string within;         // the function called that at least half of its time was in; "": none
   std::string place() const;  // "train.py:41 main"
 };
 
-// The library function that at least half of `total` was spent in; "": none.
-std::string mostly_within(const std::map<std::string, double>& times, double total);
+// Times in the functions that a line called.
+class WithinTimes {
+ public:
+  // Of one sample callees before their callers, none twice.
+  void add(const std::string& function, double us);
+  // The innermost one that at least half of `total` was in; "": none.
+  std::string mostly(double total) const;
+
+ private:
+  std::vector<std::pair<std::string, double>> times_;
+};
 
 struct HostLine : CodeLine {
   double idle_us = 0;                    // time that no GPU worked, with this line running
@@ -54,7 +63,7 @@ class HostSampleSums {
  private:
   struct Sum {
     HostLine line;
-    std::map<std::string, double> within;
+    WithinTimes within;
   };
   void add_sample(const Process& process, StackIndex stack,
                   const std::array<double, kParts>& part_us);

@@ -40,7 +40,7 @@ class WorkerSums {
     if (all_us_ > 0) out_.busy_pct = 100 * busy_us_ / all_us_;
     if (lived_ns_ > 0) out_.cpu_pct = 100 * cpu_ns_ / lived_ns_;
     for (auto& [place, sum] : sums_) {
-      sum.line.within = mostly_within(sum.within, sum.line.busy_us);
+      sum.line.within = sum.within.mostly(sum.line.busy_us);
       sum.line.busy_pct = 100 * sum.line.busy_us / busy_us_;
       out_.lines.push_back(std::move(sum.line));
     }
@@ -53,7 +53,7 @@ class WorkerSums {
  private:
   struct Sum {
     WorkerLine line;
-    std::map<std::string, double> within;
+    WithinTimes within;
   };
 
   // What lies outwards of the worker's loop is how it was started: in a forked one the script's
@@ -80,7 +80,7 @@ class WorkerSums {
     sum.line.line = own->line;
     sum.line.function = own->function;
     sum.line.busy_us += us;
-    if (own != innermost) sum.within[innermost->function] += us;
+    if (own != innermost) sum.within.add(innermost->function, us);
     busy_us_ += us;
   }
 

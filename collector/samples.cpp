@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/python/samples.h"
+#include "collector/samples.h"
 
 #include <sys/prctl.h>
 
@@ -38,7 +38,7 @@ struct Sampler {
   struct Thread {
     FrameReader::ThreadPlace place;  // state 0: Python does not know it
     FrameReader::Seen seen;
-    bool says_where;  // it is asked for its native frames
+    ThreadCounts counts;  // where native frames are wanted
   };
   Thread threads[kMostThreads];
   size_t thread_count;
@@ -83,23 +83,13 @@ bool is_sampled(const Sampler& sampler, uint32_t tid) {
   return false;
 }
 
-void look_for_python_threads(Sampler& sampler) {
-  FrameReader::ThreadPlace all[256];
-  const size_t count =
-      frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
-  Sampler::Thread before[kMostThreads];
-  const size_t before_count = sampler.thread_count;
-  std::memcpy(before, sampler.threads, sizeof before);
-  sampler.thread_count = 0;
-  for (size_t i = 0; i < count && sampler.thread_count < kMostThreads; ++i) {
-    if (!is_caller(sampler, all[i].tid)) continue;
-    Sampler::Thread& thread = sampler.threads[sampler.thread_count++];
-    thread = {all[i], {}, false};
-    for (size_t k = 0; k < before_count; ++k) {
-      const FrameReader::ThreadPlace& known = before[k].place;
-      if (known.state == all[i].state && known.tid == all[i].tid) thread = before[k];
-    }
+// What the last samples left of a thread, if that was the same one.
+Sampler::Thread known_or_new(const Sampler::Thread* known, size_t count,
+                             const FrameReader::ThreadPlace& place) {
+  for (size_t i = 0; i < count; ++i) {
+    if (known[i].place.state == place.state && known[i].place.tid == place.tid) return known[i];
   }
+  return {place, {}, {}};
 }
 
 // Threads that have written records since the window began: those that Python knows, and with
@@ -110,18 +100,29 @@ void look_for_threads(Sampler& sampler) {
     const RingChunk& chunk = *buffers.chunk(i);
     if (is_of_caller(chunk)) note_caller(sampler, chunk.thread_id);
   }
+  Sampler::Thread before[kMostThreads];
+  const size_t before_count = sampler.thread_count;
+  std::memcpy(before, sampler.threads, sizeof before);
+  sampler.thread_count = 0;
+  const auto add = [&](const FrameReader::ThreadPlace& place) {
+    if (sampler.thread_count == kMostThreads) return;
+    sampler.threads[sampler.thread_count++] = known_or_new(before, before_count, place);
+  };
   if (frames_state() == FramesState::known) {
-    look_for_python_threads(sampler);
-  } else {
-    sampler.thread_count = 0;
+    FrameReader::ThreadPlace all[256];
+    const size_t count =
+        frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
+    for (size_t i = 0; i < count; ++i) {
+      if (is_caller(sampler, all[i].tid)) add(all[i]);
+    }
   }
   if (!native_samples_on()) return;
-  for (size_t i = 0; i < sampler.caller_count && sampler.thread_count < kMostThreads; ++i) {
-    const uint32_t tid = sampler.callers[i];
-    if (!is_sampled(sampler, tid)) sampler.threads[sampler.thread_count++] = {{0, tid}, {}, false};
+  for (size_t i = 0; i < sampler.caller_count; ++i) {
+    if (!is_sampled(sampler, sampler.callers[i])) add({0, sampler.callers[i]});
   }
   for (size_t i = 0; i < sampler.thread_count; ++i) {
-    sampler.threads[i].says_where = takes_native_signal(sampler.threads[i].place.tid);
+    Sampler::Thread& thread = sampler.threads[i];
+    if (!read_thread_counts(thread.place.tid, thread.counts)) thread.counts.lets_signal_in = false;
   }
 }
 
@@ -140,17 +141,12 @@ void record_sample(uint64_t ticks, uint32_t tid, const uint64_t* frames, size_t 
   commit_record(record);
 }
 
-// A thread that has ended is no loss.
-void note_torn(const FrameReader::ThreadPlace& thread) {
-  if (frame_reader().is_there(thread, known_interpreter().address)) count_loss(Loss::sample_torn);
-}
-
 // Adds the thread's native frames to those of Python that were read and named, if they are of the
 // same moment: Python's must be the same afterwards as before. A thread whose frames come and go
 // faster than that has Python's alone.
 size_t add_native(Sampler& sampler, Sampler::Thread& thread, const ThreadLook& look, size_t count) {
   NativeStack& native = sampler.native;
-  if (!take_native_stack(thread.place.tid, look, native)) return count;
+  if (!take_native_stack(thread.place.tid, look, thread.counts, native)) return count;
   FrameReader& reader = frame_reader();
   if (!reader.stands_still(thread.place.state, thread.seen)) return count;
   const size_t merged = merge_read_frames(native.frames, native.stack_pointers, native.count,
@@ -159,32 +155,54 @@ size_t add_native(Sampler& sampler, Sampler::Thread& thread, const ThreadLook& l
   return merged;
 }
 
-void sample_native(Sampler& sampler, uint64_t ticks, uint32_t tid, const ThreadLook& look) {
+void sample_native(Sampler& sampler, Sampler::Thread& thread, uint64_t ticks,
+                   const ThreadLook& look) {
   NativeStack& native = sampler.native;
-  if (take_native_stack(tid, look, native)) {
-    record_sample(ticks, tid, native.frames, native.count);
+  if (take_native_stack(thread.place.tid, look, thread.counts, native)) {
+    record_sample(ticks, thread.place.tid, native.frames, native.count);
   }
 }
 
-void sample(Sampler& sampler, Sampler::Thread& thread) {
-  const uint64_t ticks = now_ticks();
-  const uint32_t tid = thread.place.tid;
-  const ThreadLook look = native_samples_on() ? look_at_thread(tid) : ThreadLook{};
-  size_t count = 0;
-  FrameReader::Outcome outcome = FrameReader::Outcome::none;
-  if (thread.place.state) outcome = frame_reader().walk(thread.place.state, thread.seen, count);
-  switch (outcome) {
-    case FrameReader::Outcome::none:
-      if (native_samples_on() && thread.says_where) sample_native(sampler, ticks, tid, look);
-      return;
-    case FrameReader::Outcome::torn: return note_torn(thread.place);
-    case FrameReader::Outcome::read: break;
+// The thread's frames of Python, named, as they were at `ticks`. A thread that this one has put off
+// its processor in the middle of a call stays there however often it is read: between readings it
+// is let go on.
+FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size_t& count,
+                                 uint64_t& ticks) {
+  constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 1'000'000;
+  FrameReader& reader = frame_reader();
+  for (uint64_t pause = kFirstPauseNs;; pause *= 2) {
+    const uint32_t seen = g_word.load(std::memory_order_acquire);
+    ticks = now_ticks();
+    FrameReader::Outcome outcome = reader.walk(thread.place.state, thread.seen, count);
+    // The thread may have ended meanwhile, and another one have got its place: no loss.
+    if (!reader.is_there(thread.place, known_interpreter().address)) {
+      return FrameReader::Outcome::none;
+    }
+    if (outcome == FrameReader::Outcome::read && !reader.name(count, sampler.frames)) {
+      outcome = FrameReader::Outcome::torn;
+    }
+    if (outcome != FrameReader::Outcome::torn) return outcome;
+    if (pause > kLongestPauseNs) break;
+    futex_wait(g_word, seen, pause);
   }
-  // The thread may have ended meanwhile, and another one have got its place.
-  if (!frame_reader().is_there(thread.place, known_interpreter().address)) return;
-  if (!frame_reader().name(count, sampler.frames)) return note_torn(thread.place);
-  if (native_samples_on() && thread.says_where) count = add_native(sampler, thread, look, count);
-  record_sample(ticks, tid, sampler.frames, count);
+  count_loss(Loss::sample_torn);
+  return FrameReader::Outcome::torn;
+}
+
+void sample(Sampler& sampler, Sampler::Thread& thread) {
+  const bool native = native_samples_on() && thread.counts.lets_signal_in;
+  const ThreadLook look = native ? look_at_thread(thread.place.tid) : ThreadLook{};
+  uint64_t ticks = now_ticks();
+  if (thread.place.state) {
+    size_t count = 0;
+    const FrameReader::Outcome outcome = read_python(sampler, thread, count, ticks);
+    if (outcome == FrameReader::Outcome::torn) return;
+    if (outcome == FrameReader::Outcome::read) {
+      if (native) count = add_native(sampler, thread, look, count);
+      return record_sample(ticks, thread.place.tid, sampler.frames, count);
+    }
+  }
+  if (native) sample_native(sampler, thread, ticks, look);
 }
 
 // When the next sample is due, after one at `now`.

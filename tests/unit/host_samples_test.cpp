@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which line, or function, the idle time under a stack is counted for, and what it called.
+#include "tools/analysis/host_samples.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr int64_t kPeriod = 5'000'000;
+constexpr uint32_t kThread = 7;
+
+// A process whose program is mapped at 0x1000 and zlib at 0x2000, all of whose time is idle.
+class HostSamplesTest : public testing::Test {
+ protected:
+  HostSamplesTest() {
+    process_.header.set_executable("/me/program");
+    process_.stacks.add_module({0x1000, 0x2000, 0, "/me/program", "", 0, 0});
+    process_.stacks.add_module({0x2000, 0x3000, 0, "/lib/libz.so.1", "", 0, 0});
+    process_.sample_period = kPeriod;
+  }
+
+  uint64_t python(const char* function, const char* file, uint32_t line) {
+    return process_.stacks.python_frame(function, file, line);
+  }
+  uint64_t native(uint64_t address, const char* function) {
+    process_.stacks.set_frames(address, {{function, "", 0, false, false}});
+    return address;
+  }
+  void sample(const std::vector<uint64_t>& frames, int times) {
+    const StackIndex stack = process_.stacks.add(frames);
+    for (int i = 0; i < times; ++i) process_.samples.push_back({time_ += kPeriod, kThread, stack});
+  }
+  HostSamples sums() {
+    Timeline timeline{};
+    timeline.process = &process_;
+    IdleTimes idle;
+    idle[0].push_back({0, time_ + kPeriod});
+    HostSampleSums out;
+    out.add(timeline, idle);
+    return out.take();
+  }
+
+  Process process_;
+  int64_t time_ = 0;
+};
+
+TEST_F(HostSamplesTest, ALineIsWithinTheInnermostFunctionThatHalfOfItsTimeIsIn) {
+  const uint64_t line = python("squeeze", "/me/slow.py", 6),
+                 main = python("main", "/me/slow.py", 13);
+  const uint64_t deflate = native(0x2100, "deflate"), compress = native(0x2200, "zlib_compress");
+  sample({native(0x2300, "adler32"), 0x2fff, deflate, compress, line, main}, 3);
+  sample({0x2ffe, deflate, compress, line, main}, 4);  // libz's own functions have no names
+  sample({compress, line, main}, 2);
+  sample({line, main}, 1);
+  const HostSamples found = sums();
+  ASSERT_EQ(found.lines.size(), 1u);
+  EXPECT_EQ(found.lines[0].place(), "slow.py:6 squeeze");
+  EXPECT_EQ(found.lines[0].within, "deflate");
+  ASSERT_EQ(found.stacks.size(), 4u);
+  EXPECT_EQ(found.stacks[0].frames,
+            (std::vector<std::string>{"main (/me/slow.py:13)", "squeeze (/me/slow.py:6)",
+                                      "zlib_compress", "deflate", "libz.so.1+0x2ffe"}));
+}
+
+TEST_F(HostSamplesTest, ALibrarysLinesOfPythonAreWithinTheProgramsOwn) {
+  const uint64_t own = python("main", "/me/train.py", 3);
+  const uint64_t call = python("call", "/usr/lib/python3.11/json/decoder.py", 300);
+  sample({python("scan", "/usr/lib/python3.11/json/scanner.py", 20), call, own}, 2);
+  sample({python("text", "/usr/lib/python3.11/json/scanner.py", 40), call, own}, 2);
+  sample({python("text", "/usr/lib/python3.11/json/scanner.py", 41), call, own}, 1);
+  const HostSamples found = sums();
+  ASSERT_EQ(found.lines.size(), 1u);
+  EXPECT_EQ(found.lines[0].place(), "train.py:3 main");
+  EXPECT_EQ(found.lines[0].within, "text");
+}
+
+TEST_F(HostSamplesTest, NothingMostlyCalledIsNotNamed) {
+  const uint64_t line = python("main", "/me/train.py", 3);
+  sample({native(0x2100, "one"), line}, 2);
+  sample({native(0x2200, "two"), line}, 2);
+  sample({line}, 3);
+  EXPECT_EQ(sums().lines.at(0).within, "");
+}
+
+TEST_F(HostSamplesTest, AFunctionThatCallsItselfCountsOnce) {
+  const uint64_t line = python("main", "/me/train.py", 3), sort = native(0x2100, "sort");
+  sample({sort, sort, sort, line}, 2);
+  sample({line}, 4);
+  EXPECT_EQ(sums().lines.at(0).within, "");
+}
+
+TEST_F(HostSamplesTest, WithoutPythonTheProgramsOwnFunctionCounts) {
+  const uint64_t own = native(0x1100, "load_batch"), main = native(0x1200, "main");
+  sample({0x2fff, native(0x2100, "inflate"), own, main}, 3);
+  sample({own, main}, 1);
+  sample({0x2ffe}, 2);  // only where it waits
+  const HostSamples found = sums();
+  ASSERT_EQ(found.lines.size(), 2u);
+  EXPECT_EQ(found.lines[0].place(), "load_batch (program)");
+  EXPECT_EQ(found.lines[0].within, "inflate");
+  EXPECT_EQ(found.lines[1].place(), "libz.so.1+0x2ffe");
+  EXPECT_DOUBLE_EQ(found.idle_us, 6 * 5000);
+}
+
+}  // namespace
+}  // namespace gpuprof::analysis
