@@ -168,7 +168,7 @@ void sample_native(Sampler& sampler, Sampler::Thread& thread, uint64_t ticks,
 // is let go on.
 FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size_t& count,
                                  uint64_t& ticks) {
-  constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 1'000'000;
+  constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 4'000'000;
   FrameReader& reader = frame_reader();
   for (uint64_t pause = kFirstPauseNs;; pause *= 2) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);

@@ -48,8 +48,11 @@ def once(ask):
 
 @once
 def bare_result(lab, case, command, limit):
-    done = lab.run(command, limit=limit)
-    if done.code != 0:
+    for _ in range(2):  # PyTorch itself ended by std::terminate at exit in one of some hundred runs on a busy machine
+        done = lab.run(command, limit=limit)
+        if done.code == 0:
+            break
+    else:
         raise Failed(f"bare: {done.why()}")
     return done.result()["result"]
 
