@@ -116,4 +116,7 @@ def run(options, step):
         memory += memory_at_end(options)
         profiler.after(number)
     print(json.dumps({"result": float(result) if result is not None else None, "step_ms": [round(t, 5) for t in times],
-                      "memory": memory}))
+                      "memory": memory}), flush=True)
+    # A thread of autograd's that still puts the last backward away when Python ends takes the process down: it wants
+    # the GIL, CPython to 3.13 ends it for that, and PyTorch's functions let nothing unwind them (std::terminate).
+    time.sleep(0.2)

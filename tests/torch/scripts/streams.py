@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains for 20 steps with what else a GPU program does: batches copied on a side stream from pinned memory, tensors
 that two streams use, a part replayed as a CUDA graph, gradients accumulated over two passes."""
+import time
+
 import torch
 
 STEPS = 20
@@ -39,6 +41,9 @@ def main():
         optimizer.step()
     torch.cuda.synchronize()
     print("trained")
+    # A thread of autograd's that still puts the last backward away when Python ends takes the process down: it wants
+    # the GIL, CPython to 3.13 ends it for that, and PyTorch's functions let nothing unwind them (std::terminate).
+    time.sleep(0.2)
 
 
 if __name__ == "__main__":
