@@ -211,6 +211,11 @@ ThreadLook look_at_thread(uint32_t tid) {
 
 bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& counts,
                        NativeStack& out) {
+  // First: between the look at what the thread does and the signal should be as little as can be.
+  if (!is_ours()) {
+    if (native_samples_on()) give_up("the program has taken SIGURG for itself");
+    return false;
+  }
   uint64_t pc = 0;
   switch (doing(tid, since, counts, pc)) {
     case Doing::unknown:
@@ -221,10 +226,6 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& coun
       out.stack_pointers[0] = 0;
       return true;
     case Doing::runs: break;
-  }
-  if (!is_ours()) {
-    if (native_samples_on()) give_up("the program has taken SIGURG for itself");
-    return false;
   }
   if (!ask(tid)) return false;
   std::memcpy(&out, &g_answer, sizeof out);

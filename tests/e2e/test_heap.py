@@ -10,9 +10,6 @@ import pytest
 import harness
 from pythons import each_python, pythons
 
-if harness.SANITIZER == "thread":
-    pytest.skip("builds with ThreadSanitizer change no calls of libraries", allow_module_level=True)
-
 STEPS, FIRST, LAST = 15, 3, 12
 INTERVAL = 16 << 10
 
