@@ -151,12 +151,12 @@ void open_window(Drain& drain) {
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
   drain.file.open(s.stem, window.number);
-  native_samples_window_begins();  // whose note the header has
+  native_samples_window_begins();
+  samples_window_begins();  // the header has the notes of both
   write_header(drain);
   if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
-  samples_window_begins();
   drain.window_open = true;
   drain.modules_written = 0;
   keep_modules(drain);

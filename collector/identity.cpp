@@ -272,7 +272,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.uint(26, os_start_time(s.pid));
   out.text(27, s.clock.note);
   out.text(28, stack_note());
-  out.text(29, frames_note());
+  out.text(29, samples_note());
   const bool sampled = python_is_known() || native_samples_on();
   out.uint(30, activity_on(Activity::samples) && sampled ? kSamplePeriodNs : 0);
   if (s.loads_data) {

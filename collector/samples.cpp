@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
 
 #include "collector/clock.h"
@@ -32,6 +33,7 @@ constinit std::atomic<bool> g_stop{false};
 constinit std::atomic<uint32_t> g_word{0};  // changes with each of the two
 constinit std::atomic<uint32_t> g_alive{0};
 constinit std::atomic<uint64_t> g_cpu_ns{0};
+constinit char g_note[120] = "";  // drain thread
 struct Sampler {
   uint32_t callers[kMostCallers];
   size_t caller_count;
@@ -165,7 +167,7 @@ void sample_native(Sampler& sampler, Sampler::Thread& thread, uint64_t ticks,
 
 // The thread's frames of Python, named, as they were at `ticks`. A thread that this one has put off
 // its processor in the middle of a call stays there however often it is read: between readings it
-// is let go on.
+// is let go on. What is lost is counted.
 FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size_t& count,
                                  uint64_t& ticks) {
   constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 4'000'000;
@@ -178,9 +180,7 @@ FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size
     if (!reader.is_there(thread.place, known_interpreter().address)) {
       return FrameReader::Outcome::none;
     }
-    if (outcome == FrameReader::Outcome::read && !reader.name(count, sampler.frames)) {
-      outcome = FrameReader::Outcome::torn;
-    }
+    if (outcome == FrameReader::Outcome::read) outcome = reader.name(count, sampler.frames);
     if (outcome != FrameReader::Outcome::torn) return outcome;
     if (pause > kLongestPauseNs) break;
     futex_wait(g_word, seen, pause);
@@ -195,11 +195,13 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   uint64_t ticks = now_ticks();
   if (thread.place.state) {
     size_t count = 0;
-    const FrameReader::Outcome outcome = read_python(sampler, thread, count, ticks);
-    if (outcome == FrameReader::Outcome::torn) return;
-    if (outcome == FrameReader::Outcome::read) {
-      if (native) count = add_native(sampler, thread, look, count);
-      return record_sample(ticks, thread.place.tid, sampler.frames, count);
+    switch (read_python(sampler, thread, count, ticks)) {
+      case FrameReader::Outcome::none: break;
+      case FrameReader::Outcome::torn:
+      case FrameReader::Outcome::no_room: return;
+      case FrameReader::Outcome::read:
+        if (native) count = add_native(sampler, thread, look, count);
+        return record_sample(ticks, thread.place.tid, sampler.frames, count);
     }
   }
   if (native) sample_native(sampler, thread, ticks, look);
@@ -271,9 +273,11 @@ bool start_sampling_thread() {
   g_stop.store(false);
   g_alive.store(1);
   const int failed = start_thread(run, 256 * 1024);
+  g_note[0] = '\0';
   if (!failed) return true;
   g_alive.store(0);
-  log_line(LogLevel::warn, "no host samples: cannot start a thread: %s", std::strerror(failed));
+  std::snprintf(g_note, sizeof g_note, "cannot start a thread: %s", std::strerror(failed));
+  log_line(LogLevel::warn, "no host samples: %s", g_note);
   return false;
 }
 
@@ -302,6 +306,8 @@ void samples_stop() {
   }
 }
 
+const char* samples_note() { return g_note[0] ? g_note : frames_note(); }
+
 uint64_t samples_cpu_ns() { return g_cpu_ns.load(std::memory_order_relaxed); }
 uint32_t samples_threads() { return g_alive.load(std::memory_order_relaxed); }
 
@@ -310,6 +316,7 @@ void forget_samples() {
   g_window = g_stop = false;
   g_alive = 0;
   g_word = 0;
+  g_note[0] = '\0';
 }
 
 }  // namespace gpuprof

@@ -28,9 +28,9 @@
 #include "collector/period_steps.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
-#include "collector/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
+#include "collector/samples.h"
 #include "collector/stacks.h"
 #include "collector/summary.h"
 #include "collector/torch/record_function.h"
@@ -110,7 +110,7 @@ bool start() {
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
   uint64_t window = 0;
   const bool at_once = !s.plan->armed() && s.plan->schedule().phase_of(0, &window) == Phase::active;
-  if (s.in_driver && at_once) {
+  if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;
     ::sigfillset(&all);
@@ -153,9 +153,10 @@ bool has_waited_enough(uint64_t since) {
   return true;
 }
 
-// Only one thread does the work; the others wait for its outcome, for as long as it may take.
+// Only one thread does the work; the others wait for its outcome, for as long as it may take, or go
+// on as if there were none.
 template <typename Work>
-bool once(SessionState from, SessionState busy, SessionState to, Work work) {
+bool once(SessionState from, SessionState busy, SessionState to, Work work, bool waits = true) {
   const ErrnoGuard keep_errno;
   SessionState seen = from;
   if (g_session.state.compare_exchange_strong(seen, busy)) {
@@ -168,11 +169,27 @@ bool once(SessionState from, SessionState busy, SessionState to, Work work) {
     return true;
   }
   const uint64_t begun = monotonic_ns();
-  while (seen == busy && !has_waited_enough(begun)) {
+  while (waits && seen == busy && !has_waited_enough(begun)) {
     ::usleep(100);
     seen = g_session.state.load(std::memory_order_acquire);
   }
   return seen != busy && seen != SessionState::off;
+}
+
+// A thread that started the session here would need CUPTI, which waits for the driver, which would
+// wait in start_in_driver() for this thread.
+void let_driver_thread_start() {
+  const ErrnoGuard keep_errno;
+  const uint64_t begun = monotonic_ns();
+  for (;;) {
+    uint32_t thread = g_session.driver_thread.load(std::memory_order_acquire);
+    if (thread == 0 || thread == current_tid()) return;
+    if (has_waited_enough(begun)) {
+      g_session.driver_thread.compare_exchange_strong(thread, 0);
+      return;
+    }
+    ::usleep(100);
+  }
 }
 
 }  // namespace
@@ -208,6 +225,7 @@ bool ensure_started() {
   const SessionState seen = g_session.state.load(std::memory_order_acquire);
   if (seen == SessionState::running) return true;
   if (seen != SessionState::configured && seen != SessionState::starting) return false;
+  let_driver_thread_start();
   return once(SessionState::configured, SessionState::starting, SessionState::running, start);
 }
 
@@ -217,11 +235,18 @@ uint8_t wake_session(ApiId api) {
   return g_hook_flags[api].load(std::memory_order_relaxed);
 }
 
+void expect_start_in_driver() {
+  g_session.driver_thread.store(current_tid(), std::memory_order_release);
+}
+
 void start_in_driver() {
-  if (t_state.blocked) return;  // our own use of CUPTI made the driver start
-  g_session.in_driver = true;
-  ensure_started();
-  g_session.in_driver = false;
+  expect_start_in_driver();
+  // Our own use of CUPTI may have made the driver start; and a thread that is at it already may
+  // wait for the driver.
+  if (!t_state.blocked && ensure_configured()) {
+    once(SessionState::configured, SessionState::starting, SessionState::running, start, false);
+  }
+  g_session.driver_thread.store(0, std::memory_order_release);
 }
 
 bool session_is_live() {
@@ -300,6 +325,7 @@ void forget_session_in_child() {
   g_session.phase = SessionPhase::idle;
   g_session.finishing = false;
   g_session.opening_ns = 0;
+  g_session.driver_thread = 0;
   g_session.windows_done = 0;
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;

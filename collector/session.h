@@ -77,7 +77,9 @@ struct Session {
 
   std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
-  std::atomic<bool> in_driver{false};  // start() runs within CUDA's own start
+  // The thread in which CUDA's driver starts, and on which it loads this library and lets it start
+  // the session; 0: none. It holds what others' calls of CUPTI wait for.
+  std::atomic<uint32_t> driver_thread{0};
   // Since when a window that begins with the session is being opened; 0: none is.
   std::atomic<uint64_t> opening_ns{0};
   bool loads_data = false;             // a DataLoader's worker (data_worker.h): no steps of its own

@@ -57,6 +57,7 @@ void follow_injection() {
   const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
   if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
+  expect_start_in_driver();  // the hooks that others' calls are led to from here on may come first
   patch_loaded_since({}, nullptr, PatchedCalls::all);
 }
 

@@ -93,10 +93,9 @@ bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const ui
 }
 
 uint64_t intern_frame(const CodeNames& names) {
-  StringTable& strings = ring()->strings;
-  const PythonCodeName code{strings.intern({names.file, names.file_bytes}),
-                            strings.intern({names.function, names.function_bytes})};
-  const StringId id = strings.intern({reinterpret_cast<const char*>(&code), sizeof code});
+  const PythonCodeName code{intern_string({names.file, names.file_bytes}),
+                            intern_string({names.function, names.function_bytes})};
+  const StringId id = intern_string({reinterpret_cast<const char*>(&code), sizeof code});
   if (id == 0) return 0;
   return kPythonFrame | uint64_t{static_cast<uint32_t>(names.line) & 0x7fffffff} << 32 | id;
 }

@@ -420,21 +420,21 @@ uint64_t FrameReader::key_of(const RawFrame& frame, const uint8_t* code) const {
   return key ? key : 1;
 }
 
-bool FrameReader::name(size_t count, uint64_t* frames) {
+FrameReader::Outcome FrameReader::name(size_t count, uint64_t* frames) {
   Buffers& b = *buffers_;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t key = key_of(raw_[i], b.codes[b.code_of[i]]);
     Known& known = b.known[key % kKnown];
     if (known.key != key) {
       CodeNames names;
-      if (!names_of(raw_[i], names)) return false;
+      if (!names_of(raw_[i], names)) return Outcome::torn;
       const uint64_t frame = intern_frame(names);
-      if (frame == 0) return false;
+      if (frame == 0) return Outcome::no_room;
       known = {key, frame};
     }
     frames[i] = known.frame;
   }
-  return true;
+  return Outcome::read;
 }
 
 }  // namespace gpuprof

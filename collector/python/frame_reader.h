@@ -20,8 +20,9 @@ class FrameReader {
  public:
   enum class Outcome : uint8_t {
     read,
-    none,  // the thread runs no Python code
-    torn,  // its frames never were the same for long enough, or what was read cannot be
+    none,     // the thread runs no Python code
+    torn,     // its frames never were the same for long enough, or what was read cannot be
+    no_room,  // for their names
   };
   struct RawFrame {
     uint64_t code;
@@ -67,9 +68,9 @@ class FrameReader {
   uint64_t loop_frame(size_t loop) const;
   // Whether the last walk's stack stood still, and has not changed since.
   bool stands_still(uint64_t state, const Seen& seen);
-  // The frames of the last walk, interned in the ring, as kPythonFrame in ring_file.h says. False:
-  // what was read cannot be, or a table is full.
-  bool name(size_t count, uint64_t* frames);
+  // The frames of the last walk, interned in the ring, as kPythonFrame in ring_file.h says. `torn`:
+  // what was read cannot be; `no_room`: a table is full.
+  Outcome name(size_t count, uint64_t* frames);
   // Names are looked up anew from here on: code may have gone whose place another has taken.
   void forget();
 

@@ -163,7 +163,7 @@ def test_lines_of_a_python_program(version, tmp_path):
         assert all(row["place"].startswith("host_memory.py:") for row in rows[function])
     assert rows["keep"][0]["held_bytes"] == pytest.approx(rows["keep"][0]["bytes"])
     objects = [r for r in harness.of_kind(harness.records(dump), "heap") if "make_objects" in str(r.get("stack"))]
-    assert {r["name"] for r in objects} <= {"mmap", "malloc", "realloc"} and objects
+    assert {r["name"] for r in objects} <= {"mmap", "malloc", "calloc", "realloc"} and objects
 
 
 def test_off_leaves_the_allocator_alone(tmp_path):

@@ -4,6 +4,7 @@ calls from then on is in the dump once, by a hook or by CUPTI's callback; and th
 import collections
 import re
 import shutil
+import time
 
 import pytest
 
@@ -98,6 +99,17 @@ def test_another_copy_in_a_python(tmp_path):
     done = harness.run([harness.PYTHON, harness.SOURCE / "tests/programs/python/train.py", "gpu", 12], env)
     assert done.code == 3, done.err
     assert len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_a_call_while_the_driver_starts(tmp_path):
+    """Its thread is led to a hook before the driver lets the library start: it waits, and does not hold the driver up."""
+    env = injected(SIMCUDA_INJECTION_MS=300, **harness.WHOLE_RUN)
+    begun = time.monotonic()
+    run([harness.HAZARDS / "two_starts"], tmp_path, env)
+    assert time.monotonic() - begun < 5
+    comparison = compare(tmp_path)
+    recorded = collections.Counter(r["kind"] for r in comparison.records)
+    assert (recorded["alloc"], recorded["dealloc"]) == (2, 2)
 
 
 def test_threads_that_open_and_close_libraries(tmp_path):

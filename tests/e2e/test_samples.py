@@ -120,3 +120,38 @@ def test_a_killed_process_keeps_its_samples(tmp_path):
     assert done.code == -9
     lines = report_of(*dumps)["python_lines"]
     assert (lines[0]["file"], lines[0]["line"]) == (str(script), 6), lines
+
+
+def test_a_sampling_thread_that_cannot_be_had(tmp_path):
+    env = harness.preloaded(**SETTINGS, GPUPROF_OUTPUT=tmp_path / "out", REFUSE_STACK=256 * 1024)
+    env["LD_PRELOAD"] = f"{harness.HAZARDS / 'librefuse_thread.so'}:{env['LD_PRELOAD']}"
+    done = harness.run([harness.PYTHON, SCRIPT, "method", STEPS], env=env)
+    [dump] = harness.dumps(tmp_path / "out")
+    assert (done.code, done.err.count("no host samples: cannot start a thread: ")) == (0, 1), done.err
+    [header] = harness.of_kind(harness.records(dump), "header")
+    assert header["samples_note"].startswith("cannot start a thread: ") and harness.of_kind(harness.records(dump), "sample") == []
+    assert "none: cannot start a thread: " in harness.checked("info", dump).out
+
+
+def test_more_names_than_there_is_room_for(tmp_path):
+    """Stacks of 190 functions, each in a file of its own with a long name."""
+    script = tmp_path / "names.py"
+    script.write_text(f"""import sys, time
+sys.path.insert(0, {str(FOLDER)!r})
+import gpu
+def rest():
+    gpu.work()
+    time.sleep(0.05)
+for chain in range(90):
+    inner = rest
+    for depth in range(180):
+        names = {{"inner": inner}}
+        exec(compile("def outer(): inner()", f"{{chain}}_{{depth}}_" + "x" * 900, "exec"), names)
+        inner = names["outer"]
+    inner()
+""")
+    [dump], done = dumps_of(tmp_path, harness.PYTHON, script, GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=87")
+    assert done.code == 0, done.err
+    losses = harness.info(dump)["losses"]
+    assert losses.get("string_table_full", 0) > 5 and losses.get("sample_torn", 0) < losses["string_table_full"], losses
+    assert len(harness.of_kind(harness.records(dump), "sample")) > 5

@@ -4,9 +4,11 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <thread>
 
 #include "tests/simcuda/core/settings.h"
 
@@ -24,6 +26,7 @@ void load_injection() {
   const char* const path = std::getenv("CUDA_INJECTION64_PATH");
   if (path == nullptr || *path == '\0') return;
   void* const library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(settings().injection_ms));
   void* const entry = library == nullptr ? nullptr : ::dlsym(library, "InitializeInjection");
   if (entry == nullptr) {
     std::fprintf(stderr, "simcuda: CUDA_INJECTION64_PATH=%s: %s\n", path, ::dlerror());
