@@ -69,7 +69,8 @@ double notice_seconds(const LiveRun& run) {
   return 4e-3 * poll_ms;
 }
 
-Notice needed_notice(const LiveRun& run) {
+// `times`: as much as that, where steps have become faster than they were.
+Notice needed_notice(const LiveRun& run, int times = 1) {
   Notice notice;
   double step = 0;
   for (const auto& process : run.processes) {
@@ -89,7 +90,8 @@ Notice needed_notice(const LiveRun& run) {
   }
   // At least one whole step more than the one that is nearly over. Far more than a second's worth
   // of steps of a microsecond would only mean that no real step is counted.
-  notice.steps = static_cast<uint64_t>(std::min(1e6, std::ceil(notice_seconds(run) / step))) + 1;
+  notice.steps =
+      static_cast<uint64_t>(std::min(1e6, std::ceil(times * notice_seconds(run) / step))) + 1;
   return notice;
 }
 
@@ -107,8 +109,8 @@ void check_recording(const LiveRun& run, const std::string& target) {
   }
 }
 
-uint64_t choose_step(const LiveRun& run, uint64_t asked, bool was_asked) {
-  const Notice notice = needed_notice(run);
+uint64_t choose_step(const LiveRun& run, uint64_t asked, bool was_asked, int times = 1) {
+  const Notice notice = needed_notice(run, times);
   if (!notice.foremost) {
     if (was_asked) return asked;
     throw Failure(
@@ -162,8 +164,13 @@ const char* why_not(const LiveProcess& process, const ControlRequest& request) {
   return "gives an answer that this gpuprof does not know";
 }
 
-// The number of processes that took the request; says why the others did not.
-size_t wait_for_answers(const LiveRun& run, const ControlRequest& request) {
+bool was_late(const LiveProcess& process, const ControlRequest& request) {
+  const RingHeader& header = process.header();
+  return header.control_id.load(std::memory_order_acquire) == request.id &&
+         static_cast<ControlResult>(header.control_result.load()) == ControlResult::late;
+}
+
+void wait_for_answers(const LiveRun& run, const ControlRequest& request) {
   using Clock = std::chrono::steady_clock;
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -175,6 +182,10 @@ size_t wait_for_answers(const LiveRun& run, const ControlRequest& request) {
          Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+}
+
+// The number of processes that took the request; says why the others did not.
+size_t count_accepted(const LiveRun& run, const ControlRequest& request) {
   size_t accepted = 0;
   for (const auto& process : run.processes) {
     const char* const reason = why_not(*process, request);
@@ -192,6 +203,21 @@ uint64_t new_id(const LiveRun& run) {
     id = std::max(id, process->header().control_id.load() + 1);
   }
   return id;
+}
+
+// Asks for a window from `first` on, or, where none is named, from the next step that all can make.
+// Where all had passed that, their steps having become faster, it asks for a later one.
+void request_window(const LiveRun& run, ControlRequest& request, const CLI::Option& first) {
+  constexpr int kMostTimes = 16;
+  const auto late = [&](const auto& process) { return was_late(*process, request); };
+  for (int times = 1; times <= kMostTimes; times *= 4) {
+    request.id = new_id(run);
+    request.step =
+        choose_step(run, first.count() ? first.as<uint64_t>() : 0, first.count() > 0, times);
+    write_request(run, request);
+    wait_for_answers(run, request);
+    if (first.count() || !std::all_of(run.processes.begin(), run.processes.end(), late)) break;
+  }
 }
 
 void say_what_follows(const LiveRun& run, const ControlRequest& request) {
@@ -237,18 +263,17 @@ int run_trigger(const Command& command, int count, char** arguments) {
 
   const LiveRun run = find_target(target);
   ControlRequest request{new_id(run), ControlCommand::window, 0, steps};
-  if (off) {
-    request.command = ControlCommand::off;
-  } else if (on) {
-    request.command = ControlCommand::on;
+  if (off || on) {
+    request.command = off ? ControlCommand::off : ControlCommand::on;
     const Notice notice = needed_notice(run);
-    request.step = notice.foremost ? notice.newest + notice.steps : 0;
+    if (on && notice.foremost) request.step = notice.newest + notice.steps;
+    write_request(run, request);
+    wait_for_answers(run, request);
   } else {
     check_recording(run, target);
-    request.step = choose_step(run, at_step, at_option->count() > 0);
+    request_window(run, request, *at_option);
   }
-  write_request(run, request);
-  const size_t accepted = wait_for_answers(run, request);
+  const size_t accepted = count_accepted(run, request);
   if (accepted == 0) throw Failure("trigger: no process took the request");
   say_what_follows(run, request);
   return accepted == run.processes.size() ? kExitDone : kExitGateFailed;

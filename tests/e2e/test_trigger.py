@@ -16,15 +16,17 @@ LONG = ["--steps", "100000", "--layers", "4", "--kernel-us", "40", "--data-ms", 
 
 
 @contextlib.contextmanager
-def running(folder, *flags, **settings):
-    """simtrain under `gpuprof run`, with no end of its own; yields the Popen once steps are counted."""
+def running(folder, *flags, ranks=1, **settings):
+    """simtrain under `gpuprof run`, with no end of its own; yields the Popen once all ranks are there and count steps."""
     settings = {"GPUPROF_MODE": "armed", "GPUPROF_LOG": "info", "SIMCUDA_TRUTH": folder / "truth", **settings}
     log = open(folder / "log", "w")
-    process = subprocess.Popen([harness.BIN, "run", "-o", folder / "out", "--", harness.SIMTRAIN, *LONG, *flags],
+    process = subprocess.Popen([harness.BIN, "run", "-o", folder / "out", "--", harness.SIMTRAIN, *LONG, "--ranks", str(ranks), *flags],
                                env=harness.environment(**settings), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                start_new_session=True)
     try:
-        wait_until(lambda: "gpuprof: steps: nvtx:step" in (folder / "log").read_text() or process.poll() is not None)
+        started = lambda: ("gpuprof: steps: nvtx:step" in (folder / "log").read_text() and  # rank 0 says it for all
+                           len(list((folder / "out").rglob("*.ring"))) >= ranks)
+        wait_until(lambda: started() or process.poll() is not None)
         assert process.poll() is None, (folder / "log").read_text()
         yield process
     finally:
@@ -63,8 +65,7 @@ def assert_window(dump, folder, first, last):
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_all_ranks_record_the_same_steps(ranks, tmp_path):
     """Without collectives nothing holds the ranks together: they are at different steps when asked."""
-    flags = ["--ranks", str(ranks)] + (["--slow-rank", "1:4"] if ranks > 1 else [])
-    with running(tmp_path, *flags) as process:
+    with running(tmp_path, *(["--slow-rank", "1:4"] if ranks > 1 else []), ranks=ranks) as process:
         first, last = trigger(tmp_path / "out")
         assert last == first + 9
         wait_until(lambda: len(finished(tmp_path)) == ranks)
@@ -80,8 +81,36 @@ def test_all_ranks_record_the_same_steps(ranks, tmp_path):
         assert sum(dump.name.endswith("_w1.gpuprof") for dump in finished(tmp_path)) == ranks
 
 
+def test_steps_that_become_faster_when_asked(tmp_path):
+    """All ranks have then passed the first step that was chosen: a later one is."""
+    script = tmp_path / "faster.py"
+    script.write_text(f"""import pathlib, sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+control = pathlib.Path({str(tmp_path / "out")!r})
+while not list(control.glob("*/gpuprof.control")):
+    gpu.work()
+    time.sleep(0.03)
+while True:
+    gpu.work()
+    time.sleep(0.001)
+""")
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_MODE="armed", GPUPROF_STEP="sync:1")
+    with subprocess.Popen([harness.PYTHON, script], env=env) as process:
+        try:
+            wait_until(lambda: list((tmp_path / "out").rglob("*.ring")))
+            time.sleep(0.5)  # some steps
+            first, last = trigger(tmp_path / "out")
+            wait_until(lambda: finished(tmp_path))
+        finally:
+            process.kill()
+    [dump] = finished(tmp_path)
+    recorded = [r["number"] for r in harness.of_kind(harness.records(dump), "step") if r["in_window"]]
+    assert recorded == list(range(first, last + 1))
+
+
 def test_ranks_in_step_with_collectives(tmp_path):
-    with running(tmp_path, "--ranks", "2", "--comm-mb", "8"):
+    with running(tmp_path, "--comm-mb", "8", ranks=2):
         first, last = trigger(tmp_path / "out", "--steps", 5)
         wait_until(lambda: len(finished(tmp_path)) == 2)
         for dump in finished(tmp_path):
