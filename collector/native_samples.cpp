@@ -25,6 +25,7 @@ constexpr int kSignal = SIGURG;
 // A thread that runs takes microseconds. It takes longer where what the unwinder reads must come
 // from disk, or where the thread is kept from going on: then there is none of it meanwhile.
 constexpr uint64_t kAnswerNs = 4'000'000;
+constexpr long kLetOnNs = 150'000;
 
 // A request and its answer: one thread at a time. The word has a state in its low bits and counts
 // requests above, so that whoever comes late cannot take a later request for its own.
@@ -96,13 +97,19 @@ bool has_run(uint32_t tid, const ThreadLook& since) {
   return passed >= kLongEnoughNs && ran >= passed && ran < 2 * passed;
 }
 
-// Whether the thread, which is on no processor and could be, has only been put off one: since it
-// last began to wait it has run for longer than the way out of any call takes.
+// Whether the thread, which is on no processor and could be, has only been put off one: it has not
+// begun to wait since an earlier reading of its counts, and run for longer since then than the way
+// out of a call takes.
 bool was_put_off(uint32_t tid, ThreadCounts& counts) {
   constexpr uint64_t kWayOutNs = 50'000;
   const uint64_t ran = cpu_ns_of(tid), waits = counts.waits;
   return read_thread_counts(tid, counts) && counts.waits == waits &&
          ran > counts.cpu_ns + kWayOutNs && counts.lets_signal_in;
+}
+
+void sleep_ns(long ns) {
+  const timespec time{0, ns};
+  ::nanosleep(&time, nullptr);
 }
 
 // What a thread does. The kernel's answer is "running", also where it waits for a processor, or the
@@ -115,7 +122,9 @@ Doing doing(uint32_t tid, const ThreadLook& since, ThreadCounts& counts, uint64_
   std::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
   if (!read_small_file(path, text, sizeof text)) return Doing::unknown;
   if (std::strncmp(text, "running", 7) == 0) {
-    return has_run(tid, since) || was_put_off(tid, counts) ? Doing::runs : Doing::was_woken;
+    if (has_run(tid, since) || was_put_off(tid, counts)) return Doing::runs;
+    sleep_ns(kLetOnNs);  // it has waited since, but may be past that
+    return was_put_off(tid, counts) ? Doing::runs : Doing::was_woken;
   }
   const char* const last = std::strrchr(text, ' ');
   if (!last) return Doing::unknown;

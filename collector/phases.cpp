@@ -190,7 +190,7 @@ ControlResult ask_for_window(const ControlRequest& request) {
   if (request.step > index) return ControlResult::busy;
   log_line(LogLevel::warn,
            "gpuprof trigger asks for step %" PRIu64 ", but step %" PRIu64
-           " has begun; nothing is recorded here",
+           " has begun: that request is left out",
            request.step, index);
   return ControlResult::late;
 }

@@ -172,8 +172,8 @@ FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size
                                  uint64_t& ticks) {
   constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 4'000'000;
   FrameReader& reader = frame_reader();
+  const uint32_t seen = g_word.load(std::memory_order_acquire);
   for (uint64_t pause = kFirstPauseNs;; pause *= 2) {
-    const uint32_t seen = g_word.load(std::memory_order_acquire);
     ticks = now_ticks();
     FrameReader::Outcome outcome = reader.walk(thread.place.state, thread.seen, count);
     // The thread may have ended meanwhile, and another one have got its place: no loss.
@@ -184,6 +184,7 @@ FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size
     if (outcome != FrameReader::Outcome::torn) return outcome;
     if (pause > kLongestPauseNs) break;
     futex_wait(g_word, seen, pause);
+    if (g_word.load(std::memory_order_acquire) != seen) return FrameReader::Outcome::none;
   }
   count_loss(Loss::sample_torn);
   return FrameReader::Outcome::torn;
@@ -217,17 +218,17 @@ uint64_t next_due(uint64_t due, uint64_t now, uint64_t begun, uint64_t spent) {
 
 void sample_window(Sampler& sampler) {
   const uint64_t cpu_at_begin = thread_cpu_ns();
+  const uint32_t word = g_word.load(std::memory_order_acquire);
   sampler.caller_count = sampler.thread_count = 0;
   sampler.next_look_ns = sampler.next_forget_ns = 0;
   note_caller(sampler, session().pid);
   const uint64_t begun = monotonic_ns();
   uint64_t due = begun;
   for (;;) {
-    const uint32_t seen = g_word.load(std::memory_order_acquire);
-    if (!g_window.load(std::memory_order_acquire) || g_stop.load(std::memory_order_acquire)) break;
+    if (g_word.load(std::memory_order_acquire) != word || !g_window.load() || g_stop.load()) break;
     const uint64_t now = monotonic_ns();
     if (now < due) {
-      futex_wait(g_word, seen, due - now);
+      futex_wait(g_word, word, due - now);
       continue;
     }
     const uint64_t spent = thread_cpu_ns() - cpu_at_begin;

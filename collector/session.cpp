@@ -180,12 +180,15 @@ bool once(SessionState from, SessionState busy, SessionState to, Work work, bool
 // wait in start_in_driver() for this thread.
 void let_driver_thread_start() {
   const ErrnoGuard keep_errno;
+  not_in_driver();
   const uint64_t begun = monotonic_ns();
   for (;;) {
     uint32_t thread = g_session.driver_thread.load(std::memory_order_acquire);
-    if (thread == 0 || thread == current_tid()) return;
-    if (has_waited_enough(begun)) {
+    const bool starting = g_session.state.load(std::memory_order_acquire) == SessionState::starting;
+    if (thread == 0 || starting) return;
+    if (monotonic_ns() - begun > kSecond) {  // something else has loaded this library, or it failed
       g_session.driver_thread.compare_exchange_strong(thread, 0);
+      log_line(LogLevel::info, "CUDA's driver has not started this library within 1 s");
       return;
     }
     ::usleep(100);
@@ -237,6 +240,11 @@ uint8_t wake_session(ApiId api) {
 
 void expect_start_in_driver() {
   g_session.driver_thread.store(current_tid(), std::memory_order_release);
+}
+
+void not_in_driver() {
+  uint32_t thread = current_tid();
+  g_session.driver_thread.compare_exchange_strong(thread, 0);
 }
 
 void start_in_driver() {
@@ -301,6 +309,7 @@ void finish_session(const char* reason) {
 
 void forget_session_in_child() {
   data_worker_forked();
+  g_session.driver_thread = 0;
   if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
   g_session.step_lock.unlock();
   g_session.source_lock.unlock();
@@ -325,7 +334,6 @@ void forget_session_in_child() {
   g_session.phase = SessionPhase::idle;
   g_session.finishing = false;
   g_session.opening_ns = 0;
-  g_session.driver_thread = 0;
   g_session.windows_done = 0;
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;

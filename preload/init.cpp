@@ -55,5 +55,6 @@ extern "C" GPUPROF_EXPORT void gpuprof_step() {
 // Called by NVTX, once per library that uses it. Returns 1 when attached.
 extern "C" GPUPROF_EXPORT int InitializeInjectionNvtx2(const void* (*get_table)(unsigned)) {
   gpuprof::prepare_library();
+  gpuprof::not_in_driver();  // it may be NVTX that has loaded this library
   return gpuprof::attach_nvtx(get_table);
 }

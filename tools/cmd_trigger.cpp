@@ -206,7 +206,8 @@ uint64_t new_id(const LiveRun& run) {
 }
 
 // Asks for a window from `first` on, or, where none is named, from the next step that all can make.
-// Where all had passed that, their steps having become faster, it asks for a later one.
+// Where all had passed that, their steps having become faster, it asks for a later one; not where
+// there are others that cannot be seen from here, which may have taken the request.
 void request_window(const LiveRun& run, ControlRequest& request, const CLI::Option& first) {
   constexpr int kMostTimes = 16;
   const auto late = [&](const auto& process) { return was_late(*process, request); };
@@ -216,7 +217,9 @@ void request_window(const LiveRun& run, ControlRequest& request, const CLI::Opti
         choose_step(run, first.count() ? first.as<uint64_t>() : 0, first.count() > 0, times);
     write_request(run, request);
     wait_for_answers(run, request);
-    if (first.count() || !std::all_of(run.processes.begin(), run.processes.end(), late)) break;
+    if (first.count() || run.elsewhere != 0 ||
+        !std::all_of(run.processes.begin(), run.processes.end(), late))
+      break;
   }
 }
 

@@ -47,14 +47,17 @@ std::string CodeLine::place() const {
   return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
 }
 
-void WithinTimes::add(const std::string& function, double us) {
-  for (auto& [known, time] : times_) {
-    if (known == function) {
-      time += us;
-      return;
+void WithinTimes::add(std::span<const std::string> functions, double us) {
+  for (auto function = functions.begin(); function != functions.end(); ++function) {
+    if (std::find(functions.begin(), function, *function) != function) continue;
+    const auto known = std::find_if(times_.begin(), times_.end(),
+                                    [&](const auto& entry) { return entry.first == *function; });
+    if (known == times_.end()) {
+      times_.emplace_back(*function, us);
+    } else {
+      known->second += us;
     }
   }
-  times_.emplace_back(function, us);
 }
 
 // A caller has at least its callee's time, and came later.
@@ -131,10 +134,7 @@ void HostSampleSums::add_sample(const Process& process, StackIndex stack,
   sum.line.function = own.function;
   sum.line.idle_us += total;
   for (size_t i = 0; i < kParts; ++i) sum.line.part_us[i] += part_us[i];
-  for (auto function = within.begin(); function != within.end(); ++function) {
-    const bool called_again = std::find(within.begin(), function, *function) != function;
-    if (!called_again) sum.within.add(*function, total);
-  }
+  sum.within.add(within, total);
   std::reverse(names.begin(), names.end());
   stacks_[std::move(names)] += total;
   out_.idle_us += total;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,8 +28,8 @@ struct CodeLine {
 // Times in the functions that a line called.
 class WithinTimes {
  public:
-  // Of one sample callees before their callers, none twice.
-  void add(const std::string& function, double us);
+  // Of one sample, callees before their callers; one that calls itself counts once.
+  void add(std::span<const std::string> functions, double us);
   // The innermost one that at least half of `total` was in; "": none.
   std::string mostly(double total) const;
 

@@ -61,6 +61,7 @@ class WorkerSums {
   // the program's own code.
   void add_stack(const StackTable& stacks, StackIndex stack, double us) {
     const Frame *innermost = nullptr, *own = nullptr;
+    std::vector<std::string> within;
     bool fetches = false, loops = false;
     for (const uint64_t address : stacks[stack]) {
       for (const Frame& frame : stacks.frames(address)) {
@@ -68,19 +69,25 @@ class WorkerSums {
         loops = frame.file.ends_with(kLoopFile);
         fetches = fetches || frame.file.ends_with(kFetchFile);
         if (!innermost) innermost = &frame;
-        if (!own && !loops && !frame.file.ends_with(kFetchFile) && !is_library_file(frame.file)) {
+        if (own) continue;
+        if (!loops && !frame.file.ends_with(kFetchFile) && !is_library_file(frame.file)) {
           own = &frame;
+        } else {
+          within.push_back(frame.function);
         }
       }
     }
     if (!loops || (!own && !fetches)) return;
-    if (!own) own = innermost;
+    if (!own) {
+      own = innermost;
+      within.clear();
+    }
     Sum& sum = sums_[{own->file, own->line}];
     sum.line.file = own->file;
     sum.line.line = own->line;
     sum.line.function = own->function;
     sum.line.busy_us += us;
-    if (own != innermost) sum.within.add(innermost->function, us);
+    sum.within.add(within, us);
     busy_us_ += us;
   }
 

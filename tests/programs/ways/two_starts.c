@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads that make their first call of CUDA, the second 100 ms after the first, and a call
-// each after that.
+// Two threads that allocate and free, the first call of the second one 100 ms after that of the
+// first. usage: two_starts [nvtx]     nvtx: the second makes a mark of NVTX before, and waits for
+// the first to end after
+#include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "cuda_runtime_api.h"
@@ -13,13 +16,16 @@ static void* work(void* unused) {
   return unused;
 }
 
-int main(void) {
+int main(int argc, char** argv) {
   const struct timespec pause = {0, 100000000};
+  const int marks = argc > 1 && strcmp(argv[1], "nvtx") == 0;
   pthread_t first;
+  if (marks) nvtxMarkA("begin");
   pthread_create(&first, NULL, work, NULL);
   nanosleep(&pause, NULL);
-  work(NULL);
+  if (!marks) work(NULL);
   pthread_join(first, NULL);
+  if (marks) work(NULL);
   puts("done");
   return 0;
 }
