@@ -135,9 +135,12 @@ def test_auto_takes_sync_where_there_are_no_ranges(tmp_path):
 
 
 def test_time_as_step(tmp_path):
-    comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "800", *QUICK, "--markers", "none"],
-                          "--step", "time:20", "--schedule", "skip_first=2,warmup=1,active=5,repeat=1",
-                          edge_ns=1_000_000)
+    for attempt in range(3):  # on a busy machine our thread may be put off between the clock's time and opening the window
+        comparison, = profile(tmp_path / str(attempt), [harness.SIMTRAIN, "--steps", "800", *QUICK, "--markers", "none"],
+                              "--step", "time:20", "--schedule", "skip_first=2,warmup=1,active=5,repeat=1",
+                              edge_ns=1_000_000)
+        if not comparison.problems:
+            break
     comparison.assert_right("launch", "gpu_kernel")
     assert comparison.window_steps() == [3, 4, 5, 6, 7]
 
