@@ -90,10 +90,5 @@ def of_kind(found, *kinds):
     return [record for record in found if record.get("kind") in kinds]
 
 
-def event_losses(summary):
-    """Losses but for samples of stacks: a thread whose stack changes all the time costs one now and then."""
-    return {name: count for name, count in summary["losses"].items() if name != "sample_torn"}
-
-
 def our_lines(text):
     return [line for line in text.splitlines() if line.startswith("gpuprof:")]

@@ -33,8 +33,7 @@ class Dump:
             self.missing, self.source = record["gpu_times_missing"], record["step_source"]
             self.versions = record["versions"]
         elif kind == "summary":
-            # Of events: a thread whose stack changes all the time costs a sample now and then.
-            self.losses = {name: count for name, count in record.get("losses", {}).items() if name != "sample_torn"}
+            self.losses = record.get("losses", {})
         elif kind == "step" and record["in_window"]:
             self.steps.append(record["number"])
         elif kind == "gpu_kernel":

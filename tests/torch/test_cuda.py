@@ -57,7 +57,7 @@ def test_training(tmp_path, model, mixed, window):
     assert f"steps {window[0]}-{window[-1]} (optimizer)" in seen.err
 
     comparison.assert_right(*equalities.WORK)
-    assert harness.event_losses(comparison.summary) == {}
+    assert comparison.summary["losses"].keys() <= {"sample_torn"}
     steps = [r for r in comparison.records if r["kind"] == "step"]
     assert [r["number"] for r in steps][:window.stop] == list(range(window.stop)) and len(steps) <= STEPS
     assert comparison.window_steps() == list(window)

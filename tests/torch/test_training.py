@@ -68,7 +68,7 @@ def test_training(tmp_path, model):
     [dump] = harness.dumps(tmp_path / "out")
     records = harness.records(dump)
     assert [r["number"] for r in records if r["kind"] == "step"] == list(range(STEPS))
-    assert harness.event_losses(harness.info(dump)) == {}
+    assert harness.info(dump)["losses"].keys() <= {"sample_torn"}
 
     ours = collections.Counter(r["name"] for r in records if r["kind"] in ("op", "annotation"))
     theirs = torch_says(tmp_path, model)
