@@ -458,7 +458,7 @@ bool steps_control(const ControlRequest& request, ControlResult& result) {
   result = ControlResult::accepted;
   if (request.command == ControlCommand::window) {
     result = ask_for_window(request);
-  } else {
+  } else if (request.command == ControlCommand::off || s.plan->is_off()) {
     const bool off = request.command == ControlCommand::off;
     if (off) stop_recording();
     s.plan->switch_off(off ? UINT64_MAX : request.step);

@@ -7,8 +7,9 @@ WindowPlan::WindowPlan(const ScheduleSpec& spec, bool armed)
     : spec_(spec), armed_(armed), scheduled_(spec) {}
 
 Transition WindowPlan::advance(uint64_t index) {
-  if (index < resume_) return finish(idle());
-  const Transition scheduled = armed_ ? idle() : scheduled_step(index);
+  // A triggered window names its own first step, the same on all ranks: it does not wait for
+  // `resume_`.
+  const Transition scheduled = armed_ || index < resume_ ? idle() : scheduled_step(index);
   return finish(pending_ || recording_ ? triggered_step(index, scheduled) : scheduled);
 }
 

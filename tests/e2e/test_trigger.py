@@ -133,9 +133,20 @@ def test_off_and_on_again(tmp_path):
         refused = harness.gpuprof("trigger", tmp_path / "out")
         assert refused.code == 2 and "--on" in refused.err
         assert "recording is on" in harness.checked("trigger", tmp_path / "out", "--on").out
+        # Sooner than the schedule goes on, which is as many steps ahead as a second may have.
         first, last = trigger(tmp_path / "out")
         wait_until(lambda: finished(tmp_path))
         assert_window(finished(tmp_path)[0], tmp_path, first, last)
+
+
+def test_on_where_recording_is_on(tmp_path):
+    """Changes nothing: a window that is open goes on to its end."""
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=400,repeat=1"):
+        wait_until(lambda: list((tmp_path / "out").rglob("*_w0.gpuprof.part")))
+        harness.checked("trigger", tmp_path / "out", "--on")
+        wait_until(lambda: finished(tmp_path))
+        assert_window(finished(tmp_path)[0], tmp_path, 2, 401)
+        assert "switched" not in (tmp_path / "log").read_text()
 
 
 def test_off_holds_for_processes_that_start_later(tmp_path):

@@ -178,6 +178,18 @@ const Case kCases[] = {
      9,
      {{Action::off, 0}, {Action::on, 1, 3}, {Action::trigger, 2, 5, 2}},
      ".!.!..w[0AA]0.."},
+    {"a_trigger_does_not_wait_for_the_schedule",
+     kShort,
+     true,
+     9,
+     {{Action::off, 0}, {Action::on, 1, 8}, {Action::trigger, 2, 4, 2}},
+     ".!.!.w[0AA]0..."},
+    {"a_triggered_window_that_the_schedule_resumes_in",
+     kForEver,
+     false,
+     15,
+     {{Action::off, 0}, {Action::on, 1, 6}, {Action::trigger, 2, 4, 5}},
+     ".!.!.w[0AAAAA]0...w[3AA"},
 };
 
 INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowPlanTable, testing::ValuesIn(kCases),
