@@ -13,6 +13,13 @@ namespace gpuprof {
 
 bool g_clock_is_tsc = true;
 
+uint64_t thread_cpu_ns(uint32_t tid) {
+  constexpr uint32_t kOfOneThread = 6;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
+  timespec used{};
+  if (::clock_gettime(static_cast<clockid_t>(~tid << 3 | kOfOneThread), &used) != 0) return 0;
+  return static_cast<uint64_t>(used.tv_sec) * 1000000000u + static_cast<uint64_t>(used.tv_nsec);
+}
+
 namespace {
 
 #if defined(__x86_64__)

@@ -28,6 +28,9 @@ inline uint64_t thread_cpu_ns() {
   return static_cast<uint64_t>(used.tv_sec) * 1000000000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
+// Of any thread of the process; of one that runs it is that of now. 0: it has ended.
+uint64_t thread_cpu_ns(uint32_t tid);
+
 // Of all threads of the process.
 inline uint64_t process_cpu_ns() {
   timespec used{};

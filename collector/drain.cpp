@@ -20,6 +20,7 @@
 #include "collector/graphs.h"
 #include "collector/heap.h"
 #include "collector/identity.h"
+#include "collector/late_calls.h"
 #include "collector/log.h"
 #include "collector/memory_log.h"
 #include "collector/modules.h"
@@ -28,9 +29,9 @@
 #include "collector/nvml.h"
 #include "collector/os.h"
 #include "collector/python/bridge.h"
-#include "collector/samples.h"
 #include "collector/ready_command.h"
 #include "collector/ring.h"
+#include "collector/samples.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
 #include "collector/step_log.h"
@@ -172,6 +173,7 @@ void open_window(Drain& drain) {
 // Takes records until every launch of the window has its GPU record, 2 s at most.
 void collect_to_the_end(Drain& drain, const Window& window) {
   const bool exiting = g_wanted.load() & static_cast<uint32_t>(DrainCommand::exit);
+  let_calls_be_recorded();
   const uint64_t begun = monotonic_ns();
   // Without launch records nothing tells what to wait for: give running kernels a moment.
   if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);

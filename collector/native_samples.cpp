@@ -79,19 +79,11 @@ bool is_nobodys() {
          now.sa_handler == SIG_DFL;
 }
 
-// The processor time of a thread; of one that runs it is that of now. 0: it has ended.
-uint64_t cpu_ns_of(uint32_t tid) {
-  constexpr uint32_t kOfOneThread = 6;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
-  timespec time{};
-  if (::clock_gettime(static_cast<clockid_t>(~tid << 3 | kOfOneThread), &time) != 0) return 0;
-  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
-
 // Whether the thread has been on a processor all the time since then: it is not on its way out of a
 // call that it was woken in.
 bool has_run(uint32_t tid, const ThreadLook& since) {
   constexpr uint64_t kLongEnoughNs = 5'000;
-  const uint64_t passed = monotonic_ns() - since.time_ns, ran = cpu_ns_of(tid) - since.cpu_ns;
+  const uint64_t passed = monotonic_ns() - since.time_ns, ran = thread_cpu_ns(tid) - since.cpu_ns;
   // The two looks at its clock lie around those at the time; of a thread that has ended there is
   // none.
   return passed >= kLongEnoughNs && ran >= passed && ran < 2 * passed;
@@ -102,7 +94,7 @@ bool has_run(uint32_t tid, const ThreadLook& since) {
 // out of a call takes.
 bool was_put_off(uint32_t tid, ThreadCounts& counts) {
   constexpr uint64_t kWayOutNs = 50'000;
-  const uint64_t ran = cpu_ns_of(tid), waits = counts.waits;
+  const uint64_t ran = thread_cpu_ns(tid), waits = counts.waits;
   return read_thread_counts(tid, counts) && counts.waits == waits &&
          ran > counts.cpu_ns + kWayOutNs && counts.lets_signal_in;
 }
@@ -205,7 +197,7 @@ bool read_thread_counts(uint32_t tid, ThreadCounts& counts) {
   if (!blocked || !switches) return false;
   counts.lets_signal_in = !(std::strtoull(blocked + 7, nullptr, 16) >> (kSignal - 1) & 1);
   const uint64_t waits = std::strtoull(switches + 25, nullptr, 10);
-  if (counts.cpu_ns == 0 || counts.waits != waits) counts.cpu_ns = cpu_ns_of(tid);
+  if (counts.cpu_ns == 0 || counts.waits != waits) counts.cpu_ns = thread_cpu_ns(tid);
   counts.waits = waits;
   return true;
 }
@@ -214,7 +206,7 @@ bool native_samples_on() { return g_on.load(std::memory_order_relaxed); }
 const char* native_samples_note() { return g_note; }
 
 ThreadLook look_at_thread(uint32_t tid) {
-  const uint64_t cpu_ns = cpu_ns_of(tid);
+  const uint64_t cpu_ns = thread_cpu_ns(tid);
   return {cpu_ns, monotonic_ns()};
 }
 

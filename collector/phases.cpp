@@ -101,16 +101,32 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   drain_request(DrainCommand::close);
 }
 
+// Whether step `first` begins by the clock, on our own thread; the first one begins with the
+// program.
+bool begins_by_clock(uint64_t first) {
+  const Session& s = session();
+  return first != 0 && !s.loads_data && s.tracker.source() == StepSource::time;
+}
+
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
-  session().window = Window{number, first_step, ticks, 0, first_step, false, ""};
+  Session& s = session();
+  s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
   RingHeader& header = *ring()->header;
   header.window.store(number);
   header.window_first_step.store(static_cast<uint32_t>(first_step));
   header.window_last_step.store(static_cast<uint32_t>(first_step));
   header.window_end_ticks.store(0);
-  header.window_begin_ticks.store(ticks, std::memory_order_release);
-  set_phase(SessionPhase::active);
+  s.phase.store(SessionPhase::active, std::memory_order_release);
   apply_hook_flags();
+  if (begins_by_clock(first_step)) {
+    // Calls of other threads are recorded from now on, and were not while this thread was kept off
+    // its processor.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    s.window.begin_ticks = s.last_boundary_ticks = now_ticks();
+    move_last_step(s.window.begin_ticks);
+  }
+  header.window_begin_ticks.store(s.window.begin_ticks, std::memory_order_release);
+  header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {

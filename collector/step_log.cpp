@@ -29,6 +29,13 @@ void log_step(uint64_t ticks) {
   header.steps.used.store((index + 1) * sizeof(uint64_t), std::memory_order_release);
 }
 
+void move_last_step(uint64_t ticks) {
+  RingHeader& header = *ring()->header;
+  const uint64_t count = logged();
+  if (count != session().boundaries) return;  // that one was lost
+  ring()->region<uint64_t>(header.steps)[(count - 1) % capacity()] = ticks;
+}
+
 bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count) {
   const RingHeader& header = *ring()->header;
   const uint64_t* const slots = ring()->region<uint64_t>(header.steps);

@@ -13,6 +13,8 @@ namespace gpuprof {
 // One boundary more. Under the session's step lock. Counted as lost when the drain thread has not
 // made room for half a million steps.
 void log_step(uint64_t ticks);
+// The newest boundary was later than it was logged. Under the session's step lock.
+void move_last_step(uint64_t ticks);
 
 // Drain thread only.
 class StepLog {

@@ -47,14 +47,13 @@ class Comparison:
 
     `killed`: the process got SIGKILL. Then all calls since the window began must be there, but for the last one
     of each thread, whose record may not have been complete; device times may lag behind and are not compared.
-    `edge_ns`: how near an edge of the window a call may be missing; where the clock opens it, and not a call of
-    the thread that records, the hooks of other threads see that a moment later.
+    `by_clock`: the clock opens the window, and not a call of the thread that records: that may be put off its
+    processor then, inside a hook and before the real call, so the first call of each thread may be missing.
     `gpu`: whether the dump is to hold device work; without CUPTI it holds calls only.
     `callbacks`: the library came late: the program's own calls may be known by CUPTI's callback, as calls of the
     runtime or of the driver, and without their arguments."""
 
-    def __init__(self, dump, truth_folder, killed=False, edge_ns=CALL_TOLERANCE_NS, gpu=True, callbacks=False):
-        self.edge_ns = edge_ns
+    def __init__(self, dump, truth_folder, killed=False, by_clock=False, gpu=True, callbacks=False):
         self.callbacks = callbacks
         self.records = harness.records(dump)
         self.header = next(r for r in self.records if r["kind"] == "header")
@@ -77,6 +76,10 @@ class Comparison:
             self.optional |= {id(call) for call in last.values()}
             self._compare_calls()
             return
+        if by_clock:
+            calls = (call for call in self.truth if call["t"] == "call" and call["end"] > self.begin)
+            first = {call["tid"]: call for call in sorted(calls, key=lambda call: -call["begin"])}
+            self.optional |= {id(call) for call in first.values()}
         self._compare_calls()
         if not gpu:
             return
@@ -93,7 +96,7 @@ class Comparison:
         that marks a step ends one window and begins another)."""
         if call["end"] < self.begin or call["begin"] > self.end:
             return False
-        inside = call["begin"] > self.begin + self.edge_ns and call["end"] < self.end - self.edge_ns
+        inside = call["begin"] > self.begin + CALL_TOLERANCE_NS and call["end"] < self.end - CALL_TOLERANCE_NS
         return True if inside else None
 
     def _compare_calls(self):
@@ -121,7 +124,7 @@ class Comparison:
         """A call that no hook saw, as CUPTI told it: must be one, of those that NCCL made inside."""
         call = self.calls_by_correlation.get(record["correlation"])
         self.counts["from_callback"] += 1
-        if call is not None and call.get("via") != "nccl" and self._position(call) is None:
+        if call is not None and call.get("via") != "nccl" and (self._position(call) is None or id(call) in self.optional):
             return  # its hook began before the window did
         if call is None or call.get("via") != "nccl" or call["tid"] != record["lane"]["tid"]:
             self.problem("a callback's record that is no call inside NCCL", record)
@@ -155,7 +158,8 @@ class Comparison:
                 position += 1
             if (position < len(records) and
                     records[position]["begin_mono_ns"] <= call["begin"] + CALL_TOLERANCE_NS):
-                if needed is False:
+                # The record begins before the call, perhaps by much, if the thread is put off its processor in between.
+                if needed is False and not self.begin <= records[position]["begin_mono_ns"] <= self.end:
                     self.problem("recorded outside the window", call)
                 self.pairs.append((call, records[position]))
                 position += 1

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls that have ended and are not recorded yet: a thread may be put off its processor between the
+// two, and most likely is by our own thread, which wakes to end the window.
+#pragma once
+
+namespace gpuprof {
+
+// Lets each thread that records, and does not wait, run on until such a call is recorded; 50 ms at
+// most in all. Drain thread, after a window has ended.
+void let_calls_be_recorded();
+
+}  // namespace gpuprof
