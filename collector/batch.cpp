@@ -45,11 +45,11 @@ void set(PodVector<uint64_t>& bits, uint32_t bit) {
   bits[bit / 64] |= uint64_t{1} << (bit % 64);
 }
 
+}  // namespace
+
 bool is_cupti_buffer(const RingChunk& chunk) {
   return chunk.committed.load(std::memory_order_acquire) != 0 && is_gpu_kind(chunk.records[0].kind);
 }
-
-}  // namespace
 
 WindowCollector::WindowCollector() : encoder_(*this) {
   for (size_t api = 0; api < api_count(); ++api) {

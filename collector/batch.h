@@ -11,6 +11,9 @@
 
 namespace gpuprof {
 
+// Whether what CUPTI delivered is in it, and not what hooks recorded; false of an empty one.
+bool is_cupti_buffer(const RingChunk& chunk);
+
 class WindowCollector final : private NameResolver {
  public:
   WindowCollector();

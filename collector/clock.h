@@ -53,6 +53,15 @@ inline uint64_t now_ticks() {
   return monotonic_ns();
 }
 
+// As of when other threads see all that this one has stored.
+inline uint64_t ticks_after_stores() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#if defined(__x86_64__)
+  _mm_lfence();  // rdtsc waits for no store
+#endif
+  return now_ticks();
+}
+
 struct ClockChoice {
   ClockSource source;
   uint32_t shift;       // dump unit = ticks >> shift; chosen so that a unit is about 1 ns

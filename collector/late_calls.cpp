@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/batch.h"
 #include "collector/clock.h"
 #include "collector/os.h"
 #include "collector/ring.h"
@@ -19,8 +20,8 @@ constexpr uint64_t kMostNs = 50'000'000;
 constexpr uint64_t kEnoughNs = 50'000;
 constexpr timespec kPause{0, 100'000};
 
-// Whether it is outside system calls. The kernel says "running" also of a thread that waits for a
-// processor, and -1 of one that waits for a page.
+// Whether it does not wait in a system call. The kernel says "running" also of a thread that waits
+// for a processor, and -1 of one that waits for a page.
 bool could_run(uint32_t tid) {
   char path[64], text[256];
   std::snprintf(path, sizeof path, "/proc/self/task/%u/syscall", tid);
@@ -48,7 +49,7 @@ void let_calls_be_recorded() {
     if (chunk.state.load(std::memory_order_acquire) != static_cast<uint32_t>(ChunkState::open)) {
       continue;
     }
-    if (chunk.thread_id != self) let_run(chunk.thread_id, until_ns);
+    if (chunk.thread_id != self && !is_cupti_buffer(chunk)) let_run(chunk.thread_id, until_ns);
   }
 }
 

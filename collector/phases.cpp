@@ -101,30 +101,31 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   drain_request(DrainCommand::close);
 }
 
-// Whether step `first` begins by the clock, on our own thread; the first one begins with the
-// program.
-bool begins_by_clock(uint64_t first) {
+// Whether a step that begins now does so by the clock, on our own thread. With the session the
+// first one begins on the program's.
+bool begins_by_clock() {
   const Session& s = session();
-  return first != 0 && !s.loads_data && s.tracker.source() == StepSource::time;
+  return s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data &&
+         s.tracker.source() == StepSource::time;
 }
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
   RingHeader& header = *ring()->header;
-  header.window.store(number);
+  header.window.store(number);  // new buffers carry it
+  s.phase.store(SessionPhase::active, std::memory_order_release);
+  apply_hook_flags();
+  if (begins_by_clock()) {
+    // Calls of other threads are recorded from now on, and were not while this thread was kept off
+    // its processor.
+    s.window.begin_ticks = s.last_boundary_ticks = ticks_after_stores();
+    move_last_step(s.window.begin_ticks);
+  }
+  // Together, for workers that follow: until here they see the window before as it ended.
   header.window_first_step.store(static_cast<uint32_t>(first_step));
   header.window_last_step.store(static_cast<uint32_t>(first_step));
   header.window_end_ticks.store(0);
-  s.phase.store(SessionPhase::active, std::memory_order_release);
-  apply_hook_flags();
-  if (begins_by_clock(first_step)) {
-    // Calls of other threads are recorded from now on, and were not while this thread was kept off
-    // its processor.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    s.window.begin_ticks = s.last_boundary_ticks = now_ticks();
-    move_last_step(s.window.begin_ticks);
-  }
   header.window_begin_ticks.store(s.window.begin_ticks, std::memory_order_release);
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
@@ -438,6 +439,10 @@ void steps_tick(uint64_t ticks) {
     if (ticks >= s.next_due_ticks) {
       while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
       take_boundaries(s.tracker.mark({StepSource::time, ticks}));
+      // Opening a window may have taken that long: no step of nearly no time.
+      while (s.next_due_ticks < s.last_boundary_ticks + static_cast<uint64_t>(period / 2)) {
+        s.next_due_ticks += static_cast<uint64_t>(period);
+      }
     }
   } else if (source == StepSource::automatic &&
              seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {

@@ -32,7 +32,7 @@ void log_step(uint64_t ticks) {
 void move_last_step(uint64_t ticks) {
   RingHeader& header = *ring()->header;
   const uint64_t count = logged();
-  if (count != session().boundaries) return;  // that one was lost
+  if (count != session().boundaries) return;  // some were lost: numbers differ
   ring()->region<uint64_t>(header.steps)[(count - 1) % capacity()] = ticks;
 }
 

@@ -23,9 +23,10 @@ class WindowPlan {
   // window that is open when it begins ends there. Replaces a trigger that has not begun. False:
   // `index`, the step in progress, is not before `first`, or recording is off.
   bool trigger(uint64_t first, uint64_t steps, uint64_t index);
-  // The schedule is off until boundary `resume`, triggers until this returns (UINT64_MAX: both until
-  // told otherwise). The caller cuts an open window first. The schedule's cycle that the boundary
-  // falls into is left out, so that no rank begins in the middle of one.
+  // The schedule is off until boundary `resume` (UINT64_MAX: until told otherwise, and no trigger
+  // is taken); a trigger that was taken before is dropped. The caller cuts an open window first.
+  // The schedule's cycle that the boundary falls into is left out, so that no rank begins in the
+  // middle of one.
   void switch_off(uint64_t resume);
   bool is_off() const { return resume_ == UINT64_MAX; }
   bool armed() const { return armed_; }

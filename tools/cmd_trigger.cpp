@@ -223,10 +223,18 @@ void request_window(const LiveRun& run, ControlRequest& request, const CLI::Opti
   }
 }
 
-void say_what_follows(const LiveRun& run, const ControlRequest& request) {
+bool is_on_everywhere(const LiveRun& run) {
+  return std::none_of(run.processes.begin(), run.processes.end(), [](const auto& process) {
+    return process->header().recording_off.load() != 0;
+  });
+}
+
+void say_what_follows(const LiveRun& run, const ControlRequest& request, bool was_on) {
   const std::string who = ranks_of(run);
   if (request.command == ControlCommand::off) {
     put_line("recording is off in {}", who);
+  } else if (request.command == ControlCommand::on && was_on) {
+    put_line("recording was on already in {}", who);
   } else if (request.command == ControlCommand::on) {
     put_line("recording is on in {} from step {}", who, request.step);
   } else {
@@ -265,6 +273,7 @@ int run_trigger(const Command& command, int count, char** arguments) {
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const LiveRun run = find_target(target);
+  const bool was_on = is_on_everywhere(run);
   ControlRequest request{new_id(run), ControlCommand::window, 0, steps};
   if (off || on) {
     request.command = off ? ControlCommand::off : ControlCommand::on;
@@ -278,7 +287,7 @@ int run_trigger(const Command& command, int count, char** arguments) {
   }
   const size_t accepted = count_accepted(run, request);
   if (accepted == 0) throw Failure("trigger: no process took the request");
-  say_what_follows(run, request);
+  say_what_follows(run, request, was_on);
   return accepted == run.processes.size() ? kExitDone : kExitGateFailed;
 }
 

@@ -133,8 +133,20 @@ def test_off_and_on_again(tmp_path):
         refused = harness.gpuprof("trigger", tmp_path / "out")
         assert refused.code == 2 and "--on" in refused.err
         assert "recording is on" in harness.checked("trigger", tmp_path / "out", "--on").out
-        # Sooner than the schedule goes on, which is as many steps ahead as a second may have.
         first, last = trigger(tmp_path / "out")
+        wait_until(lambda: finished(tmp_path))
+        assert_window(finished(tmp_path)[0], tmp_path, first, last)
+
+
+def test_a_window_before_the_schedule_goes_on(tmp_path):
+    """`--on` names a step that may be further away than the window that is asked for next."""
+    with running(tmp_path):
+        harness.checked("trigger", tmp_path / "out", "--off")
+        file, = (tmp_path / "out").rglob("gpuprof.control")
+        file.write_text(f"gpuprof-control-1 {int(file.read_text().split()[1]) + 1} on 1000000 0\n")
+        wait_until(lambda: "switched on" in (tmp_path / "log").read_text())
+        first, last = trigger(tmp_path / "out")
+        assert last < 1000000
         wait_until(lambda: finished(tmp_path))
         assert_window(finished(tmp_path)[0], tmp_path, first, last)
 
@@ -143,7 +155,7 @@ def test_on_where_recording_is_on(tmp_path):
     """Changes nothing: a window that is open goes on to its end."""
     with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=400,repeat=1"):
         wait_until(lambda: list((tmp_path / "out").rglob("*_w0.gpuprof.part")))
-        harness.checked("trigger", tmp_path / "out", "--on")
+        assert "recording was on" in harness.checked("trigger", tmp_path / "out", "--on").out
         wait_until(lambda: finished(tmp_path))
         assert_window(finished(tmp_path)[0], tmp_path, 2, 401)
         assert "switched" not in (tmp_path / "log").read_text()

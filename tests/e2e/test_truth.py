@@ -139,6 +139,17 @@ def test_time_as_step(tmp_path):
                           "--step", "time:20", "--schedule", "skip_first=2,warmup=1,active=5,repeat=1", by_clock=True)
     comparison.assert_right("launch", "gpu_kernel")
     assert comparison.window_steps() == [3, 4, 5, 6, 7]
+    first = next(r for r in comparison.records if r["kind"] == "step" and r["in_window"])
+    assert first["begin_mono_ns"] == comparison.header["window_begin_mono_ns"]
+
+
+def test_auto_takes_time_where_there_is_nothing_else(tmp_path):
+    comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "800", "--layers", "1", "--data-ms", "42", "--markers", "none"],
+                          "--schedule", "skip_first=0,warmup=0,active=1,repeat=1", by_clock=True)
+    comparison.assert_right("launch", "gpu_kernel")
+    assert comparison.header["step_source"] == "time:1000"
+    assert comparison.window_steps() == [0] and not comparison.summary["partial"]
+    assert 0.5e9 < comparison.end - comparison.begin < 2e9
 
 
 def test_window_cut_by_exit(tmp_path):

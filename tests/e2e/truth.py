@@ -14,6 +14,8 @@ import harness
 GPU_TOLERANCE_NS = 1000  # device times: the bound that must hold
 # A hook's record encloses the call. Both clocks are read by the same machine; this is the reading's width.
 CALL_TOLERANCE_NS = 500
+# How long a busy machine may keep a thread off its processor.
+PUT_OFF_NS = 30_000_000
 
 # What kind of record a call must give. Calls that match nothing are recorded as plain calls, or not at all.
 CALL_KINDS = [
@@ -48,7 +50,8 @@ class Comparison:
     `killed`: the process got SIGKILL. Then all calls since the window began must be there, but for the last one
     of each thread, whose record may not have been complete; device times may lag behind and are not compared.
     `by_clock`: the clock opens the window, and not a call of the thread that records: that may be put off its
-    processor then, inside a hook and before the real call, so the first call of each thread may be missing.
+    processor then, inside a hook and before the real call, so the first call of each thread may be missing, if
+    it came soon.
     `gpu`: whether the dump is to hold device work; without CUPTI it holds calls only.
     `callbacks`: the library came late: the program's own calls may be known by CUPTI's callback, as calls of the
     runtime or of the driver, and without their arguments."""
@@ -67,6 +70,7 @@ class Comparison:
         self.counts = collections.Counter()
         self.pairs = []  # (truth call, record)
         self.optional = set()
+        self.straddling = set()  # of these, what hooks do not have a callback may
         if killed:
             self.end = 2**63
             last = {}
@@ -79,7 +83,8 @@ class Comparison:
         if by_clock:
             calls = (call for call in self.truth if call["t"] == "call" and call["end"] > self.begin)
             first = {call["tid"]: call for call in sorted(calls, key=lambda call: -call["begin"])}
-            self.optional |= {id(call) for call in first.values()}
+            self.straddling = {id(call) for call in first.values() if call["begin"] < self.begin + PUT_OFF_NS}
+            self.optional |= self.straddling
         self._compare_calls()
         if not gpu:
             return
@@ -124,7 +129,7 @@ class Comparison:
         """A call that no hook saw, as CUPTI told it: must be one, of those that NCCL made inside."""
         call = self.calls_by_correlation.get(record["correlation"])
         self.counts["from_callback"] += 1
-        if call is not None and call.get("via") != "nccl" and (self._position(call) is None or id(call) in self.optional):
+        if call is not None and call.get("via") != "nccl" and (self._position(call) is None or id(call) in self.straddling):
             return  # its hook began before the window did
         if call is None or call.get("via") != "nccl" or call["tid"] != record["lane"]["tid"]:
             self.problem("a callback's record that is no call inside NCCL", record)

@@ -88,14 +88,6 @@ void TruthLog::write_through(std::string_view text) {
   }
 }
 
-void TruthLog::make_room() {
-  constexpr size_t kRoom = 16 * 1024;
-  if (!enabled_) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (write_through_ || (window_ != nullptr && kWindowBytes - used_ >= kRoom)) return;
-  if (fd_ >= 0 || open_file()) (void)map_next_window();
-}
-
 void TruthLog::append(std::string_view line) {
   if (!enabled_) return;
   const std::lock_guard<std::mutex> lock(mutex_);

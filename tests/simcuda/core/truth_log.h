@@ -21,10 +21,6 @@ class TruthLog {
 
   bool enabled() const { return enabled_; }
 
-  // Before a call that will be logged: mapping more of the file takes long, and is not to be between
-  // the end of a call and its return. Thread safe.
-  void make_room();
-
   // Appends `line` and a newline. Thread safe.
   void append(std::string_view line);
 
