@@ -55,9 +55,11 @@ inline uint64_t now_ticks() {
 
 // As of when other threads see all that this one has stored.
 inline uint64_t ticks_after_stores() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
 #if defined(__x86_64__)
-  _mm_lfence();  // rdtsc waits for no store
+  _mm_mfence();
+  _mm_lfence();  // without which rdtsc would not wait for the fence before
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 #endif
   return now_ticks();
 }
