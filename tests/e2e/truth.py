@@ -39,9 +39,9 @@ def kind_of(name):
 
 def load(folder, pid):
     """The simulator's lines of one process: calls and device work, each in order of begin. A process that still runs
-    may be in the middle of a line, of which the end may be there before the beginning."""
+    may be in the middle of a line, of which any part may be there before the others."""
     text = (pathlib.Path(folder) / f"truth_{pid}.jsonl").read_text()
-    return [json.loads(line) for line in re.findall(r"(?<![^\n\0])\{[^\n\0]+\n", text)]
+    return [json.loads(line) for line in re.findall(r"(?<![^\n\0])\{[^\n\0]+\}\n", text)]
 
 
 class Comparison:
