@@ -22,6 +22,8 @@ struct Job {
   int kernels = 24;
   int64_t kernel = 200'000;
   int64_t issue = 5'000, pause = 2'000;  // a launch call, and between two
+  int64_t stall = 0;                     // of one launch a step, before its work is handed over
+  int stalled_kernel = 0;                // which
   int64_t data = 0;                      // in the loader, each step
   int64_t copy = 0;                      // a copy to the GPU, each step
   bool blocking_copy = false;
@@ -146,12 +148,15 @@ class JobModel {
       const auto length =
           static_cast<int64_t>(static_cast<double>(noisy(job_.kernel)) * family * slower_);
       for (size_t r = 0; r < ranks_.size(); ++r) {
+        Rank& rank = ranks_[r];
         const double factor = static_cast<int>(r) == job_.slow_rank ? job_.slow : 1;
-        work(ranks_[r], 0, static_cast<int64_t>(static_cast<double>(length) * factor),
-             JobPart::compute)
+        const int64_t stall = i == job_.stalled_kernel ? job_.stall : 0;
+        rank.now += stall;
+        work(rank, 0, static_cast<int64_t>(static_cast<double>(length) * factor), JobPart::compute)
             .kernel = i;
-        call(ranks_[r], "cudaLaunchKernel", job_.issue, JobPart::launch);
-        ranks_[r].now += job_.pause;
+        rank.now -= stall;
+        call(rank, "cudaLaunchKernel", stall + job_.issue, JobPart::launch);
+        rank.now += job_.pause;
       }
       if (job_.collective && i % 6 == 5) collective();
     }

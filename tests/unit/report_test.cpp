@@ -86,6 +86,12 @@ std::vector<Scenario> scenarios() {
         j.pause = 0;
         j.issue = 10;
       });
+      // A module that is loaded at its first use, or a lock of the driver's, while the GPU still
+      // has work for some time.
+      one = job;
+      one.stalled_kernel = 6;
+      one.stall = extra + one.stalled_kernel * one.kernel;
+      set(out, name("stalled_launch"), one, Cause::kernel_launch, [](Job& j) { j.stall = 0; });
       if (ranks > 1) {
         one = job;
         one.slow_rank = 2;
@@ -139,6 +145,13 @@ std::vector<Scenario> pairs() {
     one.logging = 1'500'000;
     one.data = 3'000'000;
     set(out, "data_over_logging" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.overlap = true;
+    one.collective = 600'000;
+    one.stalled_kernel = 6;  // returns as the first collective is over, by chance
+    one.stall = one.stalled_kernel * one.kernel + one.collective - 43'000;
+    set(out, "overlapped_beside_stalled" + end, one, Cause::communication,
+        [](Job& j) { j.collective = 0; });
     one = job;
     one.sync_every = 4;
     one.data = 8'000'000;

@@ -70,7 +70,11 @@ class GapSplitter {
   void split(Interval gap, const Work* next) {
     const std::optional<Call> launch = next ? timeline_.call_of(*next) : std::nullopt;
     opener_.reset();
-    if (launch && launch->begin + timeline_.launch_latency <= gap.begin - kSlackNs) {
+    // The call had not returned as the GPU ran dry, and the work began as it may have handed it
+    // over.
+    const bool stalled =
+        launch && launch->end > gap.begin && next->begin <= launch->end + timeline_.launch_latency;
+    if (launch && !stalled && launch->begin + timeline_.launch_latency <= gap.begin - kSlackNs) {
       return out_.add_device_idle(gap);  // it was there already
     }
     const uint32_t thread = launch ? launch->thread : timeline_.main_thread;

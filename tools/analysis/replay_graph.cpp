@@ -328,10 +328,27 @@ WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_b
   if (ready == INT64_MIN || work.begin - ready > kUnexplainedNs) {
     if (const WorkEnd* const reason = ended_just_before(work)) after(reason->node, 0, reason->end);
   }
-  if (ready != INT64_MIN) piece_.nodes.back().own = same(work.begin - ready);
+  if (ready != INT64_MIN) {
+    FixTimes& own = piece_.nodes.back().own;
+    own = same(work.begin - ready);
+    if (call) of(own, Fix::kernel_launch) -= held_back(work, *call, ready);
+  }
   before = {work.end, work.stream, add_work_end(work, call ? call->begin : work.begin, begin)};
   remember(before);
   return before;
+}
+
+// How long work was kept from its beginning since `ready` by its call, which had not handed it
+// over: it loaded a module, waited for a lock of the driver's.
+int64_t RankReplay::held_back(const Work& work, const Call& call, int64_t ready) const {
+  if (call.kind != CallClass::issue || call.blocking) return 0;
+  // What a call of several (a graph) caused later waited for the first.
+  for (const Work& other : works_) {
+    if (other.begin < work.begin) return 0;
+  }
+  const int64_t since = std::max(ready, call.begin + timeline_.launch_latency);
+  const int64_t delay = std::min(work.begin, call.end + timeline_.launch_latency) - since;
+  return delay > kUnexplainedNs ? delay : 0;
 }
 
 uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t begin) {
@@ -412,7 +429,10 @@ void RankReplay::find_awaited(const Call& call) {
   } else if (call.kind == CallClass::allocate && length > kLongFreeNs) {
     for (const WorkEnd& work : last_on_stream_) add_awaited(call, work);
   } else if (call.kind == CallClass::issue && length > kLongIssueNs) {
-    if (const WorkEnd* const work = ended_with(call)) awaited_.push_back(*work);
+    // At a full queue's end its own work has yet to begin.
+    const bool begun = !works_.empty() && works_.front().begin <= call.end;
+    const WorkEnd* const work = begun ? nullptr : ended_with(call);
+    if (work) awaited_.push_back(*work);
   }
 }
 

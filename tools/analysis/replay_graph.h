@@ -139,6 +139,7 @@ class RankReplay {
   FixTimes own_times(const QuietTime& quiet) const;
   void note_event_calls(const Call& call);
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);
+  int64_t held_back(const Work& work, const Call& call, int64_t ready) const;
   uint32_t add_work_end(const Work& work, int64_t issued, uint32_t begin);
   FixTimes lengths(const Work& work, const JointCollective* joint) const;
   const WorkEnd* ended_just_before(const Work& work) const;
