@@ -145,11 +145,8 @@ class Truth:
         main = steps[0].get("tid", max({c["tid"] for c in calls}, key=lambda tid: sum(c["tid"] == tid for c in calls)))
         self.calls = sorted((c for c in calls if c["tid"] == main), key=lambda call: call["begin"])
         self.call_ends = [call["end"] for call in self.calls]
-        issued = {line["corr"]: line["begin"] for line in lines if line["t"] == "call"}
         self.works = sorted((line for line in lines if line["t"] == "gpu" and line["type"] in ("kernel", "memcpy", "memset")),
                             key=lambda work: work["begin"])
-        for work in self.works:
-            work["issued"] = issued[work["corr"]]
         # simtrain loads its data from a step's begin to its first call, the copy of the batch.
         self.loading = []
         begins = [call["begin"] for call in self.calls]
@@ -188,7 +185,7 @@ class Truth:
     def idle(self, begin, end, sums):
         next_work = bisect.bisect_left(self.work_begins, end)
         work = self.works[next_work] if end < self.end and next_work < len(self.works) else None
-        if work and work["issued"] + LAUNCH_LATENCY_NS < begin - 2000:
+        if work and work["arrived"] < begin - 2000:
             sums["other"] += end - begin
             return
         first = max(0, bisect.bisect_left(self.call_ends, begin - 2000))
@@ -228,7 +225,7 @@ class Truth:
         for call in near:
             if call["begin"] <= at < call["end"]:
                 return self.waits(call) or opener
-        if work and at >= work["issued"]:
+        if work and at >= work["arrived"] - LAUNCH_LATENCY_NS:
             return opener
         earlier, later = bisect.bisect_right(self.call_ends, at) - 1, bisect.bisect_right(self.call_begins, at)
         before = self.call_ends[earlier] if earlier >= 0 else at

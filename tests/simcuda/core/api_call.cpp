@@ -38,6 +38,7 @@ ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
     : info_(*as.api), origin_(origin) {
   start_driver();
   event_.begin = now_ns();
+  TruthLog::instance().make_room();
   Core& core = Core::instance();
   event_.driver = info_.driver;
   event_.cbid = info_.cbid;

@@ -54,6 +54,7 @@ struct GpuOpInfo {
   uint32_t graph_id = 0;           // 0: not part of a graph launch
   uint64_t graph_node_id = 0;      // of the node of the executable graph
   uint64_t graph_original_id = 0;  // of the captured node that it is a clone of
+  uint64_t arrived = 0;            // when the GPU had it, the launch latency after its submission
   uint64_t begin = 0;
   uint64_t end = 0;
   bool begins_on_host = false, ends_on_host = false;  // of a graph: its first, its last node

@@ -85,6 +85,7 @@ OpPtr Core::run(Stream& stream, const Work& work, uint32_t correlation, bool tra
   op->info.context_id = stream.context_id;
   op->info.stream_id = stream.id;
   op->info.correlation = correlation;
+  op->info.arrived = earliest;
   op->duration = work.duration;
   op->begin_of = work.begin_of;
   op->event_id = work.event_id;

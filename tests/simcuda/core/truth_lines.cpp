@@ -88,8 +88,9 @@ void write_truth(const GpuOpInfo& op) {
   Buffer out;
   add(out,
       "{{\"t\":\"gpu\",\"type\":\"{}\",\"device\":{},\"context\":{},\"stream\":{},\"begin\":{},"
-      "\"end\":{},\"corr\":{}",
-      type_name(op.kind), op.device, op.context_id, op.stream_id, op.begin, op.end, op.correlation);
+      "\"end\":{},\"corr\":{},\"arrived\":{}",
+      type_name(op.kind), op.device, op.context_id, op.stream_id, op.begin, op.end, op.correlation,
+      op.arrived);
   if (op.kind == GpuOpKind::kKernel) {
     add(out, ",\"name\":\"{}\"", json_escape(op.name));
     add_shape(out, op.grid, op.block, op.dynamic_shmem);

@@ -18,6 +18,7 @@ namespace gpuprof::simcuda {
 namespace {
 
 constexpr size_t kWindowBytes = 256 * 1024;
+constexpr size_t kCallBytes = 4 * 1024;  // more than most calls write
 
 __attribute__((destructor)) void finish_at_exit() {
   if (!settings().truth_directory.empty()) TruthLog::instance().finish();
@@ -86,6 +87,13 @@ void TruthLog::write_through(std::string_view text) {
     used_ += static_cast<size_t>(n);
     text.remove_prefix(static_cast<size_t>(n));
   }
+}
+
+void TruthLog::make_room() {
+  if (!enabled_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (write_through_ || (fd_ < 0 && !open_file())) return;
+  if (window_ == nullptr || kWindowBytes - used_ < kCallBytes) map_next_window();
 }
 
 void TruthLog::append(std::string_view line) {
