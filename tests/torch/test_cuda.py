@@ -66,6 +66,33 @@ def test_training(tmp_path, model, mixed, window):
     assert_memory(comparison.records, steps, json.loads(memory.read_text()))
 
 
+def test_two_ranks(tmp_path):
+    """DistributedDataParallel over NCCL, as torchrun starts it: each rank's dump is what the simulator says of it."""
+    window = range(10, 30)
+    env = simulated(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path / "truth", GPUPROF_LOG="info",
+                                      GPUPROF_SCHEDULE=f"skip_first={window.start},warmup=1,active={len(window)}"))
+    (tmp_path / "truth").mkdir()
+    done = harness.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", HERE / "scripts/two_ranks.py", "nccl"],
+                       env={**env, "SIMCUDA_DEVICES": "2"}, timeout=400)
+    assert (done.code, sorted(done.out.split())) == (0, ["rank0", "rank1"]), done.err
+    dumps = harness.dumps(tmp_path / "out")
+    assert len(dumps) == 2
+    for dump in dumps:
+        comparison = truth.Comparison(dump, tmp_path / "truth")
+        comparison.assert_right(*equalities.WORK, "collective")
+        assert comparison.summary["losses"].keys() <= {"sample_torn"}
+        assert comparison.window_steps() == [window.start + 1 + n for n in range(len(window))]
+        owners = {r["index"]: r["name"] for r in harness.of_kind(comparison.records, "op", "annotation")}
+        assert all(r.get("operator") in owners for r in harness.of_kind(comparison.records, "launch", "copy"))
+        assert {owners[r["operator"]] for r in harness.of_kind(comparison.records, "launch") if "nccl" in r["kernel"]} == {"nccl:all_reduce"}
+        collectives = [r["name"] for r in harness.of_kind(comparison.records, "collective")]
+        assert collectives == ["ncclAllReduce"] * len(window)  # the gradients fit in one bucket
+    found = json.loads(harness.checked("report", tmp_path / "out", "--format", "json").out)
+    assert found["ranks"] == 2 and [row["count"] for row in found["collectives"]] == [2 * len(window)]
+    reduced = [row["count"] for row in found["kernels"] if "AllReduce" in row["name"]]
+    assert reduced == [2 * len(window)]
+
+
 def assert_operators(records, steps, theirs):
     ours = equalities.recorded_operators(r for r in records if r.get("begin_mono_ns", 0) > steps[1]["begin_mono_ns"])
     different = {n: counts for n, counts in equalities.count_differences(ours, theirs).items()

@@ -101,6 +101,23 @@ TEST(DiffTest, ARegressionIsGatedBeyondItsThreshold) {
   EXPECT_FALSE(gate_of(faster, 0).regression);
 }
 
+// A host that no longer waits for the GPU is ahead of it: its kernels run steps later.
+TEST(DiffTest, KernelsStayTheSameWhereTheHostRunsAhead) {
+  Job ahead = job(2);
+  ahead.data = 0;
+  ahead.sync_every = 1'000'000;
+  ahead.unrecorded = 4;
+  const Diff diff = compare(sample(job(1)), sample(ahead));
+  size_t kernels = 0;
+  for (const Change& change : diff.changes) {
+    if (change.kind != "kernel") continue;
+    ++kernels;
+    EXPECT_FALSE(change.significant) << change.name;
+    EXPECT_NEAR(change.change_pct, 0, 3) << change.name;
+  }
+  EXPECT_EQ(kernels, 3u);
+}
+
 TEST(DiffTest, RenamedGoneAndNewKernels) {
   Job other = job(2);
   other.norm_name = "_Z8new_normPf";

@@ -28,6 +28,7 @@ struct Job {
   int64_t copy = 0;                      // a copy to the GPU, each step
   bool blocking_copy = false;
   int sync_every = 1;
+  int syncing_rank = -1;        // it waits at each step's end
   int64_t after_sync = 20'000;  // what the host does between a wait's end and its next call
   int allocations = 0;          // pairs of cudaMalloc and cudaFree, after the kernels
   int64_t allocation = 5'000;   // either call; cudaFree waits for the device, too
@@ -216,7 +217,8 @@ class JobModel {
       rank.now += 500;
     }
     rank.step_ends.push_back(rank.busy_until());
-    if ((step_ + 1) % job_.sync_every == 0) {
+    const bool waits = job_.syncing_rank >= 0 && &rank == &ranks_[job_.syncing_rank];
+    if (waits || (step_ + 1) % job_.sync_every == 0) {
       const int64_t wait = std::max<int64_t>(0, rank.busy_until() - rank.now);
       call(rank, "cudaDeviceSynchronize", wait + 4000, JobPart::sync);
       rank.now += job_.after_sync;

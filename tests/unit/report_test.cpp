@@ -363,6 +363,27 @@ TEST(ReportTest, ASavingBeyondTheShareIsExplained) {
   EXPECT_EQ(report.verdict.size(), 2u);
 }
 
+// Work counts for the step that issued it, however far the GPU is behind the host.
+TEST(ReportTest, WorkIsThatOfTheStepsThatIssuedIt) {
+  for (const bool late_work : {false, true}) {
+    Job job;
+    job.ranks = 2;
+    job.collective = 50'000;
+    job.sync_every = 1'000'000;
+    job.syncing_rank = 1;
+    job.unrecorded = 4;
+    job.late_work = late_work;
+    const Report report = make_report(JobModel(job).trace());
+    std::map<std::string, uint64_t> counts;
+    for (const KernelRow& row : report.tables.kernels) counts[row.name] = row.count;
+    EXPECT_EQ(counts["norm(float*)"], 2u * 8);
+    EXPECT_EQ(counts["softmax(float*)"], 2u * 8 * 6);
+    EXPECT_EQ(counts["ncclDevKernel_AllReduce"], 2u * 8 * 4);
+    ASSERT_EQ(report.speeds.size(), 2u);
+    for (const RankSpeed& rank : report.speeds) EXPECT_NEAR(rank.compute, 1, 0.001);
+  }
+}
+
 TEST(ReportTest, KernelsAreCountedWhole) {
   Job job;
   job.collective = 50'000;

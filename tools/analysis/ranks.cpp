@@ -29,9 +29,9 @@ struct Issued {
 
 std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
   std::vector<Issued> works;
-  for (auto work = all_work(timeline); !work.at_end(); ++work) {
-    if (work->kind == WorkClass::communication) works.push_back({timeline.issued_at(*work), *work});
-  }
+  each_work_of_steps(timeline, [&](const Work& work) {
+    if (work.kind == WorkClass::communication) works.push_back({timeline.issued_at(work), work});
+  });
   std::stable_sort(works.begin(), works.end(),
                    [](const Issued& a, const Issued& b) { return a.at < b.at; });
   std::map<uint32_t, uint32_t> stream_numbers;
@@ -85,8 +85,11 @@ RankSpeed sums_of(const Timeline& timeline) {
     return static_cast<double>(std::max<int64_t>(0, std::min(to, end) - std::max(from, begin))) /
            1000;
   };
-  each_work(timeline, [&](const Work& work) {
-    if (work.kind == WorkClass::compute) out.compute_us += inside(work.begin, work.end);
+  // Whole, and by when it was issued: how far its GPU is behind its host differs between ranks.
+  each_work_of_steps(timeline, [&](const Work& work) {
+    if (work.kind == WorkClass::compute) {
+      out.compute_us += static_cast<double>(work.end - work.begin) / 1000;
+    }
   });
   double waiting = 0;
   if (timeline.main_thread != kNone) {

@@ -74,12 +74,12 @@ class Sampler {
   void add_timeline(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     std::unordered_map<uint32_t, KeySample*> by_shape;
-    for (auto work = all_work(timeline); !work.at_end(); ++work) {
-      const ShapeIndex shape = timeline.events().shape_of(work->event);
+    each_work_of_steps(timeline, [&](const Work& work) {
+      const ShapeIndex shape = timeline.events().shape_of(work.event);
       KeySample*& sample = by_shape[number(shape)];
       if (!sample) sample = &sample_of(key_of(trace, trace.shapes[shape]));
-      add_event(timeline, work->begin, work->end - work->begin, *sample);
-    }
+      add_event(timeline, timeline.issued_at(work), work.end - work.begin, *sample);
+    });
     by_shape.clear();
     for (const Event& event : timeline.process->events) {
       const Shape& shape = trace.shape(event);

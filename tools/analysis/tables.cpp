@@ -61,8 +61,7 @@ class TableMaker {
     const Trace& trace = *timeline.trace;
     trace_ = &trace;
     shapes_.resize(trace.shapes.size());
-    each_work(timeline, [&](const Work& work) {
-      if (!inside(work.begin)) return;
+    each_work_of_steps(timeline, [&](const Work& work) {
       const ShapeIndex index = timeline.events().shape_of(work.event);
       const Shape& shape = trace.shapes[index];
       const int64_t length = work.end - work.begin;
@@ -112,7 +111,7 @@ class TableMaker {
     for (const CollectiveKernel& pair : process.collective_kernels) {
       const Event& call = process.event(pair.collective);
       const Event& kernel = process.event(pair.kernel);
-      if (!inside(kernel.begin)) continue;
+      if (!inside(call.begin)) continue;
       const Shape& shape = timeline.trace->shape(call);
       CollectiveRow& row = collectives_[std::string(timeline.trace->text(shape.name))];
       row.total_us += static_cast<double>(kernel.end - kernel.begin) / 1000;
@@ -127,8 +126,8 @@ class TableMaker {
   void add_collectives_of_kernels(const Timeline& timeline) {
     const Process& process = *timeline.process;
     if (!process.collective_kernels.empty()) return;
-    each_work(timeline, [&](const Work& work) {
-      if (work.kind != WorkClass::communication || !inside(work.begin)) return;
+    each_work_of_steps(timeline, [&](const Work& work) {
+      if (work.kind != WorkClass::communication) return;
       const std::string_view args =
           timeline.trace->text(process.extras[process.events.extra_of(work.event)].args);
       const auto found = collective_in(args);

@@ -355,6 +355,38 @@ std::optional<Call> Timeline::call_of(const Work& work) const {
 }
 
 // Its own work, and that of calls inside it.
+int64_t Timeline::issue_of(uint32_t event, uint32_t stream) const {
+  return traits_of(event).work ? call_begin_of(work(event, stream)) : kNotIssued;
+}
+
+Timeline::EventRange Timeline::work_of_steps(uint32_t stream) const {
+  const uint32_t end_event = streams[stream].end_event;
+  EventRange out{end_event, end_event};
+  if (steps.empty()) return out;
+  const int64_t begin = steps.front().begin, end = steps.back().end;
+  uint32_t began = end_event;  // the first event that began in the steps
+  bool known = false;
+  for (uint32_t i = streams[stream].first_event; i < end_event; ++i) {
+    if (began == end_event && events().begin_of(i) >= begin) began = i;
+    const int64_t at = issue_of(i, stream);
+    known = known || at != kNotIssued;
+    if (at == kNotIssued || at < begin) continue;
+    if (at < end) out.first = i;
+    break;
+  }
+  if (!known) out.first = began;
+  uint32_t i = out.first;
+  while (i < end_event && events().begin_of(i) < end) ++i;
+  out.end = i;
+  for (; known && i < end_event; ++i) {
+    const int64_t at = issue_of(i, stream);
+    if (at == kNotIssued) continue;
+    if (at >= end) break;
+    out.end = i + 1;
+  }
+  return out;
+}
+
 void Timeline::works_of(const Call& call, std::vector<Work>& out) const {
   out.clear();
   const uint32_t end = threads[call.thread].end_event;

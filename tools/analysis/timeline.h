@@ -124,6 +124,14 @@ struct Timeline {
     const int64_t begin = call_begin_of(work);
     return begin == kNotIssued ? work.begin : begin;
   }
+  // The events of a stream from the first to the last work that calls in the steps issued, whenever
+  // it ran: the work of a stream runs in the order in which it was issued. What has no recorded
+  // call goes with what it stands between; before the first such work it was issued before the
+  // steps. A stream without any such work: what began in the steps.
+  struct EventRange {
+    uint32_t first, end;
+  };
+  EventRange work_of_steps(uint32_t stream) const;
   // What a call caused, in order of begin (of equal ones, of event). Replaces what is in `out`.
   void works_of(const Call& call, std::vector<Work>& out) const;
 
@@ -144,6 +152,8 @@ struct Timeline {
     return static_cast<uint32_t>(after - lanes.begin() - 1);
   }
   uint32_t call_event_of(const Work& work) const;
+  // Of any event of a stream: when its call began.
+  int64_t issue_of(uint32_t event, uint32_t stream) const;
   bool waits_for_own_work(const Call& call) const;
 };
 

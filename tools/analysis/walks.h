@@ -143,6 +143,17 @@ void each_work(const Timeline& timeline, const Visit& visit) {
   }
 }
 
+// The same with the work that calls in the steps issued, whenever it ran.
+template <typename Visit>
+void each_work_of_steps(const Timeline& timeline, const Visit& visit) {
+  for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
+    const auto [first, end] = timeline.work_of_steps(i);
+    for (uint32_t event = first; event < end; ++event) {
+      if (timeline.traits_of(event).work) visit(timeline.work(event, i));
+    }
+  }
+}
+
 // Calls `visit(const Call&)` with all calls, thread by thread.
 template <typename Visit>
 void each_call(const Timeline& timeline, const Visit& visit) {

@@ -189,6 +189,11 @@ std::vector<StreamInfo> Core::live_streams() {
 
 void Core::wait_for_start() { wait_for_driver(); }
 uint64_t Core::seed() { return settings().seed; }
+bool Core::is_known(const void* pointer, size_t bytes) {
+  const auto known = memory_.find(pointer);
+  return known && bytes <= known->address + known->bytes - reinterpret_cast<uintptr_t>(pointer);
+}
+
 bool Core::truth_enabled() { return TruthLog::instance().enabled(); }
 void Core::truth_line(std::string_view json) { TruthLog::instance().append(json); }
 

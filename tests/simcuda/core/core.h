@@ -101,6 +101,7 @@ class Core final : public SimCore, public OpObserver {
   cudaError_t launch_external(const ExternalLaunch& launch) override;
   cudaError_t allocate(void** out, size_t bytes) override;
   cudaError_t release(void* pointer) override;
+  bool is_known(const void* pointer, size_t bytes) override;
   bool truth_enabled() override;
   void truth_line(std::string_view json) override;
 

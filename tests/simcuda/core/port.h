@@ -222,6 +222,8 @@ class SimCore {
   virtual cudaError_t launch_external(const ExternalLaunch& launch) = 0;
   virtual cudaError_t allocate(void** out, size_t bytes) = 0;
   virtual cudaError_t release(void* pointer) = 0;
+  // Whether all of it is memory that this runtime gave.
+  virtual bool is_known(const void* pointer, size_t bytes) = 0;
   virtual bool truth_enabled() = 0;
   virtual void truth_line(std::string_view json) = 0;  // one JSON object, no newline
 

@@ -10,6 +10,7 @@
 #include "tests/simcuda/core/core.h"
 #include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/core/truth_lines.h"
+#include "tests/simcuda/core/truth_log.h"
 
 namespace gpuprof::simcuda {
 namespace {
@@ -135,6 +136,7 @@ uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops) {
     end = std::max(end, op->info.end);
   }
   held.unlock();
+  TruthLog::instance().make_room(true);
   sleep_until_ns(end);
   return end;
 }

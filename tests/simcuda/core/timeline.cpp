@@ -54,6 +54,7 @@ bool Timeline::try_resolve(Op& op) {
   op.info.begin = start;
   op.info.end = end;
   op.resolved = true;
+  if (op.effect) op.effect();
   observer_.resolved(op);
   return true;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct Op {
   uint64_t earliest = 0;
   CopyEngine* engine = nullptr;
   std::shared_ptr<Gate> gate;
-  bool traced = false;  // CUPTI wanted its record when it was enqueued
+  std::function<void()> effect;  // what it does to memory, where that is not done at once
+  bool traced = false;           // CUPTI wanted its record when it was enqueued
   bool resolved = false;
   uint32_t event_id = 0;  // a marker of cudaEventRecord, reported as a CUDA_EVENT record
   uint64_t event_sync_id = 0;

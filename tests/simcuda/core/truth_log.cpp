@@ -89,11 +89,12 @@ void TruthLog::write_through(std::string_view text) {
   }
 }
 
-void TruthLog::make_room() {
+void TruthLog::make_room(bool ahead) {
   if (!enabled_) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (write_through_ || (fd_ < 0 && !open_file())) return;
-  if (window_ == nullptr || kWindowBytes - used_ < kCallBytes) map_next_window();
+  const size_t least = ahead ? kWindowBytes / 2 : kCallBytes;
+  if (window_ == nullptr || kWindowBytes - used_ < least) map_next_window();
 }
 
 void TruthLog::append(std::string_view line) {

@@ -21,9 +21,10 @@ class TruthLog {
 
   bool enabled() const { return enabled_; }
 
-  // Gets memory for a call's lines, so that it takes its time here and not in `append`, after the
-  // call's end. Thread safe.
-  void make_room();
+  // Gets memory for a call's lines, so that it takes its time (up to some ms) here and not in
+  // `append`, after the call's end; `ahead`: for those of many calls, where the host waits anyway.
+  // Thread safe.
+  void make_room(bool ahead = false);
 
   // Appends `line` and a newline. Thread safe.
   void append(std::string_view line);

@@ -122,7 +122,11 @@ cudaError_t copy_memory(ApiCall& call, const CopyRequest& r, bool per_thread) {
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   call.details.stream = stream->id;
   const OpPtr op = core.submit(*stream, std::move(work), call.correlation());
-  move_bytes(r);
+  if (op != nullptr && !op->resolved && src.on_device()) {
+    op->effect = [r] { move_bytes(r); };  // behind a collective, whose data is yet to come
+  } else {
+    move_bytes(r);
+  }
   call.details.waited = op != nullptr && host_waits(r, way, pageable, bytes);
   if (!call.details.waited) return cudaSuccess;
   core.block_on(std::move(held), {op});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exported collectives and messages. Data is not moved between ranks: only time passes.
+// The exported collectives and messages. What of their data is moved says payload.h.
 #include "tests/simcuda/nccl/api_scope.h"
 #include "tests/simcuda/nccl/comm.h"
 

@@ -10,6 +10,7 @@
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/nccl/comm.h"
+#include "tests/simcuda/nccl/payload.h"
 
 namespace gpuprof::simcuda {
 namespace {
@@ -29,7 +30,10 @@ class FusedGate final : public Gate {
         collective_ns_ += transfer_ns(call, comm_->ranks);
       }
     }
-    if (has_collective_) collective_ = comm_->collectives++;
+    if (has_collective_) {
+      collective_ = comm_->collectives++;
+      calls_ = work.calls;
+    }
     note_waiting_work();
   }
 
@@ -40,6 +44,9 @@ class FusedGate final : public Gate {
     uint64_t finish = 0;
     const int missing = comm_->aborted.load() ? -1 : compute_end(&finish);
     if (missing >= 0 && !timed_out(missing)) return false;
+    if (missing < 0 && has_collective_ && !comm_->aborted.load()) {
+      take_payloads(calls_, *comm_, collective_);
+    }
     *start = start_;
     *end = std::max(finish, start_ + 1);
     comm_->last_end = *end;
@@ -70,7 +77,10 @@ class FusedGate final : public Gate {
     start_ = start;
     waiting_since_ = now_ns();
     Rendezvous& meet = *comm_->rendezvous;
-    if (has_collective_) meet.collective(collective_, comm_->rank).put(collective_, start);
+    if (has_collective_) {
+      put_payloads(calls_, *comm_, collective_);
+      meet.collective(collective_, comm_->rank).put(collective_, start);
+    }
     for (size_t i = 0; i < messages_.size(); ++i) {
       const Message& m = messages_[i];
       const Side side = sends_[i] ? Side::kSender : Side::kReceiver;
@@ -120,6 +130,7 @@ class FusedGate final : public Gate {
   bool has_collective_ = false;
   uint64_t collective_ = 0;
   uint64_t collective_ns_ = 0;
+  std::vector<CollectiveCall> calls_;  // of a collective
   std::vector<Message> messages_;
   std::vector<bool> sends_;
   bool published_ = false;

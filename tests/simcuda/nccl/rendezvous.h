@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <boost/interprocess/mapped_region.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@ constexpr int kMaxRanks = 64;
 constexpr uint64_t kCollectiveSlots = 8;
 constexpr uint64_t kMessageSlots = 64;
 constexpr uint64_t kSplitSlots = 4;
+constexpr size_t kPayloadBytes = 4096;  // of a rank, in one operation
 
 // A value that one rank writes once per use of the slot, and others wait for.
 class Mailbox {
@@ -41,6 +43,7 @@ struct SharedRegion {
   std::atomic<uint32_t> joined;
   Mailbox collective[kCollectiveSlots][kMaxRanks];
   Mailbox split[kSplitSlots][kMaxRanks];
+  std::byte payload[kCollectiveSlots][kMaxRanks][kPayloadBytes];
   Mailbox messages[kMaxRanks][kMaxRanks][2][kMessageSlots];  // [from][to][side]
 };
 
@@ -60,6 +63,10 @@ class Rendezvous {
 
   Mailbox& collective(uint64_t sequence, int rank) {
     return region()->collective[sequence % kCollectiveSlots][rank];
+  }
+  // Written before the rank's mailbox of that collective, read when all have been.
+  std::byte* payload(uint64_t sequence, int rank) {
+    return region()->payload[sequence % kCollectiveSlots][rank];
   }
   Mailbox& split(uint64_t sequence, int rank) {
     return region()->split[sequence % kSplitSlots][rank];
