@@ -196,7 +196,8 @@ class Loader {
   void load_process(const ProcessFiles& files) {
     known_.clear();  // sequence numbers are those of one process
     for (const std::string& path : files.traces) load_trace(path);
-    for (const std::string& path : files.dumps) load_dump(path);
+    std::set<uint32_t> completed;  // windows of which the ring has nothing more to say
+    for (const std::string& path : files.dumps) load_dump(path, completed);
     struct OpenRing {
       std::string path, bytes;
       std::unique_ptr<RingReader> reader;
@@ -211,7 +212,6 @@ class Loader {
     for (OpenRing& ring : rings) {  // after the last move: the reader looks into `bytes`
       ring.reader = std::make_unique<RingReader>(ring.bytes, ring.path, input_.trace.problems);
     }
-    std::set<uint32_t> completed;
     for (const std::string& path : files.parts) {
       RingReader* const ring =
           rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
@@ -241,7 +241,7 @@ class Loader {
     input_.files.push_back({path, file.bytes, file.processes});
   }
 
-  void load_dump(const std::string& path) {
+  void load_dump(const std::string& path, std::set<uint32_t>& completed) {
     std::string bytes;
     if (!read(path, bytes)) return;
     if (is_ring(bytes)) {
@@ -251,6 +251,7 @@ class Loader {
     }
     TraceBuilder builder(input_.trace, path, bytes.size());
     read_into(builder, path, bytes);
+    if (builder.has_dump() && builder.has_summary()) completed.insert(builder.window());
     std::string().swap(bytes);  // the events are laid out in finish(), which needs the memory
     finish(builder, path);
   }

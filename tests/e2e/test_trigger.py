@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Windows that are asked for while the program runs, against the simulator's truth."""
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -79,6 +80,23 @@ def test_all_ranks_record_the_same_steps(ranks, tmp_path):
             if dump.name.endswith("_w1.gpuprof"):
                 assert_window(dump, tmp_path, second, end)
         assert sum(dump.name.endswith("_w1.gpuprof") for dump in finished(tmp_path)) == ranks
+
+
+def test_a_window_that_is_over_counts_once(tmp_path):
+    """While the program runs on, and when it was killed: what its ring has of that window is in the dump."""
+    def seen(path):
+        report = json.loads(harness.checked("report", "--format", "json", path).out)
+        return [step["step"] for step in report["steps"]], sum(row["count"] for row in report["kernels"]), report["losses"]
+
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=5,repeat=1") as process:
+        wait_until(lambda: finished(tmp_path))
+        time.sleep(1)  # CUPTI's records of its own cost come after the window
+        [dump] = finished(tmp_path)
+        whole = seen(dump)
+        assert len(whole[0]) == 5 and whole[1] > 0
+        assert seen(tmp_path / "out") == whole
+    assert process.returncode == -9 and list((tmp_path / "out").rglob("*.ring"))
+    assert seen(tmp_path / "out") == whole
 
 
 def test_steps_that_become_faster_when_asked(tmp_path):
