@@ -111,7 +111,7 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, first_step, false, ""};
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, ""};
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -126,6 +126,7 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window_first_step.store(static_cast<uint32_t>(first_step));
   header.window_last_step.store(static_cast<uint32_t>(first_step));
   header.window_end_ticks.store(0);
+  header.window_ready_ticks.store(0);
   header.window_begin_ticks.store(s.window.begin_ticks, std::memory_order_release);
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
@@ -152,6 +153,10 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   keep_live_memory(number, now_ticks());
   operators_begin();
   modules_begin();
+  if (!begins_by_clock()) {  // this thread is the program's, and waited until here
+    s.window.ready_ticks = now_ticks();
+    ring()->header->window_ready_ticks.store(s.window.ready_ticks);
+  }
   drain_request(DrainCommand::watch);
 }
 

@@ -32,7 +32,8 @@ struct Window {
   uint32_t number;
   uint64_t first_step;
   uint64_t begin_ticks;
-  uint64_t end_ticks;  // 0: open
+  uint64_t ready_ticks;  // when the thread whose step opened it went on; 0: it did not wait
+  uint64_t end_ticks;    // 0: open
   uint64_t last_step;  // last complete step
   bool partial;
   const char* end_reason;

@@ -70,6 +70,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
     out.uint(2, count);
     out.close(mark);
   }
+  out.uint(18, window.ready_ticks);
   out.uint(9, totals.events);
   out.uint(10, totals.hook_records);
   out.uint(11, totals.hook_cost_ns);

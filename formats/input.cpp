@@ -196,8 +196,8 @@ class Loader {
   void load_process(const ProcessFiles& files) {
     known_.clear();  // sequence numbers are those of one process
     for (const std::string& path : files.traces) load_trace(path);
-    std::set<uint32_t> completed;  // windows of which the ring has nothing more to say
-    for (const std::string& path : files.dumps) load_dump(path, completed);
+    std::set<uint32_t> dumped;  // windows that are over, of which the ring has nothing more to say
+    for (const std::string& path : files.dumps) load_dump(path, dumped);
     struct OpenRing {
       std::string path, bytes;
       std::unique_ptr<RingReader> reader;
@@ -212,13 +212,14 @@ class Loader {
     for (OpenRing& ring : rings) {  // after the last move: the reader looks into `bytes`
       ring.reader = std::make_unique<RingReader>(ring.bytes, ring.path, input_.trace.problems);
     }
+    std::set<uint32_t> completed;
     for (const std::string& path : files.parts) {
       RingReader* const ring =
           rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
       load_part(path, ring, completed);
     }
     for (OpenRing& ring : rings) {
-      if (ring.reader->ok()) load_ring(*ring.reader, ring.path, ring.bytes, completed, files);
+      if (ring.reader->ok()) load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, files);
     }
   }
 
@@ -241,17 +242,17 @@ class Loader {
     input_.files.push_back({path, file.bytes, file.processes});
   }
 
-  void load_dump(const std::string& path, std::set<uint32_t>& completed) {
+  void load_dump(const std::string& path, std::set<uint32_t>& dumped) {
     std::string bytes;
     if (!read(path, bytes)) return;
     if (is_ring(bytes)) {
       RingReader ring(bytes, path, input_.trace.problems);
-      if (ring.ok()) load_ring(ring, path, bytes, {}, {});
+      if (ring.ok()) load_ring(ring, path, bytes, {}, {}, {});
       return;
     }
     TraceBuilder builder(input_.trace, path, bytes.size());
     read_into(builder, path, bytes);
-    if (builder.has_dump() && builder.has_summary()) completed.insert(builder.window());
+    if (builder.has_dump() && builder.has_summary()) dumped.insert(builder.window());
     std::string().swap(bytes);  // the events are laid out in finish(), which needs the memory
     finish(builder, path);
   }
@@ -292,9 +293,11 @@ class Loader {
   }
 
   void load_ring(RingReader& ring, const std::string& path, const std::string& bytes,
-                 const std::set<uint32_t>& completed, const ProcessFiles& files) {
+                 const std::set<uint32_t>& dumped, const std::set<uint32_t>& completed,
+                 const ProcessFiles& files) {
     const RingInfo info = ring.info(known_);
     std::vector<uint32_t> windows = info.windows;
+    std::erase_if(windows, [&](uint32_t window) { return dumped.contains(window); });
     if (windows.empty() && files.dumps.empty() && files.parts.empty()) {
       windows.push_back(info.window);  // it never came to its window: header and step log are left
     } else if (windows.empty() && info.memory_log) {

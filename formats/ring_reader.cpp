@@ -403,6 +403,7 @@ void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_
   if (window == load(h.window)) {
     summary.set_window_begin_ticks(load(h.window_begin_ticks));
     summary.set_window_end_ticks(load(h.window_end_ticks));
+    summary.set_window_ready_ticks(load(h.window_ready_ticks));
     summary.set_first_step(load(h.window_first_step));
     summary.set_last_step(load(h.window_last_step));
     if (load(h.window_begin_ticks) == 0) summary.set_last_step(summary.first_step() - 1);

@@ -213,6 +213,12 @@ void TraceBuilder::Segment::fix_steps() {
     const int64_t begin = time_of_units(at->second);
     process.steps.push_back({at->first, begin, std::max(begin, time_of_units(next->second))});
   }
+  // The thread whose step opened the window waited there for the profiler: not the step's time.
+  const int64_t ready =
+      time_of_units(process.summary.window_ready_ticks() >> process.clock.shift());
+  for (Step& step : process.steps) {
+    if (step.begin == process.window_begin) step.begin = std::clamp(ready, step.begin, step.end);
+  }
 }
 
 void TraceBuilder::Segment::fix_summary() {

@@ -236,6 +236,8 @@ struct RingHeader {
   RingRegion stem;
   uint32_t parent_process;  // 0: this is no worker
   uint32_t reserved_2;
+  // When the thread whose step opened the window went on with it; 0: it did not wait.
+  std::atomic<uint64_t> window_ready_ticks;
 };
 inline constexpr uint64_t kRingHeaderPage = 4096;  // nothing else lies in it
 static_assert(sizeof(RingHeader) <= kRingHeaderPage);

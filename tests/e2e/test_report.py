@@ -75,6 +75,24 @@ def test_kernels_are_those_of_the_steps(tmp_path):
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
 
 
+def test_the_first_step_is_as_long_as_its_own_time(tmp_path):
+    """It begins with the host's own work, after the wait for CUPTI, which is not the step's."""
+    script = tmp_path / "sleeping.py"
+    script.write_text(f"""import sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+for _ in range(12):
+    time.sleep(0.02)
+    gpu.work()
+""")
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_CUPTI="subscribe_ms=300",
+                            GPUPROF_SCHEDULE="skip_first=3,warmup=0,active=5")
+    done = harness.run([harness.PYTHON, script], env=env)
+    assert done.code == 0, done.err
+    lengths = [step["duration_us"] for step in report(tmp_path / "out")["steps"]]
+    assert len(lengths) == 5 and all(20_000 <= length < 200_000 for length in lengths)
+
+
 @pytest.mark.parametrize("first_step", [0, 3])
 def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step):
     """simtrain captures its graph in step 0: a window from then on has its kernels, a later one its whole time."""

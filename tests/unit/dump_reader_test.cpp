@@ -338,5 +338,23 @@ TEST(DumpReader, AWindowBeginsWithItsFirstStepWhateverTheClocksUnit) {
   EXPECT_EQ(p.window_steps()[0].end, p.window_end);
 }
 
+TEST(DumpReader, TheFirstStepBeginsWhenItsThreadWentOn) {
+  for (const uint64_t ready : {0, 5'000'000, 20'000'000}) {
+    ByteBuffer bytes;
+    append(bytes, ChunkKind::header, make_header(0));
+    append_steps(bytes, {4'000'000, 8'000'000, 12'000'000}, 5, 0);
+    dump::Summary summary = make_summary(12'000'000, 5, 6);
+    summary.set_window_begin_ticks(4'000'000);
+    summary.set_window_ready_ticks(ready);
+    append(bytes, ChunkKind::summary, summary);
+    const Trace trace = load(view(bytes));
+    const auto steps = trace.processes.at(0).window_steps();
+    ASSERT_EQ(steps.size(), 2u);
+    const int64_t waited = ready == 0 ? 0 : ready == 5'000'000 ? 500'000 : 2'000'000;  // all of it
+    EXPECT_EQ(steps[0].end - steps[0].begin, 2'000'000 - waited);
+    EXPECT_EQ(steps[1].end - steps[1].begin, 2'000'000);
+  }
+}
+
 }  // namespace
 }  // namespace gpuprof::test

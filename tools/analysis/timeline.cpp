@@ -121,7 +121,6 @@ class TimelineBuilder {
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
-    trim_first_step();
     return std::move(out_);
   }
 
@@ -236,28 +235,6 @@ class TimelineBuilder {
       if (out_.main_thread == kNone || thread.call_count > most) {
         out_.main_thread = i;
         most = thread.call_count;
-      }
-    }
-  }
-
-  // The thread whose step opens the window waits there until CUPTI is ready: the profiler's time,
-  // not the step's. So that step begins with the first thing that was recorded of its thread.
-  void trim_first_step() {
-    if (out_.steps.empty() || out_.main_thread == kNone) return;
-    Step& step = out_.steps.front();
-    if (step.begin > process_.window_begin) return;
-    for (const Lane& lane : process_.lanes) {
-      const bool main =
-          lane.type == LaneType::thread && lane.thread_id == out_.threads[out_.main_thread].id;
-      if (!main) continue;
-      const auto events = process_.lane_events(lane);
-      const auto first = std::find_if(events.begin(), events.end(), [&](const Event& event) {
-        const bool step_itself =
-            process_.steps_are_events && event.begin == step.begin && event.end == step.end;
-        return !step_itself;
-      });
-      if (first != events.end() && first->begin < step.end) {
-        step.begin = std::max(step.begin, first->begin);
       }
     }
   }
