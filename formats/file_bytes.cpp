@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -74,18 +75,28 @@ void gzip_member(std::string_view bytes, std::string& out) {
 }
 
 OutputFile::OutputFile(std::string path, Compression compression)
-    : compression_(compression), path_(std::move(path)) {
-  const size_t slash = path_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path_.substr(0, slash + 1);
-  const std::string name = slash == std::string::npos ? path_ : path_.substr(slash + 1);
-  temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
+    : compression_(compression), path_(std::move(path)), target_(path_) {
   buffer_.reserve(kBufferBytes);
   struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+  const bool there = ::stat(path_.c_str(), &info) == 0;
+  if (there && S_ISDIR(info.st_mode)) {
     errno = EISDIR;
     fail("cannot be written");
     return;
   }
+  if (there && !S_ISREG(info.st_mode)) {  // a pipe or a device, which must stay what it is
+    file_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    if (file_ < 0) fail("cannot be written");
+    return;
+  }
+  if (char* const real = there ? ::realpath(path_.c_str(), nullptr) : nullptr) {
+    target_ = real;  // what a link names, not the link
+    ::free(real);
+  }
+  const size_t slash = target_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
+  temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
   ::unlink(temporary_.c_str());
   file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (file_ < 0) fail("cannot be written");
@@ -94,7 +105,7 @@ OutputFile::OutputFile(std::string path, Compression compression)
 OutputFile::~OutputFile() {
   if (file_ < 0) return;
   ::close(file_);
-  ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(const char* what) {
@@ -164,7 +175,8 @@ bool OutputFile::commit() {
   }
   if (ok() && ::close(file_) != 0) fail("cannot be written");
   if (ok()) file_ = -1;
-  if (ok() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
+  if (temporary_.empty()) return ok();
+  if (ok() && ::rename(temporary_.c_str(), target_.c_str()) != 0)
     fail("cannot be renamed into place");
   if (!ok()) ::unlink(temporary_.c_str());
   return ok();

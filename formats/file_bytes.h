@@ -21,7 +21,8 @@ void gzip_member(std::string_view bytes, std::string& out);
 
 // Writes to a temporary file beside `path` (mode 0600 less the umask's bits)
 // and renames it in commit(); without a successful commit nothing is left
-// behind. Errors are kept until commit(). gzip: a member for each megabyte (RFC
+// behind. A link is followed; what is no regular file (a pipe, a device) is written where it is.
+// Errors are kept until commit(). gzip: a member for each megabyte (RFC
 // 1952, section 2.2), which every reader of the format takes. Not thread-safe.
 class OutputFile {
  public:
@@ -50,7 +51,8 @@ class OutputFile {
   void fail(const char* what);
 
   const Compression compression_;
-  std::string path_, temporary_, error_;
+  std::string path_, target_, error_;
+  std::string temporary_;  // renamed to `target_` when it is whole; empty: written where it is
   std::string buffer_, members_;
   uint64_t written_ = 0;
   int file_ = -1;

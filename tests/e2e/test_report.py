@@ -3,6 +3,8 @@
 Shares and savings are held to a computed truth by tests/unit/report_test.cpp."""
 import json
 import re
+import subprocess
+import time
 
 import harness
 import pytest
@@ -73,6 +75,25 @@ def test_kernels_are_those_of_the_steps(tmp_path):
     assert sum(row["count"] for row in found["kernels"]) == sum(expected.values())
     for row in found["kernels"]:
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
+
+
+def test_a_killed_process_has_whole_steps(tmp_path):
+    """GPU times that CUPTI still had are lost; the steps that they are of do not count as idle."""
+    (tmp_path / "truth").mkdir()
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="nvtx:step", SIMCUDA_TRUTH=tmp_path / "truth",
+                            SIMCUDA_TRUTH_SYNC=1, GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=100000")
+    with subprocess.Popen([harness.SIMTRAIN, "--steps", "100000", "--kernel-us", "100"], env=env, stdout=subprocess.DEVNULL) as process:
+        time.sleep(2)
+        process.kill()
+    found = report(tmp_path / "out")
+    steps = [step["step"] for step in found["steps"]]
+    assert len(steps) > 50 and steps == list(range(4, 4 + len(steps)))
+    [said] = [each for each in found["findings"] if each["kind"] == "untimed_steps"]
+    records = harness.records(tmp_path / "out")
+    recorded = [record["number"] for record in harness.of_kind(records, "step") if record["in_window"]]
+    assert len(recorded) == len(steps) + said["value"]
+    expected = truth_kernels(tmp_path / "truth", steps[0], steps[-1])
+    assert sum(row["count"] for row in found["kernels"]) == sum(expected.values()) > 0
 
 
 def test_the_first_step_is_as_long_as_its_own_time(tmp_path):

@@ -49,6 +49,7 @@ struct Job {
   bool lone_bias = false;  // the step's third kernel is a bias, too
   bool marked = true;      // steps have boundaries in the dumps
   int late_rank = -1;      // its window begins a step later
+  bool calls = true;       // recorded, not only the GPU's work
 };
 
 // As analysis::Part.
@@ -298,7 +299,7 @@ class JobModel {
     const auto thread = static_cast<uint32_t>(4242 + number);
     const int64_t begin = number == job_.late_rank ? rank.boundaries[first() + 1] : begin_of(rank);
     for (const Span& s : rank.spans) {
-      if (s.begin >= begin) add_span(encoder, names, s, thread);
+      if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }
     for (const Piece& p : rank.pieces) {
       if (p.issued < begin && (!job_.late_work || p.end <= begin)) continue;

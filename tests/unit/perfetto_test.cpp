@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Perfetto file, decoded by protoc's classes and held to the format's rules.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -478,6 +481,37 @@ TEST(OutputFile, IsCompleteOrAbsent) {
     if (exporter.directory) continue;
     EXPECT_FALSE(exporter.write(busy_trace(1), std::filesystem::temp_directory_path(), {}, error));
   }
+}
+
+TEST(OutputFile, FollowsLinksAndLeavesPipesWhatTheyAre) {
+  namespace fs = std::filesystem;
+  const fs::path folder =
+      fs::temp_directory_path() / ("gpuprof_output_test_" + std::to_string(::getpid()));
+  fs::create_directories(folder / "elsewhere");
+  const auto put = [](const fs::path& path) {
+    OutputFile file(path);
+    file.write("new");
+    return file.commit();
+  };
+  { std::ofstream(folder / "elsewhere/real") << "old"; }
+  fs::create_symlink("elsewhere/real", folder / "link");
+  EXPECT_TRUE(put(folder / "link"));
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  std::string bytes, reason;
+  ASSERT_TRUE(read_file(folder / "elsewhere/real", bytes, reason));
+  EXPECT_EQ(bytes, "new");
+
+  const fs::path pipe = folder / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(put(pipe));
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 3);
+  EXPECT_STREQ(text, "new");
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  ::close(reader);
+  fs::remove_all(folder);
 }
 
 }  // namespace

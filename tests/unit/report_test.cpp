@@ -329,6 +329,17 @@ TEST(ReportTest, NoGuessFromTooLittle) {
   report = make_report(trace);
   EXPECT_TRUE(report.verdict.empty());
   EXPECT_NE(report.reason.find("1000 records were lost"), std::string::npos) << report.reason;
+  job = Job();
+  trace = JobModel(job).trace();
+  trace.processes[0].losses[static_cast<size_t>(Loss::graph_untimed)] = 12;  // one a step
+  report = make_report(trace);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("graph_untimed"), std::string::npos) << report.reason;
+  job.data = 1'000'000;
+  job.calls = false;
+  report = make_report(JobModel(job).trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("calls were not recorded"), std::string::npos) << report.reason;
 }
 
 TEST(ReportTest, TheSlowRankIsNamed) {

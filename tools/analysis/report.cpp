@@ -97,6 +97,18 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
        least});
 }
 
+void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
+  size_t most = 0;
+  for (const Timeline& timeline : timelines) most = std::max(most, timeline.untimed_steps);
+  if (most == 0) return;
+  report.findings.push_back(
+      {"untimed_steps",
+       fmt::format("the process was killed: the last {} of its steps are left out, for CUPTI still "
+                   "had GPU times of them",
+                   most),
+       static_cast<double>(most)});
+}
+
 // All ranks in one window: windows of the same number are of the same time.
 struct Window {
   std::span<const Timeline> timelines;
@@ -209,6 +221,7 @@ Report make_tables_alone(const Trace& trace) {
   report.ranks = ranks_of(all);
   report.step_time = step_time_of(report.steps);
   add_period(all, report);
+  add_untimed_steps(all, report);
   return report;
 }
 
@@ -253,6 +266,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.worker_lines = worker_lines_of(trace);
   report.findings = find(trace, report);
   add_period(all, report);
+  add_untimed_steps(all, report);
   judge.decide(report);
   add_python_line(report);
   add_late_data(report);

@@ -121,6 +121,7 @@ class TimelineBuilder {
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
+    if (process_.recovered) drop_untimed_steps();
     return std::move(out_);
   }
 
@@ -236,6 +237,25 @@ class TimelineBuilder {
         out_.main_thread = i;
         most = thread.call_count;
       }
+    }
+  }
+
+  // What CUPTI still had when the process was killed is lost: calls have no work, steps look idle.
+  void drop_untimed_steps() {
+    int64_t last_timed = INT64_MIN, untimed = INT64_MAX;
+    each_work(out_, [&](const Work& work) {
+      const int64_t issued = out_.call_begin_of(work);
+      if (issued != kNotIssued) last_timed = std::max(last_timed, issued);
+    });
+    if (last_timed == INT64_MIN) return;
+    each_call(out_, [&](const Call& call) {
+      const Shape& shape = out_.shape(call.event);
+      const bool issues = shape.kind == Kind::launch && !(shape.flags & kFlagCaptured);
+      if (issues && call.begin > last_timed) untimed = std::min(untimed, call.begin);
+    });
+    while (!out_.steps.empty() && out_.steps.back().end > untimed) {
+      out_.steps.pop_back();
+      ++out_.untimed_steps;
     }
   }
 

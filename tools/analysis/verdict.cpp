@@ -51,7 +51,7 @@ constexpr CauseRow kCauses[] = {
      "do it while the GPU works (logging, checkpoints, metrics, preparation of data in the loop)."},
     {Cause::compute, "compute", Fix::none, Part::compute,
      "The GPU is the limit: lower precision, faster kernels, or more GPUs would make steps "
-     "shorter; nothing else would."},
+     "shorter."},
 };
 
 const CauseRow& row_of(Cause cause) { return kCauses[static_cast<size_t>(cause)]; }
@@ -76,6 +76,8 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     if (timeline.period_confidence > 0) {
       step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
     }
+    cut_off_ = cut_off_ || (timeline.process->completeness != Completeness::complete &&
+                            !timeline.process->recovered);
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -109,6 +111,9 @@ std::string Judge::reason_against(const Report& report) const {
            "than "
            "on others: mark steps (gpuprof run --step)";
   }
+  if (report.steps.empty() && cut_off_) {
+    return "no step is left: the file was cut off, or is damaged";
+  }
   if (report.steps.empty()) {
     return "no step was recorded: mark steps (gpuprof run --step), or record a longer window";
   }
@@ -122,6 +127,14 @@ std::string Judge::reason_against(const Report& report) const {
                                       : "no GPU times: " + gpu_times_missing_;
   }
   if (recorded_ns_ <= 0) return "the recorded work cannot be told apart by steps";
+  const uint64_t untimed = report.losses[static_cast<size_t>(Loss::graph_untimed)];
+  // Any of them may be most of a step.
+  if (2 * untimed >= report.steps.size() && untimed > 0) {
+    return fmt::format(
+        "{} launches of CUDA graphs have no GPU times (graph_untimed): record with "
+        "GPUPROF_ACTIVITIES=+graph:trace, or before the graphs are captured",
+        untimed);
+  }
   uint64_t lost = 0;
   for (const Loss loss : {Loss::buffer_full, Loss::cupti_dropped, Loss::bad_timestamp,
                           Loss::unfinished_gpu, Loss::cupti_incomplete}) {
@@ -186,6 +199,15 @@ void Judge::decide(Report& report) const {
       report.verdict.begin(), report.verdict.end(),
       [&](const Verdict& a, const Verdict& b) { return own_saving(a) > own_saving(b); });
   if (!report.verdict.empty()) return;
+  const double idle_pct =
+      report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
+  if (report.tables.launches == 0 && idle_pct >= kHostWorkWorthNamingPct) {
+    report.reason = fmt::format(
+        "no GPU works for {:.1f} % of step time, and the program's calls were not recorded, which "
+        "would say why: record them, too (GPUPROF_PRESET=default)",
+        idle_pct);
+    return;
+  }
   Verdict healthy{Cause::compute,
                   report.breakdown_pct[0],
                   0,

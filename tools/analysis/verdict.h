@@ -42,6 +42,7 @@ class Judge {
   double throttled_pct_ = 0, throttle_saves_pct_ = 0;
   std::string throttle_text_;
   size_t works_ = 0;
+  bool cut_off_ = false;  // some file
   std::string gpu_times_missing_;
 };
 
