@@ -205,11 +205,12 @@ void print_closing_line() {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }
   char ranks[48] = "";
-  if (s.place.world_size > 1) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
+  const bool several = s.place.world_size > 1;
+  if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
   log_line(LogLevel::info,
-           "%s%s (%s)%s, %" PRIu64 " events, cost %.1f %%. Next: gpuprof report %.*s/latest", steps,
-           g_run.partial ? ", cut short" : "", source, ranks, g_run.events, cost, parent,
-           s.directory);
+           "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %.*s/latest",
+           steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
+           several ? " on this one" : "", cost, parent, s.directory);
 }
 
 void forget_totals() { g_run = RunTotals{}; }

@@ -404,7 +404,10 @@ class Reader {
 
 }  // namespace
 
-std::string Problem::text() const { return fmt::format("{}: offset {}: {}", file, offset, reason); }
+std::string Problem::text() const {
+  return offset ? fmt::format("{}: offset {}: {}", file, offset, reason)
+                : fmt::format("{}: {}", file, reason);
+}
 
 ReadResult read_chunks(std::string_view bytes, const std::string& file, const ReadOptions& options,
                        ChunkVisitor& visitor, std::vector<Problem>& problems) {

@@ -219,7 +219,8 @@ class Loader {
       load_part(path, ring, completed);
     }
     for (OpenRing& ring : rings) {
-      if (ring.reader->ok()) load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, files);
+      if (ring.reader->ok())
+        load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, files);
     }
   }
 
@@ -324,6 +325,23 @@ class Loader {
   size_t count_ = 0;
 };
 
+// The same rank twice in the same window: two runs, whose figures would be taken as one's.
+void note_mixed_runs(Trace& trace) {
+  std::map<std::pair<int32_t, uint32_t>, std::set<std::string>> runs;
+  for (const Process& process : trace.processes) {
+    const dump::Header& header = process.header;
+    if (!process.has_header || header.run().empty()) continue;
+    runs[{header.rank(), header.window()}].insert(header.run());
+  }
+  for (const auto& [place, names] : runs) {
+    if (names.size() < 2) continue;
+    trace.notes.push_back(fmt::format(
+        "these are dumps of {} runs ({}, {}{}), taken as one; compare runs with gpuprof diff",
+        names.size(), *names.begin(), *std::next(names.begin()), names.size() > 2 ? ", ..." : ""));
+    return;
+  }
+}
+
 }  // namespace
 
 Input load_input(const std::vector<std::string>& paths, const InputOptions& options) {
@@ -331,6 +349,7 @@ Input load_input(const std::vector<std::string>& paths, const InputOptions& opti
   Loader loader(input, options);
   for (const std::string& path : paths) loader.add(path);
   loader.load();
+  note_mixed_runs(input.trace);
   return input;
 }
 

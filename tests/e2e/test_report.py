@@ -77,6 +77,22 @@ def test_kernels_are_those_of_the_steps(tmp_path):
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
 
 
+def test_two_runs_are_not_one(tmp_path):
+    both = [record(tmp_path / name) for name in ("one", "other")]
+    done = harness.checked("report", *both)
+    assert "these are dumps of 2 runs (" in done.err and "gpuprof diff" in done.err
+    assert "2 runs" not in harness.checked("report", both[0]).err
+
+
+def test_without_gpu_times_there_are_no_figures_of_the_gpu(tmp_path):
+    path = record(tmp_path, GPUPROF_CUPTI="off")
+    found = report(path)
+    assert found["verdict"] == [] and "no GPU times" in found["reason"]
+    assert set(found["breakdown_pct"].values()) == {0} and found["gpu"]["utilization_pct"] == 0
+    text = harness.checked("report", path).out
+    assert "GPU busy" not in text and "Where a step's time goes" not in text
+
+
 def test_a_killed_process_has_whole_steps(tmp_path):
     """GPU times that CUPTI still had are lost; the steps that they are of do not count as idle."""
     (tmp_path / "truth").mkdir()

@@ -161,7 +161,7 @@ TEST(DumpReader, NewerVersionIsRefusedNamingBoth) {
   EXPECT_NE(text.find("version 7"), std::string::npos) << text;
   EXPECT_NE(text.find("version 1"), std::string::npos) << text;
   EXPECT_NE(text.find("9.9"), std::string::npos) << text;
-  EXPECT_NE(text.find("test.gpuprof: offset 0"), std::string::npos) << text;
+  EXPECT_NE(text.find("test.gpuprof: "), std::string::npos) << text;
 
   const std::string joined = std::string(view(bytes)) + SmallDump().text();
   EXPECT_EQ(load(joined).processes.size(), 1u) << "what follows and can be read is";

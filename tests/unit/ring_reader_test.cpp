@@ -342,16 +342,16 @@ TEST_F(RingFiles, UnreadableInputsSayWhy) {
     return input.trace.problems.size() == 1 ? input.trace.problems[0].text() : std::string("?");
   };
   const std::string missing = folder() + "/none.gpuprof";
-  EXPECT_EQ(line(missing), missing + ": offset 0: no such file or directory");
+  EXPECT_EQ(line(missing), missing + ": no such file or directory");
   const std::string empty = write("empty.gpuprof", "");
-  EXPECT_EQ(line(empty), empty + ": offset 0: the file is empty");
+  EXPECT_EQ(line(empty), empty + ": the file is empty");
   const std::string text = write("text.gpuprof", "hello, world, this is not a dump");
-  EXPECT_EQ(line(text), text + ": offset 0: this is not a gpuprof dump");
+  EXPECT_EQ(line(text), text + ": this is not a gpuprof dump");
   EXPECT_EQ(line(folder() + "/run1"),
-            folder() + "/run1: offset 0: no gpuprof dump and no JSON trace in this directory");
+            folder() + "/run1: no gpuprof dump and no JSON trace in this directory");
   EXPECT_NE(line("/dev/null").find("is not a regular file"), std::string::npos);
   const std::string ring = write("short.gpuprof.ring", small_ring().bytes().substr(0, 50));
-  EXPECT_EQ(line(ring), ring + ": offset 0: the ring's head is cut");
+  EXPECT_EQ(line(ring), ring + ": the ring's head is cut");
 
   const Input mixed = load_input({empty, write("good.gpuprof", dump())});
   EXPECT_TRUE(mixed.readable());

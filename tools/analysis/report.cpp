@@ -42,7 +42,7 @@ void sum_up(Report& report) {
     for (size_t i = 0; i < 2; ++i) overlapped[i] += static_cast<double>(row.anatomy.overlapped[i]);
     device_idle += static_cast<double>(row.anatomy.device_idle);
   }
-  if (wall <= 0) return;
+  if (wall <= 0 || (report.tables.kernels.empty() && report.tables.copies.empty())) return;
   for (size_t i = 0; i < kParts; ++i) report.breakdown_pct[i] = 100 * parts[i] / wall;
   for (size_t i = 0; i < 2; ++i) report.overlapped_pct[i] = 100 * overlapped[i] / wall;
   for (size_t i = 0; i < kBusyParts; ++i) report.gpu_utilization_pct += report.breakdown_pct[i];

@@ -77,7 +77,7 @@ struct Report {
   size_t ranks = 0;            // distinct ones
   std::vector<StepRow> steps;  // Depth::tables: without their parts
   StepTime step_time;
-  std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps
+  std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer
   double device_idle_pct = 0;                  // within `other`
   double gpu_utilization_pct = 0;

@@ -47,6 +47,13 @@ void append_row(const Change& change, std::string& out) {
 
 std::string headline(const Diff& diff) {
   const MeanChange& step = diff.step_time;
+  const bool noise = step.low_pct <= 0 && step.high_pct >= 0;
+  if (!diff.significant && !noise) {
+    return fmt::format(
+        "Steps take {} ({} before): too small a change to count ({:+.1f} % to "
+        "{:+.1f} %)",
+        format_us(step.other), format_us(step.base), step.low_pct, step.high_pct);
+  }
   if (!diff.significant) {
     return fmt::format("Steps take {} ({} before): no change beyond noise ({:+.1f} % to {:+.1f} %)",
                        format_us(step.other), format_us(step.base), step.low_pct, step.high_pct);
@@ -57,8 +64,9 @@ std::string headline(const Diff& diff) {
 }
 
 std::string gate_text(const DiffGate& gate) {
-  return gate.regression ? fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct)
-                         : std::string("No regression");
+  if (!gate.regression) return "No regression";
+  if (gate.fail_over_pct <= 0) return "Regression";
+  return fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct);
 }
 
 }  // namespace

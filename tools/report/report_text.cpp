@@ -96,7 +96,7 @@ class TextReport {
     }
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    const std::string busy = report_.depth == Depth::all
+    const std::string busy = report_.depth == Depth::all && gpu_timed()
                                  ? fmt::format(", GPU busy {:.1f} %", report_.gpu_utilization_pct)
                                  : std::string();
     line("{}", bold(fmt::format("Steps {} to {}{}: {} each{}", first, last, ranks,
@@ -129,8 +129,12 @@ class TextReport {
     }
   }
 
+  bool gpu_timed() const {
+    return !report_.tables.kernels.empty() || !report_.tables.copies.empty();
+  }
+
   void breakdown() {
-    if (report_.steps.empty()) return;
+    if (report_.steps.empty() || !gpu_timed()) return;
     title("Where a step's time goes");
     for (size_t i = 0; i < kParts; ++i) {
       const double percent = report_.breakdown_pct[i];
@@ -141,8 +145,8 @@ class TextReport {
       } else if (i == 2 && report_.overlapped_pct[1] >= 0.05) {
         note = fmt::format("and {:.1f} % under compute", report_.overlapped_pct[1]);
       }
-      const auto bars = static_cast<size_t>(std::lround(percent * 30 / 100));
-      line("  {:<16}{:>6.1f} %  {:<30}  {}", part_name(static_cast<Part>(i)), percent,
+      const auto bars = static_cast<size_t>(std::lround(percent * 24 / 100));
+      line("  {:<16}{:>6.1f} %  {:<24}  {}", part_name(static_cast<Part>(i)), percent,
            std::string(bars, '#'), note);
     }
   }
