@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/summary.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -176,15 +177,26 @@ void print_closing_line() {
                                   : "launches came in no order that repeats often enough");
       return;
     }
+    if (s.boundaries == 0 && step_source() != StepSource::automatic) {
+      log_line(LogLevel::info,
+               "nothing was recorded: no step was seen (%s); set GPUPROF_STEP to what marks a step, "
+               "or leave it out",
+               source);
+      return;
+    }
     const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);
+    // A window that such a run has: its second half, or, of few steps, all but the first ones.
+    const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
+    const uint64_t active = complete > 8   ? std::max<uint64_t>(3, complete / 4)
+                            : complete > 2 ? complete - skip - 1
+                                           : 1;
     log_line(LogLevel::info,
              "nothing was recorded: the program ended after %" PRIu64
              " steps (%s), before the window "
              "of steps %" PRIu64 "-%" PRIu64
              "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=1,active=%" PRIu64
              "%s",
-             complete, source, first, last, complete > 8 ? complete / 2 : 1,
-             complete > 8 ? complete / 4 : 1,
+             complete, source, first, last, skip, active,
              step_source() == StepSource::automatic
                  ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
                    "time:MS, manual)"

@@ -32,7 +32,9 @@ def truth_kernels(folder, first, last):
         steps = {line["n"]: line for line in lines if line["t"] == "step"}
         begin, end = steps[first]["begin"], steps[last]["end"]
         for work in lines:
-            if work["t"] == "gpu" and work["type"] == "kernel" and begin <= calls[work["corr"]]["begin"] < end:
+            if work["t"] != "gpu" or work["type"] != "kernel" or work["corr"] not in calls:  # a killed process's last call
+                continue
+            if begin <= calls[work["corr"]]["begin"] < end:
                 counts[work["name"]] = counts.get(work["name"], 0) + 1
     return counts
 
@@ -75,6 +77,24 @@ def test_kernels_are_those_of_the_steps(tmp_path):
     assert sum(row["count"] for row in found["kernels"]) == sum(expected.values())
     for row in found["kernels"]:
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
+
+
+@pytest.mark.parametrize("steps", [3, 4, 8, 11])
+def test_the_schedule_that_a_short_run_is_told_to_use(tmp_path, steps):
+    command = [harness.BIN, "run", "-o", tmp_path / "out", "--step", "nvtx:step"]
+    program = ["--", harness.SIMTRAIN, "--steps", steps]
+    done = harness.run([*command, *program], env=harness.environment())
+    schedule = re.search(r"GPUPROF_SCHEDULE=(\S+)", done.err).group(1)
+    assert "nothing was recorded" in done.err and not harness.dumps(tmp_path / "out")
+    done = harness.run([*command, "--schedule", schedule, *program], env=harness.environment())
+    found = report(tmp_path / "out/latest")
+    assert len(found["steps"]) >= min(steps - 2, 3) and ("too few" in found["reason"]) == (len(found["steps"]) < 2)
+
+
+def test_a_mark_that_never_came_is_said(tmp_path):
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--step", "nvtx:nosuch", "--", harness.SIMTRAIN, "--steps", "8"],
+                       env=harness.environment())
+    assert "no step was seen (nvtx:nosuch" in done.err and "GPUPROF_STEP" in done.err and "SCHEDULE" not in done.err
 
 
 def test_two_runs_are_not_one(tmp_path):
