@@ -177,7 +177,7 @@ void print_closing_line() {
                                   : "launches came in no order that repeats often enough");
       return;
     }
-    if (s.boundaries == 0 && step_source() != StepSource::automatic) {
+    if (complete == 0 && step_source() != StepSource::automatic) {
       log_line(LogLevel::info,
                "nothing was recorded: no step was seen (%s); set GPUPROF_STEP to what marks a step, "
                "or leave it out",
