@@ -178,10 +178,11 @@ void print_closing_line() {
       return;
     }
     if (complete == 0 && step_source() != StepSource::automatic) {
-      log_line(LogLevel::info,
-               "nothing was recorded: no step was seen (%s); set GPUPROF_STEP to what marks a step, "
-               "or leave it out",
-               source);
+      log_line(
+          LogLevel::info,
+          "nothing was recorded: no step was seen (%s); set GPUPROF_STEP to what marks a step, "
+          "or leave it out",
+          source);
       return;
     }
     const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);

@@ -68,16 +68,29 @@ void judge_steps(const Options& options, const analysis::RunSample& base,
   print_note(found);
 }
 
-void say(const Options& options, const analysis::Diff& diff, const DiffGate& gate) {
+// What was compared.
+struct Runs {
+  std::vector<std::string> base, other;
+};
+
+std::string named(std::string_view what, const std::vector<std::string>& runs) {
+  std::string out;
+  for (const std::string& run : runs) out += fmt::format("{:<4}  {}\n", what, run);
+  return out;
+}
+
+void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
+         const DiffGate& gate) {
   std::string text;
-  if (options.format == "json") {
-    text = dump_json(diff_json(diff, gate), 2) + "\n";
-  } else if (options.format == "html") {
-    text = diff_html(diff_json(diff, gate));
+  if (options.format == "json" || options.format == "html") {
+    Json json = diff_json(diff, gate);
+    json["base"] = runs.base;
+    json["new"] = runs.other;
+    text = options.format == "json" ? dump_json(json, 2) + "\n" : diff_html(json);
   } else if (options.format == "markdown") {
     text = diff_markdown(diff, gate);
   } else {
-    text = diff_text(diff, gate);
+    text = named("base", runs.base) + named("new", runs.other) + "\n" + diff_text(diff, gate);
   }
   put_to(options.output, text);
 }
@@ -99,8 +112,8 @@ int run_diff(const Command& command, int count, char** arguments) {
   app.add_option("--baseline", options.baseline,
                  "directory of runs found good: compare with the last of them");
   app.add_flag("--update", options.update,
-               "add NEW to the baseline, unless the gate fails; the first run makes it");
-  app.add_option("--format", options.format, "how to say it")
+               "add NEW to the baseline, unless it is a regression; the first run makes it");
+  app.add_option("--format", options.format, "text, json, html or markdown")
       ->check(CLI::IsMember({"text", "json", "html", "markdown"}));
   app.add_option("-o,--output", options.output, "file to write; standard output when not given");
   int code = kExitDone;
@@ -127,10 +140,14 @@ int run_diff(const Command& command, int count, char** arguments) {
   judge_steps(options, base_sample, other);
   const analysis::Diff diff = analysis::compare(base_sample, other);
   const DiffGate gate = gate_of(diff, options.fail_over_pct);
-  say(options, diff, gate);
+  say(options, {base_runs, new_runs}, diff, gate);
   if (!diff.reason.empty()) return kExitBadUsage;
   if (options.gated && gate.regression) return kExitGateFailed;
-  if (options.update) print_note(add_baseline(options.baseline, files) + " added to the baseline");
+  if (options.update && gate.regression) {
+    print_note("not added to the baseline: slower; --fail-over says how much is to be let pass");
+  } else if (options.update) {
+    print_note(add_baseline(options.baseline, files) + " added to the baseline");
+  }
   return kExitDone;
 }
 

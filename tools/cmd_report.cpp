@@ -33,7 +33,7 @@ int run_report(const Command& command, int count, char** arguments) {
   bool tables = false;
   app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
       ->required();
-  app.add_option("--format", format, "how to say it")
+  app.add_option("--format", format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}));
   app.add_flag("--tables", tables,
                "the tables and curves alone, in a fraction of the time: no division of steps into "

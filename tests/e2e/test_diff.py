@@ -72,6 +72,9 @@ def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
     done = harness.gpuprof("diff", "--baseline", baseline, "--update", runs["slow"], "--fail-over", "5")
     assert done.code == 1
     assert [path.name for path in baseline.iterdir()] == ["0001"], "a run that failed the gate is no baseline"
+    done = harness.checked("diff", "--baseline", baseline, "--update", runs["slow"])
+    assert "not added to the baseline" in done.err and [path.name for path in baseline.iterdir()] == ["0001"]
+    assert f"new   {runs['slow']}" in done.out
     harness.checked("diff", "--baseline", baseline, "--update", runs["base"], "--fail-over", "5")
     assert sorted(path.name for path in baseline.iterdir()) == ["0001", "0002"]
     assert harness.dumps(baseline / "0002")
