@@ -177,27 +177,29 @@ void print_closing_line() {
                                   : "launches came in no order that repeats often enough");
       return;
     }
-    if (complete == 0 && step_source() != StepSource::automatic) {
-      log_line(
-          LogLevel::info,
-          "nothing was recorded: no step was seen (%s); set GPUPROF_STEP to what marks a step, "
-          "or leave it out",
-          source);
+    const bool by_clock = step_source() == StepSource::time;
+    if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
+      log_line(LogLevel::info,
+               "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks "
+               "a step, "
+               "or leave it out",
+               source);
       return;
     }
     const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);
     // A window that such a run has: its second half, or, of few steps, all but the first ones.
     const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
+    const int warmup = complete > 2;
     const uint64_t active = complete > 8   ? std::max<uint64_t>(3, complete / 4)
                             : complete > 2 ? complete - skip - 1
-                                           : 1;
+                                           : std::max<uint64_t>(1, complete);
     log_line(LogLevel::info,
              "nothing was recorded: the program ended after %" PRIu64
              " steps (%s), before the window "
              "of steps %" PRIu64 "-%" PRIu64
-             "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=1,active=%" PRIu64
+             "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=%d,active=%" PRIu64
              "%s",
-             complete, source, first, last, skip, active,
+             complete, source, first, last, skip, warmup, active,
              step_source() == StepSource::automatic
                  ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
                    "time:MS, manual)"

@@ -8,8 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <new>
 
@@ -58,6 +59,20 @@ struct FreeCompressor {
   void operator()(libdeflate_compressor* c) const { libdeflate_free_compressor(c); }
 };
 
+// Of the names that say "what is open already"; -1: it is none of them.
+int descriptor_of(const std::string& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    int number = -1;
+    if (!path.starts_with(folder)) continue;
+    const char* const end = path.data() + path.size();
+    const auto [at, error] = std::from_chars(path.data() + folder.size(), end, number);
+    return error == std::errc() && at == end ? number : -1;
+  }
+  return -1;
+}
+
 }  // namespace
 
 void gzip_member(std::string_view bytes, std::string& out) {
@@ -77,6 +92,11 @@ void gzip_member(std::string_view bytes, std::string& out) {
 OutputFile::OutputFile(std::string path, Compression compression)
     : compression_(compression), path_(std::move(path)), target_(path_) {
   buffer_.reserve(kBufferBytes);
+  if (const int open_already = descriptor_of(path_); open_already >= 0) {
+    file_ = ::fcntl(open_already, F_DUPFD_CLOEXEC, 0);
+    if (file_ < 0) fail("cannot be written");
+    return;
+  }
   struct stat info {};
   const bool there = ::stat(path_.c_str(), &info) == 0;
   if (there && S_ISDIR(info.st_mode)) {
@@ -89,10 +109,10 @@ OutputFile::OutputFile(std::string path, Compression compression)
     if (file_ < 0) fail("cannot be written");
     return;
   }
-  if (char* const real = there ? ::realpath(path_.c_str(), nullptr) : nullptr) {
-    target_ = real;  // what a link names, not the link
-    ::free(real);
-  }
+  namespace fs = std::filesystem;  // what a link names, not the link
+  std::error_code error;
+  const fs::path named = there ? fs::canonical(path_, error) : fs::read_symlink(path_, error);
+  if (!error) target_ = fs::path(path_).parent_path() / named;
   const size_t slash = target_.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);

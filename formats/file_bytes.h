@@ -21,7 +21,8 @@ void gzip_member(std::string_view bytes, std::string& out);
 
 // Writes to a temporary file beside `path` (mode 0600 less the umask's bits)
 // and renames it in commit(); without a successful commit nothing is left
-// behind. A link is followed; what is no regular file (a pipe, a device) is written where it is.
+// behind. A link is followed; what is no regular file (a pipe, a device), or is open already
+// (/dev/stdout, /dev/fd/N), is written where it is.
 // Errors are kept until commit(). gzip: a member for each megabyte (RFC
 // 1952, section 2.2), which every reader of the format takes. Not thread-safe.
 class OutputFile {

@@ -138,7 +138,7 @@ void TraceBuilder::Segment::fix_window() {
     offset = 0;
   }
   p.realtime_offset = std::clamp(offset, 1 - kLatest, kLatest - 1);
-  // In the units that all else is in: the first step begins with the window, not before it.
+  // In the units that all else is in: the first step begins not before the window.
   const auto time_of = [&](uint64_t ticks) { return time_of_units(ticks >> p.clock.shift()); };
   p.window_begin = time_of(begin);
   p.window_end = end ? std::max(p.window_begin, time_of(end)) : 0;
@@ -217,7 +217,9 @@ void TraceBuilder::Segment::fix_steps() {
   const int64_t ready =
       time_of_units(process.summary.window_ready_ticks() >> process.clock.shift());
   for (Step& step : process.steps) {
-    if (step.begin == process.window_begin) step.begin = std::clamp(ready, step.begin, step.end);
+    if (step.begin == process.window_begin && ready < step.end) {
+      step.begin = std::max(step.begin, ready);
+    }
   }
 }
 

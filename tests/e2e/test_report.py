@@ -79,7 +79,7 @@ def test_kernels_are_those_of_the_steps(tmp_path):
         assert row["mean_us"] == pytest.approx(row["total_us"] / row["count"], rel=1e-3)
 
 
-@pytest.mark.parametrize("steps", [3, 4, 8, 11])
+@pytest.mark.parametrize("steps", [2, 3, 4, 8, 11])
 def test_the_schedule_that_a_short_run_is_told_to_use(tmp_path, steps):
     command = [harness.BIN, "run", "-o", tmp_path / "out", "--step", "nvtx:step"]
     program = ["--", harness.SIMTRAIN, "--steps", steps]
@@ -88,13 +88,13 @@ def test_the_schedule_that_a_short_run_is_told_to_use(tmp_path, steps):
     assert "nothing was recorded" in done.err and not harness.dumps(tmp_path / "out")
     done = harness.run([*command, "--schedule", schedule, *program], env=harness.environment())
     found = report(tmp_path / "out/latest")
-    assert len(found["steps"]) >= min(steps - 2, 3) and ("too few" in found["reason"]) == (len(found["steps"]) < 2)
+    assert len(found["steps"]) >= min(max(steps - 2, 1), 3) and ("too few" in found["reason"]) == (len(found["steps"]) < 2)
 
 
 def test_a_mark_that_never_came_is_said(tmp_path):
     done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--step", "nvtx:nosuch", "--", harness.SIMTRAIN, "--steps", "8"],
                        env=harness.environment())
-    assert "no step was seen (nvtx:nosuch" in done.err and "GPUPROF_STEP" in done.err and "SCHEDULE" not in done.err
+    assert "no whole step was seen (nvtx:nosuch" in done.err and "GPUPROF_STEP" in done.err and "SCHEDULE" not in done.err
 
 
 def test_two_runs_are_not_one(tmp_path):
@@ -119,15 +119,17 @@ def test_a_killed_process_has_whole_steps(tmp_path):
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="nvtx:step", SIMCUDA_TRUTH=tmp_path / "truth",
                             SIMCUDA_TRUTH_SYNC=1, GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=100000")
     with subprocess.Popen([harness.SIMTRAIN, "--steps", "100000", "--kernel-us", "100"], env=env, stdout=subprocess.DEVNULL) as process:
-        time.sleep(2)
+        log = tmp_path / f"truth/truth_{process.pid}.jsonl"
+        while not log.exists() or log.read_text().count('"t":"step"') < 200:
+            time.sleep(0.05)
         process.kill()
     found = report(tmp_path / "out")
     steps = [step["step"] for step in found["steps"]]
     assert len(steps) > 50 and steps == list(range(4, 4 + len(steps)))
-    [said] = [each for each in found["findings"] if each["kind"] == "untimed_steps"]
+    said = sum(each["value"] for each in found["findings"] if each["kind"] == "untimed_steps")
     records = harness.records(tmp_path / "out")
     recorded = [record["number"] for record in harness.of_kind(records, "step") if record["in_window"]]
-    assert len(recorded) == len(steps) + said["value"]
+    assert len(recorded) == len(steps) + said
     expected = truth_kernels(tmp_path / "truth", steps[0], steps[-1])
     assert sum(row["count"] for row in found["kernels"]) == sum(expected.values()) > 0
 
@@ -142,12 +144,12 @@ for _ in range(12):
     time.sleep(0.02)
     gpu.work()
 """)
-    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_CUPTI="subscribe_ms=300",
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_CUPTI="subscribe_ms=3000",
                             GPUPROF_SCHEDULE="skip_first=3,warmup=0,active=5")
     done = harness.run([harness.PYTHON, script], env=env)
     assert done.code == 0, done.err
     lengths = [step["duration_us"] for step in report(tmp_path / "out")["steps"]]
-    assert len(lengths) == 5 and all(20_000 <= length < 200_000 for length in lengths)
+    assert len(lengths) == 5 and all(20_000 <= length < 2_000_000 for length in lengths)
 
 
 @pytest.mark.parametrize("first_step", [0, 3])

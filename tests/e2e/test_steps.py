@@ -88,7 +88,7 @@ def test_kernel_that_no_launch_matches(tmp_path):
     env = harness.environment(GPUPROF_LOG="info")
     done = harness.gpuprof("run", "-o", tmp_path, "--step", "kernel:^nothing$:1", "--", harness.SIMTRAIN, *QUICK, env=env)
     assert done.code == 0 and harness.dumps(tmp_path) == []
-    assert "no step was seen (kernel:^nothing$:1)" in done.err, done.err
+    assert "no whole step was seen (kernel:^nothing$:1)" in done.err, done.err
 
 
 def test_kernel_name_without_a_cxx_library(tmp_path):

@@ -50,6 +50,9 @@ struct Job {
   bool marked = true;      // steps have boundaries in the dumps
   int late_rank = -1;      // its window begins a step later
   bool calls = true;       // recorded, not only the GPU's work
+  // The first step of which the compute stream's work is not recorded: it was when the process was
+  // killed that CUPTI had its times.
+  int killed_at = -1;
 };
 
 // As analysis::Part.
@@ -303,6 +306,8 @@ class JobModel {
     }
     for (const Piece& p : rank.pieces) {
       if (p.issued < begin && (!job_.late_work || p.end <= begin)) continue;
+      const bool untimed = job_.killed_at >= 0 && p.stream == 0;
+      if (untimed && p.issued >= rank.boundaries[static_cast<size_t>(job_.killed_at)]) continue;
       Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,
                              ticks(p.begin), ticks(p.end));
       r.correlation = p.correlation;

@@ -500,6 +500,18 @@ TEST(OutputFile, FollowsLinksAndLeavesPipesWhatTheyAre) {
   std::string bytes, reason;
   ASSERT_TRUE(read_file(folder / "elsewhere/real", bytes, reason));
   EXPECT_EQ(bytes, "new");
+  fs::create_symlink("elsewhere/not_yet", folder / "dangling");
+  EXPECT_TRUE(put(folder / "dangling"));
+  EXPECT_TRUE(fs::is_symlink(folder / "dangling") && fs::exists(folder / "elsewhere/not_yet"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "elsewhere"), {}), 2);
+
+  const int open_already = ::open((folder / "shared").c_str(), O_RDWR | O_CREAT, 0600);
+  ASSERT_EQ(::write(open_already, "head ", 5), 5);
+  EXPECT_TRUE(put("/dev/fd/" + std::to_string(open_already)));
+  ASSERT_EQ(::write(open_already, " tail", 5), 5);
+  ::close(open_already);
+  ASSERT_TRUE(read_file(folder / "shared", bytes, reason));
+  EXPECT_EQ(bytes, "head new tail");
 
   const fs::path pipe = folder / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);

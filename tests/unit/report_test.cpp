@@ -395,6 +395,30 @@ TEST(ReportTest, WorkIsThatOfTheStepsThatIssuedIt) {
   }
 }
 
+TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
+  for (const bool recovered : {false, true}) {
+    Job job;
+    job.overlap = true;  // the communication stream has its times to the end
+    job.collective = 50'000;
+    job.killed_at = 8;
+    Trace trace = JobModel(job).trace();
+    trace.processes[0].recovered = recovered;
+    const Report report = make_report(trace);
+    EXPECT_EQ(report.steps.size(), recovered ? 8u : 12u);
+    for (const KernelRow& row : report.tables.kernels) {
+      if (row.name == "ncclDevKernel_AllReduce" && recovered) {
+        EXPECT_EQ(row.count, 8u * 4);
+      }
+    }
+    const auto found = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [](const Finding& f) { return f.kind == "untimed_steps"; });
+    ASSERT_EQ(found != report.findings.end(), recovered);
+    if (recovered) {
+      EXPECT_EQ(found->value, 4);
+    }
+  }
+}
+
 TEST(ReportTest, KernelsAreCountedWhole) {
   Job job;
   job.collective = 50'000;

@@ -72,8 +72,9 @@ class GapSplitter {
     opener_.reset();
     // The call had not returned as the GPU ran dry, and the work began as it may have handed it
     // over.
-    const bool stalled =
-        launch && launch->end > gap.begin && next->begin <= launch->end + timeline_.launch_latency;
+    const bool stalled = launch && !launch->blocking && launch->end > gap.begin &&
+                         next->begin <= launch->end + timeline_.launch_latency &&
+                         is_first_of(*next, *launch);
     if (launch && !stalled && launch->begin + timeline_.launch_latency <= gap.begin - kSlackNs) {
       return out_.add_device_idle(gap);  // it was there already
     }
@@ -83,6 +84,11 @@ class GapSplitter {
   }
 
  private:
+  bool is_first_of(const Work& work, const Call& call) {
+    timeline_.works_of(call, works_);
+    return !works_.empty() && works_.front().begin == work.begin;
+  }
+
   void add(Interval time, Part part) {
     if (time.begin < time.end) out_.add(time, part);
   }
@@ -186,6 +192,7 @@ class GapSplitter {
 
   const Timeline& timeline_;
   StepSums& out_;
+  std::vector<Work> works_;
   std::vector<ThreadWalk> near_;  // by thread: its first call that may matter to a gap
   std::optional<Part> opener_;    // what the call was, under or after which the GPU ran dry
 };

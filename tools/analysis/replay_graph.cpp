@@ -342,12 +342,10 @@ WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_b
 // over: it loaded a module, waited for a lock of the driver's.
 int64_t RankReplay::held_back(const Work& work, const Call& call, int64_t ready) const {
   if (call.kind != CallClass::issue || call.blocking) return 0;
+  if (work.begin > call.end + timeline_.launch_latency) return 0;  // something else, too
   // What a call of several (a graph) caused later waited for the first.
-  for (const Work& other : works_) {
-    if (other.begin < work.begin) return 0;
-  }
-  const int64_t since = std::max(ready, call.begin + timeline_.launch_latency);
-  const int64_t delay = std::min(work.begin, call.end + timeline_.launch_latency) - since;
+  if (works_.front().begin < work.begin) return 0;
+  const int64_t delay = work.begin - std::max(ready, call.begin + timeline_.launch_latency);
   return delay > kUnexplainedNs ? delay : 0;
 }
 

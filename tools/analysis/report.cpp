@@ -42,7 +42,7 @@ void sum_up(Report& report) {
     for (size_t i = 0; i < 2; ++i) overlapped[i] += static_cast<double>(row.anatomy.overlapped[i]);
     device_idle += static_cast<double>(row.anatomy.device_idle);
   }
-  if (wall <= 0 || (report.tables.kernels.empty() && report.tables.copies.empty())) return;
+  if (wall <= 0 || !report.gpu_timed) return;
   for (size_t i = 0; i < kParts; ++i) report.breakdown_pct[i] = 100 * parts[i] / wall;
   for (size_t i = 0; i < 2; ++i) report.overlapped_pct[i] = 100 * overlapped[i] / wall;
   for (size_t i = 0; i < kBusyParts; ++i) report.gpu_utilization_pct += report.breakdown_pct[i];
@@ -103,7 +103,7 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   if (most == 0) return;
   report.findings.push_back(
       {"untimed_steps",
-       fmt::format("the process was killed: the last {} of its steps are left out, for CUPTI still "
+       fmt::format("a process was killed: up to {} steps at its end are left out, for CUPTI still "
                    "had GPU times of them",
                    most),
        static_cast<double>(most)});
@@ -219,6 +219,7 @@ Report make_tables_alone(const Trace& trace) {
     add_process(timeline, steps, report);
   }
   report.ranks = ranks_of(all);
+  report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
   report.step_time = step_time_of(report.steps);
   add_period(all, report);
   add_untimed_steps(all, report);
@@ -254,6 +255,7 @@ Report make_report(const Trace& trace, Depth depth) {
     samples.add(all[i], idle[i]);
   }
   report.ranks = ranks_of(all);
+  report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
   Judge judge;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);

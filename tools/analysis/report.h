@@ -75,6 +75,7 @@ struct Report {
   Depth depth = Depth::all;
   Program program;
   size_t ranks = 0;            // distinct ones
+  bool gpu_timed = false;      // some work on a GPU was recorded
   std::vector<StepRow> steps;  // Depth::tables: without their parts
   StepTime step_time;
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times

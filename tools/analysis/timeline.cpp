@@ -241,18 +241,28 @@ class TimelineBuilder {
   }
 
   // What CUPTI still had when the process was killed is lost: calls have no work, steps look idle.
+  // By stream, since one may be far behind the others.
   void drop_untimed_steps() {
-    int64_t last_timed = INT64_MIN, untimed = INT64_MAX;
+    std::map<uint64_t, int64_t> last_timed;  // by handle: when the last call with a time was made
     each_work(out_, [&](const Work& work) {
-      const int64_t issued = out_.call_begin_of(work);
-      if (issued != kNotIssued) last_timed = std::max(last_timed, issued);
+      const uint32_t call = out_.call_event_of(work);
+      if (call == kNone) return;
+      const int64_t begin = process_.events.begin_of(call);
+      int64_t& last = last_timed.try_emplace(out_.shape(call).stream_handle, begin).first->second;
+      last = std::max(last, begin);
     });
-    if (last_timed == INT64_MIN) return;
-    each_call(out_, [&](const Call& call) {
-      const Shape& shape = out_.shape(call.event);
-      const bool issues = shape.kind == Kind::launch && !(shape.flags & kFlagCaptured);
-      if (issues && call.begin > last_timed) untimed = std::min(untimed, call.begin);
-    });
+    if (last_timed.empty()) return;
+    int64_t untimed = INT64_MAX;
+    for (const HostThread& thread : out_.threads) {
+      for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+        const Shape& shape = out_.shape(i);
+        if ((shape.kind != Kind::launch && shape.kind != Kind::set) || !thread.calls.test(i))
+          continue;
+        const auto last = last_timed.find(shape.stream_handle);
+        const int64_t begin = process_.events.begin_of(i);
+        if (last != last_timed.end() && begin > last->second) untimed = std::min(untimed, begin);
+      }
+    }
     while (!out_.steps.empty() && out_.steps.back().end > untimed) {
       out_.steps.pop_back();
       ++out_.untimed_steps;
@@ -351,7 +361,6 @@ std::optional<Call> Timeline::call_of(const Work& work) const {
   return call(event, thread_of(event));
 }
 
-// Its own work, and that of calls inside it.
 int64_t Timeline::issue_of(uint32_t event, uint32_t stream) const {
   return traits_of(event).work ? call_begin_of(work(event, stream)) : kNotIssued;
 }
@@ -384,6 +393,7 @@ Timeline::EventRange Timeline::work_of_steps(uint32_t stream) const {
   return out;
 }
 
+// Its own work, and that of calls inside it.
 void Timeline::works_of(const Call& call, std::vector<Work>& out) const {
   out.clear();
   const uint32_t end = threads[call.thread].end_event;

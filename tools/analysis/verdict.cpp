@@ -78,6 +78,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     }
     cut_off_ = cut_off_ || (timeline.process->completeness != Completeness::complete &&
                             !timeline.process->recovered);
+    untimed_steps_ = untimed_steps_ || timeline.untimed_steps > 0;
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -110,6 +111,9 @@ std::string Judge::reason_against(const Report& report) const {
     return "no step is marked, and the order of the GPU's work shows other steps on some ranks "
            "than "
            "on others: mark steps (gpuprof run --step)";
+  }
+  if (report.steps.empty() && untimed_steps_) {
+    return "the process was killed before CUPTI gave the GPU times of a whole step";
   }
   if (report.steps.empty() && cut_off_) {
     return "no step is left: the file was cut off, or is damaged";

@@ -42,7 +42,8 @@ class Judge {
   double throttled_pct_ = 0, throttle_saves_pct_ = 0;
   std::string throttle_text_;
   size_t works_ = 0;
-  bool cut_off_ = false;  // some file
+  bool cut_off_ = false;        // some file
+  bool untimed_steps_ = false;  // some were left out
   std::string gpu_times_missing_;
 };
 

@@ -134,7 +134,7 @@ class HtmlReport {
     out_ += html_figure("step-time", "Step time", us_text(time["mean"]),
                         fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
                                     us_text(time["p95"])));
-    if (!tables_only_) {
+    if (!tables_only_ && gpu_timed()) {
       out_ += html_figure("gpu-busy", "GPU busy",
                           fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
                           "of step time, kernels and copies");
@@ -148,8 +148,10 @@ class HtmlReport {
     line("</section>");
   }
 
+  bool gpu_timed() const { return report_["gpu"]["timed"].get<bool>(); }
+
   void breakdown() {
-    if (report_["steps"].empty()) return;
+    if (report_["steps"].empty() || !gpu_timed()) return;
     const Json& parts = report_["breakdown_pct"];
     line("<section id=\"breakdown\"><h2>Where a step's time goes</h2><div class=\"bar\">");
     for (const auto& [part, label] : kParts) {

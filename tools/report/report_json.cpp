@@ -288,6 +288,7 @@ void add_judgement(const Report& report, Json& out) {
   out["verdict"] = verdict_json(report);
   out["reason"] = report.reason;
   out["replay_error_pct"] = rounded(report.replay_error_pct);
+  out["gpu"]["timed"] = report.gpu_timed;
   out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
   out["stragglers"] = stragglers_json(report);
   add_host_samples(report, out);

@@ -96,7 +96,7 @@ class TextReport {
     }
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    const std::string busy = report_.depth == Depth::all && gpu_timed()
+    const std::string busy = report_.depth == Depth::all && report_.gpu_timed
                                  ? fmt::format(", GPU busy {:.1f} %", report_.gpu_utilization_pct)
                                  : std::string();
     line("{}", bold(fmt::format("Steps {} to {}{}: {} each{}", first, last, ranks,
@@ -129,12 +129,8 @@ class TextReport {
     }
   }
 
-  bool gpu_timed() const {
-    return !report_.tables.kernels.empty() || !report_.tables.copies.empty();
-  }
-
   void breakdown() {
-    if (report_.steps.empty() || !gpu_timed()) return;
+    if (report_.steps.empty() || !report_.gpu_timed) return;
     title("Where a step's time goes");
     for (size_t i = 0; i < kParts; ++i) {
       const double percent = report_.breakdown_pct[i];
