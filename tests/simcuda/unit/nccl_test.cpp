@@ -117,6 +117,95 @@ class OneProcess : public ::testing::Test {
   cudaStream_t streams_[2] = {};
 };
 
+// What both ranks have after `call(rank, from, to)`, of values rank * 10 + 1, 2, ... of `count`.
+class Payloads : public OneProcess {
+ protected:
+  template <typename T, typename Call>
+  std::vector<std::vector<T>> after(size_t count, const Call& call) {
+    std::vector<std::vector<T>> out(2, std::vector<T>(count));
+    T *from[2], *to[2];
+    for (int rank = 0; rank < 2; ++rank) {
+      std::vector<T> values;
+      for (size_t i = 0; i < count; ++i) values.push_back(static_cast<T>(rank * 10 + 1) + T(i));
+      EXPECT_EQ(cudaMalloc(&from[rank], count * sizeof(T)), cudaSuccess);
+      EXPECT_EQ(cudaMalloc(&to[rank], count * sizeof(T)), cudaSuccess);
+      EXPECT_EQ(cudaMemset(to[rank], 0, count * sizeof(T)), cudaSuccess);
+      EXPECT_EQ(cudaMemcpy(from[rank], values.data(), count * sizeof(T), cudaMemcpyDefault),
+                cudaSuccess);
+    }
+    for (int rank = 0; rank < 2; ++rank) call(rank, from[rank], to[rank]);
+    for (int rank = 0; rank < 2; ++rank) {
+      // Behind the collective on its stream: it waits for what that brings.
+      EXPECT_EQ(cudaMemcpyAsync(out[static_cast<size_t>(rank)].data(), to[rank], count * sizeof(T),
+                                cudaMemcpyDefault, streams_[rank]),
+                cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(streams_[rank]), cudaSuccess);
+      EXPECT_EQ(cudaFree(from[rank]), cudaSuccess);
+      EXPECT_EQ(cudaFree(to[rank]), cudaSuccess);
+    }
+    return out;
+  }
+};
+
+TEST_F(Payloads, SmallOnesAreMoved) {
+  using Ints = std::vector<std::vector<int64_t>>;
+  const auto reduced = [&](ncclRedOp_t op) {
+    return after<int64_t>(2, [&](int rank, int64_t* from, int64_t* to) {
+      ASSERT_EQ(ncclAllReduce(from, to, 2, ncclInt64, op, comms_[rank], streams_[rank]),
+                ncclSuccess);
+    });
+  };
+  EXPECT_EQ(reduced(ncclSum), (Ints{{12, 14}, {12, 14}}));
+  EXPECT_EQ(reduced(ncclProd), (Ints{{11, 24}, {11, 24}}));
+  EXPECT_EQ(reduced(ncclMin), (Ints{{1, 2}, {1, 2}}));
+  EXPECT_EQ(reduced(ncclMax), (Ints{{11, 12}, {11, 12}}));
+  EXPECT_EQ(reduced(ncclAvg), (Ints{{6, 7}, {6, 7}}));
+  EXPECT_EQ(after<int64_t>(4,
+                           [&](int rank, int64_t* from, int64_t* to) {
+                             ASSERT_EQ(ncclAllGather(from, to, 2, ncclInt64, comms_[rank],
+                                                     streams_[rank]),
+                                       ncclSuccess);
+                           }),
+            (Ints{{1, 2, 11, 12}, {1, 2, 11, 12}}));
+  EXPECT_EQ(after<int64_t>(2,
+                           [&](int rank, int64_t* from, int64_t* to) {
+                             ASSERT_EQ(ncclBroadcast(from, to, 2, ncclInt64, 1, comms_[rank],
+                                                     streams_[rank]),
+                                       ncclSuccess);
+                           }),
+            (Ints{{11, 12}, {11, 12}}));
+  EXPECT_EQ(after<int64_t>(2,
+                           [&](int rank, int64_t* from, int64_t* to) {
+                             ASSERT_EQ(ncclReduceScatter(from, to, 1, ncclInt64, ncclSum,
+                                                         comms_[rank], streams_[rank]),
+                                       ncclSuccess);
+                           }),
+            (Ints{{12, 0}, {14, 0}}));
+  EXPECT_EQ(after<int64_t>(2,
+                           [&](int rank, int64_t* from, int64_t* to) {
+                             ASSERT_EQ(
+                                 ncclAlltoAll(from, to, 1, ncclInt64, comms_[rank], streams_[rank]),
+                                 ncclSuccess);
+                           }),
+            (Ints{{1, 11}, {2, 12}}));
+  EXPECT_EQ(after<float>(2,
+                         [&](int rank, float* from, float* to) {
+                           ASSERT_EQ(ncclReduce(from, to, 2, ncclFloat, ncclSum, 0, comms_[rank],
+                                                streams_[rank]),
+                                     ncclSuccess);
+                         }),
+            (std::vector<std::vector<float>>{{12, 14}, {0, 0}}));
+}
+
+TEST_F(Payloads, LargeOnesAreNot) {
+  const size_t count = 4096 / sizeof(int64_t) + 1;
+  const auto found = after<int64_t>(count, [&](int rank, int64_t* from, int64_t* to) {
+    ASSERT_EQ(ncclAllReduce(from, to, count, ncclInt64, ncclSum, comms_[rank], streams_[rank]),
+              ncclSuccess);
+  });
+  EXPECT_EQ(found, std::vector(2, std::vector<int64_t>(count, 0)));
+}
+
 TEST_F(OneProcess, AGroupIsOneKernelPerCommunicator) {
   const size_t before = truth().size();
   launch("uneven", 5'000'000, streams_[1]);
