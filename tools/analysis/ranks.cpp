@@ -29,8 +29,8 @@ struct Issued {
 
 std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
   std::vector<Issued> works;
-  each_work_of_steps(timeline, [&](const Work& work) {
-    if (work.kind == WorkClass::communication) works.push_back({timeline.issued_at(work), work});
+  each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
+    if (work.kind == WorkClass::communication) works.push_back({issued, work});
   });
   std::stable_sort(works.begin(), works.end(),
                    [](const Issued& a, const Issued& b) { return a.at < b.at; });

@@ -74,11 +74,11 @@ class Sampler {
   void add_timeline(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     std::unordered_map<uint32_t, KeySample*> by_shape;
-    each_work_of_steps(timeline, [&](const Work& work) {
+    each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
       const ShapeIndex shape = timeline.events().shape_of(work.event);
       KeySample*& sample = by_shape[number(shape)];
       if (!sample) sample = &sample_of(key_of(trace, trace.shapes[shape]));
-      add_event(timeline, timeline.issued_at(work), work.end - work.begin, *sample);
+      add_event(timeline, issued, work.end - work.begin, *sample);
     });
     by_shape.clear();
     for (const Event& event : timeline.process->events) {

@@ -72,6 +72,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     const auto own = static_cast<double>(timeline.steps.size());
     steps += own;
     works_ += timeline.works;
+    orphans_ += timeline.orphans;
     ranks_differ_ = ranks_differ_ || timeline.ranks_differ;
     if (timeline.period_confidence > 0) {
       step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
@@ -205,7 +206,7 @@ void Judge::decide(Report& report) const {
   if (!report.verdict.empty()) return;
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
-  if (report.tables.launches == 0 && idle_pct >= kHostWorkWorthNamingPct) {
+  if (orphans_ == works_ && idle_pct >= kHostWorkWorthNamingPct) {
     report.reason = fmt::format(
         "no GPU works for {:.1f} % of step time, and the program's calls were not recorded, which "
         "would say why: record them, too (GPUPROF_PRESET=default)",

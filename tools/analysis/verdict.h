@@ -41,7 +41,7 @@ class Judge {
   double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
   double throttled_pct_ = 0, throttle_saves_pct_ = 0;
   std::string throttle_text_;
-  size_t works_ = 0;
+  size_t works_ = 0, orphans_ = 0;
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out
   std::string gpu_times_missing_;

@@ -154,6 +154,21 @@ void each_work_of_steps(const Timeline& timeline, const Visit& visit) {
   }
 }
 
+// The same with `visit(const Work&, int64_t issued)`: when its call began. Of work without a
+// recorded call, when that of the work before it on its stream did.
+template <typename Visit>
+void each_issued_work_of_steps(const Timeline& timeline, const Visit& visit) {
+  uint32_t stream = kNone;
+  int64_t last = kNotIssued;
+  each_work_of_steps(timeline, [&](const Work& work) {
+    if (work.stream != stream) last = kNotIssued;
+    stream = work.stream;
+    const int64_t issued = timeline.call_begin_of(work);
+    if (issued != kNotIssued) last = issued;
+    visit(work, last == kNotIssued ? work.begin : last);
+  });
+}
+
 // Calls `visit(const Call&)` with all calls, thread by thread.
 template <typename Visit>
 void each_call(const Timeline& timeline, const Visit& visit) {
