@@ -103,9 +103,10 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   if (most == 0) return;
   report.findings.push_back(
       {"untimed_steps",
-       fmt::format("a process was killed: up to {} steps at its end are left out, for CUPTI still "
-                   "had GPU times of them",
-                   most),
+       fmt::format(
+           "a process was killed, or still runs: up to {} steps at its end are left out, for "
+           "CUPTI still had GPU times of them",
+           most),
        static_cast<double>(most)});
 }
 

@@ -89,7 +89,7 @@ struct Timeline {
   size_t works = 0, orphans = 0;  // orphans: those whose call was not recorded
   uint32_t main_thread = kNone;   // the one that steps run on
   std::vector<Step> steps;        // those of the window
-  size_t untimed_steps = 0;       // more, at the end of a killed process: without all GPU times
+  size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   bool ranks_differ = false;      // such steps were found, but not the same on all ranks: none
   int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least

@@ -114,7 +114,7 @@ std::string Judge::reason_against(const Report& report) const {
            "on others: mark steps (gpuprof run --step)";
   }
   if (report.steps.empty() && untimed_steps_) {
-    return "the process was killed before CUPTI gave the GPU times of a whole step";
+    return "the process was killed, or looked at, before CUPTI gave the GPU times of a whole step";
   }
   if (report.steps.empty() && cut_off_) {
     return "no step is left: the file was cut off, or is damaged";
