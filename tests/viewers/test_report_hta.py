@@ -27,9 +27,12 @@ def is_work(event):
 
 
 def cut(events, begin, end):
-    """Without the GPU's work outside of [begin, end), and the calls that issued it."""
+    """Without the GPU's work outside of [begin, end), and the calls that issued it; without the host's waits on streams, too, which
+    HTA takes for work of those."""
     kept, dropped = [], set()
     for event in events:
+        if event.get("cat") == "cuda_sync":
+            continue
         if is_work(event):
             first, last = max(event["ts"], begin), min(event["ts"] + event["dur"], end)
             if event["ts"] >= end or last < first:

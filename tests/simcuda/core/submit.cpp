@@ -15,6 +15,9 @@
 namespace gpuprof::simcuda {
 namespace {
 
+// A wait in which memory for the log is got without its becoming longer.
+constexpr uint64_t kLongWaitNs = 1'000'000;
+
 int activity_kind(const GpuOpInfo& info) {
   switch (info.kind) {
     case GpuOpKind::kKernel: return CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
@@ -136,7 +139,7 @@ uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops) {
     end = std::max(end, op->info.end);
   }
   held.unlock();
-  TruthLog::instance().make_room(true);
+  if (end > now_ns() + kLongWaitNs) TruthLog::instance().make_room(true);
   sleep_until_ns(end);
   return end;
 }

@@ -22,8 +22,8 @@ class TruthLog {
   bool enabled() const { return enabled_; }
 
   // Gets memory for a call's lines, so that it takes its time (up to some ms) here and not in
-  // `append`, after the call's end; `ahead`: for those of many calls, where the host waits anyway.
-  // Thread safe.
+  // `append`, after the call's end; `ahead`: for those of many calls, where the host has long to
+  // wait. Thread safe.
   void make_room(bool ahead = false);
 
   // Appends `line` and a newline. Thread safe.
