@@ -106,6 +106,7 @@ void EventTable::Writer::add(const Event& event, bool room_for_extra) {
 
 void EventTable::finish(std::vector<Writer>& writers) {
   const auto take = [](auto& all, auto& part) {
+    if (all.empty()) return all.swap(part);
     all.insert(all.end(), part.begin(), part.end());
     std::remove_reference_t<decltype(part)>().swap(part);
   };

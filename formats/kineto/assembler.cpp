@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "formats/kineto/links.h"
 #include "formats/trace_join.h"
@@ -33,6 +34,15 @@ std::string_view bare_thread_name(std::string_view name) {
   const bool usual =
       name.starts_with("thread ") && open != std::string_view::npos && name.ends_with(')');
   return usual ? name.substr(open + 2, name.size() - open - 3) : name;
+}
+
+// "python train.py" of "rank 0: python train.py (host)", as process_title() makes it.
+std::string_view program_of_title(std::string_view title, const dump::Header& header) {
+  const std::string rank = fmt::format("rank {}: ", header.rank());
+  const std::string host = fmt::format(" ({})", header.host());
+  if (title.starts_with(rank)) title.remove_prefix(rank.size());
+  if (title.ends_with(host)) title.remove_suffix(host.size());
+  return title;
 }
 
 }  // namespace
@@ -70,21 +80,45 @@ std::vector<uint32_t> Assembler::intern_rows(const Block& block,
   return rows;
 }
 
-void Assembler::add(const Block& block) {
-  const std::vector<StringIndex> texts = intern_texts(block);
-  const std::vector<ShapeIndex> shapes = intern_shapes(block, texts);
-  const std::vector<uint32_t> rows = intern_rows(block, texts);
+// Sorted first where rows are not in order within the block, so that it adds one run at most to
+// each row: where ranges are written as they end, many are earlier than the one before.
+void Assembler::add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
+                           const std::vector<uint32_t>& rows) {
   const auto first_extra = static_cast<uint32_t>(extras_.size() - 1);
-  for (size_t i = 1; i < block.extras.size(); ++i) {
-    extras_.push_back(block.extras[i]);
-    extras_.back().args = texts[number(block.extras[i].args)];
-  }
-  for (BlockEvent event : block.events) {
+  const auto add = [&](BlockEvent event) {
     RowEvents& row = row_events_[rows[event.row]];
     row.calls = row.calls || is_thread_kind(block.shapes[number(event.shape)].kind);
     event.shape = shapes[number(event.shape)];
     if (event.extra) event.extra += first_extra;
-    row.events.push_back(event);
+    row.events.add(event);
+  };
+  std::vector<const BlockEvent*> last(block.rows.size());
+  bool in_order = true;
+  for (const BlockEvent& event : block.events) {
+    const BlockEvent*& before = last[event.row];
+    in_order = in_order && !(before && is_earlier(event, *before));
+    before = &event;
+  }
+  if (in_order) {
+    for (const BlockEvent& event : block.events) add(event);
+    return;
+  }
+  std::vector<const BlockEvent*> sorted;
+  sorted.reserve(block.events.size());
+  for (const BlockEvent& event : block.events) sorted.push_back(&event);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const BlockEvent* a, const BlockEvent* b) { return is_earlier(*a, *b); });
+  for (const BlockEvent* event : sorted) add(*event);
+}
+
+void Assembler::add(const Block& block) {
+  const std::vector<StringIndex> texts = intern_texts(block);
+  const std::vector<ShapeIndex> shapes = intern_shapes(block, texts);
+  const std::vector<uint32_t> rows = intern_rows(block, texts);
+  add_events(block, shapes, rows);
+  for (size_t i = 1; i < block.extras.size(); ++i) {
+    extras_.push_back(block.extras[i]);
+    extras_.back().args = texts[number(block.extras[i].args)];
   }
   for (FlowEnd flow : block.flows) {
     flow.row = rows[flow.row];
@@ -242,7 +276,7 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
   if (pids_.size() == 1) process.extras = std::move(extras_);
   if (process.extras.empty()) process.extras.emplace_back();
   lane_of_row_.assign(rows_.size(), UINT32_MAX);
-  external_ids_.clear();
+  external_ids_ = {};
   place_of_extra_.clear();
   std::vector<EventTable::Writer> writers;
   EventTable::Writer& writer = writers.emplace_back(process.events, 0);
@@ -252,17 +286,7 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
     for (const uint32_t row : rows) {
       lane_of_row_[row] = static_cast<uint32_t>(process.lanes.size());
     }
-    for (const BlockEvent& from : lane_in_order(rows, top)) {
-      Event event;
-      event.begin = from.begin, event.end = from.end;
-      event.shape = from.shape, event.correlation = from.correlation;
-      event.extra = extra_of(from.extra, process);
-      if (from.external_id) {
-        external_ids_.resize(total);
-        external_ids_[writer.at()] = from.external_id;
-      }
-      writer.add(event, true);  // links between operators come afterwards
-    }
+    fill_lane(rows, top, process, writer);
     lane.event_count = static_cast<uint32_t>(writer.at()) - lane.first_event;
     process.lanes.push_back(std::move(lane));
   }
@@ -270,25 +294,19 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
 }
 
 // The events of rows that are one lane; they are gone from the rows afterwards.
-std::vector<BlockEvent> Assembler::lane_in_order(const std::vector<uint32_t>& rows,
-                                                 const TopLevel& top) {
-  std::vector<BlockEvent> all = std::move(row_events_[rows[0]].events);
-  for (size_t i = 1; i < rows.size(); ++i) {
-    std::vector<BlockEvent>& more = row_events_[rows[i]].events;
-    all.insert(all.end(), more.begin(), more.end());
-    std::vector<BlockEvent>().swap(more);
+void Assembler::fill_lane(const std::vector<uint32_t>& rows, const TopLevel& top, Process& process,
+                          EventTable::Writer& writer) {
+  LaneEvents events;
+  for (const uint32_t row : rows) events.add(std::exchange(row_events_[row].events, {}));
+  while (const BlockEvent* const from = events.next()) {
+    Event event;
+    event.begin = add_limited(from->begin, top.base_nanoseconds);
+    event.end = std::max(event.begin, add_limited(from->end, top.base_nanoseconds));
+    event.shape = from->shape, event.correlation = from->correlation;
+    event.extra = extra_of(from->extra, process);
+    if (from->external_id) external_ids_.set(writer.at(), from->external_id);
+    writer.add(event, from->external_id != 0);  // which Links may put into an extra
   }
-  for (BlockEvent& event : all) {
-    event.begin = add_limited(event.begin, top.base_nanoseconds);
-    event.end = std::max(event.begin, add_limited(event.end, top.base_nanoseconds));
-  }
-  const auto earlier = [](const BlockEvent& a, const BlockEvent& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-  };
-  if (!std::is_sorted(all.begin(), all.end(), earlier)) {
-    std::stable_sort(all.begin(), all.end(), earlier);
-  }
-  return all;
 }
 
 uint32_t Assembler::extra_of(uint32_t extra, Process& process) {
@@ -365,8 +383,9 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   process.distributed = top.distributed;
   const int64_t pid = pids_[index];
   process.header.set_pid(static_cast<uint32_t>(pid));
-  const std::string& title = process_facts_[pid].title;
-  if (!title.empty()) process.header.add_command(title);
+  std::string_view title = process_facts_[pid].title;
+  if (top.ours) title = program_of_title(title, top.header);
+  if (!title.empty()) process.header.add_command(std::string(title));
   lay_out(index, top, process);
   set_window(top, process);
   add_counters(index, top, process);

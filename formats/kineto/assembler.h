@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "formats/kineto/block.h"
+#include "formats/kineto/external_ids.h"
 #include "formats/kineto/interned.h"
+#include "formats/kineto/packed_row.h"
 #include "formats/kineto/top_level.h"
 #include "formats/trace.h"
 
@@ -27,7 +29,7 @@ class Assembler {
 
  private:
   struct RowEvents {
-    std::vector<BlockEvent> events;
+    PackedRow events;
     uint32_t process = 0;
     bool calls = false;  // it has what only threads have
     std::string name;
@@ -46,7 +48,10 @@ class Assembler {
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(uint32_t index, const TopLevel& top, Process& process);
-  std::vector<BlockEvent> lane_in_order(const std::vector<uint32_t>& rows, const TopLevel& top);
+  void add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
+                  const std::vector<uint32_t>& rows);
+  void fill_lane(const std::vector<uint32_t>& rows, const TopLevel& top, Process& process,
+                 EventTable::Writer& writer);
   uint32_t extra_of(uint32_t extra, Process& process);
   void add_steps(uint32_t index, const TopLevel& top, Process& process);
   void add_counters(uint32_t index, const TopLevel& top, Process& process);
@@ -71,7 +76,7 @@ class Assembler {
   std::map<int64_t, GpuFacts> process_facts_;
   // Of the process that is being made.
   std::vector<uint32_t> lane_of_row_;
-  std::vector<uint64_t> external_ids_;                     // parallel to events; empty: none
+  ExternalIds external_ids_;
   std::unordered_map<uint32_t, uint32_t> place_of_extra_;  // where there are several processes
 };
 

@@ -22,16 +22,46 @@ uint32_t TextPool::intern(std::string_view text, bool& fresh) {
   const uint32_t known = table_.find(hash, [&](uint32_t index) { return texts_[index] == text; });
   if (known != NumberTable::kNotThere) return known;
   fresh = true;
-  if (storage_.empty() || storage_.back().capacity() - storage_.back().size() < text.size()) {
-    storage_.emplace_back().reserve(std::max(kStorage, text.size()));
-  }
-  std::string& storage = storage_.back();
+  std::string& storage = storage_for(text.size());
   const size_t begin = storage.size();
   storage += text;
   const auto index = static_cast<uint32_t>(texts_.size());
   texts_.emplace_back(storage.data() + begin, text.size());
   table_.add(hash, index);
   return index;
+}
+
+std::string& TextPool::storage_for(size_t size) {
+  const auto room = [this] {
+    return storage_[in_use_ - 1].capacity() - storage_[in_use_ - 1].size();
+  };
+  if (in_use_ > 0 && room() >= size) return storage_[in_use_ - 1];
+  if (in_use_ == storage_.size()) storage_.emplace_back();
+  std::string& next = storage_[in_use_++];
+  next.reserve(std::max(kStorage, size));
+  return next;
+}
+
+void TextPool::clear() {
+  table_.clear();
+  texts_.resize(1);
+  for (std::string& storage : storage_) storage.clear();
+  in_use_ = 0;
+}
+
+void Block::clear() {
+  events.clear();
+  shapes.clear();
+  extras.clear();
+  rows.clear();
+  texts.clear();
+  flows.clear();
+  facts.clear();
+  counters.clear();
+  steps.clear();
+  span_begin = INT64_MAX;
+  span_end = INT64_MIN;
+  faults = {};
 }
 
 void note(FaultCounts& counts, Fault fault, uint64_t offset, uint64_t count) {

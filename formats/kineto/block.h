@@ -27,11 +27,15 @@ class TextPool {
   }
   std::string_view operator[](uint32_t index) const { return texts_[index]; }
   size_t size() const { return texts_.size(); }
+  void clear();
 
  private:
+  std::string& storage_for(size_t size);
+
   NumberTable table_;
   std::vector<std::string_view> texts_;
   std::deque<std::string> storage_;  // what texts_ look into
+  size_t in_use_ = 0;                // of storage_
 };
 
 // Where an event is drawn in the file. Numbers where pid and tid are such (as 7 or "7"), else
@@ -114,6 +118,8 @@ struct Block {
   std::vector<RowStep> steps;                            // that are no events: of our own exports
   int64_t span_begin = INT64_MAX, span_end = INT64_MIN;  // of spans of category Trace
   FaultCounts faults{};
+
+  void clear();  // keeps the memory
 };
 
 }  // namespace gpuprof::kineto

@@ -2,6 +2,7 @@
 // Numbers for things that are equal as bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -34,6 +35,11 @@ class NumberTable {
   void add(uint32_t hash, uint32_t number) {
     slots_[at_] = {hash, number + 1};
     if (++used_ * 2 > slots_.size()) grow();
+  }
+
+  void clear() {  // keeps the memory
+    std::fill(slots_.begin(), slots_.end(), Slot{});
+    used_ = 0;
   }
 
  private:

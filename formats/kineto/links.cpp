@@ -40,17 +40,15 @@ void Links::join_by_id() {
     return std::tuple(a.id, a.annotation, a.event) < std::tuple(b.id, b.annotation, b.event);
   };
   std::sort(named.begin(), named.end(), before);
-  for (uint32_t i = 0; i < external_ids_.size(); ++i) {
-    const uint64_t id = external_ids_[i];
-    if (!id) continue;
+  external_ids_.each([&](uint32_t event, uint64_t id) {
     const auto at = std::lower_bound(named.begin(), named.end(), id,
                                      [](const Named& a, uint64_t wanted) { return a.id < wanted; });
     if (at != named.end() && at->id == id) {
-      process_.operators[i] = static_cast<EventIndex>(at->event);
+      process_.operators[event] = static_cast<EventIndex>(at->event);
     } else {
-      give_back(i, id);
+      give_back(event, id);
     }
-  }
+  });
 }
 
 void Links::give_back(uint32_t event, uint64_t id) {
@@ -87,14 +85,12 @@ void Links::join_operators() {
     return is_range_of_program(trace_.shape(event).kind);
   });
   if (!any) {
-    for (uint32_t i = 0; i < external_ids_.size(); ++i) {
-      if (external_ids_[i]) give_back(i, external_ids_[i]);
-    }
+    external_ids_.each([this](uint32_t event, uint64_t id) { give_back(event, id); });
     return;
   }
   process_.operators.assign(events.size(), EventIndex::none);
   join_by_id();
-  std::vector<uint64_t>().swap(external_ids_);
+  external_ids_ = {};
   for (const Lane& lane : process_.lanes) {
     if (lane.type == LaneType::thread) join_by_nesting(lane);
   }

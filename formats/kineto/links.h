@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "formats/kineto/block.h"
+#include "formats/kineto/external_ids.h"
 #include "formats/trace.h"
 
 namespace gpuprof::kineto {
 
 class Links {
  public:
-  // `external_ids`: parallel to events; empty where there are none.
-  Links(Trace& trace, Process& process, std::vector<uint64_t> external_ids)
+  Links(Trace& trace, Process& process, ExternalIds external_ids)
       : trace_(trace), process_(process), external_ids_(std::move(external_ids)) {}
 
   // Process::operators: by external id, else what encloses a call on its thread. An id that no
@@ -36,7 +36,7 @@ class Links {
 
   Trace& trace_;
   Process& process_;
-  std::vector<uint64_t> external_ids_;
+  ExternalIds external_ids_;
 };
 
 }  // namespace gpuprof::kineto

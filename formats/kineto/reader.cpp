@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <memory>
+#include <vector>
 
 #include "formats/kineto/assembler.h"
 #include "formats/kineto/block_parser.h"
@@ -115,11 +115,13 @@ class Reader {
   // Events up to the array's end; false: the file ends before that.
   bool read_events() {
     Workers workers(options_.threads ? options_.threads : worker_count());
-    std::deque<std::unique_ptr<Stretch>> spare;
+    std::vector<std::unique_ptr<Job>> spare;
     bool more = true;
     while (true) {
       while (more && workers.has_room()) {
-        auto job = std::make_unique<Job>();
+        std::unique_ptr<Job> job =
+            spare.empty() ? std::make_unique<Job>() : std::move(spare.back());
+        if (!spare.empty()) spare.pop_back();
         more = window_.take(options_.stretch_bytes, options_.longest_event, job->stretch);
         if (!more) break;
         job->options = {job->stretch.offset, top_.ours, false};
@@ -139,6 +141,7 @@ class Reader {
         left_ = job->stretch.view().substr(job->parsed.at);
         left_offset_ = job->stretch.offset + job->parsed.at;
       }
+      spare.push_back(std::move(job));
     }
     read_left();
     return false;
@@ -147,11 +150,8 @@ class Reader {
   // The stretch does not begin where an event does: again, with what the one before has left.
   void join_with_left(Job& job) {
     left_ += job.stretch.view();
-    left_.append(kScanPadding, '\0');
-    job.stretch.text = std::move(left_);
-    job.stretch.offset = left_offset_;
+    job.stretch.set(std::move(left_), left_offset_);
     left_.clear();
-    job.block = Block();
     job.options.offset = left_offset_;
     job.options.final = job.stretch.view().size() > options_.longest_event;
     job.run();
@@ -161,7 +161,7 @@ class Reader {
   void read_left() {
     if (left_.empty()) return cut("the file ends before its array of events does");
     Stretch stretch;
-    stretch.text = left_ + std::string(kScanPadding, '\0');
+    stretch.set(left_, left_offset_);
     Block block;
     const Parsed parsed = parse_block(stretch.view(), {left_offset_, top_.ours, true}, block);
     assembler_.add(block);

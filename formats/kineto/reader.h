@@ -12,7 +12,7 @@ namespace gpuprof {
 
 struct KinetoOptions {
   unsigned threads = 0;              // that read events; 0: as many as there are processors
-  size_t stretch_bytes = 4 << 20;    // of text that a thread takes at a time
+  size_t stretch_bytes = 1 << 20;    // of text that a thread takes at a time
   size_t longest_event = 64u << 20;  // of what is longer nothing is kept
 };
 

@@ -3,13 +3,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "formats/kineto/scan.h"
 
 namespace gpuprof::kineto {
 
-std::string_view Stretch::view() const {
-  return {text.data(), text.size() - std::min(text.size(), kScanPadding)};
+void Stretch::set(std::string text, uint64_t its_offset) {
+  begin = 0;
+  size = text.size();
+  offset = its_offset;
+  memory = std::move(text);
+  memory.append(kScanPadding, '\0');
 }
 
 void TextWindow::consume(size_t bytes) {
@@ -61,12 +66,27 @@ bool TextWindow::take(size_t bytes, size_t most, Stretch& out) {
       break;
     }
   }
-  out.text.assign(text().data(), cut);
-  out.text.append(kScanPadding, '\0');
-  out.offset = offset_;
-  consume(cut);
-  out.last = ended_ && text().empty();
+  hand_over(cut, out);
   return cut > 0;
+}
+
+// What is taken out keeps its place in memory; what follows it, which is little, moves to the
+// memory that `out` had.
+void TextWindow::hand_over(size_t cut, Stretch& out) {
+  const std::string_view rest = text().substr(cut);
+  std::string next = std::move(out.memory);
+  next.resize(std::max(next.size(), rest.size() + kScanPadding));
+  std::memcpy(next.data(), rest.data(), rest.size());
+  std::memset(next.data() + rest.size(), 0, kScanPadding);
+  std::memset(text_.data() + begin_ + cut, 0, kScanPadding);
+  out.begin = begin_;
+  out.size = cut;
+  out.offset = offset_;
+  out.last = ended_ && rest.empty();
+  size_ = rest.size();
+  begin_ = 0;
+  offset_ += cut;
+  out.memory = std::exchange(text_, std::move(next));
 }
 
 }  // namespace gpuprof::kineto

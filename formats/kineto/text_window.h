@@ -10,12 +10,15 @@
 
 namespace gpuprof::kineto {
 
+// May be used again for the next one: then its memory is.
 struct Stretch {
-  std::string text;  // followed by kScanPadding zeros that are part of the string
+  std::string memory;  // has kScanPadding zeros behind the text
+  size_t begin = 0, size = 0;
   uint64_t offset = 0;
   bool last = false;  // nothing follows
 
-  std::string_view view() const;
+  void set(std::string text, uint64_t its_offset);
+  std::string_view view() const { return {memory.data() + begin, size}; }
 };
 
 class TextWindow {
@@ -38,6 +41,8 @@ class TextWindow {
   bool take(size_t bytes, size_t most, Stretch& out);
 
  private:
+  void hand_over(size_t cut, Stretch& out);
+
   ByteSource& source_;
   std::string text_;  // [begin_, size_) is in use
   size_t begin_ = 0, size_ = 0;

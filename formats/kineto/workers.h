@@ -8,13 +8,17 @@
 
 namespace gpuprof::kineto {
 
+// May be used again: then its memory is.
 struct Job {
   Stretch stretch;
   ParseOptions options;
   Block block;
   Parsed parsed{};
 
-  void run() { parsed = parse_block(stretch.view(), options, block); }
+  void run() {
+    block.clear();
+    parsed = parse_block(stretch.view(), options, block);
+  }
 };
 
 using Workers = OrderedJobs<Job>;

@@ -24,6 +24,7 @@ ROWS = (
     ("load", ("info",), None, None),  # reading and counting, beside which the two reports are to be seen
     ("tables", ("report", "--tables"), None, None),
     ("report", ("report",), None, None),
+    ("json in", ("info",), None, None),  # the same events as a Kineto trace
 )
 
 
@@ -46,6 +47,13 @@ def bare(options, mode, source, target, threads):
     return min(seconds)
 
 
+def json_trace(options, folder, dump):
+    trace = folder / "kineto.json"
+    if not trace.exists():
+        subprocess.run([options.gpuprof, "convert", "--to", "kineto", dump, "-o", trace], check=True, capture_output=True)
+    return trace
+
+
 def measure(options, folder, events):
     dump = folder / "job.gpuprof"
     made = subprocess.run([options.make, dump, str(events)], check=True, capture_output=True)
@@ -58,7 +66,8 @@ def measure(options, folder, events):
         if options.only and name not in options.only:
             continue
         target = folder / output if output else None
-        command = [options.gpuprof, *arguments, dump, *(("-o", target) if target else ())]
+        source = json_trace(options, folder, dump) if name == "json in" else dump
+        command = [options.gpuprof, *arguments, source, *(("-o", target) if target else ())]
         rounds = []
         for _ in range(options.rounds):
             if target:
@@ -67,6 +76,8 @@ def measure(options, folder, events):
         seconds, cpu, _ = min(rounds)
         peak = max(row[2] for row in rounds)
         row = f"{name:12}{seconds:9.2f}{cpu:8.2f}{seconds / real * 1e9:10.0f}{peak:9.0f}"
+        if source != dump:
+            row += f"{'':9} {source.stat().st_size / seconds / 1e9:.2f} GB/s"
         if target:
             written = target.stat().st_size / 1e6
             if packed and (folder / packed).exists():

@@ -26,6 +26,17 @@ def dumps(tmp_path_factory):
     return made
 
 
+@pytest.fixture(scope="module")
+def traces(dumps):
+    """The same as JSON traces."""
+    made = []
+    for path, count in dumps:
+        trace = path.with_suffix(".json")
+        harness.checked("convert", path, "--to", "kineto", "-o", trace)
+        made.append((trace, count))
+    return made
+
+
 def peak_bytes(*arguments):
     child = subprocess.Popen([harness.BIN, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     error = child.stderr.read()
@@ -49,3 +60,9 @@ def test_ten_million_events_fit_in_256_megabytes(dumps, tmp_path, command):
     (small, few), (large, many) = dumps
     growth = peak_bytes(*words, tmp_path / f"l-{output}", large) - peak_bytes(*words, tmp_path / f"s-{output}", small)
     assert growth / (many - few) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("command", [("info",), ("report",)], ids=lambda command: command[0])
+def test_of_a_json_trace_too(traces, command):
+    (small, few), (large, many) = traces
+    assert (peak_bytes(*command, large) - peak_bytes(*command, small)) / (many - few) <= MOST_BYTES

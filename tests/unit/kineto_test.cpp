@@ -154,6 +154,7 @@ std::multiset<std::string> facts_of(const Trace& trace) {
       }
       out.insert(std::move(fact));
     }
+    out.insert("process " + process_title(process));
     for (const CollectiveKernel& pair : process.collective_kernels) {
       out.insert(fmt::format("{} does {}", process.event(pair.kernel).begin,
                              process.event(pair.collective).begin));
