@@ -126,6 +126,8 @@ class Loader {
   void add_directory(const std::string& path) {
     Runs dumps, traces;
     std::error_code error;
+    fs::directory_iterator(path, error);  // below it what may not be read is passed over
+    if (error) return problem(path, "cannot be searched: " + error.message());
     fs::recursive_directory_iterator at(path, fs::directory_options::skip_permission_denied, error);
     for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
       std::error_code ignored;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuprof doctor: what would be captured here and in a program, what not, and why. Looks only; the
-// program is not started.
+// program is not started. Exit code 1 where something is missing.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -54,6 +54,7 @@ int run_doctor(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::string format = "text";
   app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.footer("Exits with 1 where something is missing, without which nothing is recorded.");
   int code = kExitDone;
   if (!parse_arguments(app, command, own_count, arguments, code)) return code;
   std::vector<Finding> findings = diagnose_machine();
@@ -64,7 +65,10 @@ int run_doctor(const Command& command, int count, char** arguments) {
   } else {
     print_text(findings);
   }
-  return kExitDone;
+  const bool missing = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.state == Finding::State::bad;
+  });
+  return missing ? kExitGateFailed : kExitDone;
 }
 
 }  // namespace gpuprof

@@ -14,6 +14,7 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/library_path.h"
+#include "tools/output_place.h"
 #include "tools/program_file.h"
 
 namespace gpuprof {
@@ -87,6 +88,20 @@ std::string absolute_pattern(const std::string& pattern) {
   return folder + "/" + pattern;
 }
 
+// Refused here rather than found out when the program has run; what is known only in the program is
+// not looked at.
+void check_output(const Config& config) {
+  if (config.mode == Mode::off) return;
+  const std::string pattern = config.output;
+  const std::string known = pattern.substr(0, pattern.find('%'));
+  const std::string path = known == pattern ? known : known.substr(0, known.rfind('/') + 1);
+  const OutputPlace place = look_at_output(path.empty() ? "." : path);
+  if (place.reason.empty()) return;
+  throw Failure(fmt::format(
+      "GPUPROF_OUTPUT=\"{}\": {} cannot be written to: {}; give -o a directory that can",
+      config.output, place.folder, place.reason));
+}
+
 // A program that changes its directory must still find and write what was named here.
 Assignments absolute_paths(const Settings& settings, const Config& config) {
   Assignments out;
@@ -124,6 +139,7 @@ Assignments check_settings(const std::vector<std::string>& environment) {
       !settings->parse(find_job_place(entries.data()).rank, *config, error)) {
     throw Failure(error.text);
   }
+  check_output(*config);
   return absolute_paths(*settings, *config);
 }
 

@@ -10,8 +10,8 @@ class App;
 namespace gpuprof {
 
 inline constexpr int kExitDone = 0;
-inline constexpr int kExitGateFailed = 1;
-inline constexpr int kExitBadUsage = 2;  // or no input was readable
+inline constexpr int kExitGateFailed = 1;  // diff: a regression; doctor: something is missing
+inline constexpr int kExitBadUsage = 2;    // or no input was readable
 
 struct Command {
   const char* name;

@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include "formats/core/settings.h"
 #include "tools/console.h"
 #include "tools/library_path.h"
+#include "tools/output_place.h"
 #include "tools/program_file.h"
 #include "tools/python_packages.h"
 
@@ -86,14 +88,12 @@ void check_output(const Config& config, Findings& out) {
     out.push_back({State::limited, "output", error.text, ""});
     return;
   }
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::absolute(path, ignored);
-  while (folder.has_relative_path() && !std::filesystem::exists(folder, ignored)) {
-    folder = folder.parent_path();
-  }
+  const OutputPlace place = look_at_output(path);
   struct statvfs space {};
-  if (::access(folder.c_str(), W_OK | X_OK) != 0 || ::statvfs(folder.c_str(), &space) != 0) {
-    out.push_back({State::bad, "output", fmt::format("{} cannot be written to", folder.string()),
+  if (!place.reason.empty() || ::statvfs(place.folder.c_str(), &space) != 0) {
+    const std::string& reason = place.reason.empty() ? std::strerror(errno) : place.reason;
+    out.push_back({State::bad, "output",
+                   fmt::format("{} cannot be written to: {}", place.folder, reason),
                    "set GPUPROF_OUTPUT to a directory that can"});
     return;
   }

@@ -18,9 +18,9 @@ const SettingRow kSettingRows[kSettingCount] = {
      "skip_first=N,skip_first_wait=0|1,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N",
      "which steps are recorded; repeat=0: for ever; max_s=30, max_mb=256 end a window early"},
     {Setting::step, "GPUPROF_STEP", "auto",
-     "auto, manual, optimizer, profiler, nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, sync:N, "
-     "time:MS",
-     "what marks a step"},
+     "auto, manual, optimizer, profiler, nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, period, "
+     "sync:N, time:MS",
+     "what marks a step; period: found from the order of launches"},
     {Setting::output, "GPUPROF_OUTPUT", "gpuprof-out",
      "a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%", "where dumps go"},
     {Setting::run, "GPUPROF_RUN", "auto",

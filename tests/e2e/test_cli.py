@@ -155,6 +155,20 @@ def test_wrong_use_of_run(arguments, words):
     assert_one_line(harness.gpuprof(*arguments), *words)
 
 
+@pytest.mark.parametrize("output", ["/dev/null/out", "{tmp}/file/out", "{tmp}/file/%h/%p", "{tmp}/closed/out"])
+def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "closed").mkdir(mode=0o500)
+    if "closed" in output and os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    program = ["sh", "-c", f"touch {tmp_path / 'started'}"]
+    output = output.format(tmp=tmp_path)
+    assert_one_line(harness.gpuprof("run", "-o", output, "--", *program), f'GPUPROF_OUTPUT="{output}": ', "cannot be written to", "-o")
+    assert not (tmp_path / "started").exists()
+    assert harness.gpuprof("run", "-o", output, "--set", "GPUPROF_MODE=off", "--", *program).code == 0
+    assert (tmp_path / "started").exists()
+
+
 # run: what the program gets
 def variables_of(*arguments, env=None, cwd=None):
     run = harness.gpuprof("run", *arguments, "--", "env", "-0", env=env, cwd=cwd)
@@ -325,6 +339,12 @@ def test_empty_directory(command, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everywhere")
+def test_directory_that_may_not_be_read(tmp_path):
+    (tmp_path / "closed").mkdir(mode=0)
+    assert_one_line(harness.gpuprof("info", tmp_path / "closed"), "closed", "Permission denied")
+
+
 NO_DUMPS = {"empty": b"", "text": b"hello\n" * 100, "zeros": bytes(70000), "random": random.Random(1).randbytes(70000)}
 
 
@@ -416,6 +436,16 @@ def test_convert_writes_beside_the_input(dump, target, suffix, tmp_path):
     if target == "chrome":
         for file in ("a.json", "trace.json", "other"):
             assert json.loads((tmp_path / file).read_text())["traceEvents"]
+
+
+def test_a_snapshot_without_allocations_says_so(dump, tmp_path):
+    done = harness.gpuprof("convert", dump, "--to", "memory-viz", "-o", tmp_path / "with.pickle")
+    assert "no allocation" not in done.err
+    run = harness.run([harness.SIMTRAIN, "--steps", "3"],
+                      harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_ACTIVITIES="step,kernel", **harness.WHOLE_RUN))
+    assert run.code == 0, run.err
+    done = harness.gpuprof("convert", tmp_path / "out", "--to", "memory-viz", "-o", tmp_path / "without.pickle")
+    assert done.code == 0 and "no allocation was recorded" in done.err and "GPUPROF_ACTIVITIES" in done.err
 
 
 def test_convert_to_a_place_that_cannot_be_written(dump, tmp_path):

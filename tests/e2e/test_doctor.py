@@ -12,9 +12,11 @@ import harness
 
 
 def findings(*program, env=None, cwd=None):
-    done = harness.checked("doctor", "--format", "json", *(["--", *program] if program else []),
+    done = harness.gpuprof("doctor", "--format", "json", *(["--", *program] if program else []),
                            env=env or harness.environment(), cwd=cwd)
-    return json.loads(done.out)
+    found = json.loads(done.out)
+    assert done.code == int(any(f["state"] == "missing" for f in found)), done.err
+    return found
 
 
 def of(found, subject):
@@ -188,6 +190,6 @@ def test_a_library_that_does_not_load_here(tmp_path):
 
 
 def test_text(tmp_path):
-    out = harness.checked("doctor", "--", "true", cwd=tmp_path).out
+    out = harness.gpuprof("doctor", "--", "true", cwd=tmp_path).out
     assert "ok       settings   valid; gpuprof config prints them" in out
     assert harness.gpuprof("doctor", "--format", "xml").code == 2

@@ -85,6 +85,17 @@ TEST(Settings, rows_are_in_the_order_of_the_enum) {
   }
 }
 
+TEST(Settings, help_lists_the_step_sources) {
+  const std::string allowed = kSettingRows[static_cast<size_t>(Setting::step)].allowed;
+  for (const char* const source :
+       {"auto", "manual", "optimizer", "profiler", "nvtx:layer", "nccl:ncclAllReduce:3",
+        "kernel:adam:1", "graph:2", "period", "sync:1", "time:100"}) {
+    EXPECT_EQ(error_of(std::string("GPUPROF_STEP=") + source), "") << source;
+    const std::string word(std::string_view(source).substr(0, std::string_view(source).find(':')));
+    EXPECT_NE((", " + allowed).find(", " + word), std::string::npos) << word;
+  }
+}
+
 TEST(Settings, defaults) {
   Config config;
   ASSERT_EQ(parse_environment({}, config, -1), "");
