@@ -101,6 +101,14 @@ TEST(DiffTest, ARegressionIsGatedBeyondItsThreshold) {
   EXPECT_FALSE(gate_of(faster, 0).regression);
 }
 
+TEST(DiffTest, ManyTimesIsNoPercentage) {
+  Job slower = job(2);
+  slower.norm = 30;
+  const Diff diff = compare(sample(job(1)), sample(slower));
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find("     x 30  kernel   norm"), std::string::npos) << text;
+}
+
 // A host that no longer waits for the GPU is ahead of it: its kernels run steps later.
 TEST(DiffTest, KernelsStayTheSameWhereTheHostRunsAhead) {
   Job ahead = job(2);

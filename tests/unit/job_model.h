@@ -25,6 +25,7 @@ struct Job {
   int64_t stall = 0;                     // of one launch a step, before its work is handed over
   int stalled_kernel = 0;                // which
   int64_t data = 0;                      // in the loader, each step
+  int late_batch = -1;                   // the only step, from 0, whose batch takes that long
   int64_t copy = 0;                      // a copy to the GPU, each step
   bool blocking_copy = false;
   int sync_every = 1;
@@ -39,6 +40,7 @@ struct Job {
   double slow = 1;     // its kernels
   uint64_t seed = 1;   // of 2 % noise on kernels
   double noise = 0;    // of a whole step: its kernels and its data take up to this share more
+  double jitter = 0;   // of a rank's kernels in a step: each rank has its own
   double softmax = 1;  // factor of every fourth kernel, softmax
   double norm = 1;     // factor of the step's second kernel, norm
   const char* norm_name = "_Z4normPf";
@@ -139,6 +141,11 @@ class JobModel {
 
   void run_step() {
     slower_ = 1 + job_.noise * static_cast<double>(random_() % 1001) / 1000;
+    std::vector<double> factors(ranks_.size(), 1);
+    if (job_.slow_rank >= 0) factors[static_cast<size_t>(job_.slow_rank)] = job_.slow;
+    for (double& factor : factors) {
+      if (job_.jitter > 0) factor += job_.jitter * static_cast<double>(random_() % 1001) / 1000;
+    }
     for (Rank& rank : ranks_) {
       rank.boundaries.push_back(rank.now);
       begin_step(rank);
@@ -154,10 +161,10 @@ class JobModel {
           static_cast<int64_t>(static_cast<double>(noisy(job_.kernel)) * family * slower_);
       for (size_t r = 0; r < ranks_.size(); ++r) {
         Rank& rank = ranks_[r];
-        const double factor = static_cast<int>(r) == job_.slow_rank ? job_.slow : 1;
         const int64_t stall = i == job_.stalled_kernel ? job_.stall : 0;
         rank.now += stall;
-        work(rank, 0, static_cast<int64_t>(static_cast<double>(length) * factor), JobPart::compute)
+        work(rank, 0, static_cast<int64_t>(static_cast<double>(length) * factors[r]),
+             JobPart::compute)
             .kernel = i;
         rank.now -= stall;
         call(rank, "cudaLaunchKernel", stall + job_.issue, JobPart::launch);
@@ -170,7 +177,7 @@ class JobModel {
   }
 
   void begin_step(Rank& rank) {
-    if (job_.data) {
+    if (job_.data && (job_.late_batch < 0 || job_.late_batch == step_)) {
       const auto data = static_cast<int64_t>(static_cast<double>(job_.data) * slower_);
       rank.spans.push_back({rank.now, rank.now + data, JobPart::data, nullptr, 0, 0});
       rank.now += data;

@@ -357,6 +357,50 @@ TEST(ReportTest, TheSlowRankIsNamed) {
   EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
 }
 
+bool has_finding(const Report& report, const std::string& kind) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const Finding& finding) { return finding.kind == kind; });
+}
+
+TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 40;
+  job.collective = 20'000;
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+  job.jitter = 0.5;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_TRUE(has_finding(report, "rank_jitter"));
+  EXPECT_NE(report.verdict[0].cause, Cause::straggler);
+  double last_pct = 0;
+  for (const RankSpeed& speed : report.speeds) {
+    EXPECT_GT(speed.last_pct, 10);
+    last_pct += speed.last_pct;
+  }
+  EXPECT_NEAR(last_pct, 100, 5);  // two may come at once
+  job.jitter = 0;
+  job.slow_rank = 1;
+  job.slow = 1.5;
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+}
+
+TEST(ReportTest, ACauseOfOneStepIsSaidToBe) {
+  Job job;
+  job.steps = 20;
+  job.data = 3'000'000;
+  const auto evidence = [](const Job& of) {
+    const Report report = make_report(JobModel(of).trace());
+    for (const Verdict& verdict : report.verdict) {
+      if (verdict.cause == Cause::data_loading) return verdict.evidence[0];
+    }
+    return std::string();
+  };
+  EXPECT_NE(evidence(job).find("; most in step"), std::string::npos) << evidence(job);
+  job.late_batch = 11;
+  EXPECT_NE(evidence(job).find("in one of 20 steps, step 16: 3.000 ms of"), std::string::npos)
+      << evidence(job);
+}
+
 TEST(ReportTest, ASavingBeyondTheShareIsExplained) {
   Job job;
   job.kernels = 150;

@@ -14,23 +14,32 @@ double per_step(const Report& report, double sum) {
   return report.steps.empty() ? 0 : sum / static_cast<double>(report.steps.size());
 }
 
-// The step in which a part took longest.
+// What a part costs, and the step in which it took longest: where that has most of all, the cause
+// is one of a moment, not of the program.
 std::string worst_step(const Report& report, Part part) {
-  const auto part_ns = [part](const StepRow& row) {
-    return row.anatomy.parts[static_cast<size_t>(part)];
+  constexpr size_t kFewSteps = 5;
+  const auto part_us = [part](const StepRow& row) {
+    return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
   };
   const auto worst =
       std::max_element(report.steps.begin(), report.steps.end(),
-                       [&](const StepRow& a, const StepRow& b) { return part_ns(a) < part_ns(b); });
+                       [&](const StepRow& a, const StepRow& b) { return part_us(a) < part_us(b); });
   if (worst == report.steps.end()) return {};
   double sum = 0;
-  for (const StepRow& row : report.steps) sum += static_cast<double>(part_ns(row)) / 1000;
-  const std::string rank =
-      report.ranks > 1 ? fmt::format(" on rank {}", worst->rank) : std::string();
+  for (const StepRow& row : report.steps) sum += part_us(row);
+  const std::string each = format_us(per_step(report, sum));
+  const std::string cost = part == Part::transfer
+                               ? fmt::format("no kernel runs beside copies for {} a step", each)
+                               : fmt::format("the GPU is idle {} a step for it", each);
+  const double percent = sum > 0 ? 100 * part_us(*worst) / sum : 0;
+  const bool alone = percent >= 50 && report.steps.size() >= kFewSteps;
+  const std::string most =
+      alone ? fmt::format("{:.0f} % of it in one of {} steps,", percent, report.steps.size())
+            : std::string("most in");
   return fmt::format(
-      "{} of the GPU's time in a step; most in step {}{}: {} of {}",
-      format_us(per_step(report, sum)), worst->anatomy.step, rank,
-      format_us(static_cast<double>(part_ns(*worst)) / 1000),
+      "{}; {} step {}{}: {} of {}", cost, most, worst->anatomy.step,
+      report.ranks > 1 ? fmt::format(" on rank {}", worst->rank) : std::string(),
+      format_us(part_us(*worst)),
       format_us(static_cast<double>(worst->anatomy.end - worst->anatomy.begin) / 1000));
 }
 

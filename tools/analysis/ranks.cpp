@@ -65,6 +65,8 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
     if (collective.parts.size() < 2) continue;
     const auto index = static_cast<uint32_t>(out.collectives.size());
     for (const CollectivePart& part : collective.parts) {
+      const bool last = timelines[part.rank].events().begin_of(part.event) == collective.last_begin;
+      out.speeds[part.rank].last_pct += last;
       out.joint_of[part.rank].emplace(part.event, index);
       const EventTable& events = timelines[part.rank].events();
       const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
@@ -138,6 +140,9 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
     }
   }
   out.comparable = !out.collectives.empty();
+  for (RankSpeed& speed : out.speeds) {
+    if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
+  }
   compare_speeds(out.speeds, &RankSpeed::compute_us, &RankSpeed::compute);
   compare_speeds(out.speeds, &RankSpeed::data_loading_us, &RankSpeed::data_loading);
   compare_speeds(out.speeds, &RankSpeed::host_us, &RankSpeed::host);

@@ -32,6 +32,7 @@ struct RankSpeed {
   double compute = 1, data_loading = 1, host = 1;
   double compute_us = 0, data_loading_us = 0, host_us = 0;  // a step
   double waited_us = 0;  // a step: in collectives, for the last to come
+  double last_pct = 0;   // of the joint collectives: it came last
 };
 
 struct RankComparison {

@@ -158,6 +158,29 @@ double Judge::confidence(const Report& report) const {
   return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
 }
 
+// Ranks that wait for each other though none is slow throughout: no cause has that time, since
+// nobody's mean would make steps shorter.
+void Judge::find_rank_jitter(double waited_pct, Report& report) const {
+  constexpr double kWorthSayingPct = 5;
+  const bool straggler =
+      std::any_of(report.verdict.begin(), report.verdict.end(),
+                  [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
+  if (straggler || waited_pct < kWorthSayingPct) return;
+  const auto most = std::max_element(
+      report.speeds.begin(), report.speeds.end(),
+      [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
+  report.findings.push_back(
+      {"rank_jitter",
+       fmt::format("For {:.0f} % of step time ranks wait in collectives for the last one to come, "
+                   "and no rank is slow throughout: {} is last most often, {:.0f} % of the "
+                   "time. Work that differs between ranks from step to step does that (lengths of "
+                   "sequences, data loading, the host)",
+                   waited_pct,
+                   most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"),
+                   most->last_pct),
+       waited_pct});
+}
+
 void Judge::decide(Report& report) const {
   report.reason = reason_against(report);
   if (!report.reason.empty()) return;
@@ -203,6 +226,7 @@ void Judge::decide(Report& report) const {
   std::stable_sort(
       report.verdict.begin(), report.verdict.end(),
       [&](const Verdict& a, const Verdict& b) { return own_saving(a) > own_saving(b); });
+  find_rank_jitter(waited_pct, report);
   if (!report.verdict.empty()) return;
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;

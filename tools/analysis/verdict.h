@@ -31,6 +31,7 @@ class Judge {
 
  private:
   std::string reason_against(const Report& report) const;
+  void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
 
   std::array<double, kFixes> step_ns_{};  // by Fix, weighted with steps

@@ -20,8 +20,8 @@ std::string verdict(const Json& diff) {
     return fmt::format("No comparison: {}", html_text_of(diff["reason"]));
   }
   if (diff["regression"].get<bool>()) {
-    return fmt::format("Regression: slower by more than {:g} %",
-                       diff["fail_over_pct"].get<double>());
+    const double least = diff["fail_over_pct"].get<double>();
+    return least > 0 ? fmt::format("Regression: slower by more than {:g} %", least) : "Regression";
   }
   return "No regression";
 }

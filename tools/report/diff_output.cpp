@@ -15,10 +15,12 @@ namespace {
 using namespace analysis;
 
 constexpr size_t kShown = 12;
+constexpr double kTimesPct = 1000;  // from there on percentages say less than a factor
 
 std::string change_text(const Change& change) {
   if (change.gone) return "gone";
   if (change.fresh) return "new";
+  if (change.change_pct >= kTimesPct) return fmt::format("x {:.0f}", 1 + change.change_pct / 100);
   return fmt::format("{:+.1f} %", change.change_pct);
 }
 

@@ -178,7 +178,8 @@ Json stragglers_json(const Report& report) {
                    {"data_loading_factor", rounded(speed.data_loading)},
                    {"host_factor", rounded(speed.host)},
                    {"compute_us", rounded(speed.compute_us)},
-                   {"waited_us", rounded(speed.waited_us)}});
+                   {"waited_us", rounded(speed.waited_us)},
+                   {"last_pct", rounded(speed.last_pct)}});
   }
   return out;
 }

@@ -24,7 +24,7 @@ const bytes = value => scaled(value, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB']);
 const percent = value => `${digits(value, 1)} %`;
 const FORMATS = {
   us: micros, bytes, pct: percent, n: number,
-  change: value => Math.abs(value) < 0.05 ? percent(0) : `${value > 0 ? '+' : ''}${percent(value)}`,
+  change: value => value >= 1000 ? `\u00d7 ${digits(1 + value / 100, 0)}` : Math.abs(value) < 0.05 ? percent(0) : `${value > 0 ? '+' : ''}${percent(value)}`,
   dims: value => value.join(' \u00d7 '),
   yes: value => value ? 'yes' : '',
   gbs: value => `${digits(value, 1)} GB/s`,
