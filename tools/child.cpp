@@ -70,18 +70,19 @@ std::string why_not_started(const std::string& name, int error) {
   return std::strerror(error);
 }
 
-int wait_for(pid_t pid) {
+ChildEnd wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return 1;
+    if (errno != EINTR) return {1, 0};
   }
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), 0};
+  return {128 + WTERMSIG(status), WTERMSIG(status)};
 }
 
 }  // namespace
 
-int run_child(const std::vector<std::string>& command,
-              const std::vector<std::string>& environment) {
+ChildEnd run_child(const std::vector<std::string>& command,
+                   const std::vector<std::string>& environment) {
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
   int channel[2];
@@ -109,11 +110,11 @@ int run_child(const std::vector<std::string>& command,
     throw Failure(fmt::format("fork: {}", std::strerror(fork_error)));
   }
   const int error = read_exec_error(channel[0]);
-  const int code = wait_for(pid);
+  const ChildEnd end = wait_for(pid);
   child_pid = 0;
-  if (error == 0) return code;
+  if (error == 0) return end;
   print_error(fmt::format("run: {}: {}", command[0], why_not_started(command[0], error)));
-  return is_missing(error) ? 127 : 126;
+  return {is_missing(error) ? 127 : 126, 0};
 }
 
 }  // namespace gpuprof

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@
 
 namespace gpuprof {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Flag {
   const char* option;
@@ -82,7 +85,7 @@ std::string absolute_pattern(const std::string& pattern) {
   }
   if (expanded[0] == '/') return pattern;
   std::string folder;
-  for (const char c : std::filesystem::current_path().string()) {
+  for (const char c : fs::current_path().string()) {
     folder += c == '%' ? "%%" : std::string(1, c);
   }
   return folder + "/" + pattern;
@@ -119,11 +122,10 @@ Assignments absolute_paths(const Settings& settings, const Config& config) {
                       "or auto, or off",
                       cupti));
     }
-    out.emplace_back(name(Setting::cupti), std::filesystem::absolute(cupti).string());
+    out.emplace_back(name(Setting::cupti), fs::absolute(cupti).string());
   }
   const std::string file = settings.text(Setting::config);
-  if (!file.empty())
-    out.emplace_back(name(Setting::config), std::filesystem::absolute(file).string());
+  if (!file.empty()) out.emplace_back(name(Setting::config), fs::absolute(file).string());
   return out;
 }
 
@@ -161,6 +163,31 @@ void check_program(const std::string& name) {
   if (reason.empty()) return;
   print_warning(
       fmt::format("{} runs unprofiled: {}, so no library can be preloaded into it", path, reason));
+}
+
+// A killed program says nothing more. What it recorded is in the run's folder, of which `latest`
+// is the last one.
+void say_what_is_left(const ChildEnd& end, const std::vector<std::string>& environment,
+                      fs::file_time_type started) {
+  std::vector<char*> entries;
+  for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
+  entries.push_back(nullptr);
+  char host[256] = "", output[4096];
+  ::gethostname(host, sizeof host - 1);
+  SettingError error;
+  const std::string pattern = value_of(environment, "GPUPROF_OUTPUT");
+  if (pattern.find("%p") != std::string::npos ||
+      !expand_output(pattern.c_str(), find_job_place(entries.data()), host, 0, entries.data(),
+                     output, sizeof output, error)) {
+    return;
+  }
+  const std::string run = std::string(output) + "/latest";
+  std::error_code failed;
+  for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
+    if (at->path().extension() != ".ring" || at->last_write_time(failed) < started) continue;
+    return print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
+                                  ::strsignal(end.signal), end.signal, run));
+  }
 }
 
 }  // namespace
@@ -211,7 +238,10 @@ int run_run(const Command& command, int count, char** arguments) {
   const std::vector<std::string> environment = child_environment(flags, library);
   check_program(program[0]);
   flush_output();
-  return run_child(program, environment);
+  const auto started = fs::file_time_type::clock::now();
+  const ChildEnd end = run_child(program, environment);
+  if (end.signal) say_what_is_left(end, environment, started);
+  return end.code;
 }
 
 }  // namespace gpuprof

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 
 import harness
 import pytest
@@ -289,6 +290,23 @@ def test_run_passes_signals_on(number):
         process.send_signal(number)
         assert process.stdout.read() == f"got {number.name}\npreloaded True signals 1\n"
         assert process.wait() == 7
+
+
+def test_run_says_what_a_killed_program_left(tmp_path):
+    command = [harness.SIMTRAIN, "--steps", "1000000", "--layers", "2"]
+    env = harness.environment(GPUPROF_SCHEDULE="skip_first=0,warmup=1,active=1000000", GPUPROF_OUTPUT=tmp_path / "%q{NAME}-%h")
+    with subprocess.Popen([harness.BIN, "run", "--", *command], env=env | {"NAME": "out"}, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("out-*/latest/*.part")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        assert process.wait() == 128 + signal.SIGTERM
+    latest, = tmp_path.glob("out-*/latest")
+    assert f"killed by Terminated (signal 15); what was recorded: gpuprof report {latest}" in said
+    harness.checked("info", latest)
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--", "sh", "-c", "kill -TERM $$", env=clean_environment())
+    assert done.code == 128 + signal.SIGTERM and done.err == ""
 
 
 def test_ctrl_c_reaches_the_program_once():
