@@ -19,6 +19,7 @@ struct Job {
   int steps = 12, ranks = 1;
   int unrecorded = 0;      // steps before the window
   bool late_work = false;  // their work that ends in the window is recorded, as CUPTI does
+  int late_work_from = 0;  // that of which of these steps on: CUPTI records since the warm-up
   int kernels = 24;
   int64_t kernel = 200'000;
   int64_t issue = 5'000, pause = 2'000;  // a launch call, and between two
@@ -312,7 +313,9 @@ class JobModel {
       if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }
     for (const Piece& p : rank.pieces) {
-      if (p.issued < begin && (!job_.late_work || p.end <= begin)) continue;
+      const bool late = job_.late_work && p.end > begin &&
+                        p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)];
+      if (p.issued < begin && !late) continue;
       const bool untimed = job_.killed_at >= 0 && p.stream == 0;
       if (untimed && p.issued >= rank.boundaries[static_cast<size_t>(job_.killed_at)]) continue;
       Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,

@@ -194,6 +194,11 @@ std::vector<Scenario> healthy() {
   return out;
 }
 
+bool has_finding(const Report& report, const std::string& kind) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const Finding& finding) { return finding.kind == kind; });
+}
+
 class KnownCauses : public testing::TestWithParam<Scenario> {};
 
 TEST_P(KnownCauses, FirstCauseShareAndSaving) {
@@ -357,11 +362,6 @@ TEST(ReportTest, TheSlowRankIsNamed) {
   EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
 }
 
-bool has_finding(const Report& report, const std::string& kind) {
-  return std::any_of(report.findings.begin(), report.findings.end(),
-                     [&](const Finding& finding) { return finding.kind == kind; });
-}
-
 TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
   Job job;
   job.ranks = 4;
@@ -437,6 +437,49 @@ TEST(ReportTest, WorkIsThatOfTheStepsThatIssuedIt) {
     ASSERT_EQ(report.speeds.size(), 2u);
     for (const RankSpeed& rank : report.speeds) EXPECT_NEAR(rank.compute, 1, 0.001);
   }
+}
+
+// The GPU is so far behind that all it does in the window was issued before: nothing, or the end of
+// it, was recorded.
+TEST(ReportTest, AGpuThatRunsWorkOfBeforeIsBusy) {
+  for (const int unrecorded : {4, 30}) {
+    for (const bool late_work : {false, true}) {
+      Job job;
+      job.sync_every = 1'000'000;
+      job.unrecorded = unrecorded;
+      job.steps = unrecorded + 8;
+      job.late_work = late_work;
+      Trace trace = JobModel(job).trace();
+      const Report report = make_report(trace);
+      ASSERT_EQ(report.verdict.size(), 1u);
+      EXPECT_EQ(report.verdict[0].cause, Cause::compute);
+      EXPECT_GT(report.breakdown_pct[0], 98) << unrecorded << late_work;
+      EXPECT_EQ(has_finding(report, "work_of_before"), !late_work);
+    }
+  }
+}
+
+// Of work from before the window only what ends in it may be recorded, and it may begin late.
+TEST(ReportTest, WorkOfBeforeThatWasIssuedInTheWarmup) {
+  Job job;
+  job.sync_every = 1'000'000;
+  job.unrecorded = 6;
+  job.late_work = true;
+  job.late_work_from = 5;
+  const Report report = make_report(JobModel(job).trace());
+  EXPECT_GT(report.breakdown_pct[0], 98);
+  EXPECT_TRUE(has_finding(report, "work_of_before"));
+}
+
+TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
+  Job job;
+  job.killed_at = 8;
+  Trace trace = JobModel(job).trace();
+  trace.processes[0].completeness = Completeness::truncated;
+  const Report report = make_report(trace);
+  EXPECT_EQ(report.steps.size(), 8u);
+  ASSERT_TRUE(has_finding(report, "untimed_steps"));
+  EXPECT_NE(report.findings[0].text.find("a file was cut off: up to 4 steps"), std::string::npos);
 }
 
 TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {

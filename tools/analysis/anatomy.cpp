@@ -38,6 +38,10 @@ class StepSums {
     add(time, Part::other);
     each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
   }
+  // Beside its part.
+  void add_unrecorded(Interval time) {
+    each(time, [](StepAnatomy& step, int64_t length) { step.unrecorded += length; });
+  }
   // No piece will begin before that.
   void pass(int64_t time) {
     while (first_ < steps_.size() && steps_[first_].end <= time) ++first_;
@@ -220,17 +224,39 @@ class Sweep {
   }
 
  private:
-  // Work that was issued before the window is not recorded. The first recorded work having waited
-  // for it, the GPU was busy until then.
+  // Work that was issued before the window is not recorded, or only what of it began in the window.
+  // The first recorded work having waited for it, the GPU was busy until then.
   void add_unrecorded(const Work& first) {
     const std::optional<Call> call = timeline_.call_of(first);
-    const int64_t arrived =
-        call ? std::max(call->begin + timeline_.launch_latency, call->end) : first.begin;
+    int64_t arrived = first.begin;
+    if (call) {
+      arrived = std::max(call->begin + timeline_.launch_latency, call->end);
+    } else if (was_issued_before(first)) {
+      arrived = std::min(arrived, window_.begin);
+    }
     if (first.begin - arrived > kQueuedNs && window_.begin < first.begin) {
       covered_until_[0] = busy_until_ = first.begin;
+      sums_.add_unrecorded({window_.begin, first.begin});
     } else {
       at_ = std::min(at_, first.begin);
     }
+  }
+
+  // Whether work without a recorded call was issued before all calls that were recorded: ids are
+  // given out in order.
+  bool was_issued_before(const Work& work) const {
+    const EventTable& events = timeline_.events();
+    uint32_t first_id = UINT32_MAX;
+    for (const HostThread& thread : timeline_.threads) {
+      for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+        const uint32_t id = events.correlation_of(i);
+        if (id == 0 || timeline_.shape(i).kind != Kind::launch) continue;
+        first_id = std::min(first_id, id);
+        break;
+      }
+    }
+    const uint32_t id = events.correlation_of(work.event);
+    return first_id != UINT32_MAX && id != 0 && id < first_id;
   }
 
   void take(const Work& work) {

@@ -37,6 +37,7 @@ struct StepAnatomy {
   PartTimes parts{};                    // sum: end - begin
   std::array<int64_t, 2> overlapped{};  // communication, transfer: while compute ran
   int64_t device_idle = 0;              // of `other`: work was there, and had not begun
+  int64_t unrecorded = 0;               // of `compute`: by work from before the window
 };
 
 // A host thread that makes no traced call for longer than this does something of its own: beyond

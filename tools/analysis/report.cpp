@@ -99,15 +99,39 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
 
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   size_t most = 0;
-  for (const Timeline& timeline : timelines) most = std::max(most, timeline.untimed_steps);
+  bool recovered = false;
+  for (const Timeline& timeline : timelines) {
+    most = std::max(most, timeline.untimed_steps);
+    recovered = recovered || (timeline.untimed_steps && timeline.process->recovered);
+  }
   if (most == 0) return;
+  const char* const why =
+      recovered
+          ? "a process was killed, or still runs: up to {} steps at its end are left out, for "
+            "CUPTI still had GPU times of them"
+          : "a file was cut off: up to {} steps at its end are left out, for not all of "
+            "their GPU work is there";
   report.findings.push_back(
-      {"untimed_steps",
-       fmt::format(
-           "a process was killed, or still runs: up to {} steps at its end are left out, for "
-           "CUPTI still had GPU times of them",
-           most),
-       static_cast<double>(most)});
+      {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
+}
+
+// The host is ahead of the GPU: that the GPU was busy is known, with what is not.
+void add_work_of_before(Report& report) {
+  constexpr double kWorthSayingPct = 5;
+  double wall = 0, unrecorded = 0;
+  for (const StepRow& row : report.steps) {
+    wall += static_cast<double>(row.anatomy.end - row.anatomy.begin);
+    unrecorded += static_cast<double>(row.anatomy.unrecorded);
+  }
+  const double percent = wall > 0 ? 100 * unrecorded / wall : 0;
+  if (percent < kWorthSayingPct) return;
+  report.findings.push_back(
+      {"work_of_before",
+       fmt::format("For {:.0f} % of step time the GPU ran what the program had issued before the "
+                   "window: it counts as compute, and is not recorded. The host is ahead, so its "
+                   "steps may be shorter than the GPU's; a window of more steps shows both",
+                   percent),
+       percent});
 }
 
 // All ranks in one window: windows of the same number are of the same time.
@@ -270,6 +294,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.findings = find(trace, report);
   add_period(all, report);
   add_untimed_steps(all, report);
+  add_work_of_before(report);
   judge.decide(report);
   add_python_line(report);
   add_late_data(report);

@@ -121,7 +121,7 @@ class TimelineBuilder {
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
-    if (process_.recovered) drop_untimed_steps();
+    if (process_.recovered || cut_off()) drop_untimed_steps();
     return std::move(out_);
   }
 
@@ -189,7 +189,8 @@ class TimelineBuilder {
     }
   }
 
-  // `idle_since`: when the stream's work before this stretch was done.
+  // `idle_since`: when the stream's work before this stretch was done. Before the first recorded
+  // work there may have been other, which it waited for.
   void sum_up(StreamSums& sums, int64_t idle_since) const {
     for (uint32_t i = sums.first_event; i < sums.end_event; ++i) {
       if (!out_.traits_of(i).work) continue;
@@ -198,7 +199,8 @@ class TimelineBuilder {
       const int64_t issued = out_.call_begin_of(work);
       if (issued == kNotIssued) {
         ++sums.orphans;
-      } else if (work.kind != WorkClass::transfer && issued >= idle_since && work.begin > issued) {
+      } else if (work.kind != WorkClass::transfer && idle_since != INT64_MIN &&
+                 issued >= idle_since && work.begin > issued) {
         sums.latencies.push_back(
             static_cast<uint32_t>(std::min<int64_t>(work.begin - issued, UINT32_MAX)));
       }
@@ -240,11 +242,16 @@ class TimelineBuilder {
     }
   }
 
-  // What CUPTI still had when the process was killed is lost: calls have no work, steps look idle.
-  // By stream, since one may be far behind the others.
+  bool cut_off() const { return process_.completeness == Completeness::truncated; }
+
+  // What CUPTI still had when the process was killed is lost, as is what a file that was cut off
+  // had behind its end: calls have no work, steps look idle. By stream, since one may be far behind
+  // the others. Of a file that was cut the calls may be lost with the work.
   void drop_untimed_steps() {
     std::map<uint64_t, int64_t> last_timed;  // by handle: when the last call with a time was made
+    int64_t last_end = INT64_MIN;
     each_work(out_, [&](const Work& work) {
+      last_end = std::max(last_end, work.end);
       const uint32_t call = out_.call_event_of(work);
       if (call == kNone) return;
       const int64_t begin = process_.events.begin_of(call);
@@ -263,6 +270,7 @@ class TimelineBuilder {
         if (last != last_timed.end() && begin > last->second) untimed = std::min(untimed, begin);
       }
     }
+    if (cut_off() && untimed == INT64_MAX) untimed = last_end;
     while (!out_.steps.empty() && out_.steps.back().end > untimed) {
       out_.steps.pop_back();
       ++out_.untimed_steps;

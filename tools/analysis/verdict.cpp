@@ -113,7 +113,7 @@ std::string Judge::reason_against(const Report& report) const {
            "than "
            "on others: mark steps (gpuprof run --step)";
   }
-  if (report.steps.empty() && untimed_steps_) {
+  if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "the process was killed, or looked at, before CUPTI gave the GPU times of a whole step";
   }
   if (report.steps.empty() && cut_off_) {
@@ -127,6 +127,7 @@ std::string Judge::reason_against(const Report& report) const {
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() < 2) return "one step is too few: record at least three";
+  if (works_ == 0 && cut_off_) return "the file was cut off before the GPU's work in it";
   if (works_ == 0) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
                                       : "no GPU times: " + gpu_times_missing_;
