@@ -250,7 +250,9 @@ bool attach() {
   if (enabled == 0) {
     records_are_ours(false);
     unsubscribe();
-    return fail("cuptiActivityEnable", result);
+    if (refused[0]) return fail("cuptiActivityEnable", result);
+    std::snprintf(g_missing, sizeof g_missing, "GPUPROF_ACTIVITIES has none of the GPU's");
+    return false;
   }
   enable_callbacks();  // last: see give_back()
   if (refused[0]) log_line(LogLevel::warn, "CUPTI refuses activity kinds %s", refused);

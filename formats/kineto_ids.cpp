@@ -14,7 +14,7 @@ constexpr uint32_t kOverheadPid = 2'000'000'000;
 
 ProcessKey key_of(const Process& process) {
   const dump::Header& h = process.header;
-  return {h.host(), h.pid(), h.os_start_time()};
+  return {h.host(), h.pid(), h.os_start_time(), h.rank()};
 }
 
 std::vector<std::vector<const Process*>> by_process(const Trace& trace) {

@@ -13,8 +13,9 @@
 
 namespace gpuprof {
 
-// Host, pid and start time: the same for all windows of a process.
-using ProcessKey = std::tuple<std::string, uint32_t, uint64_t>;
+// Host, pid, start time, and the rank, since containers have the same pids: the same for all
+// windows of a process.
+using ProcessKey = std::tuple<std::string, uint32_t, uint64_t, int32_t>;
 ProcessKey key_of(const Process& process);
 
 // Windows of one process lie together; processes in the order in which they come in the trace.

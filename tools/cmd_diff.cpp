@@ -138,6 +138,10 @@ int run_diff(const Command& command, int count, char** arguments) {
   base_runs.insert(base_runs.begin(), base);
   const analysis::RunSample base_sample = sample_of(base_runs);
   judge_steps(options, base_sample, other);
+  if (base_sample.gpu_timed != other.gpu_timed) {
+    print_note(fmt::format("diff: {} has no GPU times; only step times and operators are compared",
+                           other.gpu_timed ? base_runs.front() : new_runs.front()));
+  }
   const analysis::Diff diff = analysis::compare(base_sample, other);
   const DiffGate gate = gate_of(diff, options.fail_over_pct);
   say(options, {base_runs, new_runs}, diff, gate);

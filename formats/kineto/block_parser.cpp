@@ -157,6 +157,7 @@ class BlockParser {
       case Category::runtime:
       case Category::driver:
         shape.kind = kind_of_call(event_.name.text);
+        if (category == Category::runtime && is_unnamed_launch()) shape.kind = Kind::launch;
         shape.domain = category == Category::driver ? ApiDomain::driver : ApiDomain::runtime;
         if (category == Category::driver) shape.flags = kFlagDriver;
         break;
@@ -298,6 +299,13 @@ class BlockParser {
       if (member.key == key) return &member;
     }
     return nullptr;
+  }
+
+  // CUDA 13's __cudaLaunchKernel and __cudaLaunchKernel_ptsz, which Kineto has no names for.
+  bool is_unnamed_launch() const {
+    if (event_.name.text != "INVALID") return false;
+    const Member* const id = argument("cbid");
+    return id && (id->value.text == "505" || id->value.text == "506");
   }
 
   void fact() {

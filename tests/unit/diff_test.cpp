@@ -101,6 +101,28 @@ TEST(DiffTest, ARegressionIsGatedBeyondItsThreshold) {
   EXPECT_FALSE(gate_of(faster, 0).regression);
 }
 
+TEST(DiffTest, WithoutGpuTimesOnlyStepsAreCompared) {
+  RunSample without;
+  Trace calls = JobModel(job(2)).trace();
+  for (Process& process : calls.processes) {
+    std::erase_if(process.lanes, [](const Lane& lane) { return lane.type == LaneType::stream; });
+  }
+  without.add_run(calls);
+  ASSERT_FALSE(without.gpu_timed);
+  const Diff diff = compare(sample(job(1)), without);
+  EXPECT_EQ(diff.reason, "");
+  EXPECT_GT(diff.step_time.base, 0);
+  EXPECT_TRUE(diff.changes.empty());
+}
+
+TEST(DiffTest, APartThatWasNotThereIsNew) {
+  Job slower = job(2);
+  slower.data = 0;
+  const Diff diff = compare(sample(slower), sample(job(1)));
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find("      new  cause    data_loading"), std::string::npos) << text;
+}
+
 TEST(DiffTest, ManyTimesIsNoPercentage) {
   Job slower = job(2);
   slower.norm = 30;

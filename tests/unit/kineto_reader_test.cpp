@@ -382,6 +382,18 @@ TEST_F(KinetoReader, GzipThatEndsEarly) {
 }
 
 // The names of CUDA's calls in preload's table are of the same kind here.
+TEST_F(KinetoReader, LaunchesThatKinetoHasNoNameFor) {
+  const auto call = [](int cbid) {
+    return R"j({"ph":"X","cat":"cuda_runtime","name":"INVALID","pid":7,"tid":7,"ts":1,"dur":2,"args":{"cbid":)j" +
+           std::to_string(cbid) + R"j(,"correlation":5}})j";
+  };
+  for (const int cbid : {505, 506, 507}) {
+    const Process& p = read("[" + call(cbid) + "]");
+    ASSERT_EQ(p.events.size(), 1u);
+    EXPECT_EQ(trace_.shape(p.events[0]).kind, cbid < 507 ? Kind::launch : Kind::call);
+  }
+}
+
 TEST(KinetoCallKinds, AgreeWithTheTable) {
 #define GPUPROF_API(library, symbol, kind) check(#library, #symbol, Kind::kind);
 #define GPUPROF_API_AS(library, symbol, model, kind) check(#library, #symbol, Kind::kind);

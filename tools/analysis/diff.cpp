@@ -38,14 +38,14 @@ class Pairing {
   std::vector<Pair> take() {
     for (const KernelMatch& match : match_kernels(base_, other_)) add_match(match);
     for (const auto& [key, sample] : base_.keys) {
-      if (matched_base_.contains(key)) continue;
+      if (matched_base_.contains(key) || !both_have(key)) continue;
       const auto found = other_.keys.find(key);
       Pair pair = pair_of(key, &sample, found == other_.keys.end() ? nullptr : &found->second);
       pair.change.gone = !pair.other;
       pairs_.push_back(std::move(pair));
     }
     for (const auto& [key, sample] : other_.keys) {
-      if (base_.keys.contains(key) || matched_other_.contains(key)) continue;
+      if (base_.keys.contains(key) || matched_other_.contains(key) || !both_have(key)) continue;
       Pair pair = pair_of(key, nullptr, &sample);
       pair.change.fresh = true;
       pairs_.push_back(std::move(pair));
@@ -54,6 +54,11 @@ class Pairing {
   }
 
  private:
+  // Without GPU times nothing is known of kernels, nor what the rest of a step's time was for.
+  bool both_have(const SampleKey& key) const {
+    return key.kind == "operator" || base_.gpu_timed == other_.gpu_timed;
+  }
+
   static Pair pair_of(const SampleKey& key, const KeySample* base, const KeySample* other) {
     Pair out{};
     out.change.kind = key.kind;

@@ -38,7 +38,8 @@ std::string worst_step(const Report& report, Part part) {
             : std::string("most in");
   return fmt::format(
       "{}; {} step {}{}: {} of {}", cost, most, worst->anatomy.step,
-      report.ranks > 1 ? fmt::format(" on rank {}", worst->rank) : std::string(),
+      report.ranks > 1 && worst->rank >= 0 ? fmt::format(" on rank {}", worst->rank)
+                                           : std::string(),
       format_us(part_us(*worst)),
       format_us(static_cast<double>(worst->anatomy.end - worst->anatomy.begin) / 1000));
 }

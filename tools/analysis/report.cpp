@@ -115,6 +115,20 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
       {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
 }
 
+// Known of dumps that are whole: the summary, which comes last, says it.
+void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
+  double cost = 0, length = 0;
+  for (const Timeline& timeline : timelines) {
+    const Process& process = *timeline.process;
+    const bool whole = process.completeness == Completeness::complete && !process.recovered;
+    if (process.source != Source::dump || !whole) continue;
+    const auto window = static_cast<double>(process.window_end - process.window_begin);
+    cost += own_cost(process).percent * window;
+    length += window;
+  }
+  if (length > 0) report.own_cost_pct = cost / length;
+}
+
 // The host is ahead of the GPU: that the GPU was busy is known, with what is not.
 void add_work_of_before(Report& report) {
   constexpr double kWorthSayingPct = 5;
@@ -159,7 +173,6 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
     report.steps.push_back({header.rank(), header.window(), step});
   }
   for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += timeline.process->losses[i];
-  report.own_cost_pct = std::max(report.own_cost_pct, own_cost(*timeline.process).percent);
 }
 
 size_t ranks_of(const std::vector<Timeline>& timelines) {
@@ -243,6 +256,7 @@ Report make_tables_alone(const Trace& trace) {
     for (const Step& step : timeline.steps) steps.push_back({step.step, step.begin, step.end});
     add_process(timeline, steps, report);
   }
+  add_own_cost(all, report);
   report.ranks = ranks_of(all);
   report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
   report.step_time = step_time_of(report.steps);
@@ -279,6 +293,7 @@ Report make_report(const Trace& trace, Depth depth) {
     add_process(all[i], steps[i], report);
     samples.add(all[i], idle[i]);
   }
+  add_own_cost(all, report);
   report.ranks = ranks_of(all);
   report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
   Judge judge;

@@ -94,7 +94,7 @@ struct Report {
   HostSamples host_samples;
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};
-  double own_cost_pct = 0;
+  std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;  // of the replay without a change against what was recorded
 };
 

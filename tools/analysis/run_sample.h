@@ -34,6 +34,7 @@ struct RunSample {
   std::vector<std::vector<std::string>> program;
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
+  bool gpu_timed = false;  // some work on a GPU was recorded
 
   void add_run(const Trace& trace);
 };

@@ -17,9 +17,14 @@ using namespace analysis;
 constexpr size_t kShown = 12;
 constexpr double kTimesPct = 1000;  // from there on percentages say less than a factor
 
+// A part that was not there before has no percentage either.
+bool is_new(const Change& change) {
+  return change.fresh || (change.base_us == 0 && change.new_us > 0);
+}
+
 std::string change_text(const Change& change) {
   if (change.gone) return "gone";
-  if (change.fresh) return "new";
+  if (is_new(change)) return "new";
   if (change.change_pct >= kTimesPct) return fmt::format("x {:.0f}", 1 + change.change_pct / 100);
   return fmt::format("{:+.1f} %", change.change_pct);
 }
@@ -100,7 +105,7 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
                 {"change_pct", rounded(change.change_pct)},
                 {"significant", change.significant},
                 {"gone", change.gone},
-                {"new", change.fresh}};
+                {"new", is_new(change)}};
     if (!change.from.empty()) {
       row["from"] = change.from;
       row["to"] = change.to;

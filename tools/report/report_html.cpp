@@ -48,8 +48,11 @@ class HtmlReport {
           fmt::format("{}{} {}", lost.empty() ? "" : ", ", html_text(cause), count.get<uint64_t>());
     }
     line("<p id=\"losses\">Records lost: {}.</p>", lost.empty() ? "none" : lost);
-    line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",
-         report_["overhead"]["own_cost_pct"].get<double>());
+    const Json& overhead = report_["overhead"];
+    if (overhead.contains("own_cost_pct")) {
+      line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",
+           overhead["own_cost_pct"].get<double>());
+    }
     return std::move(out_);
   }
 

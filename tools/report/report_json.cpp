@@ -340,7 +340,8 @@ Json report_json(const Report& report) {
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
   out["losses"] = losses_json(report.losses);
-  out["overhead"] = {{"own_cost_pct", rounded(report.own_cost_pct)}};
+  out["overhead"] = Json::object();
+  if (report.own_cost_pct) out["overhead"]["own_cost_pct"] = rounded(*report.own_cost_pct);
   return out;
 }
 

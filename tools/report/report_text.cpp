@@ -209,7 +209,8 @@ class TextReport {
   void python_lines() {
     const HostSamples& samples = report_.host_samples;
     if (samples.lines.empty()) return;
-    title("Code that ran while the GPU was idle");
+    title(report_.gpu_timed ? "Code that ran while the GPU was idle"
+                            : "Code that ran; when the GPU was idle is not known");
     line("  {:>6} {:>12}  {}", "share", "a step", "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];
@@ -272,8 +273,9 @@ class TextReport {
                           report_.losses[i]);
     }
     out_ += '\n';
-    line("Profiler's own cost: {:.1f} %. Lost: {}.", report_.own_cost_pct,
-         lost.empty() ? "nothing" : lost);
+    const std::string cost = report_.own_cost_pct ? fmt::format("{:.1f} %", *report_.own_cost_pct)
+                                                  : std::string("not known");
+    line("Profiler's own cost: {}. Lost: {}.", cost, lost.empty() ? "nothing" : lost);
   }
 
   const Report& report_;

@@ -4,6 +4,7 @@
 (() => {
 const report = JSON.parse(document.getElementById('report').textContent);
 const steps = report.steps || [];
+const timed = report.gpu?.timed !== false;
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
 const MOST_LINES = 8, FIRST_ROWS = 15;
@@ -227,7 +228,7 @@ function flameGraph() {
       at.us += us;
     }
   }
-  const section = card('charts', 'flame', 'GPU idle, by Python stack');
+  const section = card('charts', 'flame', timed ? 'GPU idle, by Python stack' : 'Python stacks; when the GPU was idle is not known');
   const graph = element('div', {className: 'flame'});
   section.append(graph);
   const show = focus => {
@@ -276,7 +277,7 @@ const TABLES = [
     ['tensor_core_pct', 'on Tensor cores', 'pct']]],
   ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
     ['count', 'count', 'n']]],
-  ['python_lines', 'Code that ran while the GPU was idle', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
+  ['python_lines', timed ? 'Code that ran while the GPU was idle' : 'Code that ran; when the GPU was idle is not known', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
     ['idle_pct', 'of idle', 'pct']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
     ['busy_pct', 'of making batches', 'pct']]],
