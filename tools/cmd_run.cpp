@@ -91,15 +91,19 @@ std::string absolute_pattern(const std::string& pattern) {
   return folder + "/" + pattern;
 }
 
-// Refused here rather than found out when the program has run; what is known only in the program is
-// not looked at.
+// Refused here rather than found out when the program has run. What is known only in the program,
+// and folders that may be only where it runs, on another machine, are not looked at.
 void check_output(const Config& config) {
-  if (config.mode == Mode::off) return;
+  if (config.mode == Mode::off || !config.rank_selected || config.output[0] == '%') return;
   const std::string pattern = config.output;
   const std::string known = pattern.substr(0, pattern.find('%'));
   const std::string path = known == pattern ? known : known.substr(0, known.rfind('/') + 1);
-  const OutputPlace place = look_at_output(path.empty() ? "." : path);
-  if (place.reason.empty()) return;
+  const std::string run = config.run;
+  const bool run_known = known == pattern && run.find('%') == std::string::npos;
+  const OutputPlace place = look_at_output(path.empty() ? "."
+                                           : run_known  ? path + "/" + run
+                                                        : path);
+  if (place.reason.empty() || place.folder == "/") return;
   throw Failure(fmt::format(
       "GPUPROF_OUTPUT=\"{}\": {} cannot be written to: {}; give -o a directory that can",
       config.output, place.folder, place.reason));
@@ -110,7 +114,7 @@ Assignments absolute_paths(const Settings& settings, const Config& config) {
   Assignments out;
   const auto name = [](Setting id) { return kSettingRows[static_cast<size_t>(id)].name; };
   const std::string output = absolute_pattern(config.output);
-  if (output != config.output) out.emplace_back(name(Setting::output), output);
+  out.emplace_back(name(Setting::output), output);
   if (config.scratch[0] != '\0') {
     out.emplace_back(name(Setting::scratch), absolute_pattern(config.scratch));
   }

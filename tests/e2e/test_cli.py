@@ -166,8 +166,14 @@ def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_
     output = output.format(tmp=tmp_path)
     assert_one_line(harness.gpuprof("run", "-o", output, "--", *program), f'GPUPROF_OUTPUT="{output}": ', "cannot be written to", "-o")
     assert not (tmp_path / "started").exists()
-    assert harness.gpuprof("run", "-o", output, "--set", "GPUPROF_MODE=off", "--", *program).code == 0
-    assert (tmp_path / "started").exists()
+    for options in (["--set", "GPUPROF_MODE=off"], ["--ranks", "7"]):
+        assert harness.gpuprof("run", "-o", output, *options, "--", *program, env=clean_environment(RANK="0")).code == 0
+        assert (tmp_path / "started").exists()
+        (tmp_path / "started").unlink()
+    (tmp_path / "here").mkdir()
+    named = harness.gpuprof("run", "-o", "%q{PLACE}/out", "--", *program, env=clean_environment(PLACE=str(tmp_path / "here")),
+                            cwd=tmp_path)
+    assert named.code == 0 and (tmp_path / "started").exists()
 
 
 # run: what the program gets

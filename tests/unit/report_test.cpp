@@ -506,6 +506,18 @@ TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
   }
 }
 
+// Killed, but with all times: its last step ends after its last work, as each does.
+TEST(ReportTest, StepsOfAKilledProcessWithAllTimesAreKept) {
+  Job job;
+  job.after_sync = 2'000'000;
+  Trace trace = JobModel(job).trace();
+  trace.processes[0].recovered = true;
+  trace.processes[0].completeness = Completeness::truncated;
+  const Report report = make_report(trace);
+  EXPECT_EQ(report.steps.size(), 12u);
+  EXPECT_FALSE(has_finding(report, "untimed_steps"));
+}
+
 TEST(ReportTest, KernelsAreCountedWhole) {
   Job job;
   job.collective = 50'000;

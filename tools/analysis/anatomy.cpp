@@ -243,14 +243,19 @@ class Sweep {
   }
 
   // Whether work without a recorded call was issued before all calls that were recorded: ids are
-  // given out in order.
+  // given out in order. Not known where no calls of its kind are recorded.
   bool was_issued_before(const Work& work) const {
     const EventTable& events = timeline_.events();
+    bool recorded = false;
+    for (auto other = all_work(timeline_); !recorded && !other.at_end(); ++other) {
+      recorded = other->kind == work.kind && timeline_.call_of(*other);
+    }
+    if (!recorded) return false;
     uint32_t first_id = UINT32_MAX;
     for (const HostThread& thread : timeline_.threads) {
       for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
         const uint32_t id = events.correlation_of(i);
-        if (id == 0 || timeline_.shape(i).kind != Kind::launch) continue;
+        if (id == 0) continue;
         first_id = std::min(first_id, id);
         break;
       }

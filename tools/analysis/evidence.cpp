@@ -19,7 +19,8 @@ double per_step(const Report& report, double sum) {
 std::string worst_step(const Report& report, Part part) {
   constexpr size_t kFewSteps = 5;
   const auto part_us = [part](const StepRow& row) {
-    return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
+    const int64_t not_its = part == Part::other ? row.anatomy.device_idle : 0;
+    return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)] - not_its) / 1000;
   };
   const auto worst =
       std::max_element(report.steps.begin(), report.steps.end(),

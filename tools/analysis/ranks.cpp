@@ -65,11 +65,10 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
     if (collective.parts.size() < 2) continue;
     const auto index = static_cast<uint32_t>(out.collectives.size());
     for (const CollectivePart& part : collective.parts) {
-      const bool last = timelines[part.rank].events().begin_of(part.event) == collective.last_begin;
-      out.speeds[part.rank].last_pct += last;
       out.joint_of[part.rank].emplace(part.event, index);
       const EventTable& events = timelines[part.rank].events();
       const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
+      out.speeds[part.rank].last_pct += length == collective.shortest_ns;  // clocks may differ
       out.speeds[part.rank].waited_us +=
           static_cast<double>(length - collective.shortest_ns) / 1000;
     }

@@ -242,11 +242,14 @@ class TimelineBuilder {
     }
   }
 
-  bool cut_off() const { return process_.completeness == Completeness::truncated; }
+  bool cut_off() const {
+    return process_.completeness == Completeness::truncated && !process_.recovered;
+  }
 
   // What CUPTI still had when the process was killed is lost, as is what a file that was cut off
   // had behind its end: calls have no work, steps look idle. By stream, since one may be far behind
-  // the others. Of a file that was cut the calls may be lost with the work.
+  // the others. Of a file that was cut the calls may be lost with the work: then a step ends
+  // without it.
   void drop_untimed_steps() {
     std::map<uint64_t, int64_t> last_timed;  // by handle: when the last call with a time was made
     int64_t last_end = INT64_MIN;
@@ -270,8 +273,11 @@ class TimelineBuilder {
         if (last != last_timed.end() && begin > last->second) untimed = std::min(untimed, begin);
       }
     }
-    if (cut_off() && untimed == INT64_MAX) untimed = last_end;
-    while (!out_.steps.empty() && out_.steps.back().end > untimed) {
+    const bool by_end = cut_off() && untimed == INT64_MAX;
+    const auto lacks_work = [&](const Step& step) {
+      return step.end > untimed || (by_end && (step.end - last_end) * 5 > step.end - step.begin);
+    };
+    while (!out_.steps.empty() && lacks_work(out_.steps.back())) {
       out_.steps.pop_back();
       ++out_.untimed_steps;
     }

@@ -162,14 +162,16 @@ double Judge::confidence(const Report& report) const {
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
 // nobody's mean would make steps shorter.
 void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  constexpr double kWorthSayingPct = 5;
+  constexpr double kWorthSayingPct = 5, kMostOfTimePct = 75;
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
+  waited_pct = std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
   if (straggler || waited_pct < kWorthSayingPct) return;
   const auto most = std::max_element(
       report.speeds.begin(), report.speeds.end(),
       [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
+  if (most->last_pct > kMostOfTimePct) return;
   report.findings.push_back(
       {"rank_jitter",
        fmt::format("For {:.0f} % of step time ranks wait in collectives for the last one to come, "
