@@ -172,7 +172,8 @@ def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step):
     begin, end = min(step["begin"] for step in steps), max(step["end"] for step in steps)
     graphs = [work for work in lines if work["t"] == "gpu" and work["type"] == "graph" and begin <= work["begin"] < end]
     assert len(graphs) == len(steps) == 8
-    whole = 100 * sum(work["end"] - work["begin"] for work in graphs) / (end - begin)
+    # Of the steps as they were recorded: on a busy machine the first one's thread is kept waiting before its own time begins.
+    whole = 100 * sum(work["end"] - work["begin"] for work in graphs) / sum(step["duration_us"] * 1000 for step in found["steps"])
     assert [each["value"] for each in said] == [pytest.approx(whole, abs=1)]
 
 
