@@ -59,6 +59,12 @@ class Column {
   T* data_ = nullptr;
 };
 
+// The order of a lane: longer first where they begin together.
+template <typename A, typename B>
+bool is_earlier(const A& a, const B& b) {
+  return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
+}
+
 // Reading is thread-safe while nothing is written; Writers of different parts may run in parallel.
 class EventTable {
  public:

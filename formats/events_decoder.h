@@ -21,11 +21,6 @@ struct RawEvent {
   uint32_t shape;  // in the chunk
   uint32_t correlation;
   uint32_t extra;  // place + 1 among the extras of its part; 0: none
-
-  // The order of a lane: longer first where they begin together.
-  bool earlier_than(const RawEvent& other) const {
-    return begin != other.begin ? begin < other.begin : end > other.end;
-  }
 };
 
 // The events of one lane in one chunk, in the chunk's order, 16 bytes each.

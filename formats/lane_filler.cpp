@@ -38,8 +38,8 @@ class LaneMerge {
       const LanePart& part = parts_[i];
       const bool mixed = mixed_[i];
       part.each([&](const RawEvent& event) {
-        if (mixed && any && event.earlier_than(newest)) return true;  // among the late ones
-        for (; late < late_.size() && late_[late].event.earlier_than(event); ++late) {
+        if (mixed && any && is_earlier(event, newest)) return true;  // among the late ones
+        for (; late < late_.size() && is_earlier(late_[late].event, event); ++late) {
           visit(late_[late].event, *late_[late].part);
         }
         visit(event, part);
@@ -59,11 +59,11 @@ class LaneMerge {
     bool any = false;
     for (const LanePart& part : parts_) {
       const bool mixed =
-          part.size() && (!part.in_order() || (any && part.first().earlier_than(newest)));
+          part.size() && (!part.in_order() || (any && is_earlier(part.first(), newest)));
       mixed_.push_back(mixed);
       if (mixed) {
         part.each([&](const RawEvent& event) {
-          if (any && event.earlier_than(newest)) {
+          if (any && is_earlier(event, newest)) {
             late_.push_back({event, &part});
           } else {
             newest = event;
@@ -77,7 +77,7 @@ class LaneMerge {
       }
     }
     std::stable_sort(late_.begin(), late_.end(), [](const LateEvent& a, const LateEvent& b) {
-      return a.event.earlier_than(b.event);
+      return is_earlier(a.event, b.event);
     });
   }
 

@@ -239,6 +239,17 @@ class MemoryVizExport {
 
 }  // namespace
 
+bool has_gpu_allocations(const Trace& trace) {
+  return std::any_of(trace.processes.begin(), trace.processes.end(), [&](const Process& process) {
+    if (!process.live_memory.empty()) return true;
+    const MemoryCurves curves = memory_curves(trace, process);
+    return !curves.device.empty() ||
+           std::any_of(curves.tensors.begin(), curves.tensors.end(), [](const TensorCurve& curve) {
+             return curve.device_type == kCudaDevice && !curve.points.empty();
+           });
+  });
+}
+
 bool write_memory_viz(const Trace& trace, const std::string& path, const ExportOptions& options,
                       std::string& error) {
   OutputFile file(path, options.compression);

@@ -11,4 +11,7 @@ namespace gpuprof {
 bool write_memory_viz(const Trace& trace, const std::string& path, const ExportOptions& options,
                       std::string& error);
 
+// Whether there is anything to write: a snapshot without it opens as an empty page.
+bool has_gpu_allocations(const Trace& trace);
+
 }  // namespace gpuprof

@@ -43,13 +43,6 @@ void install_handlers() {
   }
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
-
 // The child's errno when exec failed, or 0 when it went well (the pipe closed on exec).
 int read_exec_error(int pipe) {
   int error = 0;
@@ -73,13 +66,20 @@ std::string why_not_started(const std::string& name, int error) {
 ChildEnd wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return {1, 0};
+    if (errno != EINTR) return {1, 0, pid};
   }
-  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), 0};
-  return {128 + WTERMSIG(status), WTERMSIG(status)};
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), 0, pid};
+  return {128 + WTERMSIG(status), WTERMSIG(status), pid};
 }
 
 }  // namespace
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> out;
+  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
 
 ChildEnd run_child(const std::vector<std::string>& command,
                    const std::vector<std::string>& environment) {
@@ -114,7 +114,7 @@ ChildEnd run_child(const std::vector<std::string>& command,
   child_pid = 0;
   if (error == 0) return end;
   print_error(fmt::format("run: {}: {}", command[0], why_not_started(command[0], error)));
-  return {is_missing(error) ? 127 : 126, 0};
+  return {is_missing(error) ? 127 : 126, 0, pid};
 }
 
 }  // namespace gpuprof

@@ -9,7 +9,11 @@ namespace gpuprof {
 struct ChildEnd {
   int code;    // what a shell would return: the exit code, 128 + signal, 127, 126
   int signal;  // that killed it, 0: none
+  int pid;     // that it had
 };
+
+// As exec takes them: with a null behind the last. Valid as long as the texts.
+std::vector<char*> pointers(const std::vector<std::string>& texts);
 
 // Starts `command` (found through PATH) with `environment` (NAME=VALUE) and waits for it. The code
 // is 127 when it is not found, 126 when it cannot be executed (both with one line on standard

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/exporter.h"
+#include "formats/memory_viz_export.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
@@ -68,22 +69,6 @@ void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
   }
 }
 
-bool is_of_memory(const Shape& shape) {
-  return shape.kind == Kind::alloc || shape.kind == Kind::dealloc || shape.kind == Kind::tensor ||
-         shape.kind == Kind::gpu_memory;
-}
-
-// A snapshot without them opens as an empty page.
-void note_no_allocations(const Trace& trace) {
-  const bool any = std::any_of(trace.shapes.begin(), trace.shapes.end(), is_of_memory) ||
-                   std::any_of(trace.processes.begin(), trace.processes.end(),
-                               [](const Process& process) { return !process.live_memory.empty(); });
-  if (any) return;
-  print_note(
-      "no allocation was recorded, so the snapshot is empty; record alloc or tensor "
-      "(GPUPROF_ACTIVITIES)");
-}
-
 void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
   size_t events = 0, steps = 0;
   for (const Process& process : trace.processes) {
@@ -125,7 +110,11 @@ int run_convert(const Command& command, int count, char** arguments) {
   const fs::path output = output_path(inputs, wanted, exporter);
   refuse_overwriting_inputs(input, output);
   symbolize(input.trace, symbols);
-  if (std::string_view(exporter.name) == "memory-viz") note_no_allocations(input.trace);
+  if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
+    print_note(
+        "no allocation on a GPU was recorded, so the snapshot is empty; record alloc or tensor "
+        "(GPUPROF_ACTIVITIES)");
+  }
   std::string error;
   {
     Progress progress("writing");

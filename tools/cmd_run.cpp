@@ -93,17 +93,10 @@ std::string absolute_pattern(const std::string& pattern) {
 
 // Refused here rather than found out when the program has run. What is known only in the program,
 // and folders that may be only where it runs, on another machine, are not looked at.
-void check_output(const Config& config) {
-  if (config.mode == Mode::off || !config.rank_selected || config.output[0] == '%') return;
-  const std::string pattern = config.output;
-  const std::string known = pattern.substr(0, pattern.find('%'));
-  const std::string path = known == pattern ? known : known.substr(0, known.rfind('/') + 1);
-  const std::string run = config.run;
-  const bool run_known = known == pattern && run.find('%') == std::string::npos;
-  const OutputPlace place = look_at_output(path.empty() ? "."
-                                           : run_known  ? path + "/" + run
-                                                        : path);
-  if (place.reason.empty() || place.folder == "/") return;
+void check_output(const Config& config, char* const* environment) {
+  if (config.mode == Mode::off || !config.rank_selected) return;
+  const OutputPlace place = look_at_output(config, environment);
+  if (place.path.empty() || place.reason.empty() || place.folder == "/") return;
   throw Failure(fmt::format(
       "GPUPROF_OUTPUT=\"{}\": {} cannot be written to: {}; give -o a directory that can",
       config.output, place.folder, place.reason));
@@ -135,9 +128,7 @@ Assignments absolute_paths(const Settings& settings, const Config& config) {
 
 // Checks all settings as the library will find them in `environment`; throws Failure on a bad one.
 Assignments check_settings(const std::vector<std::string>& environment) {
-  std::vector<char*> entries;
-  for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
-  entries.push_back(nullptr);
+  const std::vector<char*> entries = pointers(environment);
   auto settings = std::make_unique<Settings>();
   auto config = std::make_unique<Config>();
   SettingError error;
@@ -145,7 +136,7 @@ Assignments check_settings(const std::vector<std::string>& environment) {
       !settings->parse(find_job_place(entries.data()).rank, *config, error)) {
     throw Failure(error.text);
   }
-  check_output(*config);
+  check_output(*config, entries.data());
   return absolute_paths(*settings, *config);
 }
 
@@ -173,15 +164,12 @@ void check_program(const std::string& name) {
 // is the last one.
 void say_what_is_left(const ChildEnd& end, const std::vector<std::string>& environment,
                       fs::file_time_type started) {
-  std::vector<char*> entries;
-  for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
-  entries.push_back(nullptr);
+  const std::vector<char*> entries = pointers(environment);
   char host[256] = "", output[4096];
   ::gethostname(host, sizeof host - 1);
   SettingError error;
   const std::string pattern = value_of(environment, "GPUPROF_OUTPUT");
-  if (pattern.find("%p") != std::string::npos ||
-      !expand_output(pattern.c_str(), find_job_place(entries.data()), host, 0, entries.data(),
+  if (!expand_output(pattern.c_str(), find_job_place(entries.data()), host, end.pid, entries.data(),
                      output, sizeof output, error)) {
     return;
   }

@@ -81,19 +81,18 @@ bool check_settings(Config& config, Findings& out) {
 }
 
 void check_output(const Config& config, Findings& out) {
-  char path[4096];
-  SettingError error;
-  if (!expand_output(config.output, find_job_place(environ), "host", 0, environ, path, sizeof path,
-                     error)) {
-    out.push_back({State::limited, "output", error.text, ""});
+  OutputPlace place = look_at_output(config, environ);
+  if (place.path.empty()) {
+    out.push_back({State::limited, "output", place.reason, ""});
     return;
   }
-  const OutputPlace place = look_at_output(path);
   struct statvfs space {};
-  if (!place.reason.empty() || ::statvfs(place.folder.c_str(), &space) != 0) {
-    const std::string& reason = place.reason.empty() ? std::strerror(errno) : place.reason;
+  if (place.reason.empty() && ::statvfs(place.folder.c_str(), &space) != 0) {
+    place.reason = std::strerror(errno);
+  }
+  if (!place.reason.empty()) {
     out.push_back({State::bad, "output",
-                   fmt::format("{} cannot be written to: {}", place.folder, reason),
+                   fmt::format("{} cannot be written to: {}", place.folder, place.reason),
                    "set GPUPROF_OUTPUT to a directory that can"});
     return;
   }
@@ -101,7 +100,7 @@ void check_output(const Config& config, Findings& out) {
   const uint64_t wanted =
       (uint64_t{config.buffer_mb} << 20) + static_cast<uint64_t>(config.schedule.max_mb * 1e6);
   out.push_back({free < wanted ? State::limited : State::good, "output",
-                 fmt::format("{}, {} free", path, format_bytes(free)),
+                 fmt::format("{}, {} free", place.path, format_bytes(free)),
                  free < wanted ? fmt::format("a process may need {}", format_bytes(wanted)) : ""});
 }
 

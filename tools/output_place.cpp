@@ -9,14 +9,21 @@
 
 namespace gpuprof {
 
-OutputPlace look_at_output(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::absolute(path, ignored);
-  while (folder.has_relative_path() && !std::filesystem::exists(folder, ignored)) {
-    folder = folder.parent_path();
+namespace fs = std::filesystem;
+
+OutputPlace look_at_output(const Config& config, char* const* environment) {
+  const JobPlace job = find_job_place(environment);
+  char path[4096], run[256];
+  SettingError error;
+  if (!expand_output(config.output, job, "host", 0, environment, path, sizeof path, error)) {
+    return {"", "", error.text};
   }
-  OutputPlace place{folder.string(), ""};
-  if (!std::filesystem::is_directory(folder, ignored)) {
+  std::error_code ignored;
+  fs::path folder = fs::absolute(path, ignored);
+  if (expand_output(config.run, job, "host", 0, environment, run, sizeof run, error)) folder /= run;
+  while (folder.has_relative_path() && !fs::exists(folder, ignored)) folder = folder.parent_path();
+  OutputPlace place{path, folder.string(), ""};
+  if (!fs::is_directory(folder, ignored)) {
     place.reason = std::strerror(ENOTDIR);
   } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     place.reason = std::strerror(errno);

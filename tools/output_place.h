@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether dumps can be written where they are to go.
+// Whether dumps can be written where they are to go. Looks only; thread-safe while nobody changes
+// the environment.
 #pragma once
 
 #include <string>
 
+#include "formats/core/settings.h"
+
 namespace gpuprof {
 
 struct OutputPlace {
-  std::string folder;  // the one of `path` that is there
-  std::string reason;  // why nothing can be made in it; empty: it can
+  std::string path;    // of the output, on a host called "host"; empty: known only in the program
+  std::string folder;  // what of it, and of a run that is named, is there
+  std::string reason;  // why nothing can be made in it, or why it is not known; empty: it can
 };
 
-OutputPlace look_at_output(const std::string& path);
+OutputPlace look_at_output(const Config& config, char* const* environment);
 
 }  // namespace gpuprof

@@ -19,14 +19,6 @@ constexpr unsigned kFlagBits = 3;
 // A begin that far from the one before has a varint of its own, and this in place of it.
 constexpr uint64_t kFar = (uint64_t{1} << (64 - kFlagBits)) - 1;
 
-uint64_t unzigzag(uint64_t value) { return (value >> 1) ^ (0 - (value & 1)); }
-
-uint64_t get_varint(const uint8_t*& at) {
-  uint64_t value = *at & 0x7f;
-  for (unsigned shift = 7; *at++ & 0x80; shift += 7) value |= uint64_t{*at & 0x7fu} << shift;
-  return value;
-}
-
 }  // namespace
 
 PackedRow::Piece& PackedRow::room_in(Run& run) {
@@ -68,29 +60,29 @@ void PackedRow::add(const BlockEvent& event) {
 }
 
 bool RunReader::next() {
-  while (piece_ < run_.size() && at_ == run_[piece_].used) {
-    run_[piece_++].bytes.reset();
-    at_ = 0;
+  while (left_.at_end()) {
+    if (piece_ > 0) run_[piece_ - 1].bytes.reset();
+    if (piece_ == run_.size()) return false;
+    const PackedRow::Piece& piece = run_[piece_++];
+    left_ = Varints({reinterpret_cast<const char*>(piece.bytes.get()), piece.used});
   }
-  if (piece_ == run_.size()) return false;
-  const uint8_t* const bytes = run_[piece_].bytes.get();
-  const uint8_t* at = bytes + at_;
-  const uint64_t head = get_varint(at);
+  const uint64_t head = left_.next();
   uint64_t begin = head >> kFlagBits;
-  if (begin == kFar) begin = get_varint(at);
+  if (begin == kFar) begin = left_.next();
   before_.begin = static_cast<int64_t>(static_cast<uint64_t>(before_.begin) + begin);
   event_.begin = before_.begin;
-  event_.end = event_.begin + static_cast<int64_t>(get_varint(at));
-  event_.shape = static_cast<ShapeIndex>(get_varint(at));
-  const auto get = [&at, head](uint64_t flag, auto& now, auto& before) {
+  event_.end = event_.begin + static_cast<int64_t>(left_.next());
+  event_.shape = static_cast<ShapeIndex>(left_.next());
+  const auto get = [this, head](uint64_t flag, auto& now, auto& before) {
     using Number = std::remove_reference_t<decltype(now)>;
-    if (head & flag) before = static_cast<Number>(before + unzigzag(get_varint(at)));
+    if (head & flag) {
+      before = static_cast<Number>(before + static_cast<uint64_t>(left_.next_signed()));
+    }
     now = head & flag ? before : 0;
   };
   get(kHasCorrelation, event_.correlation, before_.correlation);
   get(kHasExtra, event_.extra, before_.extra);
   get(kHasExternalId, event_.external_id, before_.external_id);
-  at_ = static_cast<size_t>(at - bytes);
   return true;
 }
 

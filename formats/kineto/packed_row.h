@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "formats/kineto/block.h"
+#include "formats/varints.h"
 
 namespace gpuprof::kineto {
-
-// The order of a lane: longer first where they begin together.
-template <typename A, typename B>
-bool is_earlier(const A& a, const B& b) {
-  return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
-}
 
 // Events of one row: runs of them that are in order, about ten bytes an event.
 class PackedRow {
@@ -58,7 +53,8 @@ class RunReader {
 
  private:
   PackedRow::Run run_;
-  size_t piece_ = 0, at_ = 0;
+  size_t piece_ = 0;  // the next one
+  Varints left_;      // of the one before it
   PackedRow::Before before_{};
   BlockEvent event_{};
 };

@@ -141,7 +141,8 @@ class Reader {
         left_ = job->stretch.view().substr(job->parsed.at);
         left_offset_ = job->stretch.offset + job->parsed.at;
       }
-      spare.push_back(std::move(job));
+      const bool usual = job->stretch.memory.size() <= 4 * options_.stretch_bytes;
+      if (usual) spare.push_back(std::move(job));
     }
     read_left();
     return false;

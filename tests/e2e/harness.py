@@ -62,6 +62,10 @@ def gpuprof(*arguments, env=None, cwd=None, timeout=300):
     return run([BIN, *arguments], env=env, cwd=cwd, timeout=timeout)
 
 
+# Root may read and write everywhere; without these rights it may not.
+BOUND_BY_MODES = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
 def checked(*arguments, **options):
     """gpuprof(), which must succeed."""
     done = gpuprof(*arguments, **options)

@@ -120,7 +120,7 @@ TEST(LaneFiller, PartsThatOverlapInTimeAreMerged) {
         lanes[l].parts.push_back(std::move(part));
       }
       std::stable_sort(expected[l].begin(), expected[l].end(),
-                       [](const RawEvent& a, const RawEvent& b) { return a.earlier_than(b); });
+                       [](const RawEvent& a, const RawEvent& b) { return is_earlier(a, b); });
     }
     fill_events(trace, lanes, process, 0);
     ASSERT_EQ(process.lanes.size(), lanes.size());

@@ -232,7 +232,7 @@ class Sweep {
     if (call) {
       arrived = std::max(call->begin + timeline_.launch_latency, call->end);
     } else if (was_issued_before(first)) {
-      arrived = std::min(arrived, window_.begin);
+      arrived = window_.begin;
     }
     if (first.begin - arrived > kQueuedNs && window_.begin < first.begin) {
       covered_until_[0] = busy_until_ = first.begin;
@@ -245,6 +245,7 @@ class Sweep {
   // Whether work without a recorded call was issued before all calls that were recorded: ids are
   // given out in order. Not known where no calls of its kind are recorded.
   bool was_issued_before(const Work& work) const {
+    if (timeline_.orphans == timeline_.works) return false;
     const EventTable& events = timeline_.events();
     bool recorded = false;
     for (auto other = all_work(timeline_); !recorded && !other.at_end(); ++other) {

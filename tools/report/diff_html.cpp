@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "tools/report/diff_output.h"
 #include "tools/report/html_page.h"
 
 namespace gpuprof {
@@ -19,11 +20,7 @@ std::string verdict(const Json& diff) {
   if (!diff["reason"].get_ref<const std::string&>().empty()) {
     return fmt::format("No comparison: {}", html_text_of(diff["reason"]));
   }
-  if (diff["regression"].get<bool>()) {
-    const double least = diff["fail_over_pct"].get<double>();
-    return least > 0 ? fmt::format("Regression: slower by more than {:g} %", least) : "Regression";
-  }
-  return "No regression";
+  return gate_text({diff["fail_over_pct"].get<double>(), diff["regression"].get<bool>()});
 }
 
 std::string figures(const Json& diff) {

@@ -70,13 +70,13 @@ std::string headline(const Diff& diff) {
                      step.change_pct > 0 ? "longer" : "shorter", step.low_pct, step.high_pct);
 }
 
+}  // namespace
+
 std::string gate_text(const DiffGate& gate) {
   if (!gate.regression) return "No regression";
   if (gate.fail_over_pct <= 0) return "Regression";
   return fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct);
 }
-
-}  // namespace
 
 DiffGate gate_of(const Diff& diff, double fail_over_pct) {
   return {fail_over_pct,

@@ -18,6 +18,7 @@ struct DiffGate {
 DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
 
 Json diff_json(const analysis::Diff& diff, const DiffGate& gate);
+std::string gate_text(const DiffGate& gate);  // whether it is a regression, for people
 std::string diff_text(const analysis::Diff& diff, const DiffGate& gate);      // 80 columns
 std::string diff_markdown(const analysis::Diff& diff, const DiffGate& gate);  // for a comment
 
