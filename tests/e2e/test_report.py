@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import harness
+import kineto_traces
 import pytest
 
 SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"
@@ -198,6 +199,39 @@ def test_text_fits_80_columns_and_a_file_is_written(tmp_path):
     assert max(len(line) for line in text.splitlines()) <= 80, text
     harness.checked("report", latest, "-o", tmp_path / "report.txt")
     assert (tmp_path / "report.txt").read_text() == text
+
+
+def without_steps(folder, *kept):
+    """A trace of ranks that did two steps each, which nobody marked: too few to be found. `kept`: categories."""
+    for rank in range(2):
+        document = kineto_traces.training(rank, 2, steps=2).document()
+        document["traceEvents"] = [e for e in document["traceEvents"] if not e["name"].startswith("ProfilerStep#")
+                                   and (not kept or e.get("cat", kept[0]) in kept)]
+        (folder / f"rank{rank}.json").write_text(json.dumps(document))
+    return document["traceEvents"]
+
+
+def test_what_has_no_steps_is_looked_at_as_a_whole(tmp_path):
+    events = without_steps(tmp_path)
+    found, tables = report(tmp_path), json.loads(harness.checked("report", "--tables", "--format", "json", tmp_path).out)
+    assert found["whole_windows"] and tables["whole_windows"] and found["findings"][-1]["kind"] == "whole_windows"
+    drawn = [e for e in events if e["ph"] == "X"]
+    length = max(e["ts"] + e["dur"] for e in drawn) - min(e["ts"] for e in drawn)
+    assert [row["duration_us"] for row in found["steps"]] == pytest.approx([length] * 2, rel=0.001)
+    kernels = [e["name"] for e in drawn if e["cat"] == "kernel"]
+    assert {row["name"]: row["count"] for row in found["kernels"]} == {name: 2 * kernels.count(name) for name in set(kernels)}
+    assert tables["kernels"] == found["kernels"] and found["operators"] and found["verdict"][0]["confidence"] < 0.7
+    text = harness.checked("report", tmp_path).out
+    assert text.startswith("No steps; as a whole on 2 ranks: ") and "per window" in text and "a step" not in text.split("\nAlso")[0], text
+    assert max(len(line) for line in text.splitlines()) <= 80, text
+
+
+def test_a_trace_of_the_host_alone_has_its_operators(tmp_path):
+    events = without_steps(tmp_path, "cpu_op")
+    found = report(tmp_path)
+    assert found["whole_windows"] and found["verdict"] == [] and found["reason"] == "no GPU times: the trace has no GPU events"
+    count = sum(e["name"] == "aten::linear" for e in events)
+    assert [(row["name"], row["count"]) for row in found["operators"]] == [("aten::linear", 2 * count)] and count == 8
 
 
 def test_tables_alone_are_those_of_the_whole_report(tmp_path):

@@ -53,6 +53,21 @@ def test_loading_in_the_training_process_is_the_first_cause():
     assert sum(row["count"] for row in found["kernels"]) > 1000
 
 
+def test_one_iteration_without_marks_says_the_same(tmp_path):
+    document = test_kineto.load(ALONE)
+    step = next(e for e in document["traceEvents"] if e["name"] == "ProfilerStep#7" and e["cat"] != "gpu_user_annotation")
+    document["traceEvents"] = [e for e in document["traceEvents"] if not e["name"].startswith("ProfilerStep#") and
+                               (e["ph"] == "M" or step["ts"] <= e.get("ts", 0) < step["ts"] + step["dur"])]
+    (tmp_path / "one.json").write_text(json.dumps(document))
+    whole, one = report(ALONE), report(tmp_path / "one.json")
+    assert one["whole_windows"] and not whole["whole_windows"]
+    assert [each["cause"] for each in one["verdict"]] == [each["cause"] for each in whole["verdict"]]
+    assert one["verdict"][0]["saves_pct"] == pytest.approx(whole["verdict"][0]["saves_pct"], abs=5)
+    assert one["step_time_us"]["mean"] == pytest.approx(step["dur"], rel=0.01)
+    kernels = sum(e.get("cat", "").lower() == "kernel" for e in document["traceEvents"])
+    assert sum(row["count"] for row in one["kernels"]) == kernels > 1000
+
+
 def test_with_workers_it_is_none():
     found = report(WORKERS)
     assert found["verdict"], found["reason"]

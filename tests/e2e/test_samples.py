@@ -70,6 +70,27 @@ def nested(tmp_path_factory):
     return dump
 
 
+def test_lines_that_wait_are_named(tmp_path):
+    """By the time that they wait, not by what the host does afterwards; and the verdict names them."""
+    script = FOLDER / "waits.py"
+    wanted = {number: int(text.split("# WAITS ")[1]) for number, text in enumerate(script.read_text().splitlines(), 1) if "# WAITS " in text}
+    for attempt in range(3):  # on a busy machine the host has other waits
+        dumps, done = dumps_of(tmp_path / str(attempt), sys.executable, script, 124, SIMCUDA_MEMSET_GBS=1,
+                               GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=120")
+        assert done.code == 0, done.err
+        report = report_of(*dumps)
+        waiting = report["waiting_lines"]  # now and then a stack is that of the moment after the call
+        shares = {line["line"]: line["wait_pct"] for line in waiting if line["file"] == str(script)}
+        off = max(abs(shares.get(line, 0) - 100 * part / sum(wanted.values())) for line, part in wanted.items())
+        evidence = " ".join(text for verdict in report["verdict"] if verdict["cause"] == "synchronization" for text in verdict["evidence"])
+        unnamed = [line for line in waiting[:2] if f"{line['place']} waits: {line['wait_pct']:.0f} %" not in evidence]
+        if off < 10 and not unnamed:
+            break
+    assert off < 10 and sum(shares[line] for line in wanted) > 95, waiting
+    assert not unnamed, report["verdict"]
+    assert report["host_samples"]["wait_us"] == pytest.approx(sum(line["wait_us"] for line in waiting), rel=0.01)
+
+
 def test_samples_are_whole_stacks(nested):
     [line] = [number for _, number in slow_lines("nested_function")]
     samples = harness.of_kind(harness.records(nested), "sample")

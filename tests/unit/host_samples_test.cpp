@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/job_model.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -91,6 +93,40 @@ TEST_F(HostSamplesTest, AFunctionThatCallsItselfCountsOnce) {
   sample({sort, sort, sort, line}, 2);
   sample({line}, 4);
   EXPECT_EQ(sums().lines.at(0).within, "");
+}
+
+// A sample in a call that waits counts for the line that makes it, one in any other call does not.
+TEST(WaitingLines, AreThoseOfSamplesInCallsThatWait) {
+  Trace trace = test::JobModel({}).trace();
+  Process& process = trace.processes.at(0);
+  process.sample_period = kPeriod;
+  const auto stack = [&](uint32_t line) {
+    const uint64_t frame = process.stacks.python_frame("train", "/me/train.py", line);
+    return process.stacks.add({&frame, 1});
+  };
+  const StackIndex wait = stack(4), launch = stack(9);
+  uint32_t waits = 0;
+  for (const Lane& lane : process.lanes) {
+    if (lane.type != LaneType::thread) continue;
+    for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+      const Event event = process.events[i];
+      const Kind kind = trace.shape(event).kind;
+      if (kind != Kind::sync && kind != Kind::launch) continue;
+      process.samples.push_back(
+          {(event.begin + event.end) / 2, lane.thread_id, kind == Kind::sync ? wait : launch});
+      waits += kind == Kind::sync;
+    }
+  }
+  ASSERT_EQ(waits, 12u);
+  const std::vector<Timeline> timelines = make_timelines(trace);
+  HostSampleSums sums;
+  sums.add(timelines.at(0), {});
+  const HostSamples found = sums.take();
+  ASSERT_EQ(found.waiting.size(), 1u);
+  EXPECT_EQ(found.waiting[0].place(), "train.py:4 train");
+  EXPECT_EQ(found.waiting[0].samples, waits);
+  EXPECT_DOUBLE_EQ(found.waiting[0].wait_us, found.wait_us);
+  EXPECT_TRUE(found.lines.empty());  // the GPU was not idle
 }
 
 TEST_F(HostSamplesTest, WithoutPythonTheProgramsOwnFunctionCounts) {

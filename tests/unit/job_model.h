@@ -49,10 +49,12 @@ struct Job {
   // in one kernel that takes `fused_time` of the two.
   enum class Layer { plain, separate, fused } layer = Layer::plain;
   double fused_time = 1;
-  bool lone_bias = false;  // the step's third kernel is a bias, too
-  bool marked = true;      // steps have boundaries in the dumps
-  int late_rank = -1;      // its window begins a step later
-  bool calls = true;       // recorded, not only the GPU's work
+  bool lone_bias = false;    // the step's third kernel is a bias, too
+  bool marked = true;        // steps have boundaries in the dumps
+  bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
+  int64_t tail = 1'000'000;  // from all that the job did to the window's end
+  int late_rank = -1;        // its window begins a step later
+  bool calls = true;         // recorded, not only the GPU's work
   // The first step of which the compute stream's work is not recorded: it was when the process was
   // killed that CUPTI had its times.
   int killed_at = -1;
@@ -328,8 +330,9 @@ class JobModel {
       } else {
         const bool layers = job_.layer != Job::Layer::plain && p.kernel >= 0;
         const bool fused = job_.layer == Job::Layer::fused;
-        r.gpu_kernel.name = p.part == JobPart::communication       ? nccl
-                            : p.kernel == 1                        ? norm
+        r.gpu_kernel.name = p.part == JobPart::communication ? nccl
+                            : job_.one_off  ? names.intern("_Z1" + std::to_string(p.correlation))
+                            : p.kernel == 1 ? norm
                             : p.kernel == 2 && job_.lone_bias      ? bias
                             : layers && p.kernel % 8 == 4 && fused ? bias_gelu
                             : layers && p.kernel % 8 == 4          ? bias
@@ -352,8 +355,9 @@ class JobModel {
       boundaries.push_back(ticks(rank.boundaries[i]));
     }
     if (job_.marked) append_steps(bytes, boundaries, 5, 0);
-    dump::Summary summary = make_summary(ticks(rank.busy_until() + 1'000'000), 5,
-                                         4 + static_cast<uint32_t>(job_.steps - job_.unrecorded));
+    const int64_t end = std::max(rank.busy_until(), rank.boundaries.back()) + job_.tail;
+    dump::Summary summary =
+        make_summary(ticks(end), 5, 4 + static_cast<uint32_t>(job_.steps - job_.unrecorded));
     summary.set_window_begin_ticks(ticks(begin));
     append(bytes, ChunkKind::summary, summary);
     return std::string(view(bytes));

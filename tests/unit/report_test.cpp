@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <ostream>
@@ -218,6 +219,32 @@ TEST_P(KnownCauses, FirstCauseShareAndSaving) {
   EXPECT_LT(report.replay_error_pct, 1);
 }
 
+// Without steps: the same of the window as a whole.
+TEST_P(KnownCauses, AsAWhole) {
+  Scenario scenario = GetParam();
+  for (Job* const job : {&scenario.job, &scenario.without}) {
+    job->marked = false;
+    job->one_off = true;
+    job->tail = 0;
+  }
+  JobModel model(scenario.job);
+  const Report report = make_report(model.trace());
+  ASSERT_TRUE(report.whole_windows);
+  ASSERT_EQ(report.steps.size(), static_cast<size_t>(scenario.job.ranks));
+  const test::JobTruth truth = model.truth();
+  for (size_t i = 0; i < kParts; ++i) {
+    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
+        << part_name(static_cast<Part>(i)) << " of the window";
+  }
+  ASSERT_FALSE(report.verdict.empty()) << report.reason;
+  EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
+  const double without = JobModel(scenario.without).truth().step_ns;
+  EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
+  EXPECT_LT(report.verdict[0].confidence, 0.7);
+  EXPECT_TRUE(std::any_of(report.findings.begin(), report.findings.end(),
+                          [](const Finding& finding) { return finding.kind == "whole_windows"; }));
+}
+
 std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), name_of);
@@ -275,9 +302,14 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
               marked.verdict[0].confidence * found.findings.back().value, 0.05);
   job.late_rank = 2;
   const Report differs = make_report(JobModel(job).trace());
-  EXPECT_TRUE(differs.verdict.empty() && differs.steps.empty());
-  EXPECT_NE(differs.reason.find("on some ranks than on others: mark steps"), std::string::npos)
-      << differs.reason;
+  // What has no steps that can be compared is looked at as a whole.
+  ASSERT_TRUE(differs.whole_windows);
+  EXPECT_EQ(differs.steps.size(), 4u);
+  EXPECT_EQ(differs.verdict.at(0).cause, marked.verdict[0].cause);
+  EXPECT_NEAR(differs.verdict[0].saves_pct, marked.verdict[0].saves_pct, 3);
+  EXPECT_LT(differs.replay_error_pct, 0.5);  // that rank's first collective is the others' second
+  ASSERT_EQ(differs.findings.back().kind, "whole_windows");
+  EXPECT_NE(differs.findings.back().text.find("on some ranks than on others"), std::string::npos);
 }
 
 // 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.

@@ -10,10 +10,6 @@
 namespace gpuprof::analysis {
 namespace {
 
-double per_step(const Report& report, double sum) {
-  return report.steps.empty() ? 0 : sum / static_cast<double>(report.steps.size());
-}
-
 // What a part costs, and the step in which it took longest: where that has most of all, the cause
 // is one of a moment, not of the program.
 std::string worst_step(const Report& report, Part part) {
@@ -28,17 +24,20 @@ std::string worst_step(const Report& report, Part part) {
   if (worst == report.steps.end()) return {};
   double sum = 0;
   for (const StepRow& row : report.steps) sum += part_us(row);
-  const std::string each = format_us(per_step(report, sum));
-  const std::string cost = part == Part::transfer
-                               ? fmt::format("no kernel runs beside copies for {} a step", each)
-                               : fmt::format("the GPU is idle {} a step for it", each);
+  const std::string each = format_us(report.per_unit(sum));
+  const std::string cost =
+      part == Part::transfer
+          ? fmt::format("no kernel runs beside copies for {} a {}", each, report.unit())
+          : fmt::format("the GPU is idle {} a {} for it", each, report.unit());
+  if (report.whole_windows && report.steps.size() == 1) return cost;
   const double percent = sum > 0 ? 100 * part_us(*worst) / sum : 0;
   const bool alone = percent >= 50 && report.steps.size() >= kFewSteps;
-  const std::string most =
-      alone ? fmt::format("{:.0f} % of it in one of {} steps,", percent, report.steps.size())
-            : std::string("most in");
+  const std::string most = alone ? fmt::format("{:.0f} % of it in one of {} {}s,", percent,
+                                               report.steps.size(), report.unit())
+                                 : std::string("most in");
   return fmt::format(
-      "{}; {} step {}{}: {} of {}", cost, most, worst->anatomy.step,
+      "{}; {} {} {}{}: {} of {}", cost, most, report.unit(),
+      report.whole_windows ? worst->window : worst->anatomy.step,
       report.ranks > 1 && worst->rank >= 0 ? fmt::format(" on rank {}", worst->rank)
                                            : std::string(),
       format_us(part_us(*worst)),
@@ -48,10 +47,9 @@ std::string worst_step(const Report& report, Part part) {
 void calls(const Report& report, const std::vector<CallRow>& rows, Verdict& verdict) {
   for (size_t i = 0; i < std::min<size_t>(3, rows.size()); ++i) {
     const CallRow& row = rows[i];
-    verdict.evidence.push_back(
-        fmt::format("{}: {:.1f} calls a step, {} each", row.name,
-                    per_step(report, static_cast<double>(row.count)),
-                    format_us(row.total_us / static_cast<double>(row.count))));
+    verdict.evidence.push_back(fmt::format(
+        "{}: {:.1f} calls a {}, {} each", row.name, report.per_unit(static_cast<double>(row.count)),
+        report.unit(), format_us(row.total_us / static_cast<double>(row.count))));
   }
 }
 
@@ -61,10 +59,17 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   for (const PlaceRow& row : report.operators.places) {
     if (row.kind != kind || ++named > 3) continue;
     verdict.evidence.push_back(
-        fmt::format("at {}: {:.1f} calls a step, {} each", row.place,
-                    per_step(report, static_cast<double>(row.count)),
+        fmt::format("at {}: {:.1f} calls a {}, {} each", row.place,
+                    report.per_unit(static_cast<double>(row.count)), report.unit(),
                     format_us(row.total_us / static_cast<double>(row.count))));
   }
+}
+
+// What a share means that rests on few samples.
+std::string few(uint32_t samples) {
+  constexpr uint32_t kEnough = 10;
+  if (samples >= kEnough) return {};
+  return fmt::format(" (by {} sample{})", samples, samples == 1 ? "" : "s");
 }
 
 // The Python lines that ran meanwhile, by host samples.
@@ -73,9 +78,11 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     return line.part_us[static_cast<size_t>(part)];
   };
   double all = 0;
+  uint32_t samples = 0;
   std::vector<const HostLine*> rows;
   for (const HostLine& line : report.host_samples.lines) {
     all += time(line);
+    samples += line.part_samples[static_cast<size_t>(part)];
     rows.push_back(&line);
   }
   std::stable_sort(rows.begin(), rows.end(),
@@ -84,8 +91,24 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
-        "Python line {} ran in {:.0f} % of that time{}", rows[i]->place(), percent,
-        rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within)));
+        "Python line {} ran in {:.0f} % of that time{}{}", rows[i]->place(), percent,
+        rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within),
+        few(samples)));
+  }
+}
+
+// The lines that wait, by host samples from within the calls.
+void waiting_lines(const Report& report, Verdict& verdict) {
+  const HostSamples& in = report.host_samples;
+  uint32_t samples = 0;
+  for (const WaitingLine& line : in.waiting) samples += line.samples;
+  for (size_t i = 0; i < std::min<size_t>(2, in.waiting.size()); ++i) {
+    const WaitingLine& line = in.waiting[i];
+    const double percent = 100 * line.wait_us / std::max(in.wait_us, 1.0);
+    if (percent < 10) break;
+    verdict.evidence.push_back(fmt::format(
+        "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
+        line.within.empty() ? std::string() : fmt::format(", in {}", line.within), few(samples)));
   }
 }
 
@@ -109,8 +132,8 @@ void host_operators(const Report& report, Verdict& verdict) {
       [](const OperatorRow* a, const OperatorRow* b) { return a->cpu_self_us > b->cpu_self_us; });
   for (size_t i = 0; i < named; ++i) {
     verdict.evidence.push_back(
-        fmt::format("{}: {:.1f} calls a step, {} of the host's time each", rows[i]->name,
-                    per_step(report, static_cast<double>(rows[i]->count)),
+        fmt::format("{}: {:.1f} calls a {}, {} of the host's time each", rows[i]->name,
+                    report.per_unit(static_cast<double>(rows[i]->count)), report.unit(),
                     format_us(rows[i]->cpu_self_us / static_cast<double>(rows[i]->count))));
   }
 }
@@ -118,32 +141,32 @@ void host_operators(const Report& report, Verdict& verdict) {
 void launches(const Report& report, Verdict& verdict) {
   const Tables& tables = report.tables;
   if (!tables.launches) return;
-  verdict.evidence.push_back(fmt::format(
-      "{:.0f} launches a step, {} in the call; {:.0f} % of kernels run for less than {}",
-      per_step(report, static_cast<double>(tables.launches)),
-      format_us(tables.launch_us / static_cast<double>(tables.launches)), tables.tiny_kernels_pct,
-      format_us(static_cast<double>(kTinyKernelNs) / 1000)));
+  verdict.evidence.push_back(
+      fmt::format("{:.0f} launches a {}, {} in the call; {:.0f} % of kernels run for less than {}",
+                  report.per_unit(static_cast<double>(tables.launches)), report.unit(),
+                  format_us(tables.launch_us / static_cast<double>(tables.launches)),
+                  tables.tiny_kernels_pct, format_us(static_cast<double>(kTinyKernelNs) / 1000)));
 }
 
 void communication(const Report& report, Verdict& verdict) {
   for (const CollectiveRow& row : report.tables.collectives) {
     if (verdict.evidence.size() >= 3) break;
     verdict.evidence.push_back(fmt::format(
-        "{}: {:.1f} a step, {} on the GPU each", row.name,
-        per_step(report, static_cast<double>(row.count)),
+        "{}: {:.1f} a {}, {} on the GPU each", row.name,
+        report.per_unit(static_cast<double>(row.count)), report.unit(),
         format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count)))));
   }
   verdict.evidence.push_back(fmt::format(
-      "{:.0f} % of step time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
-      report.breakdown_pct[static_cast<size_t>(Part::communication)]));
+      "{:.0f} % of {} time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
+      report.unit(), report.breakdown_pct[static_cast<size_t>(Part::communication)]));
 }
 
 void copies(const Report& report, Verdict& verdict) {
   for (size_t i = 0; i < std::min<size_t>(3, report.tables.copies.size()); ++i) {
     const CopyRow& row = report.tables.copies[i];
     verdict.evidence.push_back(
-        fmt::format("{}: {:.1f} a step, {:.2f} MB each, {:.1f} GB/s{}", row.name,
-                    per_step(report, static_cast<double>(row.count)),
+        fmt::format("{}: {:.1f} a {}, {:.2f} MB each, {:.1f} GB/s{}", row.name,
+                    report.per_unit(static_cast<double>(row.count)), report.unit(),
                     static_cast<double>(row.bytes) / 1e6 / static_cast<double>(row.count),
                     row.gigabytes_per_second(), row.pageable ? ", pageable memory" : ""));
   }
@@ -161,19 +184,19 @@ void straggler(const Report& report, Verdict& verdict) {
   std::string what;
   const auto add = [&](double factor, double us, const char* name) {
     if (factor < 1.02) return;
-    what += fmt::format("{}{} {:.2f} x the median ({} a step)", what.empty() ? "" : ", ", name,
-                        factor, format_us(us));
+    what += fmt::format("{}{} {:.2f} x the median ({} a {})", what.empty() ? "" : ", ", name,
+                        factor, format_us(us), report.unit());
   };
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
-  verdict.evidence.push_back(
-      fmt::format("rank {} waits least ({} a step): {}", slow->rank, format_us(slow->waited_us),
-                  what.empty() ? "its work is as long as the others', but begins later" : what));
+  verdict.evidence.push_back(fmt::format(
+      "rank {} waits least ({} a {}): {}", slow->rank, format_us(slow->waited_us), report.unit(),
+      what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
   for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_us);
-  verdict.evidence.push_back(
-      fmt::format("the others wait for it up to {} a step in collectives", format_us(waited)));
+  verdict.evidence.push_back(fmt::format("the others wait for it up to {} a {} in collectives",
+                                         format_us(waited), report.unit()));
 }
 
 }  // namespace
@@ -206,6 +229,7 @@ void add_evidence(const Report& report, Verdict& verdict) {
       verdict.evidence.push_back(worst_step(report, Part::synchronization));
       calls(report, report.tables.synchronizations, verdict);
       places(report, "synchronization", verdict);
+      waiting_lines(report, verdict);
       lines(report, Part::synchronization, verdict);
       break;
     case Cause::communication: communication(report, verdict); break;

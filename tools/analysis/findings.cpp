@@ -157,9 +157,9 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
       done.mfu_pct > 0 ? fmt::format(", {:.1f} % of what the GPU can do (MFU)", done.mfu_pct)
                        : std::string();
   out.push_back({"achieved_flops",
-                 fmt::format("{:.1f} TFLOP/s over step time{}: matrix products, convolutions and "
+                 fmt::format("{:.1f} TFLOP/s over {} time{}: matrix products, convolutions and "
                              "attention with known shapes, {:.0f} % of kernel time",
-                             done.tflops, share, done.counted_time_pct),
+                             done.tflops, report.unit(), share, done.counted_time_pct),
                  done.tflops});
 }
 
@@ -187,11 +187,11 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
   const double percent = steps_us > 0 ? 100 * report.tables.whole_graph_us / steps_us : 0;
   if (percent < kWholeGraphsPct) return;
   out.push_back({"whole_graphs",
-                 fmt::format("{:.0f} % of step time are CUDA graphs with one time for all they "
+                 fmt::format("{:.0f} % of {} time are CUDA graphs with one time for all they "
                              "ran, because they were captured before the window: collectives and "
                              "copies in them count as compute. A window that is open when they "
                              "are captured has their kernels",
-                             percent),
+                             percent, report.unit()),
                  percent});
 }
 
@@ -202,13 +202,14 @@ void copies_undone(const Report& report, std::vector<Finding>& out) {
     if (row.name.find("HtoD") != std::string::npos) up += static_cast<double>(row.bytes);
     if (row.name.find("DtoH") != std::string::npos) down += static_cast<double>(row.bytes);
   }
-  const double steps = static_cast<double>(std::max<size_t>(1, report.steps.size()));
-  if (std::min(up, down) / steps < 1e6 || std::min(up, down) < 0.8 * std::max(up, down)) return;
+  up = report.per_unit(up);
+  down = report.per_unit(down);
+  if (std::min(up, down) < 1e6 || std::min(up, down) < 0.8 * std::max(up, down)) return;
   out.push_back({"copies_undone",
-                 fmt::format("{:.1f} MB a step go to the GPU and {:.1f} MB come back: data that "
+                 fmt::format("{:.1f} MB a {} go to the GPU and {:.1f} MB come back: data that "
                              "could stay there?",
-                             up / steps / 1e6, down / steps / 1e6),
-                 std::min(up, down) / steps});
+                             up / 1e6, report.unit(), down / 1e6),
+                 std::min(up, down)});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "tools/analysis/code_place.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -34,47 +35,24 @@ std::span<const HostSample> samples_of_main(const Timeline& timeline) {
   return most;
 }
 
+// What a sample stands for.
+Interval time_of(std::span<const HostSample> samples, size_t i, int64_t period) {
+  const int64_t time = samples[i].time;
+  const int64_t before = i ? (time - samples[i - 1].time) / 2 : period / 2;
+  const int64_t after = i + 1 < samples.size() ? (samples[i + 1].time - time) / 2 : period / 2;
+  return {time - std::min(before, period), time + std::min(after, period)};
+}
+
 std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
   const auto measure = [&](size_t part) { return Measure(cover(idle[part])); };
   return {measure(0), measure(1), measure(2), measure(3),
           measure(4), measure(5), measure(6), measure(7)};
 }
 
-}  // namespace
-
-std::string CodeLine::place() const {
-  if (line == 0) return file.empty() ? function : fmt::format("{} ({})", function, file);
-  return fmt::format("{}:{} {}", file.substr(file.rfind('/') + 1), line, function);
-}
-
-void WithinTimes::add(std::span<const std::string> functions, double us) {
-  for (auto function = functions.begin(); function != functions.end(); ++function) {
-    if (std::find(functions.begin(), function, *function) != function) continue;
-    const auto known = std::find_if(times_.begin(), times_.end(),
-                                    [&](const auto& entry) { return entry.first == *function; });
-    if (known == times_.end()) {
-      times_.emplace_back(*function, us);
-    } else {
-      known->second += us;
-    }
-  }
-}
-
-// A caller has at least its callee's time, and came later.
-std::string WithinTimes::mostly(double total) const {
-  const std::pair<std::string, double>* found = nullptr;
-  for (const auto& entry : times_) {
-    if (entry.second >= total / 2 && (!found || entry.second < found->second)) found = &entry;
-  }
-  return found ? found->first : "";
-}
-
-namespace {
-
 // What a stack's time is counted for: the innermost line of Python that is the program's own, or of
 // Python at all, or function of its executable, or function.
 struct Counted {
-  Frame own;
+  CodeLine own;
   std::vector<std::string> within;  // the functions that it called, innermost first
   std::vector<std::string> names;   // of all frames, innermost first
 };
@@ -111,7 +89,9 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
     if (!addresses.empty()) out.own.function = process.stacks.place(addresses.front());
     return out;
   }
-  out.own = *own->frame;
+  out.own.file = own->frame->file;
+  out.own.function = own->frame->function;
+  out.own.line = own->frame->line;
   if (out.own.file.empty() && own->module) {
     out.own.file = own->module->path.substr(own->module->path.rfind('/') + 1);
   }
@@ -123,54 +103,73 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
 
 }  // namespace
 
-void HostSampleSums::add_sample(const Process& process, StackIndex stack,
-                                const std::array<double, kParts>& part_us) {
+void HostSampleSums::add_idle(const Process& process, StackIndex stack,
+                              const std::array<double, kParts>& part_us) {
   auto [own, within, names] = counted(process, process.stacks[stack]);
   if (own.function.empty()) return;
   const double total = std::accumulate(part_us.begin(), part_us.end(), 0.0);
-  Sum& sum = lines_[{own.file, own.line ? std::to_string(own.line) : own.function}];
-  sum.line.file = own.file;
-  sum.line.line = own.line;
-  sum.line.function = own.function;
-  sum.line.idle_us += total;
-  for (size_t i = 0; i < kParts; ++i) sum.line.part_us[i] += part_us[i];
-  sum.within.add(within, total);
+  HostLine& line = lines_.add(own, within, total);
+  for (size_t i = 0; i < kParts; ++i) {
+    line.part_us[i] += part_us[i];
+    line.part_samples[i] += part_us[i] > 0;
+  }
   std::reverse(names.begin(), names.end());
   stacks_[std::move(names)] += total;
   out_.idle_us += total;
 }
 
-void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
-  const std::span<const HostSample> samples = samples_of_main(timeline);
-  if (samples.empty()) return;
-  const int64_t period = timeline.process->sample_period;
-  const std::array<Measure, kParts> idle = measures_of(times);
-  for (size_t i = 0; i < samples.size(); ++i) {
-    const int64_t time = samples[i].time;
-    const int64_t before = i ? (time - samples[i - 1].time) / 2 : period / 2;
-    const int64_t after = i + 1 < samples.size() ? (samples[i + 1].time - time) / 2 : period / 2;
-    std::array<double, kParts> part_us{};
-    double total = 0;
-    for (size_t part = 0; part < kParts; ++part) {
-      part_us[part] = static_cast<double>(idle[part].inside(time - std::min(before, period),
-                                                            time + std::min(after, period))) /
-                      1000;
-      total += part_us[part];
+// Samples that were taken in a call of their thread that waits: what stack they have is that
+// call's.
+void HostSampleSums::add_waits(const Timeline& timeline, std::span<const HostSample> samples) {
+  const auto thread =
+      std::find_if(timeline.threads.begin(), timeline.threads.end(),
+                   [&](const HostThread& each) { return each.id == samples.front().thread; });
+  if (thread == timeline.threads.end() || timeline.steps.empty()) return;
+  const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
+  size_t at = 0;
+  Call call;
+  for (ThreadWalk walk(timeline, static_cast<uint32_t>(thread - timeline.threads.begin()));
+       walk.next(call);) {
+    while (at < samples.size() && samples[at].time < std::max(call.begin, begin)) ++at;
+    if (at == samples.size() || samples[at].time >= end) return;
+    if (samples[at].time >= call.end) continue;
+    if (call.kind != CallClass::synchronize && !call.blocking) continue;
+    for (; at < samples.size() && samples[at].time < std::min(call.end, end); ++at) {
+      const Interval time = time_of(samples, at, timeline.process->sample_period);
+      const double us = static_cast<double>(time.end - time.begin) / 1000;
+      const Process& process = *timeline.process;
+      const Counted stack = counted(process, process.stacks[samples[at].stack]);
+      if (stack.own.function.empty()) continue;
+      ++waiting_.add(stack.own, stack.within, us).samples;
+      out_.wait_us += us;
     }
-    ++out_.samples;
-    if (total > 0) add_sample(*timeline.process, samples[i].stack, part_us);
   }
 }
 
-HostSamples HostSampleSums::take() {
-  for (auto& [place, sum] : lines_) {
-    sum.line.within = sum.within.mostly(sum.line.idle_us);
-    out_.lines.push_back(std::move(sum.line));
+void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
+  const std::span<const HostSample> samples = samples_of_main(timeline);
+  if (samples.empty()) return;
+  const std::array<Measure, kParts> idle = measures_of(times);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const Interval time = time_of(samples, i, timeline.process->sample_period);
+    std::array<double, kParts> part_us{};
+    double total = 0;
+    for (size_t part = 0; part < kParts; ++part) {
+      part_us[part] = static_cast<double>(idle[part].inside(time.begin, time.end)) / 1000;
+      total += part_us[part];
+    }
+    ++out_.samples;
+    if (total > 0) add_idle(*timeline.process, samples[i].stack, part_us);
   }
+  add_waits(timeline, samples);
+}
+
+HostSamples HostSampleSums::take() {
+  out_.lines = lines_.take();
+  out_.waiting = waiting_.take();
   for (const auto& [frames, us] : stacks_) out_.stacks.push_back({frames, us});
-  const auto more = [](const auto& a, const auto& b) { return a.idle_us > b.idle_us; };
-  std::stable_sort(out_.lines.begin(), out_.lines.end(), more);
-  std::stable_sort(out_.stacks.begin(), out_.stacks.end(), more);
+  std::stable_sort(out_.stacks.begin(), out_.stacks.end(),
+                   [](const IdleStack& a, const IdleStack& b) { return a.idle_us > b.idle_us; });
   return std::move(out_);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which lines of Python, or functions of a program without it, ran while no GPU of the process had
-// work, by the host samples of the thread that the steps run on. A sample stands for the time from
-// halfway to the one before to halfway to the one after it, two periods at most.
+// work, and which waited for one, by the host samples of the thread that the steps run on. A sample
+// stands for the time from halfway to the one before to halfway to the one after it, two periods at
+// most.
 #pragma once
 
 #include <array>
@@ -9,37 +10,24 @@
 #include <map>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tools/analysis/anatomy.h"
+#include "tools/analysis/line_times.h"
 
 namespace gpuprof::analysis {
 
-// A line of the program's own code; of a stack without any, its innermost frame's. Of native code
-// without information for debuggers: a function, and for its file the library's name.
-struct CodeLine {
-  std::string file, function;
-  uint32_t line = 0;          // 0: not known
-  std::string within;         // the function called that at least half of its time was in; "": none
-  std::string place() const;  // "train.py:41 main"
-};
-
-// Times in the functions that a line called.
-class WithinTimes {
- public:
-  // Of one sample, callees before their callers; one that calls itself counts once.
-  void add(std::span<const std::string> functions, double us);
-  // The innermost one that at least half of `total` was in; "": none.
-  std::string mostly(double total) const;
-
- private:
-  std::vector<std::pair<std::string, double>> times_;
-};
-
+// A line that ran while no GPU worked.
 struct HostLine : CodeLine {
-  double idle_us = 0;                    // time that no GPU worked, with this line running
-  std::array<double, kParts> part_us{};  // of it, by what the time counts as
+  double idle_us = 0;                           // time that no GPU worked, with this line running
+  std::array<double, kParts> part_us{};         // of it, by what the time counts as
+  std::array<uint32_t, kParts> part_samples{};  // that have such time
+};
+
+// A line with calls that wait for a GPU: synchronisation, copies that return when they are done.
+struct WaitingLine : CodeLine {
+  double wait_us = 0;  // in such calls, whatever the GPU did
+  uint32_t samples = 0;
 };
 
 // A call stack and the GPU idle time under it.
@@ -49,10 +37,12 @@ struct IdleStack {
 };
 
 struct HostSamples {
-  uint64_t samples = 0;           // of the threads looked at
-  double idle_us = 0;             // GPU idle time that samples stand for
-  std::vector<HostLine> lines;    // most time first
-  std::vector<IdleStack> stacks;  // likewise
+  uint64_t samples = 0;              // of the threads looked at
+  double idle_us = 0;                // GPU idle time that samples stand for
+  std::vector<HostLine> lines;       // most time first
+  std::vector<IdleStack> stacks;     // likewise
+  double wait_us = 0;                // of the steps, in calls that wait, that samples stand for
+  std::vector<WaitingLine> waiting;  // likewise
 };
 
 // Adds up timelines.
@@ -62,15 +52,13 @@ class HostSampleSums {
   HostSamples take();
 
  private:
-  struct Sum {
-    HostLine line;
-    WithinTimes within;
-  };
-  void add_sample(const Process& process, StackIndex stack,
-                  const std::array<double, kParts>& part_us);
+  void add_idle(const Process& process, StackIndex stack,
+                const std::array<double, kParts>& part_us);
+  void add_waits(const Timeline& timeline, std::span<const HostSample> samples);
 
   HostSamples out_;
-  std::map<std::pair<std::string, std::string>, Sum> lines_;  // by file and line, or function
+  LineTimes<HostLine, &HostLine::idle_us> lines_;
+  LineTimes<WaitingLine, &WaitingLine::wait_us> waiting_;
   std::map<std::vector<std::string>, double> stacks_;
 };
 

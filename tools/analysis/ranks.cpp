@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tools/analysis/side_by_side.h"
@@ -18,7 +19,7 @@ namespace {
 struct Place {
   uint64_t step;
   uint32_t stream;  // the how-manieth communication stream of the rank
-  uint32_t number;  // in the step, on that stream
+  int64_t number;   // in the step, on that stream
   auto operator<=>(const Place&) const = default;
 };
 
@@ -27,7 +28,9 @@ struct Issued {
   Work work;
 };
 
-std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
+using Placed = std::vector<std::pair<Place, Work>>;
+
+Placed places(const Timeline& timeline) {
   std::vector<Issued> works;
   each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
     if (work.kind == WorkClass::communication) works.push_back({issued, work});
@@ -36,7 +39,7 @@ std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
                    [](const Issued& a, const Issued& b) { return a.at < b.at; });
   std::map<uint32_t, uint32_t> stream_numbers;
   std::map<std::pair<uint64_t, uint32_t>, uint32_t> counts;
-  std::vector<std::pair<Place, Work>> out;
+  Placed out;
   auto step = timeline.steps.begin();
   for (const auto& [time, work] : works) {
     while (step != timeline.steps.end() && step->end <= time) ++step;
@@ -49,10 +52,59 @@ std::vector<std::pair<Place, Work>> places(const Timeline& timeline) {
   return out;
 }
 
+// A window as a whole begins with another collective on each rank: by how many the numbers of this
+// rank's are behind the first rank's, since the same collective runs at the same time. Nothing:
+// none does.
+std::optional<int64_t> numbers_behind(const Placed& first, const Placed& own, uint32_t stream) {
+  constexpr int64_t kMost = 64;
+  const auto times = [stream](const Placed& placed) {
+    std::vector<Interval> out;
+    for (const auto& [place, work] : placed) {
+      if (place.stream == stream) out.push_back({work.begin, work.end});
+    }
+    return out;
+  };
+  const std::vector<Interval> theirs = times(first), ours = times(own);
+  const auto size = static_cast<int64_t>(theirs.size());
+  int64_t most = 0;
+  std::optional<int64_t> found;
+  for (int64_t behind = -kMost; behind <= kMost; ++behind) {
+    int64_t together = 0;
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const int64_t other = static_cast<int64_t>(i) + behind;
+      if (other < 0 || other >= size) continue;
+      const Interval& their = theirs[static_cast<size_t>(other)];
+      together += std::max<int64_t>(
+          0, std::min(their.end, ours[i].end) - std::max(their.begin, ours[i].begin));
+    }
+    if (together > most) {
+      most = together;
+      found = behind;
+    }
+  }
+  return found;
+}
+
+// Gives the same collectives the same numbers.
+void align(const Placed& first, Placed& own) {
+  std::map<uint32_t, std::optional<int64_t>> behind;  // by stream
+  for (auto& [place, work] : own) {
+    const auto [at, fresh] = behind.try_emplace(place.stream, 0);
+    if (fresh) at->second = numbers_behind(first, own, place.stream);
+  }
+  std::erase_if(own, [&](const auto& each) { return !behind[each.first.stream]; });
+  for (auto& [place, work] : own) place.number += *behind[place.stream];
+}
+
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
+  std::vector<Placed> placed;
+  for (const Timeline& timeline : timelines) {
+    placed.push_back(places(timeline));
+    if (timeline.whole_window) align(placed.front(), placed.back());
+  }
   std::map<Place, JointCollective> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
-    for (const auto& [place, work] : places(timelines[rank])) {
+    for (const auto& [place, work] : placed[rank]) {
       const int64_t length = work.end - work.begin;
       const auto [at, fresh] = joint.try_emplace(place, JointCollective{{}, length, work.begin});
       JointCollective& collective = at->second;

@@ -28,7 +28,7 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks)
     Times<int64_t> none;
     none.fill(INT64_MIN);
     step_ends_.emplace_back(timeline.steps.size(), none);
-    steps = steps || timeline.steps.size() > 1;
+    steps = steps || timeline.steps.size() > 1 || timeline.whole_window;
   }
   if (!steps) return;
   run(timelines, ranks);
@@ -39,6 +39,10 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   ReplayPiece piece;
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
+  for (const Timeline& timeline : timelines) {
+    window_begins_.push_back(timeline.whole_window ? timeline.steps.front().begin - origin
+                                                   : INT64_MIN);
+  }
   for (size_t i = 0; i < timelines.size(); ++i) {
     ranks.emplace_back(timelines[i], comparison, static_cast<uint16_t>(i), origin, piece);
   }
@@ -84,14 +88,21 @@ void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
 double Replay::mean_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
-  for (const auto& steps : step_ends_) {
+  for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
+    const auto& steps = step_ends_[rank];
     std::vector<std::pair<size_t, int64_t>> ends;
     for (size_t step = 0; step < steps.size(); ++step) {
       if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
     }
-    if (ends.size() < 2) continue;
-    sum += static_cast<double>(ends.back().second - ends.front().second) /
-           static_cast<double>(ends.back().first - ends.front().first);
+    if (ends.empty()) continue;
+    if (window_begins_[rank] != INT64_MIN) {
+      sum += static_cast<double>(ends.back().second - window_begins_[rank]);
+    } else if (ends.size() > 1) {
+      sum += static_cast<double>(ends.back().second - ends.front().second) /
+             static_cast<double>(ends.back().first - ends.front().first);
+    } else {
+      continue;
+    }
     ++ranks;
   }
   return ranks ? sum / static_cast<double>(ranks) : 0;

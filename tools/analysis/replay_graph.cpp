@@ -172,6 +172,11 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
       }
     }
   }
+  // Of a whole window the time before its first call is looked at, too.
+  if (timeline.whole_window && timeline.main_thread != kNone) {
+    const int64_t begin = timeline.steps.front().begin;
+    last_call_[timeline.main_thread] = {begin, piece.add(rank, begin - origin)};
+  }
   if (timeline.orphans) orphans_ = all_work(timeline);
   skip_to_orphan();
 }

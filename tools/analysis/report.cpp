@@ -56,6 +56,7 @@ std::vector<Timeline> timelines_by_window(const Trace& trace) {
   std::stable_sort(out.begin(), out.end(), [](const Timeline& a, const Timeline& b) {
     return window_of(a) < window_of(b);
   });
+  look_at_whole_windows(out);
   return out;
 }
 
@@ -95,6 +96,22 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
                    "(confidence {:.2f})",
                    least),
        least});
+}
+
+void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
+  bool differ = false;
+  for (const Timeline& timeline : timelines) {
+    report.whole_windows = report.whole_windows || timeline.whole_window;
+    differ = differ || timeline.ranks_differ;
+  }
+  if (!report.whole_windows) return;
+  report.findings.push_back(
+      {"whole_windows",
+       fmt::format("no step is marked, and the order of the GPU's work {}: all figures are of what "
+                   "was recorded as a whole. Mark steps for those of a step (gpuprof run --step; "
+                   "prof.step() of torch.profiler)",
+                   differ ? "shows other steps on some ranks than on others" : "shows none"),
+       static_cast<double>(report.steps.size())});
 }
 
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
@@ -141,10 +158,10 @@ void add_work_of_before(Report& report) {
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("For {:.0f} % of step time the GPU ran what the program had issued before the "
+       fmt::format("For {:.0f} % of {} time the GPU ran what the program had issued before the "
                    "window: it counts as compute, and is not recorded. The host is ahead, so its "
                    "steps may be shorter than the GPU's; a window of more steps shows both",
-                   percent),
+                   percent, report.unit()),
        percent});
 }
 
@@ -217,9 +234,9 @@ void add_python_line(Report& report) {
   const double percent = 100 * most->part_us[other] / all;
   report.findings.push_back(
       {"python_line",
-       fmt::format("for {:.0f} % of step time the GPU waited for work of the host's own: in {:.0f} "
+       fmt::format("for {:.0f} % of {} time the GPU waited for work of the host's own: in {:.0f} "
                    "% of that the Python line {} ran{}",
-                   idle_pct, percent, most->place(),
+                   idle_pct, report.unit(), percent, most->place(),
                    most->within.empty() ? std::string() : fmt::format(", in {}", most->within)),
        percent});
 }
@@ -261,6 +278,7 @@ Report make_tables_alone(const Trace& trace) {
   report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
   report.step_time = step_time_of(report.steps);
   add_period(all, report);
+  add_whole_windows(all, report);
   add_untimed_steps(all, report);
   return report;
 }
@@ -308,6 +326,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.worker_lines = worker_lines_of(trace);
   report.findings = find(trace, report);
   add_period(all, report);
+  add_whole_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
   judge.decide(report);

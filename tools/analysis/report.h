@@ -77,6 +77,7 @@ struct Report {
   size_t ranks = 0;            // distinct ones
   bool gpu_timed = false;      // some work on a GPU was recorded
   std::vector<StepRow> steps;  // Depth::tables: without their parts
+  bool whole_windows = false;  // there are none: `steps` are the processes' windows as a whole
   StepTime step_time;
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer
@@ -95,12 +96,20 @@ struct Report {
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
-  double replay_error_pct = 0;  // of the replay without a change against what was recorded
+  double replay_error_pct = 0;         // of the replay without a change against what was recorded
+
+  // What is looked at: "step", or "window".
+  const char* unit() const { return whole_windows ? "window" : "step"; }
+  // Of a sum over them: the mean.
+  double per_unit(double sum) const {
+    return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+  }
 };
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// worker_lines, replay_error_pct, and of the findings all but "steps_found" and "untimed_steps".
+// worker_lines, replay_error_pct, and of the findings all but "steps_found", "whole_windows" and
+// "untimed_steps".
 Report make_report(const Trace& trace, Depth depth = Depth::all);
 
 }  // namespace gpuprof::analysis

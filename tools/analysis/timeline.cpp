@@ -343,6 +343,25 @@ std::vector<Timeline> make_timelines(const Trace& trace) {
   return out;
 }
 
+void look_at_whole_windows(std::vector<Timeline>& timelines) {
+  const auto any = [&](auto holds) {
+    return std::any_of(timelines.begin(), timelines.end(), holds);
+  };
+  if (any([](const Timeline& t) { return !t.steps.empty() || t.untimed_steps; })) return;
+  const bool works = any([](const Timeline& t) { return t.works > 0; });
+  for (Timeline& timeline : timelines) {
+    const Process& process = *timeline.process;
+    if (works ? timeline.works == 0 : process.events.size() == 0) continue;
+    // What calls of the end caused is lost with it.
+    const bool whole = process.completeness == Completeness::complete && !process.recovered;
+    int64_t end = whole || !works ? process.window_end : process.window_begin;
+    each_work(timeline, [&](const Work& work) { end = std::max(end, work.end); });
+    if (end <= process.window_begin) continue;
+    timeline.steps.push_back({0, process.window_begin, end});
+    timeline.whole_window = true;
+  }
+}
+
 bool names_data_loading(std::string_view name) {
   return begins_with(name, "enumerate(dataloader)#") || begins_with(name, "dataloader");
 }
@@ -383,6 +402,7 @@ Timeline::EventRange Timeline::work_of_steps(uint32_t stream) const {
   const uint32_t end_event = streams[stream].end_event;
   EventRange out{end_event, end_event};
   if (steps.empty()) return out;
+  if (whole_window) return {streams[stream].first_event, end_event};
   const int64_t begin = steps.front().begin, end = steps.back().end;
   uint32_t began = end_event;  // the first event that began in the steps
   bool known = false;

@@ -92,6 +92,7 @@ struct Timeline {
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   bool ranks_differ = false;      // such steps were found, but not the same on all ranks: none
+  bool whole_window = false;      // no process has steps: its window as a whole stands for one
   int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least
 
   const EventTable& events() const { return process->events; }
@@ -128,7 +129,7 @@ struct Timeline {
   // The events of a stream from the first to the last work that calls in the steps issued, whenever
   // it ran: the work of a stream runs in the order in which it was issued. What has no recorded
   // call goes with what it stands between; before the first such work it was issued before the
-  // steps. A stream without any such work: what began in the steps.
+  // steps. A stream without any such work: what began in the steps. Of a whole window: all.
   struct EventRange {
     uint32_t first, end;
   };
@@ -160,6 +161,10 @@ struct Timeline {
 
 // Those of all processes but workers of data loaders, in their order.
 std::vector<Timeline> make_timelines(const Trace& trace);
+
+// Where none has steps, nor has lost some: each one's window as a whole becomes its only one. Of
+// processes without work on a GPU only if none has any.
+void look_at_whole_windows(std::vector<Timeline>& timelines);
 
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
 // PyTorch, or a user's "dataloader..." in any case.

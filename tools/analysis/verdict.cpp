@@ -73,7 +73,6 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     steps += own;
     works_ += timeline.works;
     orphans_ += timeline.orphans;
-    ranks_differ_ = ranks_differ_ || timeline.ranks_differ;
     if (timeline.period_confidence > 0) {
       step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
     }
@@ -108,11 +107,6 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
 
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
-  if (report.steps.empty() && ranks_differ_) {
-    return "no step is marked, and the order of the GPU's work shows other steps on some ranks "
-           "than "
-           "on others: mark steps (gpuprof run --step)";
-  }
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "the process was killed, or looked at, before CUPTI gave the GPU times of a whole step";
   }
@@ -126,7 +120,8 @@ std::string Judge::reason_against(const Report& report) const {
   for (const StepRow& row : report.steps) numbers.push_back(row.anatomy.step);
   std::sort(numbers.begin(), numbers.end());
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  if (numbers.size() < 2) return "one step is too few: record at least three";
+  if (numbers.size() < 2 && !report.whole_windows)
+    return "one step is too few: record at least three";
   if (works_ == 0 && cut_off_) return "the file was cut off before the GPU's work in it";
   if (works_ == 0) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
@@ -155,7 +150,8 @@ std::string Judge::reason_against(const Report& report) const {
 
 double Judge::confidence(const Report& report) const {
   const double error = report.replay_error_pct / 100;
-  const double steps = std::min(1.0, static_cast<double>(report.steps.size()) / 5);
+  const size_t seen = report.whole_windows ? 1 : report.steps.size();
+  const double steps = std::min(1.0, static_cast<double>(seen) / 5);
   return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
 }
 
@@ -174,11 +170,11 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
   if (most->last_pct > kMostOfTimePct) return;
   report.findings.push_back(
       {"rank_jitter",
-       fmt::format("For {:.0f} % of step time ranks wait in collectives for the last one to come, "
+       fmt::format("For {:.0f} % of {} time ranks wait in collectives for the last one to come, "
                    "and no rank is slow throughout: {} is last most often, {:.0f} % of the "
                    "time. Work that differs between ranks from step to step does that (lengths of "
                    "sequences, data loading, the host)",
-                   waited_pct,
+                   waited_pct, report.unit(),
                    most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"),
                    most->last_pct),
        waited_pct});
@@ -235,9 +231,9 @@ void Judge::decide(Report& report) const {
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
   if (orphans_ == works_ && idle_pct >= kHostWorkWorthNamingPct) {
     report.reason = fmt::format(
-        "no GPU works for {:.1f} % of step time, and the program's calls were not recorded, which "
+        "no GPU works for {:.1f} % of {} time, and the program's calls were not recorded, which "
         "would say why: record them, too (GPUPROF_PRESET=default)",
-        idle_pct);
+        idle_pct, report.unit());
     return;
   }
   Verdict healthy{Cause::compute,

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -39,23 +38,12 @@ class WorkerSums {
     out_.workers = static_cast<uint32_t>(workers_.size());
     if (all_us_ > 0) out_.busy_pct = 100 * busy_us_ / all_us_;
     if (lived_ns_ > 0) out_.cpu_pct = 100 * cpu_ns_ / lived_ns_;
-    for (auto& [place, sum] : sums_) {
-      sum.line.within = sum.within.mostly(sum.line.busy_us);
-      sum.line.busy_pct = 100 * sum.line.busy_us / busy_us_;
-      out_.lines.push_back(std::move(sum.line));
-    }
-    std::stable_sort(
-        out_.lines.begin(), out_.lines.end(),
-        [](const WorkerLine& a, const WorkerLine& b) { return a.busy_us > b.busy_us; });
+    out_.lines = sums_.take();
+    for (WorkerLine& line : out_.lines) line.busy_pct = 100 * line.busy_us / busy_us_;
     return std::move(out_);
   }
 
  private:
-  struct Sum {
-    WorkerLine line;
-    WithinTimes within;
-  };
-
   // What lies outwards of the worker's loop is how it was started: in a forked one the script's
   // lines, too. Within, it waits for an index or hands a batch over, but for what makes a batch and
   // the program's own code.
@@ -82,18 +70,13 @@ class WorkerSums {
       own = innermost;
       within.clear();
     }
-    Sum& sum = sums_[{own->file, own->line}];
-    sum.line.file = own->file;
-    sum.line.line = own->line;
-    sum.line.function = own->function;
-    sum.line.busy_us += us;
-    sum.within.add(within, us);
+    sums_.add({own->file, own->function, own->line, {}}, within, us);
     busy_us_ += us;
   }
 
   WorkerLines out_;
   std::set<std::tuple<std::string, uint32_t, uint64_t>> workers_;
-  std::map<std::pair<std::string, uint32_t>, Sum> sums_;  // by file and line
+  LineTimes<WorkerLine, &WorkerLine::busy_us> sums_;
   double all_us_ = 0, busy_us_ = 0, lived_ns_ = 0, cpu_ns_ = 0;
 };
 

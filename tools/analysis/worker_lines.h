@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/trace.h"
-#include "tools/analysis/host_samples.h"
+#include "tools/analysis/line_times.h"
 
 namespace gpuprof::analysis {
 

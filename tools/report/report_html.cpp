@@ -30,7 +30,10 @@ constexpr PartLabel kParts[] = {{"compute", "Compute"},
 class HtmlReport {
  public:
   explicit HtmlReport(const Json& report)
-      : report_(report), tables_only_(report["tables_only"].get<bool>()) {}
+      : report_(report),
+        tables_only_(report["tables_only"].get<bool>()),
+        whole_windows_(report["whole_windows"].get<bool>()),
+        unit_(whole_windows_ ? "window" : "step") {}
 
   std::string body() {
     heading();
@@ -81,8 +84,8 @@ class HtmlReport {
     const Json& program = report_["program"];
     const auto ranks = report_["ranks"].get<size_t>();
     line("<p class=\"program\"><code>{}</code></p>", html_text_of(program["command"]));
-    line("<p class=\"place\">{} rank{}, {} step{}{}{}{}{}</p>", ranks, ranks == 1 ? "" : "s",
-         report_["steps"].size(), report_["steps"].size() == 1 ? "" : "s",
+    line("<p class=\"place\">{} rank{}, {} {}{}{}{}{}{}</p>", ranks, ranks == 1 ? "" : "s",
+         report_["steps"].size(), unit_, report_["steps"].size() == 1 ? "" : "s",
          program["hosts"].empty() ? "" : " \u00b7 ", list_of(program["hosts"]),
          program["gpus"].empty() ? "" : " \u00b7 ", list_of(program["gpus"]));
   }
@@ -105,19 +108,19 @@ class HtmlReport {
     }
     line("<article class=\"cause\" data-cause=\"{}\">", name);
     if (healthy) {
-      line("<div class=\"saving\"><b>{:.1f} %</b><span>of step time is GPU work</span></div>",
-           verdict["share_pct"].get<double>());
+      line("<div class=\"saving\"><b>{:.1f} %</b><span>of {} time is GPU work</span></div>",
+           verdict["share_pct"].get<double>(), unit_);
     } else {
       line(
-          "<div class=\"saving\"><b>\u2212{:.1f} %</b><span>step time when "
+          "<div class=\"saving\"><b>\u2212{:.1f} %</b><span>{} time when "
           "fixed</span></div>",
-          verdict["saves_pct"].get<double>());
+          verdict["saves_pct"].get<double>(), unit_);
     }
     line("<div><h3>{}</h3>", label);
     if (healthy) {
       line("<p>No other cause was found: the GPU is the limit.</p>");
     } else {
-      line("<p><b>{:.1f} %</b> of step time. {}</p>", verdict["share_pct"].get<double>(),
+      line("<p><b>{:.1f} %</b> of {} time. {}</p>", verdict["share_pct"].get<double>(), unit_,
            html_text_of(verdict["advice"]));
     }
     line("<ul>");
@@ -134,13 +137,15 @@ class HtmlReport {
     if (report_["steps"].empty()) return;
     const Json &time = report_["step_time_us"], &gpu = report_["gpu"];
     line("<section id=\"figures\">");
-    out_ += html_figure("step-time", "Step time", us_text(time["mean"]),
-                        fmt::format("median {}, 95 of 100 within {}", us_text(time["median"]),
-                                    us_text(time["p95"])));
+    out_ +=
+        html_figure("step-time", whole_windows_ ? "Window" : "Step time", us_text(time["mean"]),
+                    whole_windows_ ? "no steps: all that was recorded"
+                                   : fmt::format("median {}, 95 of 100 within {}",
+                                                 us_text(time["median"]), us_text(time["p95"])));
     if (!tables_only_ && gpu_timed()) {
       out_ += html_figure("gpu-busy", "GPU busy",
                           fmt::format("{:.1f} %", gpu["utilization_pct"].get<double>()),
-                          "of step time, kernels and copies");
+                          fmt::format("of {} time, kernels and copies", unit_));
     }
     out_ += html_figure("tensor-cores", "Tensor cores",
                         fmt::format("{:.1f} %", gpu["tensor_core_pct"].get<double>()),
@@ -156,7 +161,7 @@ class HtmlReport {
   void breakdown() {
     if (report_["steps"].empty() || !gpu_timed()) return;
     const Json& parts = report_["breakdown_pct"];
-    line("<section id=\"breakdown\"><h2>Where a step's time goes</h2><div class=\"bar\">");
+    line("<section id=\"breakdown\"><h2>Where a {}'s time goes</h2><div class=\"bar\">", unit_);
     for (const auto& [part, label] : kParts) {
       line("<i class=\"{}\" style=\"width:{:.3f}%\" title=\"{}: {:.1f} %\"></i>", part,
            parts[part].get<double>(), label, parts[part].get<double>());
@@ -187,7 +192,8 @@ class HtmlReport {
   }
 
   const Json& report_;
-  const bool tables_only_;
+  const bool tables_only_, whole_windows_;
+  const char* const unit_;  // what is looked at
   std::string out_;
 };
 

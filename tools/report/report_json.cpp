@@ -111,17 +111,21 @@ Json loading_json(const DataLoading& loading) {
       {"read_mb", rounded(loading.read_mb)}};
 }
 
+Json line_json(const CodeLine& line) {
+  return {{"place", line.place()},
+          {"file", line.file},
+          {"line", line.line},
+          {"function", line.function},
+          {"within", line.within}};
+}
+
 void add_worker_lines(const WorkerLines& in, Json& out) {
   if (in.workers == 0) return;
   Json lines = Json::array();
   for (const WorkerLine& line : in.lines) {
-    lines.push_back({{"place", line.place()},
-                     {"file", line.file},
-                     {"line", line.line},
-                     {"function", line.function},
-                     {"within", line.within},
-                     {"busy_us", rounded(line.busy_us)},
-                     {"busy_pct", rounded(line.busy_pct)}});
+    lines.push_back(line_json(line));
+    lines.back()["busy_us"] = rounded(line.busy_us);
+    lines.back()["busy_pct"] = rounded(line.busy_pct);
   }
   out["data_workers"] = {{"workers", in.workers},
                          {"samples", in.samples},
@@ -202,21 +206,25 @@ Json memory_json(const Tables& tables) {
 void add_host_samples(const Report& report, Json& out) {
   constexpr size_t kMostStacks = 500;
   const HostSamples& in = report.host_samples;
-  Json lines = Json::array(), stacks = Json::array();
+  Json lines = Json::array(), stacks = Json::array(), waiting = Json::array();
   for (const HostLine& line : in.lines) {
-    lines.push_back({{"place", line.place()},
-                     {"file", line.file},
-                     {"line", line.line},
-                     {"function", line.function},
-                     {"within", line.within},
-                     {"idle_us", rounded(line.idle_us)},
-                     {"idle_pct", rounded(100 * line.idle_us / in.idle_us)}});
+    lines.push_back(line_json(line));
+    lines.back()["idle_us"] = rounded(line.idle_us);
+    lines.back()["idle_pct"] = rounded(100 * line.idle_us / in.idle_us);
   }
   for (size_t i = 0; i < std::min(kMostStacks, in.stacks.size()); ++i) {
     stacks.push_back({{"frames", in.stacks[i].frames}, {"idle_us", rounded(in.stacks[i].idle_us)}});
   }
-  out["host_samples"] = {{"samples", in.samples}, {"idle_us", rounded(in.idle_us)}};
+  for (const WaitingLine& line : in.waiting) {
+    waiting.push_back(line_json(line));
+    waiting.back()["wait_us"] = rounded(line.wait_us);
+    waiting.back()["wait_pct"] = rounded(100 * line.wait_us / in.wait_us);
+    waiting.back()["samples"] = line.samples;
+  }
+  out["host_samples"] = {
+      {"samples", in.samples}, {"idle_us", rounded(in.idle_us)}, {"wait_us", rounded(in.wait_us)}};
   out["python_lines"] = std::move(lines);
+  out["waiting_lines"] = std::move(waiting);
   out["python_stacks"] = std::move(stacks);
 }
 
@@ -303,6 +311,7 @@ Json report_json(const Report& report) {
                     {"hosts", report.program.hosts},
                     {"gpus", report.program.gpus}};
   out["steps"] = steps_json(report);
+  out["whole_windows"] = report.whole_windows;
   out["step_time_us"] = {{"median", rounded(report.step_time.median_us)},
                          {"mean", rounded(report.step_time.mean_us)},
                          {"p95", rounded(report.step_time.p95_us)}};

@@ -80,9 +80,7 @@ class TextReport {
     if (used > indent) line("{}", row);
   }
 
-  double per_step(double sum) const {
-    return report_.steps.empty() ? 0 : sum / static_cast<double>(report_.steps.size());
-  }
+  std::string a_unit() const { return fmt::format("a {}", report_.unit()); }
 
   void heading() {
     if (report_.steps.empty()) {
@@ -99,6 +97,12 @@ class TextReport {
     const std::string busy = report_.depth == Depth::all && report_.gpu_timed
                                  ? fmt::format(", GPU busy {:.1f} %", report_.gpu_utilization_pct)
                                  : std::string();
+    if (report_.whole_windows) {
+      line("{}", bold(fmt::format("No steps; as a whole{}: {}{}{}", ranks,
+                                  format_us(report_.step_time.mean_us),
+                                  report_.steps.size() > 1 ? " each" : "", busy)));
+      return;
+    }
     line("{}", bold(fmt::format("Steps {} to {}{}: {} each{}", first, last, ranks,
                                 format_us(report_.step_time.mean_us), busy)));
     line("median {}, 95 of 100 within {}", format_us(report_.step_time.median_us),
@@ -116,12 +120,13 @@ class TextReport {
     for (const Verdict& verdict : report_.verdict) {
       const std::string name(cause_name(verdict.cause));
       if (verdict.cause == Cause::compute) {
-        line("  {}", bold(fmt::format("{}: {:.1f} % of step time; no other cause was found", name,
-                                      verdict.share_pct)));
+        line("  {}", bold(fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
+                                      verdict.share_pct, report_.unit())));
       } else {
         line("{:>2}. {}", ++number,
-             bold(fmt::format("{}: {:.1f} % of step time; without it steps are {:.1f} % shorter",
-                              name, verdict.share_pct, verdict.saves_pct)));
+             bold(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
+                              verdict.share_pct, report_.whole_windows ? "the" : "step",
+                              report_.unit(), verdict.saves_pct)));
       }
       for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
       paragraph(verdict.advice, 4);
@@ -131,7 +136,7 @@ class TextReport {
 
   void breakdown() {
     if (report_.steps.empty() || !report_.gpu_timed) return;
-    title("Where a step's time goes");
+    title(fmt::format("Where a {}'s time goes", report_.unit()));
     for (size_t i = 0; i < kParts; ++i) {
       const double percent = report_.breakdown_pct[i];
       if (percent < 0.05) continue;
@@ -153,13 +158,14 @@ class TextReport {
     double all = 0;
     for (const KernelRow& row : rows) all += row.total_us;
     title("Kernels that took longest");
-    line("  {:>6} {:>9} {:>10}  {}", "share", "per step", "each", "name");
+    line("  {:>6} {:>10} {:>10}  {}", "share", fmt::format("per {}", report_.unit()), "each",
+         "name");
     for (size_t i = 0; i < std::min(kTopKernels, rows.size()); ++i) {
       const KernelRow& row = rows[i];
-      line("  {:>5.1f}% {:>9.1f} {:>10}  {}", 100 * row.total_us / all,
-           per_step(static_cast<double>(row.count)),
+      line("  {:>5.1f}% {:>10.1f} {:>10}  {}", 100 * row.total_us / all,
+           report_.per_unit(static_cast<double>(row.count)),
            format_us(row.total_us / static_cast<double>(row.count)),
-           shorten(row.name, kWidth - 32));
+           shorten(row.name, kWidth - 33));
     }
     if (rows.size() > kTopKernels) line("  and {} more", rows.size() - kTopKernels);
   }
@@ -168,10 +174,10 @@ class TextReport {
     if (report_.tables.copies.empty()) return;
     title("Copies");
     for (const CopyRow& row : report_.tables.copies) {
-      line("  {:>9.1f} a step {:>10} each {:>8.1f} GB/s  {}",
-           per_step(static_cast<double>(row.count)),
+      line("  {:>9.1f} {} {:>10} each {:>8.1f} GB/s  {}",
+           report_.per_unit(static_cast<double>(row.count)), a_unit(),
            format_us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
-           shorten(row.name, kWidth - 50));
+           shorten(row.name, kWidth - 52));
     }
   }
 
@@ -179,7 +185,8 @@ class TextReport {
     if (report_.tables.collectives.empty()) return;
     title("Collectives");
     for (const CollectiveRow& row : report_.tables.collectives) {
-      line("  {:>9.1f} a step {:>10} each {:>10}  {}", per_step(static_cast<double>(row.count)),
+      line("  {:>9.1f} {} {:>10} each {:>10}  {}", report_.per_unit(static_cast<double>(row.count)),
+           a_unit(),
            format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count))),
            format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name);
     }
@@ -189,8 +196,9 @@ class TextReport {
     if (rows.empty()) return;
     title(name);
     for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
-      line("  {:>9.1f} a step {:>10} each  {}", per_step(static_cast<double>(rows[i].count)),
-           format_us(rows[i].total_us / static_cast<double>(rows[i].count)), rows[i].name);
+      line("  {:>9.1f} {} {:>10} each  {}", report_.per_unit(static_cast<double>(rows[i].count)),
+           a_unit(), format_us(rows[i].total_us / static_cast<double>(rows[i].count)),
+           rows[i].name);
     }
   }
 
@@ -200,9 +208,9 @@ class TextReport {
     title("Lines of code that wait, allocate, copy or load data");
     for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
       const PlaceRow& row = rows[i];
-      line("  {:>9.1f} a step {:>10} each  {:<15} {}", per_step(static_cast<double>(row.count)),
-           format_us(row.total_us / static_cast<double>(row.count)), row.kind,
-           shorten(row.place, kWidth - 52));
+      line("  {:>9.1f} {} {:>10} each  {:<15} {}", report_.per_unit(static_cast<double>(row.count)),
+           a_unit(), format_us(row.total_us / static_cast<double>(row.count)), row.kind,
+           shorten(row.place, kWidth - 54));
     }
   }
 
@@ -211,12 +219,12 @@ class TextReport {
     if (samples.lines.empty()) return;
     title(report_.gpu_timed ? "Code that ran while the GPU was idle"
                             : "Code that ran; when the GPU was idle is not known");
-    line("  {:>6} {:>12}  {}", "share", "a step", "line");
+    line("  {:>6} {:>12}  {}", "share", a_unit(), "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];
       const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
       line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
-           format_us(per_step(row.idle_us)), shorten(row.place() + within, kWidth - 23));
+           format_us(report_.per_unit(row.idle_us)), shorten(row.place() + within, kWidth - 23));
     }
   }
 
@@ -237,11 +245,12 @@ class TextReport {
     const HostMemory& memory = report_.host_memory;
     if (memory.rows.empty()) return;
     title(fmt::format("Host memory allocated, by {} samples", memory.samples));
-    line("  {:>11} {:>12} {:>11}  {}", "a step", "calls a step", "held", "by");
+    line("  {:>11} {:>14} {:>11}  {}", a_unit(), "calls " + a_unit(), "held", "by");
     for (size_t i = 0; i < std::min<size_t>(5, memory.rows.size()); ++i) {
       const HostMemoryRow& row = memory.rows[i];
-      line("  {:>11} {:>12.1f} {:>11}  {}", bytes_text(per_step(row.bytes)), per_step(row.count),
-           bytes_text(row.held_bytes), shorten(row.place, kWidth - 41));
+      line("  {:>11} {:>14.1f} {:>11}  {}", bytes_text(report_.per_unit(row.bytes)),
+           report_.per_unit(row.count), bytes_text(row.held_bytes),
+           shorten(row.place, kWidth - 43));
     }
   }
   // Estimates may fall below 0 by what was rounded.
@@ -252,7 +261,8 @@ class TextReport {
   void ranks() {
     if (report_.speeds.empty()) return;
     title("Ranks against the median one");
-    line("  {:>4} {:>9} {:>9} {:>9} {:>16}", "rank", "kernels", "data", "host", "waits a step");
+    line("  {:>4} {:>9} {:>9} {:>9} {:>16}", "rank", "kernels", "data", "host",
+         "waits " + a_unit());
     for (const RankSpeed& speed : report_.speeds) {
       line("  {:>4} {:>8.2f}x {:>8.2f}x {:>8.2f}x {:>16}", speed.rank, speed.compute,
            speed.data_loading, speed.host, format_us(speed.waited_us));

@@ -4,6 +4,7 @@
 (() => {
 const report = JSON.parse(document.getElementById('report').textContent);
 const steps = report.steps || [];
+const unit = report.whole_windows ? 'window' : 'step';
 const timed = report.gpu?.timed !== false;
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other']];
@@ -85,7 +86,7 @@ const least = values => values.reduce((a, b) => Math.min(a, b), Infinity);
 const ranksOf = rows => [...new Set(rows.map(row => row.rank))];
 
 function stepBars() {
-  if (!steps.length) return;
+  if (!steps.length || report.whole_windows) return;
   const ranks = ranksOf(steps);
   let draw;
   const options = [...(ranks.length > 1 ? [['mean', 'mean of all ranks']] : []), ...ranks.map(rank => [String(rank), rankName(rank)])];
@@ -141,7 +142,7 @@ function timeLine(id, title, curves, metrics) {
       borderWidth: 1.5, pointRadius: 0, borderColor: rankColour(index), backgroundColor: `${rankColour(index)}33`, fill: ranks.length === 1 || pick.value !== 'all'}));
     return {type: 'line', data: {datasets: sets},
       options: {parsing: false, normalized: true, interaction: {mode: 'nearest', axis: 'x', intersect: false},
-        scales: {x: axis('time since the first step, ms', {type: 'linear', min: 0, max: end, grid: {display: false},
+        scales: {x: axis(`time since the first ${unit} began, ms`, {type: 'linear', min: 0, max: end, grid: {display: false},
           ticks: {maxTicksLimit: 12, includeBounds: false}}),
           y: axis(chosen.unit, {beginAtZero: true, suggestedMax: chosen.most, ticks: chosen.ticks ? chosen.ticks(sets) : {}})},
         plugins: {legend: {display: ranks.length > 1, position: 'bottom', labels: {boxWidth: 12}},
@@ -159,7 +160,7 @@ function binaryTicks(sets) {
 
 function heatMap() {
   const ranks = ranksOf(steps);
-  if (ranks.length < 2) return;
+  if (ranks.length < 2 || report.whole_windows) return;
   const columns = [...new Map(steps.map(step => [`${step.window}/${step.step}`, step])).values()];
   const at = new Map(steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
   // Compute first: ranks that wait for each other have the same step times.
@@ -279,6 +280,8 @@ const TABLES = [
     ['count', 'count', 'n']]],
   ['python_lines', timed ? 'Code that ran while the GPU was idle' : 'Code that ran; when the GPU was idle is not known', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
     ['idle_pct', 'of idle', 'pct']]],
+  ['waiting_lines', 'Code that waited for the GPU', [['place', 'line', 'code'], ['within', 'in', 'code'], ['wait_us', 'total', 'us', true],
+    ['wait_pct', 'of waiting', 'pct'], ['samples', 'samples', 'n']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
     ['busy_pct', 'of making batches', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
@@ -290,7 +293,7 @@ const TABLES = [
   ['synchronizations', 'Waiting for the GPU', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
   ['allocations', 'Allocation calls', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
   ['stragglers', 'Ranks against the median one', [['rank', 'rank', 'n'], ['compute_factor', 'kernels', 'factor'], ['data_loading_factor', 'data loading', 'factor'],
-    ['host_factor', 'host', 'factor'], ['compute_us', 'kernels a step', 'us'], ['waited_us', 'waits a step', 'us']]],
+    ['host_factor', 'host', 'factor'], ['compute_us', `kernels a ${unit}`, 'us'], ['waited_us', `waits a ${unit}`, 'us']]],
 ];
 const sortValue = value => Array.isArray(value) ? value.reduce((product, each) => product * each, 1) : typeof value === 'boolean' ? Number(value) : value;
 
