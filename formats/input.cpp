@@ -30,6 +30,28 @@ bool is_json(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz");
 }
 
+// A profiler that opens several windows writes an outside trace of each, which does not say which
+// it is: those of one process that follow each other are its first window, its second, ... What
+// overlaps is of two programs.
+void number_windows(Trace& trace) {
+  std::map<std::tuple<int32_t, std::string, uint32_t>, std::vector<Process*>> traces;
+  for (Process& process : trace.processes) {
+    const dump::Header& h = process.header;
+    if (process.source == Source::kineto && h.window() == 0) {
+      traces[{h.rank(), h.host(), h.pid()}].push_back(&process);
+    }
+  }
+  for (auto& [key, windows] : traces) {
+    std::sort(windows.begin(), windows.end(),
+              [](const Process* a, const Process* b) { return a->window_begin < b->window_begin; });
+    for (size_t i = 1; i < windows.size(); ++i) {
+      const uint32_t before = windows[i - 1]->header.window();
+      const bool follows = windows[i]->window_begin >= windows[i - 1]->window_end;
+      windows[i]->header.set_window(follows ? before + 1 : before);
+    }
+  }
+}
+
 // What the file names of one process have in common: no suffix, no window.
 std::string process_key(const std::string& path) {
   std::string_view key = path;
@@ -76,6 +98,7 @@ class Loader {
     }
     for (const std::string& key : order_) load_process(groups_[key]);
     auto& processes = input_.trace.processes;
+    number_windows(input_.trace);
     std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
       const auto key = [](const Process& p) {
         const dump::Header& h = p.header;
@@ -329,11 +352,23 @@ class Loader {
 
 // The same rank twice in the same window: two runs, whose figures would be taken as one's.
 void note_mixed_runs(Trace& trace) {
-  std::map<std::pair<int32_t, uint32_t>, std::set<std::string>> runs;
+  using Place = std::pair<int32_t, uint32_t>;  // rank, window
+  std::map<Place, std::set<std::string>> runs;
+  std::map<Place, std::set<std::string>> files;  // outside traces
   for (const Process& process : trace.processes) {
     const dump::Header& header = process.header;
+    const Place place{header.rank(), header.window()};
+    if (process.source == Source::kineto && header.rank() >= 0) files[place].insert(process.path);
     if (!process.has_header || header.run().empty()) continue;
-    runs[{header.rank(), header.window()}].insert(header.run());
+    runs[place].insert(header.run());
+  }
+  for (const auto& [place, names] : files) {
+    if (names.size() < 2) continue;
+    trace.notes.push_back(fmt::format(
+        "{} traces are of rank {} ({}, {}{}), taken as one run; compare runs with gpuprof diff",
+        names.size(), place.first, *names.begin(), *std::next(names.begin()),
+        names.size() > 2 ? ", ..." : ""));
+    return;
   }
   for (const auto& [place, names] : runs) {
     if (names.size() < 2) continue;

@@ -201,6 +201,23 @@ def test_text_fits_80_columns_and_a_file_is_written(tmp_path):
     assert (tmp_path / "report.txt").read_text() == text
 
 
+def test_traces_of_one_process_are_its_windows_in_order_of_time(tmp_path):
+    """As torch.profiler's handler writes them; what is of one time is of two runs, and said to be."""
+    for name, later_ms in ("b", 0), ("a", 40), ("copy/of_b", 0):
+        document = kineto_traces.training(steps=3).document()
+        document["baseTimeNanoseconds"] += later_ms * 1_000_000
+        path = tmp_path / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(document))
+    done = harness.checked("report", "--format", "json", tmp_path / "a.json", tmp_path / "b.json")
+    found = json.loads(done.out)
+    assert (done.err, found["ranks"]) == ("", 1)
+    assert [(row["window"], row["step"]) for row in found["steps"]] == [(window, step) for window in (0, 1) for step in (3, 4, 5)]
+    assert [round(curve["begin_us"]) for curve in found["curves"]] == [0, 40_000]
+    done = harness.checked("report", "--format", "json", tmp_path / "b.json", tmp_path / "copy/of_b.json")
+    assert "2 traces are of rank 0 (" in done.err and "gpuprof diff" in done.err
+
+
 def without_steps(folder, *kept):
     """A trace of ranks that did two steps each, which nobody marked: too few to be found. `kept`: categories."""
     for rank in range(2):
