@@ -108,7 +108,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   CLI::Option* const gate_option =
       app.add_option("--fail-over", options.fail_over_pct,
                      "exit 1 where steps are significantly slower by more than this many per cent")
-          ->check(CLI::Range(0.0, 1e6));
+          ->check(number_between(0, 1e6, false));
   app.add_option("--baseline", options.baseline,
                  "directory of runs found good: compare with the last of them");
   app.add_flag("--update", options.update,

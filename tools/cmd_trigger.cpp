@@ -261,7 +261,7 @@ int run_trigger(const Command& command, int count, char** arguments) {
   auto* const at_option = app.add_option(
       "--at-step", at_step, "first step of the window; else the next that all ranks can make");
   auto* const steps_option = app.add_option("--steps", steps, "how many steps")
-                                 ->check(CLI::Range(uint64_t{1}, kMostSteps))
+                                 ->check(number_between(1, kMostSteps, true))
                                  ->default_str("10");
   auto* const off_option =
       app.add_flag("--off", off, "record nothing from now on, also in processes that start later");

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <string>
 
 #include "tools/console.h"
 
@@ -35,6 +40,21 @@ bool parse_arguments(CLI::App& app, const Command& command, int count, char** ar
     code = kExitBadUsage;
   }
   return false;
+}
+
+CLI::Validator number_between(double low, double high, bool whole) {
+  const auto check = [=](std::string& text) -> std::string {
+    double value = 0;
+    const char* const end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    const bool number = read.ec == std::errc() && read.ptr == end;
+    if (number && value >= low && value <= high && (!whole || value == std::floor(value))) {
+      return {};
+    }
+    return fmt::format("\"{}\" is not a {} from {} to {}", text, whole ? "whole number" : "number",
+                       low, high);
+  };
+  return CLI::Validator(check, "", "");
 }
 
 }  // namespace gpuprof

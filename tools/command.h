@@ -5,7 +5,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace gpuprof {
 
@@ -24,6 +25,9 @@ struct Command {
 // Parses the arguments into what `app` was set up with. Returns false when the command is to end at
 // once with `code`: after --help (printed here), or after a mistake (one line on standard error).
 bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments, int& code);
+
+// Of an option's value: a number from `low` to `high`, both included; `whole`: without a fraction.
+CLI::Validator number_between(double low, double high, bool whole);
 
 int run_run(const Command& command, int count, char** arguments);
 int run_report(const Command& command, int count, char** arguments);

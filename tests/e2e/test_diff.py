@@ -84,6 +84,8 @@ def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
     (["only-one"], "BASE and NEW"),
     (["--baseline", "dir", "a", "b"], "NEW alone"),
     (["--update", "a", "b"], "--baseline"),
+    (["a", "b", "--fail-over", "abc"], '--fail-over: "abc" is not a number from 0 to 1000000'),
+    (["a", "b", "--fail-over", "-1"], '"-1" is not a number from 0 to 1000000'),
 ])
 def test_wrong_usage_is_one_line(arguments, said):
     done = harness.gpuprof("diff", *arguments)
