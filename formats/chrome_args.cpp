@@ -106,8 +106,8 @@ void ChromeArgs::find_ids(uint64_t& next_external_id, std::vector<bool>& used) {
   }
 }
 
-// A million launches of a hundred shapes: what is the same is written once. The trace has the shapes
-// of all its processes.
+// A million launches of a hundred shapes: what is the same is written once. The trace has the
+// shapes of all its processes.
 void ChromeArgs::prepare_shapes(const std::vector<bool>& used) {
   std::set<const dump::Device*> devices;
   for (const Lane& lane : process_.lanes) {
@@ -262,6 +262,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
     default: break;
   }
   if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
+  args.members(trace_.text(shape.args));
   args.members(trace_.text(extra.args));
 }
 
@@ -271,6 +272,7 @@ void ChromeArgs::launch(Object& args, const Shape& shape) const {
     args.text("launched kernel", trace_.text(shape.detail));
   }
   if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
+  args.members(trace_.text(shape.args));
 }
 
 void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) const {
@@ -342,6 +344,7 @@ void ChromeArgs::kernel(Object& args, const Shape& shape, const dump::Device* de
   args.dim("grid", shape.grid);
   args.dim("block", shape.block);
   if (occupancy.percent > 0) args.number("est. achieved occupancy %", occupancy.percent);
+  args.members(trace_.text(shape.args));
 }
 
 void ChromeArgs::captured(Object& args, const Event& event) const {

@@ -29,7 +29,6 @@ class Framework {
     }
     size_tensors();
     if (operators_ == 0) return;
-    process_.operators.assign(process_.events.size(), EventIndex::none);
     for (const Lane& lane : process_.lanes) {
       if (lane.type == LaneType::thread) join_by_nesting(lane);
     }
@@ -110,7 +109,7 @@ class Framework {
       if (is_range_of_program(kind)) {
         open.push_back(i);
       } else if (may_belong(kind) && !open.empty()) {
-        process_.operators[i] = static_cast<EventIndex>(open.back());
+        process_.operators.set(i, static_cast<EventIndex>(open.back()));
         if (shape(i).flags & kFlagCaptured) {
           captured_[{lane.thread_id, process_.events[i].begin}] = open.back();
         }
@@ -124,11 +123,12 @@ class Framework {
     for (uint32_t i = 0; i < process_.events.size(); ++i) {
       const Event event = process_.events[i];
       if (event.partner == EventIndex::none || !is_gpu_kind(shape(i).kind)) continue;
-      process_.operators[i] = process_.operators[number(event.partner)];
       const GraphNode* const node = process_.graph_node(shape(i), process_.extra(event));
       if (!node) continue;
       const auto call = captured_.find({node->thread, node->captured});
-      if (call != captured_.end()) process_.operators[i] = static_cast<EventIndex>(call->second);
+      if (call != captured_.end()) {
+        process_.operators.set(i, static_cast<EventIndex>(call->second));
+      }
     }
   }
 

@@ -168,6 +168,7 @@ SlicePackets::ShapePackets SlicePackets::packets_of(const Shape& shape) {
   if (shape.flags & kFlagCaptured) number(tail, "captured into a graph", 1);
   if (shape.flags & kFlagOpenEnd) number(tail, "open at window end", 1);
   out.tail = tail.text();
+  out.args = shape.args;
   return out;
 }
 
@@ -275,18 +276,25 @@ void SlicePackets::contents(Message& body, const Event& event, const ShapePacket
     annotate(body, keys_.op, kText, of(op).label);
   }
   const EventExtra& extra = process_->extra(event);
-  if (event.extra) {
-    if (extra.stack != StackIndex::none) stack(body, extra.stack);
-    if (extra.args != StringIndex::empty) {
-      annotate_bytes(body, keys_.args, trace_.text(extra.args));
-    }
-  }
+  if (event.extra && extra.stack != StackIndex::none) stack(body, extra.stack);
+  args(body, shape, extra);
   values(body, shape, extra);
   body.append(shape.tail);
   if (shape.ends_flow) {
     if (event.extra && extra.value) graph_values(body, event, extra);
     collective_of(body, event);
   }
+}
+
+void SlicePackets::args(Message& body, const ShapePackets& shape, const EventExtra& extra) const {
+  if (shape.args == StringIndex::empty && extra.args == StringIndex::empty) return;
+  if (shape.args == StringIndex::empty || extra.args == StringIndex::empty) {
+    const bool own = shape.args == StringIndex::empty;
+    return annotate_bytes(body, keys_.args, trace_.text(own ? extra.args : shape.args));
+  }
+  std::string both(trace_.text(shape.args));
+  both.append(",").append(trace_.text(extra.args));
+  annotate_bytes(body, keys_.args, both);
 }
 
 void SlicePackets::values(Message& body, const ShapePackets& shape, const EventExtra& extra) const {

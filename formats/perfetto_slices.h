@@ -53,6 +53,7 @@ class SlicePackets {
     std::string collective;  // those that a collective's kernel has of its call
     uint64_t stage = 0;      // its name for the GPU pages
     uint64_t label = 0;      // its name as the value of an argument
+    StringIndex args = StringIndex::empty;
     Kind kind = Kind::none;
     bool starts_flow = false, ends_flow = false;
     uint32_t type_bytes = 0;  // collective: of an element
@@ -76,6 +77,7 @@ class SlicePackets {
 
   void contents(Message& body, const Event& event, const ShapePackets& shape) const;
   void values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void args(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
   void collective_values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
   void graph_values(Message& body, const Event& event, const EventExtra& extra) const;
   void collective_of(Message& body, const Event& event) const;

@@ -24,6 +24,7 @@
 #include "formats/core/ring_file.h"
 #include "formats/dump_reader.h"
 #include "formats/event_table.h"
+#include "formats/sparse_column.h"
 #include "formats/stacks.h"
 
 namespace gpuprof {
@@ -81,10 +82,11 @@ struct Shape {
       input_types;                  // op, annotation: JSON arrays, as [[8,3],[]] and ["float",""]
   StringIndex call_stack;           // op: Python frames, innermost first, with ';' between
   StringIndex hierarchy;            // op: the modules it was called in
+  StringIndex args;                 // as EventExtra::args, of all its events: before theirs
   uint32_t device_type, device_id;  // tensor: 0 CPU, 1 CUDA, ...; kAbsent: not given
   Kind kind;
   uint8_t flags;        // RecordFlags
-  uint8_t reserved[2];  // keeps the struct free of padding: shapes are compared as bytes
+  uint8_t reserved[6];  // keeps the struct free of padding: shapes are compared as bytes
 };
 static_assert(std::has_unique_object_representations_v<Shape>);
 
@@ -331,9 +333,9 @@ struct Process {
   std::vector<Worker> workers;          // of a DataLoader
   std::vector<LiveMemory> live_memory;  // one of each moment at most
   uint32_t usable_cpus = 0;             // 0: not known
-  // Parallel to events, or empty where there are no operators: the op or annotation that a host
-  // event was called by, that a GPU event was launched by; none where not known.
-  std::vector<EventIndex> operators;
+  // By event: the op or annotation that a host event was called by; that a GPU event was launched
+  // by, where it is not that of the call which launched it.
+  SparseColumn<EventIndex, EventIndex::none> operators;
   std::vector<ForwardBackward> forward_backward;  // in order of forward
   // What an outside trace says of itself beside events and what `header` holds: members of a JSON
   // object, without its braces.
@@ -352,8 +354,11 @@ struct Process {
   const EventExtra& extra(const Event& event) const { return extras[event.extra]; }
   LaneIndex lane_index(const Event& event) const;
   const Lane& lane(const Event& event) const { return lanes[number(lane_index(event))]; }
+  // None where not known. (What a call launched lies behind it: the lanes of threads come first.)
   EventIndex operator_of(const Event& event) const {
-    return operators.empty() ? EventIndex::none : operators[number(index_of(event))];
+    const EventIndex own = operators[number(event.index)];
+    const bool launched = event.partner < event.index;
+    return own == EventIndex::none && launched ? operators[number(event.partner)] : own;
   }
   // Null where the memory log was off, or there was no such moment.
   const LiveMemory* live_at(LiveMoment moment) const;

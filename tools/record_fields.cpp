@@ -308,8 +308,12 @@ void write_arguments(const Trace& trace, const Process& process, const Event& ev
   }
   const EventIndex op = process.operator_of(event);
   if (op != EventIndex::none) out.number("operator", uint64_t{number(op)});
-  const StringIndex args = process.extra(event).args;
-  if (args != StringIndex::empty) out.json("args", fmt::format("{{{}}}", trace.text(args)));
+  const std::string_view of_shape = trace.text(trace.shape(event).args),
+                         own = trace.text(process.extra(event).args);
+  if (!of_shape.empty() || !own.empty()) {
+    const char* const between = of_shape.empty() || own.empty() ? "" : ",";
+    out.json("args", fmt::format("{{{}{}{}}}", of_shape, between, own));
+  }
   const StackIndex stack = process.extra(event).stack;
   if (stack != StackIndex::none) out.texts("stack", process.stacks.lines(stack));
 }

@@ -54,6 +54,7 @@ enum class ArgKey : uint8_t {
   nccl_function,
   nccl_operation,
   number_,
+  of_shape,
   original_stream,
   out_elements,
   payload,
@@ -90,6 +91,11 @@ struct ArgName {
 // Rows: what Kineto writes, in old spelling where that differs, then what only we write.
 inline constexpr ArgName kArgNames[] = {
     {"Addr", ArgKey::address},
+    {"blocks per SM", ArgKey::of_shape},
+    {"warps per SM", ArgKey::of_shape},
+    {"est. achieved occupancy %", ArgKey::of_shape},
+    {"queued", ArgKey::of_shape},
+    {"cbid", ArgKey::of_shape},
     {"block", ArgKey::block},
     {"bytes", ArgKey::bytes},
     {"Bytes", ArgKey::tensor_bytes},

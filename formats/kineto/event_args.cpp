@@ -69,6 +69,13 @@ bool set_result(const Value& value, Shape& shape) {
   return true;
 }
 
+// What all launches of a kernel's shape, and all calls of a function, have alike.
+bool is_of_shape(const Member& member, Kind kind) {
+  if (!is_number(member.value)) return false;
+  if (member.key == "cbid") return is_call_kind(kind);
+  return kind == Kind::gpu_kernel && (member.key != "queued" || member.value.text == "0");
+}
+
 uint32_t sync_type(std::string_view name) {
   for (uint32_t type = 1; type <= 4; ++type) {
     if (sync_type_name(type) == name) return type;
@@ -353,10 +360,10 @@ bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& e
   }
 }
 
-void ArgReader::keep(const Member& member) {
-  if (!rest_.empty()) rest_ += ',';
-  rest_ += '"';
-  rest_.append(member.key).append("\":").append(member.text);
+void ArgReader::keep(const Member& member, std::string& in) {
+  if (!in.empty()) in += ',';
+  in += '"';
+  in.append(member.key).append("\":").append(member.text);
 }
 
 // Sequence number and thread have one field together: they are taken where both are there.
@@ -372,13 +379,14 @@ void ArgReader::keep_sequence(const std::vector<Member>& args, EventExtra& extra
     extra.address = 0;
   }
   for (const Member* member : {sequence, thread}) {
-    if (member) keep(*member);
+    if (member) keep(*member, rest_);
   }
 }
 
 void ArgReader::read(const std::vector<Member>& args, Shape& shape, EventExtra& extra,
                      Placement& placement) {
   rest_.clear();
+  rest_of_shape_.clear();
   bool sequence = false;
   for (const Member& member : args) {
     if (member.value.type == ValueType::wrong) continue;  // noted by the caller
@@ -389,10 +397,12 @@ void ArgReader::read(const std::vector<Member>& args, Shape& shape, EventExtra& 
       continue;
     }
     if (key != ArgKey::none && take(key, member.value, shape, extra, placement)) continue;
-    keep(member);
+    keep(member,
+         key == ArgKey::of_shape && is_of_shape(member, shape.kind) ? rest_of_shape_ : rest_);
   }
   if (sequence) keep_sequence(args, extra);
   extra.args = static_cast<StringIndex>(args_text(rest_));
+  shape.args = static_cast<StringIndex>(args_text(rest_of_shape_));
 }
 
 }  // namespace gpuprof::kineto

@@ -31,7 +31,7 @@ class ArgReader {
   ArgReader(Block& block, TextFaults& faults) : block_(block), faults_(faults) {}
 
   // Sets fields of `shape` (whose kind is set) and `extra`; what has none there and in `placement`
-  // becomes extra.args.
+  // becomes shape.args, where a kernel or call has it of its shape, or extra.args.
   void read(const std::vector<Member>& args, Shape& shape, EventExtra& extra, Placement& placement);
 
   // The text of a string value, as a number in the block's texts.
@@ -53,13 +53,13 @@ class ArgReader {
   bool take_of_memory(ArgKey key, const Value& value, Shape& shape, Placement& out);
   bool make_memory_record(const Value& value, Shape& shape, EventExtra& extra, Placement& out);
   void keep_sequence(const std::vector<Member>& args, EventExtra& extra);
-  void keep(const Member& member);
+  static void keep(const Member& member, std::string& in);
   bool json(const Value& value, StringIndex& out);
   uint32_t args_text(std::string_view members);
 
   Block& block_;
   TextFaults& faults_;
-  std::string rest_, scratch_;
+  std::string rest_, rest_of_shape_, scratch_;
   // As in the file; and the same made sound, in the block's texts.
   TextPool raw_args_, raw_json_;
   std::vector<uint32_t> sound_args_, sound_json_;

@@ -43,11 +43,9 @@ void Links::join_by_id() {
   external_ids_.each([&](uint32_t event, uint64_t id) {
     const auto at = std::lower_bound(named.begin(), named.end(), id,
                                      [](const Named& a, uint64_t wanted) { return a.id < wanted; });
-    if (at != named.end() && at->id == id) {
-      process_.operators[event] = static_cast<EventIndex>(at->event);
-    } else {
-      give_back(event, id);
-    }
+    if (at == named.end() || at->id != id) return give_back(event, id);
+    const auto op = static_cast<EventIndex>(at->event);
+    if (process_.operator_of(events[event]) != op) process_.operators.set(event, op);
   });
 }
 
@@ -74,7 +72,7 @@ void Links::join_by_nesting(const Lane& lane) {
     if (is_range_of_program(kind)) {
       open.push_back(i);
     } else if (may_belong(kind) && process_.operators[i] == EventIndex::none && !open.empty()) {
-      process_.operators[i] = static_cast<EventIndex>(open.back());
+      process_.operators.set(i, static_cast<EventIndex>(open.back()));
     }
   }
 }
@@ -88,17 +86,19 @@ void Links::join_operators() {
     external_ids_.each([this](uint32_t event, uint64_t id) { give_back(event, id); });
     return;
   }
-  process_.operators.assign(events.size(), EventIndex::none);
   join_by_id();
   external_ids_ = {};
   for (const Lane& lane : process_.lanes) {
     if (lane.type == LaneType::thread) join_by_nesting(lane);
   }
+  // Of calls in rows that are no thread's, behind what they launched.
   for (uint32_t i = 0; i < events.size(); ++i) {
-    const bool left = process_.operators[i] == EventIndex::none &&
-                      events[i].partner != EventIndex::none &&
-                      is_gpu_kind(trace_.shape(events[i]).kind);
-    if (left) process_.operators[i] = process_.operators[number(events[i].partner)];
+    const EventIndex call = events.partner_of(i);
+    const bool behind = call != EventIndex::none && number(call) > i;
+    if (!behind || process_.operators[i] != EventIndex::none) continue;
+    if (is_gpu_kind(trace_.shape(events[i]).kind)) {
+      process_.operators.set(i, process_.operators[number(call)]);
+    }
   }
 }
 

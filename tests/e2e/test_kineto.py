@@ -108,6 +108,35 @@ def test_times_arguments_and_links(tmp_path):
         assert operator["args"]["Concrete Inputs"][2] == str(operator["sequence_number"])
 
 
+def test_arguments_come_through(tmp_path):
+    """All that an outside trace says of an event is in what is made of it, whether it has a field here or not."""
+    trace = kineto_traces.training()
+    path = write(tmp_path / "a.json", trace.text())
+    drawn = [e for e in trace.events if e["ph"] == "X"]
+    first = min(e["ts"] for e in drawn)
+
+    def by_event(events, shift):
+        return {(e["name"], round((e["ts"] - shift) * 1000)): e["args"] for e in events if e["ph"] == "X" and e["cat"] != "Trace"}
+
+    wanted = by_event(drawn, first)
+    for exporter in "chrome", "kineto":
+        out = tmp_path / f"{exporter}.json"
+        harness.checked("convert", path, "--to", exporter, "-o", out)
+        events = [e for e in load(out)["traceEvents"] if e["ph"] == "X" and e["cat"] != "Trace"]
+        got = by_event(events, min(e["ts"] for e in events))
+        assert got.keys() == wanted.keys()
+        for event, arguments in wanted.items():
+            if "original_stream" in got[event]:  # work that overlaps has a row of its own
+                got[event]["stream"] = got[event]["original_stream"]
+            got[event].setdefault("correlation", 0)  # which is none
+            assert {key: got[event].get(key) for key in arguments} == arguments, (exporter, event)
+    harness.checked("convert", path, "--to", "perfetto", "-o", tmp_path / "out.pftrace")
+    native = (tmp_path / "out.pftrace").read_bytes()
+    for text in b'"warps per SM":12.0', b'"cbid":211':
+        key, value = text.strip(b'"').split(b'":')
+        assert native.count(text) == sum(e["args"].get(key.decode()) == json.loads(value) for e in drawn) > 0
+
+
 def test_ranks_in_a_directory(tmp_path):
     traces = [kineto_traces.training(rank=rank, world=3) for rank in (2, 0, 1)]
     for number, trace in enumerate(traces):

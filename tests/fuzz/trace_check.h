@@ -29,12 +29,15 @@ inline void check_trace(const Trace& trace) {
         require(number(event.shape) < trace.shapes.size());
         require(event.extra < process.extras.size());
         require(event.partner == EventIndex::none || number(event.partner) < process.events.size());
-        const std::string_view args = trace.text(process.extra(event).args);
-        require(args.empty() || kineto::are_strict_members(args));
+        for (const StringIndex text : {trace.shape(event).args, process.extra(event).args}) {
+          const std::string_view args = trace.text(text);
+          require(args.empty() || kineto::are_strict_members(args));
+        }
       }
     }
     require(count == process.events.size());
-    require(process.operators.empty() || process.operators.size() == count);
+    process.operators.each(
+        [&](size_t event, EventIndex op) { require(event < count && number(op) < count); });
     require(process.metadata.empty() || kineto::are_strict_members(process.metadata));
     memory_curves(trace, process);
     for (const HeapSite& site : heap_sites(process)) require(site.bytes >= 0 && site.count >= 0);

@@ -50,6 +50,7 @@ class KinetoReader : public testing::Test {
       for (const Event& e : process.events) {
         out += std::string(trace.text(trace.shape(e).name)) + " " + std::to_string(e.begin) + " " +
                std::to_string(e.end) + " " + std::to_string(e.correlation) + " " +
+               std::string(trace.text(trace.shape(e).args)) + " " +
                std::string(trace.text(process.extra(e).args)) + "\n";
       }
     }
@@ -143,8 +144,43 @@ TEST_F(KinetoReader, OperatorLaunchAndKernelBelongTogether) {
   EXPECT_EQ(lane(kernel).type, LaneType::stream);
   EXPECT_EQ(lane(kernel).device, 3u);
   EXPECT_EQ(lane(kernel).stream, 7u);
-  EXPECT_EQ(text(extra(kernel).args),
+  EXPECT_EQ(text(k.args),
             R"j("queued":0,"blocks per SM":0.5,"warps per SM":4.0,"est. achieved occupancy %":6)j");
+  EXPECT_EQ(kernel.extra, 0u);
+}
+
+// Rows of threads with names for ids come behind those of GPUs.
+TEST_F(KinetoReader, WorkOfACallBehindItHasItsOperator) {
+  const Process& p = events(
+      std::string(kOperator) +
+      R"j(,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":9,"tid":"worker","ts":20,"dur":5,)j"
+      R"j("args":{"External id":77,"correlation":5}},)j"
+      R"j({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":30,"dur":2,"args":{"stream":7,"correlation":5}})j");
+  const Event launch = only(Kind::launch), kernel = only(Kind::gpu_kernel);
+  ASSERT_LT(number(kernel.index), number(launch.index));
+  EXPECT_EQ(p.operator_of(launch), p.index_of(only(Kind::op)));
+  EXPECT_EQ(p.operator_of(kernel), p.index_of(only(Kind::op)));
+}
+
+// What is the same for all kernels of a shape does not take room for each; what differs is kept.
+TEST_F(KinetoReader, ArgumentsOfTheShapeAreKeptOnce) {
+  const std::string same = R"j("blocks per SM":0.5,"warps per SM":4.0)j";
+  std::string kernels;
+  for (int i = 0; i < 50; ++i) {
+    kernels += (i ? "," : "") +
+               std::string(R"j({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":)j" +
+                           std::to_string(i * 10) + R"j(,"dur":2,"args":{"queued":)j" +
+                           (i < 48 ? "0" : std::to_string(i)) + R"j(,"stream":7,)j" + same + "}}");
+  }
+  const Process& p = events(kernels);
+  ASSERT_EQ(p.events.size(), 50u);
+  EXPECT_EQ(p.extras.size(), 3u);  // none, and of the last two
+  for (uint32_t i = 0; i < 50; ++i) {
+    const bool queued = i >= 48;
+    EXPECT_EQ(text(trace_.shape(p.events[i]).args), queued ? same : R"j("queued":0,)j" + same);
+    EXPECT_EQ(text(extra(p.events[i]).args),
+              queued ? R"j("queued":)j" + std::to_string(i) : std::string());
+  }
 }
 
 TEST_F(KinetoReader, OldSpelling) {
@@ -239,7 +275,8 @@ TEST_F(KinetoReader, AmdTrace) {
 
 TEST_F(KinetoReader, ExternalIdWithoutItsOperatorIsKept) {
   events(kLaunch);
-  EXPECT_EQ(text(extra(only(Kind::launch)).args), R"j("External id":77,"cbid":211)j");
+  EXPECT_EQ(text(trace_.shape(only(Kind::launch)).args), R"j("cbid":211)j");
+  EXPECT_EQ(text(extra(only(Kind::launch)).args), R"j("External id":77)j");
 }
 
 TEST_F(KinetoReader, ArraysAreTracesToo) {
@@ -290,6 +327,7 @@ TEST_F(KinetoReader, NumbersThatAreNone) {
       R"j("warps per SM":-Infinity,"occ":"inf","deep":[1,Infinity],"correlation":3}})j";
   events(bad);
   EXPECT_EQ(text(extra(only(Kind::gpu_kernel)).args), R"j("occ":"inf")j");
+  EXPECT_EQ(text(trace_.shape(only(Kind::gpu_kernel)).args), "");
   EXPECT_EQ(only(Kind::gpu_kernel).correlation, 3u);
   EXPECT_NE(problems().find("values that JSON does not have"), std::string::npos) << problems();
   EXPECT_EQ(trace_.problems.size(), 1u);
