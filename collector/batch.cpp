@@ -22,16 +22,18 @@ constexpr uint32_t kMaxCorrelationSpan = 1u << 28;
 // Of two ids less than half the range apart.
 bool later(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) > 0; }
 
+// Of the kinds that CUPTI was asked for.
 bool expects_gpu_work(const Record& record) {
   if (record.flags & kFlagCaptured) return false;
+  const bool seen_by_cupti = record.flags & kFlagFromCallback;
   switch (record.kind) {
-    case Kind::launch: return record.launch.result == 0;
+    case Kind::launch: return activity_on(Activity::kernel) && record.launch.result == 0;
     case Kind::copy:
-      return record.copy.result == 0 &&
-             (record.copy.bytes != 0 || (record.flags & kFlagFromCallback));
+      return activity_on(Activity::memcpy) && record.copy.result == 0 &&
+             (record.copy.bytes != 0 || seen_by_cupti);
     case Kind::set:
-      return record.set.result == 0 &&
-             (record.set.bytes != 0 || (record.flags & kFlagFromCallback));
+      return activity_on(Activity::memset) && record.set.result == 0 &&
+             (record.set.bytes != 0 || seen_by_cupti);
     default: return false;
   }
 }

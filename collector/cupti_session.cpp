@@ -337,6 +337,9 @@ uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
 bool cupti_has_our_clock() { return g_our_clock; }
 
 const char* gpu_times_missing() {
+  if (!g_missing[0] && g_attached && !activity_on(Activity::kernel)) {
+    return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
+  }
   if (g_missing[0] || g_gap_ns == 0) return g_missing;
   std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
                 static_cast<double>(g_gap_ns) / 1e9, g_gap_name);
