@@ -44,10 +44,12 @@ void number_windows(Trace& trace) {
   for (auto& [key, windows] : traces) {
     std::sort(windows.begin(), windows.end(),
               [](const Process* a, const Process* b) { return a->window_begin < b->window_begin; });
-    for (size_t i = 1; i < windows.size(); ++i) {
-      const uint32_t before = windows[i - 1]->header.window();
-      const bool follows = windows[i]->window_begin >= windows[i - 1]->window_end;
-      windows[i]->header.set_window(follows ? before + 1 : before);
+    uint32_t window = 0;
+    int64_t end = windows.front()->window_end;  // of all so far
+    for (Process* const process : windows) {
+      if (process != windows.front() && process->window_begin >= end) ++window;
+      process->header.set_window(window);
+      end = std::max(end, process->window_end);
     }
   }
 }
@@ -352,20 +354,22 @@ class Loader {
 
 // The same rank twice in the same window: two runs, whose figures would be taken as one's.
 void note_mixed_runs(Trace& trace) {
-  using Place = std::pair<int32_t, uint32_t>;  // rank, window
-  std::map<Place, std::set<std::string>> runs;
-  std::map<Place, std::set<std::string>> files;  // outside traces
+  std::map<std::pair<int32_t, uint32_t>, std::set<std::string>> runs;       // by rank and window
+  std::map<std::pair<std::string, uint32_t>, std::set<std::string>> files;  // of outside traces
   for (const Process& process : trace.processes) {
     const dump::Header& header = process.header;
-    const Place place{header.rank(), header.window()};
-    if (process.source == Source::kineto && header.rank() >= 0) files[place].insert(process.path);
+    if (process.source == Source::kineto) {
+      const std::string who = header.rank() >= 0 ? fmt::format("rank {}", header.rank())
+                                                 : fmt::format("process {}", header.pid());
+      files[{who, header.window()}].insert(process.path);
+    }
     if (!process.has_header || header.run().empty()) continue;
-    runs[place].insert(header.run());
+    runs[{header.rank(), header.window()}].insert(header.run());
   }
   for (const auto& [place, names] : files) {
     if (names.size() < 2) continue;
     trace.notes.push_back(fmt::format(
-        "{} traces are of rank {} ({}, {}{}), taken as one run; compare runs with gpuprof diff",
+        "{} traces are of {} ({}, {}{}), taken as one run; compare runs with gpuprof diff",
         names.size(), place.first, *names.begin(), *std::next(names.begin()),
         names.size() > 2 ? ", ..." : ""));
     return;

@@ -216,6 +216,20 @@ def test_traces_of_one_process_are_its_windows_in_order_of_time(tmp_path):
     assert [round(curve["begin_us"]) for curve in found["curves"]] == [0, 40_000]
     done = harness.checked("report", "--format", "json", tmp_path / "b.json", tmp_path / "copy/of_b.json")
     assert "2 traces are of rank 0 (" in done.err and "gpuprof diff" in done.err
+    for name in "b", "copy/of_b":  # nor is a rank needed
+        document = json.loads((tmp_path / f"{name}.json").read_text())
+        document.pop("distributedInfo")
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    done = harness.checked("report", tmp_path / "b.json", tmp_path / "copy/of_b.json")
+    assert "2 traces are of process 4000 (" in done.err
+
+
+def test_a_window_within_one_step_is_said_to_be_too_short(tmp_path):
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", "skip_first=13,wait=0,warmup=0,active=8,repeat=1",
+                        "--", harness.SIMTRAIN, "--steps", "14"], env=harness.environment())
+    assert done.code == 0, done.err
+    found = report(tmp_path / "out" / "latest")
+    assert not found["whole_windows"] and "no step was recorded" in found["reason"] and "a longer window" in found["reason"]
 
 
 def without_steps(folder, *kept):
@@ -239,7 +253,9 @@ def test_what_has_no_steps_is_looked_at_as_a_whole(tmp_path):
     assert {row["name"]: row["count"] for row in found["kernels"]} == {name: 2 * kernels.count(name) for name in set(kernels)}
     assert tables["kernels"] == found["kernels"] and found["operators"] and found["verdict"][0]["confidence"] < 0.7
     text = harness.checked("report", tmp_path).out
-    assert text.startswith("No steps; as a whole on 2 ranks: ") and "per window" in text and "a step" not in text.split("\nAlso")[0], text
+    assert text.startswith("No steps; as a whole on 2 ranks: ") and "per window" in text, text
+    own, = [each["text"] for each in found["findings"] if each["kind"] == "whole_windows"]
+    assert not re.search("a step|step time|per step", " ".join(text.split()).replace(own, "")), text
     assert max(len(line) for line in text.splitlines()) <= 80, text
 
 
@@ -273,6 +289,17 @@ def test_without_gpu_times_there_is_a_reason_and_no_verdict(tmp_path):
     assert "GPU times" in found["reason"]
     assert len(found["steps"]) == 8
     assert "No verdict" in harness.checked("report", tmp_path / "out" / "latest").out
+
+
+def test_kernels_that_were_not_asked_for_are_no_loss(tmp_path):
+    """Nor are they waited for, and copies alone say nothing of how busy the GPU is."""
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", SCHEDULE, "--activities=-kernel",
+                        "--", harness.SIMTRAIN, "--steps", "14"], env=harness.environment())
+    assert done.code == 0 and "missing" not in done.err, done.err
+    found = report(tmp_path / "out" / "latest")
+    assert found["verdict"] == [] and found["reason"] == "no GPU times: kernels are not among the activities (GPUPROF_ACTIVITIES)"
+    assert not any(found["losses"].values()) and not found["gpu"]["timed"] and not any(found["breakdown_pct"].values())
+    assert found["copies"] and not found["kernels"]
 
 
 def test_nothing_readable_is_an_error(tmp_path):

@@ -95,6 +95,12 @@ TEST_F(HostSamplesTest, AFunctionThatCallsItselfCountsOnce) {
   EXPECT_EQ(sums().lines.at(0).within, "");
 }
 
+TEST(FewSamples, AreSaid) {
+  EXPECT_EQ(few_samples(1), " (by 1 sample)");
+  EXPECT_EQ(few_samples(9), " (by 9 samples)");
+  EXPECT_EQ(few_samples(10), "");
+}
+
 // A sample in a call that waits counts for the line that makes it, one in any other call does not.
 TEST(WaitingLines, AreThoseOfSamplesInCallsThatWait) {
   Trace trace = test::JobModel({}).trace();

@@ -53,7 +53,8 @@ struct Job {
   bool marked = true;        // steps have boundaries in the dumps
   bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
   int64_t tail = 1'000'000;  // from all that the job did to the window's end
-  int late_rank = -1;        // its window begins a step later
+  int late_rank = -1;        // its window begins later, by
+  int late_by = 1;           // so many steps
   bool calls = true;         // recorded, not only the GPU's work
   // The first step of which the compute stream's work is not recorded: it was when the process was
   // killed that CUPTI had its times.
@@ -310,7 +311,9 @@ class JobModel {
     BatchEncoder encoder(names);
     encoder.begin(0, 0);
     const auto thread = static_cast<uint32_t>(4242 + number);
-    const int64_t begin = number == job_.late_rank ? rank.boundaries[first() + 1] : begin_of(rank);
+    const int64_t begin = number == job_.late_rank
+                              ? rank.boundaries[first() + static_cast<size_t>(job_.late_by)]
+                              : begin_of(rank);
     for (const Span& s : rank.spans) {
       if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }

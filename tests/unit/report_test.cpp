@@ -312,6 +312,32 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
   EXPECT_NE(differs.findings.back().text.find("on some ranks than on others"), std::string::npos);
 }
 
+// Windows without steps begin with other collectives on each rank, and are of other lengths.
+TEST(ReportTest, RanksAreComparedByTimeWhereThereAreNoSteps) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 60;
+  job.collective = 20'000;
+  job.slow_rank = 2;
+  job.slow = 3;
+  job.marked = false;
+  job.one_off = true;
+  job.late_by = 30;  // 120 collectives
+  for (const int late : {0, 1, 3}) {
+    job.late_rank = late;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_TRUE(report.whole_windows);
+    ASSERT_EQ(report.speeds.size(), 4u);
+    for (const RankSpeed& speed : report.speeds) {
+      EXPECT_EQ(speed.collectives, speed.rank == late ? 120u : 240u) << speed.rank;
+      EXPECT_NEAR(speed.compute, speed.rank == 2 ? 3 : 1, 0.05) << speed.rank;
+    }
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    EXPECT_EQ(cause_name(report.verdict[0].cause), "straggler");
+    EXPECT_EQ(report.verdict[0].evidence.at(0).substr(0, 6), "rank 2");
+  }
+}
+
 // 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
 TEST(ReportTest, WorkedExample) {
   Job job;

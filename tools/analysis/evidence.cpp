@@ -65,13 +65,6 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
-// What a share means that rests on few samples.
-std::string few(uint32_t samples) {
-  constexpr uint32_t kEnough = 10;
-  if (samples >= kEnough) return {};
-  return fmt::format(" (by {} sample{})", samples, samples == 1 ? "" : "s");
-}
-
 // The Python lines that ran meanwhile, by host samples.
 void lines(const Report& report, Part part, Verdict& verdict) {
   const auto time = [part](const HostLine& line) {
@@ -93,7 +86,7 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     verdict.evidence.push_back(fmt::format(
         "Python line {} ran in {:.0f} % of that time{}{}", rows[i]->place(), percent,
         rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within),
-        few(samples)));
+        few_samples(samples)));
   }
 }
 
@@ -108,7 +101,8 @@ void waiting_lines(const Report& report, Verdict& verdict) {
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
-        line.within.empty() ? std::string() : fmt::format(", in {}", line.within), few(samples)));
+        line.within.empty() ? std::string() : fmt::format(", in {}", line.within),
+        few_samples(samples)));
   }
 }
 
@@ -177,10 +171,11 @@ void straggler(const Report& report, Verdict& verdict) {
   const auto excess = [](const RankSpeed& speed) {
     return std::max({speed.compute, speed.data_loading, speed.host});
   };
-  const auto slow = std::min_element(
-      report.speeds.begin(), report.speeds.end(),
-      [](const RankSpeed& a, const RankSpeed& b) { return a.waited_us < b.waited_us; });
-  if (slow == report.speeds.end()) return;
+  const RankSpeed* slow = nullptr;
+  for (const RankSpeed& speed : report.speeds) {
+    if (speed.collectives && (!slow || speed.waited_us < slow->waited_us)) slow = &speed;
+  }
+  if (!slow) return;
   std::string what;
   const auto add = [&](double factor, double us, const char* name) {
     if (factor < 1.02) return;

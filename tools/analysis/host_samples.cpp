@@ -103,6 +103,12 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
 
 }  // namespace
 
+std::string few_samples(uint32_t samples) {
+  constexpr uint32_t kEnough = 10;
+  if (samples >= kEnough) return {};
+  return fmt::format(" (by {} sample{})", samples, samples == 1 ? "" : "s");
+}
+
 void HostSampleSums::add_idle(const Process& process, StackIndex stack,
                               const std::array<double, kParts>& part_us) {
   auto [own, within, names] = counted(process, process.stacks[stack]);

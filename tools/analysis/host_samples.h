@@ -36,6 +36,9 @@ struct IdleStack {
   double idle_us = 0;
 };
 
+// " (by 3 samples)", of a share that rests on fewer than ten; else "".
+std::string few_samples(uint32_t samples);
+
 struct HostSamples {
   uint64_t samples = 0;              // of the threads looked at
   double idle_us = 0;                // GPU idle time that samples stand for

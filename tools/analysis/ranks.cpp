@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "tools/analysis/side_by_side.h"
@@ -52,55 +51,66 @@ Placed places(const Timeline& timeline) {
   return out;
 }
 
-// A window as a whole begins with another collective on each rank: by how many the numbers of this
-// rank's are behind the first rank's, since the same collective runs at the same time. Nothing:
-// none does.
-std::optional<int64_t> numbers_behind(const Placed& first, const Placed& own, uint32_t stream) {
-  constexpr int64_t kMost = 64;
-  const auto times = [stream](const Placed& placed) {
-    std::vector<Interval> out;
-    for (const auto& [place, work] : placed) {
-      if (place.stream == stream) out.push_back({work.begin, work.end});
-    }
-    return out;
-  };
-  const std::vector<Interval> theirs = times(first), ours = times(own);
-  const auto size = static_cast<int64_t>(theirs.size());
-  int64_t most = 0;
-  std::optional<int64_t> found;
-  for (int64_t behind = -kMost; behind <= kMost; ++behind) {
-    int64_t together = 0;
-    for (size_t i = 0; i < ours.size(); ++i) {
-      const int64_t other = static_cast<int64_t>(i) + behind;
-      if (other < 0 || other >= size) continue;
-      const Interval& their = theirs[static_cast<size_t>(other)];
-      together += std::max<int64_t>(
-          0, std::min(their.end, ours[i].end) - std::max(their.begin, ours[i].begin));
-    }
-    if (together > most) {
-      most = together;
-      found = behind;
+// What is to be added to the numbers of a stream's collectives to get those of another rank's
+// stream; together: the time in which both run.
+struct Offset {
+  uint32_t stream = 0;
+  int64_t numbers = 0, together = 0;
+};
+
+// A window as a whole begins with another collective on each rank: the same one runs at the same
+// time.
+Offset offset_to(const Placed& other, const Placed& own, uint32_t stream) {
+  std::map<std::pair<uint32_t, int64_t>, int64_t> together;  // by stream and numbers
+  std::map<uint32_t, std::vector<std::pair<Interval, int64_t>>> theirs;
+  for (const auto& [place, work] : other) {
+    theirs[place.stream].push_back({{work.begin, work.end}, place.number});
+  }
+  for (const auto& [place, work] : own) {
+    if (place.stream != stream) continue;
+    for (const auto& [their_stream, runs] : theirs) {
+      auto at = std::partition_point(runs.begin(), runs.end(),
+                                     [&](const auto& run) { return run.first.end <= work.begin; });
+      for (; at != runs.end() && at->first.begin < work.end; ++at) {
+        together[{their_stream, at->second - place.number}] +=
+            std::min(at->first.end, work.end) - std::max(at->first.begin, work.begin);
+      }
     }
   }
-  return found;
+  Offset out;
+  for (const auto& [place, time] : together) {
+    if (time > out.together) out = {place.first, place.second, time};
+  }
+  return out;
 }
 
-// Gives the same collectives the same numbers.
-void align(const Placed& first, Placed& own) {
-  std::map<uint32_t, std::optional<int64_t>> behind;  // by stream
-  for (auto& [place, work] : own) {
-    const auto [at, fresh] = behind.try_emplace(place.stream, 0);
-    if (fresh) at->second = numbers_behind(first, own, place.stream);
+// Gives the same collectives the same numbers as on a rank before, those that run with none no
+// place.
+void align(std::span<const Placed> before, Placed& own) {
+  const bool first = std::all_of(before.begin(), before.end(),
+                                 [](const Placed& placed) { return placed.empty(); });
+  if (first) return;
+  std::map<uint32_t, Offset> offsets;  // by stream
+  for (const auto& [place, work] : own) {
+    const auto [at, fresh] = offsets.try_emplace(place.stream);
+    for (size_t i = 0; fresh && i < before.size() && !at->second.together; ++i) {
+      at->second = offset_to(before[i], own, place.stream);
+    }
   }
-  std::erase_if(own, [&](const auto& each) { return !behind[each.first.stream]; });
-  for (auto& [place, work] : own) place.number += *behind[place.stream];
+  std::erase_if(own, [&](const auto& each) { return !offsets[each.first.stream].together; });
+  for (auto& [place, work] : own) {
+    const Offset& offset = offsets[place.stream];
+    place.number += offset.numbers;
+    place.stream = offset.stream;
+  }
 }
 
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
   std::vector<Placed> placed;
   for (const Timeline& timeline : timelines) {
-    placed.push_back(places(timeline));
-    if (timeline.whole_window) align(placed.front(), placed.back());
+    Placed own = places(timeline);
+    if (timeline.whole_window) align(placed, own);
+    placed.push_back(std::move(own));
   }
   std::map<Place, JointCollective> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
@@ -118,6 +128,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
     const auto index = static_cast<uint32_t>(out.collectives.size());
     for (const CollectivePart& part : collective.parts) {
       out.joint_of[part.rank].emplace(part.event, index);
+      ++out.speeds[part.rank].collectives;
       const EventTable& events = timelines[part.rank].events();
       const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
       out.speeds[part.rank].last_pct += length == collective.shortest_ns;  // clocks may differ
@@ -128,20 +139,34 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
   }
 }
 
-// Sums of one rank over its steps.
-RankSpeed sums_of(const Timeline& timeline) {
+// The time that all windows have in common; from the first step to the last one of a rank that has
+// some.
+Interval time_of(std::span<const Timeline> timelines, const Timeline& own) {
+  if (own.steps.empty()) return {0, 0};
+  Interval out{own.steps.front().begin, own.steps.back().end};
+  if (!own.whole_window) return out;
+  for (const Timeline& other : timelines) {
+    if (other.steps.empty()) continue;
+    out.begin = std::max(out.begin, other.steps.front().begin);
+    out.end = std::min(out.end, other.steps.back().end);
+  }
+  return out;
+}
+
+// Sums of one rank over its steps, or in that time of a whole window.
+RankSpeed sums_of(const Timeline& timeline, const Interval& time) {
   RankSpeed out{};
   out.rank = timeline.process->header.rank();
   if (timeline.steps.empty()) return out;
-  const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
   const auto inside = [&](int64_t from, int64_t to) {
-    return static_cast<double>(std::max<int64_t>(0, std::min(to, end) - std::max(from, begin))) /
-           1000;
+    const int64_t length = std::min(to, time.end) - std::max(from, time.begin);
+    return static_cast<double>(std::max<int64_t>(0, length)) / 1000;
   };
   // Whole, and by when it was issued: how far its GPU is behind its host differs between ranks.
   each_work_of_steps(timeline, [&](const Work& work) {
     if (work.kind == WorkClass::compute) {
-      out.compute_us += static_cast<double>(work.end - work.begin) / 1000;
+      out.compute_us += timeline.whole_window ? inside(work.begin, work.end)
+                                              : static_cast<double>(work.end - work.begin) / 1000;
     }
   });
   double waiting = 0;
@@ -155,7 +180,7 @@ RankSpeed sums_of(const Timeline& timeline) {
       out.data_loading_us += inside(range.begin, range.end);
     }
   }
-  out.host_us = std::max(0.0, inside(begin, end) - waiting - out.data_loading_us);
+  out.host_us = std::max(0.0, inside(time.begin, time.end) - waiting - out.data_loading_us);
   const auto steps = static_cast<double>(timeline.steps.size());
   out.compute_us /= steps;
   out.data_loading_us /= steps;
@@ -181,7 +206,8 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
   for (size_t i = 0; i < timelines.size(); ++i) {
-    tasks.push_back([&, i] { out.speeds[i] = sums_of(timelines[i]); });
+    tasks.push_back(
+        [&, i] { out.speeds[i] = sums_of(timelines[i], time_of(timelines, timelines[i])); });
   }
   side_by_side(std::move(tasks));
   match_collectives(timelines, out);

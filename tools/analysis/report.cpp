@@ -98,19 +98,23 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
        least});
 }
 
+bool any_whole_window(const std::vector<Timeline>& timelines) {
+  return std::any_of(timelines.begin(), timelines.end(),
+                     [](const Timeline& timeline) { return timeline.whole_window; });
+}
+
 void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
-  bool differ = false;
-  for (const Timeline& timeline : timelines) {
-    report.whole_windows = report.whole_windows || timeline.whole_window;
-    differ = differ || timeline.ranks_differ;
-  }
   if (!report.whole_windows) return;
+  const bool differ = std::any_of(timelines.begin(), timelines.end(),
+                                  [](const Timeline& timeline) { return timeline.ranks_differ; });
   report.findings.push_back(
       {"whole_windows",
-       fmt::format("no step is marked, and the order of the GPU's work {}: all figures are of what "
-                   "was recorded as a whole. Mark steps for those of a step (gpuprof run --step; "
-                   "prof.step() of torch.profiler)",
-                   differ ? "shows other steps on some ranks than on others" : "shows none"),
+       fmt::format("no step is marked, and {}: all figures are of what was recorded as a whole. "
+                   "Mark steps for those of a step (gpuprof run --step; prof.step() of "
+                   "torch.profiler)",
+                   differ ? "the order of the GPU's work shows other steps on some ranks than on "
+                            "others"
+                          : "none was found in the order of the GPU's work"),
        static_cast<double>(report.steps.size())});
 }
 
@@ -225,9 +229,11 @@ void add_python_line(Report& report) {
   const auto other = static_cast<size_t>(Part::other);
   const double idle_pct = report.breakdown_pct[other] - report.device_idle_pct;
   double all = 0;
+  uint32_t samples = 0;
   const HostLine* most = nullptr;
   for (const HostLine& line : report.host_samples.lines) {
     all += line.part_us[other];
+    samples += line.part_samples[other];
     if (!most || line.part_us[other] > most->part_us[other]) most = &line;
   }
   if (idle_pct < kWorthSayingPct || all <= 0) return;
@@ -235,9 +241,10 @@ void add_python_line(Report& report) {
   report.findings.push_back(
       {"python_line",
        fmt::format("for {:.0f} % of {} time the GPU waited for work of the host's own: in {:.0f} "
-                   "% of that the Python line {} ran{}",
+                   "% of that the Python line {} ran{}{}",
                    idle_pct, report.unit(), percent, most->place(),
-                   most->within.empty() ? std::string() : fmt::format(", in {}", most->within)),
+                   most->within.empty() ? std::string() : fmt::format(", in {}", most->within),
+                   few_samples(samples)),
        percent});
 }
 
@@ -265,6 +272,7 @@ Report make_tables_alone(const Trace& trace) {
   report.depth = Depth::tables;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
+  report.whole_windows = any_whole_window(all);
   Tasks tasks;
   add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
@@ -275,7 +283,8 @@ Report make_tables_alone(const Trace& trace) {
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
-  report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
+  report.gpu_timed =
+      std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
   add_period(all, report);
   add_whole_windows(all, report);
@@ -290,6 +299,7 @@ Report make_report(const Trace& trace, Depth depth) {
   Report report;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
+  report.whole_windows = any_whole_window(all);
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
   std::vector<IdleTimes> idle(all.size());  // of processes with host samples
@@ -313,7 +323,8 @@ Report make_report(const Trace& trace, Depth depth) {
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
-  report.gpu_timed = std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.works; });
+  report.gpu_timed =
+      std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   Judge judge;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);

@@ -27,7 +27,7 @@ class Sampler {
   void add(const Trace& trace) {
     const std::vector<Timeline> timelines = make_timelines(trace);
     for (const Timeline& timeline : timelines) {
-      out_.gpu_timed = out_.gpu_timed || timeline.works > 0;
+      out_.gpu_timed = out_.gpu_timed || timeline.gpu_timed;
       if (timeline.period_confidence == 0) continue;  // marked
       out_.step_confidence = std::min(out_.step_confidence.value_or(1), timeline.period_confidence);
     }

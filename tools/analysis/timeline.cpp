@@ -64,7 +64,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
 struct StreamSums {
   uint32_t stream, first_event, end_event;
   int64_t last_end = INT64_MIN;  // of all work, that of stretches before this one too
-  size_t works = 0, orphans = 0;
+  size_t works = 0, orphans = 0, transfers = 0;
   std::deque<uint32_t> latencies;  // of launches that found the stream idle, ns, at most 4 s
 };
 constexpr uint32_t kStretch = 500'000;  // events
@@ -90,7 +90,7 @@ class TimelineBuilder {
     for (uint32_t i = 0; i < out_.streams.size(); ++i) {
       const Stream& stream = out_.streams[i];
       for (uint32_t at = stream.first_event; at < stream.end_event; at += kStretch) {
-        sums_.push_back({i, at, std::min(at + kStretch, stream.end_event), INT64_MIN, 0, 0, {}});
+        sums_.push_back({i, at, std::min(at + kStretch, stream.end_event), INT64_MIN, 0, 0, 0, {}});
       }
     }
   }
@@ -114,10 +114,13 @@ class TimelineBuilder {
     }
   }
   Timeline finish() {
+    size_t transfers = 0;
     for (const StreamSums& sums : sums_) {
       out_.works += sums.works;
       out_.orphans += sums.orphans;
+      transfers += sums.transfers;
     }
+    out_.gpu_timed = out_.works > (process_.gpu_times_missing.empty() ? 0 : transfers);
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
@@ -196,6 +199,7 @@ class TimelineBuilder {
       if (!out_.traits_of(i).work) continue;
       const Work work = out_.work(i, sums.stream);
       ++sums.works;
+      sums.transfers += work.kind == WorkClass::transfer;
       const int64_t issued = out_.call_begin_of(work);
       if (issued == kNotIssued) {
         ++sums.orphans;
@@ -347,7 +351,10 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
   const auto any = [&](auto holds) {
     return std::any_of(timelines.begin(), timelines.end(), holds);
   };
-  if (any([](const Timeline& t) { return !t.steps.empty() || t.untimed_steps; })) return;
+  const auto has_steps = [](const Timeline& t) {
+    return !t.steps.empty() || t.untimed_steps > 0 || !t.process->steps.empty();
+  };
+  if (any(has_steps)) return;
   const bool works = any([](const Timeline& t) { return t.works > 0; });
   for (Timeline& timeline : timelines) {
     const Process& process = *timeline.process;

@@ -87,6 +87,7 @@ struct Timeline {
   std::vector<Stream> streams;
   Bits of_collectives;            // events that do a collective; empty: none is known
   size_t works = 0, orphans = 0;  // orphans: those whose call was not recorded
+  bool gpu_timed = false;         // there is work, and not only copies where kernels are missing
   uint32_t main_thread = kNone;   // the one that steps run on
   std::vector<Step> steps;        // those of the window
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
@@ -162,8 +163,8 @@ struct Timeline {
 // Those of all processes but workers of data loaders, in their order.
 std::vector<Timeline> make_timelines(const Trace& trace);
 
-// Where none has steps, nor has lost some: each one's window as a whole becomes its only one. Of
-// processes without work on a GPU only if none has any.
+// Where no process has made a step, in its window or before: each one's window as a whole becomes
+// its only one. Of processes without work on a GPU only if none has any.
 void look_at_whole_windows(std::vector<Timeline>& timelines);
 
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of

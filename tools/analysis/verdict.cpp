@@ -82,7 +82,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
-    if (ranks.comparable) {
+    if (ranks.comparable && ranks.speeds[i].collectives) {
       waited_us_ += ranks.speeds[i].waited_us * own;
       waited_steps_ += own;
     }
@@ -123,7 +123,7 @@ std::string Judge::reason_against(const Report& report) const {
   if (numbers.size() < 2 && !report.whole_windows)
     return "one step is too few: record at least three";
   if (works_ == 0 && cut_off_) return "the file was cut off before the GPU's work in it";
-  if (works_ == 0) {
+  if (!report.gpu_timed) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
                                       : "no GPU times: " + gpu_times_missing_;
   }
