@@ -202,7 +202,7 @@ void print_closing_line() {
              complete, source, first, last, skip, warmup, active,
              step_source() == StepSource::automatic
                  ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
-                   "time:MS, manual)"
+                   "period, time:MS, manual)"
                  : "");
     return;
   }

@@ -10,6 +10,7 @@ import pytest
 
 import browser
 import harness
+import kineto_traces
 
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 
@@ -67,6 +68,25 @@ def test_a_page_of_tables_alone(profiled, tmp_path):
         rows = page.evaluate("document.querySelectorAll('#kernels tbody tr').length")
         assert 0 < rows <= len(found.json["kernels"])
         assert page.evaluate("document.querySelectorAll('#steps canvas').length") == 1
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
+def test_a_page_without_steps(tmp_path):
+    """Windows as a whole: no bars, no ranks by steps; all else, and said so."""
+    for rank in range(2):
+        document = kineto_traces.training(rank, 2, steps=2).document()
+        document["traceEvents"] = [e for e in document["traceEvents"] if not e["name"].startswith("ProfilerStep#")]
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(document))
+    found = Report(tmp_path, tmp_path / "rank0.json", tmp_path / "rank1.json")
+    page = found.open(browser.Page(1280, 2400))
+    try:
+        assert found.json["whole_windows"] and "2 ranks, 2 windows" in " ".join(texts(page, ".place"))
+        assert page.evaluate("document.querySelectorAll('#steps, #heat').length") == 0
+        assert page.evaluate("document.querySelectorAll('#utilization canvas').length") == 1
+        assert len(texts(page, ".cause")) == len(found.json["verdict"]) > 0
+        assert any("recorded as a whole" in text for text in texts(page, "#findings li"))
         assert_quiet(page)
     finally:
         page.close()

@@ -68,9 +68,10 @@ Offset offset_to(const Placed& other, const Placed& own, uint32_t stream) {
   }
   for (const auto& [place, work] : own) {
     if (place.stream != stream) continue;
+    const int64_t begin = work.begin;
     for (const auto& [their_stream, runs] : theirs) {
       auto at = std::partition_point(runs.begin(), runs.end(),
-                                     [&](const auto& run) { return run.first.end <= work.begin; });
+                                     [&](const auto& run) { return run.first.end <= begin; });
       for (; at != runs.end() && at->first.begin < work.end; ++at) {
         together[{their_stream, at->second - place.number}] +=
             std::min(at->first.end, work.end) - std::max(at->first.begin, work.begin);

@@ -310,7 +310,8 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
   for (Timeline& timeline : timelines) {
     if (timeline.works) windows[timeline.process->header.window()].push_back(&timeline);
   }
-  for (const auto& [window, ranks] : windows) {
+  for (const auto& [window, of_window] : windows) {
+    const std::vector<Timeline*>& ranks = of_window;  // clang 14 captures no bindings
     const auto found = [](const Timeline* rank) { return rank->period_confidence > 0; };
     const auto agrees = [&](const Timeline* rank) { return same_steps(*ranks.front(), *rank); };
     if (std::none_of(ranks.begin(), ranks.end(), found)) continue;
