@@ -35,8 +35,9 @@ bool OwnFile::create(const char* path) {
       ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
   struct stat info {};
-  // fstat by system call: the libc symbol is newer than the oldest glibc we run on.
-  ::syscall(SYS_fstat, file, &info);
+  // By the path, since the program may be closing all its descriptors meanwhile. By system call:
+  // the libc symbol is newer than the oldest glibc we run on.
+  ::syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW);
   device_ = info.st_dev, inode_ = info.st_ino;
   path_ = path;
   file_ = move_up(file);
@@ -49,19 +50,27 @@ bool OwnFile::is_ours(int file) const {
          info.st_ino == inode_;
 }
 
-int OwnFile::append(const void* data, size_t size) {
-  if (!is_ours(file_)) {
-    const int again = ::open(path_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
-    if (!is_ours(again)) {
-      if (again >= 0) ::close(again);
-      return EBADF;
-    }
-    file_ = move_up(again);
+bool OwnFile::reopen() {
+  const int again = ::open(path_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+  if (!is_ours(again)) {
+    if (again >= 0) ::close(again);
+    return false;
   }
+  file_ = move_up(again);
+  return true;
+}
+
+int OwnFile::append(const void* data, size_t size) {
+  int attempts = 10;  // while the program closes descriptors, ours may go between two calls
   const uint8_t* rest = static_cast<const uint8_t*>(data);
   while (size) {
+    if (!is_ours(file_) && !reopen()) {
+      if (--attempts == 0) return EBADF;
+      continue;
+    }
     const ssize_t wrote = ::write(file_, rest, size);
     if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EBADF && --attempts > 0) continue;
     if (wrote <= 0) return wrote < 0 ? errno : EIO;
     rest += wrote;
     size -= static_cast<size_t>(wrote);

@@ -24,6 +24,7 @@ class OwnFile {
 
  private:
   bool is_ours(int file) const;
+  bool reopen();
 
   int file_ = -1;
   uint64_t device_ = 0, inode_ = 0;

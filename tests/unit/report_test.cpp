@@ -200,6 +200,13 @@ bool has_finding(const Report& report, const std::string& kind) {
                      [&](const Finding& finding) { return finding.kind == kind; });
 }
 
+void expect_breakdown(const Report& report, const test::JobTruth& truth) {
+  for (size_t i = 0; i < kParts; ++i) {
+    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
+        << part_name(static_cast<Part>(i)) << " of the " << report.unit();
+  }
+}
+
 class KnownCauses : public testing::TestWithParam<Scenario> {};
 
 TEST_P(KnownCauses, FirstCauseShareAndSaving) {
@@ -207,10 +214,7 @@ TEST_P(KnownCauses, FirstCauseShareAndSaving) {
   JobModel model(scenario.job);
   const Report report = make_report(model.trace());
   const test::JobTruth truth = model.truth();
-  for (size_t i = 0; i < kParts; ++i) {
-    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
-        << part_name(static_cast<Part>(i)) << " of the step";
-  }
+  expect_breakdown(report, truth);
   ASSERT_FALSE(report.verdict.empty()) << report.reason;
   EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
   EXPECT_FALSE(report.verdict[0].evidence.empty());
@@ -232,10 +236,7 @@ TEST_P(KnownCauses, AsAWhole) {
   ASSERT_TRUE(report.whole_windows);
   ASSERT_EQ(report.steps.size(), static_cast<size_t>(scenario.job.ranks));
   const test::JobTruth truth = model.truth();
-  for (size_t i = 0; i < kParts; ++i) {
-    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
-        << part_name(static_cast<Part>(i)) << " of the window";
-  }
+  expect_breakdown(report, truth);
   ASSERT_FALSE(report.verdict.empty()) << report.reason;
   EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
   const double without = JobModel(scenario.without).truth().step_ns;
