@@ -38,6 +38,12 @@ bool expects_gpu_work(const Record& record) {
   }
 }
 
+bool is_graph_node(const Record& record) {
+  if (record.kind == Kind::gpu_graph) return false;
+  return (record.kind == Kind::gpu_kernel ? record.gpu_kernel.graph_node
+                                          : record.gpu_copy.graph_node) != 0;
+}
+
 bool test(const PodVector<uint64_t>& bits, uint32_t bit) {
   return bit / 64 < bits.size() && (bits[bit / 64] >> (bit % 64) & 1);
 }
@@ -64,8 +70,10 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   begin_ticks_ = begin_ticks;
   called_.clear();
   expected_.clear();
+  likely_.clear();
   untimed_.clear();
   seen_.clear();
+  graph_launches_.clear();
   have_base_ = false;
   first_called_ = 0;
   events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
@@ -96,6 +104,7 @@ void WindowCollector::note(const Record& record) {
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
     set(seen_, bit);
+    if (is_graph_node(record)) graph_launches_.add_record(record.correlation);
   } else if (!is_gpu_kind(record.kind)) {
     set(called_, bit);
     note_call(record.correlation);
@@ -108,12 +117,15 @@ void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   const bool graph =
       record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api];
   if (!graph || cupti_times_graphs()) return set(expected_, bit);
-  switch (node_records_of(record.launch.function)) {
+  uint32_t nodes = 0;
+  switch (node_records_of(record.launch.function, nodes)) {
     case NodeRecords::none:
     case NodeRecords::uncertain: return set(untimed_, bit);
     case NodeRecords::nothing: return;
-    case NodeRecords::some: return set(expected_, bit);
+    case NodeRecords::likely: set(likely_, bit); break;
+    case NodeRecords::some: set(expected_, bit); break;
   }
+  graph_launches_.add(record.correlation, record.launch.function, nodes);
 }
 
 uint64_t WindowCollector::missing(const PodVector<uint64_t>& wanted) const {

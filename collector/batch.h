@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collector/dump_file.h"
+#include "collector/graph_launches.h"
 #include "collector/recorder.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/encode.h"
@@ -25,11 +26,15 @@ class WindowCollector final : private NameResolver {
   size_t collect(DumpFile& file, bool everything, uint64_t end_ticks);
   // Writes what is batched.
   void flush(DumpFile& file);
-  // Launches, copies and sets of the window whose GPU record has not come.
-  uint64_t awaited() const { return missing(expected_); }
+  // Launches, copies and sets of the window whose GPU records have not come, or not all.
+  uint64_t awaited() const {
+    return missing(expected_) + missing(likely_) + graph_launches_.incomplete(false);
+  }
+  // Those of them that must have some.
+  uint64_t unfinished() const { return missing(expected_) + graph_launches_.incomplete(true); }
   // Graph launches of the window of which CUPTI has no records: their graphs were instantiated
   // without it, or their nodes are inside conditional ones.
-  uint64_t untimed_graph_launches() const { return missing(untimed_); }
+  uint64_t untimed_graph_launches() const { return missing(untimed_) + missing(likely_); }
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
@@ -66,11 +71,13 @@ class WindowCollector final : private NameResolver {
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with
-  // a record, those that start a graph without, and GPU work recorded.
+  // a record, those that start a graph which may have some, or none, and GPU work recorded.
   PodVector<uint64_t> called_;
   PodVector<uint64_t> expected_;
+  PodVector<uint64_t> likely_;
   PodVector<uint64_t> untimed_;
   PodVector<uint64_t> seen_;
+  GraphLaunches graph_launches_;
   PodVector<uint64_t> named_;  // open-addressed set of functions looked at
   bool launches_graph_[kMaxApis] = {};
   size_t batch_records_ = 0;

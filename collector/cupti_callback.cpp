@@ -112,6 +112,22 @@ void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackD
   }
 }
 
+bool launches_graph(bool driver, uint32_t id) {
+  if (driver) {
+    return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
+           id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+  }
+  return id == CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000 ||
+         id == CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000;
+}
+
+void note_graph_launch(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  if (!launches_graph(driver, id) || !data.functionParams) return;
+  const LaunchArguments in = driver ? driver_arguments(id, data.functionParams)
+                                    : runtime_arguments(id, data.functionParams);
+  on_graph_launch(in.function, data.correlationId);
+}
+
 // Captures of a stream, where hooks do not tell of them.
 void note_capture(const char* name, const CUpti_CallbackData& data) {
   const auto* const result = static_cast<const int*>(data.functionReturnValue);
@@ -204,6 +220,7 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
   if (data.callbackSite == CUPTI_API_ENTER) {
+    if (asks_about_graphs()) note_graph_launch(driver, id, data);
     on_entry(driver, id, data);
   } else {
     on_exit(driver, id, data);

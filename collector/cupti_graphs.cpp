@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/cupti_graphs.h"
 
+#include <algorithm>
 #include <atomic>
+#include <iterator>
 
 #include "collector/cupti_session.h"
 #include "collector/graphs.h"
@@ -20,9 +22,17 @@ constexpr CUpti_CallbackIdResource kCallbacks[] = {
 std::atomic<bool> g_whole{false};
 std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
 
-bool whole_wanted() {
-  const GraphTimes wanted = session().config.graph_times;
-  return wanted == GraphTimes::whole || (wanted == GraphTimes::automatic && graphs_captured() != 0);
+// The newest launches of graphs that CUPTI did not see instantiated, since it was attached.
+std::atomic<uint32_t> g_launches[64];
+std::atomic<uint32_t> g_launch_count{0};
+uint64_t g_captured_before = 0;
+
+GraphTimes wanted_times() { return session().config.graph_times; }
+
+void time_as_a_whole(const CuptiApi& api) {
+  const bool granted = api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
+  if (!granted) log_line(LogLevel::warn, "this libcupti cannot time CUDA graphs as a whole");
+  g_whole.store(granted, std::memory_order_release);
 }
 
 // Of the nodes that CUPTI has told the calling thread of since it last told it of an executable
@@ -45,16 +55,42 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber) {
   for (const CUpti_CallbackIdResource id : kCallbacks) {
     api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
   }
-  bool whole = activity_on(Activity::kernel) && whole_wanted();
-  if (whole && api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) != CUPTI_SUCCESS) {
-    log_line(LogLevel::warn, "this libcupti cannot time CUDA graphs as a whole");
-    whole = false;
-  }
-  g_whole.store(whole, std::memory_order_release);
+  g_whole.store(false, std::memory_order_release);
+  g_launch_count = 0;
+  g_captured_before = graphs_captured();
+  if (!activity_on(Activity::kernel)) return;
+  if (wanted_times() == GraphTimes::whole) return time_as_a_whole(api);
+  g_asks_about_graphs = !earlier_graphs_have_nodes();
+}
+
+void settle_graphs(const CuptiApi& api) {
+  if (!asks_about_graphs() || wanted_times() != GraphTimes::automatic) return;
+  const bool any = g_captured_before != 0 || g_launch_count != 0;
+  if (any) api.ActivityFlushAll(0);
+  g_asks_about_graphs = false;
+  if (any && !earlier_graphs_have_nodes()) time_as_a_whole(api);
 }
 
 void detach_graphs(const CuptiApi& api) {
+  g_asks_about_graphs = false;
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+void on_graph_launch(const void* exec, uint32_t correlation) {
+  uint32_t nodes = 0;
+  if (node_records_of(handle(exec), nodes) != NodeRecords::none) return;
+  const uint32_t number = g_launch_count.fetch_add(1);
+  g_launches[number % std::size(g_launches)].store(correlation);
+}
+
+void on_graph_node_record(uint32_t correlation) {
+  const size_t known = std::min<size_t>(g_launch_count.load(), std::size(g_launches));
+  for (size_t i = 0; i < known; ++i) {
+    if (g_launches[i].load() != correlation) continue;
+    earlier_graph_had_nodes();
+    g_asks_about_graphs = false;
+    return;
+  }
 }
 
 bool cupti_times_graphs() { return g_whole.load(std::memory_order_relaxed); }

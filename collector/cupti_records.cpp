@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/cupti_graphs.h"
 #include "collector/recorder.h"
 
 namespace gpuprof {
@@ -75,7 +76,12 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
   return record;
 }
 
+void note_node(uint64_t node, uint32_t correlation) {
+  if (node != 0 && asks_about_graphs()) on_graph_node_record(correlation);
+}
+
 void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel10& in) {
+  note_node(in.graphNodeId, in.correlationId);
   Record* const record = open_record(context, Kind::gpu_kernel, in.correlationId, in.start, in.end);
   if (!record) return;
   LaunchShape shape{};
@@ -109,6 +115,7 @@ void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel1
 // Copies, peer copies and sets share these fields under the same names.
 template <typename Activity>
 void fill_transfer(Record& record, const Activity& in) {
+  note_node(in.graphNodeId, in.correlationId);
   auto& out = record.gpu_copy;
   out.bytes = in.bytes;
   out.stream = in.streamId;

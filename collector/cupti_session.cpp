@@ -321,6 +321,12 @@ void cupti_window_begins() {
   if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
 }
 
+void cupti_settle_graphs() {
+  if (g_attached) settle_graphs(g_api);
+}
+
+bool cupti_asks_about_graphs() { return asks_about_graphs(); }
+
 void cupti_flush(bool forced) {
   if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
 }

@@ -32,6 +32,10 @@ bool cupti_is_settled();
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
 bool cupti_times_graphs();
+// Drain thread, as a window begins: how graph launches are timed in it.
+void cupti_settle_graphs();
+// Whether that is open. Any thread.
+bool cupti_asks_about_graphs();
 
 uint32_t cupti_version();         // 0: not loaded
 const char* gpu_times_missing();  // "" while attached or never tried

@@ -190,16 +190,15 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     g_progress.fetch_add(1, std::memory_order_relaxed);
   }
   if (!cupti_is_attached()) return;
-  count_loss(Loss::unfinished_gpu, drain.collector.awaited());
+  count_loss(Loss::unfinished_gpu, drain.collector.unfinished());
   const uint64_t untimed = drain.collector.untimed_graph_launches();
   if (untimed == 0) return;
   count_loss(Loss::graph_untimed, untimed);
-  log_line(
-      LogLevel::warn,
-      "%llu graph launches have no GPU times: CUPTI gives none for the nodes of graphs that were "
-      "instantiated before the window, and may give none for what is inside conditional nodes; "
-      "GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
-      static_cast<unsigned long long>(untimed));
+  log_line(LogLevel::warn,
+           "%llu graph launches have no GPU times: CUPTI may give none for the nodes of graphs "
+           "that were instantiated before the window, and for what is inside conditional nodes; "
+           "GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
+           static_cast<unsigned long long>(untimed));
 }
 
 WindowTotals totals_of(const Drain& drain) {
@@ -307,7 +306,7 @@ void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command :
        {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
-        DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
+        DrainCommand::graphs, DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::yield) cupti_yield();
@@ -315,6 +314,7 @@ void carry_out_requests(Drain& drain) {
       heap_prepare();
       cupti_attach();
     }
+    if (command == DrainCommand::graphs) cupti_settle_graphs();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
@@ -494,7 +494,7 @@ bool drain_wait_idle(uint64_t timeout_ns) {
   constexpr uint32_t kSlow =
       static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
       static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
-      static_cast<uint32_t>(DrainCommand::yield);
+      static_cast<uint32_t>(DrainCommand::yield) | static_cast<uint32_t>(DrainCommand::graphs);
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;

@@ -41,6 +41,7 @@ constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any
 
 std::atomic<uint32_t> g_capturing{0};
 std::atomic<uint64_t> g_captured_graphs{0};
+std::atomic<bool> g_earlier_have_nodes{false};
 SpinLock g_lock;  // of the tables; nothing is called while it is held
 
 struct Tables {
@@ -182,17 +183,22 @@ void graph_exec_destroyed(uint64_t exec) {
   g->execs.truncate(kept);
 }
 
-NodeRecords node_records_of(uint64_t exec) {
+NodeRecords node_records_of(uint64_t exec, uint32_t& nodes) {
+  nodes = 0;
   const LockGuard guard(g_lock);
   for (size_t i = g->execs.size(); i-- > 0;) {
     const Exec& each = g->execs[i];
     if (each.handle != exec) continue;
     if (each.content.conditionals) return NodeRecords::uncertain;
+    nodes = each.content.timed;
     // Of a graph of which no node was told, anything may come.
     return each.content.nodes && !each.content.timed ? NodeRecords::nothing : NodeRecords::some;
   }
-  return NodeRecords::none;
+  return earlier_graphs_have_nodes() ? NodeRecords::likely : NodeRecords::none;
 }
+
+void earlier_graph_had_nodes() { g_earlier_have_nodes.store(true, std::memory_order_relaxed); }
+bool earlier_graphs_have_nodes() { return g_earlier_have_nodes.load(std::memory_order_relaxed); }
 
 size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   const LockGuard guard(g_lock);
@@ -215,6 +221,7 @@ void forget_graphs() {
   g_lock.unlock();
   g_capturing = 0;
   g_captured_graphs = 0;
+  g_earlier_have_nodes = false;
   g->captured.release();
   g->by_handle.release();
   g->cloned.release();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA graphs: which captured call made each node, and which executable graphs CUPTI gives node
-// records for. CUPTI has records of a graph's nodes only if it was on when the graph was
-// instantiated (NVIDIA's "Kernel node activity tracing"); of all others only the launch as a whole.
+// records for: of those instantiated while it was on, and of earlier ones where this CUPTI gives
+// them, which it is asked (collector/cupti_graphs.h); of all others only the launch as a whole.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +42,15 @@ enum class NodeRecords : uint8_t {
   none,       // it was not on when the graph was instantiated
   nothing,    // there is nothing to record
   uncertain,  // of conditional nodes: perhaps
+  likely,     // it was not on then, but has given records of nodes of such graphs
   some
 };
-NodeRecords node_records_of(uint64_t exec);
+// `nodes`: how many records that are, where it is known, else 0.
+NodeRecords node_records_of(uint64_t exec, uint32_t& nodes);
+
+// CUPTI has given a record of a node of a graph that was instantiated before it was on. Any thread.
+void earlier_graph_had_nodes();
+bool earlier_graphs_have_nodes();
 
 // The nodes from number `from` on, as the body of a dump's graphs chunk. Returns the number after
 // the last one; `from`: none, or no memory.

@@ -137,7 +137,9 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
-  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
+  const bool attach = closing || !cupti_is_settled();
+  if (attach) drain_request(DrainCommand::attach);
+  if (attach || cupti_asks_about_graphs()) drain_request(DrainCommand::graphs);
   if (!drain_wait_idle(kWaitForDrainNs)) {
     log_line(LogLevel::warn,
              "window %u was left out: the dump of the one before is not written yet; "

@@ -12,15 +12,17 @@ PROGRAM = harness.HAZARDS / "graphs"
 FIRST, LAST = 4, 6  # steps of the window
 WHEN = {"before": (0, 0), "inside": (FIRST, FIRST), "across": (0, FIRST)}  # captured, instantiated
 CAPTURED_CALLS = 4  # two launches, a set and a copy
+# A warm-up with time for CUPTI to be attached in and to have records of launches.
+LONG = dict(SIMCUDA_KERNEL_NS=40_000_000, GPUPROF_SCHEDULE=f"skip_first={FIRST - 3},warmup=3,active={LAST - FIRST + 1}")
 
 
 def profile(folder, when, update, destroy, activities, **settings):
     arguments = [*WHEN[when], 5 if update else -1, 6 if destroy else -1]
     bare = harness.run([PROGRAM, *arguments], harness.environment(SIMCUDA_TRUTH=""))
-    done = harness.run([PROGRAM, *arguments], harness.preloaded(
-        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder,
-        GPUPROF_SCHEDULE=f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}",
-        GPUPROF_ACTIVITIES=activities, **settings))
+    done = harness.run([PROGRAM, *arguments], harness.preloaded(**{
+        "GPUPROF_OUTPUT": folder / "out", "GPUPROF_STEP": "sync:1", "SIMCUDA_TRUTH": folder,
+        "GPUPROF_SCHEDULE": f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}",
+        "GPUPROF_ACTIVITIES": activities, **settings}))
     assert (done.code, done.out) == (bare.code, bare.out), done.err
     [dump] = harness.dumps(folder / "out")
     return Graphs(dump, folder), done
@@ -45,7 +47,7 @@ class Graphs:
     def work_of(self, launch):
         return [r for r in self.records if r["kind"].startswith("gpu_") and r.get("correlation") == launch["corr"]]
 
-    def assert_nodes(self):
+    def assert_nodes(self, captured=True):
         """Each node of each launch once, at its time, and known where it was captured."""
         api = {"kernel": "cudaLaunchKernel", "memset": "cudaMemsetAsync", "memcpy": "cudaMemcpyAsync"}
         for launch in self.launches:
@@ -56,6 +58,9 @@ class Graphs:
                 assert record["kind"] == truth.GPU_KINDS[work["type"]]
                 assert abs(record["begin_mono_ns"] - work["begin"]) <= truth.GPU_TOLERANCE_NS
                 assert abs(record["end_mono_ns"] - work["end"]) <= truth.GPU_TOLERANCE_NS
+                if not captured:
+                    assert "captured_by" not in record
+                    continue
                 assert record["captured_by"] == api[work["type"]]
                 before, call = self.captured_call(work["original"])
                 assert (before["end"] - truth.CALL_TOLERANCE_NS <= record["captured_mono_ns"]
@@ -108,6 +113,49 @@ def test_matrix(tmp_path, when, mode, update, destroy):
     assert all(r.get("partner") is None for r in graphs.captured())
 
 
+@pytest.mark.parametrize("mode", ["node", "trace", "auto"])
+@pytest.mark.parametrize("when", WHEN)
+def test_a_cupti_that_has_nodes_of_earlier_graphs(when, mode, tmp_path):
+    """Seen in the warm-up, it is trusted with the window; without a launch to tell, graphs are timed as a whole."""
+    graphs, done = profile(tmp_path, when, False, False, "preset" if mode == "auto" else f"+graph:{mode}",
+                           SIMCUDA_CUPTI="late_nodes", **LONG)
+    assert len(graphs.launches) == 2 * (LAST - FIRST + 1)
+    if mode == "trace" or (mode, when) == ("auto", "across"):
+        graphs.assert_whole()
+    else:
+        graphs.assert_nodes(captured=when != "before")
+    assert not graphs.losses, done.err
+
+
+@pytest.mark.parametrize("when, mode", [("before", "node"), ("before", "auto"), ("inside", "auto")])
+def test_the_last_launches_are_waited_for(when, mode, tmp_path):
+    """To their last node: they are still at work when the window ends."""
+    steps = {"before": {"GPUPROF_STEP": "graph:2"},
+             "inside": {"GPUPROF_STEP": "time:100", "GPUPROF_SCHEDULE": "skip_first=0,warmup=1,active=6"}}[when]
+    graphs, done = profile(tmp_path, when, False, False, "preset" if mode == "auto" else f"+graph:{mode}",
+                           SIMCUDA_CUPTI="late_nodes", **{**LONG, **steps})
+    assert len(graphs.launches) >= 2
+    assert max(work["end"] for work in graphs.of_launch[graphs.launches[-1]["corr"]]) > graphs.end
+    graphs.assert_nodes(captured=when == "inside")
+    assert not graphs.losses, done.err
+
+
+@pytest.mark.parametrize("mode", ["node", "auto"])
+@pytest.mark.parametrize("kinds", ["kh", "h", "e"])
+def test_earlier_graphs_of_nodes_without_records(kinds, mode, tmp_path):
+    """Launches of which nothing can come are said to be untimed, not unfinished."""
+    graphs, done = profile_kinds(tmp_path, kinds, 0, "preset" if mode == "auto" else f"+graph:{mode}",
+                                 SIMCUDA_CUPTI="late_nodes", **LONG)
+    if kinds == "kh":
+        assert_same_work(graphs)
+        assert not graphs.losses, done.err
+    elif mode == "auto":  # no record came in the warm-up
+        graphs.assert_whole()
+        assert not graphs.losses, done.err
+    else:
+        assert graphs.losses == {"graph_untimed": len(graphs.launches)}
+
+
 # Graphs of other kinds of nodes than kernels, copies and sets (graph_nodes.c).
 KINDS = {"all": "kcsahegw0", "allocation": "ka", "host_first": "hk", "host_last": "kh", "host_around": "hkh", "events": "keks",
          "child": "g", "loop": "kw", "only_loop": "w", "skipped": "k0", "only_skipped": "0", "only_host": "h",
@@ -117,9 +165,9 @@ NODES = harness.HAZARDS / "graph_nodes"
 
 def profile_kinds(folder, kinds, when, activities, **settings):
     bare = harness.run([NODES, when, kinds])
-    done = harness.run([NODES, when, kinds], harness.preloaded(
-        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder, GPUPROF_ACTIVITIES=activities,
-        GPUPROF_SCHEDULE=f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}", **settings))
+    done = harness.run([NODES, when, kinds], harness.preloaded(**{
+        "GPUPROF_OUTPUT": folder / "out", "GPUPROF_STEP": "sync:1", "SIMCUDA_TRUTH": folder, "GPUPROF_ACTIVITIES": activities,
+        "GPUPROF_SCHEDULE": f"skip_first={FIRST - 1},warmup=1,active={LAST - FIRST + 1}", **settings}))
     assert (done.code, done.out) == (bare.code, bare.out) and done.code == 0, done.out + done.err
     [dump] = harness.dumps(folder / "out")
     return Graphs(dump, folder), done

@@ -186,13 +186,15 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
   const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
   const double percent = steps_us > 0 ? 100 * report.tables.whole_graph_us / steps_us : 0;
   if (percent < kWholeGraphsPct) return;
-  out.push_back({"whole_graphs",
-                 fmt::format("{:.0f} % of {} time are CUDA graphs with one time for all they "
-                             "ran, because they were captured before the window: collectives and "
-                             "copies in them count as compute. A window that is open when they "
-                             "are captured has their kernels",
-                             percent, report.unit()),
-                 percent});
+  out.push_back(
+      {"whole_graphs",
+       fmt::format("{:.0f} % of {} time are CUDA graphs with one time for all they "
+                   "ran, because CUPTI gave no times of their kernels (captured before the "
+                   "window) or graph:trace was asked for: collectives and copies in them "
+                   "count as compute. A window that is open when they are captured has "
+                   "their kernels",
+                   percent, report.unit()),
+       percent});
 }
 
 // What is copied to the GPU and back in the same amount.

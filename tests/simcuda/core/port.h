@@ -155,6 +155,8 @@ class CuptiSink {
   virtual uint64_t wanted() const = 0;
   // Whether the work within conditional nodes has no records.
   virtual bool hides_conditional_bodies() const = 0;
+  // Of graphs that were instantiated before it was on.
+  virtual bool sees_late_nodes() const = 0;
   virtual void api_enter(ApiEvent& event) = 0;
   virtual void api_exit(ApiEvent& event) = 0;
   virtual void gpu_op(const GpuOpInfo& op) = 0;

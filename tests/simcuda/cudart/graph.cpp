@@ -142,8 +142,8 @@ void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, b
     work.info.graph_node_id = node.id;
     work.info.graph_original_id = node.original;
     const bool marker = work.info.kind == GpuOpKind::kMarker;
-    const bool traced = !marker && launch.exec.node_records && !launch.summary &&
-                        core.wanted(activity_kind(work.info)) &&
+    const bool traced = !marker && !launch.summary && core.wanted(activity_kind(work.info)) &&
+                        (launch.exec.node_records || core.sink()->sees_late_nodes()) &&
                         !(conditional && core.sink()->hides_conditional_bodies());
     const OpPtr awaited = node.type == NodeType::kEventWait ? node.event->op : nullptr;
     launch.last =
@@ -173,7 +173,8 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
 namespace {
 
 cudaError_t launch(const StreamApi& which, cudaGraphExec_t handle, cudaStream_t stream_handle) {
-  return run_api(which.api, [&](ApiCall& call) {
+  const cudaGraphLaunch_v10000_params params{handle, stream_handle};
+  return run_api(which.api, &params, nullptr, [&](ApiCall& call) {
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
     const auto exec = core.graph_exec(handle);

@@ -58,6 +58,8 @@ CuptiSwitches read_switches() {
       s.refused = item.substr(7);
     } else if (item == "no_body_records") {
       s.no_body_records = true;
+    } else if (item == "late_nodes") {
+      s.late_nodes = true;
     } else if (!read_count(item, s)) {
       fmt::print(stderr, "simcuda: SIMCUDA_CUPTI={} is no switch; README.md lists them\n", item);
     }

@@ -20,6 +20,7 @@ struct CuptiSwitches {
   bool no_driver = false;
   bool subscriber_taken = false;
   bool no_body_records = false;
+  bool late_nodes = false;
   bool reversed_order = false;
   std::string refused;        // a function that fails
   uint64_t refused_kind = 0;  // an activity kind that is refused
@@ -77,6 +78,7 @@ class Session final : public CuptiSink {
   // CuptiSink
   uint64_t wanted() const override { return wanted_.load(std::memory_order_relaxed); }
   bool hides_conditional_bodies() const override { return switches().no_body_records; }
+  bool sees_late_nodes() const override { return switches().late_nodes; }
   void api_enter(ApiEvent& event) override;
   void api_exit(ApiEvent& event) override;
   void gpu_op(const GpuOpInfo& op) override;
