@@ -25,7 +25,7 @@ std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
 // The newest launches of graphs that CUPTI did not see instantiated, since it was attached.
 std::atomic<uint32_t> g_launches[64];
 std::atomic<uint32_t> g_launch_count{0};
-uint64_t g_captured_before = 0;
+std::atomic<uint64_t> g_captured_before{0};
 
 GraphTimes wanted_times() { return session().config.graph_times; }
 
@@ -64,11 +64,15 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber) {
 }
 
 void settle_graphs(const CuptiApi& api) {
-  if (!asks_about_graphs() || wanted_times() != GraphTimes::automatic) return;
-  const bool any = g_captured_before != 0 || g_launch_count != 0;
-  if (any) api.ActivityFlushAll(0);
+  if (!graphs_are_open()) return;
+  api.ActivityFlushAll(0);
   g_asks_about_graphs = false;
-  if (any && !earlier_graphs_have_nodes()) time_as_a_whole(api);
+  if (!earlier_graphs_have_nodes()) time_as_a_whole(api);
+}
+
+bool graphs_are_open() {
+  return asks_about_graphs() && wanted_times() == GraphTimes::automatic &&
+         (g_captured_before != 0 || g_launch_count != 0);
 }
 
 void detach_graphs(const CuptiApi& api) {

@@ -22,9 +22,11 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber);
 // As a window begins, on the drain thread: GRAPH_TRACE where the settings do not say, graphs are
 // older than CUPTI's being on, and no record of their nodes has come.
 void settle_graphs(const CuptiApi& api);
+// Whether there is something to settle. Any thread.
+bool graphs_are_open();
 void detach_graphs(const CuptiApi& api);
 
-// Whether the answer is still open; then the two below are to be told. Any thread.
+// Whether the two below are to be told. Any thread.
 inline constinit std::atomic<bool> g_asks_about_graphs{false};
 inline bool asks_about_graphs() { return g_asks_about_graphs.load(std::memory_order_relaxed); }
 // The subscriber's callback for a launch of an executable graph, on the launching thread.

@@ -325,7 +325,7 @@ void cupti_settle_graphs() {
   if (g_attached) settle_graphs(g_api);
 }
 
-bool cupti_asks_about_graphs() { return asks_about_graphs(); }
+bool cupti_asks_about_graphs() { return graphs_are_open(); }
 
 void cupti_flush(bool forced) {
   if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);

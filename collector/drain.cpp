@@ -145,7 +145,7 @@ void write_failed_allocation(Drain& drain) {
 
 void open_window(Drain& drain) {
   Session& s = session();
-  const Window window = s.window;
+  const Window& window = s.window;  // its ready_ticks may be written now
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);

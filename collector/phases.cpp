@@ -155,11 +155,11 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   keep_live_memory(number, now_ticks());
   operators_begin();
   modules_begin();
+  drain_request(DrainCommand::watch);
   if (!begins_by_clock()) {  // this thread is the program's, and waited until here
     s.window.ready_ticks = now_ticks();
     ring()->header->window_ready_ticks.store(s.window.ready_ticks);
   }
-  drain_request(DrainCommand::watch);
 }
 
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
