@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/data_worker.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <new>
 
+#include "collector/ancestor.h"
 #include "collector/collector.h"
 #include "collector/drain.h"
 #include "collector/log.h"
@@ -29,84 +26,14 @@ constinit std::atomic<bool> g_data_worker_due{false};
 namespace {
 
 constexpr const char* kWorkerModule = "torch.utils.data._utils.worker";
-constexpr std::string_view kRingSuffix = ".gpuprof.ring";
 constexpr uint32_t kLookMs = 50,
                    kLooksASearch = 5;  // the parent's files are looked through less often
-constexpr int kGenerations = 3;        // a fork server, or a launcher, may lie in between
 constexpr uint32_t kBufferMb = 2;
 
-struct Parent {
-  const RingHeader* header;  // the first page of its ring, read-only; null: not found
-  char stem[sizeof(Session::stem)];
-};
-constinit Parent g_parent{};
+constinit Ancestor g_parent{};
 constinit bool g_wanted = false;  // the setting
 constinit uint32_t g_number = 0;
 alignas(Settings) unsigned char g_settings_memory[sizeof(Settings)];
-
-void forget_parent() {
-  if (g_parent.header) ::munmap(const_cast<RingHeader*>(g_parent.header), kRingHeaderPage);
-  g_parent = Parent{};
-}
-
-// Complete: the stem is written last of what a worker needs.
-bool is_ring_of(const RingHeader& header, uint32_t pid, uint64_t file_bytes) {
-  const uint64_t stem_bytes = header.stem.used.load(std::memory_order_acquire);
-  return header.magic == kRingMagic && header.version == kRingVersion &&
-         header.header_bytes >=
-             offsetof(RingHeader, parent_process) + sizeof header.parent_process &&
-         header.process_id == pid && header.parent_process == 0 && stem_bytes > 0 &&
-         stem_bytes < sizeof g_parent.stem && header.stem.offset + stem_bytes <= file_bytes;
-}
-
-bool take_ring(int file, uint32_t pid) {
-  struct stat info {};
-  if (::syscall(SYS_fstat, file, &info) != 0 || !S_ISREG(info.st_mode) ||
-      info.st_uid != ::geteuid() || info.st_size < static_cast<off_t>(kRingHeaderPage)) {
-    return false;
-  }
-  void* const page = ::mmap(nullptr, kRingHeaderPage, PROT_READ, MAP_SHARED, file, 0);
-  if (page == MAP_FAILED) return false;
-  const auto* const header = static_cast<const RingHeader*>(page);
-  if (is_ring_of(*header, pid, static_cast<uint64_t>(info.st_size))) {
-    const uint64_t length = header->stem.used.load();
-    if (::pread(file, g_parent.stem, length, static_cast<off_t>(header->stem.offset)) ==
-        static_cast<ssize_t>(length)) {
-      g_parent.stem[length] = '\0';
-      g_parent.header = header;
-      return true;
-    }
-  }
-  ::munmap(page, kRingHeaderPage);
-  return false;
-}
-
-// Whether an open file of process `*context` is its ring, which then is taken.
-bool take_open_file(const char* name, void* context) {
-  const uint32_t pid = *static_cast<uint32_t*>(context);
-  char link[64], path[2048];
-  std::snprintf(link, sizeof link, "/proc/%u/fd/%.20s", pid, name);
-  const ssize_t length = ::readlink(link, path, sizeof path - 1);
-  if (length <= 0) return false;
-  path[length] = '\0';
-  if (!ends_with({path, static_cast<size_t>(length)}, kRingSuffix)) return false;
-  const int file = ::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool taken = take_ring(file, pid);
-  ::close(file);
-  return taken;
-}
-
-void find_parent() {
-  auto pid = current_pid();
-  for (int i = 0; i < kGenerations && !g_parent.header; ++i) {
-    pid = static_cast<uint32_t>(stat_field(pid, 4));
-    if (pid <= 1) return;
-    char files[64];
-    std::snprintf(files, sizeof files, "/proc/%u/fd", pid);
-    any_entry(files, take_open_file, &pid);
-  }
-}
 
 bool window_is_near() {
   if (!g_parent.header) return false;
@@ -122,7 +49,7 @@ void* watch(void*) {
   for (uint32_t look = 0; !window_is_near(); ++look) {
     if (look % kLooksASearch == 0) {
       if (only_our_threads_are_left()) return nullptr;
-      if (!g_parent.header) find_parent();
+      if (!g_parent.header) find_ancestor(g_parent);
     }
     ::usleep(kLookMs * 1000);
   }
@@ -166,7 +93,7 @@ void data_workers_possible() {
 void data_worker_forked() {
   Session& s = session();
   g_data_worker_due = false;
-  forget_parent();
+  forget_ancestor(g_parent);
   if (s.loads_data) g_wanted = s.loads_data = false;  // what a worker starts is none
   if (!g_wanted) return;
   g_data_worker_due = true;

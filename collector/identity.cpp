@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/ancestor.h"
 #include "collector/data_worker.h"
 #include "collector/device_info.h"
 #include "collector/log.h"
@@ -20,8 +21,8 @@
 #include "collector/os.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
-#include "collector/samples.h"
 #include "collector/ring.h"
+#include "collector/samples.h"
 #include "collector/session.h"
 #include "collector/stacks.h"
 #include "formats/core/chunk.h"
@@ -56,12 +57,34 @@ bool expand(const char* setting, const char* pattern, char* out, size_t size) {
   return false;
 }
 
+// The last directory of a dump's path.
+bool take_run_of(const char* stem, char* directory, size_t directory_size, char* run,
+                 size_t run_size) {
+  const char* const slash = std::strrchr(stem, '/');
+  if (!slash || static_cast<size_t>(slash - stem) >= directory_size) return false;
+  std::snprintf(directory, directory_size, "%.*s", static_cast<int>(slash - stem), stem);
+  const char* const last = std::strrchr(directory, '/');
+  std::snprintf(run, run_size, "%s", last ? last + 1 : "");
+  return true;
+}
+
+// Where rank 0 starts the others, as Lightning does, they are of its run.
+bool is_of_ancestors_run(Session& s) {
+  static Ancestor ancestor;
+  find_ancestor(ancestor);
+  char directory[sizeof s.directory];
+  const bool found = ancestor.header &&
+                     take_run_of(ancestor.stem, directory, sizeof directory, s.run, sizeof s.run);
+  forget_ancestor(ancestor);
+  return found && s.run[0];
+}
+
 bool choose_run(Session& s) {
   if (s.config.run[0]) {
     if (!expand("GPUPROF_RUN", s.config.run, s.run, sizeof s.run)) return false;
   } else if (s.place.job[0]) {
     std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
-  } else {
+  } else if (!is_of_ancestors_run(s)) {
     // All processes that one parent starts agree on its start time.
     const uint32_t parent = static_cast<uint32_t>(::getppid());
     timespec since_boot{}, now{};
@@ -131,12 +154,7 @@ void make_stem() {
 // A worker's dumps lie beside those of the process that it loads for.
 bool make_names_beside(const char* parent_stem) {
   Session& s = session();
-  const char* const slash = std::strrchr(parent_stem, '/');
-  if (!slash || static_cast<size_t>(slash - parent_stem) >= sizeof s.directory) return false;
-  std::snprintf(s.directory, sizeof s.directory, "%.*s", static_cast<int>(slash - parent_stem),
-                parent_stem);
-  const char* const run = std::strrchr(s.directory, '/');
-  std::snprintf(s.run, sizeof s.run, "%s", run ? run + 1 : "");
+  if (!take_run_of(parent_stem, s.directory, sizeof s.directory, s.run, sizeof s.run)) return false;
   make_stem();
   return true;
 }

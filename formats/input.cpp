@@ -12,6 +12,7 @@
 
 #include "formats/file_bytes.h"
 #include "formats/kineto/reader.h"
+#include "formats/process_ranks.h"
 #include "formats/ring_reader.h"
 #include "formats/trace_builder.h"
 
@@ -101,6 +102,7 @@ class Loader {
     for (const std::string& key : order_) load_process(groups_[key]);
     auto& processes = input_.trace.processes;
     number_windows(input_.trace);
+    find_ranks(input_.trace);
     std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
       const auto key = [](const Process& p) {
         const dump::Header& h = p.header;

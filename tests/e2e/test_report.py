@@ -60,6 +60,18 @@ def test_a_strong_cause_comes_first(tmp_path, cause, arguments):
     assert found["ranks"] == (2 if "--ranks" in arguments else 1)
 
 
+def test_ranks_that_no_variable_names(tmp_path):
+    """As with torch.multiprocessing.spawn, where they are arguments: NCCL's communicator tells them."""
+    latest = record(tmp_path, "--comm-mb", "8", "--ranks", "3", "--kernel-us", "2000", "--slow-rank", "2:2",
+                    "--rank-variable", "SIMTRAIN_RANK")
+    found = report(latest)
+    assert found["ranks"] == 3 and [each["rank"] for each in found["stragglers"]] == [0, 1, 2]
+    assert [round(each["compute_factor"]) for each in found["stragglers"]] == [1, 1, 2]
+    assert found["verdict"][0]["cause"] == "straggler" and "rank 2 " in found["verdict"][0]["evidence"][0]
+    harness.checked("convert", latest, "--to", "kineto", "-o", tmp_path / "kineto")
+    assert [each["rank"] for each in harness.info(tmp_path / "kineto")["files"]] == [0, 1, 2]
+
+
 def test_evidence_names_lines_of_native_code(tmp_path):
     found = report(record(tmp_path, "--malloc-per-step", "400", "--layers", "2", GPUPROF_STACKS="alloc,sync"))
     verdict = {each["cause"]: each for each in found["verdict"]}

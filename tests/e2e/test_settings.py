@@ -104,6 +104,36 @@ def test_files_are_private(tmp_path):
     assert (tmp_path / "out" / "latest").resolve() == dump.parent
 
 
+RANKS = f"""import subprocess, sys
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+def work(count):
+    import gpu
+    for _ in range(count):
+        gpu.work()
+if sys.argv[1] == "child":
+    work(6)
+elif sys.argv[1] == "uses no GPU":
+    for _ in range(2):
+        subprocess.run([sys.executable, __file__, "child"], check=True)
+else:
+    work(2)
+    subprocess.run(["sh", "-c", '"$0" "$@"; true', sys.executable, __file__, "child"], check=True)
+    work(2)
+"""
+
+
+@pytest.mark.parametrize("way", ["is rank 0", "uses no GPU"])
+def test_processes_of_one_job_have_one_directory(way, tmp_path):
+    """Ranks that another one starts, as Lightning's rank 0 does, and those of a launcher."""
+    script = tmp_path / "ranks.py"
+    script.write_text(RANKS)
+    done = harness.run([harness.PYTHON, script, way], harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    dumps = harness.dumps(tmp_path / "out")
+    assert len(dumps) == 2 and len({dump.parent for dump in dumps}) == 1
+    assert (tmp_path / "out/latest").resolve() == dumps[0].parent
+
+
 @pytest.mark.parametrize("command", [
     ["/bin/true"],
     ["bash", "-c", "for i in 1 2 3; do /bin/true; done; echo $((6 * 7)) | cat; ls / >/dev/null"],

@@ -13,14 +13,17 @@
 namespace gpuprof::simtrain {
 namespace {
 
-[[noreturn]] void become_rank(int rank, int ranks, const std::string& id_file, char** argv) {
+[[noreturn]] void become_rank(int rank, const Options& options, const std::string& id_file,
+                              char** argv) {
   const std::string number = std::to_string(rank);
-  const std::string count = std::to_string(ranks);
-  setenv("RANK", number.c_str(), 1);
-  setenv("LOCAL_RANK", number.c_str(), 1);
-  setenv("WORLD_SIZE", count.c_str(), 1);
-  setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
-  setenv("MASTER_ADDR", "127.0.0.1", 1);
+  const std::string count = std::to_string(options.ranks);
+  setenv(options.rank_variable.c_str(), number.c_str(), 1);
+  if (options.rank_variable == "RANK") {
+    setenv("LOCAL_RANK", number.c_str(), 1);
+    setenv("WORLD_SIZE", count.c_str(), 1);
+    setenv("LOCAL_WORLD_SIZE", count.c_str(), 1);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+  }
   setenv("SIMTRAIN_ID_FILE", id_file.c_str(), 1);
   execv("/proc/self/exe", argv);
   fmt::print(stderr, "simtrain: cannot start rank {}\n", rank);
@@ -44,7 +47,7 @@ int run_ranks(const Options& options, char** argv) {
   std::vector<pid_t> children;
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = fork();
-    if (pid == 0) become_rank(rank, options.ranks, id_file, argv);
+    if (pid == 0) become_rank(rank, options, id_file, argv);
     if (pid > 0) children.push_back(pid);
   }
   int result = children.size() == static_cast<size_t>(options.ranks) ? 0 : 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 
 #include "tests/programs/simtrain/launcher.h"
@@ -11,7 +10,7 @@
 int main(int argc, char** argv) {
   using namespace gpuprof::simtrain;
   const Options options = parse_options(argc, argv);
-  if (options.ranks > 1 && std::getenv("RANK") == nullptr) return run_ranks(options, argv);
+  if (options.launches_ranks) return run_ranks(options, argv);
   try {
     const Result result = Trainer(options).run();
     if (options.rank == 0) {

@@ -44,6 +44,8 @@ Options parse_options(int argc, char** argv) {
   app.add_flag("--overlap", o.overlap, "reduce gradients on a stream of their own");
   app.add_flag("--graphs", o.graphs, "forward and backward pass as one CUDA graph");
   app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(1, 64));
+  app.add_option("--rank-variable", o.rank_variable,
+                 "how processes are told their rank; another name than RANK says it to nobody else");
   app.add_option("--slow-rank", o.slow_rank, "R:FACTOR: rank R's kernels take FACTOR times longer");
   app.add_option("--markers", o.markers, "what marks a step")
       ->check(CLI::IsMember({"nvtx", "sync", "none", "profiler"}));
@@ -56,7 +58,9 @@ Options parse_options(int argc, char** argv) {
     if (o.graphs && o.threads > 1) {
       throw CLI::ValidationError("--graphs", "captures one thread; leave out --threads");
     }
-    if (const char* rank = std::getenv("RANK")) o.rank = std::atoi(rank);
+    const char* const rank = std::getenv(o.rank_variable.c_str());
+    o.launches_ranks = o.ranks > 1 && rank == nullptr;
+    if (rank != nullptr) o.rank = std::atoi(rank);
     apply_slow_rank(&o);
   } catch (const CLI::ParseError& e) {
     std::exit(app.exit(e));

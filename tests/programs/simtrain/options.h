@@ -20,13 +20,15 @@ struct Options {
   bool overlap = false;
   bool graphs = false;
   int ranks = 1;
+  std::string rank_variable = "RANK";
   std::string slow_rank;  // R:FACTOR
   std::string markers = "nvtx";
   std::string profile_steps = "10-14";  // FIRST-LAST,...
   uint64_t seed = 1;
   int threads = 1;
 
-  int rank = 0;  // from RANK
+  int rank = 0;  // from the rank's variable
+  bool launches_ranks = false;
   double kernel_factor = 1;
 };
 

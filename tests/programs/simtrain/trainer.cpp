@@ -74,7 +74,8 @@ void Trainer::set_up() {
   int devices = 0;
   check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
   const char* local = std::getenv("LOCAL_RANK");
-  check(cudaSetDevice((local == nullptr ? 0 : std::atoi(local)) % devices), "cudaSetDevice");
+  const int number = local == nullptr ? options_.rank : std::atoi(local);
+  check(cudaSetDevice(number % devices), "cudaSetDevice");
   check(cudaStreamCreateWithFlags(&compute_, cudaStreamNonBlocking), "cudaStreamCreate");
   check(cudaStreamCreateWithFlags(&comm_, cudaStreamNonBlocking), "cudaStreamCreate");
   for (int i = 0; options_.threads > 1 && i < options_.threads; ++i) {
