@@ -68,7 +68,7 @@ bool take_run_of(const char* stem, char* directory, size_t directory_size, char*
   return true;
 }
 
-// Where rank 0 starts the others, as Lightning does, they are of its run.
+// What a process that is profiled starts is of its run.
 bool is_of_ancestors_run(Session& s) {
   static Ancestor ancestor;
   find_ancestor(ancestor);
@@ -86,7 +86,12 @@ bool choose_run(Session& s) {
     std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
   } else if (!is_of_ancestors_run(s)) {
     // All processes that one parent starts agree on its start time.
-    const uint32_t parent = static_cast<uint32_t>(::getppid());
+    auto parent = static_cast<uint32_t>(::getppid());
+    if (s.place.rank < 0 && s.place.local_rank > 0) {
+      // Lightning's rank 0 starts the others, and tells them no more. It may not be profiled yet.
+      const auto above = static_cast<uint32_t>(stat_field(parent, 4));
+      if (above > 1) parent = above;
+    }
     timespec since_boot{}, now{};
     ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
     ::clock_gettime(CLOCK_REALTIME, &now);

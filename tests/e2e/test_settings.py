@@ -104,7 +104,7 @@ def test_files_are_private(tmp_path):
     assert (tmp_path / "out" / "latest").resolve() == dump.parent
 
 
-RANKS = f"""import subprocess, sys
+RANKS = f"""import os, subprocess, sys
 sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
 def work(count):
     import gpu
@@ -115,6 +115,9 @@ if sys.argv[1] == "child":
 elif sys.argv[1] == "uses no GPU":
     for _ in range(2):
         subprocess.run([sys.executable, __file__, "child"], check=True)
+elif sys.argv[1] == "is rank 0 later":
+    subprocess.run([sys.executable, __file__, "child"], check=True, env={{**os.environ, "LOCAL_RANK": "1", "NODE_RANK": "0"}})
+    work(2)
 else:
     work(2)
     subprocess.run(["sh", "-c", '"$0" "$@"; true', sys.executable, __file__, "child"], check=True)
@@ -122,7 +125,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("way", ["is rank 0", "uses no GPU"])
+@pytest.mark.parametrize("way", ["is rank 0", "is rank 0 later", "uses no GPU"])
 def test_processes_of_one_job_have_one_directory(way, tmp_path):
     """Ranks that another one starts, as Lightning's rank 0 does, and those of a launcher."""
     script = tmp_path / "ranks.py"

@@ -13,7 +13,7 @@ import pytest
 import equalities
 import harness
 import truth
-from stack import simulated
+from stack import profiled, simulated
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "scripts/train.py"
@@ -21,19 +21,6 @@ STEPS = 40
 WHOLE_RUN = range(STEPS)
 # What the DataLoader makes of a batch when it comes from a worker, which may be a step earlier or later.
 OF_BATCHES = ("aten::empty", "aten::set_")
-
-
-def profiled(folder, window, *command, **settings):
-    """Runs `command` under gpuprof, which records the steps `window`; returns how it went and its dump against the
-    simulator's log."""
-    schedule = f"skip_first={window.start},warmup=0,active={len(window)}"
-    env = simulated(harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", GPUPROF_LOG="info",
-                                      GPUPROF_STEP="optimizer", GPUPROF_SCHEDULE=schedule, **settings))
-    (folder / "truth").mkdir()
-    done = harness.run([sys.executable, *command], env=env, timeout=400)
-    found = harness.dumps(folder / "out")
-    assert len(found) == 1, done.err
-    return done, truth.Comparison(found[0], folder / "truth")
 
 
 def under_torch_profiler(folder, window, *arguments):
