@@ -5,6 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <span>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "formats/heap.h"
@@ -19,6 +23,8 @@ namespace {
 
 constexpr size_t kDriftSteps = 40;  // of the whole run, for a trend to mean something
 constexpr double kDriftPct = 5;
+constexpr double kDriftChance = 0.01;  // that two windows differ so by chance
+constexpr double kCopiedBackBytes = 1e6;
 constexpr double kNearFullPct = 95;
 constexpr double kFragmentedPct = 30;
 constexpr double kFragmentedBytes = 256e6;
@@ -34,23 +40,53 @@ std::string who(const Process& process) {
                                     : fmt::format("pid {}", process.header.pid());
 }
 
-// Medians of the first and the last third of the run's steps, without the first tenth (warm-up).
-void step_time_drift(const Process& process, std::vector<Finding>& out) {
-  if (process.steps.size() < kDriftSteps) return;
+// One process: its windows.
+using Windows = std::vector<const Process*>;
+
+std::vector<double> lengths_of(std::span<const Step> steps) {
   std::vector<double> lengths;
-  for (size_t i = process.steps.size() / 10; i < process.steps.size(); ++i) {
-    lengths.push_back(static_cast<double>(process.steps[i].end - process.steps[i].begin) / 1000);
+  for (const Step& step : steps) {
+    lengths.push_back(static_cast<double>(step.end - step.begin) / 1000);
   }
-  const auto third = static_cast<int64_t>(lengths.size() / 3);
-  const double early = quantile({lengths.begin(), lengths.begin() + third}, 0.5);
-  const double late = quantile({lengths.end() - third, lengths.end()}, 0.5);
-  const double change = early > 0 ? 100 * (late - early) / early : 0;
-  if (std::abs(change) < kDriftPct) return;
+  return lengths;
+}
+
+bool add_drift(const Process& process, const std::string& over, const std::vector<double>& early,
+               const std::vector<double>& late, std::vector<Finding>& out) {
+  const double from = quantile(early, 0.5), to = quantile(late, 0.5);
+  const double change = from > 0 ? 100 * (to - from) / from : 0;
+  if (std::abs(change) < kDriftPct) return false;
   out.push_back({"step_time_drift",
-                 fmt::format("{}: steps became {:.0f} % {} over the run ({:.2f} ms to {:.2f} ms)",
+                 fmt::format("{}: steps became {:.0f} % {} {} ({:.2f} ms to {:.2f} ms)",
                              who(process), std::abs(change), change > 0 ? "longer" : "shorter",
-                             early / 1000, late / 1000),
+                             over, from / 1000, to / 1000),
                  change});
+  return true;
+}
+
+// By the step log, which is the longest in the last window: medians of the first and the last third
+// of the run's steps, without the first tenth (warm-up). Where it does not reach back, by the first
+// and the last window.
+void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
+  const Process& longest = **std::max_element(
+      windows.begin(), windows.end(),
+      [](const Process* a, const Process* b) { return a->steps.size() < b->steps.size(); });
+  if (longest.steps.size() >= kDriftSteps) {
+    std::vector<double> lengths = lengths_of(longest.steps);
+    lengths.erase(lengths.begin(), lengths.begin() + static_cast<int64_t>(lengths.size() / 10));
+    const auto third = static_cast<int64_t>(lengths.size() / 3);
+    const std::vector<double> early(lengths.begin(), lengths.begin() + third);
+    const std::vector<double> late(lengths.end() - third, lengths.end());
+    if (add_drift(longest, "over the run", early, late, out)) return;
+  }
+  if (windows.size() < 2) return;
+  const Process &first = *windows.front(), &last = *windows.back();
+  const std::vector<double> early = lengths_of(first.window_steps());
+  const std::vector<double> late = lengths_of(last.window_steps());
+  if (welch(early, late).p > kDriftChance) return;
+  add_drift(last,
+            fmt::format("from window {} to window {}", first.header.window(), last.header.window()),
+            early, late, out);
 }
 
 // What a framework's allocator holds of a GPU, where it says so.
@@ -82,14 +118,22 @@ double growth_a_step(const Process& process, const std::vector<Point>& points,
   return (held - first) / static_cast<double>(steps.size() - 1);
 }
 
-void memory_growth(const Process& process, const MemoryCurves& curves, std::vector<Finding>& out) {
+void memory_growth(const Report& report, const Process& process, const MemoryCurves& curves,
+                   std::vector<Finding>& out) {
   const TensorCurve* const tensors = tensors_of(curves);
   const double each =
       growth_a_step(process, tensors ? tensors->points : curves.device, &MemoryPoint::total);
   if (each <= 0) return;
+  std::string most;
+  const auto kept = report.operators.kept_memory.find(&process);
+  if (kept != report.operators.kept_memory.end() && !kept->second.empty()) {
+    const OwnerRow& row = kept->second.front();
+    most = fmt::format("; most of it by {} ({} in {} blocks)", row.name,
+                       format_bytes(static_cast<uint64_t>(row.bytes)), row.count);
+  }
   out.push_back({"memory_growth",
-                 fmt::format("{}: device memory grows by {} in each step, and is not released",
-                             who(process), format_bytes(static_cast<uint64_t>(each))),
+                 fmt::format("{}: device memory grows by {} in each step, and is not released{}",
+                             who(process), format_bytes(static_cast<uint64_t>(each)), most),
                  each});
 }
 
@@ -197,38 +241,38 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
        percent});
 }
 
-// What is copied to the GPU and back in the same amount.
+// What comes back from the GPU in pieces of the same sizes as what goes there.
 void copies_undone(const Report& report, std::vector<Finding>& out) {
-  double up = 0, down = 0;
-  for (const CopyRow& row : report.tables.copies) {
-    if (row.name.find("HtoD") != std::string::npos) up += static_cast<double>(row.bytes);
-    if (row.name.find("DtoH") != std::string::npos) down += static_cast<double>(row.bytes);
+  double both = 0, count = 0;
+  for (const auto& [bytes, copies] : report.tables.copies_by_size) {
+    const double pairs = static_cast<double>(std::min(copies.to_gpu, copies.from_gpu));
+    both += pairs * static_cast<double>(bytes);
+    count += pairs;
   }
-  up = report.per_unit(up);
-  down = report.per_unit(down);
-  if (std::min(up, down) < 1e6 || std::min(up, down) < 0.8 * std::max(up, down)) return;
+  both = report.per_unit(both);
+  if (both < kCopiedBackBytes) return;
   out.push_back({"copies_undone",
-                 fmt::format("{:.1f} MB a {} go to the GPU and {:.1f} MB come back: data that "
-                             "could stay there?",
-                             up / 1e6, report.unit(), down / 1e6),
-                 std::min(up, down)});
+                 fmt::format("{:.1f} MB a {} go to the GPU and come back from it, in {:.1f} pieces "
+                             "of the same sizes: data that could stay there?",
+                             both / 1e6, report.unit(), report.per_unit(count)),
+                 both});
 }
 
 }  // namespace
 
 std::vector<Finding> find(const Trace& trace, const Report& report) {
   std::vector<Finding> out;
-  const Process* last = nullptr;
+  std::map<std::tuple<int32_t, std::string_view, uint32_t>, Windows> runs;
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
-    // The step log of a process is in each of its windows.
-    if (!last || last->header.pid() != process.header.pid() ||
-        last->header.rank() != process.header.rank()) {
-      step_time_drift(process, out);
-    }
-    last = &process;
+    const dump::Header& h = process.header;
+    runs[{h.rank(), h.host(), h.pid()}].push_back(&process);
+  }
+  for (const auto& [id, windows] : runs) step_time_drift(windows, out);
+  for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
     const MemoryCurves curves = memory_curves(trace, process);
-    memory_growth(process, curves, out);
+    memory_growth(report, process, curves, out);
     host_memory_growth(process, out);
     fragmentation(process, curves, out);
     near_out_of_memory(process, out);

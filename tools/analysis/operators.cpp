@@ -81,7 +81,8 @@ class ProcessWalk {
     }
   }
 
-  std::vector<OwnerRow> memory_owners() const;
+  std::vector<OwnerRow> memory_owners(const MemoryCurves& curves) const;
+  std::vector<OwnerRow> kept_memory(const MemoryCurves& curves) const;
 
  private:
   void walk(uint32_t thread_index) {
@@ -343,8 +344,7 @@ std::string ProcessWalk::owner_text(EventIndex event, const LiveAllocation* befo
   return owner == owner_of_.end() ? "not known" : owners_[owner->second];
 }
 
-std::vector<OwnerRow> ProcessWalk::memory_owners() const {
-  const MemoryCurves curves = memory_curves(trace_, process_);
+std::vector<OwnerRow> ProcessWalk::memory_owners(const MemoryCurves& curves) const {
   const std::vector<MemoryPoint>& points = points_of(process_, curves);
   const auto peak = std::max_element(
       points.begin(), points.end(),
@@ -380,6 +380,29 @@ std::vector<OwnerRow> ProcessWalk::memory_owners() const {
     known += block.bytes;
   }
   if (peak->total > known) rows["before the window"].bytes += peak->total - known;
+  return named_rows(std::move(rows), &OwnerRow::bytes);
+}
+
+// What a step leaves behind for the next ones is held until then; a leak stays.
+std::vector<OwnerRow> ProcessWalk::kept_memory(const MemoryCurves& curves) const {
+  if (timeline_.steps.size() < 3) return {};
+  const int64_t from = timeline_.steps.front().end, to = timeline_.steps.back().begin;
+  std::unordered_map<uint64_t, const MemoryPoint*> live;  // by address
+  for (const MemoryPoint& point : points_of(process_, curves)) {
+    if (point.time >= timeline_.steps.back().end) break;
+    const uint64_t address = process_.extra(process_.event(point.event)).address;
+    if (point.change <= 0) {
+      live.erase(address);
+    } else if (point.time >= from && point.time < to) {
+      live[address] = &point;
+    }
+  }
+  std::map<std::string, OwnerRow> rows;
+  for (const auto& [address, point] : live) {
+    OwnerRow& row = rows[owner_text(point->event, nullptr)];
+    ++row.count;
+    row.bytes += point->change;
+  }
   return named_rows(std::move(rows), &OwnerRow::bytes);
 }
 
@@ -426,8 +449,10 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
     if (timeline.steps.empty()) continue;
     ProcessWalk walk(timeline, sums);
     walk.walk();
-    std::vector<OwnerRow> owners = walk.memory_owners();
+    const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
+    std::vector<OwnerRow> owners = walk.memory_owners(curves);
     if (sum_of(owners) > sum_of(out.memory_owners)) out.memory_owners = std::move(owners);
+    out.kept_memory[timeline.process] = walk.kept_memory(curves);
   }
   // Without a whole step: what there was when memory ran out, or in the end.
   for (const Timeline& timeline : timelines) {

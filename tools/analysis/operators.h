@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,9 @@ struct OperatorTables {
   std::vector<OperatorRow> operators, modules;  // most GPU time first
   std::vector<PlaceRow> places;                 // most time first
   std::vector<OwnerRow> memory_owners;          // of the process that holds most; most bytes first
+  // By process: of device memory given out after its first step and before its last, what was still
+  // held in the end; most bytes first.
+  std::map<const Process*, std::vector<OwnerRow>> kept_memory;
   Arithmetic arithmetic;
 };
 

@@ -66,9 +66,14 @@ class TableMaker {
       const Shape& shape = trace.shapes[index];
       const int64_t length = work.end - work.begin;
       if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) {
-        CopyRow& row = copies_[std::string(trace.text(shape.label))];
+        const std::string_view label = trace.text(shape.label);
+        const uint64_t bytes =
+            timeline.process->extras[timeline.events().extra_of(work.event)].bytes;
+        CopyRow& row = copies_[std::string(label)];
         ++row.count;
-        row.bytes += timeline.process->extras[timeline.events().extra_of(work.event)].bytes;
+        row.bytes += bytes;
+        if (label.find("HtoD") != label.npos) ++out_.copies_by_size[bytes].to_gpu;
+        if (label.find("DtoH") != label.npos) ++out_.copies_by_size[bytes].from_gpu;
         row.total_us += static_cast<double>(length) / 1000;
         row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
         return;

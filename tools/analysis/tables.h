@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +41,10 @@ struct CopyRow {
   }
 };
 
+struct CopiesOfSize {
+  uint64_t to_gpu = 0, from_gpu = 0;
+};
+
 struct CollectiveRow {
   std::string name;
   uint64_t count = 0, bytes = 0;  // bytes: 0 where the data type is not known
@@ -63,6 +68,7 @@ struct Tables {
   std::vector<KernelRow> kernels;  // most time first
   std::vector<FamilyRow> kernel_families;
   std::vector<CopyRow> copies;
+  std::map<uint64_t, CopiesOfSize> copies_by_size;  // by bytes
   std::vector<CollectiveRow> collectives;
   std::vector<CallRow> synchronizations, allocations;
   std::vector<Memory> memory;   // by timeline

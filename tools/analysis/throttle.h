@@ -9,9 +9,10 @@
 namespace gpuprof::analysis {
 
 struct Throttle {
-  double share_pct = 0;   // of the samples in which the clock was lowered
-  double slower_pct = 0;  // by how much lower it was, over all samples, than the highest seen
-  std::string text;       // which GPU, why; empty: none did
+  double share_pct = 0;  // of the samples: in which the clock was lowered
+  double slower_pct =
+      0;             // by how much lower it was in these than the highest seen, over all samples
+  std::string text;  // which GPU, why; empty: none did
 };
 
 Throttle throttle_of(const Timeline& timeline);

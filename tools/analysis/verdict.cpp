@@ -87,9 +87,8 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       waited_steps_ += own;
     }
     const Throttle throttle = throttle_of(timeline);
-    if (throttle.share_pct > throttled_pct_) {
-      throttled_pct_ = throttle.share_pct;
-      throttle_saves_pct_ = throttle.slower_pct;
+    if (throttle.slower_pct > throttled_pct_) {
+      throttled_pct_ = throttle.slower_pct;
       throttle_text_ = throttle.text;
     }
   }
@@ -203,8 +202,7 @@ void Judge::decide(Report& report) const {
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::gpu_throttled) {
-      verdict.share_pct = throttled_pct_;
-      verdict.saves_pct = throttle_saves_pct_ * report.breakdown_pct[0] / 100;
+      verdict.share_pct = verdict.saves_pct = throttled_pct_ * report.breakdown_pct[0] / 100;
       if (!throttle_text_.empty()) verdict.evidence.push_back(throttle_text_);
     }
     const double least = row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;

@@ -39,7 +39,7 @@ class Judge {
   double recorded_ns_ = 0;
   double weight_ = 0;                        // steps
   double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
-  double throttled_pct_ = 0, throttle_saves_pct_ = 0;
+  double throttled_pct_ = 0;                 // of the compute time: lost to a lower clock
   std::string throttle_text_;
   size_t works_ = 0, orphans_ = 0;
   bool cut_off_ = false;        // some file
