@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/job_model.h"
+#include "tools/analysis/report.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -133,6 +134,39 @@ TEST(WaitingLines, AreThoseOfSamplesInCallsThatWait) {
   EXPECT_EQ(found.waiting[0].samples, waits);
   EXPECT_DOUBLE_EQ(found.waiting[0].wait_us, found.wait_us);
   EXPECT_TRUE(found.lines.empty());  // the GPU was not idle
+}
+
+// The finding is for where no verdict can say it: of one step there is none.
+TEST(PythonLine, IsSaidWhereNoVerdictSaysIt) {
+  const auto found = [](int steps) {
+    test::Job job;
+    job.steps = steps;
+    job.logging = 40'000'000;
+    Trace trace = test::JobModel(job).trace();
+    Process& process = trace.processes.at(0);
+    process.sample_period = kPeriod;
+    const uint64_t frame = process.stacks.python_frame("log", "/me/train.py", 4);
+    const StackIndex stack = process.stacks.add({&frame, 1});
+    const Lane& thread = process.lanes.at(0);
+    for (int64_t at = process.window_begin; at < process.window_end; at += kPeriod) {
+      process.samples.push_back({at, thread.thread_id, stack});
+    }
+    return make_report(trace);
+  };
+  const auto text_of = [](const Report& report) {
+    for (const Finding& each : report.findings) {
+      if (each.kind == "python_line") return each.text;
+    }
+    return std::string();
+  };
+  const Report one = found(1), many = found(12);
+  EXPECT_TRUE(one.verdict.empty());
+  EXPECT_NE(text_of(one).find("100 % of that the Python line train.py:4 log ran"),
+            std::string::npos)
+      << text_of(one);
+  ASSERT_FALSE(many.verdict.empty());
+  EXPECT_EQ(many.verdict[0].cause, Cause::host_work);
+  EXPECT_EQ(text_of(many), "");
 }
 
 TEST_F(HostSamplesTest, WithoutPythonTheProgramsOwnFunctionCounts) {

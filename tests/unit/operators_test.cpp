@@ -135,6 +135,15 @@ TEST(Operators, ArithmeticOfKnownShapes) {
   EXPECT_NEAR(report.operators.arithmetic.mfu_pct, 100 * flop / 156e12 / 1e-3, 1e-6);
   EXPECT_NEAR(report.operators.arithmetic.counted_time_pct, 100, 0.01);
   EXPECT_EQ(row_of(report.operators.operators, "aten::linear")->flop, 0);
+  const auto found =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& each) { return each.kind == "achieved_flops"; });
+  ASSERT_NE(found, report.findings.end());
+  EXPECT_NEAR(found->value, flop / 1e-3 / 1e12, 1e-6);
+  EXPECT_NE(found->text.find(
+                fmt::format("{:.1f} % of what the GPU can do (MFU)", 100 * flop / 156e12 / 1e-3)),
+            std::string::npos)
+      << found->text;
 }
 
 // An operator and its kernel that began before the first step, and the kernel that runs in it.
