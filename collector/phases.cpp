@@ -32,6 +32,7 @@ namespace {
 constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
+constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 // Which source a call is a mark of; automatic: none.
 StepSource g_step_source[kMaxApis];
@@ -81,6 +82,7 @@ void set_phase(SessionPhase phase) {
 void log_boundary(uint64_t ticks) {
   Session& s = session();
   log_step(ticks);
+  s.last_step_ticks = ticks - s.last_boundary_ticks;
   ++s.boundaries;
   s.last_boundary_ticks = ticks;
 }
@@ -432,6 +434,20 @@ static void look_for_period() {
            found.launches, found.confidence);
 }
 
+// Before the first window: later, what goes on without steps may be a validation or a break.
+static void look_for_other_steps(uint64_t ticks) {
+  Session& s = session();
+  if (s.next_window != 0 || s.phase.load(std::memory_order_relaxed) == SessionPhase::active) return;
+  const double silence = seconds_between(s.last_boundary_ticks, ticks);
+  const double patience = kSilentSteps * seconds_between(0, s.last_step_ticks);
+  if (ticks < s.last_boundary_ticks || silence < kSilentSeconds || silence < patience) return;
+  char silent[sizeof s.source_text];
+  s.tracker.describe(silent, sizeof silent);
+  if (!s.tracker.look_again()) return;
+  log_line(LogLevel::info, "steps: none by %s for %.0f s, looking for others", silent, silence);
+  apply_hook_flags();
+}
+
 void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
@@ -451,7 +467,9 @@ void steps_tick(uint64_t ticks) {
         s.next_due_ticks += static_cast<uint64_t>(period);
       }
     }
-  } else if (source == StepSource::automatic &&
+  } else if (source != StepSource::automatic) {
+    look_for_other_steps(ticks);
+  } else if (!s.tracker.looks_again() &&
              seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {
     take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs));
   }

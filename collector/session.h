@@ -69,6 +69,7 @@ struct Session {
   WindowPlan* plan = nullptr;
   uint64_t boundaries = 0;  // in the step log
   uint64_t last_boundary_ticks = 0;
+  uint64_t last_step_ticks = 0;  // of the step that ended there
   uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
   bool profiler_on = false;     // between cudaProfilerStart and Stop, where that is the source
   Window window{};

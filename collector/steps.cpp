@@ -40,7 +40,7 @@ bool step_name_matches(std::string_view message, std::string_view name) {
 
 void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed) {
   *this = StepTracker{};
-  spec_ = spec;
+  wanted_ = spec_ = spec;
   chosen_ = spec.source;
   process_start_ = process_start;
   armed_ = armed;
@@ -78,6 +78,7 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
     return {1, out_, true};
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
+  if (is_silent(mark.source)) return come_back(mark);
   if (chosen_ == StepSource::automatic) return candidate_mark(mark);
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
   if (++candidate.marks < spec_.every) return {};
@@ -132,9 +133,40 @@ StepTracker::Result StepTracker::choose(StepSource source) {
   return {candidate.count, out_, true};
 }
 
+bool StepTracker::look_again() {
+  switch (chosen_) {
+    case StepSource::optimizer:
+    case StepSource::nvtx:
+    case StepSource::nccl:
+    case StepSource::graph:
+    case StepSource::sync: break;
+    default: return false;
+  }
+  if (!automatic_) return false;
+  if (chosen_ == StepSource::optimizer || chosen_ == StepSource::nvtx) {
+    silent_ = chosen_;
+    silent_spec_ = spec_;
+  }
+  chosen_ = StepSource::automatic;
+  spec_ = wanted_;
+  looks_again_ = true;
+  for (Candidate& candidate : candidates_) candidate = Candidate{};
+  return true;
+}
+
+StepTracker::Result StepTracker::come_back(const StepMark& mark) {
+  chosen_ = silent_;
+  spec_ = silent_spec_;
+  silent_ = StepSource::automatic;
+  looks_again_ = false;
+  out_[0] = mark.ticks;
+  return {1, out_, true};
+}
+
 bool StepTracker::nvtx_matches(std::string_view message) {
   if (!wants(StepSource::nvtx)) return false;
-  if (spec_.name[0]) return step_name_matches(message, spec_.name);
+  const StepSpec& spec = is_silent(StepSource::nvtx) ? silent_spec_ : spec_;
+  if (spec.name[0]) return step_name_matches(message, spec.name);
   const std::string_view base = base_name(message);
   for (const std::string_view likely : kLikelyNames) {
     if (!equal_ignoring_case(base, likely)) continue;

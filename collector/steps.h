@@ -5,6 +5,10 @@
 // takes the place of any other source but manual, also of one that was chosen: the program asks for
 // just that window.
 //
+// A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
+// up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
+// optimizer or an NVTX range that comes again after all.
+//
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
 //
@@ -55,8 +59,13 @@ class StepTracker {
   StepSource source() const { return chosen_; }
   bool wants(StepSource source) const {
     return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
-           (source == StepSource::profiler && may_bracket());
+           (source == StepSource::profiler && may_bracket()) || is_silent(source);
   }
+  // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
+  // now on. False: it was named, or is none that others could take the place of.
+  bool look_again();
+  // Whether it has: it is no time for the clock then.
+  bool looks_again() const { return looks_again_; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
   // what follows is counted from now, or the jump would pass over the schedule's window.
   Result fall_back_to_time(double milliseconds);
@@ -80,8 +89,15 @@ class StepTracker {
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark) const;
   Result choose(StepSource source);
+  Result come_back(const StepMark& mark);
+  bool is_silent(StepSource source) const {
+    return silent_ == source && source != StepSource::automatic;
+  }
 
-  StepSpec spec_{};
+  StepSpec wanted_{}, spec_{};  // what was asked for; what is in force
+  StepSpec silent_spec_{};
+  StepSource silent_ = StepSource::automatic;  // was chosen, and is taken back when it comes
+  bool looks_again_ = false;
   uint64_t process_start_ = 0;
   bool armed_ = false;
   bool automatic_ = false;  // nobody named a source

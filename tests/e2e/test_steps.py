@@ -163,6 +163,43 @@ def test_auto(name, tmp_path):
     assert len([c for c in launches if comparison.begin < c["begin"] and c["end"] < comparison.end + 1000]) in (10, 11)
 
 
+ONE_GRAPH = f"""import ctypes, sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+cuda, stream, graph, replay = gpu._cudart, ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+def ok(result):
+    assert result == 0, result
+ok(cuda.cudaStreamCreate(ctypes.byref(stream)))
+for _ in range(4):
+    gpu.work()  # warmed up: a step ends in cudaDeviceSynchronize
+ok(cuda.cudaStreamBeginCapture(stream, 0))
+ok(cuda.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, stream))
+ok(cuda.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+ok(cuda.cudaGraphInstantiate(ctypes.byref(replay), graph, ctypes.c_ulonglong(0)))
+begun = time.monotonic()
+while time.monotonic() - begun < float(sys.argv[1]):
+    time.sleep(0.02)
+    ok(cuda.cudaGraphLaunch(replay, stream))
+    ok(cuda.cudaStreamSynchronize(stream))
+"""
+
+
+def test_steps_that_are_one_graph_from_some_step_on(tmp_path):
+    """What marked steps while the graph was made does not come again: before, nothing was recorded."""
+    script = tmp_path / "one_graph.py"
+    script.write_text(ONE_GRAPH)
+    done = harness.run([harness.PYTHON, script, 7], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_LOG="info", SIMCUDA_TRUTH=tmp_path, GPUPROF_SCHEDULE="skip_first=8,warmup=1,active=6"))
+    assert done.code == 0, done.err
+    said = [line for line in done.err.splitlines() if "steps: " in line]
+    assert len(said) == 3 and said[0].endswith("steps: sync:1") and "none by sync:1 for 5 s" in said[1] and said[2].endswith("graph:1")
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path)
+    assert comparison.window_steps() == list(range(9, 15))
+    launches = [c for c in calls(comparison, "cudaGraphLaunch") if comparison.begin < c["begin"] < comparison.end]
+    assert len(launches) in (5, 6)
+
+
 WAYS = {  # how a program comes to its launches, each counted once
     "linked": [harness.HAZARDS / "runtime_linked"],
     "static_runtime": [harness.HAZARDS / "runtime_static"],

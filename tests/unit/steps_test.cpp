@@ -321,5 +321,69 @@ TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
   EXPECT_EQ(ticks(tracker.mark({StepSource::time, 9000})), std::vector<uint64_t>{9000});
 }
 
+// Three steps of an optimizer.
+StepTracker tracker_with_optimizer() {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::optimizer, at, 7});
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+  return tracker;
+}
+
+TEST(StepTracker, ASourceThatFallsSilentGivesWayToAnother) {
+  StepTracker tracker = tracker_with_optimizer();
+  EXPECT_FALSE(tracker.wants(StepSource::graph));
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_TRUE(tracker.looks_again());
+  EXPECT_EQ(tracker.source(), StepSource::automatic);
+  EXPECT_TRUE(tracker.wants(StepSource::graph) && tracker.wants(StepSource::optimizer));
+  EXPECT_EQ(tracker.mark({StepSource::graph, 50'000, 3}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::graph, 51'000, 3}).count, 0u);
+  const StepTracker::Result chosen = tracker.mark({StepSource::graph, 52'000, 3});
+  EXPECT_TRUE(chosen.chosen_now);
+  EXPECT_EQ(ticks(chosen), (std::vector<uint64_t>{50'000, 51'000, 52'000}));
+  EXPECT_EQ(described(tracker), "graph:1");
+}
+
+TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
+  for (const bool other_was_chosen : {false, true}) {
+    StepTracker tracker = tracker_with_optimizer();
+    ASSERT_TRUE(tracker.look_again());
+    for (uint64_t at = 50'000; other_was_chosen && at < 53'000; at += 1000) {
+      tracker.mark({StepSource::sync, at});
+    }
+    EXPECT_EQ(tracker.source(), other_was_chosen ? StepSource::sync : StepSource::automatic);
+    const StepTracker::Result back = tracker.mark({StepSource::optimizer, 60'000, 7});
+    EXPECT_TRUE(back.chosen_now);
+    EXPECT_EQ(ticks(back), std::vector<uint64_t>{60'000});
+    EXPECT_EQ(tracker.source(), StepSource::optimizer);
+    EXPECT_FALSE(tracker.wants(StepSource::sync));
+    EXPECT_FALSE(tracker.looks_again());
+  }
+}
+
+TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) {
+    ASSERT_TRUE(tracker.nvtx_matches("train_step 1"));
+    tracker.mark({StepSource::nvtx, at});
+  }
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_FALSE(tracker.nvtx_matches("iteration 5")) << "train_step was it";
+  ASSERT_TRUE(tracker.nvtx_matches("train_step 4"));
+  EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 60'000})), std::vector<uint64_t>{60'000});
+  EXPECT_EQ(described(tracker), "nvtx:train_step");
+}
+
+TEST(StepTracker, WhatWasNamedIsWaitedFor) {
+  for (const char* source : {"optimizer", "nvtx:step", "graph:1", "sync:1", "time:10", "manual"}) {
+    StepTracker tracker = tracker_for(source);
+    tracker.mark({tracker.source(), 5000});
+    EXPECT_FALSE(tracker.look_again()) << source;
+    EXPECT_EQ(described(tracker), source);
+  }
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_FALSE(tracker.look_again()) << "nothing has been chosen yet";
+}
+
 }  // namespace
 }  // namespace gpuprof
