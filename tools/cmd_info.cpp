@@ -148,19 +148,17 @@ std::string state_text(const Process& process) {
   return out + (process.recovered ? "; recovered from the buffers of the process" : "");
 }
 
+// The median, since the first step is mostly the program's start.
 std::string step_log_text(const Process& process) {
   if (process.steps.empty()) return "no steps";
-  double shortest = 1e300, longest = 0, all = 0;
-  for (const Step& step : process.steps) {
-    const double length = static_cast<double>(step.end - step.begin);
-    shortest = std::min(shortest, length);
-    longest = std::max(longest, length);
-    all += length;
-  }
-  return fmt::format("{} steps{}, {} to {}, {} on average", process.steps.size(),
+  std::vector<int64_t> lengths;
+  for (const Step& step : process.steps) lengths.push_back(step.end - step.begin);
+  std::sort(lengths.begin(), lengths.end());
+  return fmt::format("{} steps{}, {} to {}, median {}", process.steps.size(),
                      process.source == Source::dump ? " since the program started" : "",
-                     format_duration(shortest), format_duration(longest),
-                     format_duration(all / static_cast<double>(process.steps.size())));
+                     format_duration(static_cast<double>(lengths.front())),
+                     format_duration(static_cast<double>(lengths.back())),
+                     format_duration(static_cast<double>(lengths[lengths.size() / 2])));
 }
 
 void print_row(const char* name, std::string_view text) {

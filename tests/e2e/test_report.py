@@ -153,6 +153,7 @@ def test_the_first_step_is_as_long_as_its_own_time(tmp_path):
     script.write_text(f"""import sys, time
 sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
 import gpu
+time.sleep(1)
 for _ in range(12):
     time.sleep(0.02)
     gpu.work()
@@ -163,6 +164,8 @@ for _ in range(12):
     assert done.code == 0, done.err
     lengths = [step["duration_us"] for step in report(tmp_path / "out")["steps"]]
     assert len(lengths) == 5 and all(20_000 <= length < 1_500_000 for length in lengths)
+    log, = re.findall(r"step log +8 steps since the program started, .*, median (\d+\.\d+) ms", harness.checked("info", tmp_path / "out").out)
+    assert 20 <= float(log) < 125  # the program's start alone is an eighth of a second more on average
 
 
 @pytest.mark.parametrize("first_step", [0, 3])

@@ -81,6 +81,16 @@ TEST_F(HostSamplesTest, ALibrarysLinesOfPythonAreWithinTheProgramsOwn) {
   EXPECT_EQ(found.lines[0].within, "text");
 }
 
+TEST_F(HostSamplesTest, ALinesSamplesAreCounted) {
+  sample({python("log", "/me/slow.py", 6)}, 9);
+  sample({python("load", "/me/slow.py", 9)}, 3);
+  const HostSamples found = sums();
+  ASSERT_EQ(found.lines.size(), 2u);
+  EXPECT_EQ(found.lines[0].samples, 9u);
+  EXPECT_EQ(found.lines[1].samples, 3u);
+  EXPECT_EQ(found.idle_samples, 12u);
+}
+
 TEST_F(HostSamplesTest, NothingMostlyCalledIsNotNamed) {
   const uint64_t line = python("main", "/me/train.py", 3);
   sample({native(0x2100, "one"), line}, 2);

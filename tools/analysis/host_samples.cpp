@@ -115,6 +115,8 @@ void HostSampleSums::add_idle(const Process& process, StackIndex stack,
   if (own.function.empty()) return;
   const double total = std::accumulate(part_us.begin(), part_us.end(), 0.0);
   HostLine& line = lines_.add(own, within, total);
+  line.samples += total > 0;
+  out_.idle_samples += total > 0;
   for (size_t i = 0; i < kParts; ++i) {
     line.part_us[i] += part_us[i];
     line.part_samples[i] += part_us[i] > 0;

@@ -20,8 +20,9 @@ namespace gpuprof::analysis {
 // A line that ran while no GPU worked.
 struct HostLine : CodeLine {
   double idle_us = 0;                           // time that no GPU worked, with this line running
+  uint32_t samples = 0;                         // that have such time
   std::array<double, kParts> part_us{};         // of it, by what the time counts as
-  std::array<uint32_t, kParts> part_samples{};  // that have such time
+  std::array<uint32_t, kParts> part_samples{};  // likewise
 };
 
 // A line with calls that wait for a GPU: synchronisation, copies that return when they are done.
@@ -42,6 +43,7 @@ std::string few_samples(uint32_t samples);
 struct HostSamples {
   uint64_t samples = 0;              // of the threads looked at
   double idle_us = 0;                // GPU idle time that samples stand for
+  uint32_t idle_samples = 0;         // these
   std::vector<HostLine> lines;       // most time first
   std::vector<IdleStack> stacks;     // likewise
   double wait_us = 0;                // of the steps, in calls that wait, that samples stand for

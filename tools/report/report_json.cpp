@@ -211,6 +211,7 @@ void add_host_samples(const Report& report, Json& out) {
     lines.push_back(line_json(line));
     lines.back()["idle_us"] = rounded(line.idle_us);
     lines.back()["idle_pct"] = rounded(100 * line.idle_us / in.idle_us);
+    lines.back()["samples"] = line.samples;
   }
   for (size_t i = 0; i < std::min(kMostStacks, in.stacks.size()); ++i) {
     stacks.push_back({{"frames", in.stacks[i].frames}, {"idle_us", rounded(in.stacks[i].idle_us)}});

@@ -217,8 +217,9 @@ class TextReport {
   void python_lines() {
     const HostSamples& samples = report_.host_samples;
     if (samples.lines.empty()) return;
-    title(report_.gpu_timed ? "Code that ran while the GPU was idle"
-                            : "Code that ran; when the GPU was idle is not known");
+    title((report_.gpu_timed ? "Code that ran while the GPU was idle"
+                             : "Code that ran; when the GPU was idle is not known") +
+          few_samples(samples.idle_samples));
     line("  {:>6} {:>12}  {}", "share", a_unit(), "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];

@@ -279,7 +279,7 @@ const TABLES = [
   ['places', 'Lines of code that wait, allocate or copy', [['place', 'place', 'code'], ['kind', 'what for', 'text'], ['total_us', 'total', 'us', true],
     ['count', 'count', 'n']]],
   ['python_lines', timed ? 'Code that ran while the GPU was idle' : 'Code that ran; when the GPU was idle is not known', [['place', 'line', 'code'], ['within', 'in', 'code'], ['idle_us', 'total', 'us', true],
-    ['idle_pct', 'of idle', 'pct']]],
+    ['idle_pct', 'of idle', 'pct'], ['samples', 'samples', 'n']]],
   ['waiting_lines', 'Code that waited for the GPU', [['place', 'line', 'code'], ['within', 'in', 'code'], ['wait_us', 'total', 'us', true],
     ['wait_pct', 'of waiting', 'pct'], ['samples', 'samples', 'n']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
