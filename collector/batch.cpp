@@ -38,10 +38,12 @@ bool expects_gpu_work(const Record& record) {
   }
 }
 
-bool is_graph_node(const Record& record) {
+// Of GPU work. The graph's id, where it is a graph's node.
+bool is_graph_node(const Record& record, uint32_t& graph) {
   if (record.kind == Kind::gpu_graph) return false;
-  return (record.kind == Kind::gpu_kernel ? record.gpu_kernel.graph_node
-                                          : record.gpu_copy.graph_node) != 0;
+  const bool kernel = record.kind == Kind::gpu_kernel;
+  graph = kernel ? record.gpu_kernel.graph : record.gpu_copy.graph;
+  return (kernel ? record.gpu_kernel.graph_node : record.gpu_copy.graph_node) != 0;
 }
 
 bool test(const PodVector<uint64_t>& bits, uint32_t bit) {
@@ -70,7 +72,6 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   begin_ticks_ = begin_ticks;
   called_.clear();
   expected_.clear();
-  likely_.clear();
   untimed_.clear();
   seen_.clear();
   graph_launches_.clear();
@@ -104,7 +105,8 @@ void WindowCollector::note(const Record& record) {
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
     set(seen_, bit);
-    if (is_graph_node(record)) graph_launches_.add_record(record.correlation);
+    uint32_t graph = 0;
+    if (is_graph_node(record, graph)) graph_launches_.add_record(record.correlation, graph);
   } else if (!is_gpu_kind(record.kind)) {
     set(called_, bit);
     note_call(record.correlation);
@@ -122,19 +124,26 @@ void WindowCollector::note_launch(const Record& record, uint32_t bit) {
     case NodeRecords::none:
     case NodeRecords::uncertain: return set(untimed_, bit);
     case NodeRecords::nothing: return;
-    case NodeRecords::likely: set(likely_, bit); break;
-    case NodeRecords::some: set(expected_, bit); break;
+    case NodeRecords::likely: break;
+    case NodeRecords::some: set(expected_, bit);
   }
-  graph_launches_.add(record.correlation, record.launch.function, nodes);
+  graph_launches_.add(record.correlation, record.launch.function, nodes, test(expected_, bit));
 }
 
-uint64_t WindowCollector::missing(const PodVector<uint64_t>& wanted) const {
+uint64_t WindowCollector::not_seen(const PodVector<uint64_t>& wanted) const {
   uint64_t count = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
     const uint64_t seen = i < seen_.size() ? seen_[i] : 0;
     count += static_cast<uint64_t>(std::popcount(wanted[i] & ~seen));
   }
   return count;
+}
+
+WindowCollector::Missing WindowCollector::missing() {
+  const GraphLaunches::Missing graphs = graph_launches_.missing();
+  const uint64_t expected = not_seen(expected_);
+  return {expected + graphs.awaited, expected + graphs.unfinished,
+          not_seen(untimed_) + graphs.untimed};
 }
 
 void WindowCollector::note_call(uint32_t correlation) {

@@ -26,15 +26,15 @@ class WindowCollector final : private NameResolver {
   size_t collect(DumpFile& file, bool everything, uint64_t end_ticks);
   // Writes what is batched.
   void flush(DumpFile& file);
-  // Launches, copies and sets of the window whose GPU records have not come, or not all.
-  uint64_t awaited() const {
-    return missing(expected_) + missing(likely_) + graph_launches_.incomplete(false);
-  }
-  // Those of them that must have some.
-  uint64_t unfinished() const { return missing(expected_) + graph_launches_.incomplete(true); }
-  // Graph launches of the window of which CUPTI has no records: their graphs were instantiated
-  // without it, or their nodes are inside conditional ones.
-  uint64_t untimed_graph_launches() const { return missing(untimed_) + missing(likely_); }
+  // Of the window's launches, copies and sets.
+  struct Missing {
+    uint64_t awaited;     // their GPU records have not come, or not all
+    uint64_t unfinished;  // of them, those that must have some, or more
+    // Graph launches of which CUPTI has no records: their graphs were instantiated without it, or
+    // their nodes are inside conditional ones.
+    uint64_t untimed_graph_launches;
+  };
+  Missing missing();
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
@@ -57,7 +57,7 @@ class WindowCollector final : private NameResolver {
   bool in_base(uint32_t correlation);
   void note(const Record& record);
   void note_launch(const Record& record, uint32_t bit);
-  uint64_t missing(const PodVector<uint64_t>& wanted) const;
+  uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
 
   std::string_view string(StringId id) const override;
@@ -71,10 +71,9 @@ class WindowCollector final : private NameResolver {
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with
-  // a record, those that start a graph which may have some, or none, and GPU work recorded.
+  // a record, those that start a graph without, and GPU work recorded.
   PodVector<uint64_t> called_;
   PodVector<uint64_t> expected_;
-  PodVector<uint64_t> likely_;
   PodVector<uint64_t> untimed_;
   PodVector<uint64_t> seen_;
   GraphLaunches graph_launches_;

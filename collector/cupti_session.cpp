@@ -302,7 +302,8 @@ bool cupti_attach() {
 
 void cupti_try_again() {
   if (g_attached || !g_try_again || host_is_at_cupti()) return;
-  if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+  if (monotonic_ns() - g_last_try_ns < kRetryNs || !cupti_attach()) return;
+  if (window_is_open()) cupti_settle_graphs();  // there was no warm-up to ask in
 }
 
 void cupti_yield() {
@@ -325,7 +326,7 @@ void cupti_settle_graphs() {
   if (g_attached) settle_graphs(g_api);
 }
 
-bool cupti_asks_about_graphs() { return graphs_are_open(); }
+bool cupti_graphs_are_open() { return graphs_are_open(); }
 
 void cupti_flush(bool forced) {
   if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);

@@ -35,7 +35,7 @@ bool cupti_times_graphs();
 // Drain thread, as a window begins: how graph launches are timed in it.
 void cupti_settle_graphs();
 // Whether that is open. Any thread.
-bool cupti_asks_about_graphs();
+bool cupti_graphs_are_open();
 
 uint32_t cupti_version();         // 0: not loaded
 const char* gpu_times_missing();  // "" while attached or never tried

@@ -180,7 +180,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   for (;;) {
     cupti_flush(false);
     drain.collector.collect(drain.file, true, window.end_ticks);
-    if (!cupti_is_attached() || drain.collector.awaited() == 0) break;
+    if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
     if (monotonic_ns() - begun > kWaitForGpu) {
       cupti_flush(exiting);
       drain.collector.collect(drain.file, true, window.end_ticks);
@@ -190,8 +190,9 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     g_progress.fetch_add(1, std::memory_order_relaxed);
   }
   if (!cupti_is_attached()) return;
-  count_loss(Loss::unfinished_gpu, drain.collector.unfinished());
-  const uint64_t untimed = drain.collector.untimed_graph_launches();
+  const WindowCollector::Missing missing = drain.collector.missing();
+  count_loss(Loss::unfinished_gpu, missing.unfinished);
+  const uint64_t untimed = missing.untimed_graph_launches;
   if (untimed == 0) return;
   count_loss(Loss::graph_untimed, untimed);
   log_line(LogLevel::warn,
@@ -343,6 +344,7 @@ void tick(Drain& drain) {
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
+  if (phase == SessionPhase::warmup && cupti_graphs_are_open()) cupti_flush(false);
   keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {

@@ -22,8 +22,8 @@ enum class DrainCommand : uint32_t {
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.
 bool start_drain_thread();
 void drain_request(DrainCommand command);
-// Waits until the thread has carried out attach and close requests. True at once on the thread
-// itself, which carries them out first. False after the time-out.
+// Waits until the thread has carried out all requests but watch, detach and exit. True at once on
+// the thread itself, which carries them out first. False after the time-out.
 bool drain_wait_idle(uint64_t timeout_ns);
 // Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.
 bool drain_wait_exit();

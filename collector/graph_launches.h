@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launches of CUDA graphs still lack records of nodes when their window ends. A launch has
-// one record for each node that ran, so one record does not mean that it is over. It is over with
-// as many as another launch of the same executable graph had, or, if it is the only one, as the
-// graph has nodes with records. Drain thread only.
+// one record for each node that ran, so one record does not mean that it is over. Launches of one
+// graph run one after the other: only the newest of which a record has come may lack some, and it
+// is over with as many as the others of its graph have. Drain thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,40 +14,53 @@ namespace gpuprof {
 class GraphLaunches {
  public:
   void clear();
-  // A launch of `exec`. `nodes`: how many records CUPTI has of one; 0: not known, and then others'
-  // records tell.
-  void add(uint32_t correlation, uint64_t exec, uint32_t nodes);
-  // The record of a node, in any order with its launch.
-  void add_record(uint32_t correlation);
-  // Launches with some of their records and not all; of those whose nodes are known, or of all.
-  uint64_t incomplete(bool known_only) const;
+  // A launch in the window, of this executable graph's handle (which may be used again for another
+  // graph). `nodes`: how many records CUPTI has of it; 0: not known.
+  // `surely`: it has some, and the caller waits for the first; else that is known by other launches
+  // of this handle.
+  void add(uint32_t correlation, uint64_t exec, uint32_t nodes, bool surely);
+  // The record of a node, in any order with its launch; also of launches that are not in the
+  // window. `graph`: CUPTI's id, 0: it has none, and then one record is all that is waited for.
+  void add_record(uint32_t correlation, uint32_t graph);
+
+  struct Missing {
+    uint64_t awaited;     // launches whose records, or whose last ones, may still come
+    uint64_t unfinished;  // of them, those that must have had more
+    uint64_t untimed;     // launches without a record, of graphs of which there was none
+  };
+  Missing missing();
 
  private:
   struct Launch {
-    uint64_t key;   // correlation id
-    uint32_t exec;  // index in execs_ + 1; 0: the launch itself has not been told yet
-    uint32_t records;
+    uint64_t key;  // correlation id
+    uint64_t exec;
+    uint32_t graph, records, nodes;
+    bool told, surely;
+  };
+  struct Graph {
+    uint64_t key;     // CUPTI's id
+    uint32_t newest;  // correlation id of its last launch with a record
+    uint32_t least;   // records of its other launches in the window; 0: there are none
+    bool any;
   };
   struct Exec {
     uint64_t key;  // the driver's handle
-    uint32_t nodes;
-    uint32_t most;       // records of one launch
-    uint32_t best;       // that launch, the first with so many
-    uint32_t with_some;  // launches with any
+    uint32_t launches, with_records;
   };
   // Rows in order of arrival, found by key.
   template <typename Row>
   struct Table {
     PodVector<Row> rows;
     PodVector<uint32_t> slots;  // open addressing: index of a row + 1
-    // The key's row, added with zeroes if there is none; the number of rows where memory is out.
-    size_t find_or_add(uint64_t key);
+    // The key's row, added with zeroes if there is none; null where memory is out.
+    Row* find_or_add(uint64_t key);
+    void clear();
   };
 
-  // The launch has more records than before, the first of all where it had none.
-  void count(size_t launch, bool first);
+  void compare_launches();
 
   Table<Launch> launches_;
+  Table<Graph> graphs_;
   Table<Exec> execs_;
 };
 

@@ -87,8 +87,9 @@ bool choose_run(Session& s) {
   } else if (!is_of_ancestors_run(s)) {
     // All processes that one parent starts agree on its start time.
     auto parent = static_cast<uint32_t>(::getppid());
-    if (s.place.rank < 0 && s.place.local_rank > 0) {
-      // Lightning's rank 0 starts the others, and tells them no more. It may not be profiled yet.
+    if (s.place.rank < 0 && s.place.local_rank > 0 && ::getenv("NODE_RANK")) {
+      // So Lightning's rank 0, which has none of these variables, starts the others. It may not be
+      // profiled yet.
       const auto above = static_cast<uint32_t>(stat_field(parent, 4));
       if (above > 1) parent = above;
     }

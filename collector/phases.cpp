@@ -136,12 +136,13 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
+  s.tracker.keep_source();
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
   const bool attach = closing || !cupti_is_settled();
   if (attach) drain_request(DrainCommand::attach);
-  if (attach || cupti_asks_about_graphs()) drain_request(DrainCommand::graphs);
+  if (attach || cupti_graphs_are_open()) drain_request(DrainCommand::graphs);
   if (!drain_wait_idle(kWaitForDrainNs)) {
     log_line(LogLevel::warn,
              "window %u was left out: the dump of the one before is not written yet; "
@@ -191,6 +192,7 @@ void take_boundaries(const StepTracker::Result& result) {
   for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
   const uint64_t newest = s.boundaries - 1;
   const uint64_t ticks = result.ticks[result.count - 1];
+  if (result.chosen_now && result.count == 1) s.last_step_ticks = 0;  // a source that came back
   // For whoever reads the ring after SIGKILL.
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // The dump of a window that begins or ends here names the source.

@@ -64,7 +64,9 @@ class StepTracker {
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
   bool look_again();
-  // Whether it has: it is no time for the clock then.
+  // A window has begun: its steps stay what they are, whatever comes again.
+  void keep_source() { silent_ = StepSource::automatic; }
+  // Whether it looks, or has found another: it is no time for the clock then.
   bool looks_again() const { return looks_again_; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
   // what follows is counted from now, or the jump would pass over the schedule's window.

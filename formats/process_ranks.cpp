@@ -19,8 +19,22 @@ struct Member {
 
 ProcessId id_of(const Process& process) { return {process.header.host(), process.header.pid()}; }
 
-bool lacks_rank(const Process& process) {
-  return process.header.rank() < 0 && !process.is_data_worker();
+// By process: its rank by the environment, -1 where that says none, or says the same one of several
+// processes of a run (they have inherited it, as SLURM_PROCID of a batch script).
+std::map<ProcessId, int32_t> named_ranks(const Trace& trace) {
+  std::map<std::pair<std::string, int32_t>, std::set<ProcessId>> claims;  // by run and rank
+  std::map<ProcessId, int32_t> ranks;
+  for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
+    const int32_t rank = process.header.rank();
+    ranks[id_of(process)] = rank;
+    if (rank >= 0) claims[{process.header.run(), rank}].insert(id_of(process));
+  }
+  for (const auto& [claim, processes] : claims) {
+    if (processes.size() < 2) continue;
+    for (const ProcessId& id : processes) ranks[id] = -1;
+  }
+  return ranks;
 }
 
 bool tells_rank(const Shape& shape) {
@@ -43,29 +57,28 @@ void look_at(const Trace& trace, const Process& process, Member& member) {
 
 void find_ranks(Trace& trace) {
   if (std::none_of(trace.shapes.begin(), trace.shapes.end(), tells_rank)) return;
+  const std::map<ProcessId, int32_t> named = named_ranks(trace);
+  if (named.size() < 2) return;
   std::map<ProcessId, Member> members;
-  std::map<ProcessId, int32_t> known;
   for (const Process& process : trace.processes) {
-    if (lacks_rank(process)) {
-      look_at(trace, process, members[id_of(process)]);
-    } else if (!process.is_data_worker()) {
-      known[id_of(process)] = process.header.rank();
-    }
+    const ProcessId id = id_of(process);
+    if (!process.is_data_worker() && named.at(id) < 0) look_at(trace, process, members[id]);
   }
   std::set<int32_t> taken;
-  for (const auto& [id, rank] : known) taken.insert(rank);
+  for (const auto& [id, rank] : named) {
+    if (rank >= 0) taken.insert(rank);
+  }
   for (const auto& [id, member] : members) {
     if (member.size == 0) continue;
     if (member.unclear || !taken.insert(static_cast<int32_t>(member.rank)).second) return;
   }
   for (Process& process : trace.processes) {
-    const bool worker = process.is_data_worker() && process.header.rank() < 0;
-    if (!worker && !lacks_rank(process)) continue;
+    const bool worker = process.is_data_worker();
     const uint32_t pid = worker ? process.header.parent_pid() : process.header.pid();
     const auto found = members.find({process.header.host(), pid});
     if (found == members.end() || found->second.size == 0) continue;
     process.header.set_rank(static_cast<int32_t>(found->second.rank));
-    if (process.header.world_size() == 0) process.header.set_world_size(found->second.size);
+    process.header.set_world_size(static_cast<int32_t>(found->second.size));
   }
 }
 

@@ -25,7 +25,8 @@ const SettingRow kSettingRows[kSettingCount] = {
      "a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%", "where dumps go"},
     {Setting::run, "GPUPROF_RUN", "auto",
      "a name without /; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%",
-     "directory of this run; auto: the job's id, else when and by whom it was started"},
+     "directory of this run; auto: the job's id, else that of the profiled process which started "
+     "this one, else when and by whom it was started"},
     {Setting::scratch, "GPUPROF_SCRATCH", "auto",
      "auto, or a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%",
      "where live buffers lie; auto: the output, or a local disk when that is on a network"},

@@ -54,6 +54,17 @@ def test_during_the_window(style, tmp_path):
         assert "partner" not in launch or comparison.by_index[launch["partner"]]["name"] == name
 
 
+def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
+    """They are timed as they were before the program took it."""
+    _, comparison, _ = profile(tmp_path, "activity", "during", "graph")
+    launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
+    assert len(launches) == 20
+    kinds = [comparison.by_index[r["partner"]]["kind"] if "partner" in r else "" for r in launches]
+    assert kinds[:4] == ["gpu_graph"] * 4 and kinds[-4:] == ["gpu_graph"] * 4 and set(kinds) == {"gpu_graph", ""}
+    losses = comparison.summary["losses"]
+    assert losses.keys() <= {"unfinished_gpu", "graph_untimed"} and 4 <= kinds.count("") < 16
+
+
 def test_taken_by_a_tool_that_is_not_seen(tmp_path):
     """Its subscription came by a way that we do not see; CUPTI 13 tells its name."""
     done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(

@@ -113,8 +113,8 @@ def work(count):
 if sys.argv[1] == "child":
     work(6)
 elif sys.argv[1] == "uses no GPU":
-    for _ in range(2):
-        subprocess.run([sys.executable, __file__, "child"], check=True)
+    for rank in range(2):
+        subprocess.run([sys.executable, __file__, "child"], check=True, env={{**os.environ, "LOCAL_RANK": str(rank)}})
 elif sys.argv[1] == "is rank 0 later":
     subprocess.run([sys.executable, __file__, "child"], check=True, env={{**os.environ, "LOCAL_RANK": "1", "NODE_RANK": "0"}})
     work(2)

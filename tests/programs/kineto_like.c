@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with a profiler of its own on CUPTI, as torch.profiler is:
 //
-//   kineto_like eager|activity|clock before|during|after...
+//   kineto_like eager|activity|clock before|during|after...|graph
 //
 // `eager` subscribes at its first use and never gives that back; `activity` uses the activity
 // functions only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long
 // before, during and after the steps 20 to 39, and prints what it got: all of its own, nothing
 // else's, in its own clock. From step 26 on one kernel of each step is another, which is loaded
-// then: it comes into being while the program has CUPTI.
+// then: it comes into being while the program has CUPTI. `graph`: each step launches a CUDA graph,
+// too, which was captured before the first.
 #include <cupti.h>
 #include <stdint.h>
 #include <time.h>
@@ -143,15 +144,32 @@ static void launch_late(void) {
   hazard_check(cudaLaunchKernel(function, grid, block, arguments, 0, NULL), "late kernel");
 }
 
+static cudaStream_t stream;
+static cudaGraphExec_t replay;
+
+static void make_graph(void) {
+  cudaGraph_t graph = NULL;
+  hazard_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  hazard_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin capture");
+  hazard_launch(2, stream);
+  hazard_check(cudaStreamEndCapture(stream, &graph), "end capture");
+  hazard_check(cudaGraphInstantiateWithFlags(&replay, graph, 0), "instantiate");
+}
+
 int main(int argc, char** argv) {
-  int first[3], count = 0;
+  int first[3], count = 0, graph = 0;
   for (int i = 2; i < argc && count < 3; ++i) {
+    if (strcmp(argv[i], "graph") == 0) {
+      graph = 1;
+      continue;
+    }
     first[count++] = strcmp(argv[i], "before") == 0 ? 2 : strcmp(argv[i], "during") == 0 ? 24 : 48;
   }
   if (argc < 3) return 2;
   eager = strcmp(argv[1], "eager") == 0;
   own_clock = strcmp(argv[1], "clock") == 0;
   hazard_register_kernel();
+  if (graph) make_graph();
   const struct timespec pause = {0, kStepMs * 1000000l};
   for (int step = 0; step < 60; ++step) {
     for (int i = 0; i < count; ++i) {
@@ -159,6 +177,7 @@ int main(int argc, char** argv) {
     }
     hazard_launch(step < kLateStep ? kLaunches : kLaunches - 1, NULL);
     if (step >= kLateStep) launch_late();
+    if (graph) hazard_check(cudaGraphLaunch(replay, stream), "launch graph");
     hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     for (int i = 0; i < count; ++i) {
       if (step == first[i] + 3) end();

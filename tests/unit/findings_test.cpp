@@ -173,6 +173,18 @@ TEST(Findings, MemoryThatGrowsInEachStepAndWhoTakesIt) {
       "history (8.0 MiB in 8 blocks)\n");
 }
 
+TEST(Findings, NoOwnerOfMostIsNamedWhereThereIsNone) {
+  RunMaker run(10);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    for (uint64_t i = 0; i < 3; ++i) {
+      run.give(step, 0x1000000 * (i + 1) + step * 0x10000, (6 - i) << 10,
+               fmt::format("part {}", i));
+    }
+  }
+  EXPECT_NE(found(run.dump(), "memory_growth").find("; the largest part by part 0 ("),
+            std::string::npos);
+}
+
 TEST(Findings, MemoryThatIsGivenBackDoesNotGrow) {
   RunMaker run(10);
   for (size_t step = 0; step < run.steps(); ++step) {
@@ -212,6 +224,15 @@ TEST(Findings, StepsThatBecomeSlowerOverTheRun) {
   EXPECT_NE(found(RunMaker(lengths(100, -0.2), 90).dump(), "step_time_drift").find("shorter"),
             std::string::npos);
   EXPECT_EQ(found(RunMaker(lengths(100, 0.04), 90).dump(), "step_time_drift"), "");
+}
+
+// Its window lies in the first tenth, which is warm-up.
+TEST(Findings, AnEvenRunWithASlowFirstWindowHasNoDrift) {
+  std::vector<uint64_t> run = lengths(200, 0);
+  for (size_t i = 0; i < 15; ++i) run[i] += 200;
+  RunMaker early({run.begin(), run.begin() + 15}, 5), late(run, 190);
+  late.window = 1;
+  EXPECT_EQ(found(early.dump() + late.dump(), "step_time_drift"), "");
 }
 
 TEST(Findings, TheLastWindowHasTheLongestLog) {
@@ -271,6 +292,16 @@ TEST(Findings, CopiesThatUndoEachOther) {
   EXPECT_EQ(found(run.dump(), "copies_undone"),
             "24.0 MB a step go to the GPU and come back from it, in 1.0 pieces of the same sizes: "
             "data that could stay there?\n");
+}
+
+TEST(Findings, CopiesOfTwoProcessesDoNot) {
+  RunMaker up(6), down(6);
+  for (size_t step = 0; step < up.steps(); ++step) {
+    up.add_copy(step, true, 24'000'000);
+    down.add_copy(step, false, 24'000'000);
+  }
+  down.header = make_header(1, 1);
+  EXPECT_EQ(found(up.dump() + down.dump(), "copies_undone"), "");
 }
 
 TEST(Findings, CopiesOfOtherSizesDoNot) {

@@ -79,6 +79,21 @@ TEST(ProcessRanks, WhatTheEnvironmentSaysStays) {
   EXPECT_EQ(ranks_of(load(dump_of(10, {{3, 4}}, 2) + dump_of(11, {{2, 4}}))), (Ranks{2, -1}));
 }
 
+// As SLURM_PROCID of a batch script, which is 0.
+TEST(ProcessRanks, OneThatAllHaveInheritedIsNobodys) {
+  EXPECT_EQ(ranks_of(load(dump_of(10, {{1, 2}}, 0) + dump_of(11, {{0, 2}}, 0))), (Ranks{1, 0}));
+  EXPECT_EQ(ranks_of(load(dump_of(10, {}, 0) + dump_of(11, {}, 0))), (Ranks{0, 0}));
+  // A rank that was started again has the same one in the new communicator.
+  EXPECT_EQ(ranks_of(load(dump_of(10, {{0, 2}}, 0) + dump_of(11, {{1, 2}}, 1) +
+                          dump_of(12, {{0, 2}}, 0) + dump_of(13, {{1, 2}}, 1))),
+            (Ranks{0, 1, 0, 1}));
+}
+
+TEST(ProcessRanks, OfOneProcessAloneTheCommunicatorMayBeOfAPart) {
+  EXPECT_EQ(ranks_of(load(dump_of(10, {{1, 2}}))), (Ranks{-1}));
+  EXPECT_EQ(ranks_of(load(dump_of(10, {{1, 2}}) + dump_of(10, {{1, 2}}, -1, 1))), (Ranks{-1, -1}));
+}
+
 TEST(ProcessRanks, ProcessesWithoutCollectivesHaveNone) {
   EXPECT_EQ(ranks_of(load(dump_of(10, {}) + dump_of(11, {{0, 1}}) + dump_of(12, {{0, 0}}))),
             (Ranks{-1, -1, -1}));

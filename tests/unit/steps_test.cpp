@@ -361,6 +361,16 @@ TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
   }
 }
 
+TEST(StepTracker, InAWindowStepsStayWhatTheyAre) {
+  StepTracker tracker = tracker_with_optimizer();
+  ASSERT_TRUE(tracker.look_again());
+  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::sync, at});
+  tracker.keep_source();
+  EXPECT_FALSE(tracker.wants(StepSource::optimizer));
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 60'000, 7}).count, 0u);  // captured once more
+  EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 61'000})), std::vector<uint64_t>{61'000});
+}
+
 TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {
   StepTracker tracker = tracker_for("auto");
   for (const uint64_t at : {2000, 3000, 4000}) {

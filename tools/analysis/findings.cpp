@@ -51,17 +51,16 @@ std::vector<double> lengths_of(std::span<const Step> steps) {
   return lengths;
 }
 
-bool add_drift(const Process& process, const std::string& over, const std::vector<double>& early,
+void add_drift(const Process& process, const std::string& over, const std::vector<double>& early,
                const std::vector<double>& late, std::vector<Finding>& out) {
   const double from = quantile(early, 0.5), to = quantile(late, 0.5);
   const double change = from > 0 ? 100 * (to - from) / from : 0;
-  if (std::abs(change) < kDriftPct) return false;
+  if (std::abs(change) < kDriftPct) return;
   out.push_back({"step_time_drift",
                  fmt::format("{}: steps became {:.0f} % {} {} ({:.2f} ms to {:.2f} ms)",
                              who(process), std::abs(change), change > 0 ? "longer" : "shorter",
                              over, from / 1000, to / 1000),
                  change});
-  return true;
 }
 
 // By the step log, which is the longest in the last window: medians of the first and the last third
@@ -77,7 +76,7 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
     const auto third = static_cast<int64_t>(lengths.size() / 3);
     const std::vector<double> early(lengths.begin(), lengths.begin() + third);
     const std::vector<double> late(lengths.end() - third, lengths.end());
-    if (add_drift(longest, "over the run", early, late, out)) return;
+    return add_drift(longest, "over the run", early, late, out);
   }
   if (windows.size() < 2) return;
   const Process &first = *windows.front(), &last = *windows.back();
@@ -128,7 +127,10 @@ void memory_growth(const Report& report, const Process& process, const MemoryCur
   const auto kept = report.operators.kept_memory.find(&process);
   if (kept != report.operators.kept_memory.end() && !kept->second.empty()) {
     const OwnerRow& row = kept->second.front();
-    most = fmt::format("; most of it by {} ({} in {} blocks)", row.name,
+    int64_t all = 0;
+    for (const OwnerRow& each : kept->second) all += each.bytes;
+    most = fmt::format("; {} by {} ({} in {} blocks)",
+                       2 * row.bytes > all ? "most of it" : "the largest part", row.name,
                        format_bytes(static_cast<uint64_t>(row.bytes)), row.count);
   }
   out.push_back({"memory_growth",
@@ -243,19 +245,15 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
 
 // What comes back from the GPU in pieces of the same sizes as what goes there.
 void copies_undone(const Report& report, std::vector<Finding>& out) {
-  double both = 0, count = 0;
-  for (const auto& [bytes, copies] : report.tables.copies_by_size) {
-    const double pairs = static_cast<double>(std::min(copies.to_gpu, copies.from_gpu));
-    both += pairs * static_cast<double>(bytes);
-    count += pairs;
-  }
-  both = report.per_unit(both);
+  const CopiesBack& back = report.tables.copies_back;
+  const double both = report.per_unit(back.bytes);
   if (both < kCopiedBackBytes) return;
-  out.push_back({"copies_undone",
-                 fmt::format("{:.1f} MB a {} go to the GPU and come back from it, in {:.1f} pieces "
-                             "of the same sizes: data that could stay there?",
-                             both / 1e6, report.unit(), report.per_unit(count)),
-                 both});
+  out.push_back(
+      {"copies_undone",
+       fmt::format("{:.1f} MB a {} go to the GPU and come back from it, in {:.1f} pieces "
+                   "of the same sizes: data that could stay there?",
+                   both / 1e6, report.unit(), report.per_unit(static_cast<double>(back.count))),
+       both});
 }
 
 }  // namespace

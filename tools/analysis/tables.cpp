@@ -61,6 +61,10 @@ class TableMaker {
     const Trace& trace = *timeline.trace;
     trace_ = &trace;
     shapes_.resize(trace.shapes.size());
+    struct Copies {
+      uint64_t to_gpu = 0, from_gpu = 0;
+    };
+    std::map<uint64_t, Copies> by_size;
     each_work_of_steps(timeline, [&](const Work& work) {
       const ShapeIndex index = timeline.events().shape_of(work.event);
       const Shape& shape = trace.shapes[index];
@@ -72,8 +76,8 @@ class TableMaker {
         CopyRow& row = copies_[std::string(label)];
         ++row.count;
         row.bytes += bytes;
-        if (label.find("HtoD") != label.npos) ++out_.copies_by_size[bytes].to_gpu;
-        if (label.find("DtoH") != label.npos) ++out_.copies_by_size[bytes].from_gpu;
+        if (label.find("HtoD") != label.npos) ++by_size[bytes].to_gpu;
+        if (label.find("DtoH") != label.npos) ++by_size[bytes].from_gpu;
         row.total_us += static_cast<double>(length) / 1000;
         row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
         return;
@@ -90,6 +94,11 @@ class TableMaker {
       if (length < kTinyKernelNs) ++tiny_;
       ++all_;
     });
+    for (const auto& [bytes, copies] : by_size) {
+      const uint64_t both = std::min(copies.to_gpu, copies.from_gpu);
+      out_.copies_back.count += both;
+      out_.copies_back.bytes += static_cast<double>(both * bytes);
+    }
   }
 
   void add_calls(const Timeline& timeline) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,8 +40,10 @@ struct CopyRow {
   }
 };
 
-struct CopiesOfSize {
-  uint64_t to_gpu = 0, from_gpu = 0;
+// Copies of a process from the GPU that have one of the same size to it beside them.
+struct CopiesBack {
+  uint64_t count = 0;
+  double bytes = 0;
 };
 
 struct CollectiveRow {
@@ -68,7 +69,7 @@ struct Tables {
   std::vector<KernelRow> kernels;  // most time first
   std::vector<FamilyRow> kernel_families;
   std::vector<CopyRow> copies;
-  std::map<uint64_t, CopiesOfSize> copies_by_size;  // by bytes
+  CopiesBack copies_back;
   std::vector<CollectiveRow> collectives;
   std::vector<CallRow> synchronizations, allocations;
   std::vector<Memory> memory;   // by timeline
