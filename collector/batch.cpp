@@ -105,6 +105,7 @@ void WindowCollector::note(const Record& record) {
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
     set(seen_, bit);
+    graph_launches_.note_work(record.correlation);
     uint32_t graph = 0;
     if (is_graph_node(record, graph)) graph_launches_.add_record(record.correlation, graph);
   } else if (!is_gpu_kind(record.kind)) {

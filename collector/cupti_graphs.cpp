@@ -87,11 +87,8 @@ void detach_graphs(const CuptiApi& api) {
 }
 
 void on_graph_launch(const void* exec, uint32_t correlation) {
-  // Known graphs alone, it seems: no lock at each of their launches.
-  if (g_looked_at.fetch_add(1, std::memory_order_relaxed) >= kMostLookedAt) {
-    g_asks_about_graphs = false;
-    return;
-  }
+  // No lock at each launch for as long as the question is open.
+  if (g_looked_at.fetch_add(1, std::memory_order_relaxed) >= kMostLookedAt) return;
   uint32_t nodes = 0;
   if (node_records_of(handle(exec), nodes) != NodeRecords::none) return;
   const uint32_t number = g_launch_count.fetch_add(1);

@@ -6,9 +6,6 @@
 namespace gpuprof {
 namespace {
 
-// A graph of which CUPTI has no records at all is not waited for again and again.
-constexpr uint32_t kMostWithoutRecords = 2;
-
 // Correlation ids wrap at 32 bits.
 bool later(uint32_t a, uint32_t b) { return static_cast<int32_t>(a - b) > 0; }
 
@@ -48,6 +45,16 @@ void GraphLaunches::clear() {
   launches_.clear();
   graphs_.clear();
   execs_.clear();
+  any_work_ = false;
+}
+
+void GraphLaunches::note_work(uint32_t correlation) {
+  if (!any_work_ || later(correlation, newest_work_)) newest_work_ = correlation;
+  any_work_ = true;
+}
+
+bool GraphLaunches::passed(const Launch& launch) const {
+  return any_work_ && later(newest_work_, static_cast<uint32_t>(launch.key));
 }
 
 void GraphLaunches::add(uint32_t correlation, uint64_t exec, uint32_t nodes, bool surely) {
@@ -73,8 +80,8 @@ void GraphLaunches::compare_launches() {
   for (const Launch& launch : launches_.rows) {
     const auto correlation = static_cast<uint32_t>(launch.key);
     if (Exec* const exec = launch.told ? execs_.find_or_add(launch.exec) : nullptr) {
-      ++exec->launches;
       exec->with_records += launch.records != 0;
+      exec->passed += launch.records == 0 && passed(launch);
     }
     Graph* const graph =
         launch.records && launch.graph ? graphs_.find_or_add(launch.graph) : nullptr;
@@ -99,7 +106,7 @@ GraphLaunches::Missing GraphLaunches::missing() {
       const Exec* const exec = launch.surely ? nullptr : execs_.find_or_add(launch.exec);
       if (!exec) continue;
       const bool had_some = exec->with_records != 0;
-      out.awaited += had_some || exec->launches <= kMostWithoutRecords;
+      out.awaited += had_some || exec->passed == 0;
       (had_some ? out.unfinished : out.untimed) += 1;
       continue;
     }

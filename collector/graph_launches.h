@@ -22,6 +22,8 @@ class GraphLaunches {
   // The record of a node, in any order with its launch; also of launches that are not in the
   // window. `graph`: CUPTI's id, 0: it has none, and then one record is all that is waited for.
   void add_record(uint32_t correlation, uint32_t graph);
+  // Any GPU work has a record: what was issued before it has most likely run.
+  void note_work(uint32_t correlation);
 
   struct Missing {
     uint64_t awaited;     // launches whose records, or whose last ones, may still come
@@ -45,7 +47,8 @@ class GraphLaunches {
   };
   struct Exec {
     uint64_t key;  // the driver's handle
-    uint32_t launches, with_records;
+    uint32_t with_records;
+    uint32_t passed;  // without any, and work that was issued later has run
   };
   // Rows in order of arrival, found by key.
   template <typename Row>
@@ -58,10 +61,13 @@ class GraphLaunches {
   };
 
   void compare_launches();
+  bool passed(const Launch& launch) const;
 
   Table<Launch> launches_;
   Table<Graph> graphs_;
   Table<Exec> execs_;
+  uint32_t newest_work_ = 0;  // correlation id
+  bool any_work_ = false;
 };
 
 }  // namespace gpuprof

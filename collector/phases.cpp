@@ -2,6 +2,7 @@
 // Boundaries to phases: the step log, the schedule, and what begins and ends a window.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <cstdio>
@@ -32,6 +33,7 @@ namespace {
 constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
+constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 // Which source a call is a mark of; automatic: none.
@@ -91,6 +93,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
   modules_end();
   operators_end(ticks);
+  s.tracker.hold_source(false);
   s.window.end_ticks = ticks;
   s.window.last_step = last_complete_step();
   s.window.partial = partial;
@@ -136,7 +139,6 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
-  s.tracker.keep_source();
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
@@ -152,6 +154,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
     set_phase(SessionPhase::waiting);
     return;
   }
+  s.tracker.hold_source(true);
   restart_sequences();
   restart_stack_counts();
   open_window(number, first_step, ticks);
@@ -190,9 +193,10 @@ void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
   if (result.count == 0) return;
   for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
+  // The silence was no step.
+  if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
   const uint64_t ticks = result.ticks[result.count - 1];
-  if (result.chosen_now && result.count == 1) s.last_step_ticks = 0;  // a source that came back
   // For whoever reads the ring after SIGKILL.
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // The dump of a window that begins or ends here names the source.
@@ -436,16 +440,21 @@ static void look_for_period() {
            found.launches, found.confidence);
 }
 
-// Before the first window: later, what goes on without steps may be a validation or a break.
+// Early, where the optimizer of a step that becomes one CUDA graph is seen; later, what goes on
+// without steps may be a validation or a break.
 static void look_for_other_steps(uint64_t ticks) {
   Session& s = session();
-  if (s.next_window != 0 || s.phase.load(std::memory_order_relaxed) == SessionPhase::active) return;
+  const bool early = s.next_window == 0 && s.boundaries <= kEarlyBoundaries &&
+                     s.phase.load(std::memory_order_relaxed) != SessionPhase::active;
+  if (!early || s.plan->armed() || s.plan->is_off() || ticks < s.last_boundary_ticks) return;
   const double silence = seconds_between(s.last_boundary_ticks, ticks);
   const double patience = kSilentSteps * seconds_between(0, s.last_step_ticks);
-  if (ticks < s.last_boundary_ticks || silence < kSilentSeconds || silence < patience) return;
+  if (silence < kSilentSeconds || silence < patience) return;
   char silent[sizeof s.source_text];
   s.tracker.describe(silent, sizeof silent);
   if (!s.tracker.look_again()) return;
+  s.silent_step_ticks = s.last_step_ticks;
+  s.looking_ticks = ticks;
   log_line(LogLevel::info, "steps: none by %s for %.0f s, looking for others", silent, silence);
   apply_hook_flags();
 }
@@ -471,8 +480,9 @@ void steps_tick(uint64_t ticks) {
     }
   } else if (source != StepSource::automatic) {
     look_for_other_steps(ticks);
-  } else if (!s.tracker.looks_again() &&
-             seconds_between(s.start_ticks, ticks) >= kAutoFallbackSeconds) {
+  } else if (!s.tracker.waits_for_source() &&
+             seconds_between(std::max(s.start_ticks, s.looking_ticks), ticks) >=
+                 kAutoFallbackSeconds) {
     take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs));
   }
   s.step_lock.unlock();

@@ -34,7 +34,7 @@ struct Window {
   uint64_t begin_ticks;
   uint64_t ready_ticks;  // when the thread whose step opened it went on; 0: it did not wait
   uint64_t end_ticks;    // 0: open
-  uint64_t last_step;  // last complete step
+  uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
 };
@@ -69,9 +69,11 @@ struct Session {
   WindowPlan* plan = nullptr;
   uint64_t boundaries = 0;  // in the step log
   uint64_t last_boundary_ticks = 0;
-  uint64_t last_step_ticks = 0;  // of the step that ended there
-  uint64_t next_due_ticks = 0;  // of the `time` source; 0: not known yet
-  bool profiler_on = false;     // between cudaProfilerStart and Stop, where that is the source
+  uint64_t last_step_ticks = 0;    // of the step that ended there
+  uint64_t silent_step_ticks = 0;  // of the last one before steps stopped coming; 0: they have not
+  uint64_t looking_ticks = 0;      // since then others are looked for
+  uint64_t next_due_ticks = 0;     // of the `time` source; 0: not known yet
+  bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;  // number of the next one
   std::atomic<SessionPhase> phase{SessionPhase::idle};
@@ -84,7 +86,7 @@ struct Session {
   std::atomic<uint32_t> driver_thread{0};
   // Since when a window that begins with the session is being opened; 0: none is.
   std::atomic<uint64_t> opening_ns{0};
-  bool loads_data = false;             // a DataLoader's worker (data_worker.h): no steps of its own
+  bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 
 Session& session();

@@ -129,8 +129,10 @@ StepTracker::Result StepTracker::choose(StepSource source) {
   Candidate& candidate = candidates_[static_cast<size_t>(source)];
   chosen_ = source;
   candidate.marks = 0;
-  std::memcpy(out_, candidate.boundaries, sizeof out_);
-  return {candidate.count, out_, true};
+  // Steps are counted already: several at once could pass over the schedule's window.
+  const size_t first = looked_again_ ? candidate.count - 1 : 0;
+  std::memcpy(out_, candidate.boundaries + first, (candidate.count - first) * sizeof out_[0]);
+  return {candidate.count - first, out_, true};
 }
 
 bool StepTracker::look_again() {
@@ -149,7 +151,7 @@ bool StepTracker::look_again() {
   }
   chosen_ = StepSource::automatic;
   spec_ = wanted_;
-  looks_again_ = true;
+  looked_again_ = true;
   for (Candidate& candidate : candidates_) candidate = Candidate{};
   return true;
 }
@@ -158,7 +160,6 @@ StepTracker::Result StepTracker::come_back(const StepMark& mark) {
   chosen_ = silent_;
   spec_ = silent_spec_;
   silent_ = StepSource::automatic;
-  looks_again_ = false;
   out_[0] = mark.ticks;
   return {1, out_, true};
 }

@@ -64,10 +64,10 @@ class StepTracker {
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
   bool look_again();
-  // A window has begun: its steps stay what they are, whatever comes again.
-  void keep_source() { silent_ = StepSource::automatic; }
-  // Whether it looks, or has found another: it is no time for the clock then.
-  bool looks_again() const { return looks_again_; }
+  // While a window is open its steps stay what they are, whatever comes again.
+  void hold_source(bool held) { held_ = held; }
+  // Whether one may come back: it is no time for the clock then.
+  bool waits_for_source() const { return silent_ != StepSource::automatic; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
   // what follows is counted from now, or the jump would pass over the schedule's window.
   Result fall_back_to_time(double milliseconds);
@@ -93,13 +93,13 @@ class StepTracker {
   Result choose(StepSource source);
   Result come_back(const StepMark& mark);
   bool is_silent(StepSource source) const {
-    return silent_ == source && source != StepSource::automatic;
+    return silent_ == source && source != StepSource::automatic && !held_;
   }
 
   StepSpec wanted_{}, spec_{};  // what was asked for; what is in force
   StepSpec silent_spec_{};
   StepSource silent_ = StepSource::automatic;  // was chosen, and is taken back when it comes
-  bool looks_again_ = false;
+  bool looked_again_ = false, held_ = false;
   uint64_t process_start_ = 0;
   bool armed_ = false;
   bool automatic_ = false;  // nobody named a source

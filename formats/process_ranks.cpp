@@ -64,6 +64,13 @@ void find_ranks(Trace& trace) {
     const ProcessId id = id_of(process);
     if (!process.is_data_worker() && named.at(id) < 0) look_at(trace, process, members[id]);
   }
+  for (const Process& process : trace.processes) {
+    const auto found = members.find(id_of(process));
+    if (found == members.end() || process.is_data_worker()) continue;
+    Member& member = found->second;
+    // The environment knows of more: the communicator is of a part.
+    member.unclear |= process.header.world_size() > static_cast<int32_t>(member.size);
+  }
   std::set<int32_t> taken;
   for (const auto& [id, rank] : named) {
     if (rank >= 0) taken.insert(rank);

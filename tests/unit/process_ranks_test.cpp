@@ -19,7 +19,7 @@ struct Call {
 
 // A process's window with these collectives. `rank`: what its environment says, -1: nothing.
 std::string dump_of(uint32_t pid, const std::vector<Call>& calls, int rank = -1,
-                    uint32_t window = 0, uint32_t parent = 0) {
+                    uint32_t window = 0, uint32_t parent = 0, int32_t world = 0) {
   MemoryNames names;
   BatchEncoder encoder(names);
   encoder.begin(window, 1);
@@ -37,7 +37,7 @@ std::string dump_of(uint32_t pid, const std::vector<Call>& calls, int rank = -1,
   header.set_pid(pid);
   header.set_window(window);
   header.set_parent_pid(parent);
-  if (rank < 0) header.set_world_size(0);
+  if (rank < 0) header.set_world_size(world);
   append(bytes, ChunkKind::header, header);
   append_events(bytes, encoder);
   append(bytes, ChunkKind::summary, make_summary(ticks_at(1000)));
@@ -72,6 +72,16 @@ TEST(ProcessRanks, CommunicatorsOfPartsOfTheJobTellNothing) {
             (Ranks{-1, -1, -1, -1}));
   // Of two of one size nobody knows which one is the job's.
   EXPECT_EQ(ranks_of(load(dump_of(10, {{0, 2}, {1, 2}}) + dump_of(11, {{1, 2}}))), (Ranks{-1, -1}));
+}
+
+TEST(ProcessRanks, ACommunicatorSmallerThanTheJobTellsNothing) {
+  const auto ranks = [](int32_t world) {
+    return ranks_of(
+        load(dump_of(10, {{0, 2}}, -1, 0, 0, world) + dump_of(11, {{1, 2}}, -1, 0, 0, world)));
+  };
+  EXPECT_EQ(ranks(8), (Ranks{-1, -1}));
+  EXPECT_EQ(ranks(2), (Ranks{0, 1}));
+  EXPECT_EQ(ranks(1), (Ranks{0, 1}));  // what a batch script's step of one task says
 }
 
 TEST(ProcessRanks, WhatTheEnvironmentSaysStays) {

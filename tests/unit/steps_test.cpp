@@ -333,14 +333,14 @@ TEST(StepTracker, ASourceThatFallsSilentGivesWayToAnother) {
   StepTracker tracker = tracker_with_optimizer();
   EXPECT_FALSE(tracker.wants(StepSource::graph));
   ASSERT_TRUE(tracker.look_again());
-  EXPECT_TRUE(tracker.looks_again());
+  EXPECT_TRUE(tracker.waits_for_source());
   EXPECT_EQ(tracker.source(), StepSource::automatic);
   EXPECT_TRUE(tracker.wants(StepSource::graph) && tracker.wants(StepSource::optimizer));
   EXPECT_EQ(tracker.mark({StepSource::graph, 50'000, 3}).count, 0u);
   EXPECT_EQ(tracker.mark({StepSource::graph, 51'000, 3}).count, 0u);
   const StepTracker::Result chosen = tracker.mark({StepSource::graph, 52'000, 3});
   EXPECT_TRUE(chosen.chosen_now);
-  EXPECT_EQ(ticks(chosen), (std::vector<uint64_t>{50'000, 51'000, 52'000}));
+  EXPECT_EQ(ticks(chosen), std::vector<uint64_t>{52'000}) << "no jump over a window";
   EXPECT_EQ(described(tracker), "graph:1");
 }
 
@@ -357,7 +357,7 @@ TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
     EXPECT_EQ(ticks(back), std::vector<uint64_t>{60'000});
     EXPECT_EQ(tracker.source(), StepSource::optimizer);
     EXPECT_FALSE(tracker.wants(StepSource::sync));
-    EXPECT_FALSE(tracker.looks_again());
+    EXPECT_FALSE(tracker.waits_for_source());
   }
 }
 
@@ -365,10 +365,20 @@ TEST(StepTracker, InAWindowStepsStayWhatTheyAre) {
   StepTracker tracker = tracker_with_optimizer();
   ASSERT_TRUE(tracker.look_again());
   for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::sync, at});
-  tracker.keep_source();
+  tracker.hold_source(true);
   EXPECT_FALSE(tracker.wants(StepSource::optimizer));
   EXPECT_EQ(tracker.mark({StepSource::optimizer, 60'000, 7}).count, 0u);  // captured once more
   EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 61'000})), std::vector<uint64_t>{61'000});
+  tracker.hold_source(false);  // the window has ended
+  EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 70'000, 7})), std::vector<uint64_t>{70'000});
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+}
+
+TEST(StepTracker, NothingComesBackOfWhatRecurs) {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::sync, at});
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_FALSE(tracker.waits_for_source()) << "time may take over";
 }
 
 TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {

@@ -149,12 +149,16 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   const auto most = std::max_element(
       sites.begin(), sites.end(),
       [](const HeapSite& a, const HeapSite& b) { return a.held_bytes < b.held_bytes; });
+  double held = 0;
+  for (const HeapSite& site : sites) held += site.held_bytes;
+  const char* const how_much = 2 * most->held_bytes > held ? "most of it" : "the largest part";
   const std::string place = host_memory_place(process.stacks, most->stack);
-  out.push_back({"host_memory_growth",
-                 fmt::format("{}: host memory grows by {} in each step, and is not released{}",
-                             who(process), format_bytes(static_cast<uint64_t>(whole_number(each))),
-                             place.empty() ? "" : "; most of it is allocated at " + place),
-                 each});
+  out.push_back(
+      {"host_memory_growth",
+       fmt::format("{}: host memory grows by {} in each step, and is not released{}", who(process),
+                   format_bytes(static_cast<uint64_t>(whole_number(each))),
+                   place.empty() ? "" : fmt::format("; {} is allocated at {}", how_much, place)),
+       each});
 }
 
 void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
