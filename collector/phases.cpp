@@ -483,7 +483,7 @@ void steps_tick(uint64_t ticks) {
   } else if (!s.tracker.waits_for_source() &&
              seconds_between(std::max(s.start_ticks, s.looking_ticks), ticks) >=
                  kAutoFallbackSeconds) {
-    take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs));
+    take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs, ticks));
   }
   s.step_lock.unlock();
 }

@@ -189,10 +189,11 @@ StepTracker::Result StepTracker::first_boundary() {
   return {1, out_, false};
 }
 
-StepTracker::Result StepTracker::fall_back_to_time(double milliseconds) {
+StepTracker::Result StepTracker::fall_back_to_time(double milliseconds, uint64_t now) {
   chosen_ = StepSource::time;
   spec_.milliseconds = milliseconds;
   Result result = first_boundary();
+  if (looked_again_) out_[0] = now;
   result.chosen_now = true;
   return result;
 }

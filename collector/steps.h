@@ -69,8 +69,9 @@ class StepTracker {
   // Whether one may come back: it is no time for the clock then.
   bool waits_for_source() const { return silent_ != StepSource::automatic; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
-  // what follows is counted from now, or the jump would pass over the schedule's window.
-  Result fall_back_to_time(double milliseconds);
+  // what follows is counted from now, or the jump would pass over the schedule's window. Where
+  // steps have been counted already, `now` is the next boundary.
+  Result fall_back_to_time(double milliseconds, uint64_t now);
   const StepSpec& spec() const { return spec_; }
   // For the dump: "nvtx:step", "sync:1", "auto".
   size_t describe(char* out, size_t size) const;

@@ -56,10 +56,10 @@ def bare_result(lab, case, command, limit):
 
 @once
 def by_torch(lab, case, command, limit):
-    """What torch.profiler says of steps FIRST to LAST, in a run of its own; in another, where it saw no GPU work: in a window of some
+    """What torch.profiler says of steps FIRST to LAST, in a run of its own; in others, where it saw no GPU work: in a window of some
     milliseconds CUPTI may not have asked it for a buffer in time."""
     file = lab.out / f"{lab.part}-{case}.torch.json"
-    for _ in range(2):
+    for _ in range(5):
         done = lab.run([*command, "--torch-profiler", file, "--with-cpu", "--first", FIRST, "--last", LAST], limit=limit)
         if done.code != 0 or not file.exists():
             raise Failed(f"torch.profiler's run: {done.why()}")

@@ -314,7 +314,7 @@ TEST(StepTracker, AutoKeepsTheFirstLikelyName) {
 
 TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
   StepTracker tracker = tracker_for("auto");
-  const StepTracker::Result result = tracker.fall_back_to_time(1000);
+  const StepTracker::Result result = tracker.fall_back_to_time(1000, 90'000);
   EXPECT_EQ(ticks(result), std::vector<uint64_t>{kStart});
   EXPECT_TRUE(result.chosen_now);
   EXPECT_EQ(described(tracker), "time:1000");
@@ -379,6 +379,7 @@ TEST(StepTracker, NothingComesBackOfWhatRecurs) {
   for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::sync, at});
   ASSERT_TRUE(tracker.look_again());
   EXPECT_FALSE(tracker.waits_for_source()) << "time may take over";
+  EXPECT_EQ(ticks(tracker.fall_back_to_time(1000, 90'000)), std::vector<uint64_t>{90'000});
 }
 
 TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {
