@@ -21,6 +21,7 @@ constexpr double kSure = 0.6;
 // Layers repeat, too: a period that may be one of many is taken after many of them only.
 constexpr size_t kUnsureSteps = 20;
 constexpr double kUnsureLength = 100;
+constexpr double kStillThere = 0.75;  // of what was looked at
 // A step that comes again only after so many has ended; evaluation may stand between two.
 constexpr double kLostAfter = 32;
 
@@ -68,8 +69,14 @@ bool copy_launches(uint64_t end, PodVector<uint32_t>& out, Interned<uint64_t>& s
   return true;
 }
 
-bool believable(const Period& period) {
+// Of the last so many launches.
+bool believable(const Period& period, size_t launches) {
   if (period.anchor.count == 0 || period.confidence < kLeastConfidence) return false;
+  // What repeated and is over is not what steps repeat, though it may be most that there was.
+  if (static_cast<double>(period.begins[period.begins.size() - 1]) <
+      kStillThere * static_cast<double>(launches)) {
+    return false;
+  }
   return period.confidence >= kSure ||
          (period.begins.size() >= kUnsureSteps && period.length >= kUnsureLength);
 }
@@ -142,7 +149,7 @@ bool period_look(uint64_t now_ns, FoundSteps& out) {
   search.next_look_ns = now_ns + kPauseNs * launches.size();
   if (!looked) return false;
   const double before = search.length;
-  search.length = believable(period) ? period.length : 0;
+  search.length = believable(period, launches.size()) ? period.length : 0;
   // The same at two looks: what repeats in a part of the first step is not what steps repeat.
   if (search.length == 0 || search.length > 1.1 * before || before > 1.1 * search.length) {
     return false;

@@ -14,6 +14,7 @@ constexpr double kAgreed = 0.25;      // of votes make a step
 constexpr double kAlike = 0.88;       // of a long step's kernels are those that steps usually have
 constexpr double kLessAlike = 0.12;   // than most steps
 constexpr double kClear = 0.2;        // between steps and what is none
+constexpr double kFewOfMany = 0.01;   // of steps: one at either end, of more than a hundred
 constexpr int kTurns = 16;            // places in a step where it may begin
 constexpr size_t kMostSaid = 60'000;  // bursts that are heard of a level
 constexpr size_t kMostCuts = 5;
@@ -260,8 +261,10 @@ bool PeriodLevels::agree_of(PeriodLevel& level, const PodVector<uint32_t>& all) 
     level.begins.swap(tried.begins);
     level.agreement = tried.agreement;
   }
-  level.unclear = std::any_of(clear_counts, clear_counts + clear,
-                              [&](size_t count) { return count != level.begins.size(); });
+  const size_t most = level.begins.size();  // of all turns
+  level.unclear = std::any_of(clear_counts, clear_counts + clear, [&](size_t count) {
+    return static_cast<double>(most - count) > kFewOfMany * static_cast<double>(most);
+  });
   return true;
 }
 

@@ -79,6 +79,20 @@ TEST(Period, Evaluation) {
   EXPECT_GE(right, 0.85 * all);
 }
 
+// Batches of a few launches each, after the program has put its weights in place.
+TEST(Period, ShortSteps) {
+  for (const uint32_t length : {4, 5, 17, 60}) {
+    std::vector<uint32_t> kernels;
+    for (uint32_t i = 0; i < 300; ++i) kernels.push_back(1000 + i % 3);
+    for (uint32_t i = 0; i < 400 * length; ++i) kernels.push_back(i % length);
+    Period period;
+    EXPECT_TRUE(find_period(kernels.data(), kernels.size(), period));
+    EXPECT_GT(period.confidence, 0.9) << length;
+    EXPECT_EQ(period.length, length);
+    EXPECT_EQ(period.begins.size(), 400u);
+  }
+}
+
 TEST(Period, SilentWhereThereIsNone) {
   const Outcome out = outcome_of([](test::StreamMaker& m) { return m.noise(); }, 12);
   EXPECT_EQ(out.silent, out.all);

@@ -460,6 +460,24 @@ TEST(ReportTest, ACauseOfOneStepIsSaidToBe) {
       << evidence(job);
 }
 
+// Also of the window's first step, whose work otherwise only says when the second one's began.
+TEST(ReportTest, ACauseOfTheFirstStepAlone) {
+  for (const int ranks : {1, 2}) {
+    Job job;
+    job.ranks = ranks;
+    if (ranks > 1) job.collective = 20'000;
+    job.data = 40'000'000;
+    job.late_batch = 0;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    const Verdict& first = report.verdict[0];
+    EXPECT_EQ(cause_name(first.cause), "data_loading");
+    EXPECT_GT(first.share_pct, 30);
+    EXPECT_NEAR(first.saves_pct, first.share_pct, 1);
+    EXPECT_LT(report.replay_error_pct, 0.5);
+  }
+}
+
 TEST(ReportTest, ASavingBeyondTheShareIsExplained) {
   Job job;
   job.kernels = 150;

@@ -20,6 +20,17 @@ int64_t earliest(std::span<const Timeline> timelines) {
   return out;
 }
 
+// What happens once (a checkpoint, a pause between requests) may happen in the first step, which
+// otherwise only says when the second one began.
+bool first_stands_out(const Timeline& timeline) {
+  constexpr int64_t kTimesAsLong = 2;
+  const auto& steps = timeline.steps;
+  if (steps.size() < 2) return false;
+  const int64_t others =
+      (steps.back().end - steps.front().end) / static_cast<int64_t>(steps.size() - 1);
+  return steps.front().end - steps.front().begin > kTimesAsLong * others;
+}
+
 }  // namespace
 
 Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks) {
@@ -39,12 +50,13 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   ReplayPiece piece;
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
-  for (const Timeline& timeline : timelines) {
-    window_begins_.push_back(timeline.whole_window ? timeline.steps.front().begin - origin
-                                                   : INT64_MIN);
-  }
+  const bool with_first = std::any_of(timelines.begin(), timelines.end(), first_stands_out);
   for (size_t i = 0; i < timelines.size(); ++i) {
-    ranks.emplace_back(timelines[i], comparison, static_cast<uint16_t>(i), origin, piece);
+    const Timeline& timeline = timelines[i];
+    const bool from_begin = (with_first && !timeline.steps.empty()) || timeline.whole_window;
+    const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
+    window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
+    ranks.emplace_back(timeline, comparison, static_cast<uint16_t>(i), origin, begin, piece);
   }
   const auto advance = [&](size_t rank) {
     const bool more = !ranks[rank].at_end();
@@ -96,7 +108,8 @@ double Replay::mean_step(size_t which) const {
     }
     if (ends.empty()) continue;
     if (window_begins_[rank] != INT64_MIN) {
-      sum += static_cast<double>(ends.back().second - window_begins_[rank]);
+      sum += static_cast<double>(ends.back().second - window_begins_[rank]) /
+             static_cast<double>(ends.back().first + 1);
     } else if (ends.size() > 1) {
       sum += static_cast<double>(ends.back().second - ends.front().second) /
              static_cast<double>(ends.back().first - ends.front().first);

@@ -22,8 +22,8 @@ class Replay {
   Replay(std::span<const Timeline> timelines, const RankComparison& ranks);
 
   // ns for a step, the mean over ranks: from the end of the first step's work to the end of the
-  // last step's, divided by the steps between. 0: fewer than two steps with work. Of whole windows:
-  // from their begin.
+  // last step's, divided by the steps between. 0: fewer than two steps with work. Of whole windows,
+  // and where a rank's first step is longer than two others: from the begin of the first.
   double step_time(Fix fix) const { return step_times_[static_cast<size_t>(fix)]; }
   // The same as it was recorded: how true the replay is.
   double recorded_step_time() const { return step_times_[kFixes]; }
@@ -39,7 +39,7 @@ class Replay {
 
   // By rank and step: when the last work that was issued in it was over; INT64_MIN: none was.
   std::vector<std::vector<Times<int64_t>>> step_ends_;
-  std::vector<int64_t> window_begins_;  // by rank; INT64_MIN: it is not looked at as a whole
+  std::vector<int64_t> window_begins_;  // by rank; INT64_MIN: its first step's end counts
   Times<double> step_times_{};
 };
 

@@ -153,7 +153,7 @@ void ReplayPiece::restart() {
 }
 
 RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint16_t rank,
-                       int64_t origin, ReplayPiece& piece)
+                       int64_t origin, int64_t begin, ReplayPiece& piece)
     : timeline_(timeline),
       ranks_(ranks),
       rank_(rank),
@@ -172,9 +172,7 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
       }
     }
   }
-  // Of a whole window the time before its first call is looked at, too.
-  if (timeline.whole_window && timeline.main_thread != kNone) {
-    const int64_t begin = timeline.steps.front().begin;
+  if (begin != INT64_MIN && timeline.main_thread != kNone) {
     last_call_[timeline.main_thread] = {begin, piece.add(rank, begin - origin)};
   }
   if (timeline.orphans) orphans_ = all_work(timeline);

@@ -105,9 +105,10 @@ struct WorkEnd {
 // was not recorded comes when it begins.
 class RankReplay {
  public:
-  // All must outlive it. `origin`: the time of the earliest node of all ranks.
+  // All must outlive it. `origin`: the time of the earliest node of all ranks. `begin`: since when
+  // time before the first call is looked at, too; INT64_MIN: it is not.
   RankReplay(const Timeline& timeline, const RankComparison& ranks, uint16_t rank, int64_t origin,
-             ReplayPiece& piece);
+             int64_t begin, ReplayPiece& piece);
 
   bool at_end() const { return calls_.at_end() && orphans_.at_end(); }
   // The next call, and what it caused.
