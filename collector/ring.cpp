@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +24,7 @@ constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exe
 
 namespace {
 
-constexpr uint64_t kMiB = 1024 * 1024;
+constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 Ring g_ring;
 std::atomic<Ring*> g_published{nullptr};
@@ -213,12 +214,17 @@ bool populate_more() {
       23;  // Linux 5.14; older kernels refuse and pages come one by one
 #endif
   constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
+  // The kernel keeps the lock of the address space for each call: a thread of the program that
+  // maps memory, or starts another thread, waits that long.
+  constexpr uint64_t kAtOnce = 64 * kKiB;
   const RingRegion& chunks = g_ring.header->chunks;
   if (g_ring.populated >= chunks.bytes) return false;
-  const uint64_t left = chunks.bytes - g_ring.populated;
-  ::madvise(g_ring.region<uint8_t>(chunks) + g_ring.populated, left < kPiece ? left : kPiece,
-            MADV_POPULATE_WRITE);
-  g_ring.populated += kPiece;
+  const uint64_t end = std::min(g_ring.populated + kPiece, uint64_t{chunks.bytes});
+  while (g_ring.populated < end) {
+    const uint64_t bytes = std::min(end - g_ring.populated, kAtOnce);
+    ::madvise(g_ring.region<uint8_t>(chunks) + g_ring.populated, bytes, MADV_POPULATE_WRITE);
+    g_ring.populated += bytes;
+  }
   return true;
 }
 
