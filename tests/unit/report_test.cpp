@@ -583,6 +583,20 @@ TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
   }
 }
 
+TEST(ReportTest, KilledBeforeAnyTimesIsNotCalledIdle) {
+  for (const bool recovered : {false, true}) {
+    Job job;
+    job.killed_at = 0;
+    Trace trace = JobModel(job).trace();
+    trace.processes[0].recovered = recovered;
+    const Report report = make_report(trace);
+    EXPECT_TRUE(report.verdict.empty());
+    EXPECT_EQ(report.reason,
+              recovered ? "the process was killed, or looked at, before CUPTI gave any GPU times"
+                        : "no work on a GPU was recorded");
+  }
+}
+
 // Killed, but with all times: its last step ends after its last work, as each does.
 TEST(ReportTest, StepsOfAKilledProcessWithAllTimesAreKept) {
   Job job;

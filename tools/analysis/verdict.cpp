@@ -9,6 +9,7 @@
 
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/throttle.h"
+#include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -48,7 +49,8 @@ constexpr CauseRow kCauses[] = {
      "PERFORMANCE,POWER)."},
     {Cause::host_work, "host_work", Fix::host_work, Part::other,
      "Take what the host does between its calls out of the training thread, do it less often, or "
-     "do it while the GPU works (logging, checkpoints, metrics, preparation of data in the loop)."},
+     "do it while the GPU works (logging, checkpoints, metrics, preparation of data in the loop). "
+     "In a server, waiting for requests counts here, too: then it has time to spare."},
     {Cause::compute, "compute", Fix::none, Part::compute,
      "The GPU is the limit: lower precision, faster kernels, or more GPUs would make steps "
      "shorter."},
@@ -79,6 +81,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     cut_off_ = cut_off_ || (timeline.process->completeness != Completeness::complete &&
                             !timeline.process->recovered);
     untimed_steps_ = untimed_steps_ || timeline.untimed_steps > 0;
+    killed_ = killed_ || (timeline.process->recovered && !all_calls(timeline).at_end());
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
@@ -122,6 +125,9 @@ std::string Judge::reason_against(const Report& report) const {
   if (numbers.size() < 2 && !report.whole_windows)
     return "one step is too few: record at least three";
   if (works_ == 0 && cut_off_) return "the file was cut off before the GPU's work in it";
+  if (works_ == 0 && killed_ && gpu_times_missing_.empty()) {
+    return "the process was killed, or looked at, before CUPTI gave any GPU times";
+  }
   if (!report.gpu_timed) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
                                       : "no GPU times: " + gpu_times_missing_;

@@ -44,6 +44,7 @@ class Judge {
   size_t works_ = 0, orphans_ = 0;
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out
+  bool killed_ = false;         // a process that had called CUDA
   std::string gpu_times_missing_;
 };
 
