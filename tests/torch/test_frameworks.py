@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Training loops that others wrote: Lightning, Accelerate, the Trainer of transformers, ranks by spawn. Steps are those that
-each counts itself, of an unmodified script, and what is recorded of them is what the simulator says."""
+"""Training loops that others wrote: Lightning, Accelerate, the Trainer of transformers, ranks by spawn, and what programs
+write themselves. Steps are those that each counts itself, of an unmodified script, and what is recorded of them is what the
+simulator says."""
 import json
 import pathlib
 import sys
@@ -28,6 +29,23 @@ def test_steps_are_the_frameworks(tmp_path, script):
     comparison.assert_right(*equalities.WORK)
     assert comparison.summary["losses"].keys() <= {"sample_torn"}
     assert comparison.window_steps() == list(WINDOW)
+
+
+@pytest.mark.parametrize("loop", ["adversaries", "policy", "recomputed", "closures", "other_thread"])
+def test_plain_loops(tmp_path, loop):
+    command = [SCRIPTS / "loops.py", loop]
+    bare = harness.run([sys.executable, *command], env=simulated(harness.environment()), timeout=400)
+    assert bare.code == 0 and bare.out.endswith(" steps\n"), bare.err
+    made = int(bare.out.split()[0])
+    window = range(made - 6, made)
+    seen, comparison = profiled(tmp_path, window, *command, GPUPROF_STEP="auto")
+    assert (seen.code, seen.out) == (bare.code, bare.out), seen.err
+    assert f"steps {window[0]}-{window[-1]} (optimizer)" in seen.err
+    assert [r["number"] for r in comparison.records if r["kind"] == "step"] == list(range(made))
+    comparison.assert_right("launch", "gpu_kernel")
+    assert not equalities.without_owner(comparison.records)
+    assert comparison.summary["losses"].keys() <= {"sample_torn"}
+    assert comparison.window_steps() == list(window)
 
 
 def test_spawned_ranks(tmp_path):
