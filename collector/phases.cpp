@@ -189,9 +189,19 @@ void publish_source() {
   s.tracker.describe(s.source_text, sizeof s.source_text);
 }
 
+// The schedule was over, by the clock, when the program's own steps came: as many of those, too.
+void record_after_time(uint64_t index) {
+  Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  if (s.plan->phase() != Phase::done) return;
+  s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
+}
+
 void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
   if (result.count == 0) return;
+  const bool follows_time = result.chosen_now && s.source == StepSource::time &&
+                            s.tracker.source() != StepSource::profiler;
   for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
@@ -202,6 +212,7 @@ void take_boundaries(const StepTracker::Result& result) {
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
   apply(s.plan->advance(newest), newest, ticks);
+  if (follows_time) record_after_time(newest);
   if (result.chosen_now) {
     log_line(LogLevel::info, "steps: %s", s.source_text);
     apply_hook_flags();

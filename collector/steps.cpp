@@ -69,6 +69,13 @@ bool StepTracker::may_bracket() const {
          !candidates_[static_cast<size_t>(StepSource::manual)].fired;
 }
 
+// Not what comes for other reasons, too: a server that waits for its GPU now and then goes by time.
+bool StepTracker::may_follow_time(StepSource source) const {
+  return fell_back_ && !held_ && chosen_ == StepSource::time &&
+         (source == StepSource::manual || source == StepSource::optimizer ||
+          source == StepSource::nvtx);
+}
+
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
   if (!wants(mark.source)) return {};
   if (mark.source == StepSource::profiler && chosen_ != StepSource::profiler) {
@@ -79,7 +86,7 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (is_silent(mark.source)) return come_back(mark);
-  if (chosen_ == StepSource::automatic) return candidate_mark(mark);
+  if (chosen_ == StepSource::automatic || may_follow_time(mark.source)) return candidate_mark(mark);
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
   if (++candidate.marks < spec_.every) return {};
   candidate.marks = 0;
@@ -130,7 +137,7 @@ StepTracker::Result StepTracker::choose(StepSource source) {
   chosen_ = source;
   candidate.marks = 0;
   // Steps are counted already: several at once could pass over the schedule's window.
-  const size_t first = looked_again_ ? candidate.count - 1 : 0;
+  const size_t first = looked_again_ || fell_back_ ? candidate.count - 1 : 0;
   std::memcpy(out_, candidate.boundaries + first, (candidate.count - first) * sizeof out_[0]);
   return {candidate.count - first, out_, true};
 }
@@ -191,6 +198,7 @@ StepTracker::Result StepTracker::first_boundary() {
 
 StepTracker::Result StepTracker::fall_back_to_time(double milliseconds, uint64_t now) {
   chosen_ = StepSource::time;
+  fell_back_ = true;
   spec_.milliseconds = milliseconds;
   Result result = first_boundary();
   if (looked_again_) out_[0] = now;

@@ -9,6 +9,9 @@
 // up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
 // optimizer or an NVTX range that comes again after all.
 //
+// `time`, which `auto` falls back to, gives way to what a program marks its steps by (gpuprof_step,
+// optimizers, NVTX ranges), however late: loading a model may take longer than `auto` waits.
+//
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
 //
@@ -59,7 +62,8 @@ class StepTracker {
   StepSource source() const { return chosen_; }
   bool wants(StepSource source) const {
     return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
-           (source == StepSource::profiler && may_bracket()) || is_silent(source);
+           (source == StepSource::profiler && may_bracket()) || is_silent(source) ||
+           may_follow_time(source);
   }
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
@@ -89,6 +93,7 @@ class StepTracker {
   };
   bool is_candidate(StepSource source) const;
   bool may_bracket() const;
+  bool may_follow_time(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark) const;
   Result choose(StepSource source);
@@ -100,7 +105,7 @@ class StepTracker {
   StepSpec wanted_{}, spec_{};  // what was asked for; what is in force
   StepSpec silent_spec_{};
   StepSource silent_ = StepSource::automatic;  // was chosen, and is taken back when it comes
-  bool looked_again_ = false, held_ = false;
+  bool looked_again_ = false, fell_back_ = false, held_ = false;
   uint64_t process_start_ = 0;
   bool armed_ = false;
   bool automatic_ = false;  // nobody named a source

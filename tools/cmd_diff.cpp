@@ -29,7 +29,7 @@ analysis::RunSample sample_of(const std::vector<std::string>& runs,
                               std::vector<std::string>* files = nullptr) {
   analysis::RunSample out;
   for (const std::string& run : runs) {
-    const Input input = load_inputs({run});
+    const Input input = load_steps({run});
     out.add_run(input.trace);
     for (const InputFile& file : input.files) {
       if (files && file.processes > 0) files->push_back(file.path);

@@ -48,7 +48,7 @@ int run_report(const Command& command, int count, char** arguments) {
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
   }
-  Input input = load_inputs(inputs);
+  Input input = load_steps(inputs);
   symbolize(input.trace, symbols);
   const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
   put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal));

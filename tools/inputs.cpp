@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "tools/analysis/clock_windows.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -47,6 +48,17 @@ Input load_inputs(const std::vector<std::string>& paths) {
                                    : problems[0].text());
   }
   warn_of_problems(problems);
+  return input;
+}
+
+Input load_steps(const std::vector<std::string>& paths) {
+  Input input = load_inputs(paths);
+  const size_t count = analysis::leave_out_clock_windows(input.trace);
+  if (count > 0) {
+    print_note(fmt::format(
+        "{} by the clock left out: the program's own steps came later, and were recorded, too",
+        count == 1 ? "a window" : fmt::format("{} windows", count)));
+  }
   return input;
 }
 

@@ -48,6 +48,27 @@ def test_plain_loops(tmp_path, loop):
     assert comparison.window_steps() == list(window)
 
 
+def test_steps_that_come_late(tmp_path):
+    """After 30 s without steps `auto` goes by the clock: a window of seconds 3 to 5, and then one of the program's own steps."""
+    env = simulated(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path / "truth", GPUPROF_LOG="info",
+                                      GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=3"))
+    (tmp_path / "truth").mkdir()
+    done = harness.run([sys.executable, SCRIPTS / "late_steps.py", "42"], env=env, timeout=400)
+    assert done.code == 0, done.err
+    assert done.err.index("steps: time:1000") < done.err.index("steps: optimizer"), done.err
+    clock, own = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(own, tmp_path / "truth")
+    comparison.assert_right("launch", "gpu_kernel")
+    assert not equalities.without_owner(comparison.records)
+    steps = comparison.window_steps()
+    assert len(steps) == 3
+    for files, steps_in, said in (([clock], 3, 0), ([own], 3, 0), ([clock, own], 3, 1)):
+        report = harness.checked("report", "--format", "json", *files)
+        found = json.loads(report.out)
+        assert len(found["steps"]) == steps_in and ("by the clock left out" in report.err) == said
+        assert (found["step_time_us"]["mean"] > 500_000) == (files == [clock])
+
+
 def test_spawned_ranks(tmp_path):
     env = simulated(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path / "truth", GPUPROF_LOG="info",
                                       GPUPROF_SCHEDULE="skip_first=10,warmup=1,active=6"))

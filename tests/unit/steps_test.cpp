@@ -321,6 +321,38 @@ TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
   EXPECT_EQ(ticks(tracker.mark({StepSource::time, 9000})), std::vector<uint64_t>{9000});
 }
 
+// A model may take longer to load, or to compile, than `auto` waits.
+TEST(StepTracker, TimeThatWasFallenBackToGivesWayToTheProgramsOwnSteps) {
+  for (const StepSource source : {StepSource::manual, StepSource::optimizer, StepSource::nvtx}) {
+    StepTracker tracker = tracker_for("auto");
+    tracker.fall_back_to_time(1000, 90'000);
+    tracker.mark({StepSource::time, 91'000});
+    const auto mark = [&](uint64_t at) {
+      if (source == StepSource::nvtx) tracker.nvtx_matches("train_step");
+      return tracker.mark({source, at, 7});
+    };
+    tracker.hold_source(true);
+    for (const uint64_t at : {91'100, 91'200, 91'300}) EXPECT_EQ(mark(at).count, 0u);
+    EXPECT_EQ(tracker.source(), StepSource::time) << "a window is open";
+    tracker.hold_source(false);
+    StepTracker::Result result{};
+    uint64_t at = 91'400;
+    for (; result.count == 0 && at < 92'000; at += 100) result = mark(at);
+    EXPECT_EQ(tracker.source(), source);
+    EXPECT_TRUE(result.chosen_now);
+    EXPECT_EQ(ticks(result), std::vector<uint64_t>{at - 100}) << "the others were no boundaries";
+    EXPECT_EQ(ticks(mark(at)), std::vector<uint64_t>{at});
+    EXPECT_EQ(tracker.mark({StepSource::time, 93'000}).count, 0u);
+  }
+  StepTracker tracker = tracker_for("auto");
+  tracker.fall_back_to_time(1000, 90'000);
+  for (const StepSource source : {StepSource::sync, StepSource::graph, StepSource::nccl}) {
+    EXPECT_FALSE(tracker.wants(source)) << "comes for other reasons, too";
+  }
+  StepTracker named = tracker_for("time:1000");
+  EXPECT_FALSE(named.wants(StepSource::optimizer));
+}
+
 // Three steps of an optimizer.
 StepTracker tracker_with_optimizer() {
   StepTracker tracker = tracker_for("auto");

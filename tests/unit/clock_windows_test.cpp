@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/clock_windows.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gpuprof {
+namespace {
+
+struct Window {
+  uint32_t pid;
+  const char* source;
+};
+
+// The sources of what is left.
+std::vector<std::string> left_of(const std::vector<Window>& windows) {
+  Trace trace;
+  for (const Window& window : windows) {
+    Process& process = trace.processes.emplace_back();
+    process.header.set_pid(window.pid);
+    process.step_source = window.source;
+  }
+  const size_t out = analysis::leave_out_clock_windows(trace);
+  std::vector<std::string> left;
+  for (const Process& process : trace.processes) left.push_back(process.step_source);
+  EXPECT_EQ(left.size() + out, windows.size());
+  return left;
+}
+
+using Sources = std::vector<std::string>;
+
+TEST(ClockWindows, AreLeftOutBesideTheProcessesOwnSteps) {
+  EXPECT_EQ(left_of({{1, "time:1000"}, {1, "optimizer"}}), Sources{"optimizer"});
+  EXPECT_EQ(left_of({{1, "nvtx:step"}, {1, "time:1000"}, {2, "time:1000"}}),
+            (Sources{"nvtx:step", "time:1000"}));
+}
+
+TEST(ClockWindows, AreKeptWhereThereIsNothingElse) {
+  EXPECT_EQ(left_of({{1, "time:1000"}, {1, "time:1000"}}).size(), 2u);
+  EXPECT_EQ(left_of({{1, "time:1000"}, {2, "optimizer"}}).size(), 2u);
+  EXPECT_EQ(left_of({{1, "time:1000"}, {1, "auto"}, {1, ""}}).size(), 3u) << "killed early";
+}
+
+}  // namespace
+}  // namespace gpuprof

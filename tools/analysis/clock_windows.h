@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows that go by the clock beside others of the same process: `auto` had fallen back to `time`
+// before the program's own steps came. No figure of a step is to mix the two.
+#pragma once
+
+#include <cstddef>
+
+#include "formats/trace.h"
+
+namespace gpuprof::analysis {
+
+// Takes them out of the trace; returns how many there were.
+size_t leave_out_clock_windows(Trace& trace);
+
+}  // namespace gpuprof::analysis
