@@ -52,6 +52,12 @@ void DumpFile::unpublish() {
   if (file_.is_open()) ::rename(path_, part_);
 }
 
+void DumpFile::discard() {
+  if (!file_.is_open()) return;
+  ::unlink(part_);
+  (void)file_.close();
+}
+
 bool DumpFile::finish() {
   if (!file_.is_open()) return false;
   const int error = file_.close();

@@ -22,6 +22,8 @@ class DumpFile {
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
   // recover.
   bool finish();
+  // Removes it.
+  void discard();
   // Gives the file its final name though more may come, and takes that back.
   void publish();
   void unpublish();
