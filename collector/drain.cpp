@@ -49,6 +49,10 @@ constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
 constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
+constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
+constexpr double kEarlySeconds = 10;            // an early window ends, and another one begins
+constexpr double kEarlyShare = 0.25;            // of max_mb
+constexpr double kEarlyLeastSeconds = 2;        // a later one that is shorter does not replace it
 
 // Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
 // out.
@@ -74,6 +78,10 @@ struct Drain {
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
+  KeptDump early{};               // of a window that is needless once the schedule's is complete
+  Window early_window{};
+  WindowTotals early_totals{};
+  uint64_t losses_before[kLossKinds] = {};  // an early window
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -146,6 +154,11 @@ void write_failed_allocation(Drain& drain) {
 void open_window(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
+  if (is_early_window(window.number)) {
+    for (uint32_t i = 0; i < kLossKinds; ++i) {
+      drain.losses_before[i] = loss_counter(*ring()->header, i).load(std::memory_order_relaxed);
+    }
+  }
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
@@ -181,7 +194,8 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     cupti_flush(false);
     drain.collector.collect(drain.file, true, window.end_ticks);
     if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
-    if (monotonic_ns() - begun > kWaitForGpu) {
+    const bool hurry = is_early_window(window.number) && !exiting;
+    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
       cupti_flush(exiting);
       drain.collector.collect(drain.file, true, window.end_ticks);
       break;
@@ -223,7 +237,7 @@ void dump_failed_allocation(Drain& drain) {
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
   s.window = Window{s.next_window++, s.boundaries,     ticks, 0,
-                    ticks,           s.boundaries - 1, true,  "out_of_memory", false};
+                    ticks,           s.boundaries - 1, true,  "out_of_memory", false, false, true};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();
@@ -257,6 +271,38 @@ void write_to_the_end(Drain& drain, const Window& window) {
   }
 }
 
+double seconds_of(const Window& window) {
+  return static_cast<double>(window.end_ticks - window.begin_ticks) /
+         (session().clock.ticks_per_ns * 1e9);
+}
+
+bool has_whole_step(const Window& window) {
+  return static_cast<uint32_t>(window.last_step + 1) > static_cast<uint32_t>(window.first_step);
+}
+
+// It stays until there is a better one. What it lost is no loss of that one.
+void keep_early(Drain& drain, const Window& window) {
+  write_to_the_end(drain, window);
+  for (uint32_t i = 0; i < kLossKinds; ++i) {
+    auto& counter = loss_counter(*ring()->header, i);
+    counter.fetch_sub(counter.load(std::memory_order_relaxed) - drain.losses_before[i]);
+  }
+  const bool worth = drain.collector.work() != 0 || has_whole_step(window);
+  const bool shorter = drain.early.exists && seconds_of(window) < kEarlyLeastSeconds;
+  if (!worth || shorter) return drain.file.discard();
+  drain.early.discard();
+  if (!drain.file.keep(drain.early)) return;
+  drain.early_window = window;
+  drain.early_totals = totals_of(drain);
+}
+
+// The program ends, and there is no better one.
+void leave_early(Drain& drain) {
+  if (!drain.early.exists || !drain.early.publish()) return;
+  note_window_totals(drain.early_window, drain.early_totals);
+  run_ready_command(drain.early.path);
+}
+
 void close_window(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_window(drain);
@@ -267,17 +313,21 @@ void close_window(Drain& drain) {
     drain.collector.collect(drain.file, true, window.end_ticks);
     drain.collector.flush(drain.file);
     drain.file.discard();
+  } else if (is_early_window(window.number)) {
+    keep_early(drain, window);
   } else {
     write_to_the_end(drain, window);
     if (drain.file.finish()) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain));
+    if (has_whole_step(window)) drain.early.discard();
   }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
-  if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
+  if (!window.keeps_cupti &&
+      !(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
     cupti_detach();
   }
-  if (!window.dropped) ++s.windows_done;
+  if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
@@ -289,7 +339,7 @@ void save_window(Drain& drain) {
   Window window = session().window;
   if (window.end_ticks == 0) {
     window.end_ticks = now_ticks();
-    window.last_step = last_complete_step();
+    settle_steps(window);
     window.partial = true;
     window.end_reason = "exec";
   }
@@ -304,7 +354,12 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const ScheduleSpec& spec = s.config.schedule;
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
-  const double megabytes = static_cast<double>(drain.collector.events()) * sizeof(Record) / 1e6;
+  const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
+  if (is_early_window(s.window.number)) {
+    const bool large = spec.max_mb > 0 && megabytes > kEarlyShare * spec.max_mb;
+    if (seconds > kEarlySeconds || large) cut_window("early", ticks);
+    return;
+  }
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
   if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
 }
@@ -408,6 +463,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
+  leave_early(*g_drain);
   dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
@@ -453,6 +509,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
+  leave_early(drain);
   dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();

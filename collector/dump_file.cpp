@@ -7,6 +7,7 @@
 
 #include "collector/log.h"
 #include "collector/recorder.h"
+#include "formats/core/ring_file.h"
 
 namespace gpuprof {
 namespace {
@@ -18,7 +19,10 @@ constexpr const char* kPartSuffix = ".part";
 }  // namespace
 
 bool DumpFile::open(const char* stem, uint32_t window) {
-  std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
+  const bool early = is_early_window(window);
+  std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
+                early ? window - kFirstEarlyWindow : window);
+  bytes_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   failed_ = !file_.create(part_);
   if (failed_) {
@@ -37,7 +41,10 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
   const int error = append_chunk(chunk_, kind, body.data(), body.size(), kCompressionLevel)
                         ? file_.append(chunk_.data(), chunk_.size())
                         : ENOMEM;
-  if (error == 0) return;
+  if (error == 0) {
+    bytes_ += chunk_.size();
+    return;
+  }
   failed_ = true;
   count_loss(Loss::write_error);
   log_line(LogLevel::error, "cannot write %s: %s; what was written before can be read", part_,
@@ -56,6 +63,28 @@ void DumpFile::discard() {
   if (!file_.is_open()) return;
   ::unlink(part_);
   (void)file_.close();
+}
+
+bool DumpFile::keep(KeptDump& kept) {
+  if (!file_.is_open()) return false;
+  if (file_.close() != 0 || failed_) return false;  // the `.part` stays, which readers recover
+  std::snprintf(kept.path, sizeof kept.path, "%s", path_);
+  return kept.exists = true;
+}
+
+bool KeptDump::publish() {
+  char part[sizeof path + 8];
+  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
+  if (!exists) return false;
+  exists = false;
+  return ::rename(part, path) == 0;
+}
+
+void KeptDump::discard() {
+  char part[sizeof path + 8];
+  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
+  if (exists) ::unlink(part);
+  exists = false;
 }
 
 bool DumpFile::finish() {

@@ -90,17 +90,25 @@ void log_boundary(uint64_t ticks) {
   s.last_boundary_ticks = ticks;
 }
 
+// Whether the open window was begun by no step: its steps are those that lie in it.
+bool is_free_window(const Window& window) {
+  return is_early_window(window.number) || session().config.schedule.all;
+}
+
+bool early_is_open() { return window_is_open() && is_early_window(session().window.number); }
+
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
   modules_end();
   operators_end(ticks);
   s.tracker.hold_source(false);
   s.window.end_ticks = ticks;
-  s.window.last_step = last_complete_step();
+  settle_steps(s.window);
   s.window.partial = partial;
   s.window.end_reason = reason;
-  if (!s.window.dropped) s.tracker.keep_count();
+  if (!s.window.dropped && !is_free_window(s.window)) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
+  header.window_first_step.store(static_cast<uint32_t>(s.window.first_step));
   header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
   header.window_end_ticks.store(ticks, std::memory_order_release);
   set_phase(SessionPhase::closing);
@@ -118,7 +126,9 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false};
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false,
+                    "",     false,      false, true};
+  s.window.has_step = !is_free_window(s.window);
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -138,25 +148,19 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
 
-void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
-  Session& s = session();
-  s.next_window = number + 1;
+// False: the drain thread is still at the window before.
+bool prepare_window() {
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
   const bool attach = closing || !cupti_is_settled();
   if (attach) drain_request(DrainCommand::attach);
   if (attach || cupti_graphs_are_open()) drain_request(DrainCommand::graphs);
-  if (!drain_wait_idle(kWaitForDrainNs)) {
-    log_line(LogLevel::warn,
-             "window %u was left out: the dump of the one before is not written yet; "
-             "set wait= in GPUPROF_SCHEDULE",
-             number);
-    s.plan->cut();
-    set_phase(SessionPhase::waiting);
-    return;
-  }
-  s.tracker.hold_source(true, s.windows_done == 0);
+  return drain_wait_idle(kWaitForDrainNs);
+}
+
+void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
   restart_sequences();
   restart_stack_counts();
   open_window(number, first_step, ticks);
@@ -170,12 +174,62 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   }
 }
 
+void end_early(uint64_t ticks, bool another_is_near) {
+  session().window.keeps_cupti = another_is_near;
+  end_window(ticks, "early", true);
+}
+
+// A window that no step begins: of the whole program, or an early one.
+void begin_free_window(uint32_t number, uint64_t ticks) {
+  if (prepare_window()) start_recording(number, session().boundaries, ticks);
+}
+
+void begin_with_session() {
+  Session& s = session();
+  if (s.plan->armed() || window_is_open()) return;
+  if (s.config.schedule.all) {
+    s.next_window = 1;
+    begin_free_window(0, s.start_ticks);
+  } else if (s.wants_early) {
+    begin_free_window(kFirstEarlyWindow + s.early_windows++, s.start_ticks);
+  }
+}
+
+// The one before has ended without a step of the program's: what is kept are the last seconds.
+// Under step_lock, on the drain thread.
+void begin_early_again() {
+  Session& s = session();
+  if (!s.wants_early || s.early_windows == 0 || s.phase.load() != SessionPhase::waiting) return;
+  begin_free_window(kFirstEarlyWindow + s.early_windows++, now_ticks());
+}
+
+void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  s.next_window = number + 1;
+  s.wants_early = false;
+  if (!prepare_window()) {
+    log_line(LogLevel::warn,
+             "window %u was left out: the dump of the one before is not written yet; "
+             "set wait= in GPUPROF_SCHEDULE",
+             number);
+    s.plan->cut();
+    set_phase(SessionPhase::waiting);
+    return;
+  }
+  s.tracker.hold_source(true, s.windows_done == 0);
+  start_recording(number, first_step, ticks);
+}
+
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
+  const bool near = change.window_begins || change.after == Phase::warmup;
+  const bool ends_early = near && early_is_open();
+  if (near) session().wants_early = false;
+  if (ends_early) end_early(ticks, true);
   if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
-    if (!change.window_ends) set_phase(SessionPhase::warmup);
+    if (!change.window_ends && !ends_early) set_phase(SessionPhase::warmup);
     drain_request(DrainCommand::attach);
   } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
     set_phase(SessionPhase::waiting);
@@ -195,7 +249,7 @@ void publish_source() {
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
   const SessionPhase phase = s.phase.load();
-  if (phase == SessionPhase::active) {
+  if (phase == SessionPhase::active && !is_free_window(s.window)) {
     s.window.dropped = true;
     end_window(ticks, "no steps", true);
   } else if (phase == SessionPhase::warmup) {
@@ -203,6 +257,7 @@ bool forget_steps(uint64_t ticks) {
     drain_request(DrainCommand::detach);
   }
   if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
+  s.window.has_step = s.window.has_step && !is_free_window(s.window);
   s.plan->restart();
   s.boundaries = 0;
   s.next_window = 0;
@@ -233,7 +288,12 @@ void take_boundaries(const StepTracker::Result& result) {
   const uint64_t newest = s.boundaries - 1;
   const uint64_t ticks = result.ticks[result.count - 1];
   // For whoever reads the ring after SIGKILL.
-  if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
+  if (window_is_open()) {
+    Window& window = s.window;
+    if (!window.has_step) settle_steps(window);
+    ring()->header->window_first_step.store(static_cast<uint32_t>(window.first_step));
+    ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
+  }
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
   if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
@@ -271,6 +331,7 @@ ControlResult ask_for_window(const ControlRequest& request) {
 // Under step_lock, on the drain thread.
 void stop_recording() {
   const SessionPhase phase = session().phase.load();
+  session().wants_early = false;
   if (phase == SessionPhase::active) {
     end_window(now_ticks(), "off", true);
   } else if (phase == SessionPhase::warmup) {
@@ -369,7 +430,10 @@ void steps_begin() {
   // Hooks are not settled before: a window may begin here, and other threads' first calls belong to
   // it.
   session().opening_ns.store(monotonic_ns(), std::memory_order_release);
-  if (!session().loads_data) take_boundaries(session().tracker.first_boundary());
+  if (!session().loads_data) {
+    take_boundaries(session().tracker.first_boundary());
+    begin_with_session();
+  }
   apply_hook_flags();
   session().opening_ns.store(0, std::memory_order_release);
 }
@@ -403,10 +467,13 @@ void step_profiler(bool start, uint64_t ticks) {
   const BlockedScope blocked;
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
-  if (window_is_open() && s.tracker.source() != StepSource::profiler) return ignore_profiler();
+  const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
+  if (window_is_open() && ours && !early_is_open()) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;
+  s.wants_early = false;
+  if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
   if (result.chosen_now) {
     drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
@@ -506,6 +573,7 @@ void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
+  begin_early_again();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
     const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
@@ -531,10 +599,15 @@ void steps_tick(uint64_t ticks) {
   s.step_lock.unlock();
 }
 
-uint64_t last_complete_step() {
+void settle_steps(Window& window) {
   const Session& s = session();
-  // The one before the newest boundary.
-  return s.loads_data ? s.window.last_step : s.boundaries - 2;
+  if (s.loads_data) return;
+  window.last_step = s.boundaries - 2;  // the one before the newest boundary
+  if (!is_free_window(window)) return;
+  if (!window.has_step) window.first_step = first_boundary_from(window.begin_ticks);
+  window.has_step = window.first_step < s.boundaries;
+  const bool whole = s.boundaries >= 2 && window.first_step <= s.boundaries - 2;
+  if (!whole) window.last_step = window.first_step - 1;
 }
 
 void follow_parent(uint64_t ticks) {
@@ -578,7 +651,15 @@ void cut_window(const char* reason, uint64_t ticks) {
     if (tries > 1000) return;
     ::usleep(1000);
   }
-  if (s.phase.load() == SessionPhase::active) {
+  if (early_is_open()) {
+    // Of a program without steps the last seconds are kept; of others the first ones.
+    settle_steps(s.window);
+    const bool stepped = static_cast<uint32_t>(s.window.last_step + 1) >
+                         static_cast<uint32_t>(s.window.first_step);
+    s.wants_early = s.wants_early && (!stepped || s.tracker.source() == StepSource::time);
+    s.window.keeps_cupti = s.wants_early;
+    end_window(ticks, reason, true);
+  } else if (s.phase.load() == SessionPhase::active) {
     end_window(ticks, reason, true);
     s.plan->cut();
   }
