@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/session.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -19,6 +18,7 @@
 #include "collector/heap.h"
 #include "collector/identity.h"
 #include "collector/kernel_steps.h"
+#include "collector/libc.h"
 #include "collector/log.h"
 #include "collector/memory_log.h"
 #include "collector/modules.h"
@@ -207,13 +207,14 @@ const char* own_path() { return g_own_path; }
 void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
   g_rows = rows;
   g_row_count = count < kMaxApis ? count : kMaxApis;
+  if (!is_glibc()) return turn_off();
   std::snprintf(g_own_path, sizeof g_own_path, "%s", own_path);
   g_session.process_start_ticks = now_ticks();
   // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
   if (!::getcwd(g_session.start_directory, sizeof g_session.start_directory)) {
     g_session.start_directory[0] = '\0';
   }
-  ::pthread_atfork(nullptr, nullptr, forget_session_in_child);
+  at_fork_in_child(forget_session_in_child);
 }
 
 bool ensure_configured() {
