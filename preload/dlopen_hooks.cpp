@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "collector/libc.h"
-#include "collector/os.h"
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
 #include "collector/python/bridge.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"

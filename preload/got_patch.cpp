@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "collector/libc.h"
-#include "collector/os.h"
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
 #include "preload/elf_symbols.h"
 #include "preload/heap_hooks.h"
 #include "preload/process_hooks.h"

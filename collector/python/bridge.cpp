@@ -4,14 +4,14 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/collector.h"
-#include "collector/data_worker.h"
-#include "collector/log.h"
-#include "collector/os.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/python/frame_check.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
-#include "collector/session.h"
+#include "collector/record/collector.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
 
 namespace gpuprof {
 namespace {

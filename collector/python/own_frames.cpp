@@ -9,12 +9,12 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/libc.h"
-#include "collector/libraries.h"
+#include "collector/base/libc.h"
+#include "collector/base/libraries.h"
 #include "collector/python/code_names.h"
 #include "collector/python/frame_check.h"
-#include "collector/ring.h"
-#include "collector/stacks.h"
+#include "collector/record/ring.h"
+#include "collector/stacks/stacks.h"
 
 namespace gpuprof {
 namespace {

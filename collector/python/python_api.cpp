@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "collector/libraries.h"
+#include "collector/base/libraries.h"
 
 namespace gpuprof {
 namespace {
