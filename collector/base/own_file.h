@@ -17,6 +17,8 @@ class OwnFile {
   // Appends all bytes. Where the descriptor is no longer this file's, opens the path again, if that
   // still is the file. 0, or an errno value.
   int append(const void* data, size_t size);
+  // The file has been renamed to this, which outlives it.
+  void renamed(const char* path) { path_ = path; }
   // 0, or an errno value of close.
   int close();
   bool is_open() const { return file_ >= 0; }

@@ -114,6 +114,12 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
     out_[0] = mark.ticks;
     return {1, out_, true};
   }
+  // Optimizers have a rule of their own, and the clock is nobody's.
+  const bool by_thread = mark.source == StepSource::nvtx || mark.source == StepSource::manual;
+  if (mark.source != StepSource::optimizer && mark.source != StepSource::time &&
+      !leaders_[static_cast<size_t>(mark.source)].leads(mark.thread, mark.device, by_thread)) {
+    return {};
+  }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (is_silent(mark.source)) return come_back(mark);
   if (may_give_way_to(mark.source)) return give_way(mark);
@@ -251,7 +257,7 @@ StepTracker::Result StepTracker::come_back(const StepMark& mark) {
 
 bool StepTracker::nvtx_matches(std::string_view message) {
   if (!wants(StepSource::nvtx)) return false;
-  const char* const name = is_silent(StepSource::nvtx)    ? silent_spec_.name
+  const char* const name = is_silent(StepSource::nvtx)   ? silent_spec_.name
                            : chosen_ == StepSource::nvtx ? spec_.name
                                                          : likely_name_;
   if (name[0]) return step_name_matches(message, name);

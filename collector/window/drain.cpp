@@ -32,6 +32,7 @@
 #include "collector/window/batch.h"
 #include "collector/window/control.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/early_dump.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"
 #include "collector/window/ready_command.h"
@@ -48,11 +49,10 @@ constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
-constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
+constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
 constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
 constexpr double kEarlySeconds = 10;            // an early window ends, and another one begins
 constexpr double kEarlyShare = 0.25;            // of max_mb
-constexpr double kEarlyLeastSeconds = 2;        // a later one that is shorter does not replace it
 
 // Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
 // out.
@@ -78,10 +78,7 @@ struct Drain {
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
-  KeptDump early{};               // of a window that is needless once the schedule's is complete
-  Window early_window{};
-  WindowTotals early_totals{};
-  uint64_t losses_before[kLossKinds] = {};  // an early window
+  EarlyDump early{};
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -154,11 +151,7 @@ void write_failed_allocation(Drain& drain) {
 void open_window(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
-  if (is_early_window(window.number)) {
-    for (uint32_t i = 0; i < kLossKinds; ++i) {
-      drain.losses_before[i] = loss_counter(*ring()->header, i).load(std::memory_order_relaxed);
-    }
-  }
+  if (is_early_window(window.number)) drain.early.begin();
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
@@ -236,8 +229,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries,     ticks, 0,
-                    ticks,           s.boundaries - 1, true,  "out_of_memory", false, false, true};
+  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
+                    "out_of_memory", false,        false, true};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();
@@ -271,38 +264,6 @@ void write_to_the_end(Drain& drain, const Window& window) {
   }
 }
 
-double seconds_of(const Window& window) {
-  return static_cast<double>(window.end_ticks - window.begin_ticks) /
-         (session().clock.ticks_per_ns * 1e9);
-}
-
-bool has_whole_step(const Window& window) {
-  return static_cast<uint32_t>(window.last_step + 1) > static_cast<uint32_t>(window.first_step);
-}
-
-// It stays until there is a better one. What it lost is no loss of that one.
-void keep_early(Drain& drain, const Window& window) {
-  write_to_the_end(drain, window);
-  for (uint32_t i = 0; i < kLossKinds; ++i) {
-    auto& counter = loss_counter(*ring()->header, i);
-    counter.fetch_sub(counter.load(std::memory_order_relaxed) - drain.losses_before[i]);
-  }
-  const bool worth = drain.collector.work() != 0 || has_whole_step(window);
-  const bool shorter = drain.early.exists && seconds_of(window) < kEarlyLeastSeconds;
-  if (!worth || shorter) return drain.file.discard();
-  drain.early.discard();
-  if (!drain.file.keep(drain.early)) return;
-  drain.early_window = window;
-  drain.early_totals = totals_of(drain);
-}
-
-// The program ends, and there is no better one.
-void leave_early(Drain& drain) {
-  if (!drain.early.exists || !drain.early.publish()) return;
-  note_window_totals(drain.early_window, drain.early_totals);
-  run_ready_command(drain.early.path);
-}
-
 void close_window(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_window(drain);
@@ -314,12 +275,14 @@ void close_window(Drain& drain) {
     drain.collector.flush(drain.file);
     drain.file.discard();
   } else if (is_early_window(window.number)) {
-    keep_early(drain, window);
+    write_to_the_end(drain, window);
+    const bool worth = drain.collector.work() != 0 || has_whole_step(window);
+    drain.early.keep(drain.file, window, totals_of(drain), worth);
   } else {
     write_to_the_end(drain, window);
     if (drain.file.finish()) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain));
-    if (has_whole_step(window)) drain.early.discard();
+    if (has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
@@ -349,6 +312,21 @@ void save_window(Drain& drain) {
   run_ready_command(drain.file.path());
 }
 
+// The whole program does not fit: the newest half of what is allowed stays.
+void drop_oldest(Drain& drain) {
+  Session& s = session();
+  if (!s.step_lock.try_lock()) return;  // at the next look
+  const auto most = static_cast<uint64_t>(s.config.schedule.max_mb * 1e6);
+  if (const uint64_t begin = drain.file.drop_oldest(most)) {
+    s.window.begin_ticks = begin;
+    s.window.has_step = false;
+    settle_steps(s.window);
+    drain.collector.move_begin(begin);
+    ring()->header->window_begin_ticks.store(begin, std::memory_order_release);
+  }
+  s.step_lock.unlock();
+}
+
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
@@ -361,7 +339,9 @@ void check_limits(Drain& drain, uint64_t ticks) {
     return;
   }
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
-  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
+  if (spec.max_mb == 0 || megabytes <= spec.max_mb) return;
+  if (spec.all) return drop_oldest(drain);
+  cut_window("max_mb", ticks);
 }
 
 void carry_out_requests(Drain& drain) {
@@ -463,7 +443,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
-  leave_early(*g_drain);
+  g_drain->early.leave();
   dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
@@ -509,7 +489,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
-  leave_early(drain);
+  drain.early.leave();
   dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/dump_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +26,8 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   const bool early = is_early_window(window);
   std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
                 early ? window - kFirstEarlyWindow : window);
-  bytes_ = 0;
+  bytes_ = newest_ticks_ = 0;
+  pieces_.clear();
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   failed_ = !file_.create(part_);
   if (failed_) {
@@ -42,6 +47,7 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
                         ? file_.append(chunk_.data(), chunk_.size())
                         : ENOMEM;
   if (error == 0) {
+    (void)pieces_.push_back({bytes_, chunk_.size(), kind == ChunkKind::events ? newest_ticks_ : 0});
     bytes_ += chunk_.size();
     return;
   }
@@ -57,6 +63,57 @@ void DumpFile::publish() {
 
 void DumpFile::unpublish() {
   if (file_.is_open()) ::rename(path_, part_);
+}
+
+// Copies all chunks but the oldest ones of events, of `excess` bytes together.
+uint64_t DumpFile::copy_newer(OwnFile& to, uint64_t excess) {
+  const int from = ::open(part_, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  uint64_t dropped = 0, newest = 0, end = 0;
+  bool good = from >= 0;
+  for (Piece* piece = pieces_.begin(); good && piece != pieces_.end(); ++piece) {
+    if (piece->newest_ticks != 0 && dropped < excess) {
+      dropped += piece->bytes;
+      newest = std::max(newest, piece->newest_ticks);
+      piece->bytes = 0;
+      continue;
+    }
+    chunk_.clear();
+    good = chunk_.resize(piece->bytes) &&
+           ::pread(from, chunk_.data(), piece->bytes, static_cast<off_t>(piece->offset)) ==
+               static_cast<ssize_t>(piece->bytes) &&
+           to.append(chunk_.data(), piece->bytes) == 0;
+    piece->offset = end;
+    end += piece->bytes;
+  }
+  if (from >= 0) ::close(from);
+  return good ? newest : 0;
+}
+
+uint64_t DumpFile::drop_oldest(uint64_t bytes) {
+  if (failed_ || pieces_.size() == 0) return 0;
+  char fresh[sizeof part_ + 4];
+  std::snprintf(fresh, sizeof fresh, "%s~", part_);
+  OwnFile file;
+  if (!file.create(fresh)) return 0;
+  const uint64_t newest = copy_newer(file, bytes_ - bytes / 2);
+  if (newest == 0 || ::rename(fresh, part_) != 0) {
+    (void)file.close();
+    ::unlink(fresh);
+    failed_ = true;  // the places of chunks are no longer known
+    return 0;
+  }
+  (void)file_.close();
+  file_ = file;
+  file_.renamed(part_);
+  size_t kept = 0;
+  bytes_ = 0;
+  for (const Piece& piece : pieces_) {
+    if (piece.bytes == 0) continue;
+    bytes_ += piece.bytes;
+    pieces_[kept++] = piece;
+  }
+  (void)pieces_.resize(kept);
+  return newest;
 }
 
 void DumpFile::discard() {

@@ -20,8 +20,9 @@
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/stacks/stacks.h"
-#include "collector/steps/kernel_steps.h"
+#include "collector/steps/marking_device.h"
 #include "collector/steps/period_steps.h"
+#include "collector/steps/step_calls.h"
 #include "collector/torch/operators.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
@@ -34,44 +35,8 @@ constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
-constexpr size_t kChosenAtOnce = 3;       // boundaries of a source that has not had to wait
+constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
-
-// Which source a call is a mark of; automatic: none.
-StepSource g_step_source[kMaxApis];
-
-StepSource source_of(const ApiRow& row) {
-  if (row.kind == Kind::collective) return StepSource::nccl;
-  // The driver's are those of programs without a runtime of their own; what the runtime does in the
-  // driver is part of its call.
-  if (row.kind == Kind::launch) {
-    return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
-  }
-  // The driver's, where the runtime is part of the program; inside a hooked runtime it is part of
-  // the call.
-  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0 ||
-      starts_with(row.name, "cuCtxSynchronize")) {
-    return StepSource::sync;
-  }
-  const bool profiler =
-      starts_with(row.name, "cudaProfiler") || starts_with(row.name, "cuProfiler");
-  return profiler ? StepSource::profiler : StepSource::automatic;
-}
-
-bool is_launch(StepSource source) {
-  return source == StepSource::kernel || source == StepSource::graph;
-}
-
-// Under step_lock.
-bool is_step_call(size_t api) {
-  const Session& s = session();
-  if (s.loads_data) return false;
-  const StepSource source = g_step_source[api];
-  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
-  if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
-  if (source != StepSource::nccl || s.tracker.source() != source) return true;
-  return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
-}
 
 double seconds_between(uint64_t from, uint64_t to) {
   return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
@@ -126,8 +91,7 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false,
-                    "",     false,      false, true};
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true};
   s.window.has_step = !is_free_window(s.window);
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
@@ -264,7 +228,8 @@ bool forget_steps(uint64_t ticks) {
   return true;
 }
 
-// The schedule was over, by something else, when the program's own steps came: as many of those, too.
+// The schedule was over, by something else, when the program's own steps came: as many of those,
+// too.
 void record_after_other(uint64_t index) {
   Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
@@ -277,8 +242,7 @@ void take_boundaries(const StepTracker::Result& result) {
   if (result.count == 0) return;
   // What comes back after a silence has had its window, or will have it.
   const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
-                             s.silent_step_ticks == 0 &&
-                             s.tracker.source() != StepSource::profiler;
+                             s.silent_step_ticks == 0 && s.tracker.source() != StepSource::profiler;
   const uint64_t counted = s.boundaries;
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
@@ -304,7 +268,13 @@ void take_boundaries(const StepTracker::Result& result) {
              counted);
   }
   if (result.chosen_now) {
-    log_line(LogLevel::info, "steps: %s", s.source_text);
+    const int32_t device = s.tracker.leading_device();
+    if (device != kUnknownDevice) {
+      log_line(LogLevel::info, "steps: %s, of GPU %d: other GPUs of this process mark theirs",
+               s.source_text, device);
+    } else {
+      log_line(LogLevel::info, "steps: %s", s.source_text);
+    }
     apply_hook_flags();
   }
 }
@@ -419,10 +389,6 @@ void describe_step_source(char* out, size_t size) {
   std::snprintf(out, size, "%s", s.source_text);
 }
 
-void find_step_calls() {
-  for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
-}
-
 void steps_begin() {
   const LockGuard guard(session().step_lock);
   publish_source();
@@ -442,11 +408,14 @@ void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
+  StepMark placed = mark;
+  placed.thread = current_tid();
+  placed.device = marking_device();
   const LockGuard guard(session().step_lock);
   if (!ready()) return;
   if (session().tells_optimizers.load(std::memory_order_relaxed))
     session().tracker.expect_optimizers();
-  take_boundaries(session().tracker.mark(mark));
+  take_boundaries(session().tracker.mark(placed));
 }
 
 // A cudaProfilerStart in a window that the schedule has opened. Under step_lock.
@@ -487,59 +456,6 @@ void step_profiler(bool start, uint64_t ticks) {
     end_window(ticks, "cudaProfilerStop", false);
   }
   if (result.chosen_now) apply_hook_flags();
-}
-
-void step_nvtx(std::string_view message, uint64_t ticks) {
-  Session& s = session();
-  if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
-  const ErrnoGuard keep_errno;
-  {
-    const LockGuard guard(s.step_lock);
-    if (!s.tracker.nvtx_matches(message)) return;
-  }
-  step_mark({StepSource::nvtx, ticks});
-}
-
-// A launch, where steps are those that launches repeat.
-static void step_launch(const StepSubject& subject) {
-  // Of the library's own threads, and of those that tools start, nothing is recorded either.
-  if (t_state.blocked || !period_launch(reinterpret_cast<uint64_t>(subject.object))) return;
-  step_mark({StepSource::period, now_ticks()});
-}
-
-void step_after_call(ApiId api, const StepSubject& subject) {
-  const StepSource source = g_step_source[api];
-  if (is_launch(source) && session().config.step.source == StepSource::period) {
-    return step_launch(subject);
-  }
-  // Most launches are none, and need no clock.
-  if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
-  const uint64_t ticks = now_ticks();
-  const char* const name = api_rows()[api].name;
-  switch (source) {
-    case StepSource::nccl: {
-      if (!is_largest_communicator(subject.object)) return;
-      const uint64_t key =
-          (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
-      return step_mark({StepSource::nccl, ticks, key, name});
-    }
-    case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
-    case StepSource::graph:
-      return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
-    case StepSource::profiler: return step_profiler(std::strstr(name, "Start") != nullptr, ticks);
-    default: return step_mark({StepSource::sync, ticks});
-  }
-}
-
-void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
-
-void step_optimizer(const void* optimizer) {
-  // Not what wakes a process that has not used CUDA, unless the user named it.
-  if (!session_is_live()) {
-    if (t_state.blocked || !ensure_configured()) return;
-    if (session().config.step.source != StepSource::optimizer) return;
-  }
-  step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
 }
 
 // Whether steps are known is said once each time.
@@ -654,8 +570,8 @@ void cut_window(const char* reason, uint64_t ticks) {
   if (early_is_open()) {
     // Of a program without steps the last seconds are kept; of others the first ones.
     settle_steps(s.window);
-    const bool stepped = static_cast<uint32_t>(s.window.last_step + 1) >
-                         static_cast<uint32_t>(s.window.first_step);
+    const bool stepped =
+        static_cast<uint32_t>(s.window.last_step + 1) > static_cast<uint32_t>(s.window.first_step);
     s.wants_early = s.wants_early && (!stepped || s.tracker.source() == StepSource::time);
     s.window.keeps_cupti = s.wants_early;
     end_window(ticks, reason, true);

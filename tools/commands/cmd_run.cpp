@@ -198,6 +198,7 @@ int run_run(const Command& command, int count, char** arguments) {
   for (size_t i = 0; i < std::size(kFlags); ++i) {
     app.add_option(kFlags[i].option, values[i], kFlags[i].help);
   }
+  app.add_flag("--all", "the whole program is recorded, as by --schedule all");
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);
   app.prefix_command();  // a program without -- before it is told from a mistyped option below
@@ -216,6 +217,12 @@ int run_run(const Command& command, int count, char** arguments) {
   }
 
   Assignments flags;
+  if (app.count("--all") != 0 && app.count("--schedule") != 0) {
+    throw Failure("run: --all and --schedule exclude each other; leave one out");
+  }
+  if (app.count("--all") != 0) {
+    flags.emplace_back(kSettingRows[static_cast<size_t>(Setting::schedule)].name, "all");
+  }
   for (size_t i = 0; i < std::size(kFlags); ++i) {
     if (app.count(CLI::detail::split(kFlags[i].option, ',').back()) == 0) continue;
     flags.emplace_back(kSettingRows[static_cast<size_t>(kFlags[i].setting)].name, values[i]);

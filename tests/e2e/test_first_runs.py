@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A first run is never empty: programs that end before the schedule's window leave an early one, marked as such, and
+GPUPROF_SCHEDULE=all records all of any."""
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+import truth
+from test_truth import QUICK
+
+SERVER = f"""import ctypes, sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+def request():  # waits for its stream alone, as many libraries do
+    assert gpu._cudart.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, None) == 0
+    assert gpu._cudart.cudaStreamSynchronize(None) == 0
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    (gpu.work if sys.argv[2] == "marked" else request)()
+    time.sleep(float(sys.argv[3]))
+"""
+
+
+def record(folder, command, *options, **settings):
+    env = harness.environment(GPUPROF_LOG="info", SIMCUDA_TRUTH=folder / "truth", **settings)
+    (folder / "truth").mkdir(exist_ok=True)
+    done = harness.run([harness.BIN, "run", "-o", folder / "out", *options, "--", *command], env)
+    assert done.code == 0, done.err
+    return done, [truth.Comparison(dump, folder / "truth") for dump in harness.dumps(folder / "out")]
+
+
+def server(folder, *arguments):
+    script = folder / "server.py"
+    script.write_text(SERVER)
+    return [harness.PYTHON, script, *arguments]
+
+
+def report(folder):
+    return json.loads(harness.checked("report", "--format", "json", folder / "out").out)
+
+
+def is_early(comparison):
+    return comparison.summary["early"]
+
+
+def said_early(done):
+    return "an early window is all that was recorded" in done.err and "GPUPROF_SCHEDULE=all" in done.err
+
+
+@pytest.mark.parametrize("markers", ["nvtx", "sync", "none"])
+@pytest.mark.parametrize("steps", [1, 3, 11])
+def test_programs_of_few_steps(tmp_path, steps, markers):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", steps, *QUICK, "--markers", markers])
+    assert is_early(comparison) and said_early(done), done.err
+    comparison.assert_right("launch", "gpu_kernel")
+    launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
+    if steps < 11:
+        assert len(harness.of_kind(comparison.records, "launch")) == len(launches), "from the first call to the last"
+    found = report(tmp_path)
+    assert found["kernels"] and found["copies"] and "early_window" in {row["kind"] for row in found["findings"]}
+    info = harness.checked("info", tmp_path / "out").out
+    assert "early" in info
+    if markers == "nvtx" and steps == 11:
+        assert comparison.window_steps() == list(range(10)), "until the schedule's warm-up"
+
+
+@pytest.mark.parametrize("marks", ["marked", "unmarked"])
+def test_a_short_server(tmp_path, marks):
+    done, (comparison,) = record(tmp_path, server(tmp_path, "2", marks, "0.25"))
+    assert is_early(comparison) and said_early(done), done.err
+    comparison.assert_right("set", "gpu_set")
+    assert report(tmp_path)["copies"]
+
+
+def test_a_server_of_20_s_leaves_its_last_seconds(tmp_path):
+    done, (comparison,) = record(tmp_path, server(tmp_path, "20", "unmarked", "0.05"))
+    assert is_early(comparison) and said_early(done), done.err
+    assert 2 < (comparison.end - comparison.begin) / 1e9 < 12
+    calls = [line for line in comparison.truth if line["t"] == "call"]
+    assert comparison.end > max(line["end"] for line in calls) - 3e9, "its last seconds"
+    assert report(tmp_path)["copies"] and len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_the_schedules_window_makes_the_early_one_needless(tmp_path):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "30", *QUICK])
+    assert not is_early(comparison) and comparison.header["window"] == 0
+    assert comparison.window_steps() == list(range(12, 22)) and "early" not in done.err
+    assert "early_window" not in {row["kind"] for row in report(tmp_path)["findings"]}
+
+
+def test_a_schedule_of_ones_own_has_no_early_window(tmp_path):
+    env = harness.environment(GPUPROF_LOG="info")
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", "skip_first=20", "--", harness.SIMTRAIN, "--steps", "8"], env)
+    assert "nothing was recorded" in done.err and harness.dumps(tmp_path / "out") == []
+
+
+def test_a_process_that_does_nothing_on_the_gpu_leaves_nothing(tmp_path):
+    script = tmp_path / "look.py"
+    script.write_text("import ctypes\ncount = ctypes.c_int()\nctypes.CDLL('libcudart.so.13').cudaGetDeviceCount(ctypes.byref(count))\n")
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--", harness.PYTHON, script], harness.environment())
+    assert done.code == 0 and harness.dumps(tmp_path / "out") == []
+
+
+def test_a_killed_program_leaves_its_early_window(tmp_path):
+    """And one that is killed in its own window leaves both, of which the report takes the better one."""
+    for steps, active in ((5, None), (17, "own")):
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        script = folder / "loop.py"
+        script.write_text(SERVER.replace("end = ", f"for _ in range({steps}): gpu.work()\nprint('there', flush=True)\nend = "))
+        env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1")
+        program = subprocess.Popen([harness.PYTHON, script, "60", "unmarked", "1"], env=env, stdout=subprocess.PIPE)
+        assert program.stdout.readline() == b"there\n"
+        time.sleep(1.5)
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+        found = report(folder)
+        assert found["copies"]
+        kinds = {row["kind"] for row in found["findings"]}
+        assert ("early_window" in kinds) == (active is None)
+        assert min(row["step"] for row in found["steps"]) == (12 if active else 1)
+
+
+@pytest.mark.parametrize("markers", ["nvtx", "sync", "none", "profiler"])
+@pytest.mark.parametrize("steps", [1, 30])
+def test_all(tmp_path, steps, markers):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", steps, *QUICK, "--markers", markers], "--all")
+    assert comparison.header["schedule"] == "all,max_s=0,max_mb=256" and not is_early(comparison)
+    comparison.assert_right("launch", "gpu_kernel")
+    launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
+    assert len(harness.of_kind(comparison.records, "launch")) == len(launches)
+    if steps == 30 and markers == "nvtx":
+        assert comparison.window_steps() == list(range(29)), "the last one has no mark of its end"
+    assert report(tmp_path)["kernels"] and "cut short" not in done.err
+
+
+def test_all_keeps_the_newest_where_it_is_too_much(tmp_path):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "9000", "--layers", "40", "--kernel-us", "2", "--small-kernels", "20"],
+                                 "--schedule", "all,max_mb=6")
+    dump, = harness.dumps(tmp_path / "out")
+    assert 2e6 < dump.stat().st_size < 8e6
+    steps = comparison.window_steps()
+    assert len(steps) > 100 and steps[0] > 100 and steps[-1] >= 8998, (steps[0], steps[-1])
+    comparison.assert_right("launch", "gpu_kernel")
+
+
+def test_all_and_schedule_exclude_each_other():
+    done = harness.gpuprof("run", "--all", "--schedule", "active=3", "--", "true")
+    assert done.code == 2 and re.search("--all and --schedule exclude each other", done.err)
+    done = harness.gpuprof("run", "--schedule", "all,active=3", "--", "true")
+    assert done.code == 2 and "beside it stand max_s and max_mb alone" in done.err
