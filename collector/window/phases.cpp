@@ -36,6 +36,7 @@ constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
+constexpr uint32_t kMostBrackets = 16;     // by the default schedule
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 double seconds_between(uint64_t from, uint64_t to) {
@@ -429,6 +430,23 @@ static void ignore_profiler() {
            s.window.number, s.source_text);
 }
 
+// As many as the schedule's `repeat` says; by the default one, which does not have brackets in
+// mind, so many that a program with thousands of them does not fill the disk.
+static bool may_open_bracket() {
+  static std::atomic<bool> said{false};
+  const Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  const uint32_t most = is_default_schedule(spec) ? kMostBrackets : spec.repeat;
+  if (most == 0 || s.next_window < most) return true;
+  if (!said.exchange(true)) {
+    log_line(LogLevel::info,
+             "cudaProfilerStart opens no more windows: %u are recorded; for more of them set "
+             "repeat=N in GPUPROF_SCHEDULE, 0: all",
+             s.next_window);
+  }
+  return false;
+}
+
 void step_profiler(bool start, uint64_t ticks) {
   Session& s = session();
   if (t_state.blocked || !ensure_started() || !ready()) return;
@@ -450,7 +468,7 @@ void step_profiler(bool start, uint64_t ticks) {
   }
   if (start && s.plan->is_off()) {
     // Recording is off: no window, but the steps go on.
-  } else if (start) {
+  } else if (start && may_open_bracket()) {
     begin_window(s.next_window, s.boundaries - 1, ticks);
   } else if (window_is_open()) {
     end_window(ticks, "cudaProfilerStop", false);
