@@ -540,8 +540,9 @@ void settle_steps(Window& window) {
   if (!is_free_window(window)) return;
   if (!window.has_step) window.first_step = first_boundary_from(window.begin_ticks);
   window.has_step = window.first_step < s.boundaries;
-  const bool whole = s.boundaries >= 2 && window.first_step <= s.boundaries - 2;
-  if (!whole) window.last_step = window.first_step - 1;
+  // One step alone may be what follows the last work: then all that was recorded says more.
+  const bool several = s.boundaries >= 3 && window.first_step <= s.boundaries - 3;
+  if (!several) window.last_step = window.first_step - 1;
 }
 
 void follow_parent(uint64_t ticks) {
