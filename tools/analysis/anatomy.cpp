@@ -12,8 +12,11 @@ namespace {
 
 // A call that ends this long before the GPU has run dry is not what it ran dry under.
 constexpr int64_t kSlackNs = 2000;
-// Work that begins this long after it could have arrived waited for other work.
+// Work that begins this long after it could have arrived waited for something.
 constexpr int64_t kQueuedNs = 20'000;
+// The first recorded work was this part of the time before its arrival late, or more: it may have
+// waited for work that ran since the window's begin. Less is the delay of a first launch.
+constexpr int64_t kBacklogPart = 4;
 
 // The parts of steps, by pieces of time that come in order of begin.
 class StepSums {
@@ -24,7 +27,8 @@ class StepSums {
 
   void add(Interval time, Part part) {
     const auto index = static_cast<size_t>(part);
-    if (idle_ && index >= kBusyParts && time.begin < time.end) (*idle_)[index].push_back(time);
+    const bool idle = index >= kBusyParts && part != Part::unknown;
+    if (idle_ && idle && time.begin < time.end) (*idle_)[index].push_back(time);
     each(time, [part](StepAnatomy& step, int64_t length) {
       step.parts[static_cast<size_t>(part)] += length;
     });
@@ -37,10 +41,6 @@ class StepSums {
   void add_device_idle(Interval time) {
     add(time, Part::other);
     each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
-  }
-  // Beside its part.
-  void add_unrecorded(Interval time) {
-    each(time, [](StepAnatomy& step, int64_t length) { step.unrecorded += length; });
   }
   // No piece will begin before that.
   void pass(int64_t time) {
@@ -84,7 +84,13 @@ class GapSplitter {
     }
     const uint32_t thread = launch ? launch->thread : timeline_.main_thread;
     if (thread == kNone) return out_.add(gap, Part::other);
-    walk(thread, gap, launch ? std::max(launch->end, gap.begin) : gap.end);
+    const int64_t issued = launch ? std::max(launch->end, gap.begin) : gap.end;
+    // Issued, it could have begun; what it then waited for is not the launching thread's.
+    const int64_t arrival = launch ? launch->begin + timeline_.launch_latency : gap.end;
+    const int64_t late = std::min(gap.end, std::max(issued, arrival) + kQueuedNs);
+    if (stalled || late == gap.end) return walk(thread, gap, issued);
+    walk(thread, {gap.begin, late}, issued);
+    out_.add_device_idle({late, gap.end});
   }
 
  private:
@@ -216,7 +222,7 @@ class Sweep {
   std::vector<StepAnatomy> run() {
     auto work = all_work(timeline_);
     at_ = window_.begin;
-    if (!work.at_end()) add_unrecorded(*work);
+    if (!work.at_end()) add_unknown(*work);
     for (; !work.at_end(); ++work) take(*work);
     add_until(std::max({window_.end, covered_until_[0], covered_until_[1], covered_until_[2]}));
     add_gap(window_.end, nullptr);
@@ -225,8 +231,8 @@ class Sweep {
 
  private:
   // Work that was issued before the window is not recorded, or only what of it began in the window.
-  // The first recorded work having waited for it, the GPU was busy until then.
-  void add_unrecorded(const Work& first) {
+  // The first recorded work having waited, perhaps for that, nobody knows what the GPU did.
+  void add_unknown(const Work& first) {
     const std::optional<Call> call = timeline_.call_of(first);
     int64_t arrived = first.begin;
     if (call) {
@@ -234,12 +240,16 @@ class Sweep {
     } else if (was_issued_before(first)) {
       arrived = window_.begin;
     }
-    if (first.begin - arrived > kQueuedNs && window_.begin < first.begin) {
-      covered_until_[0] = busy_until_ = first.begin;
-      sums_.add_unrecorded({window_.begin, first.begin});
-    } else {
+    const int64_t late = first.begin - arrived;
+    if (late <= kQueuedNs || first.begin <= window_.begin) {
       at_ = std::min(at_, first.begin);
+      return;
     }
+    const bool brief = late < (arrived - window_.begin) / kBacklogPart;
+    const Interval unknown{brief ? arrived : window_.begin, std::min(first.begin, window_.end)};
+    if (brief) add_gap(std::min(arrived, window_.end), &first);
+    sums_.add(unknown, Part::unknown);
+    busy_until_ = first.begin;
   }
 
   // Whether work without a recorded call was issued before all calls that were recorded: ids are
@@ -319,7 +329,7 @@ class Sweep {
 std::string_view part_name(Part part) {
   static constexpr std::string_view kNames[kParts] = {
       "compute",       "communication", "transfer",        "data_loading",
-      "kernel_launch", "allocation",    "synchronization", "other"};
+      "kernel_launch", "allocation",    "synchronization", "other",         "unknown"};
   return kNames[static_cast<size_t>(part)];
 }
 

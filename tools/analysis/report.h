@@ -82,7 +82,7 @@ struct Report {
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer
   double device_idle_pct = 0;                  // within `other`
-  double gpu_utilization_pct = 0;
+  double gpu_utilization_pct = 0;              // by recorded work
   std::vector<Verdict> verdict;  // most saving first
   std::string reason;            // why `verdict` is empty
   std::vector<Finding> findings;
@@ -98,6 +98,7 @@ struct Report {
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
 
+  double unknown_pct() const { return breakdown_pct[static_cast<size_t>(Part::unknown)]; }
   // What is looked at: "step", or "window".
   const char* unit() const { return whole_windows ? "window" : "step"; }
   // Of a sum over them: the mean.
