@@ -62,10 +62,20 @@ struct Job {
 };
 
 // As analysis::Part.
-enum class JobPart { compute, communication, transfer, data, launch, allocation, sync, other };
+enum class JobPart {
+  compute,
+  communication,
+  transfer,
+  data,
+  launch,
+  allocation,
+  sync,
+  other,
+  unknown,  // work ran that is not in the dump
+};
 
 struct JobTruth {
-  std::array<double, 8> pct{};  // of the steps' wall time, over all ranks
+  std::array<double, 9> pct{};  // of the steps' wall time, over all ranks
   double step_ns = 0;           // between the ends of the first and the last step's work
 };
 
@@ -245,7 +255,7 @@ class JobModel {
   int64_t begin_of(const Rank& rank) const { return rank.boundaries[first()]; }
 
   // The definitions of docs/REPORT.md on what the model knows, moment by moment.
-  void partition(const Rank& rank, std::array<double, 8>& parts) const {
+  void partition(const Rank& rank, std::array<double, 9>& parts) const {
     const int64_t first = begin_of(rank), last = rank.boundaries.back();
     std::vector<int64_t> edges{first, last};
     for (const Piece& p : rank.pieces) edges.insert(edges.end(), {p.begin, p.end});
@@ -266,12 +276,24 @@ class JobModel {
     }
   }
 
-  static JobPart busy_with(const Rank& rank, int64_t at) {
+  JobPart busy_with(const Rank& rank, int64_t at) const {
     JobPart found = JobPart::other;
+    bool unrecorded = false;
     for (const Piece& p : rank.pieces) {
-      if (p.begin <= at && at < p.end) found = std::min(found, p.part);
+      if (p.begin > at || at >= p.end) continue;
+      if (is_recorded(rank, p, begin_of(rank))) {
+        found = std::min(found, p.part);
+      } else {
+        unrecorded = true;
+      }
     }
-    return found;
+    return found == JobPart::other && unrecorded ? JobPart::unknown : found;
+  }
+
+  bool is_recorded(const Rank& rank, const Piece& p, int64_t begin) const {
+    return p.issued >= begin ||
+           (job_.late_work && p.end > begin &&
+            p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)]);
   }
 
   static JobPart idle_with(const Rank& rank, int64_t at, int64_t gap_begin) {
@@ -318,9 +340,7 @@ class JobModel {
       if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }
     for (const Piece& p : rank.pieces) {
-      const bool late = job_.late_work && p.end > begin &&
-                        p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)];
-      if (p.issued < begin && !late) continue;
+      if (!is_recorded(rank, p, begin)) continue;
       const bool untimed = job_.killed_at >= 0 && p.stream == 0;
       if (untimed && p.issued >= rank.boundaries[static_cast<size_t>(job_.killed_at)]) continue;
       Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,

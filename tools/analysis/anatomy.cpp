@@ -207,6 +207,29 @@ class GapSplitter {
   std::optional<Part> opener_;    // what the call was, under or after which the GPU ran dry
 };
 
+// Whether work without a recorded call was issued before all calls that were recorded: ids are
+// given out in order. Not known where no calls of its kind are recorded.
+bool was_issued_before(const Timeline& timeline, const Work& work) {
+  if (timeline.orphans == timeline.works) return false;
+  const EventTable& events = timeline.events();
+  bool recorded = false;
+  for (auto other = all_work(timeline); !recorded && !other.at_end(); ++other) {
+    recorded = other->kind == work.kind && timeline.call_of(*other);
+  }
+  if (!recorded) return false;
+  uint32_t first_id = UINT32_MAX;
+  for (const HostThread& thread : timeline.threads) {
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      const uint32_t id = events.correlation_of(i);
+      if (id == 0) continue;
+      first_id = std::min(first_id, id);
+      break;
+    }
+  }
+  const uint32_t id = events.correlation_of(work.event);
+  return first_id != UINT32_MAX && id != 0 && id < first_id;
+}
+
 // Goes along the work in order of begin and knows until when each class of it covers the time.
 class Sweep {
  public:
@@ -222,7 +245,7 @@ class Sweep {
   std::vector<StepAnatomy> run() {
     auto work = all_work(timeline_);
     at_ = window_.begin;
-    if (!work.at_end()) add_unknown(*work);
+    if (!work.at_end()) add_begin(*work);
     for (; !work.at_end(); ++work) take(*work);
     add_until(std::max({window_.end, covered_until_[0], covered_until_[1], covered_until_[2]}));
     add_gap(window_.end, nullptr);
@@ -230,49 +253,16 @@ class Sweep {
   }
 
  private:
-  // Work that was issued before the window is not recorded, or only what of it began in the window.
-  // The first recorded work having waited, perhaps for that, nobody knows what the GPU did.
-  void add_unknown(const Work& first) {
-    const std::optional<Call> call = timeline_.call_of(first);
-    int64_t arrived = first.begin;
-    if (call) {
-      arrived = std::max(call->begin + timeline_.launch_latency, call->end);
-    } else if (was_issued_before(first)) {
-      arrived = window_.begin;
-    }
-    const int64_t late = first.begin - arrived;
-    if (late <= kQueuedNs || first.begin <= window_.begin) {
+  // Until the first recorded work.
+  void add_begin(const Work& first) {
+    const Interval unknown = unknown_time(timeline_);
+    if (unknown.begin >= unknown.end) {
       at_ = std::min(at_, first.begin);
       return;
     }
-    const bool brief = late < (arrived - window_.begin) / kBacklogPart;
-    const Interval unknown{brief ? arrived : window_.begin, std::min(first.begin, window_.end)};
-    if (brief) add_gap(std::min(arrived, window_.end), &first);
+    if (unknown.begin > window_.begin) add_gap(unknown.begin, &first);
     sums_.add(unknown, Part::unknown);
     busy_until_ = first.begin;
-  }
-
-  // Whether work without a recorded call was issued before all calls that were recorded: ids are
-  // given out in order. Not known where no calls of its kind are recorded.
-  bool was_issued_before(const Work& work) const {
-    if (timeline_.orphans == timeline_.works) return false;
-    const EventTable& events = timeline_.events();
-    bool recorded = false;
-    for (auto other = all_work(timeline_); !recorded && !other.at_end(); ++other) {
-      recorded = other->kind == work.kind && timeline_.call_of(*other);
-    }
-    if (!recorded) return false;
-    uint32_t first_id = UINT32_MAX;
-    for (const HostThread& thread : timeline_.threads) {
-      for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
-        const uint32_t id = events.correlation_of(i);
-        if (id == 0) continue;
-        first_id = std::min(first_id, id);
-        break;
-      }
-    }
-    const uint32_t id = events.correlation_of(work.event);
-    return first_id != UINT32_MAX && id != 0 && id < first_id;
   }
 
   void take(const Work& work) {
@@ -331,6 +321,27 @@ std::string_view part_name(Part part) {
       "compute",       "communication", "transfer",        "data_loading",
       "kernel_launch", "allocation",    "synchronization", "other",         "unknown"};
   return kNames[static_cast<size_t>(part)];
+}
+
+// Work that was issued before the window is not recorded, or only what of it began in the window.
+// The first recorded work having waited, perhaps for that, nobody knows what the GPU did.
+Interval unknown_time(const Timeline& timeline) {
+  if (timeline.steps.empty()) return {0, 0};
+  const auto works = all_work(timeline);
+  if (works.at_end()) return {0, 0};
+  const Work& first = *works;
+  const int64_t window = timeline.steps.front().begin;
+  const std::optional<Call> call = timeline.call_of(first);
+  int64_t arrived = first.begin;
+  if (call) {
+    arrived = std::max(call->begin + timeline.launch_latency, call->end);
+  } else if (was_issued_before(timeline, first)) {
+    arrived = window;
+  }
+  const int64_t late = first.begin - arrived, end = std::min(first.begin, timeline.steps.back().end);
+  if (late <= kQueuedNs || first.begin <= window) return {window, window};
+  const bool brief = late < (arrived - window) / kBacklogPart;
+  return {std::min(brief ? arrived : window, end), end};
 }
 
 std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle) {

@@ -48,6 +48,10 @@ inline constexpr int64_t kOwnWorkNs = 1'000'000;
 // The time in which the GPU is known to be idle, by part.
 using IdleTimes = std::array<Intervals, kParts>;
 
+// The time at the window's begin of which no record says what the GPU did; begin == end: there is
+// none.
+Interval unknown_time(const Timeline& timeline);
+
 // Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where it
 // is asked for, the idle time.
 std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr);

@@ -173,7 +173,9 @@ void straggler(const Report& report, Verdict& verdict) {
   };
   const RankSpeed* slow = nullptr;
   for (const RankSpeed& speed : report.speeds) {
-    if (speed.collectives && (!slow || speed.waited_us < slow->waited_us)) slow = &speed;
+    if (speed.collectives && (!slow || speed.waited_median_us < slow->waited_median_us)) {
+      slow = &speed;
+    }
   }
   if (!slow) return;
   std::string what;
@@ -186,12 +188,15 @@ void straggler(const Report& report, Verdict& verdict) {
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
   verdict.evidence.push_back(fmt::format(
-      "rank {} waits least ({} a {}): {}", slow->rank, format_us(slow->waited_us), report.unit(),
+      "rank {} waits least ({} in the median {}): {}", slow->rank,
+      format_us(slow->waited_median_us), report.unit(),
       what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
-  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_us);
-  verdict.evidence.push_back(fmt::format("the others wait for it up to {} a {} in collectives",
-                                         format_us(waited), report.unit()));
+  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_median_us);
+  verdict.evidence.push_back(fmt::format(
+      "the others wait for it up to {} in the median {}, in collectives; it comes last in {:.0f} % "
+      "of them",
+      format_us(waited), report.unit(), slow->last_pct));
 }
 
 }  // namespace

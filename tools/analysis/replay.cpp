@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/analysis/anatomy.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -18,6 +20,15 @@ int64_t earliest(std::span<const Timeline> timelines) {
     if (!works.at_end()) out = std::min(out, works->begin);
   }
   return out;
+}
+
+size_t first_known(const Timeline& timeline) {
+  if (timeline.whole_window) return 0;
+  const int64_t since = unknown_time(timeline).end;
+  const auto& steps = timeline.steps;
+  const auto known = std::partition_point(steps.begin(), steps.end(),
+                                          [&](const Step& step) { return step.begin < since; });
+  return static_cast<size_t>(known - steps.begin());
 }
 
 // What happens once (a checkpoint, a pause between requests) may happen in the first step, which
@@ -53,7 +64,9 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   const bool with_first = std::any_of(timelines.begin(), timelines.end(), first_stands_out);
   for (size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& timeline = timelines[i];
-    const bool from_begin = (with_first && !timeline.steps.empty()) || timeline.whole_window;
+    first_known_.push_back(first_known(timeline));
+    const bool known = first_known_.back() == 0 && !timeline.steps.empty();
+    const bool from_begin = (with_first && known) || timeline.whole_window;
     const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
     window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
     ranks.emplace_back(timeline, comparison, static_cast<uint16_t>(i), origin, begin, piece);
@@ -103,7 +116,7 @@ double Replay::mean_step(size_t which) const {
   for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
     const auto& steps = step_ends_[rank];
     std::vector<std::pair<size_t, int64_t>> ends;
-    for (size_t step = 0; step < steps.size(); ++step) {
+    for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
       if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
     }
     if (ends.empty()) continue;

@@ -339,6 +339,10 @@ Report make_report(const Trace& trace, Depth depth) {
   add_untimed_steps(all, report);
   add_work_of_before(report);
   judge.decide(report);
+  if (const auto job = pipeline_job(trace)) {
+    report.pipeline = analyse(*job);
+    judge_pipeline(report);
+  }
   add_python_line(report);
   add_late_data(report);
   return report;

@@ -14,6 +14,7 @@
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/host_samples.h"
 #include "tools/analysis/operators.h"
+#include "tools/analysis/pipeline.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
 #include "tools/analysis/worker_lines.h"
@@ -41,6 +42,10 @@ struct Verdict {
   double confidence;  // 0 to 1: how well the replay meets what was recorded, and how many steps
   std::vector<std::string> evidence;
   std::string advice;
+  // By step, of causes with a part of their own: the share's median, and what eight of ten steps lie
+  // between.
+  double median_pct = 0, low_pct = 0, high_pct = 0;
+  size_t few_steps = 0;  // most of its time lies in that many; 0: it is steady
 };
 
 struct Finding {
@@ -94,6 +99,7 @@ struct Report {
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;
   std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
+  std::optional<Pipeline> pipeline;  // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
