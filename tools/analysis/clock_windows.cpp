@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "formats/kineto_ids.h"
+#include "formats/trace/process_key.h"
 
 namespace gpuprof::analysis {
 namespace {
