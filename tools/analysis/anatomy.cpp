@@ -21,7 +21,8 @@ constexpr int64_t kBacklogPart = 4;
 // The parts of steps, by pieces of time that come in order of begin.
 class StepSums {
  public:
-  StepSums(const std::vector<Step>& steps, IdleTimes* idle) : idle_(idle) {
+  StepSums(const std::vector<Step>& steps, IdleTimes* idle, Intervals* device_idle)
+      : idle_(idle), device_idle_(device_idle) {
     for (const Step& step : steps) steps_.push_back({step.step, step.begin, step.end});
   }
 
@@ -40,6 +41,7 @@ class StepSums {
   }
   void add_device_idle(Interval time) {
     add(time, Part::other);
+    if (device_idle_ && time.begin < time.end) device_idle_->push_back(time);
     each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
   }
   // No piece will begin before that.
@@ -59,6 +61,7 @@ class StepSums {
   }
 
   IdleTimes* idle_;
+  Intervals* device_idle_;
   std::vector<StepAnatomy> steps_;
   size_t first_ = 0;
 };
@@ -233,9 +236,9 @@ bool was_issued_before(const Timeline& timeline, const Work& work) {
 // Goes along the work in order of begin and knows until when each class of it covers the time.
 class Sweep {
  public:
-  Sweep(const Timeline& timeline, IdleTimes* idle)
+  Sweep(const Timeline& timeline, IdleTimes* idle, Intervals* device_idle)
       : timeline_(timeline),
-        sums_(timeline.steps, idle),
+        sums_(timeline.steps, idle, device_idle),
         splitter_(timeline, sums_),
         window_{timeline.steps.front().begin, timeline.steps.back().end},
         busy_until_(window_.begin) {
@@ -344,9 +347,10 @@ Interval unknown_time(const Timeline& timeline) {
   return {std::min(brief ? arrived : window, end), end};
 }
 
-std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle) {
+std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle,
+                                 Intervals* device_idle) {
   if (timeline.steps.empty()) return {};
-  return Sweep(timeline, idle).run();
+  return Sweep(timeline, idle, device_idle).run();
 }
 
 }  // namespace gpuprof::analysis

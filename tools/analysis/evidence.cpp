@@ -247,6 +247,11 @@ void add_evidence(const Report& report, Verdict& verdict) {
     case Cause::compute:
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));
+      if (report.unknown_pct() >= 1) {
+        verdict.evidence.push_back(
+            fmt::format("for {:.1f} % of the time it is not known what the GPU did",
+                        report.unknown_pct()));
+      }
       break;
   }
 }

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof::analysis {
 

@@ -13,6 +13,7 @@
 #include "tools/analysis/findings.h"
 #include "tools/analysis/replay.h"
 #include "tools/analysis/side_by_side.h"
+#include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
@@ -301,6 +302,7 @@ Report make_report(const Trace& trace, Depth depth) {
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
   std::vector<IdleTimes> idle(all.size());  // of processes with host samples
+  std::vector<Intervals> device_idle(all.size());
   Tasks tasks;
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
@@ -308,16 +310,18 @@ Report make_report(const Trace& trace, Depth depth) {
   for (size_t i = 0; i < all.size(); ++i) {
     tasks.push_back([&, i] {
       const bool sampled = !all[i].process->samples.empty();
-      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
+      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr, &device_idle[i]);
     });
   }
   add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
 
   HostSampleSums samples;
+  StalledWork stalled;
   for (size_t i = 0; i < all.size(); ++i) {
     add_process(all[i], steps[i], report);
     samples.add(all[i], idle[i]);
+    stalled.add(all[i], device_idle[i]);
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
@@ -338,6 +342,7 @@ Report make_report(const Trace& trace, Depth depth) {
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
+  stalled.report(report);
   judge.decide(report);
   if (const auto job = pipeline_job(trace)) {
     report.pipeline = analyse(*job);

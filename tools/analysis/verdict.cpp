@@ -67,6 +67,7 @@ constexpr double kMostUnknownPct = 50;
 // Of the known time. Where the GPU works for less, its work is not what a step takes: of a GPU twice
 // as fast less than 40 % of the step would come.
 constexpr double kLimitBusyPct = 80;
+constexpr double kLeastBusyPct = 50;  // of all time
 // A window without steps in which the GPU works for less is start-up, or waiting.
 constexpr double kHardlyAnyWorkPct = 10;
 
@@ -152,6 +153,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       waited_steps_ += own;
     }
     const Throttle throttle = throttle_of(timeline);
+    if (!throttle.cost_known) throttled_at_unknown_cost_ = throttle.text;
     if (throttle.slower_pct > throttled_pct_) {
       throttled_pct_ = throttle.slower_pct;
       throttle_text_ = throttle.text;
@@ -250,7 +252,8 @@ double Judge::confidence(const Report& report) const {
   const double error = report.replay_error_pct / 100;
   const size_t seen = report.whole_windows ? 1 : report.steps.size();
   const double steps = std::min(1.0, static_cast<double>(seen) / 5);
-  return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
+  const double explained = 1 - (report.device_idle_pct + report.unknown_pct()) / 100;
+  return std::clamp(explained * (1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
 }
 
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
@@ -339,7 +342,8 @@ bool Judge::add_compute(double waited_pct, Report& report) const {
   const double known_pct = 100 - report.unknown_pct();
   const double waited =
       std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
-  if (report.gpu_utilization_pct - waited < kLimitBusyPct * known_pct / 100) return false;
+  const double busy_pct = report.gpu_utilization_pct - waited;
+  if (busy_pct < kLeastBusyPct || busy_pct < kLimitBusyPct * known_pct / 100) return false;
   Verdict healthy{Cause::compute,
                   report.breakdown_pct[0],
                   0,
@@ -352,7 +356,19 @@ bool Judge::add_compute(double waited_pct, Report& report) const {
   return true;
 }
 
+// Clocks that were lowered in every sample.
+void Judge::find_throttle(Report& report) const {
+  if (throttled_at_unknown_cost_.empty()) return;
+  report.findings.push_back(
+      {"gpu_throttled",
+       throttled_at_unknown_cost_ +
+           ". What that costs is not known, since no sample shows its full clock. Check cooling and the power limit (nvidia-smi -q -d "
+           "PERFORMANCE,POWER)",
+       100});
+}
+
 void Judge::decide(Report& report) const {
+  find_throttle(report);
   report.reason = reason_against(report);
   if (!report.reason.empty()) return;
   report.replay_error_pct = 100 * std::abs(step_ns_[0] - recorded_ns_) / recorded_ns_;

@@ -31,6 +31,7 @@ class Judge {
 
  private:
   std::string reason_against(const Report& report) const;
+  void find_throttle(Report& report) const;
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
@@ -47,6 +48,7 @@ class Judge {
   double long_steps_pct_ = 0;                // of the whole run: what long steps take beyond others
   double throttled_pct_ = 0;                 // of the compute time: lost to a lower clock
   std::string throttle_text_;
+  std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out

@@ -81,6 +81,7 @@ class TextReport {
     if (used > indent) line("{}", row);
   }
 
+  bool whole() const { return report_.whole_windows && !report_.pipeline; }
   std::string a_unit() const { return fmt::format("a {}", report_.unit()); }
 
   void heading() {
@@ -133,8 +134,8 @@ class TextReport {
       } else {
         line("{:>2}. {}", ++number,
              bold(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
-                              verdict.share_pct, report_.whole_windows ? "the" : "step",
-                              report_.unit(), verdict.saves_pct)));
+                              verdict.share_pct, whole() ? "the" : "step",
+                              whole() ? "window" : "step", verdict.saves_pct)));
       }
       for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
       paragraph(verdict.advice, 4);
