@@ -2,7 +2,6 @@
 """What the report says of traces that nobody made for it: GPU busy as an independent sum gives it, verdicts that an expert
 would not call false, and no sentence that contradicts a number of the same report. And of made traces whose first kernel
 comes late. Real ones are skipped where they are not."""
-import gzip
 import json
 import os
 import pathlib
@@ -26,7 +25,7 @@ RIGHT = {
     "hta_simple_add": {None, "host_work"},
     "hta_backward_thread": {None},
     "hta_ns_resolution": {"compute"},
-    "hta_negative_queue": {"host_work", "kernel_launch"},
+    "hta_negative_queue": {None, "host_work"},
     "dlrm_worker1": {None},
     "dlrm_worker3": {None},
     "sglang_decode": {None, "host_work", "kernel_launch"},
@@ -143,7 +142,7 @@ def test_busy_is_recorded_work(path):
         begin, end = min(s[0] for s in steps), max(s[1] for s in steps)
         assert found["gpu"]["utilization_pct"] == pytest.approx(100 * covered_us(work, begin, end) / (end - begin), abs=0.1)
     else:
-        assert told == pytest.approx(covered_us(work, -1e18, 1e18), rel=0.001)
+        assert told == pytest.approx(covered_us(work, -1e18, 1e18), abs=0.001 * length)
 
 
 def late_trace(path, steps, delay_us, step_us=100_000):
@@ -181,3 +180,20 @@ def test_a_first_kernel_that_comes_late(tmp_path, steps, delay_us):
     assert contradictions(found, harness.checked("report", tmp_path / "late.json").out) == []
     if steps > 1:
         assert found["verdict"][0]["cause"] == "data_loading"
+
+
+JOBS = REAL.parent / "straggler_jobs"
+
+
+@pytest.mark.skipif(not JOBS.is_dir(), reason=f"no {JOBS}")
+@pytest.mark.parametrize("job,slow", [("AR", "data-parallel rank 0, stage 0"), ("SE", "the last stage (1)")])
+def test_slowdown_of_a_pipeline(job, slow):
+    """Against the figures that the authors of the method published for these jobs."""
+    truth = {**json.loads((JOBS / f"mw-{job}.json").read_text()), **json.loads((JOBS / f"ms-{job}.json").read_text())}
+    found = report(JOBS / f"timeline-{job}.json.gz")
+    pipeline, first = found["pipeline"], found["verdict"][0]
+    assert pipeline["slowdown"] == pytest.approx(truth["tori"] / truth["tideal"], rel=0.05)
+    assert pipeline["worst_workers"] == pytest.approx(truth["Mw"], abs=0.1)
+    assert pipeline["last_stage"] == pytest.approx(truth["Ms"], abs=0.1)
+    assert first["cause"] == "straggler" and first["evidence"][0].startswith(f"slow: {slow},"), first["evidence"]
+    assert "backward-compute" in first["evidence"][1]

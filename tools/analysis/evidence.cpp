@@ -65,6 +65,22 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
+// Of the part's time: what host samples stand for.
+double covered_by_samples(const Report& report, Part part, double sampled_us) {
+  double all = 0;
+  for (const StepRow& row : report.steps) {
+    all += static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
+  }
+  return all > 0 ? std::min(1.0, sampled_us / all) : 1;
+}
+
+// "of that time", or of how much of it.
+std::string of_that_time(double covered) {
+  constexpr double kNearlyAll = 0.9;
+  if (covered >= kNearlyAll) return "of that time";
+  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * covered);
+}
+
 // The Python lines that ran meanwhile, by host samples.
 void lines(const Report& report, Part part, Verdict& verdict) {
   const auto time = [part](const HostLine& line) {
@@ -80,11 +96,12 @@ void lines(const Report& report, Part part, Verdict& verdict) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const HostLine* a, const HostLine* b) { return time(*a) > time(*b); });
+  const std::string of_what = of_that_time(covered_by_samples(report, part, all));
   for (size_t i = 0; i < std::min<size_t>(2, rows.size()); ++i) {
     const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
-        "Python line {} ran in {:.0f} % of that time{}{}", rows[i]->place(), percent,
+        "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
         rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within),
         few_samples(samples)));
   }

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
+#include "tools/analysis/collective_args.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/walks.h"
@@ -15,11 +17,12 @@ namespace gpuprof::analysis {
 namespace {
 
 // Where a collective is to be found again on another rank: ranks number their steps alike, and do
-// the same collectives in the same order on each of their communication streams.
+// the same collectives in the same order: those of the same group, or with the same peer, where that
+// is known, else those on each of their communication streams.
 struct Place {
   uint64_t step;
-  uint32_t stream;  // the how-manieth communication stream of the rank
-  int64_t number;   // in the step, on that stream
+  uint32_t stream;  // kNamed and a name's number; or the how-manieth communication stream
+  int64_t number;   // in the step, of that name or on that stream
   auto operator<=>(const Place&) const = default;
 };
 
@@ -29,8 +32,17 @@ struct Issued {
 };
 
 using Placed = std::vector<std::pair<Place, Work>>;
+using Names = std::map<std::string, uint32_t>;  // of collectives, over all ranks
+constexpr uint32_t kNamed = 1u << 31;
 
-Placed places(const Timeline& timeline) {
+std::string name_of(const Timeline& timeline, const Work& work) {
+  const Process& process = *timeline.process;
+  const EventExtra& extra = process.extras[timeline.events().extra_of(work.event)];
+  const auto args = collective_in(timeline.trace->text(extra.args));
+  return args ? common_name(*args, process.header.rank()) : std::string();
+}
+
+Placed places(const Timeline& timeline, Names& names) {
   std::vector<Issued> works;
   each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
     if (work.kind == WorkClass::communication) works.push_back({issued, work});
@@ -45,8 +57,12 @@ Placed places(const Timeline& timeline) {
     while (step != timeline.steps.end() && step->end <= time) ++step;
     if (step == timeline.steps.end()) break;
     if (time < step->begin) continue;
+    const std::string name = name_of(timeline, work);
     const auto next = static_cast<uint32_t>(stream_numbers.size());
-    const uint32_t stream = stream_numbers.emplace(work.stream, next).first->second;
+    const uint32_t stream =
+        name.empty()
+            ? stream_numbers.emplace(work.stream, next).first->second
+            : kNamed | names.emplace(name, static_cast<uint32_t>(names.size())).first->second;
     out.emplace_back(Place{step->step, stream, counts[{step->step, stream}]++}, work);
   }
   return out;
@@ -109,8 +125,9 @@ void align(std::span<const Placed> before, Placed& own) {
 
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
   std::vector<Placed> placed;
+  Names names;
   for (const Timeline& timeline : timelines) {
-    Placed own = places(timeline);
+    Placed own = places(timeline, names);
     if (timeline.whole_window) align(placed, own);
     placed.push_back(std::move(own));
   }

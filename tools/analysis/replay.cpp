@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
+#include "tools/analysis/statistics.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -24,10 +25,13 @@ int64_t earliest(std::span<const Timeline> timelines) {
 
 size_t first_known(const Timeline& timeline) {
   if (timeline.whole_window) return 0;
-  const int64_t since = unknown_time(timeline).end;
+  constexpr int64_t kLittle = 20;  // so small a part of a step changes nothing
+  const Interval unknown = unknown_time(timeline);
   const auto& steps = timeline.steps;
-  const auto known = std::partition_point(steps.begin(), steps.end(),
-                                          [&](const Step& step) { return step.begin < since; });
+  const auto known = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
+    const int64_t lacks = std::min(unknown.end, step.end) - std::max(unknown.begin, step.begin);
+    return lacks * kLittle > step.end - step.begin;
+  });
   return static_cast<size_t>(known - steps.begin());
 }
 
@@ -54,7 +58,10 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks)
   }
   if (!steps) return;
   run(timelines, ranks);
-  for (size_t i = 0; i < step_times_.size(); ++i) step_times_[i] = mean_step(i);
+  for (size_t i = 0; i < step_times_.size(); ++i) {
+    step_times_[i] = mean_step(i);
+    median_times_[i] = median_step(i);
+  }
 }
 
 void Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
@@ -129,6 +136,26 @@ double Replay::mean_step(size_t which) const {
     } else {
       continue;
     }
+    ++ranks;
+  }
+  return ranks ? sum / static_cast<double>(ranks) : 0;
+}
+
+double Replay::median_step(size_t which) const {
+  double sum = 0;
+  size_t ranks = 0;
+  for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
+    std::vector<double> lengths;
+    int64_t before = INT64_MIN;
+    for (size_t step = first_known_[rank]; step < step_ends_[rank].size(); ++step) {
+      const int64_t end = step_ends_[rank][step][which];
+      if (end != INT64_MIN && before != INT64_MIN) {
+        lengths.push_back(static_cast<double>(end - before));
+      }
+      before = end;
+    }
+    if (lengths.size() < 2) continue;
+    sum += quantile(lengths, 0.5);
     ++ranks;
   }
   return ranks ? sum / static_cast<double>(ranks) : 0;

@@ -119,6 +119,34 @@ std::string nothing_explains(const Report& report) {
       report.gpu_utilization_pct, report.unit(), most.name, most.percent);
 }
 
+constexpr double kMostOfTimePct = 75;  // of the joint collectives
+
+// Whether others wait for the same rank in most collectives.
+bool one_is_mostly_last(const Report& report) {
+  return std::any_of(report.speeds.begin(), report.speeds.end(),
+                     [](const RankSpeed& speed) { return speed.last_pct > kMostOfTimePct; });
+}
+
+// Whether GPUs are idle beside issued work for longer than all that the first cause has. What such
+// work waits for would be the cause.
+bool stalls_outweigh_causes(const Report& report) {
+  constexpr double kOutweighsPct = 25;
+  if (report.device_idle_pct < kOutweighsPct) return false;
+  if (report.verdict.empty()) return false;  // add_compute() and nothing_explains() judge these
+  const Verdict& first = report.verdict[0];
+  return report.device_idle_pct > 2 * std::min(first.share_pct, first.saves_pct);
+}
+
+std::string stalled_reason(const Report& report) {
+  const Verdict& first = report.verdict[0];
+  return fmt::format(
+      "for {:.1f} % of {} time no GPU works although work was issued, for a reason that is not "
+      "recorded. That is far more than any cause has: {} has {:.1f} %, and without it {}s would be "
+      "{:.1f} % shorter",
+      report.device_idle_pct, report.unit(), cause_name(first.cause), first.share_pct,
+      report.unit(), first.saves_pct);
+}
+
 double percent_less(double base, double less) {
   return base > 0 ? std::max(0.0, 100 * (base - less) / base) : 0;
 }
@@ -168,6 +196,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     const auto fix = static_cast<Fix>(i);
     const bool same = fix == Fix::none || (fix == Fix::straggler && !ranks.comparable);
     step_ns_[i] += (same ? unchanged : replay.step_time(fix)) * steps;
+    median_ns_[i] += replay.median_step_time(same ? Fix::none : fix) * steps;
   }
 }
 
@@ -259,7 +288,7 @@ double Judge::confidence(const Report& report) const {
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
 // nobody's mean would make steps shorter.
 void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  constexpr double kWorthSayingPct = 5, kMostOfTimePct = 75;
+  constexpr double kWorthSayingPct = 5;
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
@@ -283,8 +312,10 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
 
 void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
-  const double steadily_pct =
-      waited_steps_ > 0 ? 100 * steadily_waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
+  const double steadily_pct = waited_steps_ > 0
+                                  ? 100 * steadily_waited_us_ / waited_steps_ /
+                                        report.step_time.median_us
+                                  : 0;
   for (const CauseRow& row : kCauses) {
     if (row.cause == Cause::compute) continue;
     Verdict verdict{row.cause, report.breakdown_pct[static_cast<size_t>(row.part)],
@@ -296,7 +327,11 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (row.cause == Cause::communication) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
     } else if (row.cause == Cause::straggler) {
-      verdict.share_pct = std::min(verdict.share_pct, std::min(waited_pct, steadily_pct));
+      // By the median step: a pause of another rank is none of its.
+      verdict.share_pct = std::min(verdict.share_pct, steadily_pct);
+      const double steadily =
+          percent_less(median_ns_[0], median_ns_[static_cast<size_t>(Fix::straggler)]);
+      if (one_is_mostly_last(report)) verdict.saves_pct = std::max(verdict.saves_pct, steadily);
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::gpu_throttled) {
@@ -377,6 +412,11 @@ void Judge::decide(Report& report) const {
   add_causes(waited_pct, report);
   sort_causes(report);
   find_rank_jitter(waited_pct, report);
+  if (stalls_outweigh_causes(report)) {
+    report.reason = stalled_reason(report);
+    report.verdict.clear();
+    return;
+  }
   if (!report.verdict.empty()) return;
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;

@@ -39,7 +39,8 @@ class Judge {
   void sort_causes(Report& report) const;
   bool add_compute(double waited_pct, Report& report) const;
 
-  std::array<double, kFixes> step_ns_{};  // by Fix, weighted with steps
+  std::array<double, kFixes> step_ns_{};    // by Fix, weighted with steps
+  std::array<double, kFixes> median_ns_{};  // likewise, of the median step
   double step_confidence_ = 1;            // the least of steps that were found
   double recorded_ns_ = 0;
   double weight_ = 0;                        // steps

@@ -39,6 +39,9 @@ struct Job {
   int64_t logging = 0;          // own work of the host, each step
   int slow_rank = -1;
   double slow = 1;     // its kernels
+  int pausing_rank = -1;  // its host does nothing
+  int pausing_step = 0;   // in this one, at its begin,
+  int64_t pause_once = 0;  // for so long
   uint64_t seed = 1;   // of 2 % noise on kernels
   double noise = 0;    // of a whole step: its kernels and its data take up to this share more
   double jitter = 0;   // of a rank's kernels in a step: each rank has its own
@@ -160,9 +163,12 @@ class JobModel {
     for (double& factor : factors) {
       if (job_.jitter > 0) factor += job_.jitter * static_cast<double>(random_() % 1001) / 1000;
     }
-    for (Rank& rank : ranks_) {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
       rank.boundaries.push_back(rank.now);
       begin_step(rank);
+      const bool pauses = job_.pausing_rank == static_cast<int>(r) && job_.pausing_step == step_;
+      if (pauses) rank.now += job_.pause_once;
     }
     for (int i = 0; i < job_.kernels; ++i) {
       if (job_.layer == Job::Layer::fused && i % 8 == 5) continue;

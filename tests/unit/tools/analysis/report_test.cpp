@@ -194,6 +194,62 @@ TEST(ReportTest, TheSlowRankIsNamed) {
   EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
 }
 
+// Another rank's pause is longer than all that the slow one costs.
+TEST(ReportTest, TheSlowRankIsNamedBesideAPauseOfAnother) {
+  constexpr int kJobs = 200;
+  int named = 0;
+  std::string missed;
+  for (int i = 0; i < kJobs; ++i) {
+    Job job;
+    job.seed = static_cast<uint64_t>(i) + 1;
+    job.ranks = 2 + i % 15;
+    job.steps = 8 + i % 5;
+    job.kernels = 12;
+    job.collective = 20'000;
+    job.slow_rank = (i * 7) % job.ranks;
+    job.slow = 1.05 + 1.45 * (i % 30) / 29;
+    job.pausing_rank = (job.slow_rank + 1 + i % (job.ranks - 1)) % job.ranks;
+    job.pausing_step = 1 + i % (job.steps - 1);
+    job.pause_once = 10'000'000 + 1'000'000 * (i % 40);
+    ASSERT_NE(job.pausing_rank, job.slow_rank);
+    const Report report = make_report(JobModel(job).trace());
+    const std::string wanted = "rank " + std::to_string(job.slow_rank) + " ";
+    const bool first = !report.verdict.empty() && report.verdict[0].cause == Cause::straggler &&
+                       report.verdict[0].evidence[0].starts_with(wanted);
+    named += first;
+    if (!first) {
+      missed += "\n" + std::to_string(i) + ": " + std::to_string(job.ranks) + " ranks, " +
+                std::to_string(job.slow) + (report.verdict.empty() ? report.reason : "");
+      for (const Verdict& v : report.verdict) {
+        missed += " " + std::string(cause_name(v.cause)) + " " + std::to_string(v.share_pct) + "/" +
+                  std::to_string(v.saves_pct);
+      }
+    }
+  }
+  EXPECT_GE(named, kJobs * 98 / 100) << missed;
+}
+
+// It does not come before a cause of each step, and is said to be of one.
+TEST(ReportTest, APauseComesAfterASteadyCause) {
+  Job job;
+  job.steps = 10;
+  job.data = 1'500'000;
+  job.pausing_rank = 0;
+  job.pausing_step = 4;
+  job.pause_once = 60'000'000;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_EQ(report.verdict.size(), 2u);
+  EXPECT_EQ(cause_name(report.verdict[0].cause), "data_loading");
+  EXPECT_EQ(report.verdict[0].few_steps, 0u);
+  const Verdict& pause = report.verdict[1];
+  EXPECT_EQ(cause_name(pause.cause), "host_work");
+  EXPECT_GT(pause.share_pct, report.verdict[0].share_pct);
+  EXPECT_EQ(pause.few_steps, 1u);
+  EXPECT_NE(pause.evidence.at(1).find("in 1 of 10 steps: "), std::string::npos)
+      << pause.evidence[1];
+  EXPECT_LT(pause.confidence, 0.5);
+}
+
 TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
   Job job;
   job.ranks = 4;
