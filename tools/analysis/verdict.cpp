@@ -60,6 +60,15 @@ constexpr CauseRow kCauses[] = {
      "shorter."},
 };
 
+constexpr bool in_order(std::span<const CauseRow> rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].cause != static_cast<Cause>(i)) return false;
+  }
+  return true;
+}
+static_assert(std::size(kCauses) == kCauseCount && in_order(kCauses),
+              "a row for each Cause, in the order of the enum");
+
 const CauseRow& row_of(Cause cause) { return kCauses[static_cast<size_t>(cause)]; }
 
 // Of the time: more than this, and what is not known may outweigh all that is.
