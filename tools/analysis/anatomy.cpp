@@ -321,8 +321,8 @@ class Sweep {
 
 std::string_view part_name(Part part) {
   static constexpr std::string_view kNames[kParts] = {
-      "compute",       "communication", "transfer",        "data_loading",
-      "kernel_launch", "allocation",    "synchronization", "other",         "unknown"};
+      "compute",    "communication",   "transfer", "data_loading", "kernel_launch",
+      "allocation", "synchronization", "other",    "unknown"};
   return kNames[static_cast<size_t>(part)];
 }
 
@@ -341,7 +341,8 @@ Interval unknown_time(const Timeline& timeline) {
   } else if (was_issued_before(timeline, first)) {
     arrived = window;
   }
-  const int64_t late = first.begin - arrived, end = std::min(first.begin, timeline.steps.back().end);
+  const int64_t late = first.begin - arrived,
+                end = std::min(first.begin, timeline.steps.back().end);
   if (late <= kQueuedNs || first.begin <= window) return {window, window};
   const bool brief = late < (arrived - window) / kBacklogPart;
   return {std::min(brief ? arrived : window, end), end};

@@ -52,8 +52,8 @@ using IdleTimes = std::array<Intervals, kParts>;
 // none.
 Interval unknown_time(const Timeline& timeline);
 
-// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where they
-// are asked for, the idle time and that part of `other` in which issued work had not begun.
+// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where
+// they are asked for, the idle time and that part of `other` in which issued work had not begun.
 std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr,
                                  Intervals* device_idle = nullptr);
 

@@ -59,8 +59,7 @@ int64_t rank_in(const nlohmann::json& members, const char* key) {
 // A list as text: "[0, 4]".
 std::vector<int64_t> ranks_in(const nlohmann::json& members) {
   std::vector<int64_t> out;
-  const auto list =
-      nlohmann::json::parse(text_in(members, "Process Group Ranks"), nullptr, false);
+  const auto list = nlohmann::json::parse(text_in(members, "Process Group Ranks"), nullptr, false);
   if (!list.is_array()) return out;
   for (const auto& each : list) {
     if (!each.is_number_integer()) return {};

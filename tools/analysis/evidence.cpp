@@ -204,10 +204,10 @@ void straggler(const Report& report, Verdict& verdict) {
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
-  verdict.evidence.push_back(fmt::format(
-      "rank {} waits least ({} in the median {}): {}", slow->rank,
-      format_us(slow->waited_median_us), report.unit(),
-      what.empty() ? "its work is as long as the others', but begins later" : what));
+  verdict.evidence.push_back(
+      fmt::format("rank {} waits least ({} in the median {}): {}", slow->rank,
+                  format_us(slow->waited_median_us), report.unit(),
+                  what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
   for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_median_us);
   verdict.evidence.push_back(fmt::format(
@@ -265,9 +265,8 @@ void add_evidence(const Report& report, Verdict& verdict) {
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));
       if (report.unknown_pct() >= 1) {
-        verdict.evidence.push_back(
-            fmt::format("for {:.1f} % of the time it is not known what the GPU did",
-                        report.unknown_pct()));
+        verdict.evidence.push_back(fmt::format(
+            "for {:.1f} % of the time it is not known what the GPU did", report.unknown_pct()));
       }
       break;
   }

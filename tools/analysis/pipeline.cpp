@@ -238,10 +238,10 @@ class WhatIf {
     for (size_t kind = 0; kind < kOperationKinds; ++kind) {
       const std::vector<double>& all = lengths[kind];
       if (all.empty()) continue;
-      typical_[kind] = is_compute(static_cast<OperationKind>(kind))
-                           ? std::accumulate(all.begin(), all.end(), 0.0) /
-                                 static_cast<double>(all.size())
-                           : quantile(all, 0.5);
+      typical_[kind] =
+          is_compute(static_cast<OperationKind>(kind))
+              ? std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size())
+              : quantile(all, 0.5);
     }
   }
 
@@ -288,8 +288,8 @@ class WhatIf {
     }
     std::vector<double> of_rank;
     for (uint32_t rank = 0; rank < job_.data_ranks; ++rank) {
-      of_rank.push_back(explains(
-          [&](const Operation& o) { return job_.workers[o.worker].data_rank == rank; }));
+      of_rank.push_back(
+          explains([&](const Operation& o) { return job_.workers[o.worker].data_rank == rank; }));
     }
     for (size_t i = 0; i < kOperationKinds; ++i) {
       const auto kind = static_cast<OperationKind>(i);

@@ -48,9 +48,9 @@ struct PipelineJob {
   uint32_t data_ranks = 0, stages = 0;
 };
 
-// The operations of a trace that names them: events called forward-compute, backward-send and so on,
-// with the arguments `step` and `seq_id`, on rows called "PP rank P, TP rank T, ...". Rows of the
-// same name are data-parallel ranks in order of their number. Nothing: it is another trace.
+// The operations of a trace that names them: events called forward-compute, backward-send and so
+// on, with the arguments `step` and `seq_id`, on rows called "PP rank P, TP rank T, ...". Rows of
+// the same name are data-parallel ranks in order of their number. Nothing: it is another trace.
 std::optional<PipelineJob> pipeline_job(const Trace& trace);
 
 // `explains`: the part of the slowdown that goes when these operations are set to the typical one:
@@ -65,10 +65,11 @@ struct PipelineShare {
 struct Pipeline {
   size_t steps = 0;
   uint32_t data_ranks = 0, stages = 0, workers = 0;
-  double recorded_us = 0;   // a step, the mean: from its first operation's begin to the last one's end
-  double simulated_us = 0;  // the same by simulation, without the host's delays between operations
-  double ideal_us = 0;      // with every operation the typical one of its kind
-  double slowdown = 1;      // S: simulated / ideal
+  double recorded_us =
+      0;  // a step, the mean: from its first operation's begin to the last one's end
+  double simulated_us = 0;   // the same by simulation, without the host's delays between operations
+  double ideal_us = 0;       // with every operation the typical one of its kind
+  double slowdown = 1;       // S: simulated / ideal
   double worst_workers = 0;  // M_w: what the slowest 3 % of the workers explain, one at least
   double last_stage = 0;     // M_s: what the last stage explains
   std::vector<PipelineShare> stage_shares, kind_shares;

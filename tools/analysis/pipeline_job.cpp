@@ -109,7 +109,8 @@ void add_operations(const Trace& trace, const Process& process, const Lane& lane
     const auto step = number_in(arguments, "\"step\"");
     const auto sequence = number_in(arguments, "\"seq_id\"");
     if (!step || *step < 0 || !sequence) continue;
-    out.push_back({static_cast<uint64_t>(*step), worker,
+    out.push_back({static_cast<uint64_t>(*step),
+                   worker,
                    {events.begin_of(i), events.end_of(i), *sequence, 0, *kind}});
   }
 }

@@ -31,8 +31,9 @@ std::string what_explains(const Pipeline& in) {
     return fmt::format("slow: the last stage ({}), {:.0f} % of it ({:.2f} x the others' time)",
                        in.stages - 1, 100 * in.last_stage, in.stage_shares.back().factor);
   }
-  return fmt::format("neither slow workers ({:.0f} % of it) nor the last stage ({:.0f} %) explain it",
-                     100 * in.worst_workers, 100 * in.last_stage);
+  return fmt::format(
+      "neither slow workers ({:.0f} % of it) nor the last stage ({:.0f} %) explain it",
+      100 * in.worst_workers, 100 * in.last_stage);
 }
 
 const char* advice_for(const Pipeline& in) {
@@ -69,8 +70,8 @@ void judge_pipeline(Report& report) {
       fmt::format("slowdown {:.3f}: {} a step, and {} with every operation the typical one of its "
                   "kind",
                   in.slowdown, format_us(in.simulated_us), format_us(in.ideal_us)));
-  verdict.evidence.push_back(fmt::format("in {} of {} steps, since step {}", in.slow_steps,
-                                         in.steps, in.slow_since));
+  verdict.evidence.push_back(
+      fmt::format("in {} of {} steps, since step {}", in.slow_steps, in.steps, in.slow_since));
   report.verdict.push_back(std::move(verdict));
 }
 

@@ -17,8 +17,8 @@ namespace gpuprof::analysis {
 namespace {
 
 // Where a collective is to be found again on another rank: ranks number their steps alike, and do
-// the same collectives in the same order: those of the same group, or with the same peer, where that
-// is known, else those on each of their communication streams.
+// the same collectives in the same order: those of the same group, or with the same peer, where
+// that is known, else those on each of their communication streams.
 struct Place {
   uint64_t step;
   uint32_t stream;  // kNamed and a name's number; or the how-manieth communication stream
@@ -228,8 +228,8 @@ class TimesOfSteps {
     each_issued_work_of_steps(timeline_, [&](const Work& work, int64_t issued) {
       if (work.kind != WorkClass::compute) return;
       if (whole_) return add({work.begin, work.end}, compute_);
-      const size_t step = first_after(std::clamp(issued, times_.front().begin,
-                                                 times_.back().end - 1));
+      const size_t step =
+          first_after(std::clamp(issued, times_.front().begin, times_.back().end - 1));
       compute_[step] += static_cast<double>(work.end - work.begin) / 1000;
     });
   }
@@ -282,11 +282,10 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
   for (size_t i = 0; i < timelines.size(); ++i) {
-    tasks.push_back(
-        [&, i] {
-          TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
-          out.speeds[i] = times.medians();
-        });
+    tasks.push_back([&, i] {
+      TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
+      out.speeds[i] = times.medians();
+    });
   }
   side_by_side(std::move(tasks));
   match_collectives(timelines, out);

@@ -43,8 +43,8 @@ struct Verdict {
   double confidence;  // 0 to 1: how well the replay meets what was recorded, and how many steps
   std::vector<std::string> evidence;
   std::string advice;
-  // By step, of causes with a part of their own: the share's median, and what eight of ten steps lie
-  // between.
+  // By step, of causes with a part of their own: the share's median, and what eight of ten steps
+  // lie between.
   double median_pct = 0, low_pct = 0, high_pct = 0;
   size_t few_steps = 0;  // most of its time lies in that many; 0: it is steady
 };
@@ -89,8 +89,8 @@ struct Report {
   std::array<double, 2> overlapped_pct{};      // communication, transfer
   double device_idle_pct = 0;                  // within `other`
   double gpu_utilization_pct = 0;              // by recorded work
-  std::vector<Verdict> verdict;  // most saving first
-  std::string reason;            // why `verdict` is empty
+  std::vector<Verdict> verdict;                // most saving first
+  std::string reason;                          // why `verdict` is empty
   std::vector<Finding> findings;
   Tables tables;
   OperatorTables operators;
@@ -99,7 +99,7 @@ struct Report {
   WorkerLines worker_lines;
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;
-  std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
+  std::vector<RankSpeed> speeds;     // of ranks that can be compared, else empty
   std::optional<Pipeline> pipeline;  // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known

@@ -13,9 +13,9 @@ namespace gpuprof::analysis {
 struct Spread {
   // Of a step's wall time, over all steps: the median, and what nine of ten are above and below.
   double median_pct = 0, low_pct = 0, high_pct = 0;
-  double steady = 1;      // 0 to 1: what is left of the time if no step had more than twice its rank's
-                          // median; 1 where a rank has fewer than three steps
-  size_t few = 0;         // that many steps hold what is beyond that, where it is over half of all
+  double steady = 1;  // 0 to 1: what is left of the time if no step had more than twice its rank's
+                      // median; 1 where a rank has fewer than three steps
+  size_t few = 0;     // that many steps hold what is beyond that, where it is over half of all
   double longest_us = 0;  // of these
   double median_us = 0;   // over all steps
 };

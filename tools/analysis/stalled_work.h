@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work that was issued and did not begin although no GPU worked: what it waited for is not recorded.
-// What the thread that steps run on did meanwhile is.
+// Work that was issued and did not begin although no GPU worked: what it waited for is not
+// recorded. What the thread that steps run on did meanwhile is.
 #pragma once
 
 #include <map>

@@ -43,8 +43,8 @@ uint64_t clock_at(const CounterSeries& clock, int64_t time) {
   return later ? after->value : before->value;
 }
 
-// The clock that the GPU could have, as samples without a reason show it. The highest clock of all is
-// none, since each may be lowered. 0: not known.
+// The clock that the GPU could have, as samples without a reason show it. The highest clock of all
+// is none, since each may be lowered. 0: not known.
 uint64_t full_clock(const Samples& samples) {
   uint64_t highest = 0;
   for (const CounterSeries::Point& point : samples.reasons->points) {

@@ -211,7 +211,8 @@ class TimelineBuilder {
       }
     }
     const double works = static_cast<double>(inside) / static_cast<double>(all);
-    const double time = all_busy > 0 ? static_cast<double>(busy) / static_cast<double>(all_busy) : 1;
+    const double time =
+        all_busy > 0 ? static_cast<double>(busy) / static_cast<double>(all_busy) : 1;
     if (std::min(works, time) < kLeastOfTrace) return false;
     out_.steps = std::move(steps);
     out_.period_confidence = period.confidence;

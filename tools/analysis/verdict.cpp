@@ -73,8 +73,8 @@ const CauseRow& row_of(Cause cause) { return kCauses[static_cast<size_t>(cause)]
 
 // Of the time: more than this, and what is not known may outweigh all that is.
 constexpr double kMostUnknownPct = 50;
-// Of the known time. Where the GPU works for less, its work is not what a step takes: of a GPU twice
-// as fast less than 40 % of the step would come.
+// Of the known time. Where the GPU works for less, its work is not what a step takes: of a GPU
+// twice as fast less than 40 % of the step would come.
 constexpr double kLimitBusyPct = 80;
 constexpr double kLeastBusyPct = 50;  // of all time
 // A window without steps in which the GPU works for less is start-up, or waiting.
@@ -291,7 +291,8 @@ double Judge::confidence(const Report& report) const {
   const size_t seen = report.whole_windows ? 1 : report.steps.size();
   const double steps = std::min(1.0, static_cast<double>(seen) / 5);
   const double explained = 1 - (report.device_idle_pct + report.unknown_pct()) / 100;
-  return std::clamp(explained * (1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
+  return std::clamp(explained * (1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05,
+                    0.99);
 }
 
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
@@ -321,10 +322,9 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
 
 void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
-  const double steadily_pct = waited_steps_ > 0
-                                  ? 100 * steadily_waited_us_ / waited_steps_ /
-                                        report.step_time.median_us
-                                  : 0;
+  const double steadily_pct =
+      waited_steps_ > 0 ? 100 * steadily_waited_us_ / waited_steps_ / report.step_time.median_us
+                        : 0;
   for (const CauseRow& row : kCauses) {
     if (row.cause == Cause::compute) continue;
     Verdict verdict{row.cause, report.breakdown_pct[static_cast<size_t>(row.part)],
@@ -403,12 +403,12 @@ bool Judge::add_compute(double waited_pct, Report& report) const {
 // Clocks that were lowered in every sample.
 void Judge::find_throttle(Report& report) const {
   if (throttled_at_unknown_cost_.empty()) return;
-  report.findings.push_back(
-      {"gpu_throttled",
-       throttled_at_unknown_cost_ +
-           ". What that costs is not known, since no sample shows its full clock. Check cooling and the power limit (nvidia-smi -q -d "
-           "PERFORMANCE,POWER)",
-       100});
+  report.findings.push_back({"gpu_throttled",
+                             throttled_at_unknown_cost_ +
+                                 ". What that costs is not known, since no sample shows its full "
+                                 "clock. Check cooling and the power limit (nvidia-smi -q -d "
+                                 "PERFORMANCE,POWER)",
+                             100});
 }
 
 void Judge::decide(Report& report) const {

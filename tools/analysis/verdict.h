@@ -41,7 +41,7 @@ class Judge {
 
   std::array<double, kFixes> step_ns_{};    // by Fix, weighted with steps
   std::array<double, kFixes> median_ns_{};  // likewise, of the median step
-  double step_confidence_ = 1;            // the least of steps that were found
+  double step_confidence_ = 1;              // the least of steps that were found
   double recorded_ns_ = 0;
   double weight_ = 0;                        // steps
   double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks

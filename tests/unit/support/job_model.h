@@ -38,15 +38,15 @@ struct Job {
   bool overlap = false;         // collectives on a stream of their own
   int64_t logging = 0;          // own work of the host, each step
   int slow_rank = -1;
-  double slow = 1;     // its kernels
-  int pausing_rank = -1;  // its host does nothing
-  int pausing_step = 0;   // in this one, at its begin,
+  double slow = 1;         // its kernels
+  int pausing_rank = -1;   // its host does nothing
+  int pausing_step = 0;    // in this one, at its begin,
   int64_t pause_once = 0;  // for so long
-  uint64_t seed = 1;   // of 2 % noise on kernels
-  double noise = 0;    // of a whole step: its kernels and its data take up to this share more
-  double jitter = 0;   // of a rank's kernels in a step: each rank has its own
-  double softmax = 1;  // factor of every fourth kernel, softmax
-  double norm = 1;     // factor of the step's second kernel, norm
+  uint64_t seed = 1;       // of 2 % noise on kernels
+  double noise = 0;        // of a whole step: its kernels and its data take up to this share more
+  double jitter = 0;       // of a rank's kernels in a step: each rank has its own
+  double softmax = 1;      // factor of every fourth kernel, softmax
+  double norm = 1;         // factor of the step's second kernel, norm
   const char* norm_name = "_Z4normPf";
   // Every eighth kernel from the fifth on and the one after it: a bias and an activation, or both
   // in one kernel that takes `fused_time` of the two.

@@ -18,7 +18,9 @@ struct Shape {
   uint32_t data_ranks = 3, stages = 4;
   int micro_batches = 6, steps = 4;
   // How many times as long a worker's computing takes.
-  std::function<double(uint32_t rank, uint32_t stage)> slow = [](uint32_t, uint32_t) { return 1.0; };
+  std::function<double(uint32_t rank, uint32_t stage)> slow = [](uint32_t, uint32_t) {
+    return 1.0;
+  };
 };
 
 // All forward passes, then all backward ones (GPipe). A receive begins when the worker is free for

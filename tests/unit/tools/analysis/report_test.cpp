@@ -345,8 +345,8 @@ TEST(ReportTest, WorkIsThatOfTheStepsThatIssuedIt) {
   }
 }
 
-// The GPU is so far behind that all it does in the window was issued before. Where nothing of it was
-// recorded, nothing is claimed.
+// The GPU is so far behind that all it does in the window was issued before. Where nothing of it
+// was recorded, nothing is claimed.
 TEST(ReportTest, WhatAGpuDidBeforeItsFirstRecordedWorkIsUnknown) {
   for (const int unrecorded : {4, 30}) {
     for (const bool late_work : {false, true}) {
