@@ -75,7 +75,8 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   const auto members =
       nlohmann::json::parse("{" + std::string(args) + "}", nullptr, /*allow_exceptions=*/false);
   if (!members.is_object()) return std::nullopt;
-  CollectiveArgs out{text_in(members, "Collective name")};
+  CollectiveArgs out;
+  out.function = text_in(members, "Collective name");
   if (out.function.empty()) return std::nullopt;
   for (const Spelling& spelling : kSpellings) {
     if (spelling.pytorch == out.function) {
