@@ -295,9 +295,13 @@ int run_info(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text";
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "directories of "
+                 "them")
       ->required();
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
