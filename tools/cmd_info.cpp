@@ -140,7 +140,8 @@ std::string state_text(const Process& process) {
   std::string out = completeness_name(process.completeness);
   if (process.completeness == Completeness::truncated) {
     out +=
-        ": the process was killed, or still runs, or the file was cut; what is readable is shown";
+        ": the process was killed or is still running, or the file was cut off; this shows what is "
+        "readable";
   }
   if (process.completeness == Completeness::damaged) {
     out += ": parts are unreadable; the rest is shown";

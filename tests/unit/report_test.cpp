@@ -592,7 +592,7 @@ TEST(ReportTest, KilledBeforeAnyTimesIsNotCalledIdle) {
     const Report report = make_report(trace);
     EXPECT_TRUE(report.verdict.empty());
     EXPECT_EQ(report.reason,
-              recovered ? "the process was killed, or looked at, before CUPTI gave any GPU times"
+              recovered ? "CUPTI gave no GPU times yet: the process was killed or is still running"
                         : "no work on a GPU was recorded");
   }
 }

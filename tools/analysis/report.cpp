@@ -109,8 +109,8 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
                                   [](const Timeline& timeline) { return timeline.ranks_differ; });
   report.findings.push_back(
       {"whole_windows",
-       fmt::format("no step is marked, and {}: all figures are of what was recorded as a whole. "
-                   "Mark steps for those of a step (gpuprof run --step; prof.step() of "
+       fmt::format("no step is marked, and {}: all figures are of each recorded window as a whole. "
+                   "For figures per step, mark steps (gpuprof run --step; prof.step() of "
                    "torch.profiler)",
                    differ ? "the order of the GPU's work shows other steps on some ranks than on "
                             "others"
@@ -128,10 +128,10 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   if (most == 0) return;
   const char* const why =
       recovered
-          ? "a process was killed, or still runs: up to {} steps at its end are left out, for "
-            "CUPTI still had GPU times of them"
-          : "a file was cut off: up to {} steps at its end are left out, for not all of "
-            "their GPU work is there";
+          ? "a process was killed or is still running: the report leaves out up to {} steps at its "
+            "end, because CUPTI still had GPU times of them"
+          : "a file was cut off: the report leaves out up to {} steps at its end, because part of "
+            "their GPU work is missing";
   report.findings.push_back(
       {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
 }
@@ -162,8 +162,8 @@ void add_work_of_before(Report& report) {
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("For {:.0f} % of {} time the GPU ran what the program had issued before the "
-                   "window: it counts as compute, and is not recorded. The host is ahead, so its "
+       fmt::format("for {:.0f} % of {} time the GPU ran work that the program had issued before the "
+                   "window. It is not recorded and counts as compute. The host is ahead, so its "
                    "steps may be shorter than the GPU's; a window of more steps shows both",
                    percent, report.unit()),
        percent});
