@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA graphs: which captured call made each node, and which executable graphs CUPTI gives node
+// records for: of those instantiated while it was on, and of earlier ones where this CUPTI gives
+// them, which it is asked (collector/cupti/cupti_graphs.h); of all others only the launch as a
+// whole.
+#pragma once
+
+#include <cstdint>
+
+#include "formats/core/byte_buffer.h"
+#include "formats/core/record.h"
+
+namespace gpuprof {
+
+// Told by the hooks of cudaStreamBeginCapture and cudaStreamEndCapture when these have succeeded.
+// Between them the hooks of calls that can make a node look whether they did. Any thread.
+void capture_began();
+void capture_ended();
+bool any_capture();
+// Graphs captured since the process started.
+uint64_t graphs_captured();
+
+// A launch, copy, set or memory call has returned while something was being captured. If its stream
+// was, flags the record as captured (it started no work) and remembers the node. `per_thread`: a
+// null stream stands for the thread's own; `stack` is the call's, 0: none. On the calling thread,
+// in a blocked scope.
+void note_captured(Record& record, bool per_thread, StringId stack);
+
+// What kinds of nodes an executable graph consists of.
+struct GraphContent {
+  uint32_t nodes;
+  uint32_t timed;         // kernels, copies and sets: CUPTI has records of them
+  uint32_t conditionals;  // what runs inside is decided on the GPU
+};
+
+// From CUPTI's resource callbacks, on the thread that instantiates or destroys a graph.
+void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
+void graph_exec_created(uint64_t exec, const GraphContent& content);
+void graph_exec_destroyed(uint64_t exec);
+
+// What CUPTI tells of a launch of this graph node by node.
+enum class NodeRecords : uint8_t {
+  none,       // it was not on when the graph was instantiated
+  nothing,    // there is nothing to record
+  uncertain,  // of conditional nodes: perhaps
+  likely,     // it was not on then, but has given records of nodes of such graphs
+  some
+};
+// `nodes`: how many records that are, where it is known, else 0.
+NodeRecords node_records_of(uint64_t exec, uint32_t& nodes);
+
+// CUPTI has given a record of a node of a graph that was instantiated before it was on. Any thread.
+void earlier_graph_had_nodes();
+bool earlier_graphs_have_nodes();
+
+// The nodes from number `from` on, as the body of a dump's graphs chunk. Returns the number after
+// the last one; `from`: none, or no memory.
+size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from);
+
+// After fork.
+void forget_graphs();
+
+}  // namespace gpuprof
