@@ -8,7 +8,8 @@
 * A GPUPROF_* name is a setting, or a test, a script or CMake reads it.
 * docs/SETTINGS.md has a row for each setting, with the program's default.
 * docs/COMMANDS.md has a section for each command, with a row for each of its options.
-* docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`.
+* docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`, docs/REPORT.md each field of the report.
+* tests/simcuda/README.md names each SIMCUDA_* variable that the simulator reads, and no other.
 
 usage: check_docs.py REPOSITORY GPUPROF | --self-test
 """
@@ -94,7 +95,7 @@ class Tree:
 class Program:
     """What the command says of itself."""
 
-    def __init__(self, gpuprof):
+    def __init__(self, gpuprof, dump=None):
         def run(*arguments):
             return subprocess.run([gpuprof, *arguments], stdout=subprocess.PIPE, check=True, text=True).stdout
 
@@ -110,6 +111,7 @@ class Program:
         self.step_sources = {re.match(r"[a-z]+", one.strip())[0] for one in step.split(",") if one.strip()}
         text = run("convert", "--help") if "convert" in self.options else ""
         self.formats = set(re.findall(r"^  ([a-z][a-z-]+)  ", text, re.M))
+        self.report_fields = set(json.loads(run("report", "--format", "json", dump))) if dump else set()
 
 
 def link_problems(tree, page, text):
@@ -202,6 +204,24 @@ def completeness(program, texts):
     for name in sorted(program.formats):
         if f"`{name}`" not in texts.get("docs/VIEWERS.md", ""):
             yield f"docs/VIEWERS.md: the format `{name}` is not told"
+    for name in sorted(program.report_fields):
+        if not re.search(rf"^\|[^|]*`{name}(\[\]|`|\{{|\.)", texts.get("docs/REPORT.md", ""), re.M):
+            yield f"docs/REPORT.md: no row for the field `{name}` of the report's JSON"
+
+
+SIMULATOR = "tests/simcuda/README.md"
+
+
+def simulator_problems(root, files, text):
+    read = set()
+    for file in files:
+        if file.startswith("tests/simcuda/") and file.endswith((".cpp", ".h")):
+            read |= set(re.findall(r'"(SIMCUDA_[A-Z0-9_]+)"', (root / file).read_text(errors="replace")))
+    told = set(re.findall(r"SIMCUDA_[A-Z0-9_]*[A-Z0-9]", text))
+    for name in sorted(read - told):
+        yield f"{SIMULATOR}: {name} is not told"
+    for name in sorted(told - read):
+        yield f"{SIMULATOR}: the simulator does not read {name}"
 
 
 def check(root, program):
@@ -213,6 +233,7 @@ def check(root, program):
         problems += file_problems(tree, page, text)
         problems += option_problems(program, page, text)
         problems += setting_problems(tree, program, page, text)
+    problems += simulator_problems(root, tree.files, texts.get(SIMULATOR, ""))
     return len(texts), problems + list(completeness(program, texts))
 
 
@@ -221,6 +242,7 @@ case "$*" in
   --help) printf '  run      run -- COMMAND\n  convert  convert INPUT\n' ;;
   'run --help') printf '  --step  what marks a step\n  -o,--output  a folder\n' ;;
   'convert --help') printf '  --to  a format\n\nFormats:\n  perfetto  one file\n' ;;
+  report*) printf '{"steps":[],"gpu":{}}' ;;
   config*) printf '[{"name":"GPUPROF_STEP","default":"auto","allowed":"auto, graph:N"}]' ;;
 esac
 """
@@ -231,7 +253,10 @@ GOOD = {
     "docs/VIEWERS.md": "`perfetto`\n",
     "docs/SETTINGS.md": "| `GPUPROF_STEP` | `auto` | |\n",
     "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | a |\n",
+    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n",
     "tools/a.cpp": "",
+    "tests/simcuda/README.md": "| `SIMCUDA_SEED` | |\n",
+    "tests/simcuda/core/settings.cpp": "getenv(\"SIMCUDA_SEED\")",
 }
 SELF_TEST = [  # file, what is added to it, or (old, new); what the problem names
     ("README.md", "", None),
@@ -253,6 +278,9 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("docs/COMMANDS.md", ("gpuprof run", "gpuprof ran"), "no section"),
     ("docs/STEPS.md", (", `graph:N`", ""), "`graph`"),
     ("docs/VIEWERS.md", ("`perfetto`", ""), "`perfetto`"),
+    ("docs/REPORT.md", ("| `gpu` | |", "gpu"), "`gpu`"),
+    ("tests/simcuda/README.md", ("SEED", "SEAD"), "SIMCUDA_SEED is not told"),
+    ("tests/simcuda/README.md", "`SIMCUDA_MORE`", "does not read SIMCUDA_MORE"),
 ]
 
 
@@ -264,11 +292,11 @@ def self_test():
             texts = dict(GOOD)
             texts[file] = texts[file].replace(*change) if isinstance(change, tuple) else texts[file] + change + "\n"
             for name, text in texts.items():
-                (root / name).parent.mkdir(exist_ok=True)
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_text(text)
             (root / "fake").write_text(FAKE)
             (root / "fake").chmod(0o700)
-            _, problems = check(root, Program(str(root / "fake")))
+            _, problems = check(root, Program(str(root / "fake"), root / "dump"))
         right = any(expected in problem for problem in problems) if expected else not problems
         if not right:
             print(f"{file} with {change!r}: expected {expected or 'no violation'}, got {problems}")
@@ -283,7 +311,8 @@ def main(arguments):
     if len(arguments) != 2:
         print(__doc__.strip().splitlines()[-1], file=sys.stderr)
         return 2
-    files, problems = check(pathlib.Path(arguments[0]), Program(arguments[1]))
+    root = pathlib.Path(arguments[0])
+    files, problems = check(root, Program(arguments[1], root / "tests/golden/version1.gpuprof"))
     print("\n".join(problems + [f"check_docs: {files} pages, {len(problems)} violations"]))
     return 1 if problems else 0
 
