@@ -162,10 +162,11 @@ void add_work_of_before(Report& report) {
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("for {:.0f} % of {} time the GPU ran work that the program had issued before the "
-                   "window. It is not recorded and counts as compute. The host is ahead, so its "
-                   "steps may be shorter than the GPU's; a window of more steps shows both",
-                   percent, report.unit()),
+       fmt::format(
+           "for {:.0f} % of {} time the GPU ran work that the program had issued before the "
+           "window. It is not recorded and counts as compute. The host is ahead, so its "
+           "steps may be shorter than the GPU's; a window of more steps shows both",
+           percent, report.unit()),
        percent});
 }
 

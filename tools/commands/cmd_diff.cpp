@@ -151,7 +151,8 @@ int run_diff(const Command& command, int count, char** arguments) {
   if (!diff.reason.empty()) return kExitBadUsage;
   if (options.gated && gate.regression) return kExitGateFailed;
   if (options.update && gate.regression) {
-    print_note("NEW is slower, so it was not added to the baseline; --fail-over PERCENT allows some");
+    print_note(
+        "NEW is slower, so it was not added to the baseline; --fail-over PERCENT allows some");
   } else if (options.update) {
     print_note(add_baseline(options.baseline, files) + " added to the baseline");
   }
