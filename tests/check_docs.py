@@ -10,6 +10,9 @@
 * docs/COMMANDS.md has a section for each command, with a row for each of its options.
 * docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`, docs/REPORT.md each field of the report.
 * tests/simcuda/README.md names each SIMCUDA_* variable that the simulator reads, and no other.
+* docs/REPORT.md has a row for each cause and each finding of tools/analysis, and no other.
+* formats/FORMAT.md has the number and the name of each record kind of formats/core/record.h.
+* A unit test that a page names (`B/tests/unit/<name>`) exists.
 
 usage: check_docs.py REPOSITORY GPUPROF | --self-test
 """
@@ -224,6 +227,54 @@ def simulator_problems(root, files, text):
         yield f"{SIMULATOR}: the simulator does not read {name}"
 
 
+def section(text, heading):
+    """What stands below a heading of a page, up to the next one of its level."""
+    match = re.search(rf"^(#+) {re.escape(heading)}.*?\n(.*?)(?=^#{{1,2}} |\Z)", text, re.M | re.S)
+    return match[2] if match else ""
+
+
+def names_in_table(text):
+    return set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
+
+
+def analysis_problems(root, files, text):
+    """Causes and findings: what the sources name against the tables of docs/REPORT.md."""
+    source = "".join((root / file).read_text(errors="replace") for file in sorted(files)
+                     if re.fullmatch(r"tools/analysis/\w+\.(cpp|h|def)", file))
+    named = {"cause": set(re.findall(r'Cause::\w+,\s*"([a-z_]+)"', source)),
+             "finding": set(re.findall(r'push_back\(\s*\{\s*"([a-z_]+)",', source))
+             | set(re.findall(r'Finding\w*::\w+,\s*"([a-z_]+)"', source))}
+    told = {"cause": names_in_table(section(text, "What a fix would save")),
+            "finding": names_in_table(section(text, "Findings"))}
+    for what, names in named.items():
+        if not names:
+            yield f"tools/analysis: found no {what}; how are they written now?"
+        for name in sorted(names - told[what] - {"compute"}):
+            yield f"docs/REPORT.md: no row for the {what} `{name}`"
+        for name in sorted(told[what]):
+            if f'"{name}"' not in source:
+                yield f"docs/REPORT.md: a row for the {what} `{name}`, which tools/analysis does not name"
+
+
+def kind_problems(record, text):
+    body = re.search(r"enum class Kind[^{]*\{(.*?)\};", record, re.S)
+    kinds = re.findall(r"^\s*(\w+) = (\d+),", body[1], re.M) if body else []
+    if not kinds:
+        yield "formats/core/record.h: found no record kind; how are they written now?"
+    without_table = " ".join(re.findall(r"Kinds? [^(\n]*|kind \d+", text))
+    for name, number in kinds:
+        if number != "0" and not re.search(rf"\b{number} {name}\b", text) and \
+                not re.search(rf"\b{number}\b", without_table):
+            yield f"formats/FORMAT.md: the record kind {number} {name} is not told"
+
+
+def unit_test_problems(tree, page, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in re.findall(r"\bB/tests/unit/(\w+)", line):
+            if not tree.has(f"{name}.cpp"):
+                yield f"{page}:{number}: there is no unit test {name}"
+
+
 def check(root, program):
     tree = Tree(root)
     texts = {page: (root / page).read_text(encoding="utf-8") for page in pages(root)}
@@ -233,6 +284,10 @@ def check(root, program):
         problems += file_problems(tree, page, text)
         problems += option_problems(program, page, text)
         problems += setting_problems(tree, program, page, text)
+        problems += unit_test_problems(tree, page, text)
+    problems += analysis_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
+    record = root / "formats/core/record.h"
+    problems += kind_problems(record.read_text() if record.exists() else "", texts.get("formats/FORMAT.md", ""))
     problems += simulator_problems(root, tree.files, texts.get(SIMULATOR, ""))
     return len(texts), problems + list(completeness(program, texts))
 
@@ -253,7 +308,11 @@ GOOD = {
     "docs/VIEWERS.md": "`perfetto`\n",
     "docs/SETTINGS.md": "| `GPUPROF_STEP` | `auto` | |\n",
     "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | a |\n",
-    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n",
+    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | |\n",
+    "tools/analysis/a.cpp": '{Cause::slow, "slow"}, out.push_back(\n {"drift", text}',
+    "tests/unit/a_test.cpp": "",
+    "formats/core/record.h": "enum class Kind : uint8_t {\n  none = 0,\n  call = 1,  // a call\n  other = 19,\n};\n",
+    "formats/FORMAT.md": "| 1 call | |\n\nKinds 18 and 19 (others)\n",
     "tools/a.cpp": "",
     "tests/simcuda/README.md": "| `SIMCUDA_SEED` | |\n",
     "tests/simcuda/core/settings.cpp": "getenv(\"SIMCUDA_SEED\")",
@@ -279,6 +338,14 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("docs/STEPS.md", (", `graph:N`", ""), "`graph`"),
     ("docs/VIEWERS.md", ("`perfetto`", ""), "`perfetto`"),
     ("docs/REPORT.md", ("| `gpu` | |", "gpu"), "`gpu`"),
+    ("docs/REPORT.md", ("`slow`", "`fast`"), "no row for the cause `slow`"),
+    ("docs/REPORT.md", "| `gone` | |", "finding `gone`, which"),
+    ("tools/analysis/a.cpp", ("drift", "drafts"), "no row for the finding `drafts`"),
+    ("tools/analysis/a.cpp", ("Cause::", ""), "found no cause"),
+    ("formats/FORMAT.md", ("1 call", "1 calls"), "1 call is not told"),
+    ("formats/FORMAT.md", ("19", "20"), "19 other is not told"),
+    ("README.md", "`B/tests/unit/a_test`", None),
+    ("README.md", "`B/tests/unit/b_test --gtest_filter=*X*`", "no unit test b_test"),
     ("tests/simcuda/README.md", ("SEED", "SEAD"), "SIMCUDA_SEED is not told"),
     ("tests/simcuda/README.md", "`SIMCUDA_MORE`", "does not read SIMCUDA_MORE"),
 ]
