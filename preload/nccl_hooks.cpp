@@ -151,13 +151,13 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 #define GPUPROF_ROWS_cudart(X, symbol)
 #define GPUPROF_ROWS_driver(X, symbol)
 #define GPUPROF_ROWS_nccl(X, symbol) X(symbol)
-#define GPUPROF_API_AS(library, symbol, model, kind) GPUPROF_API(library, symbol, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API_AS(library, symbol, model, role) GPUPROF_API(library, symbol, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 
 [[gnu::used]] static void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol) GPUPROF_EXPORT_HOOK(symbol, decltype(::symbol));
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol)
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_EXPORT_ROW
@@ -170,7 +170,7 @@ void fill_nccl_slots() {
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
                               &RowHook::set};                                          \
   }
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_FILL_SLOT
