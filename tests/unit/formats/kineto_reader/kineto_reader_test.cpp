@@ -435,7 +435,8 @@ TEST_F(KinetoReader, LaunchesThatKinetoHasNoNameFor) {
 
 TEST(KinetoCallKinds, AgreeWithTheTable) {
 #define GPUPROF_API(library, symbol, role) check(#library, #symbol, kind_of(ApiRole::role));
-#define GPUPROF_API_AS(library, symbol, model, role) check(#library, #symbol, kind_of(ApiRole::role));
+#define GPUPROF_API_AS(library, symbol, model, role) \
+  check(#library, #symbol, kind_of(ApiRole::role));
 #define GPUPROF_HAND(library, symbol)
 #define GPUPROF_CALLBACK(library, symbol, role) check(#library, #symbol, kind_of(ApiRole::role));
   const auto check = [](std::string_view library, std::string_view name, Kind kind) {
