@@ -245,7 +245,8 @@ void Judge::decide(Report& report) const {
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
   if (orphans_ == works_ && idle_pct >= kHostWorkWorthNamingPct) {
     report.reason = fmt::format(
-        "the GPU is idle for {:.1f} % of {} time, and the program's calls were not recorded: record "
+        "the GPU is idle for {:.1f} % of {} time, and the program's calls were not recorded: "
+        "record "
         "them too (GPUPROF_PRESET=default) to learn why",
         idle_pct, report.unit());
     return;

@@ -329,7 +329,8 @@ TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
   const Report report = make_report(trace);
   EXPECT_EQ(report.steps.size(), 8u);
   ASSERT_TRUE(has_finding(report, "untimed_steps"));
-  EXPECT_NE(report.findings[0].text.find("a file was cut off: the report leaves out up to 4 steps"), std::string::npos);
+  EXPECT_NE(report.findings[0].text.find("a file was cut off: the report leaves out up to 4 steps"),
+            std::string::npos);
 }
 
 TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
