@@ -303,7 +303,9 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
   bool good = true;
   switch (id) {
 #define GPUPROF_SETTING(id, name, default_value, allowed, help, read) \
-  case Setting::id: good = (read); break;
+  case Setting::id:                                                   \
+    good = (read);                                                    \
+    break;
 #include "formats/core/settings.def"
     case Setting::count: break;
   }
