@@ -242,7 +242,7 @@ void dump_failed_allocation(Drain& drain) {
   if (encode_summary(drain.body, s.window, WindowTotals{})) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
-  if (!drain.file.finish()) return;
+  if (drain.file.finish() != DumpOutcome::complete) return;
   run_ready_command(drain.file.path());
   note_memory_dump(drain.file.path());
 }
@@ -280,9 +280,10 @@ void close_window(Drain& drain) {
     drain.early.keep(drain.file, window, totals_of(drain), worth);
   } else {
     write_to_the_end(drain, window);
-    if (drain.file.finish()) run_ready_command(drain.file.path());
-    note_window_totals(window, totals_of(drain));
-    if (has_whole_step(window)) drain.early.drop();
+    const DumpOutcome outcome = drain.file.finish();
+    if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
+    note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.

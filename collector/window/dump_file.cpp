@@ -27,18 +27,17 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
                 early ? window - kFirstEarlyWindow : window);
   bytes_ = newest_ticks_ = 0;
+  keeps_all_ = false;
   pieces_.clear();
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
-  failed_ = !file_.create(part_);
-  if (failed_) {
-    log_line(LogLevel::error, "cannot create %s: %s; window %u is lost", part_,
-             std::strerror(errno), window);
-  }
-  return !failed_;
+  error_ = 0;
+  has_chunks_ = false;
+  if (!file_.create(part_)) fail("create", part_, errno);
+  return error_ == 0;
 }
 
 void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
-  if (failed_) {
+  if (error_) {
     count_loss(Loss::write_error);
     return;
   }
@@ -47,14 +46,27 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
                         ? file_.append(chunk_.data(), chunk_.size())
                         : ENOMEM;
   if (error == 0) {
-    (void)pieces_.push_back({bytes_, chunk_.size(), kind == ChunkKind::events ? newest_ticks_ : 0});
+    has_chunks_ = true;
+    const uint64_t newest = kind == ChunkKind::events ? newest_ticks_ : 0;
+    if (!pieces_.push_back({bytes_, chunk_.size(), newest})) keeps_all_ = true;
     bytes_ += chunk_.size();
     return;
   }
-  failed_ = true;
   count_loss(Loss::write_error);
-  log_line(LogLevel::error, "cannot write %s: %s; what was written before can be read", part_,
-           std::strerror(error));
+  fail("write", part_, error);
+}
+
+void DumpFile::fail(const char* what, const char* path, int error) {
+  error_ = error ? error : EIO;
+  if (said_) return;
+  said_ = true;
+  log_line(LogLevel::error,
+           "cannot %s %s: %s; the program goes on, windows are lost while this lasts", what, path,
+           std::strerror(error_));
+}
+
+DumpOutcome DumpFile::left_behind() const {
+  return has_chunks_ && ::access(part_, F_OK) == 0 ? DumpOutcome::cut : DumpOutcome::lost;
 }
 
 void DumpFile::publish() {
@@ -90,7 +102,7 @@ uint64_t DumpFile::copy_newer(OwnFile& to, uint64_t excess) {
 }
 
 uint64_t DumpFile::drop_oldest(uint64_t bytes) {
-  if (failed_ || pieces_.size() == 0) return 0;
+  if (error_ || keeps_all_) return 0;
   char fresh[sizeof part_ + 4];
   std::snprintf(fresh, sizeof fresh, "%s~", part_);
   OwnFile file;
@@ -99,7 +111,7 @@ uint64_t DumpFile::drop_oldest(uint64_t bytes) {
   if (newest == 0 || ::rename(fresh, part_) != 0) {
     (void)file.close();
     ::unlink(fresh);
-    failed_ = true;  // the places of chunks are no longer known
+    keeps_all_ = true;
     return 0;
   }
   (void)file_.close();
@@ -122,19 +134,21 @@ void DumpFile::discard() {
   (void)file_.close();
 }
 
-bool DumpFile::keep(KeptDump& kept) {
-  if (!file_.is_open()) return false;
-  if (file_.close() != 0 || failed_) return false;  // the `.part` stays, which readers recover
+DumpOutcome DumpFile::keep(KeptDump& kept) {
+  if (!file_.is_open()) return DumpOutcome::lost;
+  const int error = file_.close();
+  if (error && !error_) fail("close", part_, error);
+  if (error_) return left_behind();
   std::snprintf(kept.path, sizeof kept.path, "%s", path_);
-  return kept.exists = true;
+  kept.exists = true;
+  return DumpOutcome::complete;
 }
 
-bool KeptDump::publish() {
+int KeptDump::publish() {
   char part[sizeof path + 8];
   std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
-  if (!exists) return false;
   exists = false;
-  return ::rename(part, path) == 0;
+  return ::rename(part, path) == 0 ? 0 : errno;
 }
 
 void KeptDump::discard() {
@@ -144,13 +158,12 @@ void KeptDump::discard() {
   exists = false;
 }
 
-bool DumpFile::finish() {
-  if (!file_.is_open()) return false;
+DumpOutcome DumpFile::finish() {
+  if (!file_.is_open()) return DumpOutcome::lost;
   const int error = file_.close();
-  if (failed_ || error) return false;
-  if (::rename(part_, path_) == 0) return true;
-  log_line(LogLevel::error, "cannot rename %s to %s: %s", part_, path_, std::strerror(errno));
-  return false;
+  if (error && !error_) fail("close", part_, error);
+  if (!error_ && ::rename(part_, path_) != 0) fail("rename", part_, errno);
+  return error_ ? left_behind() : DumpOutcome::complete;
 }
 
 }  // namespace gpuprof

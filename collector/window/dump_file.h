@@ -12,24 +12,32 @@
 
 namespace gpuprof {
 
+enum class DumpOutcome {
+  complete,
+  cut,   // the `.part` lies there, with what was written before a failure
+  lost,  // nothing lies there
+};
+
 // A dump that is complete and has not its final name, since a better one may make it needless.
 struct KeptDump {
   char path[1600];
   bool exists;
-  bool publish();  // gives it its name
+  int publish();  // gives it its name; 0, or an errno value
   void discard();
 };
 
 class DumpFile {
  public:
   // Creates `<stem>_w<window>.gpuprof.part`, of an early window `<stem>_early<number>...` (O_EXCL,
-  // 0600). False: said why once, writes go nowhere.
+  // 0600). False: writes go nowhere. What fails first in a run gets a line; the closing line has
+  // the rest.
   bool open(const char* stem, uint32_t window);
-  // Compresses and appends one chunk. A failed write is counted (Loss::write_error) and said once.
+  // Compresses and appends one chunk. A failed write is counted (Loss::write_error).
   void write(ChunkKind kind, const ByteBuffer& body);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
   // recover.
-  bool finish();
+  DumpOutcome finish();
+  int error() const { return error_; }  // errno of this dump's first failure; 0: none
   // Chunks of events from here on hold host events that begin up to then.
   void note_events(uint64_t newest_ticks) { newest_ticks_ = newest_ticks; }
   // Leaves out the oldest events, so that half of `bytes` remain; all that is not events stays. The
@@ -37,8 +45,8 @@ class DumpFile {
   uint64_t drop_oldest(uint64_t bytes);
   // Removes it.
   void discard();
-  // Complete, but not to have its final name yet. False: there is nothing to keep.
-  bool keep(KeptDump& kept);
+  // Complete, but not to have its final name yet; with write errors as finish().
+  DumpOutcome keep(KeptDump& kept);
   uint64_t bytes() const { return bytes_; }
   // Gives the file its final name though more may come, and takes that back.
   void publish();
@@ -46,13 +54,19 @@ class DumpFile {
   const char* path() const { return path_; }
 
  private:
+  void fail(const char* what, const char* path, int error);
+  DumpOutcome left_behind() const;
+
   OwnFile file_;
-  bool failed_ = false;
   struct Piece {
     uint64_t offset, bytes, newest_ticks;  // 0: no events
   };
   uint64_t copy_newer(OwnFile& to, uint64_t excess);
 
+  int error_ = 0;
+  bool has_chunks_ = false;
+  bool said_ = false;       // a failure, of any window
+  bool keeps_all_ = false;  // the places of its chunks are not known
   uint64_t bytes_ = 0, newest_ticks_ = 0;
   PodVector<Piece> pieces_;  // the chunks of the file
   char path_[1600] = {};     // the final name

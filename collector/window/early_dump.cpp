@@ -36,15 +36,25 @@ void EarlyDump::keep(DumpFile& file, const Window& window, const WindowTotals& t
   const bool shorter = dump_.exists && seconds_of(window) < kLeastSeconds;
   if (!worth || shorter) return file.discard();
   dump_.discard();
-  if (!file.keep(dump_)) return;
+  outcome_ = file.keep(dump_);
+  error_ = file.error();
   window_ = window;
   totals_ = totals;
+  any_ = true;
+}
+
+void EarlyDump::drop() {
+  dump_.discard();
+  any_ = false;
 }
 
 void EarlyDump::leave() {
-  if (!dump_.exists || !dump_.publish()) return;
-  note_window_totals(window_, totals_);
-  run_ready_command(dump_.path);
+  if (!any_) return;
+  any_ = false;
+  if (outcome_ == DumpOutcome::complete) error_ = dump_.publish();
+  if (outcome_ == DumpOutcome::complete && error_) outcome_ = DumpOutcome::cut;
+  if (outcome_ == DumpOutcome::complete) run_ready_command(dump_.path);
+  note_window_totals(window_, totals_, {outcome_, error_, dump_.path});
 }
 
 }  // namespace gpuprof

@@ -19,7 +19,7 @@ class EarlyDump {
   // one that is much shorter than the one before.
   void keep(DumpFile& file, const Window& window, const WindowTotals& totals, bool worth);
   // There is a better one.
-  void drop() { dump_.discard(); }
+  void drop();
   // The program ends, and there is no better one.
   void leave();
 
@@ -27,6 +27,9 @@ class EarlyDump {
   KeptDump dump_{};
   Window window_{};
   WindowTotals totals_{};
+  DumpOutcome outcome_{};
+  int error_ = 0;
+  bool any_ = false;
   uint64_t losses_before_[kLossKinds] = {};
 };
 

@@ -338,9 +338,19 @@ bool activity_on(Activity activity) {
 
 Activity activity_of(const ApiRow& row) {
   if (row.library == Library::nccl) return Activity::nccl;
-  if (std::strstr(row.name, "Graph") || std::strstr(row.name, "Capture")) return Activity::graph;
-  if (row.kind == Kind::alloc || row.kind == Kind::dealloc) return Activity::alloc;
-  return row.kind == Kind::sync ? Activity::sync : Activity::api;
+  switch (row.role) {
+    case ApiRole::graph_launch:
+    case ApiRole::graph:
+    case ApiRole::begin_capture:
+    case ApiRole::end_capture: return Activity::graph;
+    case ApiRole::alloc:
+    case ApiRole::dealloc:
+    case ApiRole::host_alloc:
+    case ApiRole::host_dealloc: return Activity::alloc;
+    case ApiRole::sync:
+    case ApiRole::device_sync: return Activity::sync;
+    default: return Activity::api;
+  }
 }
 
 void apply_hook_flags() {

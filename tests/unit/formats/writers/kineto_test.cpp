@@ -13,6 +13,7 @@
 #include <set>
 
 #include "formats/io/file_bytes.h"
+#include "formats/io/utf8.h"
 #include "formats/kineto_reader/reader.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_annotations.h"
