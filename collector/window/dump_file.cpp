@@ -66,6 +66,12 @@ void DumpFile::unpublish() {
   if (file_.is_open()) ::rename(path_, part_);
 }
 
+void DumpFile::discard() {
+  if (!file_.is_open()) return;
+  ::unlink(part_);
+  (void)file_.close();
+}
+
 DumpOutcome DumpFile::finish() {
   if (!file_.is_open()) return DumpOutcome::lost;
   const int error = file_.close();

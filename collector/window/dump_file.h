@@ -29,6 +29,8 @@ class DumpFile {
   // recover.
   DumpOutcome finish();
   int error() const { return error_; }  // errno of this dump's first failure; 0: none
+  // Removes it.
+  void discard();
   // Gives the file its final name though more may come, and takes that back.
   void publish();
   void unpublish();

@@ -49,6 +49,10 @@ constinit char g_own_path[1024] = {};
 
 constexpr uint64_t kSecond = 1000000000;
 
+// How long `auto` waits for PyTorch's optimizers before it takes less (docs/ARCHITECTURE.md), and
+// how short marks that are no loop's may last.
+constexpr double kOptimizersSeconds = 10, kBurstSeconds = 0.02;
+
 void set_all_flags(uint8_t flags) {
   for (auto& flag : g_hook_flags) flag.store(flags, std::memory_order_relaxed);
 }
@@ -104,6 +108,11 @@ bool start() {
     log_set(s.config.log, s.place.rank, s.place.local_rank);
   }
   s.start_ticks = now_ticks();
+  const double second = s.clock.ticks_per_ns * 1e9;
+  const ScheduleSpec& spec = s.config.schedule;
+  s.tracker.set_patience({static_cast<uint64_t>(kOptimizersSeconds * second),
+                          uint64_t{spec.skip_first} + spec.wait + spec.warmup + spec.active,
+                          static_cast<uint64_t>(kBurstSeconds * second)});
   python_watch();  // the ring has room for the stacks of an interpreter
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });
