@@ -106,7 +106,6 @@ Json describe_summary(const Trace& trace, const Process& process) {
   return {{"complete", process.completeness == Completeness::complete},
           {"steps", step_json},
           {"partial", process.summary.partial()},
-          {"early", process.is_early()},
           {"end_reason", process.summary.end_reason()},
           {"event_count", process.events.size()},
           {"events", counts_json(count_events(trace, process))},

@@ -37,9 +37,8 @@ struct Window {
   uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
-  bool dropped;      // it is not to leave a dump
-  bool keeps_cupti;  // the next one is near
-  bool has_step;     // `first_step` is known, of a window that no step has opened
+  bool dropped;   // it is not to leave a dump
+  bool has_step;  // `first_step` is known, of a window that no step has opened
 };
 
 struct Session {
@@ -79,8 +78,6 @@ struct Session {
   bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;  // number of the next one
-  bool wants_early = false;  // what comes before the schedule's window is recorded
-  uint32_t early_windows = 0;
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 

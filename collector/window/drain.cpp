@@ -32,7 +32,6 @@
 #include "collector/window/batch.h"
 #include "collector/window/control.h"
 #include "collector/window/dump_file.h"
-#include "collector/window/early_dump.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"
 #include "collector/window/ready_command.h"
@@ -49,10 +48,7 @@ constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
-constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
-constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
-constexpr double kEarlySeconds = 10;            // an early window ends, and another one begins
-constexpr double kEarlyShare = 0.25;            // of max_mb
+constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
 
 // Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
 // out.
@@ -78,7 +74,6 @@ struct Drain {
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
-  EarlyDump early{};
   bool window_open = false;
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
@@ -151,7 +146,6 @@ void write_failed_allocation(Drain& drain) {
 void open_window(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
-  if (is_early_window(window.number)) drain.early.begin();
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
@@ -187,8 +181,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     cupti_flush(false);
     drain.collector.collect(drain.file, true, window.end_ticks);
     if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
-    const bool hurry = is_early_window(window.number) && !exiting;
-    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
+    if (monotonic_ns() - begun > kWaitForGpu) {
       cupti_flush(exiting);
       drain.collector.collect(drain.file, true, window.end_ticks);
       break;
@@ -229,8 +222,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
-                    "out_of_memory", false,        false, true};
+  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,     ticks,
+                    s.boundaries - 1, true,         "out_of_memory", false, true};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();
@@ -274,24 +267,18 @@ void close_window(Drain& drain) {
     drain.collector.collect(drain.file, true, window.end_ticks);
     drain.collector.flush(drain.file);
     drain.file.discard();
-  } else if (is_early_window(window.number)) {
-    write_to_the_end(drain, window);
-    const bool worth = drain.collector.work() != 0 || has_whole_step(window);
-    drain.early.keep(drain.file, window, totals_of(drain), worth);
   } else {
     write_to_the_end(drain, window);
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
-    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
-  if (!window.keeps_cupti &&
-      !(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
+  if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
     cupti_detach();
   }
-  if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
+  if (!window.dropped) ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
@@ -314,11 +301,13 @@ void save_window(Drain& drain) {
 }
 
 // The whole program does not fit: the newest half of what is allowed stays.
-void drop_oldest(Drain& drain) {
+// False: nothing can be left out.
+bool drop_oldest(Drain& drain) {
   Session& s = session();
-  if (!s.step_lock.try_lock()) return;  // at the next look
+  if (!s.step_lock.try_lock()) return true;  // at the next look
   const auto most = static_cast<uint64_t>(s.config.schedule.max_mb * 1e6);
-  if (const uint64_t begin = drain.file.drop_oldest(most)) {
+  const uint64_t begin = drain.file.drop_oldest(most);
+  if (begin) {
     s.window.begin_ticks = begin;
     s.window.has_step = false;
     settle_steps(s.window);
@@ -326,6 +315,7 @@ void drop_oldest(Drain& drain) {
     ring()->header->window_begin_ticks.store(begin, std::memory_order_release);
   }
   s.step_lock.unlock();
+  return begin != 0;
 }
 
 void check_limits(Drain& drain, uint64_t ticks) {
@@ -334,14 +324,9 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
-  if (is_early_window(s.window.number)) {
-    const bool large = spec.max_mb > 0 && megabytes > kEarlyShare * spec.max_mb;
-    if (seconds > kEarlySeconds || large) cut_window("early", ticks);
-    return;
-  }
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
   if (spec.max_mb == 0 || megabytes <= spec.max_mb) return;
-  if (spec.all) return drop_oldest(drain);
+  if (spec.all && drop_oldest(drain)) return;
   cut_window("max_mb", ticks);
 }
 
@@ -444,7 +429,6 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit", now_ticks());
   carry_out_requests(*g_drain);
-  g_drain->early.leave();
   dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
@@ -490,7 +474,6 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
-  drain.early.leave();
   dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();

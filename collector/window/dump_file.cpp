@@ -11,7 +11,6 @@
 
 #include "collector/base/log.h"
 #include "collector/record/recorder.h"
-#include "formats/core/ring_file.h"
 
 namespace gpuprof {
 namespace {
@@ -23,9 +22,7 @@ constexpr const char* kPartSuffix = ".part";
 }  // namespace
 
 bool DumpFile::open(const char* stem, uint32_t window) {
-  const bool early = is_early_window(window);
-  std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
-                early ? window - kFirstEarlyWindow : window);
+  std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
   bytes_ = newest_ticks_ = 0;
   keeps_all_ = false;
   pieces_.clear();
@@ -132,30 +129,6 @@ void DumpFile::discard() {
   if (!file_.is_open()) return;
   ::unlink(part_);
   (void)file_.close();
-}
-
-DumpOutcome DumpFile::keep(KeptDump& kept) {
-  if (!file_.is_open()) return DumpOutcome::lost;
-  const int error = file_.close();
-  if (error && !error_) fail("close", part_, error);
-  if (error_) return left_behind();
-  std::snprintf(kept.path, sizeof kept.path, "%s", path_);
-  kept.exists = true;
-  return DumpOutcome::complete;
-}
-
-int KeptDump::publish() {
-  char part[sizeof path + 8];
-  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
-  exists = false;
-  return ::rename(part, path) == 0 ? 0 : errno;
-}
-
-void KeptDump::discard() {
-  char part[sizeof path + 8];
-  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
-  if (exists) ::unlink(part);
-  exists = false;
 }
 
 DumpOutcome DumpFile::finish() {

@@ -57,11 +57,7 @@ void log_boundary(uint64_t ticks) {
 }
 
 // Whether the open window was begun by no step: its steps are those that lie in it.
-bool is_free_window(const Window& window) {
-  return is_early_window(window.number) || session().config.schedule.all;
-}
-
-bool early_is_open() { return window_is_open() && is_early_window(session().window.number); }
+bool is_free_window() { return session().config.schedule.all; }
 
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
@@ -72,7 +68,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   settle_steps(s.window);
   s.window.partial = partial;
   s.window.end_reason = reason;
-  if (!s.window.dropped && !is_free_window(s.window)) s.tracker.keep_count();
+  if (!s.window.dropped && !is_free_window()) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
   header.window_first_step.store(static_cast<uint32_t>(s.window.first_step));
   header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
@@ -92,8 +88,8 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true};
-  s.window.has_step = !is_free_window(s.window);
+  s.window =
+      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, !is_free_window()};
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -139,39 +135,17 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   }
 }
 
-void end_early(uint64_t ticks, bool another_is_near) {
-  session().window.keeps_cupti = another_is_near;
-  end_window(ticks, "early", true);
-}
-
-// A window that no step begins: of the whole program, or an early one.
-void begin_free_window(uint32_t number, uint64_t ticks) {
-  if (prepare_window()) start_recording(number, session().boundaries, ticks);
-}
-
+// The window of the whole program.
 void begin_with_session() {
   Session& s = session();
-  if (s.plan->armed() || window_is_open()) return;
-  if (s.config.schedule.all) {
-    s.next_window = 1;
-    begin_free_window(0, s.start_ticks);
-  } else if (s.wants_early) {
-    begin_free_window(kFirstEarlyWindow + s.early_windows++, s.start_ticks);
-  }
-}
-
-// The one before has ended without a step of the program's: what is kept are the last seconds.
-// Under step_lock, on the drain thread.
-void begin_early_again() {
-  Session& s = session();
-  if (!s.wants_early || s.early_windows == 0 || s.phase.load() != SessionPhase::waiting) return;
-  begin_free_window(kFirstEarlyWindow + s.early_windows++, now_ticks());
+  if (s.plan->armed() || !s.config.schedule.all) return;
+  s.next_window = 1;
+  if (prepare_window()) start_recording(0, s.boundaries, s.start_ticks);
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
-  s.wants_early = false;
   if (!prepare_window()) {
     log_line(LogLevel::warn,
              "window %u was left out: the dump of the one before is not written yet; "
@@ -186,15 +160,11 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 }
 
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
-  const bool near = change.window_begins || change.after == Phase::warmup;
-  const bool ends_early = near && early_is_open();
-  if (near) session().wants_early = false;
-  if (ends_early) end_early(ticks, true);
   if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
-    if (!change.window_ends && !ends_early) set_phase(SessionPhase::warmup);
+    if (!change.window_ends) set_phase(SessionPhase::warmup);
     drain_request(DrainCommand::attach);
   } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
     set_phase(SessionPhase::waiting);
@@ -214,7 +184,7 @@ void publish_source() {
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
   const SessionPhase phase = s.phase.load();
-  if (phase == SessionPhase::active && !is_free_window(s.window)) {
+  if (phase == SessionPhase::active && !is_free_window()) {
     s.window.dropped = true;
     end_window(ticks, "no steps", true);
   } else if (phase == SessionPhase::warmup) {
@@ -222,7 +192,7 @@ bool forget_steps(uint64_t ticks) {
     drain_request(DrainCommand::detach);
   }
   if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
-  s.window.has_step = s.window.has_step && !is_free_window(s.window);
+  s.window.has_step = s.window.has_step && !is_free_window();
   s.plan->restart();
   s.boundaries = 0;
   s.next_window = 0;
@@ -302,7 +272,6 @@ ControlResult ask_for_window(const ControlRequest& request) {
 // Under step_lock, on the drain thread.
 void stop_recording() {
   const SessionPhase phase = session().phase.load();
-  session().wants_early = false;
   if (phase == SessionPhase::active) {
     end_window(now_ticks(), "off", true);
   } else if (phase == SessionPhase::warmup) {
@@ -465,12 +434,10 @@ void step_profiler(bool start, uint64_t ticks) {
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
   const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
-  if (window_is_open() && ours && !early_is_open()) return ignore_profiler();
+  if (window_is_open() && ours) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;
-  s.wants_early = false;
-  if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
   if (result.chosen_now) {
     drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
@@ -517,7 +484,6 @@ void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
-  begin_early_again();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
     const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
@@ -547,7 +513,7 @@ void settle_steps(Window& window) {
   const Session& s = session();
   if (s.loads_data) return;
   window.last_step = s.boundaries - 2;  // the one before the newest boundary
-  if (!is_free_window(window)) return;
+  if (!is_free_window()) return;
   if (!window.has_step) window.first_step = first_boundary_from(window.begin_ticks);
   window.has_step = window.first_step < s.boundaries;
   // One step alone may be what follows the last work: then all that was recorded says more.
@@ -596,15 +562,7 @@ void cut_window(const char* reason, uint64_t ticks) {
     if (tries > 1000) return;
     ::usleep(1000);
   }
-  if (early_is_open()) {
-    // Of a program without steps the last seconds are kept; of others the first ones.
-    settle_steps(s.window);
-    const bool stepped =
-        static_cast<uint32_t>(s.window.last_step + 1) > static_cast<uint32_t>(s.window.first_step);
-    s.wants_early = s.wants_early && (!stepped || s.tracker.source() == StepSource::time);
-    s.window.keeps_cupti = s.wants_early;
-    end_window(ticks, reason, true);
-  } else if (s.phase.load() == SessionPhase::active) {
+  if (s.phase.load() == SessionPhase::active) {
     end_window(ticks, reason, true);
     s.plan->cut();
   }

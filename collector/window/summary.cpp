@@ -30,7 +30,6 @@ struct RunTotals {
   uint64_t cost_ns, window_ns;
   uint64_t events;
   bool memory_dump;
-  bool early;  // the only one is an early window
 } g_run;
 
 }  // namespace
@@ -99,9 +98,8 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
     return;
   }
   std::snprintf(g_run.last_path, sizeof g_run.last_path, "%s", dump.path);
-  if (g_run.windows++ == 0 || is_early_window(window.number)) g_run.first_step = window.first_step;
+  if (g_run.windows++ == 0) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
-  g_run.early = is_early_window(window.number);
   g_run.partial = window.partial;
   g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
   g_run.window_ns += static_cast<uint64_t>(
@@ -192,35 +190,33 @@ void print_losses() {
   if (used) log_line(LogLevel::warn, "missing or wrong in the dump: %s", line);
 }
 
-// Why there is no window of the schedule, and what to set. `what`: what there is instead.
-void print_why(const char* what, uint64_t complete, const char* source) {
+// Why there is no window, and what to set.
+void print_why(uint64_t complete, const char* source) {
   const Session& s = session();
   if (s.plan->is_off()) {
     log_line(LogLevel::info,
-             "%s: recording was switched off by gpuprof trigger --off; "
+             "nothing was recorded: recording was switched off by gpuprof trigger --off; "
              "gpuprof trigger %s --on switches it on, while the program runs",
-             what, s.directory);
+             s.directory);
     return;
   }
   if (s.plan->armed() && step_source() != StepSource::profiler) {
     log_line(LogLevel::info,
-             "%s: nobody asked for it in %" PRIu64
+             "nothing was recorded: nobody asked for it in %" PRIu64
              " steps (%s); gpuprof trigger %s does, while the program runs",
-             what, complete, source, s.directory);
+             complete, source, s.directory);
     return;
   }
   if (step_source() == StepSource::profiler) {
     log_line(LogLevel::info,
-             "%s: the program never called cudaProfilerStart; set GPUPROF_STEP "
-             "to what else marks a step, or leave it out",
-             what);
+             "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
+             "to what else marks a step, or leave it out");
     return;
   }
   if (step_source() == StepSource::period && s.boundaries == 0) {
     log_line(LogLevel::info,
-             "%s: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
+             "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
              "kernel:REGEX:N, sync:N, time:MS)",
-             what,
              period_looks() < 2 ? "the program ended before its launches could tell its steps"
                                 : "launches came in no order that repeats often enough");
     return;
@@ -228,9 +224,10 @@ void print_why(const char* what, uint64_t complete, const char* source) {
   const bool by_clock = step_source() == StepSource::time;
   if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
     log_line(LogLevel::info,
-             "%s: no whole step was seen (%s); set GPUPROF_STEP to what marks a step, or leave it "
+             "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks a "
+             "step, or leave it "
              "out",
-             what, source);
+             source);
     return;
   }
   const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
@@ -238,9 +235,10 @@ void print_why(const char* what, uint64_t complete, const char* source) {
   char schedule[96];
   suggest_schedule(complete, schedule, sizeof schedule);
   log_line(LogLevel::info,
-           "%s: the program ended after %" PRIu64 " steps (%s), before the window of steps %" PRIu64
-           "-%" PRIu64 "; set GPUPROF_SCHEDULE=all%s%s%s",
-           what, complete, source, first, last, some ? ", or for example GPUPROF_SCHEDULE=" : "",
+           "nothing was recorded: the program ended after %" PRIu64
+           " steps (%s), before the window of steps %" PRIu64 "-%" PRIu64
+           "; set GPUPROF_SCHEDULE=all%s%s%s",
+           complete, source, first, last, some ? ", or for example GPUPROF_SCHEDULE=" : "",
            some ? schedule : "",
            step_source() == StepSource::automatic
                ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
@@ -272,11 +270,7 @@ void print_closing_line() {
              g_run.last_path);
     return;
   }
-  if (g_run.windows == 0 || g_run.early) {
-    print_why(g_run.early ? "an early window is all that was recorded" : "nothing was recorded",
-              complete, source);
-  }
-  if (g_run.windows == 0) return;
+  if (g_run.windows == 0) return print_why(complete, source);
   print_losses();
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
@@ -285,12 +279,12 @@ void print_closing_line() {
   if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);
-  } else if (g_run.early || s.config.schedule.all) {
+  } else if (s.config.schedule.all) {
     std::snprintf(steps, sizeof steps, "no whole step");
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }
-  const bool cut_short = g_run.partial && !g_run.early && !s.config.schedule.all;
+  const bool cut_short = g_run.partial && !s.config.schedule.all;
   char ranks[48] = "";
   const bool several = s.place.world_size > 1;
   if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);

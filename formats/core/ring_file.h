@@ -111,11 +111,6 @@ struct PythonCodeName {
 };
 static_assert(sizeof(PythonCodeName) == 8);
 
-// Windows of this number and above are early ones: recorded from the program's start, in case that
-// it ends before the window of its schedule.
-inline constexpr uint32_t kFirstEarlyWindow = 1u << 30;
-constexpr bool is_early_window(uint32_t number) { return number >= kFirstEarlyWindow; }
-
 inline constexpr int kMaxAnchors = 16;
 inline constexpr int kLossKinds = 18;
 // Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().

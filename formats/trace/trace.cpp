@@ -39,8 +39,6 @@ LaneIndex Process::lane_index(const Event& event) const {
   return static_cast<LaneIndex>(after - lanes.begin() - 1);
 }
 
-bool Process::is_early() const { return is_early_window(header.window()); }
-
 std::span<const Step> Process::window_steps() const {
   const auto inside = [this](const Step& step) {
     if (has_summary) return step.step >= summary.first_step() && step.step <= summary.last_step();

@@ -365,8 +365,6 @@ struct Process {
   // The step that was under way; null where the step log does not reach there.
   const Step* step_at(int64_t time) const;
   int64_t monotonic(int64_t time) const { return time - realtime_offset; }
-  // It was recorded in case that the process ends before the window of its schedule.
-  bool is_early() const;
   // Steps that lie in the window (of a complete dump: those that its Summary names).
   std::span<const Step> window_steps() const;
   // Where a GPU event of a graph was captured; null: not from a graph, or not known.

@@ -28,16 +28,4 @@ size_t leave_out_clock_windows(Trace& trace) {
   });
 }
 
-size_t leave_out_early_windows(Trace& trace) {
-  std::set<ProcessKey> with_another;
-  for (const Process& process : trace.processes) {
-    if (!process.is_early() && !process.window_steps().empty()) {
-      with_another.insert(key_of(process));
-    }
-  }
-  return std::erase_if(trace.processes, [&](const Process& process) {
-    return process.is_early() && with_another.contains(key_of(process));
-  });
-}
-
 }  // namespace gpuprof::analysis

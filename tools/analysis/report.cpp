@@ -106,18 +106,6 @@ bool any_whole_window(const std::vector<Timeline>& timelines) {
                      [](const Timeline& timeline) { return timeline.whole_window; });
 }
 
-void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
-  const auto early = std::count_if(timelines.begin(), timelines.end(),
-                                   [](const Timeline& t) { return t.process->is_early(); });
-  if (early == 0) return;
-  report.findings.push_back(
-      {"early_window",
-       "this is an early window: the program ended before the window of its schedule, so that what "
-       "is slow once only, as it starts, weighs more. GPUPROF_SCHEDULE=all (gpuprof run --all) "
-       "records the whole program",
-       static_cast<double>(early)});
-}
-
 void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   if (!report.whole_windows) return;
   const bool differ = std::any_of(timelines.begin(), timelines.end(),
@@ -300,7 +288,6 @@ Report make_tables_alone(const Trace& trace) {
   report.step_time = step_time_of(report.steps);
   add_period(all, report);
   add_whole_windows(all, report);
-  add_early_windows(all, report);
   add_untimed_steps(all, report);
   return report;
 }
@@ -354,7 +341,6 @@ Report make_report(const Trace& trace, Depth depth) {
   report.findings = find(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
-  add_early_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
   stalled.report(report);
