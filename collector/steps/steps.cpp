@@ -251,7 +251,7 @@ StepTracker::Result StepTracker::come_back(const StepMark& mark) {
 
 bool StepTracker::nvtx_matches(std::string_view message) {
   if (!wants(StepSource::nvtx)) return false;
-  const char* const name = is_silent(StepSource::nvtx)    ? silent_spec_.name
+  const char* const name = is_silent(StepSource::nvtx)   ? silent_spec_.name
                            : chosen_ == StepSource::nvtx ? spec_.name
                                                          : likely_name_;
   if (name[0]) return step_name_matches(message, name);

@@ -5,9 +5,9 @@
 // takes the place of any other source but manual, also of one that was chosen: the program asks for
 // just that window.
 //
-// Collectives, graph launches and synchronizations come for other reasons, too: cuDNN that tries its
-// algorithms synchronizes many times in the first forward pass. So `auto` takes them only where no
-// other source is to be expected. Where PyTorch is loaded its optimizers have their chance first
+// Collectives, graph launches and synchronizations come for other reasons, too: cuDNN that tries
+// its algorithms synchronizes many times in the first forward pass. So `auto` takes them only where
+// no other source is to be expected. Where PyTorch is loaded its optimizers have their chance first
 // (Patience). What was taken gives way as soon as the program marks its steps itself
 // (gpuprof_step, optimizers, NVTX ranges): before and in the first window at once, and counting
 // begins anew, since what was counted were no steps. Marks in a burst, within milliseconds and then

@@ -222,8 +222,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries,     ticks, 0,
-                    ticks,           s.boundaries - 1, true,  "out_of_memory", false};
+  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,    ticks,
+                    s.boundaries - 1, true,         "out_of_memory", false};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();

@@ -34,7 +34,7 @@ constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
-constexpr size_t kChosenAtOnce = 3;       // boundaries of a source that has not had to wait
+constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 // Which source a call is a mark of; automatic: none.
@@ -205,7 +205,8 @@ bool forget_steps(uint64_t ticks) {
   return true;
 }
 
-// The schedule was over, by something else, when the program's own steps came: as many of those, too.
+// The schedule was over, by something else, when the program's own steps came: as many of those,
+// too.
 void record_after_other(uint64_t index) {
   Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
@@ -218,8 +219,7 @@ void take_boundaries(const StepTracker::Result& result) {
   if (result.count == 0) return;
   // What comes back after a silence has had its window, or will have it.
   const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
-                             s.silent_step_ticks == 0 &&
-                             s.tracker.source() != StepSource::profiler;
+                             s.silent_step_ticks == 0 && s.tracker.source() != StepSource::profiler;
   const uint64_t counted = s.boundaries;
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
