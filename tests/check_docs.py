@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 
-NOT_PAGES = ("build", ".deps", ".git")
+NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
 ROOMS = ("preload/", "collector/", "formats/", "tools/", "tests/", "docs/", "examples/", "cmake/", ".ci/")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*|-[a-zA-Z](?=[\s`]|$))")

@@ -15,7 +15,7 @@ import tempfile
 
 MOST_WORDS = {"README.md": 900, "docs/ARCHITECTURE.md": 1500}
 MOST_WORDS_IN_A_SENTENCE = 40
-NOT_PAGES = ("build", ".deps", ".git")
+NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
 # A sentence ends before a blank, so that "3.12" and "libcudart.so" do not end one.
 SENTENCE_END = re.compile(r"[.!?][)\"*_]*\s+(?=[^a-z\s])")
 LIST_ITEM = re.compile(r"^\s*([-*]|\d+\.)\s+")
