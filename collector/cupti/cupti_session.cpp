@@ -14,6 +14,7 @@
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_records.h"
+#include "collector/cupti/cupti_threads.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 
@@ -284,7 +285,10 @@ bool cupti_attach() {
   if (g_load_failed) return false;
   g_try_again = false;
   g_last_try_ns = monotonic_ns();
-  g_attached = attach();
+  {
+    const CuptiThreadsWatch watch;
+    g_attached = attach();
+  }
   if (g_attached) {
     end_gap();
     g_said[0] = '\0';
@@ -358,6 +362,7 @@ uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
 void forget_cupti() {
   forget_cupti_buffers();
   forget_host_cupti();
+  forget_cupti_threads();
   g_attached = false;
   g_try_again = false;
   g_gap_begin_ns = g_gap_ns = 0;

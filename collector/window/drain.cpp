@@ -8,11 +8,13 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
 #include "collector/record/names.h"
@@ -452,6 +454,7 @@ void* run(void*) {
   futex_wake_all(g_started);
   if (!ready) return nullptr;
   Drain& drain = *g_drain;
+  bool last = false;
   for (;;) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
     carry_out_requests(drain);
@@ -460,7 +463,9 @@ void* run(void*) {
       break;
     if (only_our_threads_are_left()) {
       // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
+      // Not where CUPTI's threads stay.
       finish_from_drain_thread();
+      last = cupti_threads() > 0;
       break;
     }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
@@ -480,6 +485,7 @@ void* run(void*) {
   wait_for_ready_commands();
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
+  if (last) ::exit(0);
   return nullptr;
 }
 
@@ -495,7 +501,7 @@ bool only_our_threads_are_left() {
   struct stat tasks {};
   // A directory's link count here is 2 and one for each thread.
   return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
-         tasks.st_nlink <= 2 + 2 + samples_threads();
+         tasks.st_nlink <= 2 + 2 + samples_threads() + cupti_threads();
 }
 
 bool start_drain_thread() {
