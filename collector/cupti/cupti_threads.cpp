@@ -43,7 +43,7 @@ uint32_t tid_of(const char* name) {
 
 bool blocks_all_signals() {
   sigset_t blocked;
-  if (::pthread_sigmask(SIG_BLOCK, nullptr, &blocked) != 0) return false;
+  if (::sigprocmask(SIG_BLOCK, nullptr, &blocked) != 0) return false;
   for (int number = 1; number < 32; ++number) {
     if (number != SIGKILL && number != SIGSTOP && ::sigismember(&blocked, number) != 1) {
       return false;
