@@ -41,7 +41,7 @@ class DumpFile {
   OwnFile file_;
   int error_ = 0;
   bool has_chunks_ = false;
-  bool said_ = false;  // a failure, of any window
+  bool said_ = false;     // a failure, of any window
   char path_[1600] = {};  // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;

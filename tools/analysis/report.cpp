@@ -13,6 +13,7 @@
 #include "tools/analysis/findings.h"
 #include "tools/analysis/replay.h"
 #include "tools/analysis/side_by_side.h"
+#include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
@@ -84,17 +85,19 @@ Program program_of(const Trace& trace) {
 
 // Steps that nobody marked are to be known as such.
 void add_period(const std::vector<Timeline>& timelines, Report& report) {
-  double least = 0;
+  double least = 0, share = 1;
   for (const Timeline& timeline : timelines) {
     const double own = timeline.period_confidence;
-    if (own > 0) least = least > 0 ? std::min(least, own) : own;
+    if (own <= 0) continue;
+    least = least > 0 ? std::min(least, own) : own;
+    share = std::min(share, timeline.found_share);
   }
   if (least == 0) return;
   report.findings.push_back(
       {"steps_found",
        fmt::format("no step is marked: steps were found from the order of the GPU's work "
-                   "(confidence {:.2f})",
-                   least),
+                   "(confidence {:.2f}); they hold {:.0f} % of it",
+                   least, 100 * share),
        least});
 }
 
@@ -109,8 +112,8 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
                                   [](const Timeline& timeline) { return timeline.ranks_differ; });
   report.findings.push_back(
       {"whole_windows",
-       fmt::format("no step is marked, and {}: all figures are of what was recorded as a whole. "
-                   "Mark steps for those of a step (gpuprof run --step; prof.step() of "
+       fmt::format("no step is marked, and {}: all figures are of each recorded window as a whole. "
+                   "For figures per step, mark steps (gpuprof run --step; prof.step() of "
                    "torch.profiler)",
                    differ ? "the order of the GPU's work shows other steps on some ranks than on "
                             "others"
@@ -128,10 +131,10 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   if (most == 0) return;
   const char* const why =
       recovered
-          ? "a process was killed, or still runs: up to {} steps at its end are left out, for "
-            "CUPTI still had GPU times of them"
-          : "a file was cut off: up to {} steps at its end are left out, for not all of "
-            "their GPU work is there";
+          ? "a process was killed or is still running: the report leaves out up to {} steps at its "
+            "end, because CUPTI still had GPU times of them"
+          : "a file was cut off: the report leaves out up to {} steps at its end, because part of "
+            "their GPU work is missing";
   report.findings.push_back(
       {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
 }
@@ -150,22 +153,19 @@ void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   if (length > 0) report.own_cost_pct = cost / length;
 }
 
-// The host is ahead of the GPU: that the GPU was busy is known, with what is not.
+// The first recorded work waited, perhaps for work of a host that is ahead of the GPU.
 void add_work_of_before(Report& report) {
   constexpr double kWorthSayingPct = 5;
-  double wall = 0, unrecorded = 0;
-  for (const StepRow& row : report.steps) {
-    wall += static_cast<double>(row.anatomy.end - row.anatomy.begin);
-    unrecorded += static_cast<double>(row.anatomy.unrecorded);
-  }
-  const double percent = wall > 0 ? 100 * unrecorded / wall : 0;
+  const double percent = report.unknown_pct();
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("For {:.0f} % of {} time the GPU ran what the program had issued before the "
-                   "window: it counts as compute, and is not recorded. The host is ahead, so its "
-                   "steps may be shorter than the GPU's; a window of more steps shows both",
-                   percent, report.unit()),
+       fmt::format(
+           "for {:.0f} % of {} time it is unknown what the GPU did: the first recorded work "
+           "waited, and work issued before the window is not recorded. If the host is "
+           "ahead, its steps may be shorter than the GPU's; a window of more steps shows "
+           "both",
+           percent, report.unit()),
        percent});
 }
 
@@ -303,6 +303,7 @@ Report make_report(const Trace& trace, Depth depth) {
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
   std::vector<IdleTimes> idle(all.size());  // of processes with host samples
+  std::vector<Intervals> device_idle(all.size());
   Tasks tasks;
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
@@ -310,16 +311,18 @@ Report make_report(const Trace& trace, Depth depth) {
   for (size_t i = 0; i < all.size(); ++i) {
     tasks.push_back([&, i] {
       const bool sampled = !all[i].process->samples.empty();
-      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
+      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr, &device_idle[i]);
     });
   }
   add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
 
   HostSampleSums samples;
+  StalledWork stalled;
   for (size_t i = 0; i < all.size(); ++i) {
     add_process(all[i], steps[i], report);
     samples.add(all[i], idle[i]);
+    stalled.add(all[i], device_idle[i]);
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
@@ -340,7 +343,12 @@ Report make_report(const Trace& trace, Depth depth) {
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
+  stalled.report(report);
   judge.decide(report);
+  if (const auto job = pipeline_job(trace)) {
+    report.pipeline = analyse(*job);
+    judge_pipeline(report);
+  }
   add_python_line(report);
   add_late_data(report);
   return report;

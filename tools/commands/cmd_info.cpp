@@ -140,7 +140,8 @@ std::string state_text(const Process& process) {
   std::string out = completeness_name(process.completeness);
   if (process.completeness == Completeness::truncated) {
     out +=
-        ": the process was killed, or still runs, or the file was cut; what is readable is shown";
+        ": the process was killed or is still running, or the file was cut off; this shows what is "
+        "readable";
   }
   if (process.completeness == Completeness::damaged) {
     out += ": parts are unreadable; the rest is shown";
@@ -288,9 +289,13 @@ int run_info(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text";
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "directories of "
+                 "them")
       ->required();
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 

@@ -300,10 +300,13 @@ int run_parse(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::string input;
   std::string format = "text";
-  app.add_option("INPUT", input,
-                 "a dump, what a killed process left, a Kineto JSON trace, or a directory of them")
+  app.add_option(
+         "INPUT", input,
+         "a dump, what a killed process left, a Kineto (torch.profiler) JSON trace, or a directory "
+         "of them")
       ->required();
   app.add_option("--format", format, "text or json (one object a line)")
+      ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);

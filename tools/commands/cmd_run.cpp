@@ -156,8 +156,7 @@ void check_program(const std::string& name) {
   const std::string path = find_program(name);
   const std::string reason = path.empty() ? "" : why_not_preloadable(path);
   if (reason.empty()) return;
-  print_warning(
-      fmt::format("{} runs unprofiled: {}, so no library can be preloaded into it", path, reason));
+  print_warning(fmt::format("{} runs unprofiled: {}", path, reason));
 }
 
 // A killed program says nothing more. What it recorded is in the run's folder, of which `latest`
@@ -196,7 +195,8 @@ int run_run(const Command& command, int count, char** arguments) {
   std::string values[std::size(kFlags)];
   std::vector<std::string> sets;
   for (size_t i = 0; i < std::size(kFlags); ++i) {
-    app.add_option(kFlags[i].option, values[i], kFlags[i].help);
+    app.add_option(kFlags[i].option, values[i], kFlags[i].help)
+        ->default_str(kSettingRows[static_cast<size_t>(kFlags[i].setting)].default_value);
   }
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);
