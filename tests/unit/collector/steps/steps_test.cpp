@@ -333,7 +333,8 @@ TEST(StepTracker, WithoutOptimizersOthersAreTakenAfterTheirChanceAndACycle) {
   }
   StepTracker tracker = patient_tracker(true);
   StepTracker::Result result{};
-  for (uint64_t i = 0; result.count == 0; ++i) result = tracker.mark({StepSource::graph, 5000 + 1000 * i, 7});
+  for (uint64_t i = 0; result.count == 0; ++i)
+    result = tracker.mark({StepSource::graph, 5000 + 1000 * i, 7});
   ASSERT_GT(result.count, 500u);
   EXPECT_LE(result.count, 1024u) << "of very many the newest";
   for (size_t i = 1; i < result.count; ++i) EXPECT_EQ(result.ticks[i], result.ticks[i - 1] + 1000);
@@ -404,7 +405,8 @@ TEST(StepTracker, BurstsAreNoSteps) {
   seen.mark({StepSource::graph, 2010, 2});
   seen.mark({StepSource::graph, 2020, 3});
   for (uint64_t i = 0; i < 2; ++i) seen.mark({StepSource::graph, 100'000 + 30'000 * i, 7});
-  EXPECT_TRUE(seen.mark({StepSource::graph, 160'000, 7}).chosen_now) << "what was before is forgotten";
+  EXPECT_TRUE(seen.mark({StepSource::graph, 160'000, 7}).chosen_now)
+      << "what was before is forgotten";
 }
 
 TEST(StepTracker, AutoWaitsForASourceAboveThatHasFired) {
