@@ -26,7 +26,9 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return true;
 }
 
-constexpr uint64_t kBurstGap = 4;  // a silence is so many times longer than the burst before it
+// A silence is so many times longer than the burst before it, and than the longest burst: a loop
+// that the operating system keeps waiting for a processor is no burst.
+constexpr uint64_t kBurstGap = 4;
 constexpr size_t kMostBursts = 8;  // who marks like this all the time does so each step
 constexpr uint64_t kLongestCycle = 256;
 
@@ -172,7 +174,7 @@ bool StepTracker::ends_burst(const StepMark& mark) {
   const uint64_t gap = mark.ticks > run_.last ? mark.ticks - run_.last : 0;
   const uint64_t length = run_.last - run_.begin;
   const bool burst = run_.count >= 3 && run_.bursts < kMostBursts && length < patience_.burst &&
-                     gap > std::max(patience_.burst, kBurstGap * length);
+                     gap > kBurstGap * std::max(patience_.burst, length);
   if (burst || run_.count == 0) {
     run_ = {mark.ticks, mark.ticks, 1, run_.bursts + (burst ? 1 : 0)};
   } else {

@@ -2,6 +2,7 @@
 #include "collector/window/dump_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <cstring>
 
 #include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/record/recorder.h"
 
 namespace gpuprof {
@@ -29,7 +31,7 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   error_ = 0;
   has_chunks_ = false;
-  if (!file_.create(part_)) fail("create", part_, errno);
+  if (!file_.create(run_directory(), name_in_directory(part_))) fail("create", part_, errno);
   return error_ == 0;
 }
 
@@ -63,20 +65,37 @@ void DumpFile::fail(const char* what, const char* path, int error) {
 }
 
 DumpOutcome DumpFile::left_behind() const {
-  return has_chunks_ && ::access(part_, F_OK) == 0 ? DumpOutcome::cut : DumpOutcome::lost;
+  struct stat info {};
+  const bool there = ::syscall(SYS_newfstatat, run_directory().descriptor(),
+                               name_in_directory(part_), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  return has_chunks_ && there ? DumpOutcome::cut : DumpOutcome::lost;
 }
 
+namespace {
+bool rename_in_run(const char* from, const char* to) {
+  const int directory = run_directory().descriptor();
+  return directory >= 0 &&
+         ::renameat(directory, name_in_directory(from), directory, name_in_directory(to)) == 0;
+}
+
+void remove_in_run(const char* path) {
+  const int directory = run_directory().descriptor();
+  if (directory >= 0) ::unlinkat(directory, name_in_directory(path), 0);
+}
+}  // namespace
+
 void DumpFile::publish() {
-  if (file_.is_open()) ::rename(part_, path_);
+  if (file_.is_open()) rename_in_run(part_, path_);
 }
 
 void DumpFile::unpublish() {
-  if (file_.is_open()) ::rename(path_, part_);
+  if (file_.is_open()) rename_in_run(path_, part_);
 }
 
 // Copies all chunks but the oldest ones of events, of `excess` bytes together.
 uint64_t DumpFile::copy_newer(OwnFile& to, uint64_t excess) {
-  const int from = ::open(part_, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int from = ::openat(run_directory().descriptor(), name_in_directory(part_),
+                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   uint64_t dropped = 0, newest = 0, end = 0;
   bool good = from >= 0;
   for (Piece* piece = pieces_.begin(); good && piece != pieces_.end(); ++piece) {
@@ -103,17 +122,17 @@ uint64_t DumpFile::drop_oldest(uint64_t bytes) {
   char fresh[sizeof part_ + 4];
   std::snprintf(fresh, sizeof fresh, "%s~", part_);
   OwnFile file;
-  if (!file.create(fresh)) return 0;
+  if (!file.create(run_directory(), name_in_directory(fresh))) return 0;
   const uint64_t newest = copy_newer(file, bytes_ - bytes / 2);
-  if (newest == 0 || ::rename(fresh, part_) != 0) {
+  if (newest == 0 || !rename_in_run(fresh, part_)) {
     (void)file.close();
-    ::unlink(fresh);
+    remove_in_run(fresh);
     keeps_all_ = true;
     return 0;
   }
   (void)file_.close();
   file_ = file;
-  file_.renamed(part_);
+  file_.renamed(name_in_directory(part_));
   size_t kept = 0;
   bytes_ = 0;
   for (const Piece& piece : pieces_) {
@@ -127,7 +146,7 @@ uint64_t DumpFile::drop_oldest(uint64_t bytes) {
 
 void DumpFile::discard() {
   if (!file_.is_open()) return;
-  ::unlink(part_);
+  remove_in_run(part_);
   (void)file_.close();
 }
 
@@ -135,7 +154,7 @@ DumpOutcome DumpFile::finish() {
   if (!file_.is_open()) return DumpOutcome::lost;
   const int error = file_.close();
   if (error && !error_) fail("close", part_, error);
-  if (!error_ && ::rename(part_, path_) != 0) fail("rename", part_, errno);
+  if (!error_ && !rename_in_run(part_, path_)) fail("rename", part_, errno);
   return error_ ? left_behind() : DumpOutcome::complete;
 }
 

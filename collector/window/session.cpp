@@ -11,6 +11,7 @@
 
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
+#include "collector/base/own_directory.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
@@ -335,6 +336,8 @@ void forget_session_in_child() {
   forget_memory_log();
   forget_heap();
   forget_ring();
+  run_directory().forget();
+  scratch_directory().forget();
   forget_stacks_in_child();
   forget_samples();
   forget_frames();

@@ -56,8 +56,12 @@ def assert_steps(done, comparison):
     assert len(set(launches)) == 1 and launches[0] > 20, "whole iterations, all alike"
 
 
-@pytest.mark.parametrize("busy", [0, 4])
-@pytest.mark.parametrize("arguments", ["conv", "conv amp", "residual", "dcgan"])
+MODELS = ["conv", "conv amp", "residual", "dcgan"]
+# Each beside busy loops takes minutes: GPUPROF_LONG_TESTS=1 asks for all.
+BESIDE_BUSY_LOOPS = MODELS if os.environ.get("GPUPROF_LONG_TESTS") else ["conv"]
+
+
+@pytest.mark.parametrize("arguments, busy", [*((model, 0) for model in MODELS), *((model, 4) for model in BESIDE_BUSY_LOOPS)])
 def test_one_gpu(tmp_path, arguments, busy):
     with busy_loops(busy):
         done, (comparison,) = run(tmp_path, SCRIPT, *arguments.split())

@@ -406,8 +406,9 @@ void Judge::find_throttle(Report& report) const {
   if (throttled_at_unknown_cost_.empty()) return;
   report.findings.push_back({"gpu_throttled",
                              throttled_at_unknown_cost_ +
-                                 ". What that costs is not known, since no sample shows its full "
-                                 "clock. Check cooling and the power limit (nvidia-smi -q -d "
+                                 ". What that costs is not known, since neither the device's "
+                                 "highest clock nor a sample at full clock is recorded. Check "
+                                 "cooling and the power limit (nvidia-smi -q -d "
                                  "PERFORMANCE,POWER)",
                              100});
 }

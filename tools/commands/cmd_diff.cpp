@@ -75,7 +75,7 @@ struct Runs {
 
 std::string named(std::string_view what, const std::vector<std::string>& runs) {
   std::string out;
-  for (const std::string& run : runs) out += fmt::format("{:<4}  {}\n", what, run);
+  for (const std::string& run : runs) out += format_escaped("{:<4}  {}\n", what, run);
   return out;
 }
 
@@ -92,7 +92,7 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
   } else {
     text = named("base", runs.base) + named("new", runs.other) + "\n" + diff_text(diff, gate);
   }
-  put_to(options.output, text);
+  put_to(options.output, text, options.format == "html" ? Escaping::ready : Escaping::needed);
 }
 
 }  // namespace

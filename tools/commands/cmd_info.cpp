@@ -162,14 +162,7 @@ std::string step_log_text(const Process& process) {
                      format_duration(static_cast<double>(lengths[lengths.size() / 2])));
 }
 
-void print_row(const char* name, std::string_view text) {
-  // Texts come from files: what could steer a terminal is left out.
-  std::string line = fmt::format("  {:<10} {}", name, text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  put(line + "\n");
-}
+void print_row(const char* name, std::string_view text) { put_line("  {:<10} {}", name, text); }
 
 // A row for each run of devices of the same sort.
 void print_devices(const dump::Header& header) {

@@ -56,7 +56,8 @@ int run_report(const Command& command, int count, char** arguments) {
   Input input = load_steps(inputs);
   symbolize(input.trace, symbols);
   const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
-  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal));
+  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal),
+         format == "json" ? Escaping::needed : Escaping::ready);
   return kExitDone;
 }
 
