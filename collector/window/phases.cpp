@@ -413,15 +413,18 @@ static void ignore_profiler() {
 // mind, so many that a program with thousands of them does not fill the disk.
 static bool may_open_bracket() {
   static std::atomic<bool> said{false};
-  const Session& s = session();
+  Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
   const uint32_t most = is_default_schedule(spec) ? kMostBrackets : spec.repeat;
-  if (most == 0 || s.next_window < most) return true;
+  if (most == 0 || s.brackets < most) {
+    ++s.brackets;
+    return true;
+  }
   if (!said.exchange(true)) {
     log_line(LogLevel::info,
              "cudaProfilerStart opens no more windows: %u are recorded; for more of them set "
              "repeat=N in GPUPROF_SCHEDULE, 0: all",
-             s.next_window);
+             s.brackets);
   }
   return false;
 }

@@ -353,7 +353,7 @@ void forget_session_in_child() {
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
   g_session.window = Window{};
-  g_session.next_window = 0;
+  g_session.next_window = g_session.brackets = 0;
   g_session.profiler_on = false;
   g_session.nvtx_steps = true;
   g_session.process_start_ticks = now_ticks();
