@@ -140,7 +140,7 @@ void begin_with_session() {
   Session& s = session();
   if (s.plan->armed() || !s.config.schedule.all) return;
   s.next_window = 1;
-  if (prepare_window()) start_recording(0, s.boundaries, s.start_ticks);
+  if (prepare_window()) start_recording(0, s.boundaries, s.process_start_ticks);
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
