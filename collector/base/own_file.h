@@ -23,8 +23,6 @@ class OwnFile {
   // Appends all bytes. Where the descriptor is no longer this file's, opens the name again, if that
   // still is the file. 0, or an errno value.
   int append(const void* data, size_t size);
-  // The file has been renamed to this, which outlives it.
-  void renamed(const char* name) { name_ = name; }
   // 0, or an errno value of close.
   int close();
   bool is_open() const { return file_ >= 0; }

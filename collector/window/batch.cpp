@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/batch.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -70,7 +69,7 @@ WindowCollector::WindowCollector() : encoder_(*this) {
 
 void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   window_ = window;
-  begin_ticks_ = newest_ticks_ = begin_ticks;
+  begin_ticks_ = begin_ticks;
   called_.clear();
   expected_.clear();
   untimed_.clear();
@@ -205,7 +204,6 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     const bool here = belongs(record, end_ticks);
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
-    if (!is_gpu_kind(record.kind)) newest_ticks_ = std::max(newest_ticks_, record.begin);
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;
@@ -248,7 +246,6 @@ void WindowCollector::flush(DumpFile& file) {
   if (encoder_.size() != 0) {
     body_.clear();
     if (encoder_.finish(body_)) {
-      file.note_events(std::max(newest_ticks_, begin_ticks_));
       file.write(ChunkKind::events, body_);
     } else {
       count_loss(Loss::write_error);

@@ -21,8 +21,6 @@ class WindowCollector final : private NameResolver {
 
   // A window begins: nothing is known of its launches.
   void begin(uint32_t window, uint64_t begin_ticks);
-  // What is older is no longer in the dump.
-  void move_begin(uint64_t begin_ticks) { begin_ticks_ = begin_ticks; }
   // Takes full buffers and gives them back to the pool; with `everything` also what is committed in
   // buffers still in use. `end_ticks` is 0 while the window is open. Returns the records taken.
   size_t collect(DumpFile& file, bool everything, uint64_t end_ticks);
@@ -88,7 +86,6 @@ class WindowCollector final : private NameResolver {
   bool have_base_ = false;
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;
-  uint64_t newest_ticks_ = 0;  // begin of the newest host record that was taken
   uint64_t events_ = 0;
   uint64_t hook_records_ = 0;
   uint64_t stacks_ = 0;

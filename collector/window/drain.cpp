@@ -302,24 +302,6 @@ void save_window(Drain& drain) {
   run_ready_command(drain.file.path());
 }
 
-// The whole program does not fit: the newest half of what is allowed stays.
-// False: nothing can be left out.
-bool drop_oldest(Drain& drain) {
-  Session& s = session();
-  if (!s.step_lock.try_lock()) return true;  // at the next look
-  const auto most = static_cast<uint64_t>(s.config.schedule.max_mb * 1e6);
-  const uint64_t begin = drain.file.drop_oldest(most);
-  if (begin) {
-    s.window.begin_ticks = begin;
-    s.window.has_step = false;
-    settle_steps(s.window);
-    drain.collector.move_begin(begin);
-    ring()->header->window_begin_ticks.store(begin, std::memory_order_release);
-  }
-  s.step_lock.unlock();
-  return begin != 0;
-}
-
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
@@ -327,9 +309,7 @@ void check_limits(Drain& drain, uint64_t ticks) {
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
-  if (spec.max_mb == 0 || megabytes <= spec.max_mb) return;
-  if (spec.all && drop_oldest(drain)) return;
-  cut_window("max_mb", ticks);
+  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
 }
 
 void carry_out_requests(Drain& drain) {

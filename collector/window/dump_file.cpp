@@ -25,9 +25,7 @@ constexpr const char* kPartSuffix = ".part";
 
 bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
-  bytes_ = newest_ticks_ = 0;
-  keeps_all_ = false;
-  pieces_.clear();
+  bytes_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   error_ = 0;
   has_chunks_ = false;
@@ -46,8 +44,6 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
                         : ENOMEM;
   if (error == 0) {
     has_chunks_ = true;
-    const uint64_t newest = kind == ChunkKind::events ? newest_ticks_ : 0;
-    if (!pieces_.push_back({bytes_, chunk_.size(), newest})) keeps_all_ = true;
     bytes_ += chunk_.size();
     return;
   }
@@ -90,58 +86,6 @@ void DumpFile::publish() {
 
 void DumpFile::unpublish() {
   if (file_.is_open()) rename_in_run(path_, part_);
-}
-
-// Copies all chunks but the oldest ones of events, of `excess` bytes together.
-uint64_t DumpFile::copy_newer(OwnFile& to, uint64_t excess) {
-  const int from = ::openat(run_directory().descriptor(), name_in_directory(part_),
-                            O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-  uint64_t dropped = 0, newest = 0, end = 0;
-  bool good = from >= 0;
-  for (Piece* piece = pieces_.begin(); good && piece != pieces_.end(); ++piece) {
-    if (piece->newest_ticks != 0 && dropped < excess) {
-      dropped += piece->bytes;
-      newest = std::max(newest, piece->newest_ticks);
-      piece->bytes = 0;
-      continue;
-    }
-    chunk_.clear();
-    good = chunk_.resize(piece->bytes) &&
-           ::pread(from, chunk_.data(), piece->bytes, static_cast<off_t>(piece->offset)) ==
-               static_cast<ssize_t>(piece->bytes) &&
-           to.append(chunk_.data(), piece->bytes) == 0;
-    piece->offset = end;
-    end += piece->bytes;
-  }
-  if (from >= 0) ::close(from);
-  return good ? newest : 0;
-}
-
-uint64_t DumpFile::drop_oldest(uint64_t bytes) {
-  if (error_ || keeps_all_) return 0;
-  char fresh[sizeof part_ + 4];
-  std::snprintf(fresh, sizeof fresh, "%s~", part_);
-  OwnFile file;
-  if (!file.create(run_directory(), name_in_directory(fresh))) return 0;
-  const uint64_t newest = copy_newer(file, bytes_ - bytes / 2);
-  if (newest == 0 || !rename_in_run(fresh, part_)) {
-    (void)file.close();
-    remove_in_run(fresh);
-    keeps_all_ = true;
-    return 0;
-  }
-  (void)file_.close();
-  file_ = file;
-  file_.renamed(name_in_directory(part_));
-  size_t kept = 0;
-  bytes_ = 0;
-  for (const Piece& piece : pieces_) {
-    if (piece.bytes == 0) continue;
-    bytes_ += piece.bytes;
-    pieces_[kept++] = piece;
-  }
-  (void)pieces_.resize(kept);
-  return newest;
 }
 
 void DumpFile::discard() {

@@ -29,11 +29,6 @@ class DumpFile {
   // recover.
   DumpOutcome finish();
   int error() const { return error_; }  // errno of this dump's first failure; 0: none
-  // Chunks of events from here on hold host events that begin up to then.
-  void note_events(uint64_t newest_ticks) { newest_ticks_ = newest_ticks; }
-  // Leaves out the oldest events, so that half of `bytes` remain; all that is not events stays. The
-  // newest time of what was left out; 0: nothing was.
-  uint64_t drop_oldest(uint64_t bytes);
   // Removes it.
   void discard();
   uint64_t bytes() const { return bytes_; }
@@ -47,17 +42,10 @@ class DumpFile {
   DumpOutcome left_behind() const;
 
   OwnFile file_;
-  struct Piece {
-    uint64_t offset, bytes, newest_ticks;  // 0: no events
-  };
-  uint64_t copy_newer(OwnFile& to, uint64_t excess);
-
   int error_ = 0;
   bool has_chunks_ = false;
   bool said_ = false;       // a failure, of any window
-  bool keeps_all_ = false;  // the places of its chunks are not known
-  uint64_t bytes_ = 0, newest_ticks_ = 0;
-  PodVector<Piece> pieces_;  // the chunks of the file
+  uint64_t bytes_ = 0;
   char path_[1600] = {};     // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;
