@@ -84,8 +84,14 @@ bool StepTracker::is_candidate(StepSource source) const {
     case StepSource::profiler:  // may_bracket()
     case StepSource::period:    // it could take what comes before the training for its steps
     case StepSource::time: return false;
-    default: return true;
+    case StepSource::manual:
+    case StepSource::optimizer:
+    case StepSource::nvtx:
+    case StepSource::nccl:
+    case StepSource::graph:
+    case StepSource::sync: return true;
   }
+  return false;
 }
 
 // Whether a cudaProfilerStart is to open the window, whatever else marks steps.

@@ -44,9 +44,9 @@ class DumpFile {
   OwnFile file_;
   int error_ = 0;
   bool has_chunks_ = false;
-  bool said_ = false;       // a failure, of any window
+  bool said_ = false;  // a failure, of any window
   uint64_t bytes_ = 0;
-  char path_[1600] = {};     // the final name
+  char path_[1600] = {};  // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;
 };

@@ -100,7 +100,9 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
   std::snprintf(g_run.last_path, sizeof g_run.last_path, "%s", dump.path);
   if (g_run.windows++ == 0) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
-  g_run.partial = window.partial;
+  // The window of the whole program ends with it.
+  const bool whole = session().config.schedule.all && std::strcmp(window.end_reason, "exit") == 0;
+  g_run.partial = window.partial && !whole;
   g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
   g_run.window_ns += static_cast<uint64_t>(
       static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
@@ -284,13 +286,12 @@ void print_closing_line() {
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }
-  const bool cut_short = g_run.partial && !s.config.schedule.all;
   char ranks[48] = "";
   const bool several = s.place.world_size > 1;
   if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
   log_line(LogLevel::info,
            "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %s", steps,
-           cut_short ? ", cut short" : "", source, ranks, g_run.events,
+           g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
            several ? " on this one" : "", cost, folder);
 }
 
