@@ -119,10 +119,12 @@ void WindowCollector::note(const Record& record) {
 void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   const bool graph =
       record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api];
-  if (!graph || cupti_times_graphs()) return set(expected_, bit);
+  if (!graph) return set(expected_, bit);
   uint32_t nodes = 0;
-  switch (node_records_of(record.launch.function, nodes)) {
-    case NodeRecords::none:
+  const NodeRecords records = node_records_of(record.launch.function, nodes);
+  // Of graphs older than CUPTI's being on there is no record as a whole.
+  if (cupti_times_graphs()) return set(records == NodeRecords::likely ? untimed_ : expected_, bit);
+  switch (records) {
     case NodeRecords::uncertain: return set(untimed_, bit);
     case NodeRecords::nothing: return;
     case NodeRecords::likely: break;

@@ -20,6 +20,7 @@ constexpr size_t kMaxCallbackIds = 2048;
 ApiId g_runtime_api[kMaxCallbackIds];
 ApiId g_driver_api[kMaxCallbackIds];
 std::atomic<bool> g_runtime_ours[kMaxCallbackIds], g_driver_ours[kMaxCallbackIds];
+std::atomic<bool> g_runtime_waits[kMaxCallbackIds], g_driver_waits[kMaxCallbackIds];
 
 // A launch as the API was given it, whichever of the six parameter structs that was in.
 struct LaunchArguments {
@@ -112,6 +113,9 @@ void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackD
   }
 }
 
+bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
+bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
+
 bool launches_graph(bool driver, uint32_t id) {
   if (driver) {
     return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
@@ -126,6 +130,29 @@ void note_graph_launch(bool driver, uint32_t id, const CUpti_CallbackData& data)
   const LaunchArguments in = driver ? driver_arguments(id, data.functionParams)
                                     : runtime_arguments(id, data.functionParams);
   on_graph_launch(in.function, data.correlationId);
+}
+
+// When the calling thread began to wait for a device.
+thread_local uint64_t t_wait_begin __attribute__((tls_model("initial-exec")));
+
+void note_device_wait(const CUpti_CallbackData& data) {
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    t_wait_begin = now_ticks();
+    return;
+  }
+  const auto* const result = static_cast<const int*>(data.functionReturnValue);
+  if (result && *result == 0) on_device_wait(t_wait_begin, now_ticks());
+}
+
+bool waits_for_device(bool driver, uint32_t id) {
+  return (driver ? g_driver_waits : g_runtime_waits)[id].load(std::memory_order_relaxed);
+}
+
+// What the order of graph launches hangs on: the outermost call of each.
+void note_order(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  if (driver && (inside(Library::cudart) || t_state.runtime_call != 0)) return;
+  if (waits_for_device(driver, id)) return note_device_wait(data);
+  if (data.callbackSite == CUPTI_API_ENTER) note_graph_launch(driver, id, data);
 }
 
 // Captures of a stream, where hooks do not tell of them.
@@ -153,13 +180,10 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
-  if (any_capture()) note_captured_call(*record, t_state.callback_stack);
+  note_created_call(*record, t_state.callback_stack);
   commit_record(record);
   if (record->kind == Kind::call) note_capture(api_rows()[api].name, data);
 }
-
-bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
-bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
 
 void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   ThreadState& thread = t_state;
@@ -179,6 +203,7 @@ void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   if (g_hook_flags[api].load(std::memory_order_relaxed) & kHookStack) {
     stack = take_stack(api);
   }
+  forget_created_nodes();
   thread.callback_stack = stack.id;
   thread.callback_stack_ticks = stack.ticks;
   *data.correlationData = now_ticks();
@@ -203,6 +228,16 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
   (domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_api : g_runtime_api)[callback_id] = api;
   auto& ours = domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_ours : g_runtime_ours;
   ours[callback_id].store(true, std::memory_order_relaxed);
+  const char* const name = api_rows()[api].name;
+  auto& waits = domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_waits : g_runtime_waits;
+  waits[callback_id].store(std::strcmp(name, "cudaDeviceSynchronize") == 0 ||
+                               std::strncmp(name, "cuCtxSynchronize", 16) == 0,
+                           std::memory_order_relaxed);
+}
+
+bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id) {
+  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  return launches_graph(driver, callback_id) || waits_for_device(driver, callback_id);
 }
 
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id) {
@@ -219,8 +254,8 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
+  if (graphs_are_ordered()) note_order(driver, id, data);
   if (data.callbackSite == CUPTI_API_ENTER) {
-    if (asks_about_graphs()) note_graph_launch(driver, id, data);
     on_entry(driver, id, data);
   } else {
     on_exit(driver, id, data);

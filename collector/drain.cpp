@@ -195,11 +195,12 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   const uint64_t untimed = missing.untimed_graph_launches;
   if (untimed == 0) return;
   count_loss(Loss::graph_untimed, untimed);
-  log_line(LogLevel::warn,
-           "%llu graph launches have no GPU times: CUPTI may give none for the nodes of graphs "
-           "that were instantiated before the window, and for what is inside conditional nodes; "
-           "GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
-           static_cast<unsigned long long>(untimed));
+  log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
+           static_cast<unsigned long long>(untimed),
+           cupti_times_graphs()
+               ? "CUPTI has none for the whole of a graph that was instantiated before it was "
+                 "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
+               : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
 }
 
 WindowTotals totals_of(const Drain& drain) {
@@ -307,7 +308,7 @@ void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command :
        {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
-        DrainCommand::graphs, DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
+        DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::yield) cupti_yield();
@@ -315,7 +316,6 @@ void carry_out_requests(Drain& drain) {
       heap_prepare();
       cupti_attach();
     }
-    if (command == DrainCommand::graphs) cupti_settle_graphs();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
@@ -344,7 +344,6 @@ void tick(Drain& drain) {
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
-  if (phase == SessionPhase::warmup && cupti_graphs_are_open()) cupti_flush(false);
   keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
@@ -496,7 +495,7 @@ bool drain_wait_idle(uint64_t timeout_ns) {
   constexpr uint32_t kSlow =
       static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
       static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
-      static_cast<uint32_t>(DrainCommand::yield) | static_cast<uint32_t>(DrainCommand::graphs);
+      static_cast<uint32_t>(DrainCommand::yield);
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;

@@ -83,6 +83,7 @@ void set_phase(SessionPhase phase) {
 
 void log_boundary(uint64_t ticks) {
   Session& s = session();
+  ticks = std::max(ticks, s.last_boundary_ticks);  // of another thread, which came first
   log_step(ticks);
   s.last_step_ticks = ticks - s.last_boundary_ticks;
   ++s.boundaries;
@@ -121,9 +122,9 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
   apply_hook_flags();
-  if (begins_by_clock()) {
-    // Calls of other threads are recorded from now on, and were not while this thread was kept off
-    // its processor.
+  if (s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data) {
+    // Calls of other threads are recorded from now on, and were not while this one waited for CUPTI
+    // or was kept off its processor.
     s.window.begin_ticks = s.last_boundary_ticks = ticks_after_stores();
     move_last_step(s.window.begin_ticks);
   }
@@ -136,24 +137,34 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
 
+// Under step_lock. The window cannot be opened yet: with the steps that come once it can, if that
+// is soon.
+void put_off_window(uint32_t number) {
+  Session& s = session();
+  if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
+    s.plan->postpone();
+    set_phase(SessionPhase::warmup);
+    log_line(LogLevel::warn,
+             "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
+             static_cast<double>(kWaitForDrainNs) / 1e9, number);
+    return;
+  }
+  log_line(LogLevel::warn, "window %u was left out: %s", number,
+           cupti_is_attaching()
+               ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
+               : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
+  s.plan->cut();
+  set_phase(SessionPhase::waiting);
+}
+
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
-  const bool attach = closing || !cupti_is_settled();
-  if (attach) drain_request(DrainCommand::attach);
-  if (attach || cupti_graphs_are_open()) drain_request(DrainCommand::graphs);
-  if (!drain_wait_idle(kWaitForDrainNs)) {
-    log_line(LogLevel::warn,
-             "window %u was left out: the dump of the one before is not written yet; "
-             "set wait= in GPUPROF_SCHEDULE",
-             number);
-    s.plan->cut();
-    set_phase(SessionPhase::waiting);
-    return;
-  }
+  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
+  if (!drain_wait_idle(kWaitForDrainNs)) return put_off_window(number);
   s.tracker.hold_source(true);
   restart_sequences();
   restart_stack_counts();
@@ -206,11 +217,12 @@ void take_boundaries(const StepTracker::Result& result) {
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
-  const uint64_t ticks = result.ticks[result.count - 1];
+  const uint64_t ticks = std::max(result.ticks[result.count - 1], s.last_boundary_ticks);
   // For whoever reads the ring after SIGKILL.
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
+  if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
   apply(s.plan->advance(newest), newest, ticks);
   if (follows_time) record_after_time(newest);
   if (result.chosen_now) {

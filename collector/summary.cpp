@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/cupti_buffers.h"
 #include "collector/cupti_session.h"
 #include "collector/device_info.h"
 #include "collector/log.h"
@@ -83,6 +84,9 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
+  out.uint(19, cupti_attach_ns());
+  out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
+                                     session().clock.ticks_per_ns));
   return out.ok();
 }
 
@@ -117,8 +121,9 @@ void print_losses() {
       {Loss::cupti_dropped, "GPU records that CUPTI dropped"},
       {Loss::cupti_unknown, "GPU records of unknown kind"},
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
-      {Loss::bad_timestamp, "GPU times that were zero or reversed"},
+      {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::graph_unjoined, "GPU records of CUDA graphs of which the launch cannot be told"},
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},
@@ -149,6 +154,12 @@ void print_closing_line() {
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
   if (s.loads_data || (g_run.windows == 0 && g_run.memory_dump)) return;
   if (g_run.windows == 0) {
+    if (s.plan->postponed()) {
+      log_line(LogLevel::warn,
+               "nothing was recorded: the program ended while CUPTI was being attached, before the "
+               "steps that were to be recorded instead");
+      return;
+    }
     if (s.plan->is_off()) {
       log_line(LogLevel::info,
                "nothing was recorded: recording was switched off by gpuprof trigger --off; "

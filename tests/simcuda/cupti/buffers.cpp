@@ -22,6 +22,13 @@ constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 thread_local bool on_worker = false;
 
+uint64_t realtime_of(uint64_t monotonic) {
+  timespec real{};
+  ::clock_gettime(CLOCK_REALTIME, &real);
+  return static_cast<uint64_t>(real.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(real.tv_nsec) -
+         now_ns() + monotonic;
+}
+
 }  // namespace
 
 void Recorder::set_callbacks(CUpti_BuffersCallbackRequestFunc request,
@@ -113,7 +120,7 @@ void Recorder::write(PendingRecord& record) {
   for (uint8_t i = 0; i < record.time_count; ++i) {
     uint64_t time = 0;
     std::memcpy(&time, record.data + record.time_offsets[i], sizeof time);
-    time = clock_.convert(time);
+    time = record.default_clock ? realtime_of(time) : clock_.convert(time);
     std::memcpy(record.data + record.time_offsets[i], &time, sizeof time);
   }
   // A client that reads past the end of a record gets no zeros.
