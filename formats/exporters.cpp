@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "formats/chrome_export.h"
-#include "formats/exporter.h"
-#include "formats/kineto_export.h"
-#include "formats/memory_viz_export.h"
-#include "formats/perfetto_export.h"
-#include "formats/speedscope_export.h"
-#include "formats/xplane_export.h"
+#include "formats/writers/exporter.h"
+#include "formats/writers/kineto/chrome_export.h"
+#include "formats/writers/kineto/kineto_export.h"
+#include "formats/writers/memory_viz_export.h"
+#include "formats/writers/perfetto/perfetto_export.h"
+#include "formats/writers/speedscope_export.h"
+#include "formats/writers/xplane/xplane_export.h"
 
 namespace gpuprof {
 namespace {

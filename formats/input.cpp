@@ -10,11 +10,11 @@
 #include <set>
 #include <tuple>
 
-#include "formats/file_bytes.h"
-#include "formats/kineto/reader.h"
-#include "formats/process_ranks.h"
-#include "formats/ring_reader.h"
-#include "formats/trace_builder.h"
+#include "formats/dump/ring_reader.h"
+#include "formats/dump/trace_builder.h"
+#include "formats/io/file_bytes.h"
+#include "formats/kineto_reader/reader.h"
+#include "formats/trace/process_ranks.h"
 
 namespace gpuprof {
 namespace {

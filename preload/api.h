@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "collector/recorder.h"
+#include "collector/record/recorder.h"
 #include "preload/original_names.h"
 
 namespace gpuprof {
@@ -23,7 +23,7 @@ enum class Api : ApiId {
 };
 
 inline constexpr size_t kApiCount = static_cast<size_t>(Api::count);
-static_assert(kApiCount <= kMaxApis, "collector/recorder.h holds one flag byte per row");
+static_assert(kApiCount <= kMaxApis, "collector/record/recorder.h holds one flag byte per row");
 
 inline constexpr ApiRow kApiRows[] = {
 #define GPUPROF_API(library, symbol, kind) {#symbol, Library::library, Kind::kind},

@@ -5,7 +5,7 @@
 
 #include <cuda.h>
 
-#include "collector/graphs.h"
+#include "collector/sources/graphs.h"
 #include "preload/hook.h"
 
 namespace gpuprof {
@@ -55,7 +55,7 @@ inline size_t volume_of(const Copied* copies, size_t count) {
   return sum;
 }
 
-// `told` (collector/graphs.h) is called after each success of the row `symbol`.
+// `told` (collector/sources/graphs.h) is called after each success of the row `symbol`.
 #define GPUPROF_OBSERVE_CAPTURE(symbol, told)                                         \
   template <typename Result, typename... Rest>                                        \
   [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Rest...) { \

@@ -3,7 +3,7 @@
 // rows.
 #include <cuda_runtime_api.h>
 
-#include "collector/libraries.h"
+#include "collector/base/libraries.h"
 #include "preload/any_signatures.h"
 #include "preload/cuda_arguments.h"
 

@@ -4,7 +4,7 @@
 // library directly.
 #include <cupti.h>
 
-#include "collector/cupti_host.h"
+#include "collector/cupti/cupti_host.h"
 #include "preload/export.h"
 #include "preload/hook.h"
 

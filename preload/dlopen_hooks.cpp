@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
-#include "collector/os.h"
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
+#include "collector/python/bridge.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
@@ -17,7 +19,8 @@
 extern "C" {
 // Read by the assembler part; filled before it jumps.
 [[gnu::visibility("hidden")]] void* gpuprof_real_dlopen = nullptr;
-[[gnu::visibility("hidden")]] const void* gpuprof_before_dlopen(int flags, const void* caller);
+[[gnu::visibility("hidden")]] const void* gpuprof_before_dlopen(const char* file, int flags,
+                                                                const void* caller);
 [[gnu::visibility("hidden")]] void gpuprof_after_dlopen(void* handle);
 }
 
@@ -71,13 +74,14 @@ constinit thread_local uint32_t t_depth = 0;
 }  // namespace gpuprof
 
 // Where the real dlopen is to return to, in the caller's object; null: it is called as ever.
-extern "C" const void* gpuprof_before_dlopen(int flags, const void* caller) {
+extern "C" const void* gpuprof_before_dlopen(const char* file, int flags, const void* caller) {
   using namespace gpuprof;
   if (!gpuprof_real_dlopen) {
-    void* real = symbol_in_loaded("libc.so.6", "dlopen");
-    if (!real) real = symbol_in_loaded("libdl.so.2", "dlopen");
+    void* const real = symbol_in_libc("dlopen");
     gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
   }
+  if (!is_glibc()) return nullptr;
+  if (file) python_opens(file);
   if (!(flags & RTLD_DEEPBIND) && !is_injected() && !heap_calls_are_patched()) return nullptr;
   if (flags & RTLD_NOLOAD || has_shadow_stack()) return nullptr;
   const ErrnoGuard keep_errno;

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-#include "collector/os.h"
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/resolve.h"
@@ -30,8 +31,7 @@ void* nothing(void*, const char*) { return nullptr; }
 
 void find_real_lookups() {
   if (gpuprof_real_dlsym) return;
-  void* dlvsym_found = symbol_in_loaded("libc.so.6", "dlvsym");
-  if (!dlvsym_found) dlvsym_found = symbol_in_loaded("libdl.so.2", "dlvsym");
+  void* const dlvsym_found = symbol_in_libc("dlvsym");
   const DlsymFunction found = real_dlsym();
   gpuprof_real_dlvsym = dlvsym_found ? dlvsym_found : reinterpret_cast<void*>(&nothing);
   gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);
@@ -40,6 +40,7 @@ void find_real_lookups() {
 void* filter(void* handle, const char* name) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
+  if (!is_glibc() && handle != RTLD_DEFAULT) return kAskReal;
   const Api api = find_api(name);
   if (api == Api::count) return kAskReal;
   HookSlot& slot = hook_slot(api);

@@ -57,9 +57,8 @@ dlopen:
         .cfi_adjust_cfa_offset 8
         sub     $8, %rsp
         .cfi_adjust_cfa_offset 8
-        mov     %esi, %edi
-        mov     24(%rsp), %rsi
-        call    gpuprof_before_dlopen
+        mov     24(%rsp), %rdx
+        call    gpuprof_before_dlopen   // (file, flags, caller)
         add     $8, %rsp
         .cfi_adjust_cfa_offset -8
         pop     %rsi

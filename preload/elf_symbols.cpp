@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 namespace gpuprof {
 namespace {
@@ -23,8 +24,9 @@ DynamicTables tables_of(const dl_phdr_info& object) {
     const auto* entry =
         reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
     for (; entry->d_tag != DT_NULL; ++entry) {
-      // ld.so has relocated these in place; the vDSO, which it has not, is never asked for.
-      const ElfW(Addr) address = entry->d_un.d_ptr;
+      // glibc's ld.so relocates these in place, but not the vDSO's; musl's leaves offsets.
+      const ElfW(Addr) value = entry->d_un.d_ptr;
+      const ElfW(Addr) address = value < object.dlpi_addr ? object.dlpi_addr + value : value;
       if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
       if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
       if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
@@ -100,6 +102,14 @@ void* symbol_in_loaded(const char* soname, const char* symbol) {
   Search search{soname, symbol, 0, nullptr};
   ::dl_iterate_phdr(visit, &search);
   return search.found;
+}
+
+void* symbol_in_libc(const char* symbol) {
+  // glibc; glibc before 2.34; musl under the names of its loader.
+  for (const char* soname : {"libc.so.6", "libdl.so.2", "ld-musl-", "libc.musl-", "libc.so"}) {
+    if (void* const found = symbol_in_loaded(soname, symbol)) return found;
+  }
+  return nullptr;
 }
 
 }  // namespace gpuprof

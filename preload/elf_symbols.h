@@ -15,4 +15,7 @@ constexpr bool same_text(const char* a, const char* b) {
 // `soname` (null: in the program itself); null if none. Allocates nothing.
 void* symbol_in_loaded(const char* soname, const char* symbol);
 
+// The same of the C library, whichever it is: libdl's part of glibc before 2.34, too.
+void* symbol_in_libc(const char* symbol);
+
 }  // namespace gpuprof

@@ -13,7 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "collector/os.h"
+#include "collector/base/libc.h"
+#include "collector/base/os.h"
 #include "preload/elf_symbols.h"
 #include "preload/heap_hooks.h"
 #include "preload/process_hooks.h"
@@ -113,7 +114,7 @@ void* heap_replacement(const Object& object, ElfW(Addr) place, void* handle,
     const auto at = reinterpret_cast<ElfW(Addr)>(address);
     return at >= object.base && at < object.end;
   };
-  const bool is_libc = inside(reinterpret_cast<void*>(&::gnu_get_libc_version));
+  const bool is_libc = inside(reinterpret_cast<void*>(::gnu_get_libc_version));
   const bool allocates = inside(heap_hook("malloc")->real);
   if (allocates && (row->maps || !is_libc)) return nullptr;
   if (symbol.st_shndx != SHN_UNDEF && !is_libc) return nullptr;
@@ -143,7 +144,7 @@ void unlock_pages_in_child() { g_page_lock.unlock(); }
 
 void survive_fork() {
   static std::atomic<bool> registered{false};
-  if (!registered.exchange(true)) ::pthread_atfork(nullptr, nullptr, unlock_pages_in_child);
+  if (!registered.exchange(true)) at_fork_in_child(unlock_pages_in_child);
 }
 
 // ld.so has made the part named by PT_GNU_RELRO read-only, in whole pages. Two threads may come to

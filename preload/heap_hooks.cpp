@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collector/heap.h"
+#include "collector/sources/heap.h"
 #include "preload/got_patch.h"
 
 namespace gpuprof {

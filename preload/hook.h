@@ -7,9 +7,9 @@
 
 #include <atomic>
 
-#include "collector/collector.h"
-#include "collector/memory_log.h"
-#include "collector/recorder.h"
+#include "collector/record/collector.h"
+#include "collector/record/recorder.h"
+#include "collector/sources/memory_log.h"
 #include "preload/resolve.h"
 
 namespace gpuprof {

@@ -5,9 +5,9 @@
 
 #include <atomic>
 
-#include "collector/collector.h"
-#include "collector/libraries.h"
-#include "collector/nvtx.h"
+#include "collector/base/libraries.h"
+#include "collector/record/collector.h"
+#include "collector/sources/nvtx.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/resolve.h"

@@ -9,10 +9,10 @@
 
 #include <atomic>
 
-#include "collector/collector.h"
-#include "collector/heap.h"
-#include "collector/os.h"
+#include "collector/base/os.h"
 #include "collector/python/bridge.h"
+#include "collector/record/collector.h"
+#include "collector/sources/heap.h"
 #include "formats/core/text.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collector/collector.h"
+#include "collector/record/collector.h"
 #include "preload/export.h"
 #include "preload/named_hook.h"
 #include "preload/resolve.h"

@@ -36,16 +36,9 @@ HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
 
 DlsymFunction real_dlsym() {
   static std::atomic<DlsymFunction> found{nullptr};
-  DlsymFunction function = found.load(std::memory_order_acquire);
-  if (function) return function;
-  // libdl before glibc 2.34, libc since.
-  for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
-    if (void* const symbol = symbol_in_loaded(soname, "dlsym")) {
-      function = reinterpret_cast<DlsymFunction>(symbol);
-      found.store(function, std::memory_order_release);
-      break;
-    }
-  }
+  if (const DlsymFunction function = found.load(std::memory_order_acquire)) return function;
+  const auto function = reinterpret_cast<DlsymFunction>(symbol_in_libc("dlsym"));
+  if (function) found.store(function, std::memory_order_release);
   return function;
 }
 

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "collector/libraries.h"
-#include "collector/os.h"
+#include "collector/base/libraries.h"
+#include "collector/base/os.h"
 #include "collector/torch/tensors.h"
 #include "preload/export.h"
 #include "preload/named_hook.h"

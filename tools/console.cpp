@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "formats/file_bytes.h"
+#include "formats/io/file_bytes.h"
 
 namespace gpuprof {
 namespace {

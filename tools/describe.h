@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof {
 

@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "formats/names.h"
+#include "formats/io/utf8.h"
+#include "formats/trace/names.h"
 
 namespace gpuprof {
 
@@ -56,7 +57,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
 
 namespace {
 
-// cudaMemcpyKind, for calls; CUPTI's kinds have their names in formats/names.h.
+// cudaMemcpyKind, for calls; CUPTI's kinds have their names in formats/trace/names.h.
 std::string_view call_direction_name(uint32_t direction) {
   constexpr std::string_view kNames[] = {"HtoH", "HtoD", "DtoH", "DtoD", "Default"};
   return direction < std::size(kNames) ? kNames[direction] : "Unknown";

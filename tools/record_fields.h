@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof {
 

@@ -35,6 +35,7 @@ packages=(
   "libjs-chart.js|ls /usr/share/javascript/chart.js/chart.min.js"
   "libunwind8|/sbin/ldconfig -p | grep libunwind.so.8"
   "libgtest-dev|has_header gtest/gtest.h"
+  "musl-tools|command -v musl-gcc"
   "libbenchmark-dev|has_header benchmark/benchmark.h"
   "python3-pytest|has_pytest"
   "python3-venv|has_venv"

@@ -4,13 +4,14 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/collector.h"
-#include "collector/data_worker.h"
-#include "collector/log.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/python/frame_check.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
-#include "collector/session.h"
+#include "collector/record/collector.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
 
 namespace gpuprof {
 namespace {
@@ -78,9 +79,9 @@ install(module, stepped, getframe)
 
 constinit PythonApi g_python{};
 constinit PythonState g_state = PythonState::absent;
-std::atomic<bool> g_torch_seen{false};  // its import has begun
-std::atomic<bool> g_installed{false};
-std::atomic<bool> g_watching{false};
+std::atomic<bool> g_installed{false};  // the hook for optimizers
+std::atomic<bool> g_audited{false};    // the audit hook
+std::atomic<bool> g_pending{false};    // on_pending_call waits for the main thread
 
 // Called after each step of an optimizer.
 PyObject* on_optimizer_step(PyObject*, PyObject* optimizer) {
@@ -138,43 +139,70 @@ void look_for_torch() {
            "GPUPROF_STEP to what else marks a step");
 }
 
-// Audit events come by the thousand; only imports matter, and those only from torch's own on.
+// Audit events come by the thousand; of imports only those after PyTorch's own began.
 int on_audit(const char* event, PyObject* arguments, void*) {
   frames_look();
   if (data_worker_is_due()) data_worker_look(g_python);
   if (event[0] != 'i' || std::strcmp(event, "import") != 0 || !arguments) return 0;
-  if (g_installed.load(std::memory_order_relaxed)) return 0;
-  if (!g_torch_seen.load(std::memory_order_relaxed)) {
-    PyObject* const name = g_python.PyTuple_GetItem(arguments, 0);
-    const char* const text = name ? g_python.PyUnicode_AsUTF8(name) : nullptr;
-    if (!text) g_python.PyErr_Clear();
-    if (!text || std::strcmp(text, "torch") != 0) return 0;
-    g_torch_seen.store(true, std::memory_order_relaxed);
-  }
   look_for_torch();
   return 0;
 }
 
-// In an interpreter that runs already: torch may have been imported long ago.
-int on_pending_call(void*) {
-  g_torch_seen.store(true, std::memory_order_relaxed);
-  look_for_torch();
-  if (!g_installed.load() && g_python.PySys_AddAuditHook(on_audit, nullptr) != 0) {
+// With the GIL, in an interpreter that is initialized. Its entry comes from the allocator that
+// frees it: before initialization that may be another one (PYTHONMALLOC, -X dev).
+void add_audit_hook() {
+  if (g_python.PyErr_Occurred() || g_audited.exchange(true)) return;
+  if (g_python.PySys_AddAuditHook(on_audit, nullptr) != 0) {
     g_python.PyErr_Clear();  // another hook's objection
   }
+}
+
+// In an interpreter that runs already: torch may have been imported long ago.
+int on_pending_call(void*) {
+  look_for_torch();
+  if (!g_installed.load()) add_audit_hook();
   return 0;
+}
+
+void ask_main_thread() {
+  if (g_pending.exchange(true)) return;
+  if (g_python.Py_AddPendingCall(on_pending_call, nullptr) != 0)
+    g_pending = false;  // queue is full
+}
+
+bool this_thread_has_the_gil() {
+  void* const own = g_python.PyGILState_GetThisThreadState();
+  return own && own == g_python.PyThreadState_GetUnchecked();
+}
+
+// The look-up is done once, by one thread. False also while another one is at it.
+bool knows_initialized_python() {
+  static std::atomic<uint32_t> looked{0};  // 1: someone is at it, 2: found
+  uint32_t seen = 0;
+  if (looked.compare_exchange_strong(seen, 1)) {
+    g_state = find_python(g_python);
+    // An absent one may still be loaded.
+    looked.store(g_state == PythonState::absent ? 0 : 2, std::memory_order_release);
+    seen = looked.load();
+  }
+  return seen == 2 && g_state == PythonState::known && g_python.Py_IsInitialized();
 }
 
 }  // namespace
 
 void python_watch() {
-  if (!wants_injection() || g_watching.load(std::memory_order_relaxed)) return;
-  g_state = find_python(g_python);
-  if (g_state != PythonState::known || g_watching.exchange(true)) return;
-  if (!g_python.Py_IsInitialized()) {
-    g_python.PySys_AddAuditHook(on_audit, nullptr);
+  if (!wants_injection() || g_audited.load(std::memory_order_relaxed)) return;
+  if (knows_initialized_python()) ask_main_thread();
+}
+
+void python_opens(const char* file) {
+  if (g_audited.load(std::memory_order_relaxed) || !std::strstr(file, "torch")) return;
+  if (!wants_injection() || !knows_initialized_python()) return;
+  const ErrnoGuard keep_errno;
+  if (this_thread_has_the_gil()) {
+    add_audit_hook();
   } else {
-    g_watching.store(g_python.Py_AddPendingCall(on_pending_call, nullptr) == 0);
+    ask_main_thread();
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/python/code_names.h"
 
-#include "collector/ring.h"
+#include "collector/record/ring.h"
 
 namespace gpuprof {
 namespace {

@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "collector/libraries.h"
-#include "collector/log.h"
-#include "collector/os.h"
+#include "collector/base/libraries.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/python/own_frames.h"
-#include "collector/session.h"
-#include "collector/stacks.h"
+#include "collector/record/session.h"
+#include "collector/stacks/stacks.h"
 
 namespace gpuprof {
 namespace {

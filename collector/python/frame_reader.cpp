@@ -6,9 +6,9 @@
 
 #include <cstring>
 
-#include "collector/os.h"
+#include "collector/base/os.h"
 #include "collector/python/code_names.h"
-#include "collector/ring.h"
+#include "collector/record/ring.h"
 
 namespace gpuprof {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "collector/os.h"
-#include "collector/recorder.h"
+#include "collector/base/os.h"
+#include "collector/record/recorder.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/log.h"
+#include "collector/base/log.h"
 #include "collector/python/known_modules.h"
-#include "collector/recorder.h"
-#include "collector/session.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
 #include "collector/torch/open_ranges.h"
 
 namespace gpuprof {

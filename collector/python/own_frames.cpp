@@ -9,11 +9,12 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/libraries.h"
+#include "collector/base/libc.h"
+#include "collector/base/libraries.h"
 #include "collector/python/code_names.h"
 #include "collector/python/frame_check.h"
-#include "collector/ring.h"
-#include "collector/stacks.h"
+#include "collector/record/ring.h"
+#include "collector/stacks/stacks.h"
 
 namespace gpuprof {
 namespace {
@@ -223,7 +224,7 @@ void own_frames_session_begins(const PythonApi& python) {
   void* const loop = program_symbol("_PyEval_EvalFrameDefault");
   Dl_info info{};
   void* symbol = nullptr;
-  if (loop && ::dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
+  if (loop && ::dladdr1 && ::dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
     const auto begin = reinterpret_cast<uint64_t>(loop);
     g_loop = {begin, begin + static_cast<ElfW(Sym)*>(symbol)->st_size};
     ::dl_iterate_phdr(find_interpreter, nullptr);

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "collector/libraries.h"
+#include "collector/base/libraries.h"
 
 namespace gpuprof {
 namespace {
@@ -16,6 +16,14 @@ bool find(const char* name, Function& out) {
   void* const symbol = program_symbol(name);
   std::memcpy(&out, &symbol, sizeof symbol);
   return symbol != nullptr;
+}
+
+// The public name came with 3.13.
+template <typename Function>
+bool find_either(const char* name, const char* before, Function& out) {
+  if (find(name, out)) return true;
+  ::dlerror();
+  return find(before, out);
 }
 
 }  // namespace
@@ -55,10 +63,9 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(PyGILState_GetThisThreadState);
 #undef GPUPROF_FIND
   all = all && find("_Py_NoneStruct", api.none);
-  if (all && !find("Py_IsFinalizing", api.Py_IsFinalizing)) {
-    ::dlerror();
-    all = find("_Py_IsFinalizing", api.Py_IsFinalizing);
-  }
+  all = all && find_either("Py_IsFinalizing", "_Py_IsFinalizing", api.Py_IsFinalizing) &&
+        find_either("PyThreadState_GetUnchecked", "_PyThreadState_UncheckedGet",
+                    api.PyThreadState_GetUnchecked);
   if (all && !(find("PyFrame_GetCode", api.PyFrame_GetCode) &&
                find("PyFrame_GetBack", api.PyFrame_GetBack))) {
     ::dlerror();

@@ -52,6 +52,7 @@ struct PythonApi {
   PyObject* (*PyEval_GetFrame)();                         // borrowed
   int (*PyFrame_GetLineNumber)(PyObject* frame);
   void* (*PyThreadState_Get)();
+  void* (*PyThreadState_GetUnchecked)();     // _PyThreadState_UncheckedGet before 3.13; may be null
   void* (*PyGILState_GetThisThreadState)();  // null in a thread that has none
   PyObject* none;                            // _Py_NoneStruct
   int (*Py_IsFinalizing)();                  // _Py_IsFinalizing before 3.13

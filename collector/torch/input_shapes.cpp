@@ -7,10 +7,10 @@
 #include <charconv>
 #include <cstring>
 
-#include "collector/libraries.h"
-#include "collector/log.h"
-#include "collector/os.h"
-#include "collector/recorder.h"
+#include "collector/base/libraries.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/record/recorder.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "collector/os.h"
-#include "collector/recorder.h"
-#include "collector/session.h"
+#include "collector/base/os.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
 
 namespace gpuprof {
 

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <string_view>
 
-#include "collector/log.h"
-#include "collector/recorder.h"
-#include "collector/session.h"
+#include "collector/base/log.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
 #include "collector/torch/input_shapes.h"
 #include "collector/torch/open_ranges.h"
 #include "collector/torch/record_function.h"

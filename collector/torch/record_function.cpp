@@ -7,8 +7,8 @@
 #include <atomic>
 #include <cstring>
 
-#include "collector/libraries.h"
-#include "collector/os.h"
+#include "collector/base/libraries.h"
+#include "collector/base/os.h"
 
 namespace gpuprof {
 namespace {

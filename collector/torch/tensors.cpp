@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/torch/tensors.h"
 
-#include "collector/memory_log.h"
-#include "collector/recorder.h"
-#include "collector/session.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
+#include "collector/sources/memory_log.h"
 
 namespace gpuprof {
 

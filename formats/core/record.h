@@ -48,7 +48,7 @@ enum class Kind : uint8_t {
   // dump it lies in the lane of the thread whose stack it is.
   sample = 20,
   // Host memory that the program's allocator, or the kernel, gave or took back: one of many,
-  // see collector/heap.h; begin == end; payload: heap
+  // see collector/sources/heap.h; begin == end; payload: heap
   heap = 21,
   // In the ring only, right before the record of the call whose stack it is, with the same times;
   // payload: stack

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "collector/collector.h"
-#include "collector/cupti_buffers.h"
-#include "collector/cupti_callback.h"
-#include "collector/ring.h"
-#include "collector/session.h"
+#include "collector/cupti/cupti_buffers.h"
+#include "collector/cupti/cupti_callback.h"
+#include "collector/record/collector.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
 
 namespace {
 

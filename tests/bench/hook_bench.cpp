@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "collector/clock.h"
+#include "collector/base/clock.h"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "collector/clock.h"
+#include "collector/base/clock.h"
 
 namespace {
 

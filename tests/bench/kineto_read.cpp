@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
-#include "formats/file_bytes.h"
-#include "formats/kineto/reader.h"
+#include "formats/io/file_bytes.h"
+#include "formats/kineto_reader/reader.h"
 
 namespace {
 

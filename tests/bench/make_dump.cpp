@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "formats/file_bytes.h"
-#include "tests/unit/dump_maker.h"
+#include "formats/io/file_bytes.h"
+#include "tests/unit/support/dump_maker.h"
 
 namespace gpuprof::test {
 namespace {
@@ -23,9 +23,9 @@ class Job {
   explicit Job(OutputFile& file) : file_(file), encoder_(names_) {
     encoder_.begin(0, 1);
     for (int i = 0; i < kKernels; ++i) {
-      const std::string name = "_Z" + std::to_string(20 + i % 100) +
-             std::string(static_cast<size_t>(20 + i % 100), static_cast<char>('a' + i % 26)) +
-             "PfS_i";
+      const std::string name =
+          "_Z" + std::to_string(20 + i % 100) +
+          std::string(static_cast<size_t>(20 + i % 100), static_cast<char>('a' + i % 26)) + "PfS_i";
       kernels_[i] = names_.intern(name);
       const auto side = static_cast<uint32_t>(1 + i % 64);
       shapes_[i] = names_.shape({{side * 4, side, 1}, {128, 1, 1}, 0, 1024, 40, 1, 1, 1, 0, 0});

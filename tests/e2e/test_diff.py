@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof diff as a gate in CI, on runs whose difference no machine's noise can hide. How often it finds and
-misses what is small is held to known noise by tests/unit/diff_test.cpp."""
+misses what is small is held to known noise by tests/unit/tools/analysis/diff_test.cpp."""
 import json
 import random
 

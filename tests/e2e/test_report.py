@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuprof report on what simtrain really did: causes that no machine's noise can hide, and the JSON's shape.
-Shares and savings are held to a computed truth by tests/unit/report_test.cpp."""
+Shares and savings are held to a computed truth by tests/unit/tools/analysis/known_causes_test.cpp."""
 import json
 import re
 import subprocess

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "formats/core/chunk.h"
-#include "formats/dump_reader.h"
-#include "formats/trace_builder.h"
+#include "formats/dump/dump_reader.h"
+#include "formats/dump/trace_builder.h"
 #include "tests/fuzz/trace_check.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/kineto/reader.h"
+#include "formats/kineto_reader/reader.h"
 #include "tests/fuzz/trace_check.h"
 
 namespace {

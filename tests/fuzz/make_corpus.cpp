@@ -5,8 +5,8 @@
 
 #include "formats/core/graph_node.h"
 #include "formats/core/live_memory.h"
-#include "formats/file_bytes.h"
-#include "tests/unit/ring_maker.h"
+#include "formats/io/file_bytes.h"
+#include "tests/unit/support/ring_maker.h"
 
 namespace gpuprof::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/ring_reader.h"
-#include "formats/trace_builder.h"
+#include "formats/dump/ring_reader.h"
+#include "formats/dump/trace_builder.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace gpuprof;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/file_bytes.h"
+#include "formats/io/file_bytes.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "formats/heap.h"
-#include "formats/kineto/texts.h"
-#include "formats/slices.h"
-#include "formats/trace.h"
+#include "formats/kineto_reader/texts.h"
+#include "formats/trace/heap.h"
+#include "formats/trace/trace.h"
+#include "formats/views/slices.h"
 
 namespace gpuprof::test {
 

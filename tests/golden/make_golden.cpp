@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "formats/file_bytes.h"
-#include "tests/unit/dump_maker.h"
+#include "tests/unit/support/dump_maker.h"
 
 namespace gpuprof::test {
 namespace {

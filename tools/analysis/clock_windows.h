@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof::analysis {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/stacks.h"
+#include "formats/trace/stacks.h"
 
 namespace gpuprof::analysis {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "formats/names.h"
+#include "formats/trace/names.h"
 
 namespace gpuprof::analysis {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/slices.h"
+#include "formats/views/slices.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {

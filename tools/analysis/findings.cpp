@@ -11,8 +11,8 @@
 #include <tuple>
 #include <utility>
 
-#include "formats/heap.h"
-#include "formats/slices.h"
+#include "formats/trace/heap.h"
+#include "formats/views/slices.h"
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"

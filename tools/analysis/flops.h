@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof::analysis {
 

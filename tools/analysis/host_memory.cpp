@@ -6,7 +6,7 @@
 #include <map>
 #include <string_view>
 
-#include "formats/heap.h"
+#include "formats/trace/heap.h"
 #include "tools/analysis/code_place.h"
 
 namespace gpuprof::analysis {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the program allocated on the host in the windows, by the line of code that did: estimates
-// from the samples of the activity `malloc` (formats/heap.h has what one stands for).
+// from the samples of the activity `malloc` (formats/trace/heap.h has what one stands for).
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof::analysis {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 #include "tools/analysis/operators.h"
 #include "tools/analysis/report.h"
 

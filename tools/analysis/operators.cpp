@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "formats/slices.h"
+#include "formats/views/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/named_rows.h"

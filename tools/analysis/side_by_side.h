@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "formats/ordered_jobs.h"
+#include "formats/io/ordered_jobs.h"
 
 namespace gpuprof::analysis {
 

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/names.h"
-#include "formats/occupancy.h"
-#include "formats/slices.h"
+#include "formats/trace/names.h"
+#include "formats/views/occupancy.h"
+#include "formats/views/slices.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/kernel_names.h"
 #include "tools/analysis/named_rows.h"

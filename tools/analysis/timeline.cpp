@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "formats/core/period.h"
-#include "formats/slices.h"
+#include "formats/views/slices.h"
 #include "tools/analysis/kernel_names.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 #include "tools/analysis/bits.h"
 #include "tools/analysis/intervals.h"
 

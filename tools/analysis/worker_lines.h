@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/trace.h"
+#include "formats/trace/trace.h"
 #include "tools/analysis/line_times.h"
 
 namespace gpuprof::analysis {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/heap.h"
+#include "formats/trace/heap.h"
 #include "tools/console.h"
 
 namespace gpuprof {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that only glibc has. They are weak: a program of another libc (musl) loads this library
+// all the same, and the library does nothing in it.
+#pragma once
+
+#include <dlfcn.h>
+
+extern "C" {
+[[gnu::weak]] const char* gnu_get_libc_version(void);
+[[gnu::weak]] int dladdr1(const void* address, Dl_info* info, void** extra, int flags) noexcept;
+// What pthread_atfork() calls; the name itself is in a static part of glibc that refers to it.
+[[gnu::weak]] int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
+                                    void* library);
+extern void* __dso_handle;
+}
+
+namespace gpuprof {
+
+// False in musl and others. Any thread, at any time.
+inline bool is_glibc() { return gnu_get_libc_version != nullptr; }
+
+// Registers what runs in the child of each fork. Only where is_glibc().
+inline void at_fork_in_child(void (*handler)()) {
+  if (__register_atfork) __register_atfork(nullptr, nullptr, handler, __dso_handle);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/base/log.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <ctime>
+
+#include "collector/base/os.h"
+
+namespace gpuprof {
+namespace {
+
+LogLevel g_level = LogLevel::warn;
+int g_rank = -1;
+int g_local_rank = -1;
+
+// write(2) to a pipe that nobody reads would raise SIGPIPE in the host's thread.
+void write_quietly(const char* text, size_t size) {
+  sigset_t pipe_only, before;
+  sigemptyset(&pipe_only);
+  sigaddset(&pipe_only, SIGPIPE);
+  ::sigprocmask(SIG_BLOCK, &pipe_only, &before);  // on Linux: of this thread
+  for (size_t sent = 0; sent < size;) {
+    const ssize_t wrote = ::write(STDERR_FILENO, text + sent, size - sent);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EPIPE && !sigismember(&before, SIGPIPE)) {
+      const timespec none{};
+      ::sigtimedwait(&pipe_only, nullptr, &none);
+    }
+    if (wrote <= 0) break;
+    sent += static_cast<size_t>(wrote);
+  }
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace
+
+void log_set(LogLevel level, int rank, int local_rank) {
+  g_level = level;
+  g_rank = rank;
+  g_local_rank = local_rank;
+}
+
+void log_line(LogLevel level, const char* format, ...) {
+  // The closing line of a run is information that a user always wants; `error` and `warn` silence
+  // more.
+  const LogLevel shown = g_level < LogLevel::info ? LogLevel::info : g_level;
+  if (level == LogLevel::debug && shown != LogLevel::debug) return;
+  if (g_level == LogLevel::error && level != LogLevel::error) return;
+  if (level >= LogLevel::info && g_local_rank > 0) return;
+  const ErrnoGuard keep_errno;
+  char line[2048];
+  int used = level <= LogLevel::warn && g_rank > 0
+                 ? std::snprintf(line, sizeof line, "gpuprof: rank %d: ", g_rank)
+                 : std::snprintf(line, sizeof line, "gpuprof: ");
+  va_list arguments;
+  va_start(arguments, format);
+  const int more =
+      std::vsnprintf(line + used, sizeof line - 1 - static_cast<size_t>(used), format, arguments);
+  va_end(arguments);
+  if (more < 0) return;
+  used += more;
+  if (used > static_cast<int>(sizeof line) - 2) used = static_cast<int>(sizeof line) - 2;
+  line[used++] = '\n';
+  write_quietly(line, static_cast<size_t>(used));
+}
+
+}  // namespace gpuprof

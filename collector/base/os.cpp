@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/base/os.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <climits>
+#include <cstdio>
+#include <ctime>
+
+#include "formats/core/text.h"
+
+namespace gpuprof {
+
+bool read_small_file(const char* path, char* out, size_t size) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  size_t used = 0;
+  while (used + 1 < size) {
+    const ssize_t got = ::read(file, out + used, size - 1 - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    used += static_cast<size_t>(got);
+  }
+  ::close(file);
+  out[used] = '\0';
+  if (used && out[used - 1] == '\n') out[--used] = '\0';
+  return used > 0;
+}
+
+uint64_t stat_field(uint32_t pid, int field) {
+  char path[64], text[1024];
+  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  if (!read_small_file(path, text, sizeof text)) return 0;
+  std::string_view rest(text);
+  for (size_t i = rest.size(); i-- > 0;) {
+    if (rest[i] != ')') continue;  // the command name may hold blanks and brackets
+    rest = slice(rest, i + 2);
+    break;
+  }
+  for (int at = 3; at < field; ++at) take_until(rest, ' ');
+  uint64_t value = 0;
+  parse_whole(take_until(rest, ' '), value);
+  return value;
+}
+
+namespace {
+struct DirectoryEntry {  // struct linux_dirent64
+  uint64_t inode;
+  int64_t offset;
+  uint16_t bytes;
+  uint8_t type;
+  char name[1];
+};
+}  // namespace
+
+bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
+               void* context) {
+  const int file = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return false;
+  alignas(8) char entries[4096];
+  bool found = false;
+  for (long bytes;
+       !found && (bytes = ::syscall(SYS_getdents64, file, entries, sizeof entries)) > 0;) {
+    for (long at = 0; !found && at < bytes;) {
+      const auto* const entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
+      at += entry->bytes;
+      found = match(entry->name, context);
+    }
+  }
+  ::close(file);
+  return found;
+}
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns) {
+  timespec timeout{static_cast<time_t>(timeout_ns / 1000000000u),
+                   static_cast<long>(timeout_ns % 1000000000u)};
+  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, &timeout,
+            nullptr, 0);
+}
+
+void futex_wake_all(std::atomic<uint32_t>& word) {
+  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+            nullptr, 0);
+}
+
+int start_thread(void* (*run)(void*), size_t stack_bytes) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread; the new one inherits it
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  ::pthread_attr_setstacksize(&attributes, stack_bytes);
+  pthread_t thread;
+  const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
+  ::pthread_attr_destroy(&attributes);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return failed;
+}
+
+}  // namespace gpuprof

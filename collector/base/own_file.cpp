@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/base/own_file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "collector/base/os.h"
+
+namespace gpuprof {
+namespace {
+
+// Programs take the lowest free number; some count on getting 0 to 2 after closing those.
+constexpr rlim_t kLowest = 512;
+
+int move_up(int file) {
+  rlimit limit{};
+  rlim_t lowest = kLowest;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 2 < lowest)
+    lowest = limit.rlim_cur / 2;
+  if (lowest < 3) lowest = 3;
+  const int moved = ::fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(lowest));
+  if (moved < 0) return file;
+  ::close(file);
+  return moved;
+}
+
+}  // namespace
+
+bool OwnFile::create(const char* path) {
+  const int file =
+      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+  if (file < 0) return false;
+  struct stat info {};
+  // By the path, since the program may be closing all its descriptors meanwhile. By system call:
+  // the libc symbol is newer than the oldest glibc we run on.
+  ::syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW);
+  device_ = info.st_dev, inode_ = info.st_ino;
+  path_ = path;
+  file_ = move_up(file);
+  return true;
+}
+
+bool OwnFile::is_ours(int file) const {
+  struct stat info {};
+  return file >= 0 && ::syscall(SYS_fstat, file, &info) == 0 && info.st_dev == device_ &&
+         info.st_ino == inode_;
+}
+
+bool OwnFile::reopen() {
+  const int again = ::open(path_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+  if (!is_ours(again)) {
+    if (again >= 0) ::close(again);
+    return false;
+  }
+  file_ = move_up(again);
+  return true;
+}
+
+int OwnFile::append(const void* data, size_t size) {
+  int attempts = 10;  // while the program closes descriptors, ours may go between two calls
+  const uint8_t* rest = static_cast<const uint8_t*>(data);
+  while (size) {
+    if (!is_ours(file_) && !reopen()) {
+      if (--attempts == 0) return EBADF;
+      continue;
+    }
+    const ssize_t wrote = ::write(file_, rest, size);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0 && errno == EBADF && --attempts > 0) continue;
+    if (wrote <= 0) return wrote < 0 ? errno : EIO;
+    rest += wrote;
+    size -= static_cast<size_t>(wrote);
+  }
+  return 0;
+}
+
+int OwnFile::close() {
+  const int file = file_;
+  file_ = -1;
+  return is_ours(file) && ::close(file) != 0 ? errno : 0;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/cupti/cupti_graphs.h"
+
+#include <algorithm>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/cupti/cupti_graph_order.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
+#include "collector/sources/graphs.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr CUpti_CallbackIdResource kCallbacks[] = {
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
+    CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
+};
+
+std::atomic<bool> g_whole{false};
+std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
+std::atomic<decltype(&cuptiGetGraphExecId)> g_exec_id{nullptr};
+std::atomic<bool> g_recorded{false};
+
+SpinLock g_order_lock;  // nothing is called while it is held
+constinit Immortal<GraphOrder> g_order;
+
+void time_as_a_whole(const CuptiApi& api) {
+  const bool granted = api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
+  if (!granted) log_line(LogLevel::warn, "this libcupti cannot time CUDA graphs as a whole");
+  g_whole.store(granted, std::memory_order_release);
+}
+
+// Of the nodes that CUPTI has told the calling thread of since it last told it of an executable
+// graph: instantiation makes the nodes first.
+thread_local GraphContent t_content __attribute__((tls_model("initial-exec")));
+
+void count_node(CUgraphNodeType type) {
+  ++t_content.nodes;
+  t_content.timed += type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                     type == CU_GRAPH_NODE_TYPE_MEMSET;
+  t_content.conditionals += type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+}
+
+uint64_t handle(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
+
+// A record of a graph's node, or of a graph as a whole.
+struct NodeRecord {
+  uint32_t* correlation;
+  uint32_t graph;
+  uint64_t node, start;
+};
+
+template <typename Activity>
+NodeRecord node_record(CUpti_Activity* raw) {
+  auto* const in = reinterpret_cast<Activity*>(raw);
+  return {&in->correlationId, in->graphId, in->graphNodeId, in->start};
+}
+
+bool read_node_record(CUpti_Activity* record, NodeRecord& out) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      out = node_record<CUpti_ActivityKernel10>(record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: out = node_record<CUpti_ActivityMemcpy6>(record); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: out = node_record<CUpti_ActivityMemcpyPtoP4>(record); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: out = node_record<CUpti_ActivityMemset4>(record); break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: {
+      auto* const in = reinterpret_cast<CUpti_ActivityGraphTrace2*>(record);
+      out = {&in->correlationId, in->graphId, uint64_t{in->graphId} << 32, in->start};
+      break;
+    }
+    default: return false;
+  }
+  return out.node != 0;
+}
+
+}  // namespace
+
+void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool ordered) {
+  g_node_id.store(api.GetGraphNodeId, std::memory_order_release);
+  g_exec_id.store(api.GetGraphExecId, std::memory_order_release);
+  {
+    const LockGuard guard(g_order_lock);
+    g_order->clear();
+  }
+  g_recorded = false;
+  g_graphs_are_ordered = ordered;
+  for (const CUpti_CallbackIdResource id : kCallbacks) {
+    api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
+  }
+  g_whole.store(false, std::memory_order_release);
+  if (activity_on(Activity::kernel) && session().config.graph_times == GraphTimes::whole) {
+    time_as_a_whole(api);
+  }
+}
+
+void graphs_are_recorded() { g_recorded = true; }
+
+void detach_graphs(const CuptiApi& api) {
+  g_recorded = false;
+  if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+}
+
+void on_graph_launch(const void* exec, uint32_t correlation) {
+  const bool recorded = g_recorded.load(std::memory_order_acquire);
+  const uint64_t begin = now_ticks();
+  const auto exec_id = g_exec_id.load(std::memory_order_acquire);
+  uint32_t graph = 0;
+  // What no launch is known of is not told (GraphOrder::launch_of).
+  if (!exec_id ||
+      exec_id(static_cast<CUgraphExec>(const_cast<void*>(exec)), &graph) != CUPTI_SUCCESS) {
+    return;
+  }
+  uint32_t nodes = 0;
+  const bool uncertain = node_records_of(handle(exec), nodes) == NodeRecords::uncertain;
+  const LockGuard guard(g_order_lock);
+  if (uncertain) g_order->exclude(graph);
+  g_order->add_launch(graph, correlation, begin, recorded);
+}
+
+void on_device_wait(uint64_t begin, uint64_t end) {
+  const LockGuard guard(g_order_lock);
+  g_order->add_wait(begin, end);
+}
+
+void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
+                         size_t valid) {
+  PodVector<NodeRecord> records;
+  CUpti_Activity* raw = nullptr;
+  while (valid && api.ActivityGetNextRecord(buffer, valid, &raw) == CUPTI_SUCCESS) {
+    NodeRecord record{};
+    if (!read_node_record(raw, record)) continue;
+    if (record.start) record.start = context.clock.to_ticks(record.start);
+    if (!records.push_back(record)) *record.correlation = 0;
+  }
+  std::sort(records.begin(), records.end(),
+            [](const NodeRecord& a, const NodeRecord& b) { return a.start < b.start; });
+  uint64_t unjoined = 0;
+  {
+    const LockGuard guard(g_order_lock);
+    for (const NodeRecord& record : records) {
+      *record.correlation = g_order->launch_of(record.graph, record.node, record.start);
+      unjoined += *record.correlation == 0;
+    }
+  }
+  if (unjoined) count_loss(Loss::graph_unjoined, unjoined);
+}
+
+void lose_graph_order() {
+  const LockGuard guard(g_order_lock);
+  g_order->lose_count();
+}
+
+bool cupti_times_graphs() { return g_whole.load(std::memory_order_relaxed); }
+
+void on_graph_callback(CUpti_CallbackId id, const void* data) {
+  const void* const raw = static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor;
+  if (!raw) return;
+  const auto& graph = *static_cast<const CUpti_GraphData*>(raw);
+  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+    note_created_node(handle(graph.node), handle(graph.graph));
+  }
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
+    graph_exec_created(handle(graph.graphExec), t_content);
+    t_content = {};
+  }
+  if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING) {
+    graph_exec_destroyed(handle(graph.graphExec));
+  }
+  if (id != CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) return;
+  count_node(graph.nodeType);
+  const auto node_id = g_node_id.load(std::memory_order_acquire);
+  uint64_t node = 0;
+  if (node_id && node_id(graph.node, &node) == CUPTI_SUCCESS) {
+    graph_node_cloned(handle(graph.originalNode), node);
+  }
+}
+
+void forget_cupti_graphs() {
+  g_order_lock.unlock();
+  g_graphs_are_ordered = false;
+  g_recorded = false;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUPTI tells about CUDA graphs: nodes as they are cloned into an executable graph, whether a
+// launch is timed node by node or as a whole (GRAPH_TRACE, which replaces node records), and which
+// launch a node's record belongs to.
+//
+// Node by node unless the settings say otherwise. CUPTI has no record for the whole of a graph that
+// was instantiated before GRAPH_TRACE was enabled, while it has records of the nodes of such a
+// graph (CUPTI user's guide, 2.3.7.5 "Late attach limitations"; for nodes:
+// https://github.com/lightseekorg/tokenspeed/pull/1348, CUDA 13.0).
+#pragma once
+
+#include <cupti.h>
+
+#include <atomic>
+
+#include "collector/cupti/cupti_api.h"
+#include "collector/cupti/cupti_records.h"
+
+namespace gpuprof {
+
+// At attach, on the drain thread, before any activity is enabled: asks for the resource callbacks,
+// and for GRAPH_TRACE where the settings want it. `ordered`: correlation ids of graph launches are
+// wrong in this session; callbacks of graph launches and waits must be on already.
+void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool ordered);
+// All activities are enabled: graphs launched from now on are surely recorded.
+void graphs_are_recorded();
+void detach_graphs(const CuptiApi& api);
+
+// Whether correlation ids of graph launches are wrong in this session (GraphOrder). Any thread.
+inline constinit std::atomic<bool> g_graphs_are_ordered{false};
+inline bool graphs_are_ordered() { return g_graphs_are_ordered.load(std::memory_order_relaxed); }
+// The subscriber's callback for a launch of an executable graph, at its entry on the launching
+// thread.
+void on_graph_launch(const void* exec, uint32_t correlation);
+// After a call that waited for a whole device. Times are ticks.
+void on_device_wait(uint64_t begin, uint64_t end);
+// Writes into all records of graph nodes in a buffer which launch they belong to; 0, and counted
+// (Loss::graph_unjoined), where that cannot be told. On the thread that delivers the buffer.
+void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
+                         size_t valid);
+// Records are missing.
+void lose_graph_order();
+
+// The subscriber's callback for the resource domain; on the thread that changes a graph.
+void on_graph_callback(CUpti_CallbackId id, const void* data);
+
+void forget_cupti_graphs();  // in the child after fork
+
+}  // namespace gpuprof

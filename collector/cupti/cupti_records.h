@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUPTI activity records to ring records. Any libcupti from 11.0 on: every record layout only ever
+// grew at its end, so one set of structs serves if fields added later are guarded by the library's
+// version.
+#pragma once
+
+#include <cupti.h>
+
+#include <cstdint>
+
+#include "collector/cupti/cupti_clock.h"
+
+namespace gpuprof {
+
+struct CuptiRecordContext {
+  uint32_t version;  // cuptiGetVersion
+  CuptiClock clock;
+  uint64_t attach_ticks;
+  uint64_t now_ticks;  // when the record came
+};
+
+// Writes one record to the calling thread's ring buffer. Kinds and values we do not know are
+// counted (Loss::cupti_unknown). Times that are zero, reversed, or not between the attach and now
+// are flagged and counted (Loss::bad_timestamp). Thread-safe.
+void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity);
+
+// Sum of the durations of OVERHEAD records so far, in ticks.
+uint64_t stored_overhead_ticks();
+void reset_stored_overhead();
+
+}  // namespace gpuprof

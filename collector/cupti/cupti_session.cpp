@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/cupti/cupti_session.h"
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/cupti/cupti_api.h"
+#include "collector/cupti/cupti_buffers.h"
+#include "collector/cupti/cupti_callback.h"
+#include "collector/cupti/cupti_graphs.h"
+#include "collector/cupti/cupti_host.h"
+#include "collector/cupti/cupti_records.h"
+#include "collector/record/collector.h"
+#include "collector/record/session.h"
+
+namespace gpuprof {
+namespace {
+
+CuptiApi g_api{};
+bool g_loaded = false;
+std::atomic<bool> g_load_failed{false};
+std::atomic<bool> g_attached{false};
+CUpti_SubscriberHandle g_subscriber = nullptr;
+CuptiRecordContext g_context{};
+char g_missing[512] = "";
+
+// How the callbacks reach us.
+bool g_shared = false;  // through a subscription of the program's
+// Another user of CUPTI may end: to be tried again.
+bool g_try_again = false;
+uint64_t g_last_try_ns = 0;
+std::atomic<bool> g_attaching{false};
+std::atomic<uint64_t> g_attach_ns{0};
+uint32_t g_sessions = 0;  // so far, with this one
+constexpr uint64_t kRetryNs = 200000000;
+// Times without CUPTI in the window, and because of whom.
+uint64_t g_gap_begin_ns = 0, g_gap_ns = 0;
+char g_gap_name[96] = "";
+char g_gap_text[256] = "";
+char g_said[sizeof g_missing] = "";
+
+struct ActivityRow {
+  CUpti_ActivityKind kind;
+  Activity wanted_by;
+};
+constexpr ActivityRow kActivities[] = {
+    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, Activity::kernel},
+    {CUPTI_ACTIVITY_KIND_MEMCPY, Activity::memcpy},
+    {CUPTI_ACTIVITY_KIND_MEMCPY2, Activity::memcpy},
+    {CUPTI_ACTIVITY_KIND_MEMSET, Activity::memset},
+    {CUPTI_ACTIVITY_KIND_MEMORY2, Activity::alloc},
+    {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, Activity::sync},
+    {CUPTI_ACTIVITY_KIND_CUDA_EVENT, Activity::sync},
+    {CUPTI_ACTIVITY_KIND_OVERHEAD, Activity::kernel},
+};
+
+const char* text_of(CUptiResult result) {
+  const char* text = nullptr;
+  if (g_api.GetResultString(result, &text) != CUPTI_SUCCESS || !text) text = "unknown error";
+  return text;
+}
+
+bool fail(const char* call, CUptiResult result) {
+  std::snprintf(g_missing, sizeof g_missing, "%s: %s (%d)", call, text_of(result),
+                static_cast<int>(result));
+  return false;
+}
+
+// Whether correlation ids of graph launches are wrong: up to CUDA 13.1 from the second session of a
+// process on, whosesoever the first one was (CUPTI release notes, 13.1 update 1).
+bool graph_ids_are_wrong() {
+  constexpr uint32_t kRight = 130101;
+  return g_context.version < kRight && (g_sessions > 1 || host_was_ever_at_cupti());
+}
+
+// The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
+// is the callback of row "cudaLaunchKernel". The driver's have the names of its symbols.
+// `order`: those that the order of graph launches hangs on, else all.
+CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id,
+                             bool order) {
+  CUptiResult worst = CUPTI_SUCCESS;
+  for (uint32_t id = 1; id <= last_id; ++id) {
+    const char* name = nullptr;
+    if (g_api.GetCallbackName(domain, id, &name) != CUPTI_SUCCESS || !name) continue;
+    const char* end = std::strrchr(name, '_');
+    if (domain == CUPTI_CB_DOMAIN_DRIVER_API || !end || end[1] != 'v')
+      end = name + std::strlen(name);
+    const std::string_view base(name, static_cast<size_t>(end - name));
+    for (size_t api = 0; api < api_count(); ++api) {
+      const ApiRow& row = api_rows()[api];
+      if (row.library != library || row.kind == Kind::none || base != row.name) continue;
+      if (!activity_on(activity_of(row))) continue;
+      set_callback_api(domain, id, static_cast<ApiId>(api));
+      if (order && !orders_graphs(domain, id)) continue;
+      const CUptiResult result = g_api.EnableCallback(1, g_subscriber, domain, id);
+      if (result != CUPTI_SUCCESS) worst = result;
+    }
+  }
+  return worst;
+}
+
+// Both domains. Callback ids only grow; a newer library than these headers may know some more.
+void enable_callbacks(bool order) {
+  const CUptiResult runtime = enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
+                                               CUPTI_RUNTIME_TRACE_CBID_SIZE + 100, order);
+  const CUptiResult driver = enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver,
+                                              CUPTI_DRIVER_TRACE_CBID_SIZE + 100, order);
+  const CUptiResult worst = runtime != CUPTI_SUCCESS ? runtime : driver;
+  if (worst == CUPTI_SUCCESS || order) return;
+  log_line(LogLevel::warn,
+           "CUPTI refuses callbacks (cuptiEnableCallback: %s): GPU work is not joined to its calls",
+           text_of(worst));
+}
+
+bool load() {
+  const Session& s = session();
+  if (std::strcmp(s.config.cupti, "off") == 0) {
+    std::snprintf(g_missing, sizeof g_missing, "GPUPROF_CUPTI=off");
+    return false;
+  }
+  if (!load_cupti(s.config.cupti, g_api, g_missing, sizeof g_missing)) return false;
+  if (g_api.GetVersion(&g_context.version) != CUPTI_SUCCESS) g_context.version = 0;
+  g_loaded = true;
+  return true;
+}
+
+uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+uint64_t CUPTIAPI realtime_ns() { return clock_ns(CLOCK_REALTIME); }
+uint64_t CUPTIAPI raw_ns() { return clock_ns(CLOCK_MONOTONIC_RAW); }
+uint64_t CUPTIAPI ask_cupti() {
+  uint64_t now = 0;
+  return g_api.GetTimestamp(&now) == CUPTI_SUCCESS ? now : realtime_ns();
+}
+
+// CUPTI's own: CLOCK_REALTIME, in WSL CLOCK_MONOTONIC_RAW, read without a call into CUPTI; whatever
+// else it may be, by one.
+CUpti_TimestampCallbackFunc default_clock() {
+  constexpr uint64_t kNearNs = 10000000;
+  for (const auto clock : {realtime_ns, raw_ns}) {
+    const uint64_t before = clock(), theirs = ask_cupti(), after = clock();
+    if (theirs + kNearNs >= before && theirs <= after + kNearNs) return clock;
+  }
+  return ask_cupti;
+}
+
+// What the program has registered, or CUPTI's own; none is ever registered (cupti_clock.h).
+void choose_clock() {
+  const CUpti_TimestampCallbackFunc other = host_clock();
+  g_context.clock.begin(other ? other : default_clock(), session().clock.ticks_per_ns);
+}
+
+bool taken_by(const char* name) {
+  g_try_again = true;
+  std::snprintf(g_gap_name, sizeof g_gap_name, "%s", name);
+  std::snprintf(g_missing, sizeof g_missing, "%s uses CUPTI, which has room for one user", name);
+  return false;
+}
+
+bool taken_by_host() {
+  char name[96];
+  host_cupti_name(name, sizeof name);
+  return taken_by(name);
+}
+
+bool subscribe() {
+  if (CUpti_SubscriberHandle const other = host_subscription()) {
+    g_subscriber = other;
+    g_shared = true;
+    return true;
+  }
+  g_shared = false;
+  char other[64] = "";
+  CUptiResult result = CUPTI_ERROR_UNKNOWN;
+  if (g_api.Subscribe_v2) {
+    CUpti_SubscriberParams params{};
+    params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+    params.subscriberName = "gpuprof";
+    params.oldSubscriberName = other;
+    params.oldSubscriberSize = sizeof other;
+    result = g_api.Subscribe_v2(&g_subscriber, on_api_callback, nullptr, &params);
+  }
+  if (result != CUPTI_SUCCESS && result != CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    result = g_api.Subscribe(&g_subscriber, on_api_callback, nullptr);
+  }
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    other[sizeof other - 1] = '\0';
+    return taken_by(other[0] ? other : "another tool (torch.profiler, Nsight or a debugger)");
+  }
+  return result == CUPTI_SUCCESS || fail("cuptiSubscribe", result);
+}
+
+void unsubscribe() {
+  if (!g_shared) {
+    g_api.Unsubscribe(g_subscriber);
+    return;
+  }
+  share_host_subscription(false);
+  constexpr struct {
+    CUpti_CallbackDomain domain;
+    uint32_t last_id;
+  } kDomains[] = {{CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_SIZE + 100},
+                  {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_SIZE + 100},
+                  {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE}};
+  for (const auto& row : kDomains) {
+    for (uint32_t id = 1; id <= row.last_id; ++id) {
+      if (callback_is_ours(row.domain, id) && !host_wants_callback(row.domain, id)) {
+        g_api.EnableCallback(0, g_subscriber, row.domain, id);
+      }
+    }
+  }
+}
+
+// cuptiFinalize is never called: it is for the whole process, whoever else may use CUPTI, crashed
+// with CUDA graphs before 12.6, and with all kinds and callbacks off nothing is left to take down.
+void give_back() {
+  // First of all callbacks: a call with a correlation id is waited for.
+  unsubscribe();
+  for (const ActivityRow& row : kActivities) {
+    if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
+  }
+  detach_graphs(g_api);
+  // What is left is ours; after this it would be for whoever comes next.
+  g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  records_are_ours(false);
+  if (const auto request = host_request()) {
+    g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
+  }
+  g_attached = false;
+}
+
+bool attach() {
+  if (!g_loaded && !load()) return false;
+  if (host_is_at_cupti()) return taken_by_host();
+  if (!subscribe()) return false;
+  // What CUPTI still holds is the program's.
+  if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  choose_clock();
+  g_context.attach_ticks = now_ticks();
+  set_buffer_reader(g_api, g_context);
+  records_are_ours(true);
+  CUptiResult result =
+      g_api.ActivityRegisterCallbacks(cupti_buffer_requested, cupti_buffer_completed);
+  if (result != CUPTI_SUCCESS) {
+    records_are_ours(false);
+    unsubscribe();
+    return fail("cuptiActivityRegisterCallbacks", result);
+  }
+  ++g_sessions;
+  const bool ordered = graph_ids_are_wrong();
+  attach_graphs(g_api, g_subscriber, ordered);
+  if (ordered) enable_callbacks(true);
+  if (g_api.ActivityEnableCudaEventDeviceTimestamps && activity_on(Activity::sync)) {
+    g_api.ActivityEnableCudaEventDeviceTimestamps(1);
+  }
+  size_t enabled = 0;
+  char refused[64] = "";
+  for (const ActivityRow& row : kActivities) {
+    if (!activity_on(row.wanted_by)) continue;
+    result = g_api.ActivityEnable(row.kind);
+    if (result == CUPTI_SUCCESS) {
+      ++enabled;
+    } else {
+      const size_t used = std::strlen(refused);
+      std::snprintf(refused + used, sizeof refused - used, "%s%d", used ? ", " : "",
+                    static_cast<int>(row.kind));
+    }
+  }
+  if (enabled == 0) {
+    records_are_ours(false);
+    unsubscribe();
+    if (refused[0]) return fail("cuptiActivityEnable", result);
+    std::snprintf(g_missing, sizeof g_missing, "GPUPROF_ACTIVITIES has none of the GPU's");
+    return false;
+  }
+  graphs_are_recorded();
+  enable_callbacks(false);  // last: see give_back()
+  if (refused[0]) log_line(LogLevel::warn, "CUPTI refuses activity kinds %s", refused);
+  g_missing[0] = '\0';
+  if (g_shared) share_host_subscription(true);
+  return true;
+}
+
+void begin_gap() {
+  if (g_gap_begin_ns == 0) g_gap_begin_ns = monotonic_ns();
+}
+
+void end_gap() {
+  if (g_gap_begin_ns) g_gap_ns += monotonic_ns() - g_gap_begin_ns;
+  g_gap_begin_ns = 0;
+}
+
+void note_attach(uint64_t took_ns) {
+  g_attach_ns = took_ns;
+  log_line(LogLevel::info, "attaching CUPTI took %.3f s", static_cast<double>(took_ns) / 1e9);
+}
+
+// Once for each reason: it is tried again several times a second.
+void say_missing() {
+  if (std::strcmp(g_said, g_missing) == 0) return;
+  std::snprintf(g_said, sizeof g_said, "%s", g_missing);
+  log_line(LogLevel::warn, "no GPU times: %s", g_missing);
+}
+
+}  // namespace
+
+bool cupti_attach() {
+  if (g_attached) return true;
+  if (g_load_failed) return false;
+  g_try_again = false;
+  g_last_try_ns = monotonic_ns();
+  g_attaching = true;
+  g_attached = attach();
+  g_attaching = false;
+  if (g_attached) {
+    note_attach(monotonic_ns() - g_last_try_ns);
+    end_gap();
+    g_said[0] = '\0';
+    // Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
+    // registered when they were loaded. After them a flush would find the driver gone.
+    ::atexit([] { finish_session("exit"); });
+    return true;
+  }
+  g_load_failed =
+      !g_loaded;  // a subscription that another tool holds may be free for the next window
+  if (g_try_again) begin_gap();
+  say_missing();
+  return false;
+}
+
+void cupti_try_again() {
+  if (g_attached || !g_try_again || host_is_at_cupti()) return;
+  if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+}
+
+void cupti_yield() {
+  if (!g_attached) return;
+  give_back();
+  taken_by_host();
+  begin_gap();
+  if (window_is_open()) say_missing();
+}
+
+void cupti_window_begins() {
+  reset_stored_overhead();
+  g_gap_ns = 0;
+  if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
+}
+
+void cupti_flush(bool forced) {
+  if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+}
+
+void cupti_detach() {
+  g_try_again = false;
+  g_gap_begin_ns = 0;
+  if (g_attached) give_back();
+}
+
+bool cupti_is_attached() { return g_attached; }
+bool cupti_is_settled() { return g_attached || g_load_failed; }
+uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
+bool cupti_is_attaching() { return g_attaching; }
+uint64_t cupti_attach_ns() { return g_attach_ns; }
+
+const char* gpu_times_missing() {
+  if (!g_missing[0] && g_attached && !activity_on(Activity::kernel)) {
+    return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
+  }
+  if (g_missing[0] || g_gap_ns == 0) return g_missing;
+  std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
+                static_cast<double>(g_gap_ns) / 1e9, g_gap_name);
+  return g_gap_text;
+}
+
+uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
+
+void forget_cupti() {
+  forget_cupti_buffers();
+  forget_host_cupti();
+  forget_cupti_graphs();
+  g_attached = g_attaching = false;
+  g_attach_ns = 0;
+  g_try_again = false;
+  g_gap_begin_ns = g_gap_ns = 0;
+  g_missing[0] = '\0';
+}
+
+}  // namespace gpuprof

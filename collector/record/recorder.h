@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hot path: what a hook does on the calling thread. No lock, no allocation, no system call but
+// on the first record of a thread and on each 1,023rd (a fresh buffer from a lock-free list).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collector/base/clock.h"
+#include "formats/core/record.h"
+#include "formats/core/ring_file.h"
+
+namespace gpuprof {
+
+// Libraries whose functions we intercept. A call made inside another call of the same library is
+// part of that call, not an event of its own.
+enum class Library : uint8_t { cudart, driver, nccl, cupti, count };
+
+// As the dump names it: Shape.api_domain.
+constexpr uint32_t domain_of(Library library) {
+  return library == Library::nccl ? 3 : library == Library::driver ? 2 : 1;
+}
+
+// One row of preload's table, as the collector needs it.
+struct ApiRow {
+  const char* name;
+  Library library;
+  Kind kind;
+};
+inline constexpr size_t kMaxApis = 512;
+
+// What the hook of one API has to do just now. Written at session and phase changes only. 0, the
+// state before our constructor, means: not decided, start a session. kHookSettled alone means off.
+enum HookFlags : uint8_t {
+  kHookRecord = 1,    // write a record
+  kHookStep = 2,      // the call is a candidate for a step boundary
+  kHookSettled = 4,   // the session is decided
+  kHookTsc = 8,       // with kHookRecord: the clock is the TSC
+  kHookStack = 16,    // with kHookRecord: some calls have their stack recorded
+  kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
+  kHookMemory = 64,   // the call is kept track of, recorded or not: see memory_log.h
+};
+inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
+extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
+
+struct NvtxThread;
+struct RangeThread;
+
+// A few words of initial-exec TLS: this is carved out of every thread's stack.
+struct ThreadState {
+  Record* next;             // where the next record goes; null: no buffer yet
+  Record* gpu_next;         // the same for CUPTI's records, where its callback runs on this thread
+  uint32_t correlation;     // id that CUPTI's callback saw during the call in progress
+  uint32_t blocked;         // > 0: one of our own threads or callbacks
+  uint32_t runtime_call;    // id of a runtime call that no hook saw, while it runs; 0: none
+  uint32_t claimed_call;    // the same, once a driver hook inside it has made the record
+  int64_t heap_left;        // bytes to allocate until the next sample; 0: not drawn yet
+  StringId callback_stack;  // of a call that no hook saw, while it runs; 0: none
+  uint32_t callback_stack_ticks;
+  // Frame address of the outermost hook running in each library; null: none. An address and not a
+  // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
+  // not deeper in the stack knows that the mark is stale.
+  // Greater than any address while the thread is blocked: then every hook finds itself nested.
+  const void* inside[static_cast<size_t>(Library::count)];
+  NvtxThread* nvtx;
+  RangeThread* ranges;
+};
+// constinit: no dynamic initialisation, hence no wrapper function around each access.
+extern constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec")));
+
+// Marks that a hook of a library runs on this thread, between enter() and leave(). Not RAII: a hook
+// leaves before it writes its record, and a call that throws or is cancelled leaves a stale mark.
+template <Library L>
+class HookScope {
+ public:
+  explicit HookScope(const void* frame) : frame_(frame) {}
+  bool nested() const {
+    // What the runtime does in the driver is part of the runtime's call.
+    if constexpr (L == Library::driver) {
+      if (frame_ < t_state.inside[static_cast<size_t>(Library::cudart)]) return true;
+    }
+    return frame_ < t_state.inside[kIndex];  // never below null
+  }
+  void enter() const { t_state.inside[kIndex] = frame_; }
+  static void leave() { t_state.inside[kIndex] = nullptr; }
+
+ private:
+  static constexpr size_t kIndex = static_cast<size_t>(L);
+  const void* const frame_;
+};
+
+// A driver call that a hook records, made by a runtime that no hook sees (one linked into the
+// program or a library): the record stands for the runtime's call as well, which CUPTI's callback
+// tells.
+inline void claim_runtime_call() {
+  t_state.claimed_call = t_state.runtime_call;
+  if (t_state.correlation == 0) t_state.correlation = t_state.runtime_call;
+}
+
+// A scope of our own in which hooks and callbacks see nothing.
+class BlockedScope {
+ public:
+  BlockedScope() {
+    ++t_state.blocked;
+    for (size_t i = 0; i < kLibraries; ++i) {
+      before_[i] = t_state.inside[i];
+      t_state.inside[i] = reinterpret_cast<const void*>(~uintptr_t{0});
+    }
+  }
+  ~BlockedScope() {
+    --t_state.blocked;
+    for (size_t i = 0; i < kLibraries; ++i) t_state.inside[i] = before_[i];
+  }
+  BlockedScope(const BlockedScope&) = delete;
+  BlockedScope& operator=(const BlockedScope&) = delete;
+
+ private:
+  static constexpr size_t kLibraries = static_cast<size_t>(Library::count);
+  const void* before_[kLibraries];
+};
+
+// While CUPTI's buffer callback runs, records go to the thread's other buffer: host and GPU records
+// never share one, because the drain thread must read all host records of a window first.
+class GpuBufferScope {
+ public:
+  GpuBufferScope() { swap(); }
+  ~GpuBufferScope() { swap(); }
+  GpuBufferScope(const GpuBufferScope&) = delete;
+  GpuBufferScope& operator=(const GpuBufferScope&) = delete;
+
+ private:
+  static void swap() {
+    Record* const other = t_state.next;
+    t_state.next = t_state.gpu_next;
+    t_state.gpu_next = other;
+  }
+};
+
+// The buffer a cursor points into (or just past). Buffers lie at multiples of their size in memory,
+// so the one word in TLS tells buffer, place and fill: fewer dependent loads on the hot path.
+inline RingChunk* chunk_of(Record* next) {
+  return reinterpret_cast<RingChunk*>((reinterpret_cast<uintptr_t>(next) - 1) &
+                                      ~uintptr_t{kChunkBytes - 1});
+}
+
+// Room for one record on this thread; null when there is none (counted as lost). The record counts
+// only after commit_record() of it, called on the same thread with no other reserve between.
+Record* reserve_record_slow();
+// Null where this thread has no buffer yet, or a full one: its cursor is at a multiple of the size.
+inline Record* try_reserve_record() {
+  Record* const next = t_state.next;
+  const bool room = (reinterpret_cast<uintptr_t>(next) & (kChunkBytes - 1)) != 0;
+  return __builtin_expect(room, 1) ? next : nullptr;
+}
+inline Record* reserve_record() {
+  Record* const record = try_reserve_record();
+  return __builtin_expect(record != nullptr, 1) ? record : reserve_record_slow();
+}
+// Release: a reader, also one after SIGKILL, that sees the new count sees the whole record. The
+// header takes one record's room, hence record i lies at (i + 1) records, and that is the new
+// count.
+inline void commit_record(Record* record) {
+  const uintptr_t place = reinterpret_cast<uintptr_t>(record);
+  auto* const chunk = reinterpret_cast<RingChunk*>(place & ~uintptr_t{kChunkBytes - 1});
+  // The drain thread has read these lines on another core: fetching them back in time is 2 % of a
+  // call.
+  __builtin_prefetch(record + 8, 1);
+  t_state.next = record + 1;
+  chunk->committed.store(static_cast<uint32_t>((place & (kChunkBytes - 1)) / sizeof(Record)),
+                         std::memory_order_release);
+}
+
+// Calls that become a graph's node when their stream is being captured.
+constexpr bool makes_graph_node(Kind kind) {
+  return kind == Kind::launch || kind == Kind::copy || kind == Kind::set || kind == Kind::alloc ||
+         kind == Kind::dealloc;
+}
+// With kHookCapture, after the call: see collector/sources/graphs.h. `record` is filled and not
+// committed.
+void note_captured_call(Record& record, StringId stack);
+// Calls that can have their stack recorded.
+constexpr bool can_have_stack(Kind kind) {
+  return kind == Kind::launch || kind == Kind::sync || kind == Kind::alloc ||
+         kind == Kind::collective;
+}
+// The stack of a call that is about to be made.
+struct TakenStack {
+  StringId id = 0;     // in the ring's stack table; 0: none
+  uint32_t ticks = 0;  // that it took
+};
+// None where it is not this call's turn. The first visit of each address on the way costs about a
+// microsecond.
+TakenStack take_stack(ApiId api);
+TakenStack take_allocation_stack();  // likewise, of what no API row allocates
+TakenStack take_heap_stack();        // of each sampled allocation on the host
+// reserve_record() of a call with this stack: the stack's own record goes right before it, and
+// commit_record() of the call's commits both.
+Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end);
+
+// Makes sure that what this thread holds (t_state) is given back when it ends.
+void release_at_thread_exit();
+
+void count_loss(Loss cause, uint64_t count = 1);
+
+// Interns on any thread; 0 when the table is full (counted) or no ring exists.
+StringId intern_string(std::string_view text);
+uint32_t intern_shape(const LaunchShape& shape);
+
+}  // namespace gpuprof

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/record/ring.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "collector/base/os.h"
+#include "collector/sources/nvtx.h"
+#include "collector/torch/open_ranges.h"
+#include "formats/core/live_table.h"
+
+namespace gpuprof {
+
+constinit thread_local ThreadState t_state __attribute__((tls_model("initial-exec"))) = {};
+
+namespace {
+
+constexpr uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+Ring g_ring;
+std::atomic<Ring*> g_published{nullptr};
+std::atomic<uint32_t> g_free{0};
+std::atomic<uint32_t> g_full{0};
+pthread_key_t g_thread_key;
+bool g_have_key = false;
+bool g_header_kept = false;  // by a forked child that is about to forget the ring
+
+uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
+  region.offset = offset;
+  region.bytes = bytes;
+  return offset + bytes;
+}
+
+// Allocations at a time, of CUDA's and of a framework's together: 18 MiB of the ring.
+constexpr uint64_t kLiveSlots = 128 * 1024;
+
+// Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
+// far more than programs have.
+uint64_t lay_out(RingHeader& header, const RingSizes& sizes) {
+  constexpr uint64_t kStackMiB[] = {0, 4, 16}, kPage = 4096;
+  const auto unless_light = [&](uint64_t usual, uint64_t light) {
+    return sizes.light ? light : usual;
+  };
+  uint64_t end = kRingHeaderPage;
+  end = place(header.identity, end, 256 * 1024);
+  end = place(header.steps, end, unless_light(2 * kMiB, kPage));
+  end = place(header.strings, end, unless_light(8 * kMiB, kMiB));
+  end = place(header.shapes, end, unless_light(1 * kMiB, 4 * kPage));
+  end = place(header.functions, end, unless_light(512 * 1024, kPage));
+  end = place(header.api_names, end, 4096);
+  end = place(header.stacks, end, kStackMiB[static_cast<size_t>(sizes.stacks)] * kMiB);
+  end = place(header.modules, end, sizes.stacks == RingStacks::native ? 256 * 1024 : 0);
+  // What is cloned between two looks of the drain thread.
+  end = place(header.graph_nodes, end, unless_light(kMiB, kPage));
+  end = place(header.stem, end, kPage);
+  const uint64_t live = sizes.memory_log ? kLiveSlots : 0;
+  end = place(header.live, end, live ? LiveTable::bytes_for(live) : 0);
+  // A copy of `allocators` lies at the end of each.
+  const uint64_t copy = live ? live * sizeof(LiveRow) + sizeof header.allocators : 0;
+  end = place(header.live_at_begin, end, copy);
+  end = place(header.live_at_failure, end, copy);
+  end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
+  header.chunk_count = static_cast<uint32_t>(sizes.buffer_mb * kMiB / kChunkBytes);
+  end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
+  header.tail_offset = end;
+  return end;
+}
+
+// `bytes` of address space at a multiple of the buffer size: chunk_of() depends on it.
+void* reserve_aligned(uint64_t bytes) {
+  void* const wide = ::mmap(nullptr, bytes + kChunkBytes, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (wide == MAP_FAILED) return MAP_FAILED;
+  const uintptr_t start = reinterpret_cast<uintptr_t>(wide);
+  const uintptr_t aligned = (start + kChunkBytes - 1) & ~uintptr_t{kChunkBytes - 1};
+  if (aligned > start) ::munmap(wide, aligned - start);
+  const uintptr_t end = start + bytes + kChunkBytes;
+  if (end > aligned + bytes)
+    ::munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
+  return reinterpret_cast<void*>(aligned);
+}
+
+void* map_at(void* place, uint64_t bytes, int flags, int descriptor) {
+  return ::mmap(place, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, 0);
+}
+
+// A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
+void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, char* why,
+               size_t why_size) {
+  if (!file.create(path)) {
+    std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
+    return MAP_FAILED;
+  }
+  void* memory = MAP_FAILED;
+  const int descriptor = file.descriptor();
+  if (::syscall(SYS_fallocate, descriptor, 0, off_t{0}, static_cast<off_t>(bytes)) != 0) {
+    std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
+                  static_cast<unsigned long long>(bytes / kMiB), path, std::strerror(errno));
+  } else {
+    memory = map_at(place, bytes, MAP_SHARED, descriptor);
+    if (memory == MAP_FAILED) {
+      std::snprintf(why, why_size, "cannot map %s: %s", path, std::strerror(errno));
+    }
+  }
+  if (memory == MAP_FAILED) {
+    ::unlink(path);
+    file.close();
+  }
+  return memory;
+}
+
+// Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later
+// thread-local destructor simply takes a fresh one (and sets the key again).
+void on_thread_exit(void*) {
+  Record* const cursors[] = {t_state.next, t_state.gpu_next};
+  t_state.next = t_state.gpu_next = nullptr;
+  for (Record* const cursor : cursors) {
+    if (cursor) retire_chunk(chunk_of(cursor));
+  }
+  if (void* const ranges = t_state.nvtx) {
+    t_state.nvtx = nullptr;
+    ::munmap(ranges, kNvtxThreadBytes);
+  }
+  if (void* const ranges = t_state.ranges) {
+    t_state.ranges = nullptr;
+    ::munmap(ranges, kRangeThreadBytes);
+  }
+}
+
+void push_free(uint32_t index) {
+  RingHeader& header = *g_ring.header;
+  RingChunk* chunk = g_ring.chunk(index);
+  uint64_t head = header.first_free.load(std::memory_order_acquire);
+  uint64_t next;
+  do {
+    __atomic_store_n(&chunk->next_free, static_cast<uint32_t>(head), __ATOMIC_RELAXED);
+    next = ((head >> 32) + 1) << 32 | (index + 1);  // the tag defeats ABA
+  } while (!header.first_free.compare_exchange_weak(head, next, std::memory_order_acq_rel));
+  g_free.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Ring* ring() { return g_published.load(std::memory_order_acquire); }
+
+bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
+                 uint64_t start_ticks, char* why, size_t why_size) {
+  RingHeader places{};
+  const uint64_t bytes = lay_out(places, sizes);
+  std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
+  void* const place = reserve_aligned(bytes);
+  if (place == MAP_FAILED) return false;
+  void* memory = map_file(g_ring.path, place, bytes, g_ring.file, why, why_size);
+  if (memory == MAP_FAILED) {
+    memory = map_at(place, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (memory == MAP_FAILED) return false;
+    g_ring.path[0] = '\0';
+  }
+  g_ring.bytes = bytes;
+
+  RingHeader& header = *new (memory) RingHeader{};
+  lay_out(header, sizes);
+  header.version = kRingVersion;
+  header.header_bytes = sizeof(RingHeader);
+  header.record_bytes = sizeof(Record);
+  header.chunk_bytes = kChunkBytes;
+  header.clock_source = static_cast<uint32_t>(clock.source);
+  header.clock_shift = clock.shift;
+  header.process_id = current_pid();
+  header.start_ticks = start_ticks;
+  header.next_sequence = 1;
+  header.anchors[0] = read_anchor();
+  header.anchor_count = 1;
+  g_ring.header = &header;
+  StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
+  ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
+  StringTable::format(g_ring.region<void>(header.stacks), header.stacks.bytes);
+  g_ring.strings =
+      StringTable(g_ring.region<void>(header.strings), header.strings.bytes, &header.strings.used);
+  g_ring.shapes =
+      ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
+  g_ring.stacks =
+      StringTable(g_ring.region<void>(header.stacks), header.stacks.bytes, &header.stacks.used);
+  if (sizes.memory_log) LiveTable::format(g_ring.region<void>(header.live), kLiveSlots);
+  for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
+  if (!g_have_key) g_have_key = ::pthread_key_create(&g_thread_key, on_thread_exit) == 0;
+  std::atomic_thread_fence(std::memory_order_release);
+  header.magic = kRingMagic;
+  return true;
+}
+
+void ring_store_apis(const ApiRow* rows, size_t count) {
+  RingRegion& region = g_ring.header->api_names;
+  ApiName* names = g_ring.region<ApiName>(region);
+  for (size_t i = 0; i < count && (i + 1) * sizeof(ApiName) <= region.bytes; ++i) {
+    names[i].name = g_ring.strings.intern(rows[i].name);
+    names[i].domain = domain_of(rows[i].library);
+    region.used = (i + 1) * sizeof(ApiName);
+  }
+}
+
+bool populate_more() {
+#ifndef MADV_POPULATE_WRITE
+  constexpr int MADV_POPULATE_WRITE =
+      23;  // Linux 5.14; older kernels refuse and pages come one by one
+#endif
+  constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
+  // The kernel keeps the lock of the address space for each call: a thread of the program that
+  // maps memory, or starts another thread, waits that long.
+  constexpr uint64_t kAtOnce = 64 * kKiB;
+  const RingRegion& chunks = g_ring.header->chunks;
+  if (g_ring.populated >= chunks.bytes) return false;
+  const uint64_t end = std::min(g_ring.populated + kPiece, uint64_t{chunks.bytes});
+  while (g_ring.populated < end) {
+    const uint64_t bytes = std::min(end - g_ring.populated, kAtOnce);
+    ::madvise(g_ring.region<uint8_t>(chunks) + g_ring.populated, bytes, MADV_POPULATE_WRITE);
+    g_ring.populated += bytes;
+  }
+  return true;
+}
+
+void store_function_in_ring(const void* function, std::string_view name) {
+  if (!g_ring.header || name.empty()) return;
+  RingRegion& region = g_ring.header->functions;
+  const StringId id = g_ring.strings.intern(name);
+  const uint64_t at = region.used.fetch_add(sizeof(FunctionName), std::memory_order_relaxed);
+  if (id == 0 || at + sizeof(FunctionName) > region.bytes)
+    return;  // readers do not look past the end
+  FunctionName& row = g_ring.region<FunctionName>(region)[at / sizeof(FunctionName)];
+  row.function = reinterpret_cast<uint64_t>(function);
+  row.name = id;
+  __atomic_store_n(&row.ready, 1, __ATOMIC_RELEASE);
+}
+
+void store_graph_node_in_ring(const GraphNodeRow& row) {
+  Ring* const current = ring();
+  if (!current) return;
+  RingRegion& region = current->header->graph_nodes;
+  const uint64_t used = region.used.load(std::memory_order_relaxed);
+  const uint64_t slots = region.bytes / sizeof row;
+  current->region<GraphNodeRow>(region)[used / sizeof row % slots] = row;
+  region.used.store(used + sizeof row, std::memory_order_release);
+}
+
+void ring_store_stem(const char* stem) {
+  RingRegion& region = g_ring.header->stem;
+  const size_t length = ::strnlen(stem, region.bytes);
+  std::memcpy(g_ring.region<char>(region), stem, length);
+  region.used.store(length, std::memory_order_release);
+}
+
+void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
+
+void link_ring(const char* name) {
+  if (!name[0] || !g_ring.path[0] || ::symlink(g_ring.path, name) != 0) return;
+  std::snprintf(g_ring.link, sizeof g_ring.link, "%s", name);
+}
+
+void remove_ring_file() {
+  g_ring.file.close();
+  if (g_ring.path[0]) ::unlink(g_ring.path);
+  if (g_ring.link[0]) ::unlink(g_ring.link);
+  g_ring.path[0] = g_ring.link[0] = '\0';
+}
+
+const RingHeader* keep_ring_header() {
+  if (!g_ring.header || !g_ring.path[0]) return nullptr;
+  g_header_kept = ::mprotect(g_ring.header, kRingHeaderPage, PROT_READ) == 0;
+  return g_header_kept ? g_ring.header : nullptr;
+}
+
+void forget_ring() {
+  g_published.store(nullptr, std::memory_order_release);
+  g_ring.file.close();
+  if (g_ring.header) {
+    const uint64_t kept = g_header_kept ? kRingHeaderPage : 0;
+    ::munmap(reinterpret_cast<uint8_t*>(g_ring.header) + kept, g_ring.bytes - kept);
+  }
+  g_header_kept = false;
+  g_ring = Ring{};
+  g_free = g_full = 0;
+  t_state.next = t_state.gpu_next = nullptr;
+}
+
+RingChunk* acquire_chunk() {
+  Ring* const current = ring();
+  if (!current) return nullptr;
+  RingHeader& header = *current->header;
+  uint64_t head = header.first_free.load(std::memory_order_acquire);
+  uint64_t next;
+  do {
+    const uint32_t index = static_cast<uint32_t>(head);
+    if (index == 0) return nullptr;
+    const uint32_t after = __atomic_load_n(&current->chunk(index - 1)->next_free, __ATOMIC_RELAXED);
+    next = ((head >> 32) + 1) << 32 | after;
+  } while (!header.first_free.compare_exchange_weak(head, next, std::memory_order_acq_rel));
+  g_free.fetch_sub(1, std::memory_order_relaxed);
+  RingChunk* const chunk = current->chunk(static_cast<uint32_t>(head) - 1);
+  chunk->committed.store(0, std::memory_order_relaxed);
+  chunk->sequence = header.next_sequence.fetch_add(1, std::memory_order_relaxed);
+  chunk->thread_id = current_tid();
+  chunk->window = header.window.load(std::memory_order_relaxed);
+  std::memset(chunk->thread_name, 0, sizeof chunk->thread_name);
+  ::prctl(PR_GET_NAME, chunk->thread_name);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::open), std::memory_order_release);
+  return chunk;
+}
+
+void release_chunk(RingChunk* chunk) {
+  g_full.fetch_sub(1, std::memory_order_relaxed);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::free), std::memory_order_release);
+  push_free(static_cast<uint32_t>(chunk - g_ring.chunk(0)));
+}
+
+uint32_t free_chunks() { return g_free.load(std::memory_order_relaxed); }
+uint32_t full_chunks() { return g_full.load(std::memory_order_relaxed); }
+
+void retire_chunk(RingChunk* chunk) {
+  g_full.fetch_add(1, std::memory_order_relaxed);
+  chunk->state.store(static_cast<uint32_t>(ChunkState::full), std::memory_order_release);
+}
+
+// The value only has to be other than null for the key's destructor to run.
+void release_at_thread_exit() {
+  if (g_have_key) ::pthread_setspecific(g_thread_key, &g_ring);
+}
+
+Record* reserve_record_slow() {
+  const ErrnoGuard keep_errno;
+  if (Record* const end = t_state.next) {
+    t_state.next = nullptr;
+    retire_chunk(chunk_of(end));
+  }
+  RingChunk* const chunk = acquire_chunk();
+  if (!chunk) {
+    count_loss(Loss::buffer_full);
+    return nullptr;
+  }
+  {
+    const BlockedScope blocked;  // libc may allocate for it, which is a sample of the heap at times
+    release_at_thread_exit();
+  }
+  t_state.next = &chunk->records[0];
+  return t_state.next;
+}
+
+void count_loss(Loss cause, uint64_t count) {
+  if (Ring* const current = ring()) {
+    loss_counter(*current->header, static_cast<uint32_t>(cause))
+        .fetch_add(count, std::memory_order_relaxed);
+  }
+}
+
+StringId intern_string(std::string_view text) {
+  Ring* const current = ring();
+  if (!current || text.empty()) return 0;
+  const StringId id = current->strings.intern(text);
+  if (id == 0) count_loss(Loss::string_table_full);
+  return id;
+}
+
+uint32_t intern_shape(const LaunchShape& shape) {
+  Ring* const current = ring();
+  if (!current) return 0;
+  const uint32_t id = current->shapes.intern(shape);
+  if (id == 0) count_loss(Loss::shape_table_full);
+  return id;
+}
+
+}  // namespace gpuprof

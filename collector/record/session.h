@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of one profiled process: settings, phase, window. Phase changes happen on whichever
+// thread meets the boundary; slow work (CUPTI, files) on the drain thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collector/base/clock.h"
+#include "collector/base/os.h"
+#include "collector/record/recorder.h"
+#include "collector/steps/steps.h"
+#include "collector/steps/window_plan.h"
+#include "formats/core/control.h"
+#include "formats/core/settings.h"
+
+namespace gpuprof {
+
+enum class SessionState : uint32_t {
+  asleep = 0,  // no traced call yet
+  configuring = 1,
+  configured = 2,  // settings read, wanted, not started
+  starting = 3,
+  running = 4,
+  off = 5,  // not wanted, or could not start: hooks only forward
+  finished = 6,
+};
+
+struct Window {
+  uint32_t number;
+  uint64_t first_step;
+  uint64_t begin_ticks;
+  uint64_t ready_ticks;  // when the thread whose step opened it went on; 0: it did not wait
+  uint64_t end_ticks;    // 0: open
+  uint64_t last_step;    // last complete step
+  bool partial;
+  const char* end_reason;
+};
+
+struct Session {
+  std::atomic<SessionState> state{SessionState::asleep};
+  uint32_t pid = 0;
+  uint64_t process_start_ticks = 0;
+  uint64_t start_ticks = 0;  // first traced call
+
+  alignas(Settings) unsigned char settings_memory[sizeof(Settings)] = {};
+  Settings* settings = nullptr;  // in settings_memory: nothing here may need a constructor at load
+  Config config{};
+  JobPlace place{};
+  char start_directory[1024] = {};  // "" if it cannot be named
+  char host[256] = {};
+  char directory[1100] = {};  // <OUTPUT>/<run>
+  char stem[1500] = {};       // <directory>/<host>_r<rank>_<pid>_<startns>
+  char run[300] = {};
+  char scratch[1024] = {};  // "" : choose
+  ClockChoice clock{};
+
+  // The step source for those who must not wait for step_lock: the drain thread, for which a thread
+  // with that lock may be waiting. Held for a copy only.
+  SpinLock source_lock;
+  StepSource source = StepSource::automatic;
+  char source_text[160] = "auto";
+
+  SpinLock step_lock;  // guards what follows, up to `window`
+  StepTracker tracker;
+  alignas(WindowPlan) unsigned char plan_memory[sizeof(WindowPlan)] = {};
+  WindowPlan* plan = nullptr;
+  uint64_t boundaries = 0;  // in the step log
+  uint64_t last_boundary_ticks = 0;
+  uint64_t last_step_ticks = 0;    // of the step that ended there
+  uint64_t silent_step_ticks = 0;  // of the last one before steps stopped coming; 0: they have not
+  uint64_t looking_ticks = 0;      // since then others are looked for
+  uint64_t next_due_ticks = 0;     // of the `time` source; 0: not known yet
+  bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
+  Window window{};
+  uint32_t next_window = 0;  // number of the next one
+  std::atomic<SessionPhase> phase{SessionPhase::idle};
+  uint32_t windows_done = 0;
+
+  std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
+  std::atomic<bool> finishing{false};
+  // The thread in which CUDA's driver starts, and on which it loads this library and lets it start
+  // the session; 0: none. It holds what others' calls of CUPTI wait for.
+  std::atomic<uint32_t> driver_thread{0};
+  // Since when a window that begins with the session is being opened; 0: none is.
+  std::atomic<uint64_t> opening_ns{0};
+  bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
+};
+
+Session& session();
+const ApiRow* api_rows();
+size_t api_count();
+
+// Reads the settings if that has not happened. False: not wanted here, hooks are off.
+bool ensure_configured();
+// Starts ring and drain thread if that has not happened. False: off.
+bool ensure_started();
+
+// A mark of a step source, on any thread: may change the phase. Bounded wait (3 s) at the beginning
+// of a window, until CUPTI is attached.
+void step_mark(const StepMark& mark);
+// cudaProfilerStart (or Stop): where it is the source, opens (closes) a window, whatever the
+// schedule says. Same wait.
+void step_profiler(bool start, uint64_t ticks);
+// The same for an NVTX range or mark of this text, at its beginning.
+void step_nvtx(std::string_view message, uint64_t ticks);
+
+// Carries out a request of `gpuprof trigger`. Drain thread. False: not now, a boundary is in
+// progress.
+bool steps_control(const ControlRequest& request, ControlResult& result);
+
+// Ends the open window now, if one is open. On any thread.
+void cut_window(const char* reason, uint64_t ticks);
+
+// The step source in force, and its text ("nvtx:step"). Any thread.
+StepSource step_source();
+void describe_step_source(char* out, size_t size);
+
+// Which calls are marks of which source: once, before the first mark.
+void find_step_calls();
+// Boundary 0 of a source that marks ends is the process's start: opens a window that begins there.
+void steps_begin();
+// The `time` source, limits, and `auto` that found nothing; called by the drain thread.
+void steps_tick(uint64_t ticks);
+
+// In a DataLoader's worker: its windows are those of its parent. Called by the drain thread.
+void follow_parent(uint64_t ticks);
+// The last complete step of the open window.
+uint64_t last_complete_step();
+
+// Sets the flags of all hooks according to phase, activities and step source.
+void apply_hook_flags();
+// The same from outside: takes the lock, and does nothing where no session runs. Any thread.
+void refresh_hook_flags();
+bool activity_on(Activity activity);
+// Which activity the calls of a row belong to.
+Activity activity_of(const ApiRow& row);
+// True while NVTX ranges are to be recorded.
+inline bool window_is_open() {
+  return session().phase.load(std::memory_order_relaxed) == SessionPhase::active;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/samples/workers.h"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "collector/base/os.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
+#include "collector/torch/record_function.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr double kSamplePeriodNs = 5e7;
+// Children of the main thread are listed by one file, those of all threads by one for each of them.
+constexpr double kLookPeriodNs = 1e8, kLookEverywherePeriodNs = 2e9;
+constexpr size_t kMaxWorkers = 256;
+// PyTorch's name for its workers from 2.4 on.
+constexpr const char* kWorkerName = "pt_data_worker";
+
+struct WorkerSample {
+  uint64_t ticks, cpu_ns, queue_ns, read_bytes;
+  uint32_t pid;
+  uint32_t state;  // letter in /proc/<pid>/stat
+};
+struct KnownWorker {
+  uint32_t pid;
+  uint64_t born;  // ticks
+  bool ended;
+};
+
+bool g_on = false;
+KnownWorker g_workers[kMaxWorkers];
+size_t g_count = 0;
+uint64_t g_next_sample = 0, g_next_look = 0, g_next_look_everywhere = 0;
+constinit Immortal<PodVector<WorkerSample>> g_samples;
+
+uint64_t ticks_of(double nanoseconds) {
+  return static_cast<uint64_t>(nanoseconds * session().clock.ticks_per_ns);
+}
+
+bool read_file(uint32_t pid, const char* name, char* out, size_t size) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
+  return read_small_file(path, out, size);
+}
+
+// Fields of /proc/<pid>/stat as proc(5) counts them, from the third on.
+struct Stat {
+  char state;
+  uint64_t cpu_ns;
+  double age_ns;
+  uint64_t stack;  // where it begins: random in each program, the same after fork
+};
+bool read_stat(uint32_t pid, Stat& out) {
+  char text[1024];
+  if (!read_file(pid, "stat", text, sizeof text)) return false;
+  const char* at = std::strrchr(text, ')');
+  if (!at || at[1] != ' ') return false;
+  at += 2;
+  out.state = *at;
+  uint64_t fields[29] = {};
+  for (int field = 3; *at && field < 29; ++field) {
+    if (field > 3) fields[field] = std::strtoull(at, nullptr, 10);
+    while (*at && *at != ' ') ++at;
+    if (*at) ++at;
+  }
+  const double tick_ns = 1e9 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  out.cpu_ns = static_cast<uint64_t>(static_cast<double>(fields[14] + fields[15]) * tick_ns);
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  out.age_ns = static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec) -
+               static_cast<double>(fields[22]) * tick_ns;
+  out.stack = fields[28];
+  return true;
+}
+
+// By its name; before PyTorch gave it one: a fork of this process that has not become another
+// program.
+bool is_worker(uint32_t pid, const Stat& stat) {
+  char name[32];
+  if (!read_file(pid, "comm", name, sizeof name)) return false;
+  Stat own{};
+  return std::strcmp(name, kWorkerName) == 0 ||
+         (read_stat(current_pid(), own) && own.stack && own.stack == stat.stack);
+}
+
+void know(uint32_t pid) {
+  for (size_t i = 0; i < g_count; ++i) {
+    if (g_workers[i].pid == pid) return;
+  }
+  Stat stat{};
+  if (g_count == kMaxWorkers || !read_stat(pid, stat) || !is_worker(pid, stat)) return;
+  g_workers[g_count++] = {pid, now_ticks() - ticks_of(stat.age_ns), false};
+}
+
+// The kernel lists children by the thread that made them. `deeper`: those of children that are no
+// workers, too (a fork server).
+void look_at_children(const char* process, uint32_t task, bool deeper) {
+  char path[64], children[4096];
+  std::snprintf(path, sizeof path, "/proc/%s/task/%u/children", process, task);
+  if (!read_small_file(path, children, sizeof children)) return;
+  for (char* at = children; *at;) {
+    char* end = at;
+    const auto pid = static_cast<uint32_t>(std::strtoul(at, &end, 10));
+    if (end == at) break;
+    at = end;
+    while (*at == ' ') ++at;
+    const size_t before = g_count;
+    know(pid);
+    if (deeper && g_count == before) {
+      char name[16];
+      std::snprintf(name, sizeof name, "%u", pid);
+      look_at_children(name, pid, false);
+    }
+  }
+}
+
+bool look_at_thread(const char* name, void*) {
+  const auto task = static_cast<uint32_t>(std::strtoul(name, nullptr, 10));
+  if (task) look_at_children("self", task, true);
+  return false;
+}
+
+void look_at_all_threads() { any_entry("/proc/self/task", look_at_thread, nullptr); }
+
+// False: it has ended.
+bool sample(const KnownWorker& worker) {
+  Stat stat{};
+  if (!read_stat(worker.pid, stat) || stat.state == 'Z' || stat.state == 'X') return false;
+  WorkerSample out{now_ticks(), stat.cpu_ns, 0, 0, worker.pid, static_cast<uint32_t>(stat.state)};
+  char text[512];
+  if (read_file(worker.pid, "schedstat", text, sizeof text)) {
+    char* after = nullptr;
+    // Of its main thread, but to the nanosecond.
+    const uint64_t cpu_ns = std::strtoull(text, &after, 10);
+    if (cpu_ns > out.cpu_ns) out.cpu_ns = cpu_ns;
+    out.queue_ns = std::strtoull(after, nullptr, 10);
+  }
+  if (read_file(worker.pid, "io", text, sizeof text)) {
+    const char* const at = std::strstr(text, "\nread_bytes: ");
+    if (at) out.read_bytes = std::strtoull(at + 13, nullptr, 10);
+  }
+  return g_samples->push_back(out);
+}
+
+uint32_t usable_cpus() {
+  cpu_set_t set;
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
+}
+
+// A packed field of differences.
+class Differences {
+ public:
+  void add(uint64_t value) {
+    uint8_t bytes[kMaxVarintBytes];
+    const uint8_t* const end = put_varint(bytes, zigzag(static_cast<int64_t>(value - last_)));
+    (void)bytes_.append(bytes, static_cast<size_t>(end - bytes));
+    last_ = value;
+  }
+  void write(WireWriter& out, uint32_t field) { out.bytes(field, bytes_.data(), bytes_.size()); }
+
+ private:
+  ByteBuffer bytes_;
+  uint64_t last_ = 0;
+};
+
+}  // namespace
+
+void workers_begin() {
+  g_on = activity_on(Activity::op) && torch_library() != nullptr;
+  g_count = 0;
+  g_next_sample = g_next_look = g_next_look_everywhere = 0;
+}
+
+void workers_sample(uint64_t ticks, bool last) {
+  if (!g_on || (ticks < g_next_sample && !last)) return;
+  if (ticks >= g_next_look) {
+    g_next_look = ticks + ticks_of(kLookPeriodNs);
+    look_at_children("self", current_pid(), true);
+  }
+  if (ticks >= g_next_look_everywhere) {
+    g_next_look_everywhere = ticks + ticks_of(kLookEverywherePeriodNs);
+    look_at_all_threads();
+  }
+  g_next_sample = ticks + ticks_of(kSamplePeriodNs);
+  for (size_t i = 0; i < g_count; ++i) {
+    KnownWorker& worker = g_workers[i];
+    if (!worker.ended) worker.ended = !sample(worker);
+  }
+}
+
+bool encode_workers(ByteBuffer& out, uint32_t clock_shift) {
+  PodVector<WorkerSample>& samples = *g_samples;
+  if (samples.empty()) return false;
+  WireWriter wire(out);
+  wire.uint(2, usable_cpus());
+  for (size_t i = 0; i < g_count; ++i) {
+    const KnownWorker& worker = g_workers[i];
+    Differences times, cpu, queue, read;
+    ByteBuffer states;
+    for (const WorkerSample& each : samples) {
+      if (each.pid != worker.pid) continue;
+      times.add(each.ticks >> clock_shift);
+      cpu.add(each.cpu_ns);
+      queue.add(each.queue_ns);
+      read.add(each.read_bytes);
+      const auto letter = static_cast<uint8_t>(each.state);
+      (void)states.append(&letter, 1);
+    }
+    if (states.empty()) continue;
+    const size_t mark = wire.open(1);
+    wire.uint(1, worker.pid);
+    wire.uint(2, worker.born >> clock_shift);
+    times.write(wire, 3);
+    cpu.write(wire, 4);
+    queue.write(wire, 5);
+    read.write(wire, 6);
+    wire.bytes(7, states.data(), states.size());
+    wire.close(mark);
+  }
+  samples.clear();
+  size_t left = 0;
+  for (size_t i = 0; i < g_count; ++i) {
+    if (!g_workers[i].ended) g_workers[left++] = g_workers[i];
+  }
+  g_count = left;
+  return wire.ok();
+}
+
+void forget_workers() {
+  g_on = false;
+  g_count = 0;
+  g_samples->clear();
+}
+
+}  // namespace gpuprof

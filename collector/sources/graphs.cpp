@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/graphs.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/base/libraries.h"
+#include "collector/base/os.h"
+#include "collector/record/collector.h"
+#include "collector/record/recorder.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "formats/core/graph_node.h"
+
+namespace gpuprof {
+namespace {
+
+// A call that became a node of the graph under capture.
+struct CapturedNode {
+  uint64_t handle;   // the driver's; may be used again once the graph is destroyed
+  uint64_t begin;    // ticks of the call
+  uint64_t stream;   // as the program passed it
+  uint64_t capture;  // the driver's id of the capture
+  uint32_t thread;
+  StringId stack;
+  ApiId api;
+};
+
+// A node of an executable graph, by the id that CUPTI's records carry.
+struct ClonedNode {
+  uint64_t id;
+  uint32_t captured;  // index of the call that it comes from
+};
+
+struct Exec {  // instantiated while CUPTI was on
+  uint64_t handle;
+  GraphContent content;
+};
+
+constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any program has
+
+std::atomic<uint32_t> g_capturing{0};
+SpinLock g_lock;  // of the tables; nothing is called while it is held
+
+struct Tables {
+  PodVector<CapturedNode> captured;
+  PodVector<uint32_t> by_handle;  // open addressing: index of the newest capture with a handle + 1
+  PodVector<ClonedNode> cloned;
+  PodVector<Exec> execs;
+};
+constinit Immortal<Tables> g;
+
+using GetCaptureInfo = int (*)(uint64_t stream, int* status, uint64_t* id, void** graph,
+                               const uint64_t** nodes, size_t* count);
+
+// Of the driver: its _v2 has kept its signature since CUDA 11.3, while the runtime's function of
+// this name has changed twice.
+GetCaptureInfo capture_info(bool per_thread) {
+  static std::atomic<GetCaptureInfo> found[2];
+  std::atomic<GetCaptureInfo>& slot = found[per_thread];
+  GetCaptureInfo function = slot.load(std::memory_order_acquire);
+  if (function) return function;
+  function = reinterpret_cast<GetCaptureInfo>(
+      real_symbol(loaded_driver(),
+                  per_thread ? "cuStreamGetCaptureInfo_v2_ptsz" : "cuStreamGetCaptureInfo_v2"));
+  slot.store(function, std::memory_order_release);
+  return function;
+}
+
+uint64_t stream_of(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return record.launch.stream;
+    case Kind::copy: return record.copy.stream;
+    case Kind::set: return record.set.stream;
+    case Kind::alloc:
+    case Kind::dealloc: return record.memory.stream;
+    default: return 0;
+  }
+}
+
+// Where the handle is in by_handle, or where it would go. There is a free place.
+uint32_t& slot_of(uint64_t handle) {
+  const size_t slots = g->by_handle.size();
+  size_t at = (handle * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
+  while (g->by_handle[at] && g->captured[g->by_handle[at] - 1].handle != handle) {
+    at = (at + 1) & (slots - 1);
+  }
+  return g->by_handle[at];
+}
+
+// Handles may be used again once their graph is destroyed: the newest capture counts.
+bool index_captured() {
+  const size_t count = g->captured.size();
+  if (g->by_handle.size() >= count * 2) {
+    slot_of(g->captured[count - 1].handle) = static_cast<uint32_t>(count);
+    return true;
+  }
+  size_t slots = 1024;
+  while (slots < count * 4) slots *= 2;
+  g->by_handle.clear();
+  if (!g->by_handle.resize(slots)) return false;
+  for (size_t i = 0; i < count; ++i) slot_of(g->captured[i].handle) = static_cast<uint32_t>(i + 1);
+  return true;
+}
+
+GraphNodeRow row_of(const ClonedNode& node) {
+  const CapturedNode& call = g->captured[node.captured];
+  return {node.id, call.begin, call.stream, call.capture, call.thread, call.stack, call.api, {}};
+}
+
+// Nodes that the call in progress has made.
+struct CreatedNodes {
+  uint64_t node, graph;  // of the last one
+  uint32_t count;
+};
+thread_local CreatedNodes t_created __attribute__((tls_model("initial-exec")));
+
+void keep_captured(const CapturedNode& node) {
+  if (g->captured.size() >= kMaxNodes || !g->captured.push_back(node)) return;
+  if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
+}
+
+}  // namespace
+
+void capture_began() {
+  if (g_capturing.fetch_add(1, std::memory_order_acq_rel) == 0) refresh_hook_flags();
+}
+
+void capture_ended() {
+  uint32_t before = g_capturing.load(std::memory_order_relaxed);
+  // A capture that began before the hooks were there ends without having begun.
+  while (before != 0 && !g_capturing.compare_exchange_weak(before, before - 1)) {
+  }
+  if (before == 1) refresh_hook_flags();
+}
+
+bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
+
+void note_captured(Record& record, bool per_thread, StringId stack) {
+  const uint64_t stream = stream_of(record);
+  if (stream == 0 && !per_thread) return;  // the legacy stream cannot be captured
+  const GetCaptureInfo ask = capture_info(per_thread);
+  if (!ask) return;
+  int status = 0;
+  uint64_t id = 0;
+  void* graph = nullptr;
+  const uint64_t* nodes = nullptr;
+  size_t count = 0;
+  constexpr int kActive = 1;  // CU_STREAM_CAPTURE_STATUS_ACTIVE
+  if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
+  record.flags |= kFlagCaptured;
+  if (count != 1) return;  // no node: a failed call, or nothing to do
+  const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), stack, record.api};
+  const LockGuard guard(g_lock);
+  keep_captured(node);
+}
+
+void note_captured_call(Record& record, StringId stack) {
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const char* const name = record.api < api_count() ? api_rows()[record.api].name : "";
+  const size_t length = std::strlen(name);
+  const char* const end = length > 5 ? name + length - 5 : "";
+  note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0, stack);
+}
+
+void forget_created_nodes() { t_created = {}; }
+
+void note_created_node(uint64_t node, uint64_t graph) {
+  ++t_created.count;
+  t_created.node = node;
+  t_created.graph = graph;
+}
+
+void note_created_call(Record& record, StringId stack) {
+  if (t_created.count == 0 || !makes_graph_node(record.kind)) return;
+  record.flags |= kFlagCaptured;
+  if (t_created.count != 1) return;
+  const CapturedNode node{t_created.node, record.begin, stream_of(record), t_created.graph,
+                          current_tid(),  stack,        record.api};
+  const LockGuard guard(g_lock);
+  keep_captured(node);
+}
+
+void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
+  const LockGuard guard(g_lock);
+  const uint32_t found = g->by_handle.empty() ? 0 : slot_of(original_handle);
+  if (!found || g->cloned.size() >= kMaxNodes) return;
+  if (!g->cloned.push_back({node_id, found - 1})) return;
+  store_graph_node_in_ring(row_of(g->cloned[g->cloned.size() - 1]));
+}
+
+void graph_exec_created(uint64_t exec, const GraphContent& content) {
+  const LockGuard guard(g_lock);
+  (void)g->execs.push_back({exec, content});
+}
+
+void graph_exec_destroyed(uint64_t exec) {
+  const LockGuard guard(g_lock);
+  size_t kept = 0;
+  for (const Exec& each : g->execs) {
+    if (each.handle != exec) g->execs[kept++] = each;
+  }
+  g->execs.truncate(kept);
+}
+
+NodeRecords node_records_of(uint64_t exec, uint32_t& nodes) {
+  nodes = 0;
+  const LockGuard guard(g_lock);
+  for (size_t i = g->execs.size(); i-- > 0;) {
+    const Exec& each = g->execs[i];
+    if (each.handle != exec) continue;
+    if (each.content.conditionals) return NodeRecords::uncertain;
+    nodes = each.content.timed;
+    // Of a graph of which no node was told, anything may come.
+    return each.content.nodes && !each.content.timed ? NodeRecords::nothing : NodeRecords::some;
+  }
+  return NodeRecords::likely;
+}
+
+size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
+  const LockGuard guard(g_lock);
+  const size_t count = g->cloned.size();
+  if (from >= count) return from;
+  WireWriter wire(out);
+  PythonCodes codes;
+  for (size_t i = from; i < count; ++i) {
+    const GraphNodeRow row = row_of(g->cloned[i]);
+    if (!write_graph_node(wire, row, row.api < api_count() ? api_rows()[row.api].name : "",
+                          ring()->stacks.get(row.stack), clock_shift, codes)) {
+      return from;
+    }
+  }
+  write_graph_codes(wire, codes, [](StringId id) { return ring()->strings.get(id); });
+  return wire.ok() ? count : from;
+}
+
+void forget_graphs() {
+  g_lock.unlock();
+  g_capturing = 0;
+  g->captured.release();
+  g->by_handle.release();
+  g->cloned.release();
+  g->execs.release();
+}
+
+}  // namespace gpuprof

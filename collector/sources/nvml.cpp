@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/nvml.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+#include "collector/base/libraries.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/record/session.h"
+#include "formats/core/counters.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+// The part of NVML's ABI that is needed; spelt out because its header does not come with the
+// toolkit's runtime. Numbers: nvml.h, unchanged since NVML 4 (R304).
+using NvmlDevice = void*;
+enum ClockType : int { kClockSm = 1, kClockMemory = 2 };
+enum EccErrorType : int { kEccCorrected = 0, kEccUncorrected = 1 };
+constexpr int kTemperatureGpu = 0;
+constexpr int kSinceDriverLoad = 0;  // NVML_VOLATILE_ECC
+struct NvmlUtilization {
+  unsigned gpu, memory;  // percent
+};
+struct NvmlMemory {
+  unsigned long long total, free, used;
+};
+
+struct NvmlApi {
+  int (*Init_v2)();
+  int (*DeviceGetHandleByPciBusId_v2)(const char*, NvmlDevice*);
+  int (*DeviceGetClockInfo)(NvmlDevice, int, unsigned*);
+  int (*DeviceGetPowerUsage)(NvmlDevice, unsigned*);
+  int (*DeviceGetTemperature)(NvmlDevice, int, unsigned*);
+  int (*DeviceGetCurrentClocksThrottleReasons)(NvmlDevice, unsigned long long*);
+  int (*DeviceGetUtilizationRates)(NvmlDevice, NvmlUtilization*);
+  int (*DeviceGetMemoryInfo)(NvmlDevice, NvmlMemory*);
+  int (*DeviceGetTotalEccErrors)(NvmlDevice, int, int, unsigned long long*);
+};
+
+constexpr size_t kMaxDevices = 64;
+constexpr double kPeriodNs = 1e8;
+
+struct Device {
+  uint32_t id;  // CUDA's
+  NvmlDevice handle;
+  uint32_t refused;  // bit per counter that this GPU does not have
+};
+struct Sample {
+  uint64_t ticks, value;
+  uint16_t device;
+  uint16_t counter;
+};
+
+NvmlApi g_nvml{};
+bool g_tried = false;
+Device g_devices[kMaxDevices];
+size_t g_device_count = 0;
+uint64_t g_next_ticks = 0;
+constinit Immortal<PodVector<Sample>> g_samples;
+
+template <typename Function>
+bool look_up(void* library, const char* name, Function& out) {
+  out = reinterpret_cast<Function>(real_symbol(library, name));
+  return out != nullptr;
+}
+
+bool load(char* why, size_t why_size) {
+  void* const library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    std::snprintf(why, why_size, "libnvidia-ml.so.1 was not found; it comes with the driver");
+    return false;
+  }
+  const bool found =
+      look_up(library, "nvmlInit_v2", g_nvml.Init_v2) &&
+      look_up(library, "nvmlDeviceGetHandleByPciBusId_v2", g_nvml.DeviceGetHandleByPciBusId_v2) &&
+      look_up(library, "nvmlDeviceGetClockInfo", g_nvml.DeviceGetClockInfo) &&
+      look_up(library, "nvmlDeviceGetPowerUsage", g_nvml.DeviceGetPowerUsage) &&
+      look_up(library, "nvmlDeviceGetTemperature", g_nvml.DeviceGetTemperature) &&
+      look_up(library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+              g_nvml.DeviceGetCurrentClocksThrottleReasons) &&
+      look_up(library, "nvmlDeviceGetUtilizationRates", g_nvml.DeviceGetUtilizationRates) &&
+      look_up(library, "nvmlDeviceGetMemoryInfo", g_nvml.DeviceGetMemoryInfo) &&
+      look_up(library, "nvmlDeviceGetTotalEccErrors", g_nvml.DeviceGetTotalEccErrors);
+  if (!found) {
+    std::snprintf(why, why_size, "libnvidia-ml.so.1 lacks a function that is needed");
+    return false;
+  }
+  const int result = g_nvml.Init_v2();
+  if (result != 0) std::snprintf(why, why_size, "nvmlInit gave error %d", result);
+  return result == 0;
+}
+
+// CUDA numbers what the process may see; NVML what the machine has. Both know the bus.
+void find_devices() {
+  void* const runtime = loaded_cudart();
+  int (*count_devices)(int*) = nullptr;
+  int (*bus_id)(char*, int, int) = nullptr;
+  int (*context_state)(int, unsigned*, int*) = nullptr;
+  look_up(loaded_driver(), "cuDevicePrimaryCtxGetState", context_state);
+  int count = 0;
+  if (!look_up(runtime, "cudaGetDeviceCount", count_devices) || count_devices(&count) != 0) return;
+  if (!look_up(runtime, "cudaDeviceGetPCIBusId", bus_id)) return;
+  g_device_count = 0;
+  for (int id = 0; id < count && g_device_count < kMaxDevices; ++id) {
+    unsigned flags = 0;
+    int in_use = 1;
+    if (context_state) context_state(id, &flags, &in_use);
+    char bus[32] = "";
+    NvmlDevice handle = nullptr;
+    if (!in_use || bus_id(bus, sizeof bus, id) != 0) continue;
+    if (g_nvml.DeviceGetHandleByPciBusId_v2(bus, &handle) != 0) continue;
+    g_devices[g_device_count++] = {static_cast<uint32_t>(id), handle, 0};
+  }
+}
+
+int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
+  unsigned small = 0;
+  unsigned long long large = 0;
+  NvmlUtilization busy{};
+  NvmlMemory memory{};
+  int result = 0;
+  switch (counter) {
+    case Counter::sm_clock: result = g_nvml.DeviceGetClockInfo(device, kClockSm, &small); break;
+    case Counter::memory_clock:
+      result = g_nvml.DeviceGetClockInfo(device, kClockMemory, &small);
+      break;
+    case Counter::power: result = g_nvml.DeviceGetPowerUsage(device, &small); break;
+    case Counter::temperature:
+      result = g_nvml.DeviceGetTemperature(device, kTemperatureGpu, &small);
+      break;
+    case Counter::throttle_reasons:
+      result = g_nvml.DeviceGetCurrentClocksThrottleReasons(device, &large);
+      break;
+    case Counter::gpu_busy:
+      result = g_nvml.DeviceGetUtilizationRates(device, &busy);
+      small = busy.gpu;
+      break;
+    case Counter::memory_busy:
+      result = g_nvml.DeviceGetUtilizationRates(device, &busy);
+      small = busy.memory;
+      break;
+    case Counter::memory_used:
+      result = g_nvml.DeviceGetMemoryInfo(device, &memory);
+      large = memory.used;
+      break;
+    case Counter::ecc_corrected:
+      result = g_nvml.DeviceGetTotalEccErrors(device, kEccCorrected, kSinceDriverLoad, &large);
+      break;
+    case Counter::ecc_uncorrected:
+      result = g_nvml.DeviceGetTotalEccErrors(device, kEccUncorrected, kSinceDriverLoad, &large);
+      break;
+    case Counter::none: return -1;
+  }
+  value = large ? large : small;
+  return result;
+}
+
+void put_packed(WireWriter& out, uint32_t field, ByteBuffer& scratch) {
+  out.bytes(field, scratch.data(), scratch.size());
+  scratch.clear();
+}
+
+void add_zigzag(ByteBuffer& scratch, uint64_t difference) {
+  uint8_t bytes[kMaxVarintBytes];
+  const uint8_t* const end = put_varint(bytes, zigzag(static_cast<int64_t>(difference)));
+  (void)scratch.append(bytes, static_cast<size_t>(end - bytes));
+}
+
+}  // namespace
+
+void nvml_begin() {
+  if (!activity_on(Activity::nvml)) return;
+  g_next_ticks = 0;
+  if (!g_tried) {
+    g_tried = true;
+    char why[160] = "";
+    if (!load(why, sizeof why)) {
+      g_nvml = NvmlApi{};
+      log_line(LogLevel::warn, "no clocks, power and temperature (activity nvml): %s", why);
+    }
+  }
+  if (g_nvml.Init_v2) find_devices();
+}
+
+void nvml_sample(uint64_t ticks) {
+  if (!g_nvml.Init_v2 || g_device_count == 0 || ticks < g_next_ticks) return;
+  g_next_ticks = ticks + static_cast<uint64_t>(kPeriodNs * session().clock.ticks_per_ns);
+  for (size_t i = 0; i < g_device_count; ++i) {
+    Device& device = g_devices[i];
+    for (uint16_t counter = 1; counter < kCounters; ++counter) {
+      if (device.refused >> counter & 1) continue;
+      uint64_t value = 0;
+      if (read_counter(device.handle, static_cast<Counter>(counter), value) != 0) {
+        device.refused |= 1u << counter;
+        continue;
+      }
+      (void)g_samples->push_back({now_ticks(), value, static_cast<uint16_t>(device.id), counter});
+    }
+  }
+}
+
+bool encode_counters(ByteBuffer& out, uint32_t clock_shift) {
+  PodVector<Sample>& samples = *g_samples;
+  if (samples.empty()) return false;
+  WireWriter wire(out);
+  ByteBuffer times, values;
+  for (size_t i = 0; i < g_device_count; ++i) {
+    for (uint16_t counter = 1; counter < kCounters; ++counter) {
+      uint64_t last_time = 0, last_value = 0;
+      for (const Sample& sample : samples) {
+        if (sample.device != g_devices[i].id || sample.counter != counter) continue;
+        const uint64_t time = sample.ticks >> clock_shift;
+        add_zigzag(times, time - last_time);
+        add_zigzag(values, sample.value - last_value);
+        last_time = time;
+        last_value = sample.value;
+      }
+      if (times.empty()) continue;
+      const size_t mark = wire.open(1);
+      wire.uint(1, g_devices[i].id);
+      wire.uint(2, counter);
+      put_packed(wire, 3, times);
+      put_packed(wire, 4, values);
+      wire.close(mark);
+    }
+  }
+  samples.clear();
+  return wire.ok();
+}
+
+void forget_nvml() {
+  g_tried = false;
+  g_nvml = NvmlApi{};
+  g_device_count = 0;
+  g_samples->clear();
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/nvtx.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string_view>
+
+#include "collector/record/collector.h"
+#include "collector/record/session.h"
+#include "collector/sources/nvtx_text.h"
+
+namespace gpuprof {
+
+// Open push/pop ranges of one thread. A range that was pushed while nothing was recorded is kept
+// out, unless others are open: then it must be there for its pop to find it.
+struct NvtxRange {
+  uint64_t begin;
+  StringId message, domain;
+  uint32_t category, color;
+  uint64_t payload;
+  uint64_t domain_handle;
+  bool recorded;
+};
+struct NvtxThread {
+  static constexpr uint32_t kDepth = 126;
+  uint32_t depth;
+  uint32_t beyond;  // pushes past kDepth, still open
+  NvtxRange open[kDepth];
+};
+
+const size_t kNvtxThreadBytes = sizeof(NvtxThread);
+
+namespace {
+
+// Start/end ranges may end on another thread.
+struct StartedRange {
+  nvtxRangeId_t id;  // 0: free
+  NvtxRange range;
+};
+constexpr size_t kStarted = 1024;
+StartedRange g_started_ranges[kStarted];
+SpinLock g_started_lock;
+std::atomic<uint64_t> g_next_range{1};
+
+NvtxThread* thread_ranges() {
+  if (t_state.nvtx) return t_state.nvtx;
+  const ErrnoGuard keep_errno;
+  void* memory = ::mmap(nullptr, sizeof(NvtxThread), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  t_state.nvtx = static_cast<NvtxThread*>(memory);
+  release_at_thread_exit();
+  return t_state.nvtx;
+}
+
+bool recording() { return window_is_open() && activity_on(Activity::nvtx) && !t_state.blocked; }
+
+NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
+  NvtxRange range{};
+  range.message = intern_string(text.view());
+  range.domain = intern_string(nvtx_domain_name(domain));
+  range.domain_handle = domain;
+  if (attributes) {
+    range.category = attributes->category;
+    if (attributes->colorType == NVTX_COLOR_ARGB) range.color = attributes->color;
+    range.payload = attributes->payload.ullValue;
+    if (attributes->payloadType == NVTX_PAYLOAD_UNKNOWN) range.payload = 0;
+  }
+  range.recorded = true;
+  range.begin = now_ticks();
+  return range;
+}
+
+void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id, uint32_t depth) {
+  Record* const record = reserve_record();
+  if (!record) return;
+  record->begin = range.begin;
+  record->end = end;
+  record->correlation = 0;
+  record->api = kNoApi;
+  record->kind = kind;
+  record->flags = 0;
+  auto& out = record->nvtx;
+  out.message = range.message, out.domain = range.domain;
+  out.category = range.category, out.color = range.color;
+  out.payload = range.payload, out.range_id = range_id;
+  out.depth = depth, out.reserved = 0;
+  commit_record(record);
+}
+
+int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
+  // The boundary first: a range that opens the window is part of it.
+  step_nvtx(text.view(), now_ticks());
+  const bool record = recording();
+  NvtxThread* const thread = record ? thread_ranges() : t_state.nvtx;
+  if (!thread || (!record && thread->depth == 0)) return 0;
+  if (thread->depth == NvtxThread::kDepth) {
+    ++thread->beyond;
+    if (record) count_loss(Loss::nvtx_depth);
+    return static_cast<int>(thread->depth);
+  }
+  NvtxRange range{};
+  range.domain_handle = domain;
+  if (record) range = describe(text, attributes, domain);
+  thread->open[thread->depth] = range;
+  return static_cast<int>(thread->depth++);
+}
+
+int pop(uint64_t domain) {
+  NvtxThread* const thread = t_state.nvtx;
+  if (!thread || thread->depth == 0) return 0;
+  if (thread->beyond) return static_cast<int>(NvtxThread::kDepth + --thread->beyond);
+  // Domains nest on their own: the newest open range of this one.
+  uint32_t at = thread->depth;
+  while (at > 0 && thread->open[at - 1].domain_handle != domain) --at;
+  if (at-- == 0) return 0;
+  const NvtxRange range = thread->open[at];
+  std::memmove(&thread->open[at], &thread->open[at + 1], (thread->depth - at - 1) * sizeof range);
+  --thread->depth;
+  const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+  const bool wanted = phase == SessionPhase::active || phase == SessionPhase::closing;
+  if (range.recorded && wanted) publish(Kind::nvtx_range, range, now_ticks(), 0, at);
+  return static_cast<int>(at);
+}
+
+nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* attributes,
+                          uint64_t domain) {
+  step_nvtx(text.view(), now_ticks());
+  const nvtxRangeId_t id = g_next_range.fetch_add(1, std::memory_order_relaxed);
+  if (!recording()) return id;
+  const NvtxRange range = describe(text, attributes, domain);
+  const LockGuard guard(g_started_lock);
+  for (size_t i = 0; i < kStarted; ++i) {
+    StartedRange& slot = g_started_ranges[(id + i) % kStarted];
+    if (slot.id != 0) continue;
+    slot = StartedRange{id, range};
+    return id;
+  }
+  count_loss(Loss::nvtx_depth);
+  return id;
+}
+
+void end_range(nvtxRangeId_t id) {
+  if (!window_is_open()) return;
+  NvtxRange range{};
+  {
+    const LockGuard guard(g_started_lock);
+    for (size_t i = 0; i < kStarted && !range.recorded; ++i) {
+      StartedRange& slot = g_started_ranges[(id + i) % kStarted];
+      if (slot.id != id) continue;
+      range = slot.range;
+      slot.id = 0;
+    }
+  }
+  if (range.recorded) publish(Kind::nvtx_range, range, now_ticks(), id, 0);
+}
+
+void mark(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
+  step_nvtx(text.view(), now_ticks());
+  if (!recording()) return;
+  const NvtxRange range = describe(text, attributes, domain);
+  publish(Kind::nvtx_mark, range, range.begin, 0, 0);
+}
+
+// NVTX's handle types are pointers to incomplete structs that only we look behind.
+template <typename Handle>
+Handle handle(const void* name) {
+  return reinterpret_cast<Handle>(const_cast<void*>(name));
+}
+uint64_t handle_of(nvtxDomainHandle_t domain) { return reinterpret_cast<uint64_t>(domain); }
+
+// ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h ----
+
+void NVTX_API mark_ex(const nvtxEventAttributes_t* a) { mark(NvtxText(a), a, 0); }
+void NVTX_API mark_a(const char* message) { mark(NvtxText(message), nullptr, 0); }
+void NVTX_API mark_w(const wchar_t* message) { mark(NvtxText(message), nullptr, 0); }
+nvtxRangeId_t NVTX_API start_ex(const nvtxEventAttributes_t* a) {
+  return start_range(NvtxText(a), a, 0);
+}
+nvtxRangeId_t NVTX_API start_a(const char* message) {
+  return start_range(NvtxText(message), nullptr, 0);
+}
+nvtxRangeId_t NVTX_API start_w(const wchar_t* message) {
+  return start_range(NvtxText(message), nullptr, 0);
+}
+void NVTX_API range_end(nvtxRangeId_t id) { end_range(id); }
+int NVTX_API push_ex(const nvtxEventAttributes_t* a) { return push(NvtxText(a), a, 0); }
+int NVTX_API push_a(const char* message) { return push(NvtxText(message), nullptr, 0); }
+int NVTX_API push_w(const wchar_t* message) { return push(NvtxText(message), nullptr, 0); }
+int NVTX_API range_pop() { return pop(0); }
+
+void NVTX_API domain_mark_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  mark(NvtxText(a), a, handle_of(d));
+}
+nvtxRangeId_t NVTX_API domain_start_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  return start_range(NvtxText(a), a, handle_of(d));
+}
+void NVTX_API domain_range_end(nvtxDomainHandle_t, nvtxRangeId_t id) { end_range(id); }
+int NVTX_API domain_push_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  return push(NvtxText(a), a, handle_of(d));
+}
+int NVTX_API domain_pop(nvtxDomainHandle_t d) { return pop(handle_of(d)); }
+nvtxStringHandle_t NVTX_API register_string_a(nvtxDomainHandle_t, const char* text) {
+  return handle<nvtxStringHandle_t>(keep_nvtx_name(NvtxText(text).view()));
+}
+nvtxStringHandle_t NVTX_API register_string_w(nvtxDomainHandle_t, const wchar_t* text) {
+  return handle<nvtxStringHandle_t>(keep_nvtx_name(NvtxText(text).view()));
+}
+nvtxDomainHandle_t NVTX_API domain_create_a(const char* name) {
+  return handle<nvtxDomainHandle_t>(keep_nvtx_name(NvtxText(name).view()));
+}
+nvtxDomainHandle_t NVTX_API domain_create_w(const wchar_t* name) {
+  return handle<nvtxDomainHandle_t>(keep_nvtx_name(NvtxText(name).view()));
+}
+
+struct TableRow {
+  unsigned id;
+  NvtxFunctionPointer function;
+};
+
+template <typename Function>
+TableRow row(unsigned id, Function* function) {
+  return {id, reinterpret_cast<NvtxFunctionPointer>(function)};
+}
+
+template <size_t N>
+void fill(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
+          const TableRow (&rows)[N]) {
+  NvtxFunctionTable table = nullptr;
+  unsigned size = 0;
+  if (!callbacks.GetModuleFunctionTable(module, &table, &size)) return;
+  for (const TableRow& entry : rows) {
+    if (entry.id < size && table[entry.id]) *table[entry.id] = entry.function;
+  }
+}
+
+}  // namespace
+
+int attach_nvtx(const void* (*get_table)(unsigned)) {
+  if (!get_table || !ensure_configured()) return 0;
+  const auto* callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
+  if (!callbacks || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
+  const TableRow core[] = {
+      row(NVTX_CBID_CORE_MarkEx, mark_ex),      row(NVTX_CBID_CORE_MarkA, mark_a),
+      row(NVTX_CBID_CORE_MarkW, mark_w),        row(NVTX_CBID_CORE_RangeStartEx, start_ex),
+      row(NVTX_CBID_CORE_RangeStartA, start_a), row(NVTX_CBID_CORE_RangeStartW, start_w),
+      row(NVTX_CBID_CORE_RangeEnd, range_end),  row(NVTX_CBID_CORE_RangePushEx, push_ex),
+      row(NVTX_CBID_CORE_RangePushA, push_a),   row(NVTX_CBID_CORE_RangePushW, push_w),
+      row(NVTX_CBID_CORE_RangePop, range_pop),
+  };
+  const TableRow core2[] = {
+      row(NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex),
+      row(NVTX_CBID_CORE2_DomainRangeStartEx, domain_start_ex),
+      row(NVTX_CBID_CORE2_DomainRangeEnd, domain_range_end),
+      row(NVTX_CBID_CORE2_DomainRangePushEx, domain_push_ex),
+      row(NVTX_CBID_CORE2_DomainRangePop, domain_pop),
+      row(NVTX_CBID_CORE2_DomainRegisterStringA, register_string_a),
+      row(NVTX_CBID_CORE2_DomainRegisterStringW, register_string_w),
+      row(NVTX_CBID_CORE2_DomainCreateA, domain_create_a),
+      row(NVTX_CBID_CORE2_DomainCreateW, domain_create_w),
+  };
+  fill(*callbacks, NVTX_CB_MODULE_CORE, core);
+  fill(*callbacks, NVTX_CB_MODULE_CORE2, core2);
+  return 1;
+}
+
+}  // namespace gpuprof

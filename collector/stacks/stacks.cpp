@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/stacks/stacks.h"
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/python/own_frames.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "collector/stacks/frame_rules.h"
+#include "collector/stacks/unwind.h"
+
+namespace gpuprof {
+namespace {
+
+// Of one kind; a cache line each, because threads count different kinds at once.
+struct alignas(64) Turn {
+  std::atomic<uint32_t> calls{0};
+};
+constinit Turn g_turns[kStackKindCount];
+
+constinit std::atomic<bool> g_on{false};
+constinit const char* g_note = "";
+constinit bool g_forked = false;  // another thread of the parent may have held the loader's lock
+
+}  // namespace
+
+bool stacks_are_wanted() {
+  for (const uint32_t every : session().config.stack_every) {
+    if (every != 0) return true;
+  }
+  return activity_on(Activity::heap) || activity_on(Activity::samples_native);
+}
+
+void prepare_stacks() {
+  g_on.store(false, std::memory_order_release);
+  g_note = "";
+  if (!stacks_are_wanted()) return;
+  prepare_unwind();
+  if (g_forked && !frame_rules_need_no_lock()) {
+    g_note = "no stacks: this process was forked from one that recorded stacks";
+    log_line(LogLevel::warn, "%s", g_note);
+    return;
+  }
+  g_on.store(true, std::memory_order_release);
+}
+
+void forget_stacks_in_child() {
+  if (g_on.exchange(false)) g_forked = true;
+}
+
+bool stacks_are_on() { return g_on.load(std::memory_order_acquire); }
+
+StackKind stack_kind(const ApiRow& row) {
+  switch (row.kind) {
+    case Kind::launch: return StackKind::launch;
+    case Kind::sync: return StackKind::sync;
+    case Kind::alloc: return StackKind::alloc;
+    case Kind::collective: return StackKind::nccl;
+    default: return StackKind::count;
+  }
+}
+
+bool stack_wanted(const ApiRow& row) {
+  const auto kind = static_cast<size_t>(stack_kind(row));
+  return kind < kStackKindCount && session().config.stack_every[kind] != 0 && stacks_are_on();
+}
+
+void restart_stack_counts() {
+  for (Turn& turn : g_turns) turn.calls.store(0, std::memory_order_relaxed);
+  forget_own_frames();
+}
+
+const char* stack_note() { return g_note; }
+
+namespace {
+
+TakenStack take_now() {
+  Ring* const buffers = ring();
+  if (!buffers || !stacks_are_on()) return {};
+  const uint64_t begin = now_ticks();
+  const ErrnoGuard keep_errno;
+  uint64_t frames[kMaxStackFrames], stack_pointers[kMaxStackFrames];
+  const size_t native = unwind(frames, kMaxStackFrames, stack_pointers);
+  const size_t count = merge_python_frames(frames, stack_pointers, native, kMaxStackFrames);
+  if (count == 0) return {};
+  const StringId id =
+      buffers->stacks.intern({reinterpret_cast<const char*>(frames), count * sizeof(uint64_t)});
+  if (id == 0) count_loss(Loss::stack_table_full);
+  return {id, static_cast<uint32_t>(now_ticks() - begin)};
+}
+
+TakenStack take(StackKind of) {
+  const auto kind = static_cast<size_t>(of);
+  if (kind >= kStackKindCount || !stacks_are_on()) return {};
+  const uint32_t every = session().config.stack_every[kind];
+  if (every == 0) return {};
+  if (every != 1 && g_turns[kind].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {
+    return {};
+  }
+  return take_now();
+}
+
+}  // namespace
+
+TakenStack take_stack(ApiId api) { return take(stack_kind(api_rows()[api])); }
+TakenStack take_allocation_stack() { return take(StackKind::alloc); }
+TakenStack take_heap_stack() { return take_now(); }
+
+Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t end) {
+  if (stack.id == 0) return reserve_record();
+  Record* first = t_state.next;
+  const uintptr_t place = reinterpret_cast<uintptr_t>(first) & (kChunkBytes - 1);
+  if (place == 0 || place == kChunkBytes - sizeof(Record)) first = reserve_record_slow();
+  if (!first) return nullptr;
+  *first = Record{};
+  first->begin = begin;
+  first->end = end;
+  first->api = kNoApi;
+  first->kind = Kind::stack;
+  first->stack.stack = stack.id;
+  first->stack.ticks = stack.ticks;
+  return first + 1;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step sources: which marks are step boundaries. With `auto` all candidates count from the start;
+// one is chosen when it has 3 boundaries and no source above it has fired, and its count carries
+// over. No clock, no I/O; the caller holds a lock around every call. With `auto`, cudaProfilerStart
+// takes the place of any other source but manual, also of one that was chosen: the program asks for
+// just that window.
+//
+// A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
+// up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
+// optimizer or an NVTX range that comes again after all.
+//
+// `time`, which `auto` falls back to, gives way to what a program marks its steps by (gpuprof_step,
+// optimizers, NVTX ranges), however late: loading a model may take longer than `auto` waits.
+//
+// A program may have several optimizers: a step ends where one of them, the leader, has stepped
+// (leading_optimizer.h).
+//
+// Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
+// N themselves: the number of marks after which the same one (collective with its buffer, graph)
+// comes again, twice in a row.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "collector/steps/leading_optimizer.h"
+#include "formats/core/settings.h"
+
+namespace gpuprof {
+
+// One mark, as the hook that saw it tells it.
+struct StepMark {
+  StepSource source;
+  uint64_t ticks;
+  // nccl, graph, optimizer: what tells one collective, graph or optimizer from another
+  uint64_t key = 0;
+  const char* name = nullptr;  // nccl: the collective's
+};
+
+class StepTracker {
+ public:
+  // `process_start` is boundary 0 of the sources that mark an end and of time. Where windows are
+  // opened by triggers only (`armed`), `auto` takes no notice of cudaProfilerStart.
+  void start(const StepSpec& spec, uint64_t process_start, bool armed = false);
+
+  // Boundaries that a mark adds to the step log: 0, 1, or (when `auto` has just chosen) all so far.
+  struct Result {
+    size_t count;
+    const uint64_t* ticks;
+    bool chosen_now;
+  };
+  Result mark(const StepMark& mark);
+  // Boundary 0 of a named source that marks ends, due as soon as the session starts.
+  Result first_boundary();
+
+  // Whether an NVTX message of this text is a mark of the wanted or of a likely name. For `auto`
+  // the first likely name that fires is kept.
+  bool nvtx_matches(std::string_view message);
+
+  // The source in force; automatic while none is chosen.
+  StepSource source() const { return chosen_; }
+  bool wants(StepSource source) const {
+    return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
+           (source == StepSource::profiler && may_bracket()) || is_silent(source) ||
+           may_follow_time(source);
+  }
+  // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
+  // now on. False: it was named, or is none that others could take the place of.
+  bool look_again();
+  // While a window is open its steps stay what they are, whatever comes again.
+  void hold_source(bool held) { held_ = held; }
+  // Whether one may come back: it is no time for the clock then.
+  bool waits_for_source() const { return silent_ != StepSource::automatic; }
+  // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
+  // what follows is counted from now, or the jump would pass over the schedule's window. Where
+  // steps have been counted already, `now` is the next boundary.
+  Result fall_back_to_time(double milliseconds, uint64_t now);
+  const StepSpec& spec() const { return spec_; }
+  // For the dump: "nvtx:step", "sync:1", "auto".
+  size_t describe(char* out, size_t size) const;
+
+ private:
+  static constexpr size_t kSources = static_cast<size_t>(StepSource::time) + 1;
+  static constexpr size_t kKept = 4;
+  struct Candidate {
+    uint64_t boundaries[kKept];
+    size_t count;
+    bool fired;
+    uint32_t marks;   // since the last boundary
+    uint32_t period;  // marks between the last two boundaries, where `auto` looks for N
+    uint64_t key;     // the mark that is waited for, there
+  };
+  bool is_candidate(StepSource source) const;
+  bool may_bracket() const;
+  bool may_follow_time(StepSource source) const;
+  Result candidate_mark(const StepMark& mark);
+  bool recurs(Candidate& candidate, const StepMark& mark) const;
+  Result choose(StepSource source);
+  Result come_back(const StepMark& mark);
+  bool is_silent(StepSource source) const {
+    return silent_ == source && source != StepSource::automatic && !held_;
+  }
+
+  StepSpec wanted_{}, spec_{};  // what was asked for; what is in force
+  StepSpec silent_spec_{};
+  StepSource silent_ = StepSource::automatic;  // was chosen, and is taken back when it comes
+  bool looked_again_ = false, fell_back_ = false, held_ = false;
+  uint64_t process_start_ = 0;
+  bool armed_ = false;
+  bool automatic_ = false;  // nobody named a source
+  StepSource chosen_ = StepSource::automatic;
+  Candidate candidates_[kSources]{};
+  LeadingOptimizer optimizers_{};
+  uint64_t out_[kKept]{};
+};
+
+// `message` is NAME, or NAME, one of " #_:" or nothing, and digits.
+bool step_name_matches(std::string_view message, std::string_view name);
+
+}  // namespace gpuprof

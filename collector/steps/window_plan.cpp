@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/steps/window_plan.h"
+
+namespace gpuprof {
+
+WindowPlan::WindowPlan(const ScheduleSpec& spec, bool armed)
+    : spec_(spec), armed_(armed), scheduled_(spec) {}
+
+Transition WindowPlan::advance(uint64_t index) {
+  // A triggered window names its own first step, the same on all ranks: it does not wait for
+  // `resume_`.
+  const Transition scheduled = armed_ || index < resume_ ? idle() : scheduled_step(index);
+  return finish(pending_ || recording_ ? triggered_step(index, scheduled) : scheduled);
+}
+
+Transition WindowPlan::idle() const {
+  Transition change{};
+  change.before = phase_;
+  change.after = Phase::waiting;
+  change.window = change.ended_window = open_;
+  return change;
+}
+
+Transition WindowPlan::scheduled_step(uint64_t index) {
+  Transition change = scheduled_.advance(index);
+  if (resumed_late_) {
+    resumed_late_ = false;
+    scheduled_.cut();
+    change.window_begins = change.window_ends = false;
+    change.after = scheduled_.phase();
+  }
+  if (change.window_begins) {
+    scheduled_next_ = change.window + 1;
+    change.window += triggered_;
+  } else {
+    change.window = open_;
+  }
+  change.ended_window = open_;
+  return change;
+}
+
+Transition WindowPlan::triggered_step(uint64_t index, const Transition& scheduled) {
+  const bool inside = index >= first_ && index - first_ < steps_;
+  Transition change = scheduled;
+  change.before = phase_;
+  if (recording_ && inside) {
+    // What the schedule begins meanwhile is part of this window.
+    if (scheduled.after == Phase::active) scheduled_.cut();
+    change.after = Phase::active;
+    change.window_begins = change.window_ends = false;
+    change.window = open_;
+  } else if (recording_) {
+    recording_ = false;
+    change.window_ends = true;
+    change.ended_window = open_;
+    if (!change.window_begins) change.window = open_;
+  } else if (inside) {
+    pending_ = false;
+    recording_ = true;
+    change.window_ends = phase_ == Phase::active;
+    change.interrupted = change.window_ends && !scheduled.window_ends;
+    if (scheduled.after == Phase::active) scheduled_.cut();
+    change.window_begins = true;
+    change.window = postponed_ ? open_ : scheduled_next_ + triggered_++;
+    postponed_ = false;
+    change.after = Phase::active;
+  } else if (index >= first_) {
+    pending_ = postponed_ = false;  // jumped over
+  } else if (index + spec_.warmup >= first_ && scheduled.after != Phase::active) {
+    change.after = Phase::warmup;
+  }
+  return change;
+}
+
+Transition WindowPlan::finish(Transition change) {
+  phase_ = change.after;
+  if (change.window_begins) open_ = change.window;
+  return change;
+}
+
+void WindowPlan::cut() {
+  if (recording_) {
+    recording_ = false;
+  } else {
+    scheduled_.cut();
+  }
+  phase_ = armed_ ? Phase::waiting : scheduled_.phase();
+}
+
+void WindowPlan::postpone() {
+  if (!recording_) steps_ = spec_.active;
+  cut();
+  postponed_ = true;
+}
+
+void WindowPlan::resume(uint64_t first) {
+  pending_ = true;
+  first_ = first;
+}
+
+bool WindowPlan::trigger(uint64_t first, uint64_t steps, uint64_t index) {
+  if (is_off() || recording_ || steps == 0 || index >= first) return false;
+  pending_ = true;
+  postponed_ = false;
+  first_ = first;
+  steps_ = steps;
+  return true;
+}
+
+void WindowPlan::switch_off(uint64_t resume) {
+  pending_ = recording_ = postponed_ = false;
+  scheduled_.cut();
+  phase_ = Phase::waiting;
+  resumed_late_ = !armed_;
+  resume_ = resume;
+}
+
+}  // namespace gpuprof

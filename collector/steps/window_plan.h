@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps are recorded: the schedule, unless the mode is `armed`; a triggered window, which
+// goes before it; and nothing while recording is switched off. Pure, as Schedule is: no clock, no
+// I/O; the caller holds a lock around every call.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/steps/schedule.h"
+
+namespace gpuprof {
+
+class WindowPlan {
+ public:
+  WindowPlan(const ScheduleSpec& spec, bool armed);
+  // As Schedule::advance. Windows are numbered as they begin, scheduled and triggered ones in one
+  // row; equal on all ranks that take the same steps.
+  Transition advance(uint64_t index);
+  // The window is closed early, or could not be opened; as Schedule::cut.
+  void cut();
+  // The window that has begun last could not be opened yet. It begins anew, with the same number and
+  // as many steps, at the boundary that resume() names before it is reached; a trigger that is
+  // accepted meanwhile takes its place.
+  void postpone();
+  bool postponed() const { return postponed_ && !pending_; }
+  void resume(uint64_t first);
+
+  // Steps first to first+steps-1 are to be recorded, after the schedule's warm-up. A scheduled
+  // window that is open when it begins ends there. Replaces a trigger that has not begun. False:
+  // `index`, the step in progress, is not before `first`, or recording is off.
+  bool trigger(uint64_t first, uint64_t steps, uint64_t index);
+  // The schedule is off until boundary `resume` (UINT64_MAX: until told otherwise, and no trigger
+  // is taken); a trigger that was taken before is dropped. The caller cuts an open window first.
+  // The schedule's cycle that the boundary falls into is left out, so that no rank begins in the
+  // middle of one.
+  void switch_off(uint64_t resume);
+  bool is_off() const { return resume_ == UINT64_MAX; }
+  bool armed() const { return armed_; }
+  Phase phase() const { return phase_; }
+
+  const Schedule& schedule() const { return scheduled_; }
+
+ private:
+  Transition idle() const;
+  Transition scheduled_step(uint64_t index);
+  Transition triggered_step(uint64_t index, const Transition& scheduled);
+  Transition finish(Transition change);
+
+  const ScheduleSpec spec_;
+  const bool armed_;
+  Schedule scheduled_;
+  Phase phase_ = Phase::waiting;
+  uint32_t open_ = 0;            // number of the window that is open
+  uint32_t scheduled_next_ = 0;  // of the schedule's next window, by its own count
+  uint32_t triggered_ = 0;       // triggered windows begun
+  bool pending_ = false;         // a trigger that has not begun
+  bool recording_ = false;       // the triggered window is open
+  bool postponed_ = false;       // what is, or will be, pending is the window of number open_
+  uint64_t first_ = 0, steps_ = 0;
+  uint64_t resume_ = 0;
+  bool resumed_late_ = false;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// From ring buffers to dump chunks, for one window at a time. Drain thread only.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/cupti/graph_launches.h"
+#include "collector/record/recorder.h"
+#include "collector/window/dump_file.h"
+#include "formats/core/byte_buffer.h"
+#include "formats/core/encode.h"
+
+namespace gpuprof {
+
+// Whether what CUPTI delivered is in it, and not what hooks recorded; false of an empty one.
+bool is_cupti_buffer(const RingChunk& chunk);
+
+class WindowCollector final : private NameResolver {
+ public:
+  WindowCollector();
+
+  // A window begins: nothing is known of its launches.
+  void begin(uint32_t window, uint64_t begin_ticks);
+  // Takes full buffers and gives them back to the pool; with `everything` also what is committed in
+  // buffers still in use. `end_ticks` is 0 while the window is open. Returns the records taken.
+  size_t collect(DumpFile& file, bool everything, uint64_t end_ticks);
+  // Writes what is batched.
+  void flush(DumpFile& file);
+  // Of the window's launches, copies and sets.
+  struct Missing {
+    uint64_t awaited;     // their GPU records have not come, or not all
+    uint64_t unfinished;  // of them, those that must have some, or more
+    // Graph launches of which CUPTI has no records: their graphs were instantiated without it, or
+    // their nodes are inside conditional ones.
+    uint64_t untimed_graph_launches;
+  };
+  Missing missing();
+  // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
+  void note_function_names();
+
+  uint64_t events() const { return events_; }
+  uint64_t hook_records() const { return hook_records_; }
+  uint64_t stacks() const { return stacks_; }
+  uint64_t stack_ticks() const { return stack_ticks_; }  // that threads spent on them
+
+ private:
+  struct Taken {
+    uint64_t sequence;  // of the buffer when it was last looked at
+    uint32_t records;   // taken from it so far
+    uint32_t named;     // looked at for kernel names so far
+  };
+  Taken& taken(uint32_t index, const RingChunk& chunk);
+  size_t take(uint32_t index, DumpFile& file, uint64_t end_ticks);
+  bool belongs(const Record& record, uint64_t end_ticks);
+  void note_call(uint32_t correlation);
+  void look_for_first_call();
+  bool in_base(uint32_t correlation);
+  void note(const Record& record);
+  void note_launch(const Record& record, uint32_t bit);
+  uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
+  void store_function_name(uint64_t function);
+
+  std::string_view string(StringId id) const override;
+  std::string_view api_name(ApiId api) const override;
+  uint32_t api_domain(ApiId api) const override;
+  std::string_view function_name(uint64_t function) const override;
+  const LaunchShape* launch_shape(uint32_t id) const override;
+  std::string_view stack(StringId id) const override;
+
+  BatchEncoder encoder_;
+  ByteBuffer body_;
+  PodVector<Taken> taken_;  // one per ring buffer
+  // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with
+  // a record, those that start a graph without, and GPU work recorded.
+  PodVector<uint64_t> called_;
+  PodVector<uint64_t> expected_;
+  PodVector<uint64_t> untimed_;
+  PodVector<uint64_t> seen_;
+  GraphLaunches graph_launches_;
+  PodVector<uint64_t> named_;  // open-addressed set of functions looked at
+  bool launches_graph_[kMaxApis] = {};
+  size_t batch_records_ = 0;
+  uint32_t first_called_ = 0;  // smallest correlation id called in the window; 0: none yet
+  bool looked_for_first_ = false;
+  uint32_t base_ = 0;  // smallest correlation id of the window, rounded down to 64
+  bool have_base_ = false;
+  uint32_t window_ = 0;
+  uint64_t begin_ticks_ = 0;
+  uint64_t events_ = 0;
+  uint64_t hook_records_ = 0;
+  uint64_t stacks_ = 0;
+  uint64_t stack_ticks_ = 0;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/drain.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/python/bridge.h"
+#include "collector/record/collector.h"
+#include "collector/record/names.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
+#include "collector/samples/native_samples.h"
+#include "collector/samples/samples.h"
+#include "collector/samples/workers.h"
+#include "collector/sources/device_info.h"
+#include "collector/sources/graphs.h"
+#include "collector/sources/heap.h"
+#include "collector/sources/memory_log.h"
+#include "collector/sources/nvml.h"
+#include "collector/stacks/modules.h"
+#include "collector/stacks/stacks.h"
+#include "collector/window/batch.h"
+#include "collector/window/control.h"
+#include "collector/window/dump_file.h"
+#include "collector/window/identity.h"
+#include "collector/window/late_calls.h"
+#include "collector/window/ready_command.h"
+#include "collector/window/step_log.h"
+#include "collector/window/summary.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kMs = 1000000;
+constexpr uint64_t kSecond = 1000 * kMs;
+constexpr uint64_t kPollActive = 20 * kMs;
+constexpr uint64_t kPollIdle = 250 * kMs;
+constexpr uint64_t kPollParent = 50 * kMs;
+constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
+constexpr uint64_t kAnchorPeriod = kSecond;
+constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
+
+// Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
+// out.
+std::atomic<uint32_t> g_wanted{0};
+std::atomic<uint32_t> g_word{0};
+std::atomic<uint32_t> g_progress{0};
+std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
+std::atomic<uint32_t> g_ended{0};
+std::atomic<uint32_t> g_tid{0};
+
+// All of the thread's state; in memory of its own, made anew for each session (fork).
+struct Drain {
+  WindowCollector collector;
+  DumpFile file;
+  StepLog steps;
+  ByteBuffer body;
+  HookCost hook_cost{};
+  uint64_t last_flush = 0;
+  uint64_t last_anchor = 0;
+  uint64_t last_counters = 0;
+  uint64_t cpu_at_begin = 0;
+  uint64_t process_cpu_at_begin = 0;
+  size_t modules_written = 0;     // of the window's dump
+  size_t graph_nodes = 0;         // written to it
+  uint32_t failures_written = 0;  // which failed allocation is in a dump
+  bool window_open = false;
+};
+alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
+Drain* g_drain = nullptr;
+
+bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
+
+// The first anchor and the newest always stay; in between, evenly thinned out.
+void add_anchor() {
+  RingHeader& header = *ring()->header;
+  uint32_t count = header.anchor_count.load(std::memory_order_relaxed);
+  if (count == kMaxAnchors) {
+    for (uint32_t i = 1; i < kMaxAnchors / 2; ++i) header.anchors[i] = header.anchors[i * 2];
+    count = kMaxAnchors / 2;
+  }
+  header.anchors[count] = read_anchor();
+  header.anchor_count.store(count + 1, std::memory_order_release);
+}
+
+void write_header(Drain& drain) {
+  drain.body.clear();
+  if (encode_header(drain.body, gpu_times_missing()))
+    drain.file.write(ChunkKind::header, drain.body);
+  // Kept in the ring too: a process killed before its first batch must still be identifiable.
+  RingRegion& identity = ring()->header->identity;
+  if (drain.body.size() <= identity.bytes) {
+    std::memcpy(ring()->region<void>(identity), drain.body.data(), drain.body.size());
+    identity.used.store(drain.body.size(), std::memory_order_release);
+  }
+}
+
+void write_counters(Drain& drain) {
+  drain.body.clear();
+  if (encode_counters(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::counters, drain.body);
+  }
+  drain.body.clear();
+  if (encode_workers(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::workers, drain.body);
+  }
+}
+
+// New modules go to the ring at once, and to the dump: each Modules message names all of them.
+void keep_modules(Drain& drain) {
+  const size_t known = note_modules();
+  if (!drain.window_open || known == drain.modules_written) return;
+  drain.body.clear();
+  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
+  drain.modules_written = known;
+}
+
+// Those that are new since the last time.
+void write_graph_nodes(Drain& drain) {
+  drain.body.clear();
+  const size_t end = encode_graph_nodes(drain.body, ring()->header->clock_shift, drain.graph_nodes);
+  if (end == drain.graph_nodes) return;
+  drain.file.write(ChunkKind::graphs, drain.body);
+  drain.graph_nodes = end;
+  ring()->header->graph_nodes_written.store(end, std::memory_order_release);
+}
+
+// The newest failed allocation, if it is in no dump yet.
+void write_failed_allocation(Drain& drain) {
+  drain.body.clear();
+  if (encode_failed_allocation(drain.body, drain.failures_written)) {
+    drain.file.write(ChunkKind::live_memory, drain.body);
+  }
+}
+
+void open_window(Drain& drain) {
+  Session& s = session();
+  const Window& window = s.window;  // its ready_ticks may be written now
+  add_anchor();
+  cupti_window_begins();
+  drain.collector.begin(window.number, window.begin_ticks);
+  drain.cpu_at_begin = thread_cpu_ns();
+  drain.process_cpu_at_begin = process_cpu_ns();
+  drain.file.open(s.stem, window.number);
+  native_samples_window_begins();
+  samples_window_begins();  // the header has the notes of both
+  write_header(drain);
+  if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
+  nvml_begin();
+  workers_begin();
+  drain.window_open = true;
+  drain.modules_written = 0;
+  keep_modules(drain);
+  drain.graph_nodes = 0;
+  write_graph_nodes(drain);
+  drain.body.clear();
+  if (encode_live_at_begin(drain.body, window.number)) {
+    drain.file.write(ChunkKind::live_memory, drain.body);
+  }
+  drain.last_flush = monotonic_ns();
+}
+
+// Takes records until every launch of the window has its GPU record, 2 s at most.
+void collect_to_the_end(Drain& drain, const Window& window) {
+  const bool exiting = g_wanted.load() & static_cast<uint32_t>(DrainCommand::exit);
+  let_calls_be_recorded();
+  const uint64_t begun = monotonic_ns();
+  // Without launch records nothing tells what to wait for: give running kernels a moment.
+  if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);
+  for (;;) {
+    cupti_flush(false);
+    drain.collector.collect(drain.file, true, window.end_ticks);
+    if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
+    if (monotonic_ns() - begun > kWaitForGpu) {
+      cupti_flush(exiting);
+      drain.collector.collect(drain.file, true, window.end_ticks);
+      break;
+    }
+    ::usleep(5000);
+    g_progress.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (!cupti_is_attached()) return;
+  const WindowCollector::Missing missing = drain.collector.missing();
+  count_loss(Loss::unfinished_gpu, missing.unfinished);
+  const uint64_t untimed = missing.untimed_graph_launches;
+  if (untimed == 0) return;
+  count_loss(Loss::graph_untimed, untimed);
+  log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
+           static_cast<unsigned long long>(untimed),
+           cupti_times_graphs()
+               ? "CUPTI has none for the whole of a graph that was instantiated before it was "
+                 "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
+               : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
+}
+
+WindowTotals totals_of(const Drain& drain) {
+  WindowTotals totals{};
+  totals.events = drain.collector.events();
+  totals.hook_records = drain.collector.hook_records();
+  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
+                        static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
+                                              session().clock.ticks_per_ns);
+  totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
+  totals.samples_cpu_ns = samples_cpu_ns();
+  if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
+  totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
+                                                   session().clock.ticks_per_ns);
+  return totals;
+}
+
+// The process ends, and an allocation has failed that is in no dump: it gets one of its own.
+void dump_failed_allocation(Drain& drain) {
+  Session& s = session();
+  const uint64_t ticks = failed_allocation_ticks();
+  if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
+  s.window = Window{s.next_window++, s.boundaries,     ticks, 0,
+                    ticks,           s.boundaries - 1, true,  "out_of_memory"};
+  drain.file.open(s.stem, s.window.number);
+  write_header(drain);
+  update_latest_link();
+  write_failed_allocation(drain);
+  drain.body.clear();
+  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
+  drain.steps.write(drain.file);
+  drain.body.clear();
+  if (encode_summary(drain.body, s.window, WindowTotals{})) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+  if (!drain.file.finish()) return;
+  run_ready_command(drain.file.path());
+  note_memory_dump(drain.file.path());
+}
+
+// Everything so far, in the order that makes the file a complete dump.
+void write_to_the_end(Drain& drain, const Window& window) {
+  collect_to_the_end(drain, window);
+  add_anchor();
+  keep_modules(drain);
+  drain.collector.flush(drain.file);
+  if (activity_on(Activity::step)) drain.steps.write(drain.file);
+  write_graph_nodes(drain);
+  write_failed_allocation(drain);
+  workers_sample(now_ticks(), true);
+  write_counters(drain);
+  drain.body.clear();
+  if (encode_summary(drain.body, window, totals_of(drain))) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+}
+
+void close_window(Drain& drain) {
+  Session& s = session();
+  if (!drain.window_open) open_window(drain);
+  const Window window = s.window;
+  samples_window_ends();
+  native_samples_window_ends();
+  write_to_the_end(drain, window);
+  if (drain.file.finish()) run_ready_command(drain.file.path());
+  note_window_totals(window, totals_of(drain));
+  drain.window_open = false;
+  // The next window may be near already; then CUPTI stays on.
+  if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
+    cupti_detach();
+  }
+  ++s.windows_done;
+  SessionPhase closing = SessionPhase::closing;
+  s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
+  ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
+}
+
+// The program may be replaced the next moment.
+void save_window(Drain& drain) {
+  if (!drain.window_open) return;
+  Window window = session().window;
+  if (window.end_ticks == 0) {
+    window.end_ticks = now_ticks();
+    window.last_step = last_complete_step();
+    window.partial = true;
+    window.end_reason = "exec";
+  }
+  write_to_the_end(drain, window);
+  drain.file.publish();
+  // Should exec fail, there will be more of this dump, and the command is run again.
+  run_ready_command(drain.file.path());
+}
+
+void check_limits(Drain& drain, uint64_t ticks) {
+  const Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  const double seconds =
+      static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
+  const double megabytes = static_cast<double>(drain.collector.events()) * sizeof(Record) / 1e6;
+  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
+  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
+}
+
+void carry_out_requests(Drain& drain) {
+  // One window may end where the next begins: its records first.
+  for (const DrainCommand command :
+       {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
+        DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
+    const uint32_t bit = static_cast<uint32_t>(command);
+    if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
+    if (command == DrainCommand::yield) cupti_yield();
+    if (command == DrainCommand::attach) {
+      heap_prepare();
+      cupti_attach();
+    }
+    if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
+      open_window(drain);
+    if (command == DrainCommand::close) close_window(drain);
+    if (command == DrainCommand::detach && !window_is_open()) cupti_detach();
+    if (command == DrainCommand::save) save_window(drain);
+    if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
+    g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
+    g_progress.fetch_add(1, std::memory_order_release);
+    futex_wake_all(g_progress);
+  }
+}
+
+void tick(Drain& drain) {
+  const uint64_t now_ns = monotonic_ns();
+  const uint64_t ticks = now_ticks();
+  if (session().loads_data) {
+    follow_parent(ticks);
+  } else {
+    steps_tick(ticks);
+    control_tick(now_ns);
+  }
+  if (now_ns - drain.last_anchor > kAnchorPeriod) {
+    drain.last_anchor = now_ns;
+    add_anchor();
+    drain.steps.make_room();
+  }
+  const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+  if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
+  keep_modules(drain);
+  if (!window_is_open() || !drain.window_open) return;
+  if (now_ns - drain.last_flush > kFlushPeriod) {
+    drain.last_flush = now_ns;
+    cupti_flush(false);
+  }
+  nvml_sample(ticks);
+  workers_sample(ticks, false);
+  if (now_ns - drain.last_counters > kSecond) {
+    drain.last_counters = now_ns;
+    write_counters(drain);
+    write_failed_allocation(drain);  // failures may come by the thousand
+  }
+  write_graph_nodes(drain);
+  drain.collector.note_function_names();
+  drain.collector.collect(drain.file, false, 0);
+  // Many short threads fill the pool with nearly empty buffers: write early.
+  if (free_chunks() < ring()->header->chunk_count / 2) drain.collector.flush(drain.file);
+  check_limits(drain, ticks);
+  g_progress.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool prepare() {
+  Session& s = session();
+  char path[1600], link[1600], why[1700] = "";
+  make_ring_names(path, sizeof path, link, sizeof link);
+  prepare_stacks();
+  const RingStacks stacks = stacks_are_on() ? RingStacks::native
+                            : python_is_known() && activity_on(Activity::samples)
+                                ? RingStacks::samples
+                                : RingStacks::none;
+  if (!create_ring(path, {s.config.buffer_mb, stacks, s.config.memory, s.loads_data}, s.clock,
+                   s.process_start_ticks, why, sizeof why)) {
+    log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
+             s.config.buffer_mb);
+    return false;
+  }
+  if (why[0]) {
+    log_line(LogLevel::warn, "%s; buffers are in memory only, a killed process loses its window",
+             why);
+  }
+  ring_store_apis(api_rows(), api_count());
+  publish_ring();
+  memory_log_begins(s.config.memory);
+  note_modules();
+  store_known_kernels();
+  control_begin();
+  ring_store_stem(s.stem);  // workers look for it
+  link_ring(link);
+  return true;
+}
+
+void finish_from_drain_thread() {
+  Session& s = session();
+  if (s.finishing.exchange(true)) return;
+  cut_window("exit", now_ticks());
+  carry_out_requests(*g_drain);
+  dump_failed_allocation(*g_drain);
+  samples_stop();
+  cupti_detach();
+  wait_for_ready_commands();
+  s.state.store(SessionState::finished, std::memory_order_release);
+  remove_ring_file();
+  control_end();
+  print_closing_line();
+}
+
+void* run(void*) {
+  const BlockedScope blocked;
+  ::prctl(PR_SET_NAME, "gpuprof");
+  g_tid.store(current_tid());
+  const bool ready = prepare();
+  if (ready) {
+    g_drain->hook_cost = measure_hook_cost();
+    add_anchor();
+  }
+  g_started.store(ready ? 1 : 2, std::memory_order_release);
+  futex_wake_all(g_started);
+  if (!ready) return nullptr;
+  Drain& drain = *g_drain;
+  for (;;) {
+    const uint32_t seen = g_word.load(std::memory_order_acquire);
+    carry_out_requests(drain);
+    tick(drain);
+    if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
+      break;
+    if (only_our_threads_are_left()) {
+      // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
+      finish_from_drain_thread();
+      break;
+    }
+    const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+    uint64_t wait = phase == SessionPhase::active ? kPollActive : kPollIdle;
+    if (session().loads_data) {
+      wait = kPollParent;
+    } else if (step_source() == StepSource::time) {
+      wait = kMs;
+    }
+    const bool near = phase == SessionPhase::warmup || phase == SessionPhase::active;
+    if (near && populate_more()) continue;
+    futex_wait(g_word, seen, wait);
+  }
+  dump_failed_allocation(drain);
+  samples_stop();
+  cupti_detach();
+  wait_for_ready_commands();
+  g_ended.store(1, std::memory_order_release);
+  futex_wake_all(g_progress);
+  return nullptr;
+}
+
+}  // namespace
+
+// Seen from outside, since nothing else tells.
+bool only_our_threads_are_left() {
+  char path[64], text[512];
+  std::snprintf(path, sizeof path, "/proc/self/task/%u/stat", session().pid);
+  if (!read_small_file(path, text, sizeof text)) return false;
+  const char* const name_end = std::strrchr(text, ')');
+  if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
+  struct stat tasks {};
+  // A directory's link count here is 2 and one for each thread.
+  return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
+         tasks.st_nlink <= 2 + 2 + samples_threads();
+}
+
+bool start_drain_thread() {
+  g_drain = new (g_drain_memory) Drain;
+  g_wanted = g_word = g_started = g_ended = 0;
+  if (const int failed = start_thread(run, 512 * 1024)) {
+    log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
+             std::strerror(failed));
+    return false;
+  }
+  const uint64_t begun = monotonic_ns();
+  while (g_started.load(std::memory_order_acquire) == 0 && monotonic_ns() - begun < 5 * kSecond) {
+    futex_wait(g_started, 0, 100 * kMs);
+  }
+  return g_started.load(std::memory_order_acquire) == 1;
+}
+
+void drain_request(DrainCommand command) {
+  g_wanted.fetch_or(static_cast<uint32_t>(command), std::memory_order_acq_rel);
+  g_word.fetch_add(1, std::memory_order_release);
+  futex_wake_all(g_word);
+}
+
+bool drain_wait_idle(uint64_t timeout_ns) {
+  constexpr uint32_t kSlow =
+      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
+      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
+      static_cast<uint32_t>(DrainCommand::yield);
+  if (on_drain_thread()) {
+    carry_out_requests(*g_drain);
+    return true;
+  }
+  const uint64_t begun = monotonic_ns();
+  for (;;) {
+    const uint32_t seen = g_progress.load(std::memory_order_acquire);
+    if (!(g_wanted.load(std::memory_order_acquire) & kSlow)) return true;
+    if (monotonic_ns() - begun > timeout_ns) return false;
+    futex_wait(g_progress, seen, 50 * kMs);
+  }
+}
+
+bool drain_wait_exit() {
+  drain_request(DrainCommand::exit);
+  uint64_t last_change = monotonic_ns();
+  uint32_t seen = g_progress.load(std::memory_order_acquire);
+  while (!g_ended.load(std::memory_order_acquire)) {
+    if (on_drain_thread() || monotonic_ns() - last_change > 10 * kSecond) return false;
+    futex_wait(g_progress, seen, 50 * kMs);
+    const uint32_t now = g_progress.load(std::memory_order_acquire);
+    if (now != seen) last_change = monotonic_ns();
+    seen = now;
+  }
+  return true;
+}
+
+void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
+
+void forget_drain_thread() {
+  g_wanted = g_word = g_started = g_ended = 0;
+  g_tid = 0;
+  g_drain = nullptr;
+}
+
+}  // namespace gpuprof

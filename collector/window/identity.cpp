@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/identity.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/python/bridge.h"
+#include "collector/python/frame_check.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
+#include "collector/samples/native_samples.h"
+#include "collector/samples/samples.h"
+#include "collector/sources/device_info.h"
+#include "collector/stacks/stacks.h"
+#include "collector/window/ancestor.h"
+#include "formats/core/chunk.h"
+#include "formats/core/text.h"
+#include "formats/core/wire.h"
+#include "gpuprof_version.h"
+
+extern char** environ;
+
+namespace gpuprof {
+namespace {
+
+constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCifs = 0xff534d42,
+               kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400, kBeegfs = 0x19830326;
+
+// fstat by system call: the libc symbol is newer than the oldest glibc we run on.
+bool stat_directory(int file, struct stat& info) {
+  return ::syscall(SYS_fstat, file, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// Start of the process in clock ticks since boot.
+uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
+
+// A setting's %-sequences with this process's values. False: said why.
+bool expand(const char* setting, const char* pattern, char* out, size_t size) {
+  const Session& s = session();
+  SettingError error;
+  if (expand_output(pattern, s.place, s.host, static_cast<int>(s.pid), environ, out, size, error)) {
+    return true;
+  }
+  log_line(LogLevel::error, "%s=%s; this program runs unprofiled", setting, error.text);
+  return false;
+}
+
+// The last directory of a dump's path.
+bool take_run_of(const char* stem, char* directory, size_t directory_size, char* run,
+                 size_t run_size) {
+  const char* const slash = std::strrchr(stem, '/');
+  if (!slash || static_cast<size_t>(slash - stem) >= directory_size) return false;
+  std::snprintf(directory, directory_size, "%.*s", static_cast<int>(slash - stem), stem);
+  const char* const last = std::strrchr(directory, '/');
+  std::snprintf(run, run_size, "%s", last ? last + 1 : "");
+  return true;
+}
+
+// What a process that is profiled starts is of its run.
+bool is_of_ancestors_run(Session& s) {
+  static Ancestor ancestor;
+  find_ancestor(ancestor);
+  char directory[sizeof s.directory];
+  const bool found = ancestor.header &&
+                     take_run_of(ancestor.stem, directory, sizeof directory, s.run, sizeof s.run);
+  forget_ancestor(ancestor);
+  return found && s.run[0];
+}
+
+bool choose_run(Session& s) {
+  if (s.config.run[0]) {
+    if (!expand("GPUPROF_RUN", s.config.run, s.run, sizeof s.run)) return false;
+  } else if (s.place.job[0]) {
+    std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
+  } else if (!is_of_ancestors_run(s)) {
+    // All processes that one parent starts agree on its start time.
+    auto parent = static_cast<uint32_t>(::getppid());
+    if (s.place.rank < 0 && s.place.local_rank > 0 && ::getenv("NODE_RANK")) {
+      // So Lightning's rank 0, which has none of these variables, starts the others. It may not be
+      // profiled yet.
+      const auto above = static_cast<uint32_t>(stat_field(parent, 4));
+      if (above > 1) parent = above;
+    }
+    timespec since_boot{}, now{};
+    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    const double boot = static_cast<double>(now.tv_sec - since_boot.tv_sec) +
+                        static_cast<double>(now.tv_nsec - since_boot.tv_nsec) * 1e-9;
+    const double after_boot =
+        static_cast<double>(os_start_time(parent)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    const time_t started = static_cast<time_t>(boot + after_boot);
+    struct tm utc {};
+    ::gmtime_r(&started, &utc);
+    char date[32];
+    ::strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &utc);
+    std::snprintf(s.run, sizeof s.run, "%s-%u", date, parent);
+  }
+  for (char* c = s.run; *c; ++c) {
+    if (*c == '/' || static_cast<unsigned char>(*c) < ' ') *c = '_';
+  }
+  return true;
+}
+
+// mkdir -p, 0700 for what we make. The last directory must be ours and closed to other writers: in
+// one that others can write to, they could put links in the way of our names.
+bool make_directories(const char* path, char* why, size_t why_size) {
+  char partial[1200];
+  std::snprintf(partial, sizeof partial, "%s", path);
+  for (char* c = partial + 1;; ++c) {
+    if (*c != '/' && *c != '\0') continue;
+    const char kept = *c;
+    *c = '\0';
+    if (::mkdir(partial, 0700) != 0 && errno != EEXIST) {
+      std::snprintf(why, why_size, "cannot create directory %s: %s", partial, std::strerror(errno));
+      return false;
+    }
+    if (kept == '\0') break;
+    *c = kept;
+  }
+  const int file = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) {
+    std::snprintf(why, why_size, "cannot open directory %s: %s", path, std::strerror(errno));
+    return false;
+  }
+  struct stat info {};
+  const bool readable = stat_directory(file, info);
+  ::close(file);
+  if (!readable || info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
+    std::snprintf(why, why_size,
+                  "directory %s must belong to this user and not be writable by others", path);
+    return false;
+  }
+  if (::access(path, W_OK | X_OK) != 0) {
+    std::snprintf(why, why_size, "cannot write to directory %s: %s", path, std::strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+void make_stem() {
+  Session& s = session();
+  const ClockAnchor now = read_anchor();
+  std::snprintf(s.stem, sizeof s.stem, "%s/%s_r%d_%u_%llu", s.directory, s.host,
+                s.place.rank < 0 ? 0 : s.place.rank, s.pid,
+                static_cast<unsigned long long>(now.realtime_ns));
+}
+
+// A worker's dumps lie beside those of the process that it loads for.
+bool make_names_beside(const char* parent_stem) {
+  Session& s = session();
+  if (!take_run_of(parent_stem, s.directory, sizeof s.directory, s.run, sizeof s.run)) return false;
+  make_stem();
+  return true;
+}
+
+void encode_command(WireWriter& out) {
+  // Long command lines are cut, at an argument's end.
+  static char text[65536];
+  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  const ssize_t got = ::read(file, text, sizeof text);
+  ::close(file);
+  std::string_view rest(text, got > 0 ? static_cast<size_t>(got) : 0);
+  while (!rest.empty()) out.bytes(8, take_until(rest, '\0'));
+}
+
+void encode_settings(WireWriter& out, const Settings& settings) {
+  for (const SettingRow& row : kSettingRows) {
+    const size_t mark = out.open(14);
+    out.text(1, row.name);
+    out.text(2, settings.text(row.id));
+    out.text(3, settings.source_name(row.id));
+    out.close(mark);
+  }
+}
+
+}  // namespace
+
+bool on_network(const char* path) {
+  struct statfs info {};
+  if (::statfs(path, &info) != 0) return false;
+  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kNfs, kAfs, kCeph, kBeegfs}) {
+    if (static_cast<long>(info.f_type) == magic) return true;
+  }
+  return false;
+}
+
+bool make_output_names() {
+  Session& s = session();
+  if (::gethostname(s.host, sizeof s.host - 1) != 0 || !s.host[0]) {
+    std::snprintf(s.host, sizeof s.host, "localhost");
+  }
+  for (char* c = s.host; *c; ++c) {
+    if (*c == '/') *c = '_';
+  }
+  if (!expand("GPUPROF_SCRATCH", s.config.scratch, s.scratch, sizeof s.scratch)) return false;
+  if (s.loads_data) return make_names_beside(parent_stem());
+  char output[1024];
+  if (!choose_run(s) || !expand("GPUPROF_OUTPUT", s.config.output, output, sizeof output)) {
+    return false;
+  }
+  char absolute[2200];
+  const char* const here = output[0] == '/' ? "" : s.start_directory;
+  const int length = std::snprintf(absolute, sizeof absolute, "%s%s%s/%s", here, here[0] ? "/" : "",
+                                   output, s.run);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof s.directory) {
+    log_line(LogLevel::error,
+             "GPUPROF_OUTPUT=\"%s\": the path is longer than %zu bytes; this program "
+             "runs unprofiled",
+             s.config.output, sizeof s.directory - 1);
+    return false;
+  }
+  std::memcpy(s.directory, absolute, static_cast<size_t>(length) + 1);
+  char why[1400];
+  if (!make_directories(s.directory, why, sizeof why)) {
+    log_line(LogLevel::error, "GPUPROF_OUTPUT=\"%s\": %s; this program runs unprofiled",
+             s.config.output, why);
+    return false;
+  }
+  make_stem();
+  return true;
+}
+
+void make_ring_names(char* path, size_t path_size, char* link, size_t link_size) {
+  const Session& s = session();
+  link[0] = '\0';
+  const char* scratch = s.scratch;
+  if (!scratch[0] && on_network(s.directory)) {
+    scratch = std::getenv("TMPDIR");
+    if (!scratch || !scratch[0] || on_network(scratch)) scratch = "/tmp";
+  }
+  if (!scratch[0]) {
+    std::snprintf(path, path_size, "%s.gpuprof.ring", s.stem);
+    return;
+  }
+  std::snprintf(path, path_size, "%s/%s.gpuprof.ring", scratch, std::strrchr(s.stem, '/') + 1);
+  std::snprintf(link, link_size, "%s.gpuprof.ring", s.stem);
+}
+
+void update_latest_link() {
+  const Session& s = session();
+  char link[1200], fresh[1300];
+  const size_t length = static_cast<size_t>(std::strrchr(s.directory, '/') - s.directory);
+  std::snprintf(link, sizeof link, "%.*s/latest", static_cast<int>(length), s.directory);
+  std::snprintf(fresh, sizeof fresh, "%s.%u", link, s.pid);
+  struct stat info {};
+  if (::syscall(SYS_newfstatat, AT_FDCWD, link, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+      !S_ISLNK(info.st_mode)) {
+    return;  // something of the user's
+  }
+  if (::symlink(s.run, fresh) != 0) return;
+  if (::rename(fresh, link) != 0) ::unlink(fresh);
+}
+
+bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
+  const Session& s = session();
+  const RingHeader& ring_header = *ring()->header;
+  WireWriter out(buffer);
+  out.uint(1, kFormatVersion);
+  out.text(2, GPUPROF_VERSION);
+  out.text(3, s.host);
+  out.uint(4, s.pid);
+  out.int_field(5, s.place.rank);
+  out.int_field(6, s.place.world_size);
+  out.int_field(7, s.place.local_rank);
+  encode_command(out);
+  char text[1024] = {};
+  if (::readlink("/proc/self/exe", text, sizeof text - 1) > 0) out.text(9, text);
+  out.text(10, s.run);
+  out.uint(11, s.window.number);
+  format_schedule(s.config.schedule, text, sizeof text);
+  out.text(12, text);
+  describe_step_source(text, sizeof text);
+  out.text(13, text);
+  encode_settings(out, *s.settings);
+  encode_clock(out, 15, ring_header);
+  out.uint(16, s.process_start_ticks);
+  out.uint(17, s.window.begin_ticks);
+  // CUDA in a forked child answers with errors, and in another would be started by the question.
+  if (!s.loads_data) encode_devices_and_versions(out);
+  out.text(23, gpu_times_missing);
+  out.text(24, s.place.job);
+  if (const char* user = std::getenv("USER")) out.text(25, user);
+  out.uint(26, os_start_time(s.pid));
+  out.text(27, s.clock.note);
+  out.text(28, stack_note());
+  out.text(29, samples_note());
+  const bool sampled = python_is_known() || native_samples_on();
+  out.uint(30, activity_on(Activity::samples) && sampled ? kSamplePeriodNs : 0);
+  if (s.loads_data) {
+    out.uint(31, parent_process());
+    out.uint(32, data_worker_number() + 1);
+  }
+  out.text(33, native_samples_note());
+  return out.ok();
+}
+
+}  // namespace gpuprof

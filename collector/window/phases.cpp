@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boundaries to phases: the step log, the schedule, and what begins and ends a window.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "collector/base/log.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/python/modules.h"
+#include "collector/record/collector.h"
+#include "collector/record/names.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
+#include "collector/sources/graphs.h"
+#include "collector/sources/heap.h"
+#include "collector/sources/memory_log.h"
+#include "collector/stacks/stacks.h"
+#include "collector/steps/kernel_steps.h"
+#include "collector/steps/period_steps.h"
+#include "collector/torch/operators.h"
+#include "collector/window/drain.h"
+#include "collector/window/step_log.h"
+#include "formats/core/text.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kWaitForDrainNs = 3000000000;
+constexpr double kAutoFallbackSeconds = 30;
+constexpr double kAutoFallbackMs = 1000;
+constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
+constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
+
+// Which source a call is a mark of; automatic: none.
+StepSource g_step_source[kMaxApis];
+
+StepSource source_of(const ApiRow& row) {
+  if (row.kind == Kind::collective) return StepSource::nccl;
+  // The driver's are those of programs without a runtime of their own; what the runtime does in the
+  // driver is part of its call.
+  if (row.kind == Kind::launch) {
+    return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
+  }
+  // The driver's, where the runtime is part of the program; inside a hooked runtime it is part of
+  // the call.
+  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0 ||
+      starts_with(row.name, "cuCtxSynchronize")) {
+    return StepSource::sync;
+  }
+  const bool profiler =
+      starts_with(row.name, "cudaProfiler") || starts_with(row.name, "cuProfiler");
+  return profiler ? StepSource::profiler : StepSource::automatic;
+}
+
+bool is_launch(StepSource source) {
+  return source == StepSource::kernel || source == StepSource::graph;
+}
+
+// Under step_lock.
+bool is_step_call(size_t api) {
+  const Session& s = session();
+  if (s.loads_data) return false;
+  const StepSource source = g_step_source[api];
+  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
+  if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
+  if (source != StepSource::nccl || s.tracker.source() != source) return true;
+  return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
+}
+
+double seconds_between(uint64_t from, uint64_t to) {
+  return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
+}
+
+void set_phase(SessionPhase phase) {
+  session().phase.store(phase, std::memory_order_release);
+  ring()->header->phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
+}
+
+void log_boundary(uint64_t ticks) {
+  Session& s = session();
+  ticks = std::max(ticks, s.last_boundary_ticks);  // of another thread, which came first
+  log_step(ticks);
+  s.last_step_ticks = ticks - s.last_boundary_ticks;
+  ++s.boundaries;
+  s.last_boundary_ticks = ticks;
+}
+
+void end_window(uint64_t ticks, const char* reason, bool partial) {
+  Session& s = session();
+  modules_end();
+  operators_end(ticks);
+  s.tracker.hold_source(false);
+  s.window.end_ticks = ticks;
+  s.window.last_step = last_complete_step();
+  s.window.partial = partial;
+  s.window.end_reason = reason;
+  RingHeader& header = *ring()->header;
+  header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
+  header.window_end_ticks.store(ticks, std::memory_order_release);
+  set_phase(SessionPhase::closing);
+  apply_hook_flags();
+  drain_request(DrainCommand::close);
+}
+
+// Whether a step that begins now does so by the clock, on our own thread. With the session the
+// first one begins on the program's.
+bool begins_by_clock() {
+  const Session& s = session();
+  return s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data &&
+         s.tracker.source() == StepSource::time;
+}
+
+void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, ""};
+  RingHeader& header = *ring()->header;
+  header.window.store(number);  // new buffers carry it
+  s.phase.store(SessionPhase::active, std::memory_order_release);
+  apply_hook_flags();
+  if (s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data) {
+    // Calls of other threads are recorded from now on, and were not while this one waited for CUPTI
+    // or was kept off its processor.
+    s.window.begin_ticks = s.last_boundary_ticks = ticks_after_stores();
+    move_last_step(s.window.begin_ticks);
+  }
+  // Together, for workers that follow: until here they see the window before as it ended.
+  header.window_first_step.store(static_cast<uint32_t>(first_step));
+  header.window_last_step.store(static_cast<uint32_t>(first_step));
+  header.window_end_ticks.store(0);
+  header.window_ready_ticks.store(0);
+  header.window_begin_ticks.store(s.window.begin_ticks, std::memory_order_release);
+  header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
+}
+
+// Under step_lock. The window cannot be opened yet: with the steps that come once it can, if that
+// is soon.
+void put_off_window(uint32_t number) {
+  Session& s = session();
+  if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
+    s.plan->postpone();
+    set_phase(SessionPhase::warmup);
+    log_line(LogLevel::warn,
+             "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
+             static_cast<double>(kWaitForDrainNs) / 1e9, number);
+    return;
+  }
+  log_line(LogLevel::warn, "window %u was left out: %s", number,
+           cupti_is_attaching()
+               ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
+               : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
+  s.plan->cut();
+  set_phase(SessionPhase::waiting);
+}
+
+void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  s.next_window = number + 1;
+  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
+  // window before is being closed CUPTI is still on, but would be switched off at the end of that.
+  const bool closing = !drain_wait_idle(0);
+  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
+  if (!drain_wait_idle(kWaitForDrainNs)) return put_off_window(number);
+  s.tracker.hold_source(true);
+  restart_sequences();
+  restart_stack_counts();
+  open_window(number, first_step, ticks);
+  keep_live_memory(number, now_ticks());
+  operators_begin();
+  modules_begin();
+  drain_request(DrainCommand::watch);
+  if (!begins_by_clock()) {  // this thread is the program's, and waited until here
+    s.window.ready_ticks = now_ticks();
+    ring()->header->window_ready_ticks.store(s.window.ready_ticks);
+  }
+}
+
+void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
+  if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
+  if (change.window_begins) {
+    begin_window(change.window, boundary, ticks);
+  } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
+    if (!change.window_ends) set_phase(SessionPhase::warmup);
+    drain_request(DrainCommand::attach);
+  } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
+    set_phase(SessionPhase::waiting);
+    drain_request(DrainCommand::detach);
+  }
+}
+
+// Under step_lock.
+void publish_source() {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  s.source = s.tracker.source();
+  s.tracker.describe(s.source_text, sizeof s.source_text);
+}
+
+// The schedule was over, by the clock, when the program's own steps came: as many of those, too.
+void record_after_time(uint64_t index) {
+  Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  if (s.plan->phase() != Phase::done) return;
+  s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
+}
+
+void take_boundaries(const StepTracker::Result& result) {
+  Session& s = session();
+  if (result.count == 0) return;
+  const bool follows_time = result.chosen_now && s.source == StepSource::time &&
+                            s.tracker.source() != StepSource::profiler;
+  for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
+  // The silence was no step.
+  if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
+  const uint64_t newest = s.boundaries - 1;
+  const uint64_t ticks = std::max(result.ticks[result.count - 1], s.last_boundary_ticks);
+  // For whoever reads the ring after SIGKILL.
+  if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
+  // The dump of a window that begins or ends here names the source.
+  if (result.chosen_now) publish_source();
+  if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
+  apply(s.plan->advance(newest), newest, ticks);
+  if (follows_time) record_after_time(newest);
+  if (result.chosen_now) {
+    log_line(LogLevel::info, "steps: %s", s.source_text);
+    apply_hook_flags();
+  }
+}
+
+// Under step_lock, on the drain thread.
+ControlResult ask_for_window(const ControlRequest& request) {
+  Session& s = session();
+  if (s.tracker.source() == StepSource::profiler) return ControlResult::no_steps;
+  if (s.plan->is_off()) return ControlResult::off;
+  const uint64_t index = s.boundaries ? s.boundaries - 1 : 0;
+  if (s.plan->trigger(request.step, request.steps, index)) {
+    log_line(LogLevel::info, "gpuprof trigger asks for steps %" PRIu64 "-%" PRIu64, request.step,
+             request.step + request.steps - 1);
+    return ControlResult::accepted;
+  }
+  if (request.step > index) return ControlResult::busy;
+  log_line(LogLevel::warn,
+           "gpuprof trigger asks for step %" PRIu64 ", but step %" PRIu64
+           " has begun: that request is left out",
+           request.step, index);
+  return ControlResult::late;
+}
+
+// Under step_lock, on the drain thread.
+void stop_recording() {
+  const SessionPhase phase = session().phase.load();
+  if (phase == SessionPhase::active) {
+    end_window(now_ticks(), "off", true);
+  } else if (phase == SessionPhase::warmup) {
+    set_phase(SessionPhase::waiting);
+    drain_request(DrainCommand::detach);
+  }
+}
+
+// Whether marks are steps. A DataLoader's worker has none.
+bool ready() {
+  const Session& s = session();
+  return s.state.load(std::memory_order_acquire) == SessionState::running && !s.loads_data &&
+         !s.finishing.load(std::memory_order_relaxed);
+}
+
+// Under step_lock, in a DataLoader's worker whose window is open.
+void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
+  Session& s = session();
+  if (parent.begin_ticks != s.window.begin_ticks) {
+    end_window(ticks, "parent", true);  // the next one has begun before its end was seen
+    return;
+  }
+  s.window.last_step = parent.last_step;
+  ring()->header->window_last_step.store(static_cast<uint32_t>(parent.last_step));
+  if (parent.end_ticks) end_window(parent.end_ticks, "parent", false);
+}
+
+}  // namespace
+
+bool activity_on(Activity activity) {
+  return session().config.activities >> static_cast<uint32_t>(activity) & 1;
+}
+
+Activity activity_of(const ApiRow& row) {
+  if (row.library == Library::nccl) return Activity::nccl;
+  if (std::strstr(row.name, "Graph") || std::strstr(row.name, "Capture")) return Activity::graph;
+  if (row.kind == Kind::alloc || row.kind == Kind::dealloc) return Activity::alloc;
+  return row.kind == Kind::sync ? Activity::sync : Activity::api;
+}
+
+void apply_hook_flags() {
+  Session& s = session();
+  s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
+  const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
+  const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
+  const bool capturing = any_capture();
+  for (size_t api = 0; api < api_count(); ++api) {
+    const ApiRow& row = api_rows()[api];
+    uint8_t flags = kHookSettled;
+    if (recording && activity_on(activity_of(row))) {
+      flags |= record;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
+    // A graph is mostly captured before the window that it is launched in: its calls have their
+    // stacks at any time.
+    if (capturing && makes_graph_node(row.kind)) {
+      flags |= kHookCapture;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
+    if ((row.kind == Kind::alloc || row.kind == Kind::dealloc) && memory_log_is_on()) {
+      flags |= kHookMemory;
+      if (stack_wanted(row)) flags |= kHookStack;
+    }
+    if (is_step_call(api)) flags |= kHookStep;
+    g_hook_flags[api].store(flags, std::memory_order_relaxed);
+  }
+  heap_switch(recording);
+}
+
+void refresh_hook_flags() {
+  const BlockedScope blocked;
+  const LockGuard guard(session().step_lock);
+  if (ready()) apply_hook_flags();
+}
+
+StepSource step_source() {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  return s.source;
+}
+
+void describe_step_source(char* out, size_t size) {
+  Session& s = session();
+  const LockGuard guard(s.source_lock);
+  std::snprintf(out, size, "%s", s.source_text);
+}
+
+void find_step_calls() {
+  for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
+}
+
+void steps_begin() {
+  const LockGuard guard(session().step_lock);
+  publish_source();
+  set_phase(SessionPhase::waiting);
+  // Hooks are not settled before: a window may begin here, and other threads' first calls belong to
+  // it.
+  session().opening_ns.store(monotonic_ns(), std::memory_order_release);
+  if (!session().loads_data) take_boundaries(session().tracker.first_boundary());
+  apply_hook_flags();
+  session().opening_ns.store(0, std::memory_order_release);
+}
+
+void step_mark(const StepMark& mark) {
+  if (t_state.blocked || !ensure_started() || !ready()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const LockGuard guard(session().step_lock);
+  if (!ready()) return;
+  take_boundaries(session().tracker.mark(mark));
+}
+
+// A cudaProfilerStart in a window that the schedule has opened. Under step_lock.
+static void ignore_profiler() {
+  static std::atomic<bool> said{false};
+  const Session& s = session();
+  if (!s.tracker.wants(StepSource::profiler) || said.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "cudaProfilerStart is ignored: window %u (%s) is open; with GPUPROF_STEP=profiler it "
+           "alone opens windows",
+           s.window.number, s.source_text);
+}
+
+void step_profiler(bool start, uint64_t ticks) {
+  Session& s = session();
+  if (t_state.blocked || !ensure_started() || !ready()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const LockGuard guard(s.step_lock);
+  if (!ready() || start == s.profiler_on) return;
+  if (window_is_open() && s.tracker.source() != StepSource::profiler) return ignore_profiler();
+  const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
+  if (result.count == 0) return;
+  s.profiler_on = start;
+  log_boundary(ticks);
+  if (result.chosen_now) {
+    drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
+    publish_source();
+  }
+  if (start && s.plan->is_off()) {
+    // Recording is off: no window, but the steps go on.
+  } else if (start) {
+    begin_window(s.next_window, s.boundaries - 1, ticks);
+  } else if (window_is_open()) {
+    end_window(ticks, "cudaProfilerStop", false);
+  }
+  if (result.chosen_now) apply_hook_flags();
+}
+
+void step_nvtx(std::string_view message, uint64_t ticks) {
+  Session& s = session();
+  if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
+  const ErrnoGuard keep_errno;
+  {
+    const LockGuard guard(s.step_lock);
+    if (!s.tracker.nvtx_matches(message)) return;
+  }
+  step_mark({StepSource::nvtx, ticks});
+}
+
+// A launch, where steps are those that launches repeat.
+static void step_launch(const StepSubject& subject) {
+  // Of the library's own threads, and of those that tools start, nothing is recorded either.
+  if (t_state.blocked || !period_launch(reinterpret_cast<uint64_t>(subject.object))) return;
+  step_mark({StepSource::period, now_ticks()});
+}
+
+void step_after_call(ApiId api, const StepSubject& subject) {
+  const StepSource source = g_step_source[api];
+  if (is_launch(source) && session().config.step.source == StepSource::period) {
+    return step_launch(subject);
+  }
+  // Most launches are none, and need no clock.
+  if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
+  const uint64_t ticks = now_ticks();
+  const char* const name = api_rows()[api].name;
+  switch (source) {
+    case StepSource::nccl: {
+      if (!is_largest_communicator(subject.object)) return;
+      const uint64_t key =
+          (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
+      return step_mark({StepSource::nccl, ticks, key, name});
+    }
+    case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
+    case StepSource::graph:
+      return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
+    case StepSource::profiler: return step_profiler(std::strstr(name, "Start") != nullptr, ticks);
+    default: return step_mark({StepSource::sync, ticks});
+  }
+}
+
+void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
+
+void step_optimizer(const void* optimizer) {
+  // Not what wakes a process that has not used CUDA, unless the user named it.
+  if (!session_is_live()) {
+    if (t_state.blocked || !ensure_configured()) return;
+    if (session().config.step.source != StepSource::optimizer) return;
+  }
+  step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
+}
+
+// Whether steps are known is said once each time.
+static void look_for_period() {
+  FoundSteps found{};
+  if (!period_look(monotonic_ns(), found)) return;
+  log_line(LogLevel::info, "steps: %.0f launches each, found from their order, confidence %.2f",
+           found.launches, found.confidence);
+}
+
+// Early, where the optimizer of a step that becomes one CUDA graph is seen; later, what goes on
+// without steps may be a validation or a break.
+static void look_for_other_steps(uint64_t ticks) {
+  Session& s = session();
+  const bool early = s.next_window == 0 && s.boundaries <= kEarlyBoundaries &&
+                     s.phase.load(std::memory_order_relaxed) != SessionPhase::active;
+  if (!early || s.plan->armed() || s.plan->is_off() || ticks < s.last_boundary_ticks) return;
+  const double silence = seconds_between(s.last_boundary_ticks, ticks);
+  const double patience = kSilentSteps * seconds_between(0, s.last_step_ticks);
+  if (silence < kSilentSeconds || silence < patience) return;
+  char silent[sizeof s.source_text];
+  s.tracker.describe(silent, sizeof silent);
+  if (!s.tracker.look_again()) return;
+  s.silent_step_ticks = s.last_step_ticks;
+  s.looking_ticks = ticks;
+  log_line(LogLevel::info, "steps: none by %s for %.0f s, looking for others", silent, silence);
+  apply_hook_flags();
+}
+
+void steps_tick(uint64_t ticks) {
+  Session& s = session();
+  if (ready() && s.config.step.source == StepSource::period) look_for_period();
+  if (!ready() || !s.step_lock.try_lock()) return;
+  const StepSource source = s.tracker.source();
+  if (source == StepSource::time) {
+    const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
+    // The grid goes on from when a boundary was due, so that a late tick does not shift all that
+    // follow; the boundary itself is now: what is past was not recorded.
+    if (s.next_due_ticks == 0)
+      s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
+    if (ticks >= s.next_due_ticks) {
+      while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
+      take_boundaries(s.tracker.mark({StepSource::time, ticks}));
+      // Opening a window may have taken that long: no step of nearly no time.
+      while (s.next_due_ticks < s.last_boundary_ticks + static_cast<uint64_t>(period / 2)) {
+        s.next_due_ticks += static_cast<uint64_t>(period);
+      }
+    }
+  } else if (source != StepSource::automatic) {
+    look_for_other_steps(ticks);
+  } else if (!s.tracker.waits_for_source() &&
+             seconds_between(std::max(s.start_ticks, s.looking_ticks), ticks) >=
+                 kAutoFallbackSeconds) {
+    take_boundaries(s.tracker.fall_back_to_time(kAutoFallbackMs, ticks));
+  }
+  s.step_lock.unlock();
+}
+
+uint64_t last_complete_step() {
+  const Session& s = session();
+  // The one before the newest boundary.
+  return s.loads_data ? s.window.last_step : s.boundaries - 2;
+}
+
+void follow_parent(uint64_t ticks) {
+  Session& s = session();
+  ParentWindow parent{};
+  if (s.finishing.load() || !read_parent_window(parent) || !s.step_lock.try_lock()) return;
+  const SessionPhase phase = s.phase.load();
+  if (phase == SessionPhase::active) {
+    follow_open_window(parent, ticks);
+  } else if (phase == SessionPhase::waiting && parent.open &&
+             parent.begin_ticks != s.window.begin_ticks) {
+    s.next_window = parent.number + 1;
+    open_window(parent.number, parent.first_step, parent.begin_ticks);
+    drain_request(DrainCommand::watch);
+  }
+  s.step_lock.unlock();
+}
+
+bool steps_control(const ControlRequest& request, ControlResult& result) {
+  Session& s = session();
+  if (!ready() || !s.step_lock.try_lock()) return false;
+  result = ControlResult::accepted;
+  if (request.command == ControlCommand::window) {
+    result = ask_for_window(request);
+  } else if (request.command == ControlCommand::off || s.plan->is_off()) {
+    const bool off = request.command == ControlCommand::off;
+    if (off) stop_recording();
+    s.plan->switch_off(off ? UINT64_MAX : request.step);
+    ring()->header->recording_off.store(off);
+    log_line(LogLevel::info, "recording is switched %s, as asked by gpuprof trigger",
+             off ? "off" : "on");
+  }
+  s.step_lock.unlock();
+  return true;
+}
+
+void cut_window(const char* reason, uint64_t ticks) {
+  Session& s = session();
+  // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
+  for (int tries = 0; !s.step_lock.try_lock(); ++tries) {
+    if (tries > 1000) return;
+    ::usleep(1000);
+  }
+  if (s.phase.load() == SessionPhase::active) {
+    end_window(ticks, reason, true);
+    s.plan->cut();
+  }
+  s.step_lock.unlock();
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/ready_command.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/record/session.h"
+#include "collector/window/drain.h"
+#include "formats/core/command_line.h"
+#include "formats/core/text.h"
+
+extern char** environ;
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kStackBytes = 64 * 1024;
+constexpr size_t kMostVariables = 4096;
+constexpr size_t kMostRunning = 16;  // that the end of the program waits for
+constexpr uint64_t kWaitAtEndMs = 30000;
+constexpr const char* kNotPassedOn[] = {"LD_PRELOAD=", "CUDA_INJECTION64_PATH="};
+
+// Shared with helper and command until exec: they run in this address space. What they call must
+// neither lock nor allocate, and they see this thread's errno, so this thread waits meanwhile (but
+// for the helper that stays, which then makes one system call after another until it ends).
+struct Start {
+  CommandLine command;
+  char* variables[kMostVariables + 1];
+  unsigned char* stacks;  // the helper's, then the command's until exec
+  bool stays;
+  std::atomic<uint32_t> done{0};  // the command has begun, or could not
+  pid_t pid;
+  int error;
+};
+constinit Start g_start{};
+pid_t g_helpers[kMostRunning];
+pid_t g_running[kMostRunning];
+
+void copy_environment() {
+  size_t count = 0;
+  for (char** entry = environ; entry && *entry && count < kMostVariables; ++entry) {
+    bool passed = true;
+    for (const char* const prefix : kNotPassedOn) passed = passed && !starts_with(*entry, prefix);
+    if (passed) g_start.variables[count++] = *entry;
+  }
+  g_start.variables[count] = nullptr;
+}
+
+void close_all_but_standard() {
+#ifndef SYS_close_range
+  constexpr long SYS_close_range = 436;
+#endif
+  if (::syscall(SYS_close_range, 3u, ~0u, 0u) == 0) return;
+  const long most = ::sysconf(_SC_OPEN_MAX);  // Linux before 5.9
+  for (int file = 3; file < (most > 0 && most < 65536 ? most : 65536); ++file) ::close(file);
+}
+
+// The program's handlers must not run here, in its memory.
+void reset_signals() {
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// In a process of its own, which ends with it or becomes the command.
+int become_command(void*) {
+  const int nothing = ::open("/dev/null", O_RDONLY);
+  if (nothing > 0) ::dup2(nothing, 0);
+  ::dup2(2, 1);  // the program's standard output is its own
+  close_all_but_standard();
+  reset_signals();
+  char** const words = g_start.command.words;
+  if (std::strchr(words[0], '/')) {
+    ::syscall(SYS_execve, words[0], words, g_start.variables);
+  } else {
+    const char* path = find_in_environment(g_start.variables, "PATH");
+    std::string_view rest = path ? path : "/usr/local/bin:/usr/bin:/bin";
+    errno = ENOENT;
+    while (!rest.empty()) {
+      const std::string_view folder = take_until(rest, ':');
+      char file[4096];
+      const int length = std::snprintf(file, sizeof file, "%.*s/%s",
+                                       static_cast<int>(folder.size()), folder.data(), words[0]);
+      if (folder.empty() || length >= static_cast<int>(sizeof file)) continue;
+      ::syscall(SYS_execve, file, words, g_start.variables);
+      if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
+    }
+  }
+  g_start.error = errno;
+  ::syscall(SYS_exit, 127);
+  return 127;
+}
+
+int help(void*) {
+  if (g_start.stays) {
+    // Its memory is the program's: it must not keep that alive when the program is gone.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close_all_but_standard();
+    for (int file = 0; file < 3; ++file) {
+      // The command has its own; a pipe's reader waits for nobody else.
+      if (file != 2) ::close(file);
+    }
+  }
+  const pid_t pid = ::clone(become_command, g_start.stacks + 2 * kStackBytes,
+                            CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+  if (pid < 0) g_start.error = errno;
+  g_start.pid = pid;
+  if (g_start.stays) {
+    ::close(2);
+    g_start.done.store(1, std::memory_order_release);
+    int status = 0;
+    while (::syscall(SYS_wait4, pid, &status, 0, nullptr) < 0 && errno == EINTR) {
+    }
+  }
+  ::syscall(SYS_exit, 0);
+  return 0;
+}
+
+// Whether a process has ended, as far as it matters: nobody may have reaped it yet.
+bool has_ended(pid_t pid) {
+  char path[64], text[512];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  if (!read_small_file(path, text, sizeof text)) return true;
+  const char* const name_end = std::strrchr(text, ')');
+  return !name_end || name_end[1] != ' ' || name_end[2] == 'Z' || name_end[2] == 'X';
+}
+
+void reap_helpers() {
+  for (pid_t& helper : g_helpers) {
+    if (helper > 0 && ::waitpid(helper, nullptr, WNOHANG | __WCLONE) != 0) helper = 0;
+  }
+}
+
+void remember(pid_t (&list)[kMostRunning], pid_t pid) {
+  for (pid_t& place : list) {
+    if (place > 0) continue;
+    place = pid;
+    return;
+  }
+}
+
+// False: no memory or no process; g_start.error tells.
+bool start_helper() {
+  // A helper that stays needs its stack for as long; the others give theirs back at once.
+  void* const memory = ::mmap(nullptr, 2 * kStackBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) {
+    g_start.error = errno;
+    return false;
+  }
+  g_start.stacks = static_cast<unsigned char*>(memory);
+  const int flags = g_start.stays ? CLONE_VM : CLONE_VM | CLONE_VFORK;
+  const pid_t helper = ::clone(help, g_start.stacks + kStackBytes, flags, nullptr);
+  if (helper < 0) {
+    g_start.error = errno;
+    ::munmap(memory, 2 * kStackBytes);
+    return false;
+  }
+  if (g_start.stays) {
+    // No futex: its errno would be the helper's, too.
+    while (g_start.done.load(std::memory_order_acquire) == 0) ::usleep(1000);
+    remember(g_helpers, helper);
+  } else {
+    ::waitpid(helper, nullptr, __WCLONE);
+    ::munmap(memory, 2 * kStackBytes);
+  }
+  return true;
+}
+
+}  // namespace
+
+void run_ready_command(const char* path) {
+  const Session& s = session();
+  if (!s.config.on_trace_ready[0]) return;
+  reap_helpers();
+  const char* problem = nullptr;
+  if (!split_command(s.config.on_trace_ready, path, g_start.command, &problem)) {
+    log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY %s", problem);
+    return;
+  }
+  copy_environment();
+  int subreaper = 0;
+  ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+  g_start.stays = subreaper != 0 || ::getpid() == 1;
+  g_start.done.store(0);
+  g_start.pid = 0;
+  g_start.error = 0;
+  if (start_helper() && g_start.error == 0) {
+    remember(g_running, g_start.pid);
+    return;
+  }
+  log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY: cannot run %s: %s", g_start.command.words[0],
+           std::strerror(g_start.error));
+}
+
+void wait_for_ready_commands() {
+  for (uint64_t waited_ms = 0; waited_ms < kWaitAtEndMs; waited_ms += 10) {
+    bool all_ended = true;
+    for (pid_t& pid : g_running) {
+      if (pid > 0 && has_ended(pid)) pid = 0;
+      all_ended = all_ended && pid <= 0;
+    }
+    if (all_ended) break;
+    ::usleep(10000);
+    drain_note_progress();
+  }
+  reap_helpers();
+}
+
+void forget_ready_commands() {
+  for (size_t i = 0; i < kMostRunning; ++i) g_helpers[i] = g_running[i] = 0;
+}
+
+}  // namespace gpuprof

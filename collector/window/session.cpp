@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/record/session.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "collector/base/libc.h"
+#include "collector/base/log.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/python/bridge.h"
+#include "collector/python/frame_check.h"
+#include "collector/record/collector.h"
+#include "collector/record/names.h"
+#include "collector/record/ring.h"
+#include "collector/samples/data_worker.h"
+#include "collector/samples/samples.h"
+#include "collector/samples/workers.h"
+#include "collector/sources/graphs.h"
+#include "collector/sources/heap.h"
+#include "collector/sources/memory_log.h"
+#include "collector/sources/nvml.h"
+#include "collector/sources/nvtx.h"
+#include "collector/stacks/modules.h"
+#include "collector/stacks/stacks.h"
+#include "collector/steps/kernel_steps.h"
+#include "collector/steps/period_steps.h"
+#include "collector/torch/record_function.h"
+#include "collector/window/control.h"
+#include "collector/window/drain.h"
+#include "collector/window/identity.h"
+#include "collector/window/ready_command.h"
+#include "collector/window/summary.h"
+
+extern char** environ;
+
+namespace gpuprof {
+
+namespace {
+
+constinit Session g_session;
+constinit const ApiRow* g_rows = nullptr;
+constinit size_t g_row_count = 0;
+constinit char g_own_path[1024] = {};
+
+constexpr uint64_t kSecond = 1000000000;
+
+void set_all_flags(uint8_t flags) {
+  for (auto& flag : g_hook_flags) flag.store(flags, std::memory_order_relaxed);
+}
+
+void turn_off() {
+  g_session.state.store(SessionState::off, std::memory_order_release);
+  set_all_flags(kHookSettled);
+}
+
+void warn_unknown(const char* name, const char* nearest, void*) {
+  log_line(LogLevel::warn, "%s is no setting of gpuprof%s%s%s; `gpuprof config` lists them", name,
+           nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+}
+
+bool configure() {
+  Session& s = g_session;
+  s.pid = current_pid();
+  s.place = find_job_place(environ);
+  log_set(LogLevel::warn, s.place.rank, s.place.local_rank);
+  s.settings = new (s.settings_memory) Settings;
+  SettingError error;
+  if (!s.settings->load_all(environ, error, s.loads_data ? nullptr : warn_unknown, nullptr) ||
+      !s.settings->parse(s.place.rank, s.config, error)) {
+    log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
+    return false;
+  }
+  log_set(s.config.log, s.place.rank, s.place.local_rank);
+  if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
+  const bool armed = s.config.mode == Mode::armed;
+  s.tracker.start(s.config.step, s.process_start_ticks, armed);
+  if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);
+  if (s.config.step.source == StepSource::period) period_begin();
+  find_step_calls();
+  s.plan = new (s.plan_memory) WindowPlan(s.config.schedule, armed);
+  return true;
+}
+
+bool start() {
+  Session& s = g_session;
+  const uint64_t before = now_ticks();
+  const uint64_t before_ns = monotonic_ns();
+  s.clock = choose_clock();
+  if (s.clock.source == ClockSource::monotonic) {
+    // The constructor's time was taken in ticks of a clock that will not be used.
+    const double ago = static_cast<double>(before - s.process_start_ticks) / 2.5;
+    s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
+    s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
+  }
+  if (s.loads_data) {
+    if (static_cast<uint32_t>(s.clock.source) != parent_clock_source()) return false;
+    s.place.rank = parent_rank();
+    limit_to_data_worker(s.config);
+    log_set(s.config.log, s.place.rank, s.place.local_rank);
+  }
+  s.start_ticks = now_ticks();
+  python_watch();  // the ring has room for the stacks of an interpreter
+  if (!make_output_names() || !start_drain_thread()) return false;
+  ::atexit([] { finish_session("exit"); });
+  // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
+  uint64_t window = 0;
+  const bool at_once = !s.plan->armed() && s.plan->schedule().phase_of(0, &window) == Phase::active;
+  if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
+    // CUPTI's own thread is not to be the one that takes the program's signals.
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread
+    cupti_attach();
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  }
+  python_session_begins();
+  steps_begin();
+  return true;
+}
+
+// start() itself gives up waiting for its thread after 5 s, and for CUPTI after 3 s.
+constexpr uint64_t kLongestStart = 10 * kSecond;
+
+// CUPTI may wait for what another thread holds, which waits here: it must go on before the window
+// is given up.
+constexpr uint64_t kLongestOpening = 2 * kSecond;
+
+// A call that goes on without its record is one thing, a program that hangs another: the thread
+// that starts the session may wait for what this one holds.
+void give_up_waiting(const char* what, uint64_t longest) {
+  static std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "another thread has been %s for %llu s; calls made meanwhile are not recorded", what,
+           static_cast<unsigned long long>(longest / kSecond));
+}
+
+// Whether a thread that has waited since then for another to start the session goes on.
+bool has_waited_enough(uint64_t since) {
+  const uint64_t now = monotonic_ns();
+  const uint64_t opening = g_session.opening_ns.load(std::memory_order_acquire);
+  if (opening != 0 && now > opening + kLongestOpening) {
+    give_up_waiting("opening the first window", kLongestOpening);
+    return true;
+  }
+  if (now < since + kLongestStart) return false;
+  give_up_waiting("starting the session", kLongestStart);
+  return true;
+}
+
+// Only one thread does the work; the others wait for its outcome, for as long as it may take, or go
+// on as if there were none.
+template <typename Work>
+bool once(SessionState from, SessionState busy, SessionState to, Work work, bool waits = true) {
+  const ErrnoGuard keep_errno;
+  SessionState seen = from;
+  if (g_session.state.compare_exchange_strong(seen, busy)) {
+    const BlockedScope blocked;
+    if (!work()) {
+      turn_off();
+      return false;
+    }
+    g_session.state.store(to, std::memory_order_release);
+    return true;
+  }
+  const uint64_t begun = monotonic_ns();
+  while (waits && seen == busy && !has_waited_enough(begun)) {
+    ::usleep(100);
+    seen = g_session.state.load(std::memory_order_acquire);
+  }
+  return seen != busy && seen != SessionState::off;
+}
+
+// A thread that started the session here would need CUPTI, which waits for the driver, which would
+// wait in start_in_driver() for this thread.
+void let_driver_thread_start() {
+  const ErrnoGuard keep_errno;
+  not_in_driver();
+  const uint64_t begun = monotonic_ns();
+  for (;;) {
+    uint32_t thread = g_session.driver_thread.load(std::memory_order_acquire);
+    const bool starting = g_session.state.load(std::memory_order_acquire) == SessionState::starting;
+    if (thread == 0 || starting) return;
+    if (monotonic_ns() - begun > kSecond) {  // something else has loaded this library, or it failed
+      g_session.driver_thread.compare_exchange_strong(thread, 0);
+      log_line(LogLevel::info, "CUDA's driver has not started this library within 1 s");
+      return;
+    }
+    ::usleep(100);
+  }
+}
+
+}  // namespace
+
+constinit std::atomic<uint8_t> g_hook_flags[kMaxApis] = {};
+
+Session& session() { return g_session; }
+const ApiRow* api_rows() { return g_rows; }
+size_t api_count() { return g_row_count; }
+const char* own_path() { return g_own_path; }
+
+void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
+  g_rows = rows;
+  g_row_count = count < kMaxApis ? count : kMaxApis;
+  if (!is_glibc()) return turn_off();
+  std::snprintf(g_own_path, sizeof g_own_path, "%s", own_path);
+  g_session.process_start_ticks = now_ticks();
+  // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
+  if (!::getcwd(g_session.start_directory, sizeof g_session.start_directory)) {
+    g_session.start_directory[0] = '\0';
+  }
+  at_fork_in_child(forget_session_in_child);
+}
+
+bool ensure_configured() {
+  const SessionState seen = g_session.state.load(std::memory_order_acquire);
+  if (seen == SessionState::off || seen == SessionState::finished) return false;
+  if (seen >= SessionState::configured) return true;
+  return once(SessionState::asleep, SessionState::configuring, SessionState::configured, configure);
+}
+
+bool ensure_started() {
+  if (!ensure_configured()) return false;
+  const SessionState seen = g_session.state.load(std::memory_order_acquire);
+  if (seen == SessionState::running) return true;
+  if (seen != SessionState::configured && seen != SessionState::starting) return false;
+  let_driver_thread_start();
+  return once(SessionState::configured, SessionState::starting, SessionState::running, start);
+}
+
+uint8_t wake_session(ApiId api) {
+  if (t_state.blocked) return kHookSettled;
+  ensure_started();
+  return g_hook_flags[api].load(std::memory_order_relaxed);
+}
+
+void expect_start_in_driver() {
+  g_session.driver_thread.store(current_tid(), std::memory_order_release);
+}
+
+void not_in_driver() {
+  uint32_t thread = current_tid();
+  g_session.driver_thread.compare_exchange_strong(thread, 0);
+}
+
+void start_in_driver() {
+  expect_start_in_driver();
+  // Our own use of CUPTI may have made the driver start; and a thread that is at it already may
+  // wait for the driver.
+  if (!t_state.blocked && ensure_configured()) {
+    once(SessionState::configured, SessionState::starting, SessionState::running, start, false);
+  }
+  g_session.driver_thread.store(0, std::memory_order_release);
+}
+
+bool session_is_live() {
+  return g_session.state.load(std::memory_order_acquire) == SessionState::running &&
+         g_session.pid == current_pid();
+}
+
+bool wants_injection() {
+  for (char** entry = environ; entry && *entry; ++entry) {
+    if (std::strcmp(*entry, "GPUPROF_MODE=off") == 0) return false;
+  }
+  return g_own_path[0] != '\0';
+}
+
+void save_before_exec() {
+  if (!session_is_live() || g_session.finishing.load()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  drain_request(DrainCommand::save);
+  drain_wait_idle(10 * kSecond);
+  // The mapping goes on without its name: only if exec fails and the process is then killed is
+  // anything lost.
+  remove_ring_file();
+}
+
+void go_on_after_failed_exec() {
+  if (!session_is_live() || g_session.finishing.load()) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  drain_request(DrainCommand::unsave);
+  drain_wait_idle(10 * kSecond);
+}
+
+void finish_session(const char* reason) {
+  Session& s = g_session;
+  if (!session_is_live() || s.finishing.exchange(true)) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  cut_window(reason, now_ticks());
+  set_all_flags(kHookSettled);
+  const bool ended = drain_wait_exit();
+  s.state.store(SessionState::finished, std::memory_order_release);
+  if (ended) {
+    remove_ring_file();
+    control_end();
+  } else {
+    log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
+             s.stem);
+  }
+  print_closing_line();
+}
+
+void forget_session_in_child() {
+  data_worker_forked();
+  g_session.driver_thread = 0;
+  if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
+  g_session.step_lock.unlock();
+  g_session.source_lock.unlock();
+  unlock_names_in_child();
+  unlock_observers_in_child();
+  forget_drain_thread();
+  forget_cupti();
+  forget_nvml();
+  forget_workers();
+  forget_graphs();
+  forget_memory_log();
+  forget_heap();
+  forget_ring();
+  forget_stacks_in_child();
+  forget_samples();
+  forget_frames();
+  forget_modules();
+  forget_totals();
+  forget_control();
+  forget_ready_commands();
+  t_state = ThreadState{};
+  g_session.phase = SessionPhase::idle;
+  g_session.finishing = false;
+  g_session.opening_ns = 0;
+  g_session.windows_done = 0;
+  g_session.boundaries = 0;
+  g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
+  g_session.window = Window{};
+  g_session.next_window = 0;
+  g_session.profiler_on = false;
+  g_session.nvtx_steps = true;
+  g_session.process_start_ticks = now_ticks();
+  // A user's `off`, or a bad setting that was reported once, holds for the child too.
+  if (g_session.state.load(std::memory_order_relaxed) == SessionState::off) return;
+  g_session.state.store(SessionState::asleep, std::memory_order_release);
+  set_all_flags(0);
+}
+
+}  // namespace gpuprof

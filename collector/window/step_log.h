@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of every step boundary of the run, in and outside windows: 8 bytes each in the ring
+// (262,144 of them, used over again), older ones as compact chunks at the ring's end and in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/window/dump_file.h"
+#include "formats/core/byte_buffer.h"
+
+namespace gpuprof {
+
+// One boundary more. Under the session's step lock. Counted as lost when the drain thread has not
+// made room for half a million steps.
+void log_step(uint64_t ticks);
+// The newest boundary was later than it was logged. Under the session's step lock.
+void move_last_step(uint64_t ticks);
+
+// Drain thread only.
+class StepLog {
+ public:
+  // Moves the older half out of the fixed region when that is more than half full.
+  void make_room();
+  // Writes everything so far as Steps chunks.
+  void write(DumpFile& file);
+
+ private:
+  struct Piece {
+    size_t offset;
+    size_t size;
+  };
+  bool encode(ByteBuffer& out, uint64_t first, uint64_t count);
+
+  ByteBuffer moved_;  // serialized Steps messages, one after another
+  PodVector<Piece> pieces_;
+  PodVector<uint64_t> scratch_;
+};
+
+}  // namespace gpuprof

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/summary.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "collector/base/log.h"
+#include "collector/cupti/cupti_buffers.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/record/ring.h"
+#include "collector/sources/device_info.h"
+#include "collector/sources/memory_log.h"
+#include "collector/steps/period_steps.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+// Of all windows of the run; written by the drain thread, read when it has ended.
+struct RunTotals {
+  uint32_t windows;
+  uint64_t first_step, last_step;
+  bool partial;
+  uint64_t cost_ns, window_ns;
+  uint64_t events;
+  bool memory_dump;
+} g_run;
+
+}  // namespace
+
+HookCost measure_hook_cost() {
+  // The work of one hook: two clock readings and a record, into memory that is not the ring's.
+  constexpr int kRounds = 20, kRecords = 64;
+  alignas(64) static Record scratch[kRecords];
+  uint64_t best = ~0ull;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t begun = monotonic_ns();
+    for (int i = 0; i < kRecords; ++i) {
+      volatile Record& record = scratch[i];
+      record.begin = now_ticks();
+      record.correlation = static_cast<uint32_t>(i);
+      for (auto& word : record.words) word = begun;
+      record.end = now_ticks();
+    }
+    const uint64_t took = monotonic_ns() - begun;
+    if (took < best) best = took;
+  }
+  return {static_cast<double>(best) / kRecords};
+}
+
+uint64_t hook_cost_ns(const HookCost& cost, uint64_t records) {
+  return static_cast<uint64_t>(cost.ns_per_record * static_cast<double>(records));
+}
+
+bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals& totals) {
+  const RingHeader& header = *ring()->header;
+  WireWriter out(buffer);
+  encode_clock(out, 1, header);
+  out.uint(2, window.begin_ticks);
+  out.uint(3, window.end_ticks);
+  out.uint(4, static_cast<uint32_t>(window.first_step));
+  out.uint(5, static_cast<uint32_t>(window.last_step));
+  out.uint(6, window.partial);
+  out.text(7, window.end_reason);
+  for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
+    const uint64_t count = loss_counter(header, cause).load(std::memory_order_relaxed);
+    if (!count) continue;
+    const size_t mark = out.open(8);
+    out.uint(1, cause);
+    out.uint(2, count);
+    out.close(mark);
+  }
+  out.uint(18, window.ready_ticks);
+  out.uint(9, totals.events);
+  out.uint(10, totals.hook_records);
+  out.uint(11, totals.hook_cost_ns);
+  out.uint(12, totals.drain_cpu_ns);
+  out.uint(13, totals.cupti_overhead_ns);
+  out.text(14, gpu_times_missing());
+  char source[160];
+  describe_step_source(source, sizeof source);
+  out.text(15, source);
+  out.uint(16, totals.samples_cpu_ns);
+  out.uint(17, totals.process_cpu_ns);
+  out.uint(19, cupti_attach_ns());
+  out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
+                                     session().clock.ticks_per_ns));
+  return out.ok();
+}
+
+void note_window_totals(const Window& window, const WindowTotals& totals) {
+  if (g_run.windows++ == 0) g_run.first_step = window.first_step;
+  g_run.last_step = window.last_step;
+  g_run.partial = window.partial;
+  g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
+  g_run.window_ns += static_cast<uint64_t>(
+      static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
+  g_run.events += totals.events;
+}
+
+void note_memory_dump(const char* path) {
+  g_run.memory_dump = true;
+  log_line(
+      LogLevel::warn,
+      "an allocation of %" PRIu64
+      " bytes failed, out of memory; what was allocated then is in %s. Next: gpuprof report %s",
+      failed_allocation_bytes(), path, path);
+}
+
+namespace {
+
+// One line for all that is not in the dumps as it should be.
+void print_losses() {
+  constexpr struct {
+    Loss cause;
+    const char* text;
+  } kTexts[] = {
+      {Loss::buffer_full, "records for which there was no buffer (raise GPUPROF_BUFFER_MB)"},
+      {Loss::cupti_dropped, "GPU records that CUPTI dropped"},
+      {Loss::cupti_unknown, "GPU records of unknown kind"},
+      {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
+      {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
+      {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::graph_unjoined, "GPU records of CUDA graphs of which the launch cannot be told"},
+      {Loss::stack_table_full,
+       "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
+      {Loss::operator_depth, "operators nested too deep"},
+      {Loss::memory_log_full, "allocations for which the memory log had no room"},
+      {Loss::heap_table_full, "sampled allocations whose release will not be seen"},
+      {Loss::write_error, "parts of a dump that could not be written"},
+  };
+  char line[900];
+  size_t used = 0;
+  for (const auto& row : kTexts) {
+    const uint64_t count = loss_counter(*ring()->header, static_cast<uint32_t>(row.cause))
+                               .load(std::memory_order_relaxed);
+    if (count == 0) continue;
+    const int more = std::snprintf(line + used, sizeof line - used, "%s%" PRIu64 " %s",
+                                   used ? ", " : "", count, row.text);
+    if (more < 0 || static_cast<size_t>(more) >= sizeof line - used) break;
+    used += static_cast<size_t>(more);
+  }
+  if (used) log_line(LogLevel::warn, "missing or wrong in the dump: %s", line);
+}
+
+}  // namespace
+
+void print_closing_line() {
+  const Session& s = session();
+  char source[160];
+  describe_step_source(source, sizeof source);
+  const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
+  if (s.loads_data || (g_run.windows == 0 && g_run.memory_dump)) return;
+  if (g_run.windows == 0) {
+    if (s.plan->postponed()) {
+      log_line(LogLevel::warn,
+               "nothing was recorded: the program ended while CUPTI was being attached, before the "
+               "steps that were to be recorded instead");
+      return;
+    }
+    if (s.plan->is_off()) {
+      log_line(LogLevel::info,
+               "nothing was recorded: recording was switched off by gpuprof trigger --off; "
+               "gpuprof trigger %s --on switches it on, while the program runs",
+               s.directory);
+      return;
+    }
+    if (s.plan->armed() && step_source() != StepSource::profiler) {
+      log_line(LogLevel::info,
+               "nothing was recorded: nobody asked for it in %" PRIu64
+               " steps (%s); gpuprof trigger %s does, while the program runs",
+               complete, source, s.directory);
+      return;
+    }
+    if (step_source() == StepSource::profiler) {
+      log_line(LogLevel::info,
+               "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
+               "to what else marks a step, or leave it out");
+      return;
+    }
+    if (step_source() == StepSource::period && s.boundaries == 0) {
+      log_line(LogLevel::info,
+               "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
+               "kernel:REGEX:N, sync:N, time:MS)",
+               period_looks() < 2 ? "the program ended before its launches could tell its steps"
+                                  : "launches came in no order that repeats often enough");
+      return;
+    }
+    const bool by_clock = step_source() == StepSource::time;
+    if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
+      log_line(LogLevel::info,
+               "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks "
+               "a step, "
+               "or leave it out",
+               source);
+      return;
+    }
+    const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);
+    // A window that such a run has: its second half, or, of few steps, all but the first ones.
+    const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
+    const int warmup = complete > 2;
+    const uint64_t active = complete > 8   ? std::max<uint64_t>(3, complete / 4)
+                            : complete > 2 ? complete - skip - 1
+                                           : std::max<uint64_t>(1, complete);
+    log_line(LogLevel::info,
+             "nothing was recorded: the program ended after %" PRIu64
+             " steps (%s), before the window "
+             "of steps %" PRIu64 "-%" PRIu64
+             "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=%d,active=%" PRIu64
+             "%s",
+             complete, source, first, last, skip, warmup, active,
+             step_source() == StepSource::automatic
+                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
+                   "period, time:MS, manual)"
+                 : "");
+    return;
+  }
+  print_losses();
+  const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
+                                            static_cast<double>(g_run.window_ns)
+                                      : 0;
+  const char* const slash = std::strrchr(s.directory, '/');
+  const int parent = slash ? static_cast<int>(slash - s.directory) : 0;
+  char steps[64];
+  if (g_run.last_step + 1 > g_run.first_step) {
+    std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
+                  g_run.last_step);
+  } else {
+    std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
+  }
+  char ranks[48] = "";
+  const bool several = s.place.world_size > 1;
+  if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
+  log_line(LogLevel::info,
+           "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %.*s/latest",
+           steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
+           several ? " on this one" : "", cost, parent, s.directory);
+}
+
+void forget_totals() { g_run = RunTotals{}; }
+
+}  // namespace gpuprof

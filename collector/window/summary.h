@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a window came to: the dump's Summary, the profiler's own cost, and the closing line of a
+// run.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/record/session.h"
+#include "formats/core/byte_buffer.h"
+
+namespace gpuprof {
+
+// Calibrated at session start on the drain thread: what one record costs the calling thread.
+struct HookCost {
+  double ns_per_record;
+};
+HookCost measure_hook_cost();
+uint64_t hook_cost_ns(const HookCost& cost, uint64_t records);
+
+struct WindowTotals {
+  uint64_t events;
+  uint64_t hook_records;
+  uint64_t hook_cost_ns;       // spent on the program's threads by hooks, as calibrated
+  uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one
+  uint64_t cupti_overhead_ns;  // as CUPTI reports it
+  uint64_t samples_cpu_ns;     // spent by the sampling thread
+  uint64_t process_cpu_ns;     // by all of a DataLoader's worker; else 0
+};
+
+bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);
+
+void note_window_totals(const Window& window, const WindowTotals& totals);
+// The dump of a failed allocation that was in no window.
+void note_memory_dump(const char* path);
+// Says what the run came to: steps, cost, where to go on; or that no window was reached, and why.
+void print_closing_line();
+void forget_totals();  // in the child after fork
+
+}  // namespace gpuprof

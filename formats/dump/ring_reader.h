@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads what a killed process left in its ring (core/ring_file.h) and turns it into the chunks that
+// the process would have written. The file is not trusted: every offset, count and id is checked.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/core/byte_buffer.h"
+#include "formats/dump/dump_reader.h"
+
+namespace gpuprof {
+
+// What a ring says about itself, without its records.
+struct RingInfo {
+  uint32_t process_id = 0;
+  uint32_t window = 0;      // the current or last
+  uint32_t phase = 0;       // SessionPhase
+  bool memory_log = false;  // it says what is allocated
+  // Windows of which it holds records that are in no dump yet, in order, and the window that was
+  // open.
+  std::vector<uint32_t> windows;
+};
+
+// How many records of the ring chunks with these sequence numbers are in dumps already: they are
+// left out.
+using KnownChunks = std::unordered_map<uint64_t, uint32_t>;
+
+// Whether the bytes begin as a ring does.
+bool is_ring(std::string_view bytes);
+
+// One ring file, checked as far as its head goes.
+class RingReader {
+ public:
+  // `bytes` must outlive the reader. Problems are appended to `problems` by every call.
+  RingReader(std::string_view bytes, std::string file, std::vector<Problem>& problems);
+  ~RingReader();
+
+  uint64_t bytes() const;  // of the file
+  bool ok() const;         // false: not a ring that can be read; a problem says why
+  RingInfo info(const KnownChunks& known) const;
+
+  struct Wanted {
+    uint32_t window = 0;
+    bool header = true;  // false: the chunks go after those of the dump of that window
+  };
+  // Appends the dump chunks of a window to `out`: Header, Events, Steps, Summary (end_reason
+  // "recovered"). Returns the number of records in them.
+  uint64_t recover(const Wanted& wanted, const KnownChunks& known, ByteBuffer& out);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace gpuprof

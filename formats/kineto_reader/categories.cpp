@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/kineto_reader/categories.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "formats/trace/names.h"
+
+namespace gpuprof::kineto {
+namespace {
+
+struct Spelling {
+  std::string_view text;  // in lower case
+  Category category;
+};
+
+// Frequent ones first.
+constexpr Spelling kSpellings[] = {
+    {"cpu_op", Category::op},
+    {"python_function", Category::python},
+    {"cuda_runtime", Category::runtime},
+    {"kernel", Category::kernel},
+    {"user_annotation", Category::annotation},
+    {"cuda_driver", Category::driver},
+    {"gpu_memcpy", Category::copy},
+    {"gpu_memset", Category::set},
+    {"gpu_user_annotation", Category::gpu_annotation},
+    {"cuda_sync", Category::sync},
+    {"cuda_event", Category::event},
+    {"overhead", Category::overhead},
+    {"operator", Category::op},
+    {"runtime", Category::runtime},
+    {"memcpy", Category::copy},
+    {"memset", Category::set},
+    {"python", Category::python},
+    {"hip_runtime", Category::runtime},
+    {"hip_driver", Category::driver},
+    {"trace", Category::span},
+};
+
+bool same(std::string_view text, std::string_view lower) {
+  return text.size() == lower.size() &&
+         std::equal(text.begin(), text.end(), lower.begin(), [](char a, char b) {
+           return a == b || std::tolower(static_cast<unsigned char>(a)) == b;
+         });
+}
+
+constexpr uint32_t kDirections = 11, kMemoryKinds = 8;  // CUPTI's, with "Unknown" as 0
+
+uint32_t memory_kind_of(std::string_view name) {
+  for (uint32_t kind = 1; kind < kMemoryKinds; ++kind) {
+    if (memory_kind_name(kind) == name) return kind;
+  }
+  return 0;
+}
+
+// What stands between the first '(' and the last ')'.
+std::string_view in_brackets(std::string_view name) {
+  const size_t open = name.find('('), close = name.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return {};
+  return name.substr(open + 1, close - open - 1);
+}
+
+}  // namespace
+
+Category category_of_text(std::string_view text) {
+  for (const Spelling& spelling : kSpellings) {
+    if (same(text, spelling.text)) return spelling.category;
+  }
+  return Category::other;
+}
+
+bool is_launch_flow(std::string_view category) {
+  return category == "ac2g" || category == "async" || category == "async_cpu_to_gpu" ||
+         category == "async_gpu";
+}
+
+std::optional<uint64_t> step_number(std::string_view name) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (!name.starts_with(kStep)) return std::nullopt;
+  uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [at, error] = std::from_chars(name.data() + kStep.size(), end, number);
+  if (error != std::errc() || at != end) return std::nullopt;
+  return number;
+}
+
+void set_copy_kinds(std::string_view name, Shape& shape) {
+  if (!name.starts_with("Memcpy ")) return;
+  const std::string_view direction = name.substr(7, 4);
+  for (uint32_t kind = 1; kind < kDirections; ++kind) {
+    if (copy_direction_name(kind) == direction) shape.direction = kind;
+  }
+  const std::string_view kinds = in_brackets(name);
+  const size_t arrow = kinds.find(" -> ");
+  if (arrow == std::string_view::npos) return;
+  shape.source_kind = memory_kind_of(kinds.substr(0, arrow));
+  shape.destination_kind = memory_kind_of(kinds.substr(arrow + 4));
+}
+
+void set_memory_kind(std::string_view name, Shape& shape) {
+  shape.destination_kind = memory_kind_of(in_brackets(name));
+}
+
+}  // namespace gpuprof::kineto

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/trace/names.h"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+namespace gpuprof {
+namespace {
+
+std::string_view pick(std::span<const std::string_view> names, uint32_t index,
+                      std::string_view otherwise) {
+  return index < names.size() ? names[index] : otherwise;
+}
+
+}  // namespace
+
+std::string demangle(std::string_view name) {
+  if (!name.starts_with("_Z") || name.size() > 4096) return std::string(name);
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 && text ? std::string(text.get()) : std::string(name);
+}
+
+std::string_view copy_direction_name(uint32_t kind) {
+  static constexpr std::array<std::string_view, 11> kNames{
+      "Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+  return pick(kNames, kind, "Unknown");
+}
+
+std::string_view memory_kind_name(uint32_t kind) {
+  static constexpr std::array<std::string_view, 8> kNames{
+      "Unknown", "Pageable", "Pinned",        "Device",
+      "Array",   "Managed",  "Device Static", "Managed Static"};
+  return pick(kNames, kind, "Unknown");
+}
+
+std::string device_name(uint32_t type, uint32_t id) {
+  // c10::DeviceType
+  static constexpr std::array<std::string_view, 21> kTypes{
+      "CPU",  "GPU",  "MKLDNN", "OpenGL", "OpenCL", "IDEEP", "HIP",
+      "FPGA", "MAIA", "XLA",    "Vulkan", "Metal",  "XPU",   "MPS",
+      "Meta", "HPU",  "VE",     "Lazy",   "IPU",    "MTIA",  "PrivateUse1"};
+  std::string name(pick(kTypes, type, "device"));
+  if (id != 0xffffffff) name += " " + std::to_string(id);
+  return name;
+}
+
+std::string_view sync_type_name(uint32_t type) {
+  static constexpr std::array<std::string_view, 5> kNames{
+      "Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync"};
+  return pick(kNames, type, "Unknown Sync");
+}
+
+std::string_view overhead_name(uint32_t kind) {
+  static constexpr std::array<std::string_view, 9> kNames{"Unknown",
+                                                          "Buffer Flush",
+                                                          "Instrumentation",
+                                                          "Resource",
+                                                          "Runtime Triggered Module Loading",
+                                                          "Lazy Function Loading",
+                                                          "Command Buffer Full",
+                                                          "Activity Buffer Request",
+                                                          "UVM Activity Init"};
+  if (kind == 1) return "Driver Compiler";
+  return kind & 0xffff ? "Unknown" : pick(kNames, kind >> 16, "Unknown");
+}
+
+std::string_view memory_operation_name(uint32_t operation) {
+  static constexpr std::array<std::string_view, 3> kNames{"Unknown", "Allocation", "Release"};
+  return pick(kNames, operation, "Unknown");
+}
+
+const NcclTypeName& nccl_type(uint32_t data_type) {
+  static constexpr std::array<NcclTypeName, 12> kNames{{
+      {"int8", "Char", "signed char", 1},
+      {"uint8", "Byte", "unsigned char", 1},
+      {"int32", "Int", "int", 4},
+      {"uint32", "UInt32", "unsigned int", 4},
+      {"int64", "Long", "long int", 8},
+      {"uint64", "UInt64", "unsigned long", 8},
+      {"float16", "Half", "c10::Half", 2},
+      {"float32", "Float", "float", 4},
+      {"float64", "Double", "double", 8},
+      {"bfloat16", "BFloat16", "c10::BFloat16", 2},
+      {"float8e4m3", "Float8_e4m3fn", "c10::Float8_e4m3fn", 1},
+      {"float8e5m2", "Float8_e5m2", "c10::Float8_e5m2", 1},
+  }};
+  static constexpr NcclTypeName kUnknown{"", "", "", 0};
+  return data_type < kNames.size() ? kNames[data_type] : kUnknown;
+}
+
+std::string_view nccl_operation_name(uint32_t operation) {
+  static constexpr std::array<std::string_view, 5> kNames{"sum", "prod", "max", "min", "avg"};
+  return pick(kNames, operation, "");
+}
+
+CollectiveName collective_name(std::string_view function) {
+  struct Row {
+    std::string_view function;
+    CollectiveName name;
+  };
+  static constexpr std::array<Row, 13> kRows{{
+      {"ncclAllReduce", {"allreduce", "nccl:all_reduce"}},
+      {"ncclBroadcast", {"broadcast", "nccl:broadcast"}},
+      {"ncclBcast", {"broadcast", "nccl:broadcast"}},
+      {"ncclReduce", {"reduce", "nccl:reduce"}},
+      {"ncclAllGather", {"allgather", "nccl:all_gather"}},
+      {"ncclReduceScatter", {"reduce_scatter", "nccl:reduce_scatter"}},
+      {"ncclAlltoAll", {"alltoall", "nccl:all_to_all"}},
+      {"ncclAllToAll", {"alltoall", "nccl:all_to_all"}},
+      {"ncclAllToAllv", {"alltoallv", "nccl:all_to_all"}},
+      {"ncclGather", {"gather", "nccl:gather"}},
+      {"ncclScatter", {"scatter", "nccl:scatter"}},
+      {"ncclSend", {"send", "nccl:send"}},
+      {"ncclRecv", {"recv", "nccl:recv"}},
+  }};
+  for (const Row& row : kRows) {
+    if (row.function == function) return row.name;
+  }
+  return {function, function};
+}
+
+std::string_view plain_runtime_name(std::string_view function) {
+  if (function.starts_with("__cuda")) function.remove_prefix(2);
+  for (const std::string_view end : {"_ptsz", "_ptds"}) {
+    if (function.ends_with(end)) function.remove_suffix(end.size());
+  }
+  return function;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of CUDA's and NCCL's enum values as people (and Kineto's readers) know them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gpuprof {
+
+// "void gemm<float>(int)" for its mangled form; what is not a mangled name comes back as it is.
+std::string demangle(std::string_view name);
+
+std::string_view copy_direction_name(uint32_t cupti_memcpy_kind);  // "HtoD", ... "Unknown"
+std::string_view memory_kind_name(uint32_t cupti_memory_kind);  // "Pageable", "Pinned", "Device"...
+// "GPU 0", "CPU", "XPU 1": a framework's device by its type (PyTorch's numbers) and ordinal.
+std::string device_name(uint32_t type, uint32_t id);
+std::string_view sync_type_name(uint32_t cupti_sync_type);  // "Stream Sync", ... "Unknown Sync"
+std::string_view overhead_name(uint32_t cupti_overhead_kind);
+std::string_view memory_operation_name(uint32_t cupti_operation);  // "Allocation", "Release"
+
+struct NcclTypeName {
+  std::string_view nccl;    // "float32"
+  std::string_view scalar;  // "Float", as PyTorch names a dtype
+  std::string_view cxx;     // "float", as PyTorch prints an input type
+  uint32_t bytes;           // of one element; 0: not known
+};
+const NcclTypeName& nccl_type(uint32_t data_type);
+std::string_view nccl_operation_name(uint32_t operation);  // "sum", ...
+
+// "allreduce" and "nccl:all_reduce" for "ncclAllReduce"; the name itself where it is not known.
+struct CollectiveName {
+  std::string_view kineto;
+  std::string_view annotation;
+};
+CollectiveName collective_name(std::string_view function);
+
+// A function of the CUDA runtime without what differs by how a program was compiled:
+// "cudaLaunchKernel" for "__cudaLaunchKernel" and "cudaLaunchKernel_ptsz".
+std::string_view plain_runtime_name(std::string_view function);
+
+}  // namespace gpuprof

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arranging events as slices that viewers accept: on one track slices nest or
+// follow each other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "formats/trace/trace.h"
+
+namespace gpuprof {
+
+struct Slice {
+  EventIndex event;
+  int64_t begin, end;
+};
+
+// The order that split_tracks() wants: by begin, longer first.
+bool earlier(const Slice& a, const Slice& b);
+
+enum class Overlap {
+  nest,   // a slice may lie wholly within another (calls of a thread)
+  apart,  // slices of a track follow each other (work on a GPU)
+};
+
+// Puts slices that come in order of begin (longer first) on as few tracks as
+// needed; 0 is the usual one. At most kMaxTracks: past that a slice is cut
+// short to fit on the last one. A copy goes on where the original stands.
+inline constexpr size_t kMaxTracks = 64;
+class TrackSplitter {
+ public:
+  explicit TrackSplitter(Overlap overlap) : overlap_(overlap) {}
+  // The slice's track. Calls `ended(track, time)` for each slice that is over
+  // by its begin, on a track in the order in which they end.
+  template <typename Ended>
+  size_t place(Slice& slice, const Ended& ended);
+  // The same for all that are still open.
+  template <typename Ended>
+  void finish(const Ended& ended);
+  size_t tracks() const { return open_.size(); }
+
+ private:
+  template <typename Ended>
+  void close(size_t track, int64_t time, const Ended& ended) {
+    std::vector<int64_t>& open = open_[track];
+    for (; !open.empty() && open.back() <= time; open.pop_back()) ended(track, open.back());
+  }
+
+  Overlap overlap_;
+  std::vector<std::vector<int64_t>> open_{1};  // ends, outermost first
+};
+
+// All at once; [0] is the usual track.
+std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap);
+
+// A level of memory over time, from calls that allocate and release.
+struct MemoryPoint {
+  int64_t time;
+  int64_t total;   // bytes allocated and not released, after this event; see MemoryCurves
+  int64_t change;  // of this event; negative: release
+  EventIndex event;
+};
+
+// What a framework's allocator says of itself: `total` is what it has
+// allocated, on one device.
+struct TensorCurve {
+  uint32_t device_type, device_id;  // as in Shape
+  bool totals_given;                // else they are sums of the changes in the window
+  std::vector<MemoryPoint> points;
+};
+
+// `device` memory from CUPTI's records where there are any, else from the
+// calls; `host`: pinned. What was allocated before the window is counted where
+// the memory log says it; else it is not known, and its release is left out.
+struct MemoryCurves {
+  std::vector<MemoryPoint> device, host;
+  int64_t device_before = 0;  // allocated when the window began, where the memory log says
+  std::vector<TensorCurve> tensors;
+};
+MemoryCurves memory_curves(const Trace& trace, const Process& process);
+
+// "cuda_runtime", "kernel", ...: Kineto's category of an event.
+const char* category_of(const Shape& shape);
+// The same; of an event of an outside trace without a kind of its own the one
+// that it had there.
+std::string_view category_of(const Trace& trace, const Shape& shape);
+
+// Whether events of a kind are moments, not ranges.
+bool is_instant(Kind kind);
+
+// Whether an event can be drawn: GPU work without usable times cannot.
+bool drawable(const Shape& shape);
+
+// The collectives that a GPU event belongs to: kernel -> index into
+// Process::collective_kernels.
+std::map<uint32_t, uint32_t> collectives_by_kernel(const Process& process);
+
+// The highest of a process's native stacks that something has; StackIndex::none: nothing has one.
+StackIndex last_stack(const Process& process);
+
+// "rank 3: python train.py (node1)" as far as that is known.
+std::string process_title(const Process& process);
+// "DataLoader worker 3 of rank 0"
+std::string data_worker_title(const Process& process);
+
+// What is known of a process's device; null: nothing.
+const dump::Device* device_of(const Process& process, uint32_t device);
+
+// Streams are numbered in each context anew: which of the contexts with a
+// stream of that number on that device it is, from 0; at most 5.
+size_t context_number(const Process& process, const Lane& stream);
+
+// The thread that steps are drawn on: the one whose id is the process's, else
+// the first.
+uint32_t main_thread(const Process& process);
+
+template <typename Ended>
+size_t TrackSplitter::place(Slice& slice, const Ended& ended) {
+  size_t track = 0;
+  for (; track < open_.size(); ++track) {
+    close(track, slice.begin, ended);
+    const std::vector<int64_t>& open = open_[track];
+    if (open.empty() || (overlap_ == Overlap::nest && slice.end <= open.back())) break;
+  }
+  if (track == open_.size()) {
+    if (open_.size() < kMaxTracks) {
+      open_.emplace_back();
+    } else {
+      --track;
+      const int64_t last = open_[track].back();
+      if (overlap_ == Overlap::apart) {
+        slice.begin = std::max(slice.begin, last);
+        slice.end = std::max(slice.begin, slice.end);
+        close(track, slice.begin, ended);
+      } else {
+        slice.end = std::min(slice.end, last);
+      }
+    }
+  }
+  open_[track].push_back(slice.end);
+  return track;
+}
+
+template <typename Ended>
+void TrackSplitter::finish(const Ended& ended) {
+  for (size_t track = 0; track < open_.size(); ++track) close(track, INT64_MAX, ended);
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writers of outside formats, a row each. Adding one: a file with its `write`, and its row.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/io/file_bytes.h"
+#include "formats/trace/trace.h"
+
+namespace gpuprof {
+
+struct ExportOptions {
+  Compression compression = Compression::none;  // of a single file; directories have their own rule
+  // Called now and then with events written and events in all; may be empty.
+  std::function<void(uint64_t done, uint64_t total)> progress;
+};
+
+struct Exporter {
+  const char* name;         // as in `gpuprof convert --to NAME`
+  const char* suffix;       // of the output beside the input, with its dot
+  bool directory;           // the output is a directory of files, made where it is missing
+  const char* description;  // one line; says what opens it
+  // Writes all processes of the trace to `path`: complete, or absent (in a directory: each file).
+  // False: `error` says why in one line that names the file. Memory beyond the trace: a few MB and
+  // what is proportional to streams.
+  bool (*write)(const Trace& trace, const std::string& path, const ExportOptions& options,
+                std::string& error);
+};
+
+std::span<const Exporter> exporters();
+const Exporter* find_exporter(std::string_view name);  // null: no such
+
+}  // namespace gpuprof

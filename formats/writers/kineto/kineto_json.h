@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// One trace event JSON document as Kineto (torch.profiler) writes them: its
+// keys, categories, units and row numbers, so that what reads Kineto's traces
+// reads ours.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "formats/io/file_bytes.h"
+#include "formats/trace/trace.h"
+#include "formats/writers/exporter.h"
+
+namespace gpuprof {
+
+// Events written so far, over all documents of one conversion.
+class KinetoProgress {
+ public:
+  KinetoProgress(const Trace& trace, const ExportOptions& options);
+  void add(uint64_t events) {
+    done_ += events;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+
+ private:
+  const ExportOptions& options_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+// How categories are spelt. torch-tb-profiler 0.4, the last one released, knows
+// no `cuda_runtime` and no `cuda_driver`: it links kernels to operators through
+// `Runtime`, as traces before PyTorch 1.12 spell it.
+enum class KinetoSpelling { current, tensorboard };
+
+// Writes `processes` of `trace`. Of one process (in any number of windows) the
+// document has its rank, and its own process and device numbers; of several,
+// numbers are made unique. Times count from a base that is the same for all
+// documents of the trace. `title`: its `traceName`.
+void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
+                       const std::string& title, OutputFile& file, KinetoProgress& progress,
+                       KinetoSpelling spelling = KinetoSpelling::current);
+
+}  // namespace gpuprof

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the program's framework told of its tensors, they are the allocations, and what CUDA
+// allocated are the segments they lie in, as in PyTorch; else each CUDA allocation is a segment
+// with one block.
+#include "formats/writers/memory_viz_export.h"
+
+#include <algorithm>
+#include <map>
+
+#include "formats/views/slices.h"
+#include "formats/views/kineto_ids.h"
+#include "formats/writers/pickle_text.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint32_t kCudaDevice = 1;               // PyTorch's device types
+constexpr uint64_t kLargest = uint64_t{1} << 60;  // of memory; more is an error in the file
+
+struct Change {
+  int64_t time;
+  uint64_t address;
+  int64_t bytes;  // negative: released
+  bool tensor;
+  const Process* process;
+  EventIndex event;
+  const LiveAllocation* before;  // allocated before the window; then there is no event
+};
+
+struct Block {
+  int64_t bytes;
+  const Process* process;
+  EventIndex event;
+  const LiveAllocation* before;
+};
+
+class MemoryVizExport {
+ public:
+  MemoryVizExport(const Trace& trace, OutputFile& file) : trace_(trace), pickle_(file) {
+    std::vector<const Process*> processes;
+    for (const Process& process : trace.processes) processes.push_back(&process);
+    ids_ = assign_kineto_ids(processes);
+    for (const Process* process : processes) collect(*process);
+    for (auto& [gpu, changes] : gpus_) {
+      std::stable_sort(changes.begin(), changes.end(),
+                       [](const Change& a, const Change& b) { return a.time < b.time; });
+    }
+  }
+
+  void run() {
+    pickle_.begin_dict().key("segments").begin_list();
+    for (const auto& [gpu, changes] : gpus_) segments(gpu, changes);
+    pickle_.end_list().key("device_traces").begin_list();
+    const uint32_t count = gpus_.empty() ? 1 : gpus_.rbegin()->first + 1;
+    for (uint32_t gpu = 0; gpu < count; ++gpu) {
+      pickle_.begin_list();
+      const auto found = gpus_.find(gpu);
+      if (found != gpus_.end()) device_trace(found->second);
+      pickle_.end_list();
+    }
+    pickle_.end_list().key("allocator_settings").begin_dict().end_dict().end_dict().finish();
+  }
+
+ private:
+  void collect(const Process& process) {
+    const KinetoIds& ids = ids_.at(key_of(process));
+    const auto gpu_of = [&](uint32_t device) {
+      const auto found = ids.gpus.find(device);
+      return found == ids.gpus.end() ? device : found->second;
+    };
+    const uint32_t first = ids.gpus.empty() ? 0 : ids.gpus.begin()->second;
+    if (const LiveMemory* const live = earliest_live(process)) {
+      for (const LiveAllocation& each : live->allocations) {
+        if (each.device == Shape::kAbsent || each.bytes > kLargest) continue;
+        gpus_[gpu_of(each.device)].push_back({each.time, each.address,
+                                              static_cast<int64_t>(each.bytes), each.is_block(),
+                                              &process, EventIndex::none, &each});
+      }
+    }
+    const MemoryCurves curves = memory_curves(trace_, process);
+    for (const MemoryPoint& point : curves.device) {
+      const Event& event = process.event(point.event);
+      const Lane& lane = process.lane(event);
+      const uint32_t gpu = lane.type == LaneType::device ? gpu_of(lane.device) : first;
+      gpus_[gpu].push_back({point.time, process.extra(event).address, point.change, false, &process,
+                            point.event, nullptr});
+    }
+    for (const TensorCurve& curve : curves.tensors) {
+      if (curve.device_type != kCudaDevice) continue;
+      for (const MemoryPoint& point : curve.points) {
+        gpus_[gpu_of(curve.device_id)].push_back(
+            {point.time, process.extra(process.event(point.event)).address, point.change, true,
+             &process, point.event, nullptr});
+      }
+    }
+  }
+
+  // What the window began with; without a window, what there was when memory ran out, or in the
+  // end.
+  static const LiveMemory* earliest_live(const Process& process) {
+    for (const LiveMoment moment :
+         {LiveMoment::window_begins, LiveMoment::out_of_memory, LiveMoment::left}) {
+      if (const LiveMemory* const live = process.live_at(moment)) return live;
+    }
+    return nullptr;
+  }
+
+  static bool has_tensors(const std::vector<Change>& changes) {
+    return std::any_of(changes.begin(), changes.end(), [](const Change& c) { return c.tensor; });
+  }
+
+  void device_trace(const std::vector<Change>& changes) {
+    const bool tensors = has_tensors(changes);
+    for (const Change& c : changes) {
+      const bool blocks = c.tensor || !tensors;  // else it is a segment only
+      if (c.bytes > 0) {
+        if (!c.tensor) entry("segment_alloc", c);
+        if (blocks) entry("alloc", c);
+      } else {
+        if (blocks) entry("free_requested", c);
+        if (blocks) entry("free_completed", c);
+        if (!c.tensor) entry("segment_free", c);
+      }
+    }
+  }
+
+  void entry(const char* action, const Change& c) {
+    pickle_.begin_dict().key("action").text(action);
+    pickle_.key("addr").number(static_cast<int64_t>(c.address));
+    pickle_.key("size").number(c.bytes < 0 ? -c.bytes : c.bytes);
+    pickle_.key("stream").number(0).key("time_us").number(c.time / 1000);
+    pickle_.key("frames");
+    frames(*c.process, c.event, c.before);
+    pickle_.end_dict();
+  }
+
+  // Innermost first. A call without a native stack is its own only frame.
+  void frames(const Process& process, EventIndex index, const LiveAllocation* before) {
+    if (before) {
+      pickle_.begin_list();
+      frame(before->is_block() ? "block" : trace_.text(before->api), "", 0);
+      stack(process, before->stack);
+      return pickle_.end_list(), void();
+    }
+    if (is_gpu_kind(trace_.shape(process.event(index)).kind) &&
+        process.event(index).partner != EventIndex::none) {
+      index = process.event(index).partner;  // CUPTI's record: the call has the stack
+    }
+    const Event& event = process.event(index);
+    const Shape& shape = trace_.shape(event);
+    const EventExtra& extra = process.extra(event);
+    pickle_.begin_list();
+    if (!is_gpu_kind(shape.kind)) frame(trace_.text(shape.label), "", 0);
+    stack(process, extra.stack);
+    pickle_.end_list();
+  }
+
+  void stack(const Process& process, StackIndex index) {
+    if (index == StackIndex::none) return;
+    for (const uint64_t address : process.stacks[index]) {
+      for (const Frame& f : process.stacks.frames(address)) frame(f.function, f.file, f.line);
+    }
+  }
+
+  void frame(std::string_view name, std::string_view file, uint32_t line) {
+    pickle_.begin_dict().key("name").text(name).key("filename").text(file);
+    pickle_.key("line").number(line).end_dict();
+  }
+
+  // What is there at the end. The viewer sums up block sizes, so blocks cover their segment.
+  void segments(uint32_t gpu, const std::vector<Change>& changes) {
+    const bool tensors = has_tensors(changes);
+    std::map<uint64_t, Block> live[2];  // by address: segments, tensors
+    for (const Change& c : changes) {
+      if (c.bytes > 0) {
+        live[c.tensor].insert_or_assign(c.address, Block{c.bytes, c.process, c.event, c.before});
+      } else {
+        live[c.tensor].erase(c.address);
+      }
+    }
+    for (const auto& [address, segment] : live[0]) {
+      std::map<uint64_t, Block> blocks;
+      const uint64_t end = address + static_cast<uint64_t>(segment.bytes);
+      if (tensors) {
+        blocks = {live[1].lower_bound(address), live[1].lower_bound(end)};
+      } else {
+        blocks.emplace(address, segment);
+      }
+      one_segment(gpu, address, segment, blocks);
+    }
+  }
+
+  void one_segment(uint32_t gpu, uint64_t address, const Block& segment,
+                   const std::map<uint64_t, Block>& blocks) {
+    const uint64_t end = address + static_cast<uint64_t>(segment.bytes);
+    int64_t used = 0;
+    for (const auto& [at, block] : blocks) used += block.bytes;
+    used = std::min(used, segment.bytes);
+    pickle_.begin_dict().key("device").number(gpu);
+    pickle_.key("address").number(static_cast<int64_t>(address));
+    pickle_.key("total_size").number(segment.bytes).key("allocated_size").number(used);
+    pickle_.key("active_size").number(used).key("requested_size").number(used);
+    pickle_.key("stream").number(0);
+    pickle_.key("segment_type").text(segment.bytes > (2 << 20) ? "large" : "small");
+    pickle_.key("segment_pool_id").pair(0, 0).key("is_expandable").boolean(false);
+    pickle_.key("frames");
+    frames(*segment.process, segment.event, segment.before);
+    pickle_.key("blocks").begin_list();
+    uint64_t at = address;
+    for (const auto& [begin, block] : blocks) {
+      if (begin < at) continue;  // overlaps the one before: an error in the input
+      if (begin > at) one_block(at, begin - at, nullptr);
+      const uint64_t size = std::min(static_cast<uint64_t>(block.bytes), end - begin);
+      one_block(begin, size, &block);
+      at = begin + size;
+    }
+    if (at < end) one_block(at, end - at, nullptr);
+    pickle_.end_list().end_dict();
+  }
+
+  void one_block(uint64_t address, uint64_t size, const Block* block) {
+    pickle_.begin_dict().key("address").number(static_cast<int64_t>(address));
+    pickle_.key("size").number(static_cast<int64_t>(size));
+    pickle_.key("requested_size").number(block ? static_cast<int64_t>(size) : 0);
+    pickle_.key("state").text(block ? "active_allocated" : "inactive").key("frames");
+    if (block) {
+      frames(*block->process, block->event, block->before);
+    } else {
+      pickle_.begin_list().end_list();
+    }
+    pickle_.end_dict();
+  }
+
+  const Trace& trace_;
+  PickleText pickle_;
+  std::map<ProcessKey, KinetoIds> ids_;
+  std::map<uint32_t, std::vector<Change>> gpus_;
+};
+
+}  // namespace
+
+bool has_gpu_allocations(const Trace& trace) {
+  return std::any_of(trace.processes.begin(), trace.processes.end(), [&](const Process& process) {
+    if (!process.live_memory.empty()) return true;
+    const MemoryCurves curves = memory_curves(trace, process);
+    return !curves.device.empty() ||
+           std::any_of(curves.tensors.begin(), curves.tensors.end(), [](const TensorCurve& curve) {
+             return curve.device_type == kCudaDevice && !curve.points.empty();
+           });
+  });
+}
+
+bool write_memory_viz(const Trace& trace, const std::string& path, const ExportOptions& options,
+                      std::string& error) {
+  OutputFile file(path, options.compression);
+  if (file.ok()) MemoryVizExport(trace, file).run();
+  if (file.commit()) return true;
+  error = file.error();
+  return false;
+}
+
+}  // namespace gpuprof

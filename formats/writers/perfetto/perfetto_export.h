@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "formats/writers/exporter.h"
+
+namespace gpuprof {
+
+// Perfetto's native trace format. See Exporter::write.
+bool write_perfetto(const Trace& trace, const std::string& path, const ExportOptions& options,
+                    std::string& error);
+
+}  // namespace gpuprof

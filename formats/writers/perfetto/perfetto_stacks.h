@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Call stacks of one process as Perfetto's interned call stacks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/trace/stacks.h"
+#include "formats/writers/perfetto/perfetto_packets.h"
+
+namespace gpuprof::perfetto {
+
+class Stacks {
+ public:
+  // Both outlive this.
+  Stacks(const StackTable& table, PacketWriter& out) : table_(table), out_(out) {}
+  struct Ids {
+    uint64_t callstack = 0;
+    uint64_t text = 0;  // its lines, as the value of an argument
+  };
+  Ids define(StackIndex stack);
+  uint64_t callstack(StackIndex stack);
+
+ private:
+  const std::vector<uint64_t>& frames_at(uint64_t address);
+
+  const StackTable& table_;
+  PacketWriter& out_;
+  // Numbers in the file: outermost first of each address, of each module.
+  std::unordered_map<uint64_t, std::vector<uint64_t>> frames_;
+  std::unordered_map<const Module*, uint64_t> mappings_;
+  uint64_t python_ = 0;  // the mapping of all Python frames
+};
+
+}  // namespace gpuprof::perfetto

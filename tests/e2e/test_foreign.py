@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that the library can do nothing for behave as without it: of another libc, linked statically, and a CPython
+whose allocator is chosen after the library was loaded."""
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+from pythons import each_python, pythons
+
+SOURCE = harness.SOURCE / "tests/programs/foreign.c"
+
+
+def same_with_and_without(command, folder, **settings):
+    bare = harness.run(command, env=harness.environment(**settings))
+    loaded = harness.run(command, env=harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_LOG="debug", **settings))
+    assert (loaded.code, loaded.out, loaded.err) == (bare.code, bare.out, bare.err)
+    assert not (folder / "out").exists()
+    return bare
+
+
+@pytest.mark.parametrize("compiler, options", [
+    ("musl-gcc", []), ("musl-gcc", ["-static", "-DFOREIGN_STATIC"]), ("gcc", ["-static", "-DFOREIGN_STATIC"])],
+    ids=["musl", "musl-static", "static"])
+def test_what_is_interposed_is_as_ever(tmp_path, compiler, options):
+    if harness.SANITIZER and compiler == "musl-gcc":
+        pytest.skip("a sanitizer's runtime needs glibc")
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler} here (Debian's package musl-tools)")
+    program = tmp_path / "foreign"
+    subprocess.run([compiler, "-D_GNU_SOURCE", "-w", "-o", program, SOURCE, *options, "-pthread", "-ldl"], check=True)
+    bare = same_with_and_without([program], tmp_path)
+    assert bare.code == 3 and "execve: value unset\n1024\n" in bare.out, bare.out
+
+
+@each_python()
+@pytest.mark.parametrize("settings, options", [
+    ({}, ["-X", "dev"]), ({"PYTHONMALLOC": "debug"}, []), ({"PYTHONMALLOC": "malloc_debug"}, []),
+    ({"PYTHONMALLOC": "pymalloc_debug"}, []), ({"PYTHONMALLOC": "malloc"}, []), ({"PYTHONTRACEMALLOC": "5"}, [])],
+    ids=["dev", "debug", "malloc_debug", "pymalloc_debug", "malloc", "tracemalloc"])
+def test_a_python_with_another_allocator(tmp_path, version, settings, options):
+    done = same_with_and_without([pythons()[version], *options, "-c", "import ctypes, socket; print(ctypes.CDLL(None) is not None)"],
+                                 tmp_path, **settings)
+    assert (done.code, done.out) == (0, "True\n")

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which marks are step boundaries, and which source `auto` chooses.
+#include "collector/steps/steps.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kStart = 1000;
+
+StepTracker tracker_for(const char* text) {
+  StepSpec spec;
+  SettingError error;
+  EXPECT_TRUE(parse_step(text, spec, error)) << error.text;
+  StepTracker tracker;
+  tracker.start(spec, kStart);
+  return tracker;
+}
+
+std::vector<uint64_t> ticks(const StepTracker::Result& result) {
+  return {result.ticks, result.ticks + result.count};
+}
+
+std::string described(const StepTracker& tracker) {
+  char text[160];
+  return {text, tracker.describe(text, sizeof text)};
+}
+
+TEST(StepNames, NameAloneOrWithANumber) {
+  for (const char* message : {"step", "step 12", "step#3", "step_7", "step:0", "step42"}) {
+    EXPECT_TRUE(step_name_matches(message, "step")) << message;
+  }
+  for (const char* message :
+       {"", "steps", "step x", "my step 1", "step  1", "step-1", "ste", "12"}) {
+    EXPECT_FALSE(step_name_matches(message, "step")) << message;
+  }
+  EXPECT_TRUE(step_name_matches("epoch 2", "epoch 2")) << "the whole text, digits and all";
+}
+
+TEST(StepTracker, ANamedSourceThatMarksEndsBeginsAtProcessStart) {
+  for (const char* source : {"manual", "optimizer", "nccl:ncclAllReduce:1", "kernel:adam:1",
+                             "graph:1", "sync:1", "time:10"}) {
+    StepTracker tracker = tracker_for(source);
+    EXPECT_EQ(ticks(tracker.first_boundary()), std::vector<uint64_t>{kStart}) << source;
+    EXPECT_EQ(ticks(tracker.mark({tracker.source(), 5000})), std::vector<uint64_t>{5000}) << source;
+  }
+}
+
+TEST(StepTracker, ANamedSourceThatMarksBeginsBeginsAtItsFirstMark) {
+  StepTracker tracker = tracker_for("nvtx:train");
+  EXPECT_EQ(tracker.first_boundary().count, 0u);
+  EXPECT_EQ(tracker_for("profiler").first_boundary().count, 0u);
+  EXPECT_TRUE(tracker.nvtx_matches("train 0"));
+  EXPECT_FALSE(tracker.nvtx_matches("step 0"));
+  EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 5000})), std::vector<uint64_t>{5000});
+}
+
+TEST(StepTracker, OtherSourcesMarksAreIgnoredWhenOneIsNamed) {
+  StepTracker tracker = tracker_for("manual");
+  EXPECT_EQ(tracker.mark({StepSource::sync, 2000}).count, 0u);
+  EXPECT_FALSE(tracker.nvtx_matches("step 0"));
+  EXPECT_FALSE(tracker.wants(StepSource::sync));
+}
+
+TEST(StepTracker, EveryNth) {
+  for (const char* source : {"nccl:ncclAllReduce:3", "kernel:adam:3", "graph:3", "sync:3"}) {
+    StepTracker tracker = tracker_for(source);
+    EXPECT_EQ(described(tracker), source);
+    std::vector<uint64_t> found;
+    for (uint64_t i = 1; i <= 9; ++i) {
+      for (const uint64_t tick : ticks(tracker.mark({tracker.source(), kStart + i, i})))
+        found.push_back(tick);
+    }
+    EXPECT_EQ(found, (std::vector<uint64_t>{kStart + 3, kStart + 6, kStart + 9})) << source;
+  }
+}
+
+// Marks as letters, each a collective or a graph of its own; "|" is where `auto` must choose.
+struct Recurrence {
+  const char* marks;
+  const char* described;
+  size_t boundaries;  // handed over
+};
+
+TEST(StepTracker, AutoFindsHowManyMakeAStep) {
+  const Recurrence rows[] = {
+      {"aaa|a", "1", 3},
+      {"abcabca|b", "3", 3},
+      {"xabcdefgabcdefgabcdefg", "auto", 0},  // the first never comes again
+      {"abaccad", "auto", 0},                 // no regular distance
+      {"aabcabcabca|", "3", 3},               // one more at the start
+      {"abcdabcda|", "4", 3},
+  };
+  for (const StepSource source : {StepSource::nccl, StepSource::graph}) {
+    for (const Recurrence& row : rows) {
+      StepTracker tracker = tracker_for("auto");
+      std::string marks;
+      uint64_t now = 2000;
+      StepTracker::Result chosen{};
+      for (const char* c = row.marks; *c; ++c) {
+        if (*c == '|') {
+          EXPECT_TRUE(chosen.chosen_now) << row.marks;
+          continue;
+        }
+        const StepTracker::Result result =
+            tracker.mark({source, ++now, static_cast<uint64_t>(*c), "ncclReduceScatter"});
+        if (result.chosen_now) chosen = result;
+      }
+      EXPECT_EQ(chosen.count, row.boundaries) << row.marks;
+      const std::string prefix = source == StepSource::nccl ? "nccl:ncclReduceScatter:" : "graph:";
+      EXPECT_EQ(described(tracker), row.boundaries ? prefix + row.described : "auto") << row.marks;
+    }
+  }
+}
+
+TEST(StepTracker, AutoGoesOnWhereItFoundNOf) {
+  StepTracker tracker = tracker_for("auto");
+  std::vector<uint64_t> found;
+  for (uint64_t i = 0; i < 14; ++i) {
+    for (const uint64_t tick : ticks(tracker.mark({StepSource::graph, i, i % 3})))
+      found.push_back(tick);
+  }
+  EXPECT_EQ(found, (std::vector<uint64_t>{0, 3, 6, 9, 12})) << "the same graph each time";
+}
+
+TEST(StepTracker, AutoLooksForAnotherMarkWhereOneDoesNotComeAgain) {
+  StepTracker tracker = tracker_for("auto");
+  tracker.mark({StepSource::nccl, 1, 99, "ncclAllReduce"});
+  EXPECT_EQ(tracker.mark({StepSource::sync, 2, 0}).count, 0u);
+  bool chosen = false;
+  for (uint64_t i = 0; i < 5000; ++i) {
+    chosen = chosen || tracker.mark({StepSource::nccl, 10 + i, i % 8, "ncclAllReduce"}).chosen_now;
+  }
+  EXPECT_TRUE(chosen);
+  EXPECT_EQ(described(tracker), "nccl:ncclAllReduce:8");
+}
+
+TEST(StepTracker, AutoIsNotHeldUpByACollectiveThatComesOnce) {
+  StepTracker tracker = tracker_for("auto");
+  tracker.mark({StepSource::nccl, 1500, 7, "ncclAllReduce"});
+  tracker.mark({StepSource::sync, 2000});
+  EXPECT_TRUE(tracker.mark({StepSource::sync, 3000}).chosen_now);
+  EXPECT_EQ(described(tracker), "sync:1");
+}
+
+TEST(StepTracker, AutoTakesTheProgramsOwnStartAtOnce) {
+  StepTracker tracker = tracker_for("auto");
+  const StepTracker::Result result = tracker.mark({StepSource::profiler, 4000});
+  EXPECT_TRUE(result.chosen_now);
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{4000});
+  EXPECT_EQ(described(tracker), "profiler");
+  EXPECT_EQ(ticks(tracker.mark({StepSource::profiler, 5000})), std::vector<uint64_t>{5000});
+
+  StepTracker manual = tracker_for("auto");
+  manual.mark({StepSource::manual, 2000});
+  EXPECT_EQ(manual.mark({StepSource::profiler, 4000}).count, 0u) << "manual is above it";
+
+  StepTracker armed;
+  armed.start(StepSpec{}, kStart, true);
+  EXPECT_FALSE(armed.wants(StepSource::profiler)) << "triggers alone open windows there";
+}
+
+TEST(StepTracker, AutoLetsTheProgramsOwnStartTakeTheStepsOver) {
+  for (const StepSource before :
+       {StepSource::optimizer, StepSource::nvtx, StepSource::nccl, StepSource::sync}) {
+    for (const size_t marks : {1u, 8u}) {  // seen, chosen
+      StepTracker tracker = tracker_for("auto");
+      size_t count = 0;
+      for (uint64_t i = 0; i < marks; ++i) count += tracker.mark({before, 2000 + i, 7, "x"}).count;
+      EXPECT_EQ(count > 0, marks > 1) << static_cast<int>(before);
+      EXPECT_TRUE(tracker.wants(StepSource::profiler));
+      const StepTracker::Result result = tracker.mark({StepSource::profiler, 3000});
+      EXPECT_TRUE(result.chosen_now);
+      EXPECT_EQ(ticks(result), std::vector<uint64_t>{3000});
+      EXPECT_EQ(described(tracker), "profiler");
+      EXPECT_EQ(tracker.mark({before, 3500, 7, "x"}).count, 0u);
+      EXPECT_EQ(ticks(tracker.mark({StepSource::profiler, 4000})), std::vector<uint64_t>{4000});
+    }
+  }
+  EXPECT_FALSE(tracker_for("optimizer").wants(StepSource::profiler)) << "what is named stands";
+  StepTracker manual = tracker_for("auto");
+  for (uint64_t i = 0; i < 4; ++i) manual.mark({StepSource::manual, 2000 + i});
+  EXPECT_FALSE(manual.wants(StepSource::profiler)) << "the program says more with gpuprof_step()";
+}
+
+// How many boundaries the marks of these optimizers make, each letter one.
+size_t optimizer_steps(std::string_view optimizers) {
+  StepTracker tracker = tracker_for("optimizer");
+  size_t count = 0;
+  for (const char optimizer : optimizers) {
+    count += tracker.mark({StepSource::optimizer, 2000, static_cast<uint64_t>(optimizer)}).count;
+  }
+  return count;
+}
+
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+TEST(StepTracker, SeveralOptimizersMakeOneStep) {
+  EXPECT_EQ(optimizer_steps(repeated("A", 40)), 40u);
+  EXPECT_EQ(optimizer_steps(repeated("AB", 40)), 40u);
+  EXPECT_EQ(optimizer_steps(repeated("ABCDEFGHIJKLMNOPQRSTUVWXYZ", 40)), 40u)
+      << "one optimizer for each parameter";
+  EXPECT_EQ(optimizer_steps(repeated("ABBBBB", 40)), 40u);
+  EXPECT_EQ(optimizer_steps(repeated("AB", 20) + "AA" + repeated("AB", 20)), 42u)
+      << "one that leaves out a step now and then is not rarer";
+}
+
+TEST(StepTracker, TheRarerOptimizerLeadsFromItsSecondStepOn) {
+  for (const int critics : {2, 5, 15, 16, 17, 20, 100, 200}) {
+    const std::string round = repeated("D", critics) + "G";
+    EXPECT_EQ(optimizer_steps(repeated(round, 40)), 2u * static_cast<size_t>(critics) + 39)
+        << critics;
+  }
+  // The first one's rivals make it seem gone once, and no more.
+  EXPECT_EQ(optimizer_steps(repeated("G" + repeated("D", 100), 40)), 1 + 83 + 100 + 38u);
+  // An outer loop of so many inner steps is none.
+  EXPECT_EQ(optimizer_steps(repeated(repeated("D", 500) + "G", 40)), 20000u);
+  // More at the start, as WGAN does; again later.
+  const std::string many = repeated(repeated("D", 100) + "G", 25), few = repeated("DDDDDG", 500);
+  EXPECT_EQ(optimizer_steps(many + few + many + few), 200 + 24 + 500 + 25 + 500u);
+}
+
+TEST(StepTracker, AnOptimizerThatStoppedLeadsNoLonger) {
+  EXPECT_EQ(optimizer_steps(repeated("A", 20) + repeated("B", 37)), 20u + 20u)
+      << "17 steps of another until it counts as gone; the 18th shows it";
+  EXPECT_EQ(optimizer_steps(repeated("AB", 20) + repeated("C", 200)), 20 + 183u);
+  EXPECT_EQ(optimizer_steps(repeated("AB", 20) + repeated("CD", 200)), 20 + 191u);
+  // Phases that take turns: the one that leads keeps the lead, and nothing is counted twice.
+  const size_t phases = optimizer_steps(repeated(repeated("A", 80) + repeated("B", 80), 20));
+  EXPECT_GE(phases, 19 * 80u);
+  EXPECT_LE(phases, 21 * 80u);
+}
+
+TEST(StepTracker, TrialsHaveOptimizersOfTheirOwn) {
+  for (const int length : {10, 100}) {
+    std::string all;
+    for (char name = 'A'; name <= 'Z'; ++name) all += repeated(std::string(1, name), length);
+    const size_t steps = all.size();
+    const size_t found = optimizer_steps(all);
+    EXPECT_GE(found, steps / 10) << length;
+    EXPECT_LE(found, steps) << length;
+  }
+}
+
+TEST(StepTracker, MoreOptimizersThanAreKnown) {
+  const auto rounds = [](StepTracker& tracker, uint64_t first, uint64_t optimizers, int times) {
+    size_t count = 0;
+    for (int round = 0; round < times; ++round) {
+      for (uint64_t i = 0; i < optimizers; ++i)
+        count += tracker.mark({StepSource::optimizer, 2000, first + i}).count;
+    }
+    return count;
+  };
+  for (const uint64_t optimizers : {30u, 300u, 3000u}) {
+    StepTracker tracker = tracker_for("optimizer");
+    const size_t found = rounds(tracker, 1, optimizers, 50);
+    EXPECT_GE(found, 50u) << optimizers;
+    EXPECT_LE(found, 54u) << optimizers;
+    EXPECT_GE(rounds(tracker, 1000000, optimizers, 50), 25u) << "all of them are replaced";
+  }
+}
+
+TEST(StepTracker, AutoPrefersOptimizers) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 2000, 7}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::sync, 2500}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 2600, 8}).count, 0u);
+  EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 3000, 7})),
+            (std::vector<uint64_t>{kStart, 2000, 3000}));
+  EXPECT_EQ(described(tracker), "optimizer");
+}
+
+TEST(StepTracker, AutoNeverTakesAKernel) {
+  EXPECT_FALSE(tracker_for("auto").wants(StepSource::kernel));
+}
+
+TEST(StepTracker, AutoTakesTheFirstWithThreeBoundariesAndHandsOverItsCount) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_EQ(tracker.mark({StepSource::sync, 2000}).count, 0u);
+  const StepTracker::Result chosen = tracker.mark({StepSource::sync, 3000});
+  EXPECT_TRUE(chosen.chosen_now);
+  EXPECT_EQ(ticks(chosen), (std::vector<uint64_t>{kStart, 2000, 3000})) << "process start is one";
+  EXPECT_EQ(described(tracker), "sync:1");
+  EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 4000})), std::vector<uint64_t>{4000});
+  EXPECT_EQ(tracker.mark({StepSource::manual, 4500}).count, 0u) << "the choice stands";
+}
+
+TEST(StepTracker, AutoWaitsForASourceAboveThatHasFired) {
+  StepTracker tracker = tracker_for("auto");
+  ASSERT_TRUE(tracker.nvtx_matches("step 0"));
+  EXPECT_EQ(tracker.mark({StepSource::nvtx, 1500}).count, 0u);
+  for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(tracker.mark({StepSource::sync, 2000 + i}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::nvtx, 3000}).count, 0u);
+  EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 4000})),
+            (std::vector<uint64_t>{1500, 3000, 4000}));
+  EXPECT_EQ(described(tracker), "nvtx:step");
+}
+
+TEST(StepTracker, AutoKeepsTheFirstLikelyName) {
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_FALSE(tracker.nvtx_matches("forward"));
+  EXPECT_TRUE(tracker.nvtx_matches("Iteration 5"));
+  EXPECT_FALSE(tracker.nvtx_matches("step 1"));
+  EXPECT_TRUE(tracker.nvtx_matches("Iteration 6"));
+}
+
+TEST(StepTracker, FallingBackToTimeDoesNotJumpOverTheWindow) {
+  StepTracker tracker = tracker_for("auto");
+  const StepTracker::Result result = tracker.fall_back_to_time(1000, 90'000);
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{kStart});
+  EXPECT_TRUE(result.chosen_now);
+  EXPECT_EQ(described(tracker), "time:1000");
+  EXPECT_EQ(ticks(tracker.mark({StepSource::time, 9000})), std::vector<uint64_t>{9000});
+}
+
+// A model may take longer to load, or to compile, than `auto` waits.
+TEST(StepTracker, TimeThatWasFallenBackToGivesWayToTheProgramsOwnSteps) {
+  for (const StepSource source : {StepSource::manual, StepSource::optimizer, StepSource::nvtx}) {
+    StepTracker tracker = tracker_for("auto");
+    tracker.fall_back_to_time(1000, 90'000);
+    tracker.mark({StepSource::time, 91'000});
+    const auto mark = [&](uint64_t at) {
+      if (source == StepSource::nvtx) tracker.nvtx_matches("train_step");
+      return tracker.mark({source, at, 7});
+    };
+    tracker.hold_source(true);
+    for (const uint64_t at : {91'100, 91'200, 91'300}) EXPECT_EQ(mark(at).count, 0u);
+    EXPECT_EQ(tracker.source(), StepSource::time) << "a window is open";
+    tracker.hold_source(false);
+    StepTracker::Result result{};
+    uint64_t at = 91'400;
+    for (; result.count == 0 && at < 92'000; at += 100) result = mark(at);
+    EXPECT_EQ(tracker.source(), source);
+    EXPECT_TRUE(result.chosen_now);
+    EXPECT_EQ(ticks(result), std::vector<uint64_t>{at - 100}) << "the others were no boundaries";
+    EXPECT_EQ(ticks(mark(at)), std::vector<uint64_t>{at});
+    EXPECT_EQ(tracker.mark({StepSource::time, 93'000}).count, 0u);
+  }
+  StepTracker tracker = tracker_for("auto");
+  tracker.fall_back_to_time(1000, 90'000);
+  for (const StepSource source : {StepSource::sync, StepSource::graph, StepSource::nccl}) {
+    EXPECT_FALSE(tracker.wants(source)) << "comes for other reasons, too";
+  }
+  StepTracker named = tracker_for("time:1000");
+  EXPECT_FALSE(named.wants(StepSource::optimizer));
+}
+
+// Three steps of an optimizer.
+StepTracker tracker_with_optimizer() {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::optimizer, at, 7});
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+  return tracker;
+}
+
+TEST(StepTracker, ASourceThatFallsSilentGivesWayToAnother) {
+  StepTracker tracker = tracker_with_optimizer();
+  EXPECT_FALSE(tracker.wants(StepSource::graph));
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_TRUE(tracker.waits_for_source());
+  EXPECT_EQ(tracker.source(), StepSource::automatic);
+  EXPECT_TRUE(tracker.wants(StepSource::graph) && tracker.wants(StepSource::optimizer));
+  EXPECT_EQ(tracker.mark({StepSource::graph, 50'000, 3}).count, 0u);
+  EXPECT_EQ(tracker.mark({StepSource::graph, 51'000, 3}).count, 0u);
+  const StepTracker::Result chosen = tracker.mark({StepSource::graph, 52'000, 3});
+  EXPECT_TRUE(chosen.chosen_now);
+  EXPECT_EQ(ticks(chosen), std::vector<uint64_t>{52'000}) << "no jump over a window";
+  EXPECT_EQ(described(tracker), "graph:1");
+}
+
+TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
+  for (const bool other_was_chosen : {false, true}) {
+    StepTracker tracker = tracker_with_optimizer();
+    ASSERT_TRUE(tracker.look_again());
+    for (uint64_t at = 50'000; other_was_chosen && at < 53'000; at += 1000) {
+      tracker.mark({StepSource::sync, at});
+    }
+    EXPECT_EQ(tracker.source(), other_was_chosen ? StepSource::sync : StepSource::automatic);
+    const StepTracker::Result back = tracker.mark({StepSource::optimizer, 60'000, 7});
+    EXPECT_TRUE(back.chosen_now);
+    EXPECT_EQ(ticks(back), std::vector<uint64_t>{60'000});
+    EXPECT_EQ(tracker.source(), StepSource::optimizer);
+    EXPECT_FALSE(tracker.wants(StepSource::sync));
+    EXPECT_FALSE(tracker.waits_for_source());
+  }
+}
+
+TEST(StepTracker, InAWindowStepsStayWhatTheyAre) {
+  StepTracker tracker = tracker_with_optimizer();
+  ASSERT_TRUE(tracker.look_again());
+  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::sync, at});
+  tracker.hold_source(true);
+  EXPECT_FALSE(tracker.wants(StepSource::optimizer));
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 60'000, 7}).count, 0u);  // captured once more
+  EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 61'000})), std::vector<uint64_t>{61'000});
+  tracker.hold_source(false);  // the window has ended
+  EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 70'000, 7})), std::vector<uint64_t>{70'000});
+  EXPECT_EQ(tracker.source(), StepSource::optimizer);
+}
+
+TEST(StepTracker, NothingComesBackOfWhatRecurs) {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::sync, at});
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_FALSE(tracker.waits_for_source()) << "time may take over";
+  EXPECT_EQ(ticks(tracker.fall_back_to_time(1000, 90'000)), std::vector<uint64_t>{90'000});
+}
+
+TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) {
+    ASSERT_TRUE(tracker.nvtx_matches("train_step 1"));
+    tracker.mark({StepSource::nvtx, at});
+  }
+  ASSERT_TRUE(tracker.look_again());
+  EXPECT_FALSE(tracker.nvtx_matches("iteration 5")) << "train_step was it";
+  ASSERT_TRUE(tracker.nvtx_matches("train_step 4"));
+  EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 60'000})), std::vector<uint64_t>{60'000});
+  EXPECT_EQ(described(tracker), "nvtx:train_step");
+}
+
+TEST(StepTracker, WhatWasNamedIsWaitedFor) {
+  for (const char* source : {"optimizer", "nvtx:step", "graph:1", "sync:1", "time:10", "manual"}) {
+    StepTracker tracker = tracker_for(source);
+    tracker.mark({tracker.source(), 5000});
+    EXPECT_FALSE(tracker.look_again()) << source;
+    EXPECT_EQ(described(tracker), source);
+  }
+  StepTracker tracker = tracker_for("auto");
+  EXPECT_FALSE(tracker.look_again()) << "nothing has been chosen yet";
+}
+
+}  // namespace
+}  // namespace gpuprof

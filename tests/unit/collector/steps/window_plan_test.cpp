@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule, triggers and the off switch together: which steps are recorded.
+#include "collector/steps/window_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace gpuprof {
+namespace {
+
+struct Action {
+  enum What { trigger, off, on, cut } what;
+  uint64_t at;  // done during this step
+  uint64_t first = 0, steps = 0;
+  bool accepted = true;
+};
+
+struct Case {
+  const char* name;
+  const char* schedule;
+  bool armed;
+  uint64_t steps;
+  std::vector<Action> actions;
+  const char* expected;  // as in schedule_test.cpp; "/n": window n ended for a triggered one
+};
+
+// How GoogleTest names a case.
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+void act(WindowPlan& plan, const Action& action) {
+  switch (action.what) {
+    case Action::trigger:
+      EXPECT_EQ(plan.trigger(action.first, action.steps, action.at), action.accepted);
+      return;
+    case Action::off: return plan.switch_off(UINT64_MAX);
+    case Action::on: return plan.switch_off(action.first);
+    case Action::cut: return plan.cut();
+  }
+}
+
+std::string trace(const Case& c) {
+  ScheduleSpec spec;
+  SettingError error;
+  EXPECT_TRUE(parse_schedule(c.schedule, spec, error)) << error.text;
+  WindowPlan plan(spec, c.armed);
+  std::string out;
+  Phase before = Phase::waiting;
+  for (uint64_t index = 0; index < c.steps; ++index) {
+    const Transition change = plan.advance(index);
+    EXPECT_EQ(change.before, before) << "step " << index;
+    if (change.window_ends) {
+      out += (change.interrupted ? "/" : "]") + std::to_string(change.ended_window);
+    }
+    if (change.window_begins) out += "[" + std::to_string(change.window);
+    out += ".wA-"[static_cast<int>(change.after)];
+    before = change.after;
+    for (const Action& action : c.actions) {
+      if (action.at != index) continue;
+      act(plan, action);
+      if (action.what != Action::trigger) out += "!";
+      before = plan.phase();
+    }
+  }
+  return out;
+}
+
+class WindowPlanTable : public testing::TestWithParam<Case> {};
+
+TEST_P(WindowPlanTable, records_these_steps) { EXPECT_EQ(trace(GetParam()), GetParam().expected); }
+
+constexpr const char* kShort = "skip_first=2,wait=0,warmup=1,active=3,repeat=1";
+constexpr const char* kForEver = "skip_first=0,wait=2,warmup=1,active=2,repeat=0";
+
+const Case kCases[] = {
+    {"no_trigger_is_the_schedule", kShort, false, 8, {}, "..w[0AAA]0--"},
+    {"armed_records_nothing", kShort, true, 8, {}, "........"},
+    {"armed_and_triggered", kShort, true, 9, {{Action::trigger, 1, 4, 3}}, "...w[0AAA]0.."},
+    {"twice",
+     kShort,
+     true,
+     12,
+     {{Action::trigger, 1, 3, 2}, {Action::trigger, 6, 8, 2}},
+     "..w[0AA]0..w[1AA]1.."},
+    {"back_to_back_when_asked_after_the_first",
+     kShort,
+     true,
+     8,
+     {{Action::trigger, 0, 2, 2}, {Action::trigger, 2, 4, 2, false}, {Action::trigger, 4, 5, 1}},
+     ".w[0AA]0.[1A]1.."},
+    {"a_newer_trigger_replaces_one_that_has_not_begun",
+     kShort,
+     true,
+     9,
+     {{Action::trigger, 0, 3, 2}, {Action::trigger, 1, 5, 2}},
+     "....w[0AA]0.."},
+    {"too_late", kShort, true, 5, {{Action::trigger, 3, 3, 2, false}}, "....."},
+    {"after_the_schedule_is_done",
+     kShort,
+     false,
+     12,
+     {{Action::trigger, 7, 9, 2}},
+     "..w[0AAA]0--w[1AA]1-"},
+    {"before_the_schedule",
+     "skip_first=5,warmup=1,active=2,repeat=1",
+     false,
+     10,
+     {{Action::trigger, 0, 2, 2}},
+     ".w[0AA]0.w[1AA]1--"},
+    {"in_place_of_a_scheduled_window",
+     kShort,
+     false,
+     10,
+     {{Action::trigger, 0, 2, 5}},
+     ".w[0AAAAA]0---"},
+    {"interrupts_a_scheduled_window",
+     kShort,
+     false,
+     10,
+     {{Action::trigger, 1, 4, 3}},
+     "..w[0A/0[1AAA]1---"},
+    {"begins_where_a_scheduled_window_ends",
+     kShort,
+     false,
+     10,
+     {{Action::trigger, 1, 6, 2}},
+     "..w[0AAA]0[1AA]1--"},
+    {"the_schedule_goes_on",
+     kForEver,
+     false,
+     14,
+     {{Action::trigger, 4, 6, 1}},
+     "..w[0AA]0w[1A]1w[2AA]2..w[3A"},
+    {"cut_ends_the_trigger",
+     kShort,
+     true,
+     9,
+     {{Action::trigger, 0, 2, 4}, {Action::cut, 3}},
+     ".w[0AA!....."},
+    {"cut_of_a_scheduled_window_keeps_the_trigger",
+     kShort,
+     false,
+     12,
+     {{Action::trigger, 0, 8, 2}, {Action::cut, 4}},
+     "..w[0AA!--w[1AA]1--"},
+    {"off", kForEver, false, 12, {{Action::off, 1}}, "..!.........."},
+    {"off_in_a_window", kForEver, false, 12, {{Action::off, 3}}, "..w[0A!........"},
+    {"off_drops_a_trigger",
+     kShort,
+     true,
+     8,
+     {{Action::trigger, 0, 4, 2}, {Action::off, 2}},
+     "...!....."},
+    {"no_trigger_while_off",
+     kShort,
+     true,
+     6,
+     {{Action::off, 0}, {Action::trigger, 1, 3, 1, false}},
+     ".!....."},
+    {"on_again_leaves_out_the_cycle_in_progress",
+     kForEver,
+     false,
+     15,
+     {{Action::off, 0}, {Action::on, 5, 8}},
+     ".!.....!......w[2AA"},
+    {"on_again_before_a_cycle",
+     kForEver,
+     false,
+     11,
+     {{Action::off, 0}, {Action::on, 2, 5}},
+     ".!..!....w[1AA]1."},
+    {"armed_off_on_trigger",
+     kShort,
+     true,
+     9,
+     {{Action::off, 0}, {Action::on, 1, 3}, {Action::trigger, 2, 5, 2}},
+     ".!.!..w[0AA]0.."},
+    {"a_trigger_does_not_wait_for_the_schedule",
+     kShort,
+     true,
+     9,
+     {{Action::off, 0}, {Action::on, 1, 8}, {Action::trigger, 2, 4, 2}},
+     ".!.!.w[0AA]0..."},
+    {"a_triggered_window_that_the_schedule_resumes_in",
+     kForEver,
+     false,
+     15,
+     {{Action::off, 0}, {Action::on, 1, 6}, {Action::trigger, 2, 4, 5}},
+     ".!.!.w[0AAAAA]0...w[3AA"},
+};
+
+INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowPlanTable, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace gpuprof

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job in virtual time: what threads and GPUs of several ranks do is computed, written as
+// dumps, and known. A host thread per rank issues work at its own pace; kernels begin when issued,
+// after a latency, in stream order; collectives when the last rank has come.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/unit/support/dump_maker.h"
+
+namespace gpuprof::test {
+
+// All times in ns.
+struct Job {
+  int steps = 12, ranks = 1;
+  int unrecorded = 0;      // steps before the window
+  bool late_work = false;  // their work that ends in the window is recorded, as CUPTI does
+  int late_work_from = 0;  // that of which of these steps on: CUPTI records since the warm-up
+  int kernels = 24;
+  int64_t kernel = 200'000;
+  int64_t issue = 5'000, pause = 2'000;  // a launch call, and between two
+  int64_t stall = 0;                     // of one launch a step, before its work is handed over
+  int stalled_kernel = 0;                // which
+  int64_t data = 0;                      // in the loader, each step
+  int late_batch = -1;                   // the only step, from 0, whose batch takes that long
+  int64_t copy = 0;                      // a copy to the GPU, each step
+  bool blocking_copy = false;
+  int sync_every = 1;
+  int syncing_rank = -1;        // it waits at each step's end
+  int64_t after_sync = 20'000;  // what the host does between a wait's end and its next call
+  int allocations = 0;          // pairs of cudaMalloc and cudaFree, after the kernels
+  int64_t allocation = 5'000;   // either call; cudaFree waits for the device, too
+  int64_t collective = 0;       // each, after every sixth kernel
+  bool overlap = false;         // collectives on a stream of their own
+  int64_t logging = 0;          // own work of the host, each step
+  int slow_rank = -1;
+  double slow = 1;     // its kernels
+  uint64_t seed = 1;   // of 2 % noise on kernels
+  double noise = 0;    // of a whole step: its kernels and its data take up to this share more
+  double jitter = 0;   // of a rank's kernels in a step: each rank has its own
+  double softmax = 1;  // factor of every fourth kernel, softmax
+  double norm = 1;     // factor of the step's second kernel, norm
+  const char* norm_name = "_Z4normPf";
+  // Every eighth kernel from the fifth on and the one after it: a bias and an activation, or both
+  // in one kernel that takes `fused_time` of the two.
+  enum class Layer { plain, separate, fused } layer = Layer::plain;
+  double fused_time = 1;
+  bool lone_bias = false;    // the step's third kernel is a bias, too
+  bool marked = true;        // steps have boundaries in the dumps
+  bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
+  int64_t tail = 1'000'000;  // from all that the job did to the window's end
+  int late_rank = -1;        // its window begins later, by
+  int late_by = 1;           // so many steps
+  bool calls = true;         // recorded, not only the GPU's work
+  // The first step of which the compute stream's work is not recorded: it was when the process was
+  // killed that CUPTI had its times.
+  int killed_at = -1;
+};
+
+// As analysis::Part.
+enum class JobPart { compute, communication, transfer, data, launch, allocation, sync, other };
+
+struct JobTruth {
+  std::array<double, 8> pct{};  // of the steps' wall time, over all ranks
+  double step_ns = 0;           // between the ends of the first and the last step's work
+};
+
+class JobModel {
+ public:
+  explicit JobModel(const Job& job) : job_(job), random_(job.seed) {
+    for (int rank = 0; rank < job.ranks; ++rank) ranks_.emplace_back();
+    for (int step = 0; step < job.steps; ++step) run_step();
+    for (Rank& rank : ranks_) rank.boundaries.push_back(rank.now);
+  }
+
+  Trace trace() {
+    std::string bytes;
+    for (size_t i = 0; i < ranks_.size(); ++i) bytes += dump_of(static_cast<int>(i));
+    return load(bytes);
+  }
+
+  JobTruth truth() const {
+    JobTruth out;
+    double wall = 0;
+    for (const Rank& rank : ranks_) {
+      partition(rank, out.pct);
+      wall += static_cast<double>(rank.boundaries.back() - begin_of(rank));
+      out.step_ns += static_cast<double>(rank.step_ends.back() - rank.step_ends[first()]) /
+                     static_cast<double>(rank.step_ends.size() - 1 - first()) /
+                     static_cast<double>(ranks_.size());
+    }
+    for (double& part : out.pct) part *= 100 / wall;
+    return out;
+  }
+
+ private:
+  static constexpr int64_t kLatency = 3000;
+  static constexpr int64_t kWindow = 1'000'000;  // ns after the clock's first anchor
+  static constexpr int kStreams = 2;             // compute, communication
+
+  struct Piece {  // of GPU work
+    int64_t begin, end, issued;
+    JobPart part;
+    int stream;
+    uint32_t correlation;
+    int kernel;  // which of a step's, -1: another
+  };
+  struct Span {  // of the host thread
+    int64_t begin, end;
+    JobPart part;
+    const char* api;  // null: not a call
+    uint32_t correlation;
+    uint64_t value;  // stream of work, waited event
+  };
+  struct Rank {
+    int64_t now = kWindow;
+    std::array<int64_t, kStreams> free{};  // when each stream is idle
+    std::vector<Piece> pieces;
+    std::vector<Span> spans;
+    std::vector<int64_t> boundaries, step_ends;
+    uint32_t correlation = 0;
+    int64_t busy_until() const { return *std::max_element(free.begin(), free.end()); }
+  };
+
+  int64_t noisy(int64_t length) {
+    return length + length * static_cast<int64_t>(random_() % 401) / 10000 - length * 2 / 100;
+  }
+
+  void call(Rank& rank, const char* api, int64_t length, JobPart part, uint64_t value = 0) {
+    rank.spans.push_back({rank.now, rank.now + length, part, api, ++rank.correlation, value});
+    rank.now += length;
+  }
+
+  Piece& work(Rank& rank, int stream, int64_t length, JobPart part) {
+    const int64_t begin = std::max(rank.now + kLatency, rank.free[static_cast<size_t>(stream)]);
+    rank.free[static_cast<size_t>(stream)] = begin + length;
+    rank.pieces.push_back(
+        {begin, begin + length, rank.now, part, stream, rank.correlation + 1, -1});
+    return rank.pieces.back();
+  }
+
+  void run_step() {
+    slower_ = 1 + job_.noise * static_cast<double>(random_() % 1001) / 1000;
+    std::vector<double> factors(ranks_.size(), 1);
+    if (job_.slow_rank >= 0) factors[static_cast<size_t>(job_.slow_rank)] = job_.slow;
+    for (double& factor : factors) {
+      if (job_.jitter > 0) factor += job_.jitter * static_cast<double>(random_() % 1001) / 1000;
+    }
+    for (Rank& rank : ranks_) {
+      rank.boundaries.push_back(rank.now);
+      begin_step(rank);
+    }
+    for (int i = 0; i < job_.kernels; ++i) {
+      if (job_.layer == Job::Layer::fused && i % 8 == 5) continue;
+      const bool both = job_.layer == Job::Layer::fused && i % 8 == 4;
+      const double family = i == 1       ? job_.norm
+                            : i % 4 == 3 ? job_.softmax
+                            : both       ? 2 * job_.fused_time
+                                         : 1;
+      const auto length =
+          static_cast<int64_t>(static_cast<double>(noisy(job_.kernel)) * family * slower_);
+      for (size_t r = 0; r < ranks_.size(); ++r) {
+        Rank& rank = ranks_[r];
+        const int64_t stall = i == job_.stalled_kernel ? job_.stall : 0;
+        rank.now += stall;
+        work(rank, 0, static_cast<int64_t>(static_cast<double>(length) * factors[r]),
+             JobPart::compute)
+            .kernel = i;
+        rank.now -= stall;
+        call(rank, "cudaLaunchKernel", stall + job_.issue, JobPart::launch);
+        rank.now += job_.pause;
+      }
+      if (job_.collective && i % 6 == 5) collective();
+    }
+    for (Rank& rank : ranks_) end_step(rank);
+    ++step_;
+  }
+
+  void begin_step(Rank& rank) {
+    if (job_.data && (job_.late_batch < 0 || job_.late_batch == step_)) {
+      const auto data = static_cast<int64_t>(static_cast<double>(job_.data) * slower_);
+      rank.spans.push_back({rank.now, rank.now + data, JobPart::data, nullptr, 0, 0});
+      rank.now += data;
+    }
+    rank.now += 1000;
+    if (!job_.copy) return;
+    const Piece copy = work(rank, 0, job_.copy, JobPart::transfer);
+    const int64_t length = job_.blocking_copy ? copy.end + 2000 - rank.now : job_.issue;
+    call(rank, "cudaMemcpyAsync", length, JobPart::launch);
+    rank.now += 1000;
+  }
+
+  void collective() {
+    int64_t begin = 0;
+    const int stream = job_.overlap ? 1 : 0;
+    for (Rank& rank : ranks_) {
+      if (job_.overlap) {
+        // The communication stream waits for the gradients.
+        call(rank, "cudaEventRecord", 1000, JobPart::launch, kCompute);
+        call(rank, "cudaStreamWaitEvent", 1000, JobPart::launch, kComm);
+        rank.free[1] = std::max(rank.free[1], rank.free[0]);
+      }
+      const Piece& piece = work(rank, stream, job_.collective, JobPart::communication);
+      begin = std::max(begin, piece.begin);
+      call(rank, "cudaLaunchKernelExC", job_.issue, JobPart::launch);
+      rank.now += job_.pause;
+    }
+    for (Rank& rank : ranks_) {
+      rank.pieces.back().end = begin + job_.collective;
+      rank.free[static_cast<size_t>(stream)] = begin + job_.collective;
+    }
+  }
+
+  void end_step(Rank& rank) {
+    if (job_.overlap && job_.collective) {
+      call(rank, "cudaEventRecord", 1000, JobPart::launch, kComm);
+      call(rank, "cudaStreamWaitEvent", 1000, JobPart::launch, kCompute);
+      rank.free[0] = std::max(rank.free[0], rank.free[1]);
+    }
+    work(rank, 0, noisy(job_.kernel / 2), JobPart::compute);  // the optimizer
+    call(rank, "cudaLaunchKernel", job_.issue, JobPart::launch);
+    rank.now += 1000;
+    for (int i = 0; i < job_.allocations; ++i) {
+      call(rank, "cudaMalloc", job_.allocation, JobPart::allocation);
+      rank.now += 500;
+      const int64_t wait = std::max<int64_t>(0, rank.busy_until() - rank.now);
+      call(rank, "cudaFree", wait + job_.allocation, JobPart::allocation);
+      rank.now += 500;
+    }
+    rank.step_ends.push_back(rank.busy_until());
+    const bool waits = job_.syncing_rank >= 0 && &rank == &ranks_[job_.syncing_rank];
+    if (waits || (step_ + 1) % job_.sync_every == 0) {
+      const int64_t wait = std::max<int64_t>(0, rank.busy_until() - rank.now);
+      call(rank, "cudaDeviceSynchronize", wait + 4000, JobPart::sync);
+      rank.now += job_.after_sync;
+    }
+    rank.now += job_.logging;
+  }
+
+  size_t first() const { return static_cast<size_t>(job_.unrecorded); }
+  int64_t begin_of(const Rank& rank) const { return rank.boundaries[first()]; }
+
+  // The definitions of docs/REPORT.md on what the model knows, moment by moment.
+  void partition(const Rank& rank, std::array<double, 8>& parts) const {
+    const int64_t first = begin_of(rank), last = rank.boundaries.back();
+    std::vector<int64_t> edges{first, last};
+    for (const Piece& p : rank.pieces) edges.insert(edges.end(), {p.begin, p.end});
+    for (const Span& s : rank.spans) edges.insert(edges.end(), {s.begin, s.end});
+    std::sort(edges.begin(), edges.end());
+    int64_t gap_begin = first;
+    for (size_t i = 0; i + 1 < edges.size(); ++i) {
+      const int64_t begin = std::max(edges[i], first), end = std::min(edges[i + 1], last);
+      if (begin >= end) continue;
+      const auto length = static_cast<double>(end - begin);
+      const JobPart busy = busy_with(rank, begin);
+      if (busy != JobPart::other) {
+        parts[static_cast<size_t>(busy)] += length;
+        gap_begin = end;
+      } else {
+        parts[static_cast<size_t>(idle_with(rank, begin, gap_begin))] += length;
+      }
+    }
+  }
+
+  static JobPart busy_with(const Rank& rank, int64_t at) {
+    JobPart found = JobPart::other;
+    for (const Piece& p : rank.pieces) {
+      if (p.begin <= at && at < p.end) found = std::min(found, p.part);
+    }
+    return found;
+  }
+
+  static JobPart idle_with(const Rank& rank, int64_t at, int64_t gap_begin) {
+    const Piece* next = nullptr;
+    for (const Piece& p : rank.pieces) {
+      if (p.begin > at && (!next || p.begin < next->begin)) next = &p;
+    }
+    if (next && next->issued + kLatency < gap_begin) return JobPart::other;
+    JobPart opener = JobPart::launch;
+    int64_t quiet_begin = gap_begin, quiet_end = INT64_MAX;
+    for (const Span& s : rank.spans) {
+      const bool waits = s.part == JobPart::sync || s.part == JobPart::allocation;
+      if (waits && s.begin <= gap_begin && gap_begin <= s.end) opener = s.part;
+      if (s.begin <= at && at < s.end) {
+        if (s.part == JobPart::data || waits) return s.part;
+        return opener;
+      }
+      if (s.end <= at) quiet_begin = s.end;
+      if (s.begin > at) quiet_end = std::min(quiet_end, s.begin);
+    }
+    if (next && at >= next->issued) return opener;
+    return quiet_end - quiet_begin > 1'000'000 ? JobPart::other : opener;
+  }
+
+  static constexpr uint64_t kCompute = 0x5000, kComm = 0x6000, kEvent = 0x77;
+
+  static uint64_t ticks(int64_t ns) { return 2'000'000 + static_cast<uint64_t>(ns) * 2; }
+
+  std::string dump_of(int number) {
+    const Rank& rank = ranks_[static_cast<size_t>(number)];
+    MemoryNames names;
+    const StringId gemm = names.intern("_Z4gemmPf"), nccl = names.intern("ncclDevKernel_AllReduce");
+    const StringId norm = names.intern(job_.norm_name), softmax = names.intern("_Z7softmaxPf");
+    const StringId bias = names.intern("_Z4biasPf"), gelu = names.intern("_Z4geluPf"),
+                   bias_gelu = names.intern("_Z9bias_geluPf");
+    const uint32_t shape = names.shape({{512, 1, 1}, {256, 1, 1}, 0, 0, 32, 1, 1, 1, 0, 0});
+    BatchEncoder encoder(names);
+    encoder.begin(0, 0);
+    const auto thread = static_cast<uint32_t>(4242 + number);
+    const int64_t begin = number == job_.late_rank
+                              ? rank.boundaries[first() + static_cast<size_t>(job_.late_by)]
+                              : begin_of(rank);
+    for (const Span& s : rank.spans) {
+      if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
+    }
+    for (const Piece& p : rank.pieces) {
+      const bool late = job_.late_work && p.end > begin &&
+                        p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)];
+      if (p.issued < begin && !late) continue;
+      const bool untimed = job_.killed_at >= 0 && p.stream == 0;
+      if (untimed && p.issued >= rank.boundaries[static_cast<size_t>(job_.killed_at)]) continue;
+      Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,
+                             ticks(p.begin), ticks(p.end));
+      r.correlation = p.correlation;
+      if (p.part == JobPart::transfer) {
+        r.gpu_copy.bytes = 1 << 20, r.gpu_copy.stream = 7, r.gpu_copy.direction = 1;
+        r.gpu_copy.source_kind = job_.blocking_copy ? 1 : 2, r.gpu_copy.destination_kind = 3;
+        r.gpu_copy.peer_source = r.gpu_copy.peer_destination = 0xffff;
+      } else {
+        const bool layers = job_.layer != Job::Layer::plain && p.kernel >= 0;
+        const bool fused = job_.layer == Job::Layer::fused;
+        r.gpu_kernel.name = p.part == JobPart::communication ? nccl
+                            : job_.one_off  ? names.intern("_Z1" + std::to_string(p.correlation))
+                            : p.kernel == 1 ? norm
+                            : p.kernel == 2 && job_.lone_bias      ? bias
+                            : layers && p.kernel % 8 == 4 && fused ? bias_gelu
+                            : layers && p.kernel % 8 == 4          ? bias
+                            : layers && p.kernel % 8 == 5          ? gelu
+                            : p.kernel % 4 == 3                    ? softmax
+                                                                   : gemm;
+        r.gpu_kernel.shape = shape;
+        r.gpu_kernel.stream = p.stream ? 13 : 7;
+      }
+      if (!encoder.add(r, 0, "")) throw std::bad_alloc();
+    }
+    ByteBuffer bytes;
+    dump::Header header = make_header(0, number);
+    header.set_world_size(static_cast<uint32_t>(job_.ranks));
+    header.set_window_begin_ticks(ticks(begin));
+    append(bytes, ChunkKind::header, header);
+    append_events(bytes, encoder);
+    std::vector<uint64_t> boundaries;
+    for (size_t i = first(); i < rank.boundaries.size(); ++i) {
+      boundaries.push_back(ticks(rank.boundaries[i]));
+    }
+    if (job_.marked) append_steps(bytes, boundaries, 5, 0);
+    const int64_t end = std::max(rank.busy_until(), rank.boundaries.back()) + job_.tail;
+    dump::Summary summary =
+        make_summary(ticks(end), 5, 4 + static_cast<uint32_t>(job_.steps - job_.unrecorded));
+    summary.set_window_begin_ticks(ticks(begin));
+    append(bytes, ChunkKind::summary, summary);
+    return std::string(view(bytes));
+  }
+
+  void add_span(BatchEncoder& encoder, MemoryNames& names, const Span& s, uint32_t thread) {
+    const std::string_view api = s.api ? s.api : "";
+    Kind kind = Kind::nvtx_range;
+    if (api == "cudaMemcpyAsync") kind = Kind::copy;
+    if (api.starts_with("cudaLaunch")) kind = Kind::launch;
+    if (api == "cudaMalloc") kind = Kind::alloc;
+    if (api == "cudaFree") kind = Kind::dealloc;
+    if (api == "cudaDeviceSynchronize") kind = Kind::sync;
+    if (api == "cudaEventRecord") kind = Kind::event;
+    if (api == "cudaStreamWaitEvent") kind = Kind::stream;
+    Record r = make_record(kind, ticks(s.begin), ticks(s.end));
+    r.correlation = s.correlation;
+    if (kind == Kind::nvtx_range) {
+      r.nvtx.message =
+          names.intern("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+    } else {
+      r.api = names.api(api);
+    }
+    if (kind == Kind::launch) {
+      r.launch.stream = api == "cudaLaunchKernelExC" && job_.overlap ? kComm : kCompute;
+      r.launch.grid_x = r.launch.grid_y = r.launch.block_x = r.launch.block_y = 1;
+    } else if (kind == Kind::copy) {
+      r.copy.stream = kCompute;
+    } else if (kind == Kind::event || kind == Kind::stream) {
+      r.sync.stream = s.value;
+      r.sync.event = kEvent;
+    }
+    if (!encoder.add(r, thread, "python")) throw std::bad_alloc();
+  }
+
+  const Job job_;
+  std::minstd_rand random_;
+  double slower_ = 1;
+  std::vector<Rank> ranks_;
+  int step_ = 0;
+};
+
+}  // namespace gpuprof::test

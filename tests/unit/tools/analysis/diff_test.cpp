@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// What diff finds, and does not find, between runs whose noise and changes are known.
+#include "tools/analysis/diff.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/support/job_model.h"
+#include "tools/report/diff_output.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+// 2 % noise on each kernel, 3 % on each step, as of a machine of one's own.
+Job job(uint64_t seed) {
+  Job out;
+  out.steps = 20;
+  out.data = 500'000;
+  out.noise = 0.03;
+  out.seed = seed;
+  return out;
+}
+
+RunSample sample(const Job& job) {
+  RunSample out;
+  out.add_run(JobModel(job).trace());
+  return out;
+}
+
+const Change* find(const Diff& diff, std::string_view text) {
+  for (const Change& change : diff.changes) {
+    if (change.name.find(text) != std::string::npos) return &change;
+  }
+  return nullptr;
+}
+
+TEST(DiffTest, SameProgramIsNoRegression) {
+  int alarms = 0, changed = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Diff diff = compare(sample(job(1000 + i)), sample(job(2000 + i)));
+    ASSERT_EQ(diff.reason, "");
+    if (gate_of(diff, 0).regression) ++alarms;
+    for (const Change& change : diff.changes) changed += change.significant;
+  }
+  EXPECT_LE(alarms, 2);
+  EXPECT_LE(changed, 2);
+}
+
+TEST(DiffTest, ASlowerFamilyIsFound) {
+  int found = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Job slower = job(2000 + i);
+    slower.softmax = 1.05;
+    const Diff diff = compare(sample(job(1000 + i)), sample(slower));
+    const Change* const change = find(diff, "softmax");
+    ASSERT_NE(change, nullptr);
+    found += change->significant && change->change_pct > 0;
+  }
+  EXPECT_GE(found, 95);
+}
+
+TEST(DiffTest, OneSlowerKernelIsFound) {
+  int found = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Job slower = job(2000 + i);
+    slower.norm = 1.2;
+    const Diff diff = compare(sample(job(1000 + i)), sample(slower));
+    const Change* const change = find(diff, "norm");
+    ASSERT_NE(change, nullptr);
+    found += change->significant && std::abs(change->change_pct - 20) < 5;
+  }
+  EXPECT_GE(found, 95);
+}
+
+TEST(DiffTest, ARegressionIsGatedBeyondItsThreshold) {
+  Job slower = job(7);
+  slower.data = 1'000'000;  // about 10 % of the step
+  const Diff diff = compare(sample(job(8)), sample(slower));
+  EXPECT_TRUE(diff.significant);
+  EXPECT_NEAR(diff.step_time.change_pct, 9, 2);
+  EXPECT_LE(diff.step_time.low_pct, diff.step_time.change_pct);
+  EXPECT_GE(diff.step_time.high_pct, diff.step_time.change_pct);
+  EXPECT_TRUE(gate_of(diff, 5).regression);
+  EXPECT_FALSE(gate_of(diff, 30).regression);
+  EXPECT_EQ(diff.changes[0].kind, "cause");
+  EXPECT_EQ(diff.changes[0].name, "data_loading");
+  EXPECT_TRUE(diff.changes[0].significant);
+  // The other way round it is a gain, and no gate fails.
+  const Diff faster = compare(sample(slower), sample(job(8)));
+  EXPECT_TRUE(faster.significant);
+  EXPECT_LT(faster.step_time.change_pct, 0);
+  EXPECT_FALSE(gate_of(faster, 0).regression);
+}
+
+TEST(DiffTest, WithoutGpuTimesOnlyStepsAreCompared) {
+  RunSample without;
+  Trace calls = JobModel(job(2)).trace();
+  for (Process& process : calls.processes) {
+    std::erase_if(process.lanes, [](const Lane& lane) { return lane.type == LaneType::stream; });
+  }
+  without.add_run(calls);
+  ASSERT_FALSE(without.gpu_timed);
+  const Diff diff = compare(sample(job(1)), without);
+  EXPECT_EQ(diff.reason, "");
+  EXPECT_GT(diff.step_time.base, 0);
+  EXPECT_TRUE(diff.changes.empty());
+}
+
+TEST(DiffTest, APartThatWasNotThereIsNew) {
+  Job slower = job(2);
+  slower.data = 0;
+  const Diff diff = compare(sample(slower), sample(job(1)));
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find("      new  cause    data_loading"), std::string::npos) << text;
+}
+
+TEST(DiffTest, ManyTimesIsNoPercentage) {
+  Job slower = job(2);
+  slower.norm = 30;
+  const Diff diff = compare(sample(job(1)), sample(slower));
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find("     x 30  kernel   norm"), std::string::npos) << text;
+}
+
+// A host that no longer waits for the GPU is ahead of it: its kernels run steps later.
+TEST(DiffTest, KernelsStayTheSameWhereTheHostRunsAhead) {
+  Job ahead = job(2);
+  ahead.data = 0;
+  ahead.sync_every = 1'000'000;
+  ahead.unrecorded = 4;
+  const Diff diff = compare(sample(job(1)), sample(ahead));
+  size_t kernels = 0;
+  for (const Change& change : diff.changes) {
+    if (change.kind != "kernel") continue;
+    ++kernels;
+    EXPECT_FALSE(change.significant) << change.name;
+    EXPECT_NEAR(change.change_pct, 0, 3) << change.name;
+  }
+  EXPECT_EQ(kernels, 3u);
+}
+
+TEST(DiffTest, RenamedGoneAndNewKernels) {
+  Job other = job(2);
+  other.norm_name = "_Z8new_normPf";
+  const Diff renamed = compare(sample(job(1)), sample(other));
+  const Change* const change = find(renamed, " -> ");
+  ASSERT_NE(change, nullptr);
+  EXPECT_NE(change->name.find("norm(float*)"), std::string::npos);
+  EXPECT_NE(change->name.find("new_norm(float*)"), std::string::npos);
+  EXPECT_FALSE(change->gone);
+  EXPECT_NEAR(change->change_pct, 0, 5);
+  other = job(2);
+  other.collective = 100'000;
+  const Diff more = compare(sample(job(1)), sample(other));
+  const Change* const fresh = find(more, "ncclDevKernel");
+  ASSERT_NE(fresh, nullptr);
+  EXPECT_TRUE(fresh->fresh && fresh->significant);
+  const Diff less = compare(sample(other), sample(job(1)));
+  EXPECT_TRUE(find(less, "ncclDevKernel")->gone);
+}
+
+// Of a base with bias and activation as kernels of their own, and a new run with one kernel for
+// both.
+std::pair<Job, Job> fusion(uint64_t seed, double fused_time) {
+  Job before = job(1000 + seed), after = job(2000 + seed);
+  before.layer = Job::Layer::separate;
+  after.layer = Job::Layer::fused;
+  after.fused_time = fused_time;
+  return {before, after};
+}
+
+double us_of(const RunSample& run, std::string_view kernel) {
+  double sum = 0;
+  for (const auto& [key, sample] : run.keys) {
+    if (key.kind != "kernel" || !key.name.starts_with(kernel)) continue;
+    for (const double us : sample.step_us) sum += us / static_cast<double>(run.step_us.size());
+  }
+  return sum;
+}
+
+TEST(DiffTest, FusedAndSplitKernels) {
+  const auto [before, after] = fusion(1, 0.5);
+  const RunSample base = sample(before), other = sample(after);
+  const Diff diff = compare(base, other);
+  const Change* const change = find(diff, " -> ");
+  ASSERT_NE(change, nullptr);
+  EXPECT_EQ(change->kind, "kernels_fused");
+  EXPECT_EQ(change->name,
+            "bias(float*) <<<512x1x1, 256x1x1>>> + gelu(float*) <<<512x1x1, 256x1x1>>> -> "
+            "bias_gelu(float*) <<<512x1x1, 256x1x1>>>");
+  ASSERT_EQ(change->from.size(), 2u);
+  ASSERT_EQ(change->to.size(), 1u);
+  EXPECT_NEAR(change->base_us, us_of(base, "bias(") + us_of(base, "gelu("), 1e-6);
+  EXPECT_NEAR(change->base_us, 6 * 200, 6 * 200 * 0.05);  // three pairs of kernels
+  EXPECT_NEAR(change->new_us, us_of(other, "bias_gelu("), 1e-6);
+  EXPECT_NEAR(change->change_pct, -50, 5);
+  EXPECT_TRUE(change->significant);
+  for (const Change& each : diff.changes) EXPECT_FALSE(each.gone || each.fresh) << each.name;
+  const Json json = diff_json(diff, gate_of(diff, 0));
+  EXPECT_EQ(json["changes"][0]["from"].size(), 2u);
+  EXPECT_EQ(json["changes"][0]["to"][0], "bias_gelu(float*) <<<512x1x1, 256x1x1>>>");
+  const std::string text = diff_text(diff, gate_of(diff, 0));
+  EXPECT_NE(text.find(" -> bias_gelu(float*)"), std::string::npos) << text;
+  // The other way round it is one kernel that became two.
+  const Diff back = compare(other, base);
+  const Change* const split = find(back, " -> ");
+  ASSERT_NE(split, nullptr);
+  EXPECT_EQ(split->kind, "kernels_split");
+  EXPECT_NEAR(split->change_pct, 100, 10);
+  for (const Change& each : back.changes) EXPECT_FALSE(each.gone || each.fresh) << each.name;
+}
+
+TEST(DiffTest, FusedKernelsThatRunElsewhereKeepTheirRows) {
+  auto [before, after] = fusion(1, 0.5);
+  before.lone_bias = true;
+  // The lone bias is still there: which of its time went into the new kernel is not known.
+  after.lone_bias = true;
+  const Diff kept = compare(sample(before), sample(after));
+  EXPECT_EQ(find(kept, " -> "), nullptr);
+  EXPECT_TRUE(find(kept, "gelu(float*)")->gone || find(kept, "bias_gelu(float*)")->fresh);
+  // Here it is not, but it stood in another place, too.
+  after.lone_bias = false;
+  const Diff elsewhere = compare(sample(before), sample(after));
+  for (const Change& each : elsewhere.changes) EXPECT_NE(each.kind, "kernels_fused") << each.name;
+}
+
+TEST(DiffTest, FusionsAreFoundAndAreNoAlarmsThemselves) {
+  int found = 0, slower = 0, alarms = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const auto [before, same] = fusion(i, 1);
+    const Diff equal = compare(sample(before), sample(same));
+    const Change* change = find(equal, " -> ");
+    found += change && change->kind == "kernels_fused";
+    alarms += gate_of(equal, 0).regression || (change && change->significant);
+    const auto [again, worse] = fusion(i, 1.1);
+    const Diff longer = compare(sample(again), sample(worse));
+    change = find(longer, " -> ");
+    slower += change && change->significant && std::abs(change->change_pct - 10) < 5;
+  }
+  EXPECT_EQ(found, 100);
+  EXPECT_LE(alarms, 2);
+  EXPECT_GE(slower, 95);
+}
+
+TEST(DiffTest, RepeatsMakeOneSample) {
+  RunSample base = sample(job(1));
+  base.add_run(JobModel(job(2)).trace());
+  EXPECT_EQ(base.step_us.size(), 40u);
+  for (const auto& [key, each] : base.keys) EXPECT_EQ(each.step_us.size(), 40u) << key.name;
+  double cause = 0, wall = 0;
+  for (const auto& [key, each] : base.keys) {
+    if (key.kind != "cause") continue;
+    for (const double us : each.step_us) cause += us;
+  }
+  for (const double us : base.step_us) wall += us;
+  EXPECT_NEAR(cause, wall, 1e-3 * wall);
+}
+
+TEST(DiffTest, TooFewStepsSaySo) {
+  Job few = job(1);
+  few.steps = 2;
+  const Diff diff = compare(sample(few), sample(job(2)));
+  EXPECT_NE(diff.reason.find("too few steps"), std::string::npos);
+  EXPECT_FALSE(gate_of(diff, 0).regression);
+}
+
+// Reference values of scipy.stats 1.17: ttest_ind(equal_var=False),
+// mannwhitneyu(method="asymptotic"), false_discovery_control.
+TEST(StatisticsTest, AgreesWithReferenceValues) {
+  const std::vector<double> a{5.1, 4.9, 5.6, 5.2, 5.0, 4.8, 5.3, 5.5};
+  const std::vector<double> b{5.9, 5.4, 6.1, 5.7, 5.8, 6.3, 5.2, 6.0, 5.6};
+  const MeanChange change = welch(a, b);
+  EXPECT_NEAR(change.p, 0.00127419963692629, 1e-6);
+  EXPECT_NEAR(change.low_pct, 5.37342205736366, 1e-6);
+  EXPECT_NEAR(change.high_pct, 17.922337470279896, 1e-6);
+  EXPECT_NEAR(mann_whitney(a, b), 0.004481406394711458, 1e-6);
+  const std::vector<double> rates = false_discovery_rates({0.01, 0.04, 0.03, 0.5});
+  EXPECT_NEAR(rates[0], 0.04, 1e-12);
+  EXPECT_NEAR(rates[1], 0.16 / 3, 1e-12);
+  EXPECT_NEAR(rates[2], 0.16 / 3, 1e-12);
+  EXPECT_NEAR(rates[3], 0.5, 1e-12);
+}
+
+TEST(StatisticsTest, SamplesWithoutSpread) {
+  const std::vector<double> a{2, 2, 2}, b{3, 3, 3};
+  EXPECT_EQ(welch(a, a).p, 1);
+  EXPECT_EQ(welch(a, b).p, 0);
+  EXPECT_DOUBLE_EQ(welch(a, b).change_pct, 50);
+  EXPECT_EQ(welch({}, a).p, 1);
+  EXPECT_EQ(mann_whitney(a, b), 1);
+}
+
+}  // namespace
+}  // namespace gpuprof

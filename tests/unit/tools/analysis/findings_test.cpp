@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the report finds beside the verdict, and a GPU that lowers its clock, in runs made for it:
+// steps of 1 ms with a launch and its kernel, and what each test adds.
+#include "tools/analysis/findings.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/unit/support/trace_maker.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof::test {
+namespace {
+
+constexpr uint64_t kStepUs = 1000;
+
+class RunMaker {
+ public:
+  // Step lengths; those before `window_from` are in the step log alone.
+  explicit RunMaker(std::vector<uint64_t> lengths_us, size_t window_from = 0)
+      : window_from_(window_from), lengths_(std::move(lengths_us)) {
+    encoder_.begin(0, 1);
+    uint64_t at = 0;
+    for (size_t i = 0; i < lengths_.size(); ++i) {
+      boundaries_.push_back(ticks_at(at));
+      if (i >= window_from) starts_.push_back(at);
+      at += lengths_[i];
+    }
+    boundaries_.push_back(ticks_at(at));
+    for (size_t i = 0; i < starts_.size(); ++i) add_kernel(i, lengths_[window_from + i] * 9 / 10);
+  }
+  explicit RunMaker(size_t steps) : RunMaker(std::vector<uint64_t>(steps, kStepUs)) {}
+
+  MemoryNames names;
+  dump::Header header = make_header(1);
+  dump::Counters counters;
+  uint32_t window = 0;
+  uint32_t blocks = 4096;  // of each kernel launched from now on
+
+  size_t steps() const { return starts_.size(); }
+  uint64_t start_us(size_t step) const { return starts_.at(step); }
+
+  void add(Record record, uint32_t correlation = 0) {
+    record.correlation = correlation;
+    if (!encoder_.add(record, 4242, "python")) throw std::bad_alloc();
+  }
+
+  // Beginning 20 us into the step.
+  void add_kernel(size_t step, uint64_t us) {
+    Record launch =
+        make_record(Kind::launch, at(step, 10), at(step, 15), names.api("cudaLaunchKernel"));
+    launch.launch.function = names.intern("_Z4gemmPf");
+    launch.flags = kFlagNamed;
+    add(launch, ++correlation_);
+    Record kernel = make_record(Kind::gpu_kernel, at(step, 20), at(step, 20 + us));
+    kernel.gpu_kernel.name = names.intern("_Z4gemmPf");
+    kernel.gpu_kernel.shape = names.shape({{blocks, 1, 1}, {256, 1, 1}, 0, 0, 32, 1, 1, 1, 0, 0});
+    kernel.gpu_kernel.stream = 7, kernel.gpu_kernel.context = 1;
+    add(kernel, correlation_);
+  }
+
+  void add_copy(size_t step, bool to_gpu, uint64_t bytes) {
+    Record call =
+        make_record(Kind::copy, at(step, 940), at(step, 945), names.api("cudaMemcpyAsync"));
+    call.copy.bytes = bytes, call.copy.direction = to_gpu ? 1 : 2;
+    add(call, ++correlation_);
+    Record copy = make_record(Kind::gpu_copy, at(step, 950), at(step, 955));
+    copy.gpu_copy.bytes = bytes, copy.gpu_copy.stream = 7, copy.gpu_copy.context = 1;
+    copy.gpu_copy.direction = to_gpu ? 1 : 2;
+    copy.gpu_copy.source_kind = to_gpu ? 2 : 3, copy.gpu_copy.destination_kind = to_gpu ? 3 : 2;
+    copy.gpu_copy.peer_source = copy.gpu_copy.peer_destination = 0xffff;
+    add(copy, correlation_);
+  }
+
+  // One after the other in each step.
+  void give(size_t step, uint64_t address, uint64_t bytes, std::string_view range = "") {
+    const uint64_t us = next_us(step);
+    if (!range.empty()) {
+      Record r = make_record(Kind::nvtx_range, at(step, us), at(step, us + 4));
+      r.nvtx.message = names.intern(range);
+      add(r);
+    }
+    Record r =
+        make_record(Kind::alloc, at(step, us + 1), at(step, us + 2), names.api("cudaMalloc"));
+    r.memory.address = address, r.memory.bytes = bytes;
+    add(r);
+  }
+  void take(size_t step, uint64_t address) {
+    const uint64_t us = next_us(step);
+    Record r = make_record(Kind::dealloc, at(step, us), at(step, us + 1), names.api("cudaFree"));
+    r.memory.address = address;
+    add(r);
+  }
+
+  void add_counter(Counter counter, const std::vector<uint64_t>& values) {
+    dump::CounterSeries* const series = counters.add_series();
+    series->set_device(0);
+    series->set_counter(static_cast<uint32_t>(counter));
+    // Each is read a little after the one before it.
+    uint64_t time = ticks_at(static_cast<uint64_t>(counter)) >> 1, before = 0;
+    int64_t last = 0;
+    for (const uint64_t value : values) {
+      series->add_time(static_cast<int64_t>(time - before));
+      series->add_value(static_cast<int64_t>(value) - last);
+      before = time;
+      last = static_cast<int64_t>(value);
+      time += (100 * kTicksPerUs) >> 1;
+    }
+  }
+
+  std::string dump() {
+    ByteBuffer bytes;
+    header.set_window(window);
+    header.set_window_begin_ticks(boundaries_[window_from_] >> 1);
+    append(bytes, ChunkKind::header, header);
+    append_events(bytes, encoder_);
+    append_steps(bytes, boundaries_, 0, 1);
+    if (counters.series_size()) append(bytes, ChunkKind::counters, counters);
+    append(bytes, ChunkKind::summary,
+           make_summary(boundaries_.back() >> 1, static_cast<uint32_t>(window_from_),
+                        static_cast<uint32_t>(lengths_.size() - 1)));
+    return std::string(view(bytes));
+  }
+
+ private:
+  uint64_t at(size_t step, uint64_t us) const { return ticks_at(starts_.at(step) + us); }
+
+  uint64_t next_us(size_t step) {
+    const uint64_t first = starts_.at(step) + 920;
+    next_us_ = std::max(next_us_ + 5, first);
+    return next_us_ - starts_.at(step);
+  }
+
+  size_t window_from_;
+  uint64_t next_us_ = 0;  // since the run began
+  std::vector<uint64_t> lengths_, starts_, boundaries_;
+  BatchEncoder encoder_{names};
+  uint32_t correlation_ = 0;
+};
+
+std::string text_of(const analysis::Report& report, std::string_view kind) {
+  std::string text;
+  for (const analysis::Finding& each : report.findings) {
+    if (each.kind == kind) text += each.text + "\n";
+  }
+  return text;
+}
+
+std::string found(const std::string& dumps, std::string_view kind) {
+  return text_of(analysis::make_report(load(dumps)), kind);
+}
+
+// ---- memory ------------------------------------------------------------------------------------
+
+TEST(Findings, MemoryThatGrowsInEachStepAndWhoTakesIt) {
+  RunMaker run(10);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    run.give(step, 0x1000000 + step * 0x100000, 1 << 20, "history");
+    run.give(step, 0x7000000, 64 << 20, "activations");
+    run.take(step, 0x7000000);
+    run.give(step, 0x20000000 + step * 0x1000000, 8 << 20, "gradients");  // until the next step
+    if (step) run.take(step, 0x20000000 + (step - 1) * 0x1000000);
+  }
+  EXPECT_EQ(
+      found(run.dump(), "memory_growth"),
+      "rank 0: device memory grows by 1.0 MiB in each step, and is not released; most of it by "
+      "history (8.0 MiB in 8 blocks)\n");
+}
+
+TEST(Findings, NoOwnerOfMostIsNamedWhereThereIsNone) {
+  RunMaker run(10);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    for (uint64_t i = 0; i < 3; ++i) {
+      run.give(step, 0x1000000 * (i + 1) + step * 0x10000, (6 - i) << 10,
+               fmt::format("part {}", i));
+    }
+  }
+  EXPECT_NE(found(run.dump(), "memory_growth").find("; the largest part by part 0 ("),
+            std::string::npos);
+}
+
+TEST(Findings, MemoryThatIsGivenBackDoesNotGrow) {
+  RunMaker run(10);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    run.give(step, 0x1000000 + step * 0x100000, 1 << 20);
+    run.take(step, 0x1000000 + step * 0x100000);
+  }
+  EXPECT_EQ(found(run.dump(), "memory_growth"), "");
+}
+
+TEST(Findings, MemoryThatIsNearlyFull) {
+  const auto full = [](uint64_t percent) {
+    RunMaker run(4);
+    run.add_counter(Counter::memory_used, {1 << 30, (uint64_t{80} << 30) / 100 * percent, 1 << 30});
+    return found(run.dump(), "near_out_of_memory");
+  };
+  EXPECT_EQ(full(97), "GPU 0: 77.6 GiB of 80.0 GiB in use (97 %)\n");
+  EXPECT_EQ(full(90), "");
+}
+
+// ---- time --------------------------------------------------------------------------------------
+
+std::vector<uint64_t> lengths(size_t count, double growth) {
+  std::vector<uint64_t> out;
+  for (size_t i = 0; i < count; ++i) {
+    const double part = static_cast<double>(i) / static_cast<double>(count - 1);
+    out.push_back(static_cast<uint64_t>(kStepUs * (1 + growth * part)) + i % 3);
+  }
+  return out;
+}
+
+TEST(Findings, StepsThatBecomeSlowerOverTheRun) {
+  const std::string text = found(RunMaker(lengths(100, 0.3), 90).dump(), "step_time_drift");
+  // The middles of the first and of the last third of the steps 10 to 99.
+  EXPECT_NE(text.find("rank 0: steps became 17 % longer over the run (1.07 ms to 1.26 ms)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(found(RunMaker(lengths(100, -0.2), 90).dump(), "step_time_drift").find("shorter"),
+            std::string::npos);
+  EXPECT_EQ(found(RunMaker(lengths(100, 0.04), 90).dump(), "step_time_drift"), "");
+}
+
+// Its window lies in the first tenth, which is warm-up.
+TEST(Findings, AnEvenRunWithASlowFirstWindowHasNoDrift) {
+  std::vector<uint64_t> run = lengths(200, 0);
+  for (size_t i = 0; i < 15; ++i) run[i] += 200;
+  RunMaker early({run.begin(), run.begin() + 15}, 5), late(run, 190);
+  late.window = 1;
+  EXPECT_EQ(found(early.dump() + late.dump(), "step_time_drift"), "");
+}
+
+TEST(Findings, TheLastWindowHasTheLongestLog) {
+  RunMaker early(lengths(20, 0), 10), late(lengths(100, 0.3), 90);
+  late.window = 1;
+  EXPECT_NE(found(early.dump() + late.dump(), "step_time_drift").find("17 % longer over the run"),
+            std::string::npos);
+}
+
+// As several traces of torch.profiler, which have no steps but their own.
+TEST(Findings, StepsOfALaterWindowThatAreSlower) {
+  const auto two = [](double slower) {
+    RunMaker first(lengths(6, 0)), second(lengths(6, 0));
+    std::vector<uint64_t> later;
+    for (const uint64_t length : lengths(6, 0)) {
+      later.push_back(static_cast<uint64_t>(static_cast<double>(length) * slower));
+    }
+    RunMaker last(later);
+    second.window = 1, last.window = 2;
+    return found(first.dump() + second.dump() + last.dump(), "step_time_drift");
+  };
+  EXPECT_EQ(two(1.2),
+            "rank 0: steps became 20 % longer from window 0 to window 2 (1.00 ms to 1.20 ms)\n");
+  EXPECT_EQ(two(1.02), "");
+  EXPECT_EQ(two(1), "");
+}
+
+// Six steps that scatter more than they differ.
+TEST(Findings, NoiseBetweenWindowsIsNoDrift) {
+  RunMaker first({900, 1300, 1000, 800, 1200, 1100}), second({1000, 1400, 1100, 900, 1300, 1200});
+  second.window = 1;
+  EXPECT_EQ(found(first.dump() + second.dump(), "step_time_drift"), "");
+}
+
+// ---- the GPU -----------------------------------------------------------------------------------
+
+TEST(Findings, SmallGridsOnABusyGpu) {
+  const auto text = [](uint32_t blocks) {
+    RunMaker busy(6);
+    for (size_t step = 0; step < busy.steps(); ++step) {
+      busy.blocks = blocks;
+      busy.add_kernel(step, 940);  // beside the run's own
+    }
+    return found(busy.dump(), "low_gpu_efficiency");
+  };
+  EXPECT_NE(text(8).find("its kernels can fill only"), std::string::npos);
+  EXPECT_EQ(text(4096), "");
+}
+
+TEST(Findings, CopiesThatUndoEachOther) {
+  RunMaker run(6);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    run.add_copy(step, false, 24'000'000);
+    run.add_copy(step, true, 24'000'000);
+    run.add_copy(step, true, 100'000'000);
+  }
+  EXPECT_EQ(found(run.dump(), "copies_undone"),
+            "24.0 MB a step go to the GPU and come back from it, in 1.0 pieces of the same sizes: "
+            "data that could stay there?\n");
+}
+
+TEST(Findings, CopiesOfTwoProcessesDoNot) {
+  RunMaker up(6), down(6);
+  for (size_t step = 0; step < up.steps(); ++step) {
+    up.add_copy(step, true, 24'000'000);
+    down.add_copy(step, false, 24'000'000);
+  }
+  down.header = make_header(1, 1);
+  EXPECT_EQ(found(up.dump() + down.dump(), "copies_undone"), "");
+}
+
+TEST(Findings, CopiesOfOtherSizesDoNot) {
+  RunMaker run(6);
+  for (size_t step = 0; step < run.steps(); ++step) {
+    run.add_copy(step, false, 24'000'000);
+    run.add_copy(step, true, 25'000'000);
+    run.add_copy(step, false, 4);
+    run.add_copy(step, true, 4);
+  }
+  EXPECT_EQ(found(run.dump(), "copies_undone"), "");
+}
+
+// ---- gpu_throttled -----------------------------------------------------------------------------
+
+const analysis::Verdict* throttled(const analysis::Report& report) {
+  for (const analysis::Verdict& each : report.verdict) {
+    if (each.cause == analysis::Cause::gpu_throttled) return &each;
+  }
+  return nullptr;
+}
+
+TEST(Throttled, CostsWhatTheLowerClockTakesOfTheComputeTime) {
+  RunMaker run(10);
+  // In a quarter of the samples at 60 % of the highest clock; idle clocks are no one's fault.
+  run.add_counter(Counter::sm_clock, {1980, 1188, 1980, 345, 1980, 1188, 1980, 1980});
+  run.add_counter(Counter::throttle_reasons, {0, 0x40, 0, 0x1, 0, 0x44, 0, 0});
+  const analysis::Report report = analysis::make_report(load(run.dump()));
+  const analysis::Verdict* const verdict = throttled(report);
+  ASSERT_TRUE(verdict);
+  const double lost = report.breakdown_pct[0] * 0.25 * 0.4;
+  EXPECT_NEAR(verdict->share_pct, lost, 0.01);
+  EXPECT_NEAR(verdict->saves_pct, lost, 0.01);
+  ASSERT_FALSE(verdict->evidence.empty());
+  EXPECT_EQ(verdict->evidence[0],
+            "GPU 0: clock lowered in 25 % of samples (power cap, temperature (hardware)), 1188 MHz "
+            "of 1980");
+}
+
+TEST(Throttled, NotByTheUsersOwnClocksNorWhereItCostsNothing) {
+  RunMaker own(10), little(10);
+  own.add_counter(Counter::sm_clock, {1980, 1000, 1000, 1000});
+  own.add_counter(Counter::throttle_reasons, {0, 0x2, 0x2, 0x1});
+  EXPECT_FALSE(throttled(analysis::make_report(load(own.dump()))));
+  little.add_counter(Counter::sm_clock, {1980, 1975, 1975, 1975});
+  little.add_counter(Counter::throttle_reasons, {0, 0x4, 0x4, 0x4});
+  EXPECT_FALSE(throttled(analysis::make_report(load(little.dump()))));
+}
+
+}  // namespace
+}  // namespace gpuprof::test

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report against jobs whose truth is computed: each cause strong, middling and weak, in pairs,
+// on one rank and four.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/unit/support/job_model.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+struct Scenario {
+  std::string name;
+  Job job;
+  Cause cause;  // what must come first
+  Job without;  // the same job, that cause taken away
+};
+
+void PrintTo(const Scenario& scenario, std::ostream* out) { *out << scenario.name; }
+
+void set(std::vector<Scenario>& out, const std::string& name, Job job, Cause cause,
+         const std::function<void(Job&)>& fix) {
+  Job without = job;
+  fix(without);
+  out.push_back({name, job, cause, without});
+}
+
+// Strengths in per cent of the step that the cause is about to take.
+std::vector<Scenario> scenarios() {
+  std::vector<Scenario> out;
+  uint64_t seed = 0;
+  for (const int ranks : {1, 4}) {
+    for (const int pct : {8, 20, 50}) {
+      Job job;
+      job.ranks = ranks;
+      job.seed = ++seed;
+      if (ranks > 1) job.collective = 20'000;
+      const int64_t base = job.kernels * job.kernel;
+      const int64_t extra = base * pct / (100 - pct);
+      const auto name = [&](const char* what) {
+        return std::string(what) + "_" + std::to_string(pct) + "_ranks_" + std::to_string(ranks);
+      };
+      Job one = job;
+      one.data = extra;
+      set(out, name("data_loading"), one, Cause::data_loading, [](Job& j) { j.data = 0; });
+      one = job;
+      one.collective = extra / 4;
+      set(out, name("communication"), one, Cause::communication, [](Job& j) { j.collective = 0; });
+      one = job;
+      one.logging = extra;
+      if (extra > 1'000'000) {  // shorter stretches are the issuing of work
+        set(out, name("host_work"), one, Cause::host_work, [](Job& j) { j.logging = 0; });
+      }
+      one = job;
+      one.copy = extra;
+      set(out, name("transfer_pinned"), one, Cause::transfer, [](Job& j) { j.copy = 0; });
+      one.blocking_copy = true;
+      set(out, name("transfer_pageable"), one, Cause::transfer, [](Job& j) { j.copy = 0; });
+      one = job;
+      one.allocations = 40;
+      one.allocation = extra / 80;
+      set(out, name("allocation"), one, Cause::allocation, [](Job& j) { j.allocations = 0; });
+      one = job;
+      one.after_sync = std::min<int64_t>(extra, 900'000);
+      one.kernels = static_cast<int>(24 * one.after_sync / extra) / 6 * 6 + 6;
+      set(out, name("synchronization"), one, Cause::synchronization,
+          [](Job& j) { j.sync_every = 1'000'000; });
+      one = job;
+      one.kernel = 10'000;
+      one.kernels = 150;
+      if (ranks > 1) one.collective = 1'000;
+      one.pause = 100 * one.kernel / (100 - pct) - one.issue;
+      set(out, name("kernel_launch"), one, Cause::kernel_launch, [](Job& j) {
+        j.pause = 0;
+        j.issue = 10;
+      });
+      // A module that is loaded at its first use, or a lock of the driver's, while the GPU still
+      // has work for some time.
+      one = job;
+      one.stalled_kernel = 6;
+      one.stall = extra + one.stalled_kernel * one.kernel;
+      set(out, name("stalled_launch"), one, Cause::kernel_launch, [](Job& j) { j.stall = 0; });
+      if (ranks > 1) {
+        one = job;
+        one.slow_rank = 2;
+        one.slow = 100.0 / (100 - pct);
+        set(out, name("straggler"), one, Cause::straggler, [](Job& j) { j.slow = 1; });
+      }
+    }
+  }
+  return out;
+}
+
+// Pairs of causes, the stronger one named.
+std::vector<Scenario> pairs() {
+  std::vector<Scenario> out;
+  uint64_t seed = 100;
+  for (const int ranks : {1, 4}) {
+    Job job;
+    job.ranks = ranks;
+    job.seed = ++seed;
+    if (ranks > 1) job.collective = 20'000;
+    const std::string end = "_ranks_" + std::to_string(ranks);
+    Job one = job;
+    one.data = 3'000'000;
+    one.collective = 300'000;
+    set(out, "data_over_communication" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one.data = 600'000;
+    one.collective = 800'000;
+    set(out, "communication_over_data" + end, one, Cause::communication,
+        [](Job& j) { j.collective = 0; });
+    one = job;
+    one.copy = 2'000'000;
+    one.data = 700'000;
+    set(out, "transfer_over_data" + end, one, Cause::transfer, [](Job& j) { j.copy = 0; });
+    one = job;
+    one.data = 2'500'000;
+    one.copy = 600'000;
+    one.blocking_copy = true;
+    set(out, "data_over_pageable" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.allocations = 40;
+    one.allocation = 40'000;
+    one.data = 500'000;
+    set(out, "allocation_over_data" + end, one, Cause::allocation,
+        [](Job& j) { j.allocations = 0; });
+    one = job;
+    one.overlap = true;
+    one.collective = 900'000;
+    one.data = 2'500'000;
+    set(out, "data_over_overlapped" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.logging = 1'500'000;
+    one.data = 3'000'000;
+    set(out, "data_over_logging" + end, one, Cause::data_loading, [](Job& j) { j.data = 0; });
+    one = job;
+    one.overlap = true;
+    one.collective = 600'000;
+    one.stalled_kernel = 6;  // returns as the first collective is over, by chance
+    one.stall = one.stalled_kernel * one.kernel + one.collective - 43'000;
+    set(out, "overlapped_beside_stalled" + end, one, Cause::communication,
+        [](Job& j) { j.collective = 0; });
+    one = job;
+    one.sync_every = 4;
+    one.data = 8'000'000;
+    set(out, "loader_bound_without_syncs" + end, one, Cause::data_loading,
+        [](Job& j) { j.data = 0; });
+  }
+  return out;
+}
+
+std::vector<Scenario> healthy() {
+  std::vector<Scenario> out;
+  Job ahead;  // the host is far ahead of the GPU when the window begins
+  ahead.steps = 16;
+  ahead.sync_every = 7;
+  ahead.unrecorded = 4;
+  out.push_back({"host_far_ahead", ahead, Cause::compute, ahead});
+  // Work issued before the window, by calls that are not in it, ends in its first step.
+  Job orphans = ahead;
+  orphans.sync_every = 3;
+  orphans.late_work = true;
+  orphans.data = 8'000'000;
+  Job without = orphans;
+  without.data = 0;
+  out.push_back({"loader_bound_with_work_of_before", orphans, Cause::data_loading, without});
+  for (const int ranks : {1, 4}) {
+    for (const int sync_every : {1, 3}) {
+      for (uint64_t seed = 1; seed <= 2; ++seed) {
+        Job job;
+        job.ranks = ranks;
+        job.sync_every = sync_every;
+        job.seed = seed;
+        if (ranks > 1) job.collective = 10'000;
+        if (seed == 2) job.copy = 20'000;
+        const std::string name = "healthy_ranks_" + std::to_string(ranks) + "_sync_" +
+                                 std::to_string(sync_every) + "_seed_" + std::to_string(seed);
+        out.push_back({name, job, Cause::compute, job});
+      }
+    }
+  }
+  return out;
+}
+
+void expect_breakdown(const Report& report, const test::JobTruth& truth) {
+  for (size_t i = 0; i < kParts; ++i) {
+    EXPECT_NEAR(report.breakdown_pct[i], truth.pct[i], 2)
+        << part_name(static_cast<Part>(i)) << " of the " << report.unit();
+  }
+}
+
+class KnownCauses : public testing::TestWithParam<Scenario> {};
+
+TEST_P(KnownCauses, FirstCauseShareAndSaving) {
+  const Scenario& scenario = GetParam();
+  JobModel model(scenario.job);
+  const Report report = make_report(model.trace());
+  const test::JobTruth truth = model.truth();
+  expect_breakdown(report, truth);
+  ASSERT_FALSE(report.verdict.empty()) << report.reason;
+  EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
+  EXPECT_FALSE(report.verdict[0].evidence.empty());
+  const double without = JobModel(scenario.without).truth().step_ns;
+  EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
+  EXPECT_LT(report.replay_error_pct, 1);
+}
+
+// Without steps: the same of the window as a whole.
+TEST_P(KnownCauses, AsAWhole) {
+  Scenario scenario = GetParam();
+  for (Job* const job : {&scenario.job, &scenario.without}) {
+    job->marked = false;
+    job->one_off = true;
+    job->tail = 0;
+  }
+  JobModel model(scenario.job);
+  const Report report = make_report(model.trace());
+  ASSERT_TRUE(report.whole_windows);
+  ASSERT_EQ(report.steps.size(), static_cast<size_t>(scenario.job.ranks));
+  const test::JobTruth truth = model.truth();
+  expect_breakdown(report, truth);
+  ASSERT_FALSE(report.verdict.empty()) << report.reason;
+  EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(scenario.cause));
+  const double without = JobModel(scenario.without).truth().step_ns;
+  EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
+  EXPECT_LT(report.verdict[0].confidence, 0.7);
+  EXPECT_TRUE(std::any_of(report.findings.begin(), report.findings.end(),
+                          [](const Finding& finding) { return finding.kind == "whole_windows"; }));
+}
+
+std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), name_of);
+INSTANTIATE_TEST_SUITE_P(Pairs, KnownCauses, testing::ValuesIn(pairs()), name_of);
+INSTANTIATE_TEST_SUITE_P(Healthy, KnownCauses, testing::ValuesIn(healthy()), name_of);
+
+}  // namespace
+}  // namespace gpuprof

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who caused what: operators, layers, lines of code, owners of memory, arithmetic, on a small trace
+// as torch.profiler writes it.
+#include "tools/analysis/operators.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "formats/kineto_reader/reader.h"
+#include "tools/analysis/code_place.h"
+#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+// A step of 1000 us: a module calls linear(addmm), which takes 100 us of the GPU; a backward thread
+// calls mm, 200 us; .item() waits at train.py:41.
+std::string step_events(int step) {
+  const double at = 10000 + 1000 * step;
+  const int id = 10 * step;
+  std::string out;
+  const auto add = [&](const char* category, const char* name, double begin, double length, int pid,
+                       int tid, const std::string& args) {
+    out += fmt::format(
+        R"(,{{"ph":"X","cat":"{}","name":"{}","ts":{},"dur":{},"pid":{},"tid":{},"args":{{{}}}}})",
+        category, name, at + begin, length, pid, tid, args);
+  };
+  const auto flow = [&](const char* phase, double begin, int tid) {
+    out += fmt::format(
+        R"(,{{"ph":"{}","bp":"e","cat":"fwdbwd","name":"fwdbwd","id":{},"ts":{},"pid":9,"tid":{}}})",
+        phase, id + 1, at + begin, tid);
+  };
+  const auto launch = [&](const char* name, int number, double begin, int tid, double gpu,
+                          double length) {
+    add("cuda_runtime", "cudaLaunchKernel", begin, 5, 9, tid,
+        fmt::format(R"("correlation":{})", id + number));
+    add("kernel", name, gpu, length, 0, 7,
+        fmt::format(
+            R"("correlation":{},"stream":7,"device":0,"context":1,"grid":[8,1,1],"block":[128,1,1])",
+            id + number));
+  };
+  add("user_annotation", fmt::format("ProfilerStep#{}", step).c_str(), 0, 1000, 9, 9, "");
+  add("python_function", "nn.Module: Linear_0", 10, 200, 9, 9,
+      R"("Python id":1,"Python module id":0)");
+  add("cpu_op", "aten::linear", 20, 100, 9, 9,
+      R"("Input Dims":[[64,32],[16,32]],"Input type":["float","float"])");
+  add("cpu_op", "aten::addmm", 30, 60, 9, 9,
+      R"("Sequence number":5,"Input Dims":[[16],[64,32],[32,16],[],[]],"Input type":["float","float","float","Scalar","Scalar"])");
+  flow("s", 30, 9);
+  launch("ampere_sgemm_tf32gemm", 1, 40, 9, 60, 100);
+  add("cpu_op", "AddmmBackward0", 300, 80, 9, 10, R"("Sequence number":5,"Fwd thread id":1)");
+  flow("f", 300, 10);
+  add("cpu_op", "aten::mm", 310, 50, 9, 10,
+      R"("Input Dims":[[16,64],[64,32]],"Input type":["float","float"])");
+  launch("ampere_sgemm_tf32gemm", 2, 320, 10, 340, 200);
+  add("python_function", "/home/me/train.py(41): main", 600, 300, 9, 9, R"("Python id":2)");
+  add("python_function", "/usr/lib/python3/site-packages/torch/_tensor.py(5): item", 610, 200, 9, 9,
+      R"("Python id":3,"Python parent id":2)");
+  add("cuda_runtime", "cudaStreamSynchronize", 620, 100, 9, 9,
+      fmt::format(R"("correlation":{})", id + 3));
+  return out;
+}
+
+Trace trace_of(const std::string& events, const char* device = "NVIDIA A100-SXM4-80GB") {
+  const std::string path = testing::TempDir() + "operators_" + std::to_string(::getpid());
+  std::ofstream(path) << R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":")" << device
+                      << R"(","totalGlobalMem":85000000000}],"traceEvents":[)" << events.substr(1)
+                      << "]}";
+  Trace trace;
+  read_kineto(path, trace);
+  std::filesystem::remove(path);
+  return trace;
+}
+
+Report report_of(const std::string& events) {
+  static Trace trace;
+  trace = trace_of(events);
+  return make_report(trace);
+}
+
+std::string three_steps() { return step_events(0) + step_events(1) + step_events(2); }
+
+const OperatorRow* row_of(const std::vector<OperatorRow>& rows, std::string_view name) {
+  for (const OperatorRow& row : rows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+TEST(Operators, SelfAndTotal) {
+  const OperatorTables tables = report_of(three_steps()).operators;
+  const OperatorRow* const linear = row_of(tables.operators, "aten::linear");
+  const OperatorRow* const addmm = row_of(tables.operators, "aten::addmm");
+  ASSERT_TRUE(linear && addmm);
+  EXPECT_EQ(linear->count, 3u);
+  EXPECT_NEAR(linear->cpu_us, 300, 0.01);
+  EXPECT_NEAR(linear->cpu_self_us, 120, 0.01);
+  EXPECT_NEAR(linear->gpu_us, 300, 0.01);
+  EXPECT_NEAR(linear->gpu_self_us, 0, 0.01);
+  EXPECT_NEAR(addmm->gpu_self_us, 300, 0.01);
+  EXPECT_NEAR(addmm->cpu_self_us, 180, 0.01);
+  EXPECT_EQ(row_of(tables.operators, "ProfilerStep#1"), nullptr);
+}
+
+TEST(Operators, ALayerHasTheWorkOfItsBackwardPass) {
+  const OperatorTables tables = report_of(three_steps()).operators;
+  ASSERT_EQ(tables.modules.size(), 1u);
+  EXPECT_EQ(tables.modules[0].name, "nn.Module: Linear_0");
+  EXPECT_EQ(tables.modules[0].count, 3u);
+  EXPECT_NEAR(tables.modules[0].cpu_us, 600, 0.01);
+  EXPECT_NEAR(tables.modules[0].gpu_us, 900, 0.01);  // 100 forward and 200 backward, each step
+}
+
+TEST(Operators, LinesOfCode) {
+  const OperatorTables tables = report_of(three_steps()).operators;
+  ASSERT_EQ(tables.places.size(), 1u);
+  EXPECT_EQ(tables.places[0].kind, "synchronization");
+  EXPECT_EQ(tables.places[0].place, "train.py:41 main");
+  EXPECT_EQ(tables.places[0].count, 3u);
+  EXPECT_NEAR(tables.places[0].total_us, 300, 0.01);
+}
+
+TEST(Operators, ArithmeticOfKnownShapes) {
+  const Report report = report_of(three_steps());
+  const double flop = 2.0 * 64 * 32 * 16 + 2.0 * 16 * 64 * 32;  // linear counts once: as addmm
+  EXPECT_DOUBLE_EQ(report.operators.arithmetic.flop_per_step, flop);
+  EXPECT_NEAR(report.operators.arithmetic.tflops, flop / 1e-3 / 1e12, 1e-6);
+  // TF32 on an A100: 156 TFLOP/s.
+  EXPECT_NEAR(report.operators.arithmetic.mfu_pct, 100 * flop / 156e12 / 1e-3, 1e-6);
+  EXPECT_NEAR(report.operators.arithmetic.counted_time_pct, 100, 0.01);
+  EXPECT_EQ(row_of(report.operators.operators, "aten::linear")->flop, 0);
+  const auto found =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& each) { return each.kind == "achieved_flops"; });
+  ASSERT_NE(found, report.findings.end());
+  EXPECT_NEAR(found->value, flop / 1e-3 / 1e12, 1e-6);
+  EXPECT_NE(found->text.find(
+                fmt::format("{:.1f} % of what the GPU can do (MFU)", 100 * flop / 156e12 / 1e-3)),
+            std::string::npos)
+      << found->text;
+}
+
+// An operator and its kernel that began before the first step, and the kernel that runs in it.
+TEST(Operators, ArithmeticIsThatOfWholeSteps) {
+  const auto early = [](const char* name) {
+    return three_steps() +
+           fmt::format(
+               R"(,{{"ph":"X","cat":"cpu_op","name":"{}","ts":9500,"dur":40,"pid":9,"tid":9,"args":{{"External id":990,"Input Dims":[[640,640],[640,640]],"Input type":["float","float"]}}}})",
+               name);
+  };
+  const Arithmetic whole = report_of(early("aten::empty")).operators.arithmetic;
+  ASSERT_GT(whole.flop_per_step, 0);
+  const std::string events =
+      early("aten::mm") +
+      R"(,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":9510,"dur":5,"pid":9,"tid":9,"args":{"correlation":9990,"External id":990}})"
+      R"(,{"ph":"X","cat":"kernel","name":"early_gemm","ts":10005,"dur":15,"pid":0,"tid":7,"args":{"stream":7,"device":0,"context":1,"correlation":9990,"External id":990}})";
+  const Arithmetic more = report_of(events).operators.arithmetic;
+  EXPECT_DOUBLE_EQ(more.flop_per_step, whole.flop_per_step);
+  EXPECT_DOUBLE_EQ(more.tflops, whole.tflops);
+  EXPECT_DOUBLE_EQ(more.mfu_pct, whole.mfu_pct);
+  EXPECT_DOUBLE_EQ(more.counted_time_pct, whole.counted_time_pct);
+}
+
+// The last step's work runs after it.
+TEST(Operators, WorkThatRunsAfterItsStepCounts) {
+  const Arithmetic whole = report_of(three_steps()).operators.arithmetic;
+  std::string events = three_steps();
+  events +=
+      R"(,{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":12950,"dur":5,"pid":9,"tid":9,"args":{"correlation":9991}})"
+      R"(,{"ph":"X","cat":"kernel","name":"late","ts":13100,"dur":300,"pid":0,"tid":7,"args":{"stream":7,"device":0,"context":1,"correlation":9991}})";
+  const Arithmetic more = report_of(events).operators.arithmetic;
+  EXPECT_DOUBLE_EQ(more.flop_per_step, whole.flop_per_step);
+  EXPECT_NEAR(more.counted_time_pct, 100 * 900.0 / 1200, 0.01);  // 300 of each step before
+}
+
+TEST(Operators, NoArithmeticWhereMostOfTheWorkIsNotKnown) {
+  std::string events = three_steps();
+  constexpr int kLength = 900;  // in each step, beside 300 of known arithmetic
+  for (const int at : {0, 1000, 2000}) {
+    events +=
+        fmt::format(R"(,{{"ph":"X","cat":"kernel","name":"other","ts":{},"dur":{},"pid":0,"tid":8,)"
+                    R"("args":{{"stream":8,"device":0,"context":1,"correlation":{}}}}})",
+                    10000 + at + 50, kLength, 900 + at);
+  }
+  const Report report = report_of(events);
+  EXPECT_EQ(report.operators.arithmetic.flop_per_step, 0);
+  EXPECT_EQ(report.operators.arithmetic.mfu_pct, 0);
+}
+
+TEST(Operators, MemoryAtItsPeakHasOwners) {
+  std::string events = three_steps();
+  const auto memory = [&](double time, int64_t bytes, int address, int64_t total,
+                          int64_t reserved) {
+    events += fmt::format(
+        R"(,{{"ph":"i","s":"t","cat":"cpu_instant_event","name":"[memory]","ts":{},"pid":9,"tid":9,"args":{{"Device Type":1,"Device Id":0,"Addr":{},"Bytes":{},"Total Allocated":{},"Total Reserved":{}}}}})",
+        10000 + time, address, bytes, total, reserved);
+  };
+  memory(35, 400'000'000, 1, 500'000'000, 600'000'000);     // in addmm, which a module calls
+  memory(130, 300'000'000, 2, 800'000'000, 2'000'000'000);  // in the module alone
+  memory(500, -300'000'000, 2, 500'000'000, 2'000'000'000);
+  const Report report = report_of(events);
+  const auto& owners = report.operators.memory_owners;
+  ASSERT_EQ(owners.size(), 3u);
+  EXPECT_EQ(owners[0].name, "aten::linear in nn.Module: Linear_0");
+  EXPECT_EQ(owners[0].bytes, 400'000'000);
+  EXPECT_EQ(owners[1].name, "nn.Module: Linear_0");
+  EXPECT_EQ(owners[2].name, "before the window");
+  EXPECT_EQ(owners[2].bytes, 100'000'000);
+  const auto found = std::find_if(report.findings.begin(), report.findings.end(),
+                                  [](const Finding& each) { return each.kind == "fragmentation"; });
+  ASSERT_NE(found, report.findings.end());
+  EXPECT_NEAR(found->value, 60, 0.01);
+}
+
+TEST(Flops, Formulas) {
+  EXPECT_EQ(flop_of("aten::mm", "[[2,3],[3,5]]", ""), 60);
+  EXPECT_EQ(flop_of("aten::mm", "[[2,3],[4,5]]", ""), 0);
+  EXPECT_EQ(flop_of("aten::bmm", "[[7,2,3],[7,3,5]]", ""), 420);
+  EXPECT_EQ(flop_of("aten::add", "[[7,2,3],[7,3,5]]", ""), 0);
+  EXPECT_EQ(
+      flop_of("aten::_scaled_dot_product_flash_attention", "[[1,2,8,4],[1,2,8,4],[1,2,8,4]]", ""),
+      2.0 * 2 * 8 * 8 * 8);
+  const char* const resnet_first =
+      R"("Concrete Inputs":["","","","[2, 2]","[3, 3]","[1, 1]","False","[0, 0]","1"])";
+  EXPECT_EQ(flop_of("aten::convolution", "[[32,3,224,224],[64,3,7,7],[],[],[],[],[],[],[]]",
+                    resnet_first),
+            2.0 * 32 * 64 * 112 * 112 * 3 * 7 * 7);
+  EXPECT_EQ(flop_of("aten::convolution", "[[32,3,224,224],[64,3,7,7]]", ""),
+            0);  // stride not known
+  EXPECT_EQ(flop_of("aten::convolution_backward", "[[32,64,112,112],[32,3,224,224],[64,3,7,7]]",
+                    R"("Concrete Inputs":["","","","","","","","","","","[False, True, False]"])"),
+            2.0 * 32 * 64 * 112 * 112 * 3 * 7 * 7);
+  for (const char* sides : {"1e300,224", "-1,224", "3,3", "1e999,224"}) {
+    const std::string dims = fmt::format("[[32,3,{}],[64,3,7,7]]", sides);
+    const double flop = flop_of("aten::convolution", dims, resnet_first);
+    EXPECT_TRUE(std::isfinite(flop) && flop >= 0) << dims << ": " << flop;
+  }
+  EXPECT_EQ(flop_of("aten::convolution", "[[1,3,5,5],[64,3,13,13]]", resnet_first), 0)
+      << "a filter larger than its input and the padding";
+  EXPECT_EQ(flop_of("aten::mm", "[[1e200,1e200],[1e200,1e200]]", ""), 0);
+  for (const char* broken : {"", "[", "[[1,2],3]", "{}", "[[\"a\"],[null]]"}) {
+    EXPECT_EQ(flop_of("aten::mm", broken, "]"), 0) << broken;
+    EXPECT_EQ(flop_of("aten::convolution", broken, "]"), 0) << broken;
+  }
+}
+
+TEST(Flops, PeaksOfDevices) {
+  EXPECT_EQ(peak_flops("NVIDIA A100-SXM4-80GB", Precision::half), 312e12);
+  EXPECT_EQ(peak_flops("NVIDIA A10", Precision::half), 125e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 PCIe", Precision::half), 756e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 80GB HBM3", Precision::half), 989.4e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 NVL", Precision::tf32), 417.5e12);
+  EXPECT_EQ(peak_flops("NVIDIA H100 80GB HBM3 MIG 1g.10gb", Precision::half), 0);
+  EXPECT_EQ(peak_flops("NVIDIA H200", Precision::fp32), 67e12);
+  EXPECT_EQ(peak_flops("NVIDIA H200 NVL", Precision::fp32), 0);
+  EXPECT_EQ(peak_flops("NVIDIA GH200 480GB", Precision::half), 990e12);
+  EXPECT_EQ(peak_flops("NVIDIA GB200", Precision::half), 2500e12);
+  EXPECT_EQ(peak_flops("NVIDIA B200", Precision::tf32), 1100e12);
+  EXPECT_EQ(peak_flops("NVIDIA L40S", Precision::half), 362.05e12);
+  EXPECT_EQ(peak_flops("NVIDIA L40", Precision::half), 0);
+  EXPECT_EQ(peak_flops("Tesla V100-SXM2-16GB", Precision::tf32), 15.7e12);  // it has none
+  EXPECT_EQ(peak_flops("Tesla V100S-PCIE-32GB", Precision::half), 130e12);
+  EXPECT_EQ(peak_flops("Radeon", Precision::fp32), 0);
+  EXPECT_EQ(precision_of("[\"double\"]", false), Precision::other);
+}
+
+TEST(CodePlace, InnermostFrameOfTheProgram) {
+  EXPECT_EQ(
+      python_stack_place("/x/site-packages/torch/nn/functional.py(1): f; /home/me (2)/run.py(7): "
+                         "<module>;/home/me/main.py(3): g")
+          .text,
+      "run.py:7 <module>");
+  EXPECT_EQ(python_stack_place("/x/site-packages/torch/nn/functional.py(1): f").text,
+            "functional.py:1 f");
+  EXPECT_EQ(python_stack_place("nonsense; ;").text, "");
+}
+
+TEST(CodePlace, OfNativeStacks) {
+  StackTable stacks;
+  const auto module = [&](uint64_t begin, const char* path) {
+    Module added;
+    added.begin = begin, added.end = begin + 0x1000, added.bias = begin, added.path = path;
+    stacks.add_module(added);
+  };
+  module(0x10000, "/usr/lib/libtorch_cuda.so.2");
+  module(0x20000, "/home/me/train");
+  module(0x30000, "/opt/conda/bin/python3.11");
+  module(0x40000, "/home/my.software/python_train");
+  stacks.set_frames(0x10010, {{"at::native::item()", "", 0, false, false}});
+  stacks.set_frames(0x20010, {{"std::sort()", "/usr/include/c++/12/algo.h", 7, true, false},
+                              {"step()", "/home/me/train.cpp", 41, false, false}});
+  stacks.set_frames(0x30010, {{"PyObject_Call", "", 0, false, false}});
+  const auto place = [&](std::vector<uint64_t> frames) {
+    return native_place(stacks, stacks.add(frames));
+  };
+  EXPECT_EQ(place({0x10010, 0x20010}).text, "train.cpp:41 step()");
+  EXPECT_TRUE(place({0x10010, 0x20010}).own);
+  EXPECT_EQ(place({0x10010, 0x20020}).text, "train+0x20");  // no name is known
+  EXPECT_EQ(place({0x20020, 0x20010}).text, "train.cpp:41 step()");
+  EXPECT_EQ(place({0x10010, 0x30010}).text, "at::native::item()");  // Python is not the program
+  EXPECT_FALSE(place({0x10010, 0x30010}).own);
+  const uint64_t python = stacks.python_frame("main", "/home/me/train.py", 3);
+  EXPECT_EQ(place({0x10010, 0x30010, python}).text, "train.py:3 main");
+  EXPECT_EQ(place({0x10010, 0x40010}).text, "python_train+0x10");
+  EXPECT_EQ(place({0x99}).text, "");
+}
+
+TEST(KernelNames, Families) {
+  EXPECT_EQ(kernel_family("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "communication");
+  EXPECT_EQ(kernel_family("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn"), "matrix product");
+  EXPECT_EQ(kernel_family("volta_scudnn_128x64_relu_interior_nn_v1"), "convolution");
+  EXPECT_EQ(kernel_family("void pytorch_flash::flash_fwd_kernel<...>"), "attention");
+  EXPECT_EQ(kernel_family("_Z3fooPf"), "other");
+  EXPECT_TRUE(uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn"));
+}
+
+}  // namespace
+}  // namespace gpuprof::analysis

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report against jobs whose truth is computed: steps, ranks, evidence, and files that lack
+// something. Each cause by itself: known_causes_test.cpp.
+#include "tools/analysis/report.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/unit/support/job_model.h"
+#include "tools/report/report_json.h"
+
+namespace gpuprof {
+namespace {
+
+using namespace analysis;
+using test::Job;
+using test::JobModel;
+
+bool has_finding(const Report& report, const std::string& kind) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const Finding& finding) { return finding.kind == kind; });
+}
+
+TEST(ReportTest, TablesAloneAreThoseOfTheWholeReport) {
+  Job job;
+  job.ranks = 2;
+  job.data = 500'000;
+  job.copy = 40'000;
+  job.collective = 100'000;
+  job.allocations = 2;
+  JobModel model(job);
+  const Trace trace = model.trace();
+  const Json all = report_json(make_report(trace));
+  const Json tables = report_json(make_report(trace, Depth::tables));
+  EXPECT_FALSE(all["tables_only"].get<bool>());
+  EXPECT_TRUE(tables["tables_only"].get<bool>());
+  for (const char* table :
+       {"program", "ranks", "step_time_us", "kernels", "kernel_families", "operators", "modules",
+        "places", "memory_owners", "collectives", "copies", "synchronizations", "allocations",
+        "launches", "memory", "curves", "losses", "overhead"}) {
+    EXPECT_EQ(tables[table], all[table]) << table;
+  }
+  EXPECT_FALSE(tables["kernels"].empty() || tables["copies"].empty());
+  EXPECT_EQ(tables["gpu"]["tensor_core_pct"], all["gpu"]["tensor_core_pct"]);
+  ASSERT_EQ(tables["steps"].size(), all["steps"].size());
+  for (size_t i = 0; i < all["steps"].size(); ++i) {
+    EXPECT_EQ(tables["steps"][i]["duration_us"], all["steps"][i]["duration_us"]);
+    EXPECT_FALSE(tables["steps"][i].contains("parts_us"));
+  }
+  // What was not computed is not there, rather than 0.
+  for (const char* absent : {"breakdown_pct", "overlapped_pct", "device_idle_pct", "verdict",
+                             "reason", "stragglers", "host_samples", "replay_error_pct"}) {
+    EXPECT_TRUE(all.contains(absent)) << absent;
+    EXPECT_FALSE(tables.contains(absent)) << absent;
+  }
+  EXPECT_FALSE(tables["gpu"].contains("utilization_pct"));
+}
+
+// Steps that nobody marked.
+TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 40;
+  job.collective = 300'000;
+  const Report marked = make_report(JobModel(job).trace());
+  job.marked = false;
+  const Report found = make_report(JobModel(job).trace());
+  ASSERT_FALSE(found.verdict.empty()) << found.reason;
+  EXPECT_EQ(found.verdict[0].cause, marked.verdict[0].cause);
+  EXPECT_EQ(found.findings.back().kind, "steps_found");
+  EXPECT_NEAR(found.verdict[0].confidence,
+              marked.verdict[0].confidence * found.findings.back().value, 0.05);
+  job.late_rank = 2;
+  const Report differs = make_report(JobModel(job).trace());
+  // What has no steps that can be compared is looked at as a whole.
+  ASSERT_TRUE(differs.whole_windows);
+  EXPECT_EQ(differs.steps.size(), 4u);
+  EXPECT_EQ(differs.verdict.at(0).cause, marked.verdict[0].cause);
+  EXPECT_NEAR(differs.verdict[0].saves_pct, marked.verdict[0].saves_pct, 3);
+  EXPECT_LT(differs.replay_error_pct, 0.5);  // that rank's first collective is the others' second
+  ASSERT_EQ(differs.findings.back().kind, "whole_windows");
+  EXPECT_NE(differs.findings.back().text.find("on some ranks than on others"), std::string::npos);
+}
+
+// Windows without steps begin with other collectives on each rank, and are of other lengths.
+TEST(ReportTest, RanksAreComparedByTimeWhereThereAreNoSteps) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 60;
+  job.collective = 20'000;
+  job.slow_rank = 2;
+  job.slow = 3;
+  job.marked = false;
+  job.one_off = true;
+  job.late_by = 30;  // 120 collectives
+  for (const int late : {0, 1, 3}) {
+    job.late_rank = late;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_TRUE(report.whole_windows);
+    ASSERT_EQ(report.speeds.size(), 4u);
+    for (const RankSpeed& speed : report.speeds) {
+      EXPECT_EQ(speed.collectives, speed.rank == late ? 120u : 240u) << speed.rank;
+      EXPECT_NEAR(speed.compute, speed.rank == 2 ? 3 : 1, 0.05) << speed.rank;
+    }
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    EXPECT_EQ(cause_name(report.verdict[0].cause), "straggler");
+    EXPECT_EQ(report.verdict[0].evidence.at(0).substr(0, 6), "rank 2");
+  }
+}
+
+// 60 % compute, 25 % in the DataLoader, 15 % exposed NCCL.
+TEST(ReportTest, WorkedExample) {
+  Job job;
+  job.kernels = 30;
+  job.kernel = 200'000;
+  job.data = 2'541'000;
+  job.collective = 305'000;
+  job.after_sync = 1'000;
+  const Report report = make_report(JobModel(job).trace());
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::compute)], 60, 2);
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::data_loading)], 25, 2);
+  EXPECT_NEAR(report.breakdown_pct[static_cast<size_t>(Part::communication)], 15, 2);
+  ASSERT_GE(report.verdict.size(), 2u);
+  EXPECT_EQ(report.verdict[0].cause, Cause::data_loading);
+  EXPECT_EQ(report.verdict[1].cause, Cause::communication);
+}
+
+TEST(ReportTest, PartsSumUpToEachStep) {
+  Job job;
+  job.data = 700'000;
+  job.collective = 100'000;
+  job.overlap = true;
+  job.ranks = 2;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_EQ(report.steps.size(), 24u);
+  for (const StepRow& row : report.steps) {
+    int64_t sum = 0;
+    for (const int64_t part : row.anatomy.parts) sum += part;
+    EXPECT_EQ(sum, row.anatomy.end - row.anatomy.begin) << "step " << row.anatomy.step;
+  }
+}
+
+TEST(ReportTest, NoGuessFromTooLittle) {
+  Job job;
+  job.steps = 1;
+  Report report = make_report(JobModel(job).trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("one step"), std::string::npos) << report.reason;
+  report = make_report(Trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("no step"), std::string::npos) << report.reason;
+  job.steps = 5;
+  job.kernels = 0;
+  job.kernel = 0;
+  Trace trace = JobModel(job).trace();
+  for (Process& process : trace.processes) {
+    for (size_t i = 0; i < process.events.size(); ++i) {
+      process.events.set_partner(i, EventIndex::none);
+    }
+    process.losses[static_cast<size_t>(Loss::cupti_dropped)] = 1000;
+  }
+  report = make_report(trace);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("1000 records were lost"), std::string::npos) << report.reason;
+  job = Job();
+  trace = JobModel(job).trace();
+  trace.processes[0].losses[static_cast<size_t>(Loss::graph_untimed)] = 12;  // one a step
+  report = make_report(trace);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("graph_untimed"), std::string::npos) << report.reason;
+  job.data = 1'000'000;
+  job.calls = false;
+  report = make_report(JobModel(job).trace());
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("calls were not recorded"), std::string::npos) << report.reason;
+}
+
+TEST(ReportTest, TheSlowRankIsNamed) {
+  Job job;
+  job.ranks = 4;
+  job.collective = 20'000;
+  job.slow_rank = 2;
+  job.slow = 1.5;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_FALSE(report.verdict.empty());
+  ASSERT_EQ(report.verdict[0].cause, Cause::straggler);
+  EXPECT_NE(report.verdict[0].evidence[0].find("rank 2"), std::string::npos)
+      << report.verdict[0].evidence[0];
+  ASSERT_EQ(report.speeds.size(), 4u);
+  EXPECT_NEAR(report.speeds[2].compute, 1.5, 0.02);
+}
+
+TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
+  Job job;
+  job.ranks = 4;
+  job.steps = 40;
+  job.collective = 20'000;
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+  job.jitter = 0.5;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_TRUE(has_finding(report, "rank_jitter"));
+  EXPECT_NE(report.verdict[0].cause, Cause::straggler);
+  double last_pct = 0;
+  for (const RankSpeed& speed : report.speeds) {
+    EXPECT_GT(speed.last_pct, 10);
+    last_pct += speed.last_pct;
+  }
+  EXPECT_NEAR(last_pct, 100, 5);  // two may come at once
+  job.jitter = 0;
+  job.slow_rank = 1;
+  job.slow = 1.5;
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+}
+
+TEST(ReportTest, ACauseOfOneStepIsSaidToBe) {
+  Job job;
+  job.steps = 20;
+  job.data = 3'000'000;
+  const auto evidence = [](const Job& of) {
+    const Report report = make_report(JobModel(of).trace());
+    for (const Verdict& verdict : report.verdict) {
+      if (verdict.cause == Cause::data_loading) return verdict.evidence[0];
+    }
+    return std::string();
+  };
+  EXPECT_NE(evidence(job).find("; most in step"), std::string::npos) << evidence(job);
+  job.late_batch = 11;
+  EXPECT_NE(evidence(job).find("in one of 20 steps, step 16: 3.000 ms of"), std::string::npos)
+      << evidence(job);
+}
+
+// Also of the window's first step, whose work otherwise only says when the second one's began.
+TEST(ReportTest, ACauseOfTheFirstStepAlone) {
+  for (const int ranks : {1, 2}) {
+    Job job;
+    job.ranks = ranks;
+    if (ranks > 1) job.collective = 20'000;
+    job.data = 40'000'000;
+    job.late_batch = 0;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    const Verdict& first = report.verdict[0];
+    EXPECT_EQ(cause_name(first.cause), "data_loading");
+    EXPECT_GT(first.share_pct, 30);
+    EXPECT_NEAR(first.saves_pct, first.share_pct, 1);
+    EXPECT_LT(report.replay_error_pct, 0.5);
+  }
+}
+
+TEST(ReportTest, ASavingBeyondTheShareIsExplained) {
+  Job job;
+  job.kernels = 150;
+  job.kernel = 10'000;
+  job.pause = 20'000;
+  job.data = 1'500'000;
+  job.sync_every = 1'000'000;
+  const Report report = make_report(JobModel(job).trace());
+  for (const Verdict& verdict : report.verdict) {
+    const bool beyond = verdict.saves_pct >= verdict.share_pct + 2;
+    EXPECT_EQ(beyond, verdict.cause == Cause::kernel_launch) << cause_name(verdict.cause);
+    const bool said = verdict.evidence.back().find("time of other causes") != std::string::npos;
+    EXPECT_EQ(said, beyond) << verdict.evidence.back();
+  }
+  EXPECT_EQ(report.verdict.size(), 2u);
+}
+
+// Work counts for the step that issued it, however far the GPU is behind the host.
+TEST(ReportTest, WorkIsThatOfTheStepsThatIssuedIt) {
+  for (const bool late_work : {false, true}) {
+    Job job;
+    job.ranks = 2;
+    job.collective = 50'000;
+    job.sync_every = 1'000'000;
+    job.syncing_rank = 1;
+    job.unrecorded = 4;
+    job.late_work = late_work;
+    const Report report = make_report(JobModel(job).trace());
+    std::map<std::string, uint64_t> counts;
+    for (const KernelRow& row : report.tables.kernels) counts[row.name] = row.count;
+    EXPECT_EQ(counts["norm(float*)"], 2u * 8);
+    EXPECT_EQ(counts["softmax(float*)"], 2u * 8 * 6);
+    EXPECT_EQ(counts["ncclDevKernel_AllReduce"], 2u * 8 * 4);
+    ASSERT_EQ(report.speeds.size(), 2u);
+    for (const RankSpeed& rank : report.speeds) EXPECT_NEAR(rank.compute, 1, 0.001);
+  }
+}
+
+// The GPU is so far behind that all it does in the window was issued before: nothing, or the end of
+// it, was recorded.
+TEST(ReportTest, AGpuThatRunsWorkOfBeforeIsBusy) {
+  for (const int unrecorded : {4, 30}) {
+    for (const bool late_work : {false, true}) {
+      Job job;
+      job.sync_every = 1'000'000;
+      job.unrecorded = unrecorded;
+      job.steps = unrecorded + 8;
+      job.late_work = late_work;
+      Trace trace = JobModel(job).trace();
+      const Report report = make_report(trace);
+      ASSERT_EQ(report.verdict.size(), 1u);
+      EXPECT_EQ(report.verdict[0].cause, Cause::compute);
+      EXPECT_GT(report.breakdown_pct[0], 98) << unrecorded << late_work;
+      EXPECT_EQ(has_finding(report, "work_of_before"), !late_work);
+    }
+  }
+}
+
+// Of work from before the window only what ends in it may be recorded, and it may begin late.
+TEST(ReportTest, WorkOfBeforeThatWasIssuedInTheWarmup) {
+  Job job;
+  job.sync_every = 1'000'000;
+  job.unrecorded = 6;
+  job.late_work = true;
+  job.late_work_from = 5;
+  const Report report = make_report(JobModel(job).trace());
+  EXPECT_GT(report.breakdown_pct[0], 98);
+  EXPECT_TRUE(has_finding(report, "work_of_before"));
+}
+
+TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
+  Job job;
+  job.killed_at = 8;
+  Trace trace = JobModel(job).trace();
+  trace.processes[0].completeness = Completeness::truncated;
+  const Report report = make_report(trace);
+  EXPECT_EQ(report.steps.size(), 8u);
+  ASSERT_TRUE(has_finding(report, "untimed_steps"));
+  EXPECT_NE(report.findings[0].text.find("a file was cut off: up to 4 steps"), std::string::npos);
+}
+
+TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
+  for (const bool recovered : {false, true}) {
+    Job job;
+    job.overlap = true;  // the communication stream has its times to the end
+    job.collective = 50'000;
+    job.killed_at = 8;
+    Trace trace = JobModel(job).trace();
+    trace.processes[0].recovered = recovered;
+    const Report report = make_report(trace);
+    EXPECT_EQ(report.steps.size(), recovered ? 8u : 12u);
+    for (const KernelRow& row : report.tables.kernels) {
+      if (row.name == "ncclDevKernel_AllReduce" && recovered) {
+        EXPECT_EQ(row.count, 8u * 4);
+      }
+    }
+    const auto found = std::find_if(report.findings.begin(), report.findings.end(),
+                                    [](const Finding& f) { return f.kind == "untimed_steps"; });
+    ASSERT_EQ(found != report.findings.end(), recovered);
+    if (recovered) {
+      EXPECT_EQ(found->value, 4);
+    }
+  }
+}
+
+TEST(ReportTest, KilledBeforeAnyTimesIsNotCalledIdle) {
+  for (const bool recovered : {false, true}) {
+    Job job;
+    job.killed_at = 0;
+    Trace trace = JobModel(job).trace();
+    trace.processes[0].recovered = recovered;
+    const Report report = make_report(trace);
+    EXPECT_TRUE(report.verdict.empty());
+    EXPECT_EQ(report.reason,
+              recovered ? "the process was killed, or looked at, before CUPTI gave any GPU times"
+                        : "no work on a GPU was recorded");
+  }
+}
+
+// Killed, but with all times: its last step ends after its last work, as each does.
+TEST(ReportTest, StepsOfAKilledProcessWithAllTimesAreKept) {
+  Job job;
+  job.after_sync = 2'000'000;
+  Trace trace = JobModel(job).trace();
+  trace.processes[0].recovered = true;
+  trace.processes[0].completeness = Completeness::truncated;
+  const Report report = make_report(trace);
+  EXPECT_EQ(report.steps.size(), 12u);
+  EXPECT_FALSE(has_finding(report, "untimed_steps"));
+}
+
+TEST(ReportTest, KernelsAreCountedWhole) {
+  Job job;
+  job.collective = 50'000;
+  const Report report = make_report(JobModel(job).trace());
+  std::map<std::string, uint64_t> counts;
+  for (const KernelRow& row : report.tables.kernels) counts[row.name] = row.count;
+  EXPECT_EQ(counts["gemm(float*)"], 12u * 18);  // 24 less 1 norm and 6 softmax, and the optimizer's
+  EXPECT_EQ(counts["norm(float*)"], 12u);
+  EXPECT_EQ(counts["softmax(float*)"], 12u * 6);
+  EXPECT_EQ(counts["ncclDevKernel_AllReduce"], 12u * 4);
+}
+
+}  // namespace
+}  // namespace gpuprof

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuprof convert: turns dumps into a trace for a viewer.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/writers/exporter.h"
+#include "formats/writers/memory_viz_export.h"
+#include "tools/command.h"
+#include "tools/console.h"
+#include "tools/inputs.h"
+#include "tools/symbols/symbol_options.h"
+
+namespace gpuprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const Exporter& exporter : exporters()) names.emplace_back(exporter.name);
+  return names;
+}
+
+std::string formats_help() {
+  std::string out = "Formats:";
+  for (const Exporter& exporter : exporters()) {
+    out +=
+        fmt::format("\n  {:<12} {:<17} {}", exporter.name, exporter.suffix, exporter.description);
+  }
+  return out;
+}
+
+// Name of the output for one dump; a ring and a part file are of the same process as the dump.
+std::string stem_of(const fs::path& dump) {
+  std::string name = dump.filename().string();
+  for (const std::string_view end :
+       {".part", ".ring", ".gpuprof", ".gz", ".json", ".trace", ".pt"}) {
+    if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+  }
+  return name;
+}
+
+fs::path output_path(const std::vector<std::string>& inputs, const std::string& wanted,
+                     const Exporter& exporter) {
+  std::error_code error;
+  const fs::path first = inputs[0];
+  const bool one_dump = inputs.size() == 1 && !fs::is_directory(first, error);
+  const std::string name = (one_dump ? stem_of(first) : "trace") + std::string(exporter.suffix);
+  if (!wanted.empty()) {
+    const bool into = !exporter.directory && fs::is_directory(wanted, error);
+    return into ? fs::path(wanted) / name : fs::path(wanted);
+  }
+  return fs::is_directory(first, error) ? first / name : first.parent_path() / name;
+}
+
+// In a directory output goes beside dumps, but not beside traces that were read: names may meet.
+void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
+  for (const InputFile& file : input.files) {
+    std::error_code error;
+    const fs::path path = file.path;
+    const bool beside = path.filename().string().find(".gpuprof") == std::string::npos &&
+                        fs::equivalent(fs::absolute(path).parent_path(), output, error);
+    if (beside || fs::equivalent(path, output, error)) {
+      throw Failure(fmt::format("convert: {} is an input; give -o another name", file.path));
+    }
+  }
+}
+
+void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
+  size_t events = 0, steps = 0;
+  for (const Process& process : trace.processes) {
+    events += process.events.size();
+    steps = std::max(steps, process.window_steps().size());
+  }
+  std::error_code error;
+  std::string size;
+  if (!exporter.directory) size = format_bytes(fs::file_size(output, error)) + ", ";
+  put_line("{}: {}{} events in {} steps of {} process{}", output.string(), size, events, steps,
+           trace.processes.size(), trace.processes.size() == 1 ? "" : "es");
+  put_line("{}: {}", exporter.name, exporter.description);
+}
+
+}  // namespace
+
+int run_convert(const Command& command, int count, char** arguments) {
+  CLI::App app;
+  std::vector<std::string> inputs;
+  std::string format, wanted;
+  app.add_option("INPUT", inputs,
+                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
+      ->required();
+  app.add_option("--to", format, "the format to write")
+      ->required()
+      ->check(CLI::IsMember(format_names()));
+  app.add_option(
+      "-o,--output", wanted,
+      "file to write (gzip where it ends in .gz), or a directory for it; beside the input "
+      "when not given");
+  SymbolOptions symbols;
+  add_debug_dirs(app, symbols);
+  app.footer(formats_help());
+  int code = kExitDone;
+  if (!parse_arguments(app, command, count, arguments, code)) return code;
+
+  const Exporter& exporter = *find_exporter(format);
+  Input input = load_inputs(inputs);
+  const fs::path output = output_path(inputs, wanted, exporter);
+  refuse_overwriting_inputs(input, output);
+  symbolize(input.trace, symbols);
+  if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
+    print_note(
+        "no allocation on a GPU was recorded, so the snapshot is empty; record alloc or tensor "
+        "(GPUPROF_ACTIVITIES)");
+  }
+  std::string error;
+  {
+    Progress progress("writing");
+    ExportOptions options;
+    if (output.extension() == ".gz") options.compression = Compression::gzip;
+    options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
+    if (!exporter.write(input.trace, output.string(), options, error)) throw Failure(error);
+  }
+  report(input.trace, output, exporter);
+  return kExitDone;
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/symbols/elf_file.h"
+
+#include <fcntl.h>
+#include <gelf.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+
+namespace gpuprof {
+
+ElfFile::ElfFile(const std::string& path) : path_(path) {
+  elf_version(EV_CURRENT);
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) return;
+  elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
+  if (elf_ && elf_kind(elf_) != ELF_K_ELF) {
+    elf_end(elf_);
+    elf_ = nullptr;
+  }
+}
+
+ElfFile::~ElfFile() {
+  if (dwarf_) dwarf_end(dwarf_);
+  if (elf_) elf_end(elf_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+// By name, or by type where that is not 0. Debug files keep the headers of sections whose contents
+// they lack (SHT_NOBITS): those do not count.
+Elf_Scn* ElfFile::section(const char* name, uint32_t type) const {
+  size_t names = 0;
+  if (!elf_ || elf_getshdrstrndx(elf_, &names) != 0) return nullptr;
+  for (Elf_Scn* at = nullptr; (at = elf_nextscn(elf_, at)) != nullptr;) {
+    GElf_Shdr header;
+    if (!gelf_getshdr(at, &header) || header.sh_type == SHT_NOBITS) continue;
+    if (type != 0) {
+      if (header.sh_type == type) return at;
+      continue;
+    }
+    const char* const found = elf_strptr(elf_, names, header.sh_name);
+    if (found && std::strcmp(found, name) == 0) return at;
+  }
+  return nullptr;
+}
+
+std::string ElfFile::build_id() const {
+  for (Elf_Scn* at = nullptr; elf_ && (at = elf_nextscn(elf_, at)) != nullptr;) {
+    GElf_Shdr header;
+    if (!gelf_getshdr(at, &header) || header.sh_type != SHT_NOTE) continue;
+    Elf_Data* const data = elf_getdata(at, nullptr);
+    GElf_Nhdr note;
+    size_t name = 0, description = 0;
+    for (size_t offset = 0;
+         data && (offset = gelf_getnote(data, offset, &note, &name, &description)) > 0;) {
+      const char* const bytes = static_cast<const char*>(data->d_buf);
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+          std::memcmp(bytes + name, "GNU", 4) == 0) {
+        return std::string(bytes + description, note.n_descsz);
+      }
+    }
+  }
+  return {};
+}
+
+std::optional<std::pair<std::string, uint32_t>> ElfFile::debug_link() const {
+  Elf_Scn* const found = section(".gnu_debuglink", 0);
+  Elf_Data* const data = found ? elf_getdata(found, nullptr) : nullptr;
+  if (!data || data->d_size < 8) return std::nullopt;
+  const char* const bytes = static_cast<const char*>(data->d_buf);
+  const size_t length = strnlen(bytes, data->d_size);
+  const size_t at = (length + 4) & ~size_t{3};
+  if (length == 0 || at + 4 > data->d_size) return std::nullopt;
+  uint32_t crc;
+  std::memcpy(&crc, bytes + at, sizeof crc);
+  return std::pair(std::string(bytes, length), crc);
+}
+
+bool ElfFile::has_symbol_table() const { return section("", SHT_SYMTAB) != nullptr; }
+
+Dwarf* ElfFile::dwarf() {
+  if (!tried_dwarf_ && elf_ &&
+      (section(".debug_info", 0) != nullptr || section(".zdebug_info", 0) != nullptr)) {
+    dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
+  }
+  tried_dwarf_ = true;
+  return dwarf_;
+}
+
+std::vector<ElfFile::Symbol> ElfFile::functions() const {
+  std::vector<Symbol> out;
+  Elf_Scn* table = section("", SHT_SYMTAB);
+  if (!table) table = section("", SHT_DYNSYM);
+  GElf_Shdr header;
+  if (!table || !gelf_getshdr(table, &header) || header.sh_entsize == 0) return out;
+  Elf_Data* const data = elf_getdata(table, nullptr);
+  const size_t count = data ? header.sh_size / header.sh_entsize : 0;
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Sym symbol;
+    if (!gelf_getsym(data, static_cast<int>(i), &symbol)) break;
+    const int type = GELF_ST_TYPE(symbol.st_info);
+    if (type != STT_FUNC && type != STT_GNU_IFUNC) continue;
+    if (symbol.st_shndx == SHN_UNDEF || symbol.st_size == 0) continue;
+    const char* const name = elf_strptr(elf_, header.sh_link, symbol.st_name);
+    if (name && name[0]) out.push_back({symbol.st_value, symbol.st_size, name});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Symbol& a, const Symbol& b) { return a.begin < b.begin; });
+  return out;
+}
+
+std::optional<uint32_t> debug_link_crc(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::array<char, 65536> buffer;
+  uLong crc = ::crc32(0, nullptr, 0);
+  while (file) {
+    file.read(buffer.data(), buffer.size());
+    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(buffer.data()),
+                  static_cast<uInt>(file.gcount()));
+  }
+  return static_cast<uint32_t>(crc);
+}
+
+}  // namespace gpuprof
