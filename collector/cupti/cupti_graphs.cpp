@@ -2,6 +2,7 @@
 #include "collector/cupti/cupti_graphs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -28,6 +29,7 @@ std::atomic<bool> g_recorded{false};
 
 SpinLock g_order_lock;  // nothing is called while it is held
 constinit Immortal<GraphOrder> g_order;
+uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that of their launch
 
 void time_as_a_whole(const CuptiApi& api) {
   const bool granted = api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
@@ -107,6 +109,19 @@ void detach_graphs(const CuptiApi& api) {
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
+void report_graph_order() {
+  uint64_t agreed = 0, differed = 0;
+  {
+    const LockGuard guard(g_order_lock);
+    std::swap(agreed, g_agreed);
+    std::swap(differed, g_differed);
+  }
+  if (agreed + differed == 0) return;
+  log_line(LogLevel::info,
+           "CUPTI's ids of %llu graph records are those of their launches, of %llu they are not",
+           static_cast<unsigned long long>(agreed), static_cast<unsigned long long>(differed));
+}
+
 void on_graph_launch(const void* exec, uint32_t correlation) {
   const bool recorded = g_recorded.load(std::memory_order_acquire);
   const uint64_t begin = now_ticks();
@@ -145,8 +160,10 @@ void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context,
   {
     const LockGuard guard(g_order_lock);
     for (const NodeRecord& record : records) {
-      *record.correlation = g_order->launch_of(record.graph, record.node, record.start);
-      unjoined += *record.correlation == 0;
+      const uint32_t told = g_order->launch_of(record.graph, record.node, record.start);
+      unjoined += told == 0;
+      if (told) (told == *record.correlation ? g_agreed : g_differed) += 1;
+      *record.correlation = told;
     }
   }
   if (unjoined) count_loss(Loss::graph_unjoined, unjoined);

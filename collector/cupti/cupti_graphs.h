@@ -25,6 +25,8 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
 // All activities are enabled: graphs launched from now on are surely recorded.
 void graphs_are_recorded();
 void detach_graphs(const CuptiApi& api);
+// Says, once all records have come, how often CUPTI's own ids were right where they need not be.
+void report_graph_order();
 
 // Whether correlation ids of graph launches are wrong in this session (GraphOrder). Any thread.
 inline constinit std::atomic<bool> g_graphs_are_ordered{false};

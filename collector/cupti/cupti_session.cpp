@@ -230,6 +230,7 @@ void give_back() {
   detach_graphs(g_api);
   // What is left is ours; after this it would be for whoever comes next.
   g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  report_graph_order();
   records_are_ours(false);
   if (const auto request = host_request()) {
     g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);

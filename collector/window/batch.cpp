@@ -75,7 +75,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   untimed_.clear();
   seen_.clear();
   graph_launches_.clear();
-  have_base_ = false;
+  have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
   events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
   const size_t chunks = ring()->header->chunk_count;
@@ -101,6 +101,7 @@ void WindowCollector::note(const Record& record) {
   if (!is_gpu_kind(record.kind) && record.kind != Kind::stack && record.kind != Kind::sample) {
     ++hook_records_;
   }
+  have_gpu_work_ |= is_stream_work(record.kind);
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {

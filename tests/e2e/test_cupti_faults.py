@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each fault that CUPTI is reported to have (tests/simcuda/README.md), with graphs captured before, inside and
+across the window, one and three windows, one and four threads that mark steps: what is in the dump is so, and what
+is missing is counted and named. `ctest -R e2e_cupti_faults` runs all of them."""
+import re
+
+import pytest
+
+import harness
+import truth
+
+PROGRAM = harness.HAZARDS / "marking_threads"
+# A thread's rounds in the first window are 4 to 6.
+CAPTURES = {"before": (0, 0), "inside": (5, 5), "across": (0, 5)}
+
+# What may be lost under each switch; empty: nothing may.
+FAULTS = {
+    "": [],
+    "graph_ids=right": [], "graph_ids=stale": [], "graph_ids=previous": [], "graph_ids=zero": [],
+    "late_nodes=0": ["graph_untimed", "unfinished_gpu"],
+    "late_graph_times": [],
+    "late_transfers_as_kernels": [],
+    "foreign_clock=0": [],
+    "callback_zero_ts=3": [],
+    "dead_after_empty_session": [],
+    "no_device_sync_records": [],
+    "ids_need_api_kinds": [],
+    "buffers_run_out=20": ["bad_timestamp"],
+    "zero_ts=7": ["bad_timestamp"], "reversed_ts=7": ["bad_timestamp"],
+    "drop=9": ["cupti_dropped", "unfinished_gpu", "graph_untimed", "graph_unjoined"],
+    "unknown_kind=9": ["cupti_unknown"],
+    "reversed_order": [],
+    "subscribe_ms=200": [],
+}
+# A join by order of launches may stay open where threads launch while CUPTI is being attached, until one waits for
+# the device.
+OPEN = ["graph_unjoined", "graph_untimed", "unfinished_gpu"]
+
+
+def profile(folder, threads, when, windows, rounds=0, **settings):
+    rounds = rounds or (10 if windows == 1 else 22)
+    command = [PROGRAM, threads, *CAPTURES[when], rounds, 300]
+    env = harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder, **{
+            "GPUPROF_SCHEDULE": f"skip_first={3 * threads},wait={2 * threads},skip_first_wait=1,warmup={threads},"
+                                f"active={3 * threads},repeat={windows}", **settings})
+    done = harness.run(command, env)
+    assert done.code == 0 and done.out == f"{threads} threads, {rounds} rounds\n", done.out + done.err
+    return done, sorted((truth.Comparison(dump, folder, by_clock=threads > 1) for dump in harness.dumps(folder / "out")),
+                        key=lambda c: c.header["window"])
+
+
+def unexpected(comparison, fault):
+    """Differences that the switch itself does not make."""
+    by_kernel = fault == "late_transfers_as_kernels"
+    late = re.compile(r'(\d+ pieces of work, \d+ records|kernel differs).*"graph": [1-9]|0 pieces of work, 1 records')
+    return [p for p in comparison.problems if not (by_kernel and late.search(p))]
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("windows", [1, 3])
+@pytest.mark.parametrize("when", CAPTURES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault(fault, when, windows, threads, tmp_path):
+    done, comparisons = profile(tmp_path, threads, when, windows, SIMCUDA_CUPTI=fault)
+    assert len(comparisons) == windows, done.err
+    allowed = set(FAULTS[fault]) | (set(OPEN) if threads > 1 and windows > 1 else set())
+    for comparison in comparisons:
+        losses = comparison.summary["losses"]
+        assert losses.keys() <= allowed, (losses, done.err)
+        problems = unexpected(comparison, fault)
+        assert losses or not problems, (len(problems), problems[:3], done.err)
+        assert comparison.counts["launch"] > 0
+        if not losses:
+            assert comparison.counts["gpu_kernel"] > 0, done.err
+            continue
+        # Whatever was joined was joined rightly, and whatever has a time has the right one.
+        wrong = [p for p in problems if p.startswith(("begin differs", "end differs", "device, context", "name differs",
+                                                      "result differs", "launch shape"))
+                 and '"no_time"' not in p]
+        assert not wrong, wrong[:2]
+    losing = [c for c in comparisons if c.summary["losses"]]
+    if losing:
+        said = harness.checked("info", tmp_path / "out").out
+        for name in losing[-1].summary["losses"]:
+            assert name in said, (name, said)
+
+
+@pytest.mark.parametrize("kernel_us", [20, 2000, 20000])
+@pytest.mark.parametrize("warmup", [1, 2, 3])
+def test_graphs_of_before_a_slow_attach(warmup, kernel_us, tmp_path):
+    """Every node's record, whatever the warm-up had time for."""
+    done = harness.run([harness.HAZARDS / "graphs", 0, 0, -1, -1], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=tmp_path, SIMCUDA_CUPTI="subscribe_ms=300",
+        SIMCUDA_KERNEL_NS=kernel_us * 1000, GPUPROF_SCHEDULE=f"skip_first={4 - warmup},warmup={warmup},active=3"))
+    comparison = truth.Comparison(harness.dumps(tmp_path / "out")[0], tmp_path)
+    comparison.assert_right("launch", "gpu_kernel", "gpu_copy", "gpu_set")
+    assert comparison.summary["losses"] == {}, done.err
+
+
+def test_an_attach_of_four_seconds_puts_the_window_off(tmp_path):
+    done, [comparison] = profile(tmp_path, 1, "before", 1, rounds=40, SIMCUDA_CUPTI="subscribe_ms=4000",
+                                 SIMCUDA_KERNEL_NS=30_000_000)
+    comparison.assert_right("launch", "gpu_kernel", "gpu_copy", "gpu_set")
+    assert comparison.summary["losses"] == {} and comparison.header["window"] == 0
+    steps = comparison.window_steps()
+    assert len(steps) == 3 and steps[0] > 4 and not comparison.summary["partial"]
+    assert "attaching CUPTI takes longer than 3 s: window 0 takes as many steps later" in done.err
+    assert 4e9 <= comparison.summary["cupti_attach_ns"] < 8e9
+    assert "CUPTI attached in 4." in harness.checked("info", tmp_path / "out").out
+
+
+def test_a_program_that_ends_before_a_late_attach_is_told(tmp_path):
+    done, comparisons = profile(tmp_path, 1, "before", 1, rounds=6, SIMCUDA_CUPTI="subscribe_ms=5000")
+    assert not comparisons and "nothing was recorded: the program ended while CUPTI was being attached" in done.err
+
+
+def test_the_error_of_gpu_times_is_stated(tmp_path):
+    _, [comparison] = profile(tmp_path, 1, "before", 1)
+    assert 0 < comparison.summary["gpu_time_error_ns"] < 100_000
+
+
+@pytest.mark.parametrize("run", range(5))
+def test_windows_of_four_marking_threads_are_complete(run, tmp_path):
+    """All calls of the window, whichever thread marks; ten windows a run."""
+    done, comparisons = profile(tmp_path, 4, "before", 10, rounds=60)
+    assert len(comparisons) == 10, done.err
+    for comparison in comparisons:
+        assert not [p for p in comparison.problems if p.startswith("a call that is not in the dump")]

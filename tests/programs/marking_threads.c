@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that each mark steps: marking_threads THREADS CAPTURE INSTANTIATE ROUNDS [PAUSE_US]. Each
+// has a stream and, captured and instantiated in rounds of these numbers, a graph of two kernels, a
+// set and a copy; a round is a launch, a copy, two launches of the graph and a
+// cudaDeviceSynchronize, which marks.
+#include <pthread.h>
+
+#include "tests/programs/hazard.h"
+
+static int g_capture, g_instantiate, g_rounds, g_pause_us;
+// Captures in other threads' streams would forbid calls meanwhile.
+static pthread_mutex_t g_capturing = PTHREAD_MUTEX_INITIALIZER;
+
+static cudaGraph_t capture(cudaStream_t stream, void* memory, const char* host) {
+  cudaGraph_t graph = NULL;
+  hazard_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "begin capture");
+  hazard_launch(2, stream);
+  hazard_check(cudaMemsetAsync(memory, 1, 1024, stream), "set");
+  hazard_check(cudaMemcpyAsync(memory, host, 4096, cudaMemcpyHostToDevice, stream), "copy");
+  hazard_check(cudaStreamEndCapture(stream, &graph), "end capture");
+  return graph;
+}
+
+static void* work(void* unused) {
+  char* const host = calloc(1, 4096);
+  void* memory = NULL;
+  cudaStream_t stream = NULL;
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  hazard_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  hazard_check(cudaMalloc(&memory, 4096), "cudaMalloc");
+  for (int round = 0; round < g_rounds; ++round) {
+    pthread_mutex_lock(&g_capturing);
+    if (round == g_capture) graph = capture(stream, memory, host);
+    pthread_mutex_unlock(&g_capturing);
+    if (round == g_instantiate) {
+      hazard_check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
+      hazard_check(cudaGraphDestroy(graph), "destroy graph");
+    }
+    hazard_launch(1, stream);
+    hazard_check(cudaMemcpyAsync(memory, host, 4096, cudaMemcpyHostToDevice, stream), "copy");
+    for (int i = 0; exec != NULL && i < 2; ++i) {
+      hazard_check(cudaGraphLaunch(exec, stream), "launch graph");
+    }
+    if (g_pause_us) usleep((useconds_t)g_pause_us);
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+  free(host);
+  return unused;
+}
+
+int main(int count, char** arguments) {
+  pthread_t threads[16];
+  if (count < 5) return 2;
+  const int wanted = atoi(arguments[1]);
+  g_capture = atoi(arguments[2]);
+  g_instantiate = atoi(arguments[3]);
+  g_rounds = atoi(arguments[4]);
+  g_pause_us = count > 5 ? atoi(arguments[5]) : 0;
+  hazard_register_kernel();
+  if (wanted < 1 || wanted > 16) return 2;
+  for (int i = 1; i < wanted; ++i) {
+    if (pthread_create(&threads[i], NULL, work, NULL) != 0) return 91;
+  }
+  work(NULL);
+  for (int i = 1; i < wanted; ++i) pthread_join(threads[i], NULL);
+  printf("%d threads, %d rounds\n", wanted, g_rounds);
+  return 0;
+}
