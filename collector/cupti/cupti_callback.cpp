@@ -22,6 +22,8 @@ ApiId g_driver_api[kMaxCallbackIds];
 std::atomic<bool> g_runtime_ours[kMaxCallbackIds], g_driver_ours[kMaxCallbackIds];
 std::atomic<bool> g_runtime_waits[kMaxCallbackIds], g_driver_waits[kMaxCallbackIds];
 
+std::atomic<bool> g_lack_ids{false};
+
 // A launch as the API was given it, whichever of the six parameter structs that was in.
 struct LaunchArguments {
   const void* function = nullptr;
@@ -187,6 +189,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
 
 void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   ThreadState& thread = t_state;
+  if (data.correlationId == 0) g_lack_ids.store(true, std::memory_order_relaxed);
   if (data.correlationData) *data.correlationData = 0;
   if (hooked()) {
     // The id of the call that the outermost hook is around.
@@ -239,6 +242,8 @@ bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id) {
   const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
   return launches_graph(driver, callback_id) || waits_for_device(driver, callback_id);
 }
+
+bool calls_lack_ids() { return g_lack_ids.load(std::memory_order_relaxed); }
 
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id) {
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) return true;

@@ -17,6 +17,9 @@ bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id);
 // Once it is set.
 bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id);
 
+// A call was told of without a correlation id. Any thread.
+bool calls_lack_ids();
+
 // The subscriber's callback: on the thread that makes the call, at its entry and exit.
 void CUPTIAPI on_api_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* data);

@@ -40,11 +40,12 @@ void GraphOrder::clear() {
   waits_.clear();
   graphs_.clear();
   nodes_.clear();
+  lost_ = 0;
 }
 
 void GraphOrder::add_launch(uint32_t graph, uint32_t correlation, uint64_t begin, bool recorded) {
   Graph* const found = graphs_.find_or_add(graph);
-  if (!found || !launches_.push_back({begin, 0, correlation, 0})) return lose_count();
+  if (!found || !launches_.push_back({begin, 0, correlation, 0})) return lose_count(begin);
   const auto number = static_cast<uint32_t>(launches_.size());
   if (found->first == 0) {
     found->first = number;
@@ -61,7 +62,8 @@ void GraphOrder::add_wait(uint64_t begin, uint64_t end) {
   (void)waits_.push_back({begin, end});
 }
 
-void GraphOrder::lose_count() {
+void GraphOrder::lose_count(uint64_t now) {
+  lost_ = now;
   for (Graph& graph : graphs_.rows) graph.sure = false;
 }
 
@@ -90,7 +92,7 @@ bool GraphOrder::fits(const Launch& launch, const Graph& graph, uint64_t start) 
 // From the last wait before `start` on: which launch is the first after it.
 bool GraphOrder::count_anew(Graph& graph, uint64_t start) {
   const Wait* const wait = last_wait_before(start);
-  if (!wait) return false;
+  if (!wait || wait->begin < lost_) return false;
   uint32_t launch = graph.base ? graph.base : graph.first;
   while (launch != 0 && launches_[launch - 1].begin <= wait->begin) {
     launch = launches_[launch - 1].next;
@@ -114,25 +116,23 @@ uint32_t GraphOrder::launch_of(uint32_t graph_id, uint64_t node_id, uint64_t sta
   Graph* const graph = graphs_.find_or_add(graph_id);
   Node* const node = nodes_.find_or_add(node_id);
   if (!graph || !node || graph->excluded || graph->first == 0) return 0;
-  if (!graph->sure && (start == 0 || !count_anew(*graph, start))) return 0;
+  if (!graph->sure && !count_anew(*graph, start)) return 0;
+  const auto right = [&](uint32_t number) {
+    return number != 0 && start >= node->previous && fits(launches_[number - 1], *graph, start);
+  };
   uint32_t number = next_launch(*graph, *node);
-  const bool in_order = start == 0 || start >= node->previous;
-  const bool right =
-      number != 0 && in_order && (start == 0 || fits(launches_[number - 1], *graph, start));
-  if (!right) {
+  if (!right(number)) {
     graph->sure = false;
-    if (start == 0 || start < graph->since || !count_anew(*graph, start)) return 0;
+    if (start < graph->since || !count_anew(*graph, start)) return 0;
     number = next_launch(*graph, *node);
-    if (number == 0 || !fits(launches_[number - 1], *graph, start)) {
+    if (!right(number)) {
       graph->sure = false;
       return 0;
     }
   }
   Launch& launch = launches_[number - 1];
-  if (start != 0) {
-    if (launch.first_start == 0 || start < launch.first_start) launch.first_start = start;
-    node->previous = start;
-  }
+  if (launch.first_start == 0 || start < launch.first_start) launch.first_start = start;
+  node->previous = start;
   node->count = graph->count;
   node->launch = number;
   return launch.correlation;

@@ -27,11 +27,11 @@ class GraphOrder {
   // The host waited for a whole device from `begin` to `end`: what was launched before `begin` was
   // over at `end`. In order of `end`.
   void add_wait(uint64_t begin, uint64_t end);
-  // A record of a node, in order of time for each node; `start` 0: it has no time. The launch's
-  // correlation id; 0: it cannot be told.
+  // A record of a node, in order of time for each node: the launch's correlation id; 0: it cannot
+  // be told.
   uint32_t launch_of(uint32_t graph, uint64_t node, uint64_t start);
-  // Some record will not come.
-  void lose_count();
+  // Some record of work that was over at `now` will not come, or has no time.
+  void lose_count(uint64_t now);
   // A graph that may repeat or leave out nodes: nothing is told of it.
   void exclude(uint32_t graph);
 
@@ -77,6 +77,7 @@ class GraphOrder {
   PodVector<Wait> waits_;
   Table<Graph> graphs_;
   Table<Node> nodes_;
+  uint64_t lost_ = 0;  // the newest lose_count(): only waits that began later tell anything
 };
 
 }  // namespace gpuprof

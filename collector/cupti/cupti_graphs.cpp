@@ -8,7 +8,6 @@
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_graph_order.h"
 #include "collector/cupti/cupti_session.h"
-#include "collector/record/recorder.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
 
@@ -151,27 +150,26 @@ void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context,
   while (valid && api.ActivityGetNextRecord(buffer, valid, &raw) == CUPTI_SUCCESS) {
     NodeRecord record{};
     if (!read_node_record(raw, record)) continue;
-    if (record.start) record.start = context.clock.to_ticks(record.start);
-    if (!records.push_back(record)) *record.correlation = 0;
+    if (record.start != 0) record.start = context.clock.to_ticks(record.start);
+    const bool timed = record.start > context.attach_ticks && record.start < context.now_ticks;
+    if (timed && records.push_back(record)) continue;
+    *record.correlation = 0;
+    lose_graph_order();
   }
   std::sort(records.begin(), records.end(),
             [](const NodeRecord& a, const NodeRecord& b) { return a.start < b.start; });
-  uint64_t unjoined = 0;
-  {
-    const LockGuard guard(g_order_lock);
-    for (const NodeRecord& record : records) {
-      const uint32_t told = g_order->launch_of(record.graph, record.node, record.start);
-      unjoined += told == 0;
-      if (told) (told == *record.correlation ? g_agreed : g_differed) += 1;
-      *record.correlation = told;
-    }
+  const LockGuard guard(g_order_lock);
+  for (const NodeRecord& record : records) {
+    const uint32_t told = g_order->launch_of(record.graph, record.node, record.start);
+    if (told) (told == *record.correlation ? g_agreed : g_differed) += 1;
+    *record.correlation = told;
   }
-  if (unjoined) count_loss(Loss::graph_unjoined, unjoined);
 }
 
 void lose_graph_order() {
+  const uint64_t now = now_ticks();
   const LockGuard guard(g_order_lock);
-  g_order->lose_count();
+  g_order->lose_count(now);
 }
 
 bool cupti_times_graphs() { return g_whole.load(std::memory_order_relaxed); }

@@ -36,8 +36,8 @@ inline bool graphs_are_ordered() { return g_graphs_are_ordered.load(std::memory_
 void on_graph_launch(const void* exec, uint32_t correlation);
 // After a call that waited for a whole device. Times are ticks.
 void on_device_wait(uint64_t begin, uint64_t end);
-// Writes into all records of graph nodes in a buffer which launch they belong to; 0, and counted
-// (Loss::graph_unjoined), where that cannot be told. On the thread that delivers the buffer.
+// Writes into all records of graph nodes in a buffer which launch they belong to; 0 where that
+// cannot be told. On the thread that delivers the buffer.
 void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
                          size_t valid);
 // Records are missing.

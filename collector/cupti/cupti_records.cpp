@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "collector/record/recorder.h"
+#include "collector/record/session.h"
 
 namespace gpuprof {
 namespace {
@@ -34,12 +35,16 @@ uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
   return time == 0 ? 0 : context.clock.to_ticks(time);
 }
 
-// What is recorded began after the attach and is over, give or take what the conversion is off; a
-// time of another clock is not.
-bool is_possible(const CuptiRecordContext& context, uint64_t begin, uint64_t end) {
+// What is recorded began after the attach, or, where the host waited at the attach, after the
+// process did, and is over; give or take what the conversion is off. A time of another clock is
+// not.
+bool is_possible(const CuptiRecordContext& context, Kind kind, uint64_t begin, uint64_t end) {
+  const uint64_t since =
+      kind == Kind::gpu_sync ? session().process_start_ticks : context.attach_ticks;
   const uint64_t slack = context.clock.error_ticks() +
                          (context.now_ticks - context.attach_ticks) / 10000 + kSlackTicks;
-  return begin + slack >= context.attach_ticks && end <= context.now_ticks + slack;
+  return begin + slack >= since && end + slack >= context.attach_ticks &&
+         end <= context.now_ticks + slack;
 }
 
 // A record with its common part filled in; null when the ring has no room (counted).
@@ -54,7 +59,7 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
   record->kind = kind;
   record->flags = 0;
   std::memset(record->words, 0, sizeof record->words);
-  if (start == 0 || end < start || !is_possible(context, record->begin, record->end)) {
+  if (start == 0 || end < start || !is_possible(context, kind, record->begin, record->end)) {
     record->begin = record->end = 0;
     record->flags = kFlagNoTime;
     count_loss(Loss::bad_timestamp);
@@ -159,7 +164,7 @@ void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEven
   // Without device time stamps the record only says which event a cudaEventRecord call was about.
   const bool has_ids = context.version >= kHasEventSyncIds;
   uint64_t time = has_ids ? to_ticks(context, in.deviceTimestamp) : 0;
-  if (time != 0 && !is_possible(context, time, time)) {
+  if (time != 0 && !is_possible(context, Kind::gpu_event, time, time)) {
     time = 0;
     count_loss(Loss::bad_timestamp);
   }
@@ -255,6 +260,9 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
       return store_graph(context, as<CUpti_ActivityGraphTrace2>(activity));
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return store_overhead(context, as<CUpti_ActivityOverhead3>(activity));
+    // On for their correlation ids alone (cupti_ask_for_ids); hooks record calls.
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: return;
     default: count_loss(Loss::cupti_unknown);
   }
 }

@@ -59,6 +59,12 @@ constexpr ActivityRow kActivities[] = {
     {CUPTI_ACTIVITY_KIND_OVERHEAD, Activity::kernel},
 };
 
+// "Correlation IDs are generated only when CUDA API activity kinds [...] are enabled" (CUPTI guide,
+// 2.3.4). Profilers that join by callbacks have them without; so this is asked for where they lack.
+constexpr CUpti_ActivityKind kApiKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
+                                            CUPTI_ACTIVITY_KIND_DRIVER};
+bool g_asked_for_ids = false;
+
 const char* text_of(CUptiResult result) {
   const char* text = nullptr;
   if (g_api.GetResultString(result, &text) != CUPTI_SUCCESS || !text) text = "unknown error";
@@ -227,6 +233,9 @@ void give_back() {
   for (const ActivityRow& row : kActivities) {
     if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
   }
+  if (g_asked_for_ids) {
+    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityDisable(kind);
+  }
   detach_graphs(g_api);
   // What is left is ours; after this it would be for whoever comes next.
   g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -274,6 +283,9 @@ bool attach() {
       std::snprintf(refused + used, sizeof refused - used, "%s%d", used ? ", " : "",
                     static_cast<int>(row.kind));
     }
+  }
+  if (g_asked_for_ids) {
+    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
   }
   if (enabled == 0) {
     records_are_ours(false);
@@ -340,6 +352,16 @@ bool cupti_attach() {
 void cupti_try_again() {
   if (g_attached || !g_try_again || host_is_at_cupti()) return;
   if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+}
+
+void cupti_ask_for_ids() {
+  if (!g_attached || g_asked_for_ids || !calls_lack_ids()) return;
+  g_asked_for_ids = true;
+  for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
+  log_line(
+      LogLevel::warn,
+      "this CUPTI gives no correlation ids without records of API calls: these are on now; GPU "
+      "work of before is not joined to its calls");
 }
 
 void cupti_yield() {

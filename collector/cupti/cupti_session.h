@@ -24,6 +24,8 @@ void cupti_detach();
 void cupti_yield();
 // Drain thread, while a window is near or open: takes CUPTI again once its other user has finished.
 void cupti_try_again();
+// Drain thread. Where calls have no correlation ids: asks for what makes CUPTI give them.
+void cupti_ask_for_ids();
 void cupti_window_begins();  // drain thread
 bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.

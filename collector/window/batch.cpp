@@ -150,6 +150,25 @@ WindowCollector::Missing WindowCollector::missing() {
           not_seen(untimed_) + graphs.untimed};
 }
 
+size_t WindowCollector::launches_without_records(uint64_t before) {
+  if (have_gpu_work_) return 0;
+  size_t launches = 0;
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free)) {
+      continue;
+    }
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+    for (uint32_t r = 0; r < committed; ++r) {
+      const Record& record = chunk.records[r];
+      have_gpu_work_ |= is_stream_work(record.kind);
+      launches += record.begin >= begin_ticks_ && record.begin < before && expects_gpu_work(record);
+    }
+  }
+  return have_gpu_work_ ? 0 : launches;
+}
+
 void WindowCollector::note_call(uint32_t correlation) {
   if (!first_called_ || later(first_called_, correlation)) first_called_ = correlation;
 }
@@ -207,6 +226,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     const bool here = belongs(record, end_ticks);
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
+    if (is_stream_work(record.kind) && record.correlation == 0) count_loss(Loss::gpu_unjoined);
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;

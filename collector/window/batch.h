@@ -35,7 +35,8 @@ class WindowCollector final : private NameResolver {
     uint64_t untimed_graph_launches;
   };
   Missing missing();
-  bool has_gpu_work() const { return have_gpu_work_; }  // a record of it was taken
+  // Launches, copies and sets before this time, if no record of GPU work has come at all; else 0.
+  size_t launches_without_records(uint64_t before);
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 

@@ -75,9 +75,8 @@ struct Drain {
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   bool window_open = false;
-  uint64_t last_look = 0;          // for GPU records
-  uint64_t launches_since_ns = 0;  // without any; 0: none are known
-  bool said_no_records = false;    // or nothing to say any more
+  uint64_t last_look = 0;        // for GPU records
+  bool said_no_records = false;  // in this window
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
@@ -162,7 +161,7 @@ void open_window(Drain& drain) {
   nvml_begin();
   workers_begin();
   drain.window_open = true;
-  drain.launches_since_ns = drain.last_look = 0;
+  drain.last_look = 0;
   drain.said_no_records = false;
   drain.modules_written = 0;
   keep_modules(drain);
@@ -333,24 +332,18 @@ void carry_out_requests(Drain& drain) {
   }
 }
 
-// Once a window: CUPTI delivers what has been recorded every half second at most, so launches of a
-// second ago without any record mean that there are none, or that the first one still runs.
-void look_for_records(Drain& drain, uint64_t now_ns) {
+// Once a window: CUPTI is asked for what it has every half second, so launches of a second ago
+// without any record mean that there are none, or that the first one still runs.
+void look_for_records(Drain& drain, uint64_t ticks) {
   if (!cupti_is_attached()) return;
-  const WindowCollector::Missing missing = drain.collector.missing();
-  const uint64_t launches = missing.awaited + missing.untimed_graph_launches;
-  if (drain.collector.has_gpu_work() || launches == 0) {
-    drain.launches_since_ns = 0;
-    drain.said_no_records = drain.collector.has_gpu_work();
-    return;
-  }
-  if (drain.launches_since_ns == 0) drain.launches_since_ns = now_ns;
-  if (now_ns - drain.launches_since_ns < kSecond) return;
+  const auto second = static_cast<uint64_t>(session().clock.ticks_per_ns * kSecond);
+  const size_t launches = drain.collector.launches_without_records(ticks - second);
+  if (launches == 0) return;
   drain.said_no_records = true;
   log_line(LogLevel::warn,
-           "no GPU record has come for %llu launches within a second: the first one still runs, or "
+           "no GPU record has come for %zu launches within a second: the first one still runs, or "
            "this CUPTI records nothing any more (another profiler's session before can do that)",
-           static_cast<unsigned long long>(launches));
+           launches);
 }
 
 void tick(Drain& drain) {
@@ -368,7 +361,10 @@ void tick(Drain& drain) {
     drain.steps.make_room();
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
-  if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
+  if (phase == SessionPhase::warmup || phase == SessionPhase::active) {
+    cupti_try_again();
+    cupti_ask_for_ids();
+  }
   keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
@@ -385,10 +381,9 @@ void tick(Drain& drain) {
   write_graph_nodes(drain);
   drain.collector.note_function_names();
   drain.collector.collect(drain.file, false, 0);
-  if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod / 2) {
+  if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod) {
     drain.last_look = now_ns;
-    drain.collector.collect(drain.file, true, 0);  // buffers fill slowly, too
-    look_for_records(drain, now_ns);
+    look_for_records(drain, ticks);
   }
   // Many short threads fill the pool with nearly empty buffers: write early.
   if (free_chunks() < ring()->header->chunk_count / 2) drain.collector.flush(drain.file);

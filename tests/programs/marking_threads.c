@@ -8,8 +8,8 @@
 #include "tests/programs/hazard.h"
 
 static int g_capture, g_instantiate, g_rounds, g_pause_us;
-// Captures in other threads' streams would forbid calls meanwhile.
-static pthread_mutex_t g_capturing = PTHREAD_MUTEX_INITIALIZER;
+// While any stream is captured no device may be waited for.
+static pthread_rwlock_t g_capturing = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 static cudaGraph_t capture(cudaStream_t stream, void* memory, const char* host) {
   cudaGraph_t graph = NULL;
@@ -30,9 +30,11 @@ static void* work(void* unused) {
   hazard_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   hazard_check(cudaMalloc(&memory, 4096), "cudaMalloc");
   for (int round = 0; round < g_rounds; ++round) {
-    pthread_mutex_lock(&g_capturing);
-    if (round == g_capture) graph = capture(stream, memory, host);
-    pthread_mutex_unlock(&g_capturing);
+    if (round == g_capture) {
+      pthread_rwlock_wrlock(&g_capturing);
+      graph = capture(stream, memory, host);
+      pthread_rwlock_unlock(&g_capturing);
+    }
     if (round == g_instantiate) {
       hazard_check(cudaGraphInstantiateWithFlags(&exec, graph, 0), "instantiate");
       hazard_check(cudaGraphDestroy(graph), "destroy graph");
@@ -43,7 +45,9 @@ static void* work(void* unused) {
       hazard_check(cudaGraphLaunch(exec, stream), "launch graph");
     }
     if (g_pause_us) usleep((useconds_t)g_pause_us);
+    pthread_rwlock_rdlock(&g_capturing);
     hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    pthread_rwlock_unlock(&g_capturing);
   }
   free(host);
   return unused;
