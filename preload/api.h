@@ -10,9 +10,9 @@
 namespace gpuprof {
 
 enum class Api : ApiId {
-#define GPUPROF_API(library, symbol, kind) symbol,
-#define GPUPROF_API_AS(library, symbol, model, kind) symbol,
-#define GPUPROF_CALLBACK(library, symbol, kind) symbol,
+#define GPUPROF_API(library, symbol, role) symbol,
+#define GPUPROF_API_AS(library, symbol, model, role) symbol,
+#define GPUPROF_CALLBACK(library, symbol, role) symbol,
 #define GPUPROF_HAND(library, symbol) symbol,
 #include "preload/apis.def"
 #undef GPUPROF_API
@@ -26,10 +26,13 @@ inline constexpr size_t kApiCount = static_cast<size_t>(Api::count);
 static_assert(kApiCount <= kMaxApis, "collector/record/recorder.h holds one flag byte per row");
 
 inline constexpr ApiRow kApiRows[] = {
-#define GPUPROF_API(library, symbol, kind) {#symbol, Library::library, Kind::kind},
-#define GPUPROF_API_AS(library, symbol, model, kind) {#symbol, Library::library, Kind::kind},
-#define GPUPROF_CALLBACK(library, symbol, kind) {#symbol, Library::library, Kind::kind},
-#define GPUPROF_HAND(library, symbol) {#symbol, Library::library, Kind::none},
+#define GPUPROF_API(library, symbol, role) \
+  {#symbol, Library::library, kind_of(ApiRole::role), ApiRole::role},
+#define GPUPROF_API_AS(library, symbol, model, role) \
+  {#symbol, Library::library, kind_of(ApiRole::role), ApiRole::role},
+#define GPUPROF_CALLBACK(library, symbol, role) \
+  {#symbol, Library::library, kind_of(ApiRole::role), ApiRole::role},
+#define GPUPROF_HAND(library, symbol) {#symbol, Library::library, Kind::none, ApiRole::none},
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS

@@ -307,11 +307,11 @@ namespace {
 
 [[gnu::used]] void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol, model) GPUPROF_EXPORT_HOOK(symbol, GPUPROF_SIGNATURE(model));
-#define GPUPROF_API(library, symbol, kind) \
+#define GPUPROF_API(library, symbol, role) \
   GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, symbol)
-#define GPUPROF_API_AS(library, symbol, model, kind) \
+#define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, model)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
@@ -330,10 +330,10 @@ void fill_cudart_slots() {
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
                               &RowHook::set};                                          \
   }
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, symbol)
-#define GPUPROF_API_AS(library, symbol, model, kind) \
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, symbol)
+#define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API

@@ -53,9 +53,9 @@ void fill_registration_slots() {
     using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
   }
-#define GPUPROF_API(library, symbol, kind)
-#define GPUPROF_API_AS(library, symbol, model, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API(library, symbol, role)
+#define GPUPROF_API_AS(library, symbol, model, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_ROWS_cudart(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_cupti(symbol)
 #define GPUPROF_ROWS_driver(symbol)

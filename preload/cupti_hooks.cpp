@@ -132,9 +132,9 @@ void fill_cupti_slots() {
 #define GPUPROF_ROWS_cudart(symbol)
 #define GPUPROF_ROWS_cupti(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_driver(symbol)
-#define GPUPROF_API(library, symbol, kind)
-#define GPUPROF_API_AS(library, symbol, model, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API(library, symbol, role)
+#define GPUPROF_API_AS(library, symbol, model, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol) GPUPROF_ROWS_##library(symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API

@@ -279,14 +279,14 @@ GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture_ptsz, capture_ended)
 #define GPUPROF_ROWS_cudart(X, symbol, model)
 #define GPUPROF_ROWS_driver(X, symbol, model) X(symbol, model)
 #define GPUPROF_ROWS_nccl(X, symbol, model)
-#define GPUPROF_API(library, symbol, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API(library, symbol, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 
 namespace {
 [[gnu::used]] void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol, model) GPUPROF_EXPORT_HOOK(symbol, decltype(::model));
-#define GPUPROF_API_AS(library, symbol, model, kind) \
+#define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, model)
 #include "preload/apis.def"
 #undef GPUPROF_API_AS
@@ -303,7 +303,7 @@ void fill_driver_slots() {
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
                               &RowHook::set};                                          \
   }
-#define GPUPROF_API_AS(library, symbol, model, kind) \
+#define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)
 #include "preload/apis.def"
 #undef GPUPROF_API_AS

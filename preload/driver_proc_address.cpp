@@ -42,11 +42,11 @@ constexpr ProcRow proc_row(Api api, std::string_view symbol, int since) {
 }
 
 constexpr ProcRow kProcRows[] = {
-#define GPUPROF_API(library, symbol, kind)
-#define GPUPROF_API_AS(library, symbol, model, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API(library, symbol, role)
+#define GPUPROF_API_AS(library, symbol, model, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
-#define GPUPROF_DRIVER(library, symbol, model, kind, since) proc_row(Api::symbol, #symbol, since),
+#define GPUPROF_DRIVER(library, symbol, model, role, since) proc_row(Api::symbol, #symbol, since),
 #define GPUPROF_DRIVER_HAND(library, symbol, since) proc_row(Api::symbol, #symbol, since),
 #include "preload/apis.def"
 #undef GPUPROF_API
@@ -179,11 +179,11 @@ extern "C" CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
 namespace gpuprof {
 
 void fill_driver_hand_slots() {
-#define GPUPROF_API(library, symbol, kind)
-#define GPUPROF_API_AS(library, symbol, model, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API(library, symbol, role)
+#define GPUPROF_API_AS(library, symbol, model, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
-#define GPUPROF_DRIVER(library, symbol, model, kind, since)
+#define GPUPROF_DRIVER(library, symbol, model, role, since)
 #define GPUPROF_DRIVER_HAND(library, symbol, since)                                              \
   {                                                                                              \
     using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \

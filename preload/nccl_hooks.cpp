@@ -14,6 +14,32 @@ namespace gpuprof {
 constexpr uint8_t kNone = 0xff;
 constexpr int kNoPeer = -1;
 
+#ifndef GPUPROF_NOP
+static void remember(ncclComm_t communicator, int rank_count, int rank) {
+  if (communicator) {
+    register_communicator(communicator,
+                          {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+  }
+}
+
+// NCCL knows size and rank of each, however it was made: split or shrunk, within a group, before
+// this library was loaded. Asked once; again while NCCL is still making it.
+static void learn(ncclComm_t communicator) {
+  if (!communicator || !is_new_communicator(communicator)) return;
+  using Query = ncclResult_t (*)(ncclComm_t, int*);
+  const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
+  const auto user_rank =
+      reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
+  int ranks = 0, rank = 0;
+  ncclResult_t result = count && user_rank ? count(communicator, &ranks) : ncclInternalError;
+  if (result == ncclSuccess) result = user_rank(communicator, &rank);
+  if (result == ncclInProgress) return;
+  const bool known = result == ncclSuccess;
+  remember(communicator, known ? ranks : 0, known ? rank : 0);
+}
+
+#endif
+
 static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t count, int type,
                  int operation, int peer, cudaStream_t stream) {
   auto& out = r.collective;
@@ -25,6 +51,7 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
   out.operation = static_cast<uint8_t>(operation);
   out.result = static_cast<int16_t>(result);
 #ifndef GPUPROF_NOP
+  learn(communicator);
   const CommunicatorPlace place = note_collective(communicator, &out.sequence);
   out.rank_count = place.rank_count;
   out.rank = place.rank;
@@ -65,7 +92,10 @@ using Collective = KindTag<Kind::collective>;
 
 #ifndef GPUPROF_NOP
 // A step's collectives differ in their buffers and sizes, and come again with the next step.
-static void note(StepSubject& subject, ncclComm_t communicator) { subject.object = communicator; }
+static void note(StepSubject& subject, ncclComm_t communicator) {
+  subject.object = communicator;
+  learn(communicator);
+}
 static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
 template <typename Other>
 static void note(StepSubject&, Other) {}
@@ -97,14 +127,18 @@ template <typename... Rest>
   r.call = {reinterpret_cast<uint64_t>(communicator), 0, static_cast<int32_t>(result)};
 }
 
+// Of no communicator.
+template <typename First, typename... Rest>
+[[maybe_unused]] static void capture(Record& r, KindTag<Kind::call>, ncclResult_t result, First,
+                                     Rest...) {
+  r.call = {0, 0, static_cast<int32_t>(result)};
+}
+
 #ifndef GPUPROF_NOP
 // ---- communicators: remembered whether recording or not ----
 
-static void remember(ncclComm_t communicator, int rank_count, int rank) {
-  if (communicator) {
-    register_communicator(communicator,
-                          {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
-  }
+static bool is_usable(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
 }
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
@@ -114,26 +148,24 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId, int rank,
                                      ncclConfig_t*) {
-  const bool usable = result == ncclSuccess || result == ncclInProgress;
-  if (usable && made) remember(*made, rank_count, rank);
+  if (is_usable(result) && made) remember(*made, rank_count, rank);
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
+                                     ncclComm_t* made, int rank_count, int rank, int, ncclUniqueId*,
+                                     ncclConfig_t*) {
+  if (is_usable(result) && made) remember(*made, rank_count, rank);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitAll>, ncclResult_t result,
                                      ncclComm_t* made, int devices, const int*) {
   for (int i = 0; result == ncclSuccess && made && i < devices; ++i) remember(made[i], devices, i);
 }
-// The new communicator's size is decided by all ranks' colors: NCCL knows it.
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result, ncclComm_t,
                                      int, int, ncclComm_t* made, ncclConfig_t*) {
-  if (result != ncclSuccess || !made || !*made) return;
-  using Query = ncclResult_t (*)(ncclComm_t, int*);
-  const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
-  const auto user_rank =
-      reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
-  int ranks = 0, rank = 0;
-  if (count && user_rank && count(*made, &ranks) == ncclSuccess &&
-      user_rank(*made, &rank) == ncclSuccess) {
-    remember(*made, ranks, rank);
-  }
+  if (is_usable(result) && made) learn(*made);
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommShrink>, ncclResult_t result, ncclComm_t,
+                                     int*, int, ncclComm_t* made, ncclConfig_t*, int) {
+  if (is_usable(result) && made) learn(*made);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t,
                                      ncclComm_t communicator) {
@@ -151,13 +183,13 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 #define GPUPROF_ROWS_cudart(X, symbol)
 #define GPUPROF_ROWS_driver(X, symbol)
 #define GPUPROF_ROWS_nccl(X, symbol) X(symbol)
-#define GPUPROF_API_AS(library, symbol, model, kind) GPUPROF_API(library, symbol, kind)
-#define GPUPROF_CALLBACK(library, symbol, kind)
+#define GPUPROF_API_AS(library, symbol, model, role) GPUPROF_API(library, symbol, role)
+#define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 
 [[gnu::used]] static void export_hooks() {
 #define GPUPROF_EXPORT_ROW(symbol) GPUPROF_EXPORT_HOOK(symbol, decltype(::symbol));
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol)
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_EXPORT_ROW
@@ -170,7 +202,7 @@ void fill_nccl_slots() {
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
                               &RowHook::set};                                          \
   }
-#define GPUPROF_API(library, symbol, kind) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_FILL_SLOT

@@ -288,7 +288,7 @@ void diagnose_program(const std::string& command, Findings& out) {
   if (!reason.empty()) {
     const bool cuda = cuda_use_of(path).runtime_inside;
     out.push_back({State::bad, "program", fmt::format("{}: {}", path, reason),
-                   fmt::format("no library can be preloaded into it: it runs unprofiled{}",
+                   fmt::format("it runs unprofiled{}",
                                cuda ? ", and none of its CUDA calls is seen" : "")});
     return;
   }

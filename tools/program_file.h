@@ -11,8 +11,8 @@ namespace gpuprof {
 // none.
 std::string find_program(const std::string& command);
 
-// Why a library cannot be preloaded into the program in `path` ("it is linked statically"); empty
-// when nothing speaks against it. Of a script, its interpreter is looked at.
+// Why the program in `path` cannot be profiled by preloading ("it is linked statically, so ...");
+// empty when nothing speaks against it. Of a script, its interpreter is looked at.
 std::string why_not_preloadable(const std::string& path);
 
 // What the program in `path` (not a script) brings of CUDA.

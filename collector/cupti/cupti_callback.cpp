@@ -158,12 +158,12 @@ void note_order(bool driver, uint32_t id, const CUpti_CallbackData& data) {
 }
 
 // Captures of a stream, where hooks do not tell of them.
-void note_capture(const char* name, const CUpti_CallbackData& data) {
+void note_capture(ApiRole role, const CUpti_CallbackData& data) {
   const auto* const result = static_cast<const int*>(data.functionReturnValue);
   if (!result || *result != 0) return;
   const BlockedScope blocked;
-  if (std::strstr(name, "StreamBeginCapture")) capture_began();
-  if (std::strstr(name, "StreamEndCapture")) capture_ended();
+  if (role == ApiRole::begin_capture) capture_began();
+  if (role == ApiRole::end_capture) capture_ended();
 }
 
 // A call that no hook saw. What it was about comes from CUPTI's own records of the same
@@ -184,7 +184,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
   note_created_call(*record, t_state.callback_stack);
   commit_record(record);
-  if (record->kind == Kind::call) note_capture(api_rows()[api].name, data);
+  if (record->kind == Kind::call) note_capture(api_rows()[api].role, data);
 }
 
 void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {

@@ -82,6 +82,8 @@ struct CommunicatorPlace {
 };
 void register_communicator(const void* communicator, CommunicatorPlace place);
 void forget_communicator(const void* communicator);
+// Whether its size and rank were never registered; false where there is no room for one more.
+bool is_new_communicator(const void* communicator);
 // Place and the next sequence number (counted since the warm-up of the window began).
 CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence);
 

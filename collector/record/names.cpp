@@ -77,11 +77,12 @@ constexpr size_t kCommunicators = 1024;  // live at once; one more goes without 
 
 struct CommunicatorRow {
   std::atomic<const void*> communicator;
-  std::atomic<uint32_t> place;  // rank_count << 16 | rank
+  std::atomic<uint32_t> place;  // rank_count << 16 | rank; 0: not registered yet
   std::atomic<uint32_t> sequence;
 };
 CommunicatorRow g_communicators[kCommunicators];
 std::atomic<uint32_t> g_most_ranks{0};  // of any of them
+constexpr uint32_t kPlaceUnknown = 1;   // registered, but nobody knows: no ranks
 const void* const kGone = reinterpret_cast<const void*>(1);
 
 CommunicatorRow* find_communicator(const void* communicator, bool make) {
@@ -165,7 +166,7 @@ std::string_view lookup_function(const void* function) {
 
 void register_communicator(const void* communicator, CommunicatorPlace place) {
   if (CommunicatorRow* const row = find_communicator(communicator, true)) {
-    row->place = uint32_t{place.rank_count} << 16 | place.rank;
+    row->place = place.rank_count ? uint32_t{place.rank_count} << 16 | place.rank : kPlaceUnknown;
   }
   uint32_t most = g_most_ranks.load();
   while (most < place.rank_count && !g_most_ranks.compare_exchange_weak(most, place.rank_count)) {
@@ -185,10 +186,16 @@ void forget_communicator(const void* communicator) {
   g_most_ranks = most;
 }
 
+bool is_new_communicator(const void* communicator) {
+  const CommunicatorRow* const row = find_communicator(communicator, true);
+  return row && row->place.load(std::memory_order_relaxed) == 0;
+}
+
 CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence) {
   CommunicatorRow* const row = find_communicator(communicator, true);
   *sequence = row ? row->sequence.fetch_add(1, std::memory_order_relaxed) : 0;
   const uint32_t place = row ? row->place.load(std::memory_order_relaxed) : 0;
+  if (place == kPlaceUnknown) return {};
   return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff)};
 }
 

@@ -23,11 +23,63 @@ constexpr uint32_t domain_of(Library library) {
   return library == Library::nccl ? 3 : library == Library::driver ? 2 : 1;
 }
 
+// What a call is for: the last column of preload/apis.def.
+enum class ApiRole : uint8_t {
+  none,  // followed by hand
+  call,  // traced, nothing more is known of it
+  launch,
+  graph_launch,
+  copy,
+  set,
+  alloc,
+  dealloc,
+  host_alloc,  // of memory on the host: pinned, registered
+  host_dealloc,
+  sync,
+  device_sync,  // waits for all work of a device
+  event,
+  stream,
+  graph,  // makes, changes or destroys a graph
+  begin_capture,
+  end_capture,
+  profiler_start,
+  profiler_stop,
+  collective,
+};
+
+// The record that a call makes.
+constexpr Kind kind_of(ApiRole role) {
+  switch (role) {
+    case ApiRole::none: return Kind::none;
+    case ApiRole::call:
+    case ApiRole::graph:
+    case ApiRole::begin_capture:
+    case ApiRole::end_capture:
+    case ApiRole::profiler_start:
+    case ApiRole::profiler_stop: return Kind::call;
+    case ApiRole::launch:
+    case ApiRole::graph_launch: return Kind::launch;
+    case ApiRole::copy: return Kind::copy;
+    case ApiRole::set: return Kind::set;
+    case ApiRole::alloc:
+    case ApiRole::host_alloc: return Kind::alloc;
+    case ApiRole::dealloc:
+    case ApiRole::host_dealloc: return Kind::dealloc;
+    case ApiRole::sync:
+    case ApiRole::device_sync: return Kind::sync;
+    case ApiRole::event: return Kind::event;
+    case ApiRole::stream: return Kind::stream;
+    case ApiRole::collective: return Kind::collective;
+  }
+  return Kind::none;
+}
+
 // One row of preload's table, as the collector needs it.
 struct ApiRow {
   const char* name;
   Library library;
   Kind kind;
+  ApiRole role;
 };
 inline constexpr size_t kMaxApis = 512;
 

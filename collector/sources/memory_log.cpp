@@ -32,7 +32,9 @@ class LiveNames final : public NameResolver {
 };
 
 bool is_of_host(ApiId api) {
-  return api < api_count() && std::strstr(api_rows()[api].name, "Host") != nullptr;
+  if (api >= api_count()) return false;
+  const ApiRole role = api_rows()[api].role;
+  return role == ApiRole::host_alloc || role == ApiRole::host_dealloc;
 }
 
 // Asked of the driver: the allocation may come from another device's pool.

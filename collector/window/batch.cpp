@@ -63,7 +63,7 @@ bool is_cupti_buffer(const RingChunk& chunk) {
 
 WindowCollector::WindowCollector() : encoder_(*this) {
   for (size_t api = 0; api < api_count(); ++api) {
-    launches_graph_[api] = std::strstr(api_rows()[api].name, "GraphLaunch") != nullptr;
+    launches_graph_[api] = api_rows()[api].role == ApiRole::graph_launch;
   }
 }
 

@@ -240,7 +240,7 @@ void dump_failed_allocation(Drain& drain) {
   if (encode_summary(drain.body, s.window, WindowTotals{})) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
-  if (!drain.file.finish()) return;
+  if (drain.file.finish() != DumpOutcome::complete) return;
   run_ready_command(drain.file.path());
   note_memory_dump(drain.file.path());
 }
@@ -269,8 +269,9 @@ void close_window(Drain& drain) {
   samples_window_ends();
   native_samples_window_ends();
   write_to_the_end(drain, window);
-  if (drain.file.finish()) run_ready_command(drain.file.path());
-  note_window_totals(window, totals_of(drain));
+  const DumpOutcome outcome = drain.file.finish();
+  if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
+  note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
   if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {

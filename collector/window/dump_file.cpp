@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/dump_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -20,16 +22,14 @@ constexpr const char* kPartSuffix = ".part";
 bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
-  failed_ = !file_.create(part_);
-  if (failed_) {
-    log_line(LogLevel::error, "cannot create %s: %s; window %u is lost", part_,
-             std::strerror(errno), window);
-  }
-  return !failed_;
+  error_ = 0;
+  has_chunks_ = false;
+  if (!file_.create(part_)) fail("create", part_, errno);
+  return error_ == 0;
 }
 
 void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
-  if (failed_) {
+  if (error_) {
     count_loss(Loss::write_error);
     return;
   }
@@ -37,11 +37,25 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
   const int error = append_chunk(chunk_, kind, body.data(), body.size(), kCompressionLevel)
                         ? file_.append(chunk_.data(), chunk_.size())
                         : ENOMEM;
-  if (error == 0) return;
-  failed_ = true;
+  if (error == 0) {
+    has_chunks_ = true;
+    return;
+  }
   count_loss(Loss::write_error);
-  log_line(LogLevel::error, "cannot write %s: %s; what was written before can be read", part_,
-           std::strerror(error));
+  fail("write", part_, error);
+}
+
+void DumpFile::fail(const char* what, const char* path, int error) {
+  error_ = error ? error : EIO;
+  if (said_) return;
+  said_ = true;
+  log_line(LogLevel::error,
+           "cannot %s %s: %s; the program goes on, windows are lost while this lasts", what, path,
+           std::strerror(error_));
+}
+
+DumpOutcome DumpFile::left_behind() const {
+  return has_chunks_ && ::access(part_, F_OK) == 0 ? DumpOutcome::cut : DumpOutcome::lost;
 }
 
 void DumpFile::publish() {
@@ -52,13 +66,12 @@ void DumpFile::unpublish() {
   if (file_.is_open()) ::rename(path_, part_);
 }
 
-bool DumpFile::finish() {
-  if (!file_.is_open()) return false;
+DumpOutcome DumpFile::finish() {
+  if (!file_.is_open()) return DumpOutcome::lost;
   const int error = file_.close();
-  if (failed_ || error) return false;
-  if (::rename(part_, path_) == 0) return true;
-  log_line(LogLevel::error, "cannot rename %s to %s: %s", part_, path_, std::strerror(errno));
-  return false;
+  if (error && !error_) fail("close", part_, error);
+  if (!error_ && ::rename(part_, path_) != 0) fail("rename", part_, errno);
+  return error_ ? left_behind() : DumpOutcome::complete;
 }
 
 }  // namespace gpuprof

@@ -12,24 +12,36 @@
 
 namespace gpuprof {
 
+enum class DumpOutcome {
+  complete,
+  cut,   // the `.part` lies there, with what was written before a failure
+  lost,  // nothing lies there
+};
+
 class DumpFile {
  public:
-  // Creates `<stem>_w<window>.gpuprof.part` (O_EXCL, 0600). False: said why once, writes go
-  // nowhere.
+  // Creates `<stem>_w<window>.gpuprof.part` (O_EXCL, 0600). False: writes go nowhere. What fails
+  // first in a run gets a line; the closing line has the rest.
   bool open(const char* stem, uint32_t window);
-  // Compresses and appends one chunk. A failed write is counted (Loss::write_error) and said once.
+  // Compresses and appends one chunk. A failed write is counted (Loss::write_error).
   void write(ChunkKind kind, const ByteBuffer& body);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
   // recover.
-  bool finish();
+  DumpOutcome finish();
+  int error() const { return error_; }  // errno of this dump's first failure; 0: none
   // Gives the file its final name though more may come, and takes that back.
   void publish();
   void unpublish();
   const char* path() const { return path_; }
 
  private:
+  void fail(const char* what, const char* path, int error);
+  DumpOutcome left_behind() const;
+
   OwnFile file_;
-  bool failed_ = false;
+  int error_ = 0;
+  bool has_chunks_ = false;
+  bool said_ = false;  // a failure, of any window
   char path_[1600] = {};  // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;

@@ -39,22 +39,18 @@ constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as l
 // Which source a call is a mark of; automatic: none.
 StepSource g_step_source[kMaxApis];
 
+// The driver's are those of programs without a runtime of their own, or with one inside: what a
+// hooked runtime does in the driver is part of its call.
 StepSource source_of(const ApiRow& row) {
-  if (row.kind == Kind::collective) return StepSource::nccl;
-  // The driver's are those of programs without a runtime of their own; what the runtime does in the
-  // driver is part of its call.
-  if (row.kind == Kind::launch) {
-    return std::strstr(row.name, "Graph") ? StepSource::graph : StepSource::kernel;
+  switch (row.role) {
+    case ApiRole::collective: return StepSource::nccl;
+    case ApiRole::launch: return StepSource::kernel;
+    case ApiRole::graph_launch: return StepSource::graph;
+    case ApiRole::device_sync: return StepSource::sync;
+    case ApiRole::profiler_start:
+    case ApiRole::profiler_stop: return StepSource::profiler;
+    default: return StepSource::automatic;
   }
-  // The driver's, where the runtime is part of the program; inside a hooked runtime it is part of
-  // the call.
-  if (std::strcmp(row.name, "cudaDeviceSynchronize") == 0 ||
-      starts_with(row.name, "cuCtxSynchronize")) {
-    return StepSource::sync;
-  }
-  const bool profiler =
-      starts_with(row.name, "cudaProfiler") || starts_with(row.name, "cuProfiler");
-  return profiler ? StepSource::profiler : StepSource::automatic;
 }
 
 bool is_launch(StepSource source) {
@@ -288,9 +284,19 @@ bool activity_on(Activity activity) {
 
 Activity activity_of(const ApiRow& row) {
   if (row.library == Library::nccl) return Activity::nccl;
-  if (std::strstr(row.name, "Graph") || std::strstr(row.name, "Capture")) return Activity::graph;
-  if (row.kind == Kind::alloc || row.kind == Kind::dealloc) return Activity::alloc;
-  return row.kind == Kind::sync ? Activity::sync : Activity::api;
+  switch (row.role) {
+    case ApiRole::graph_launch:
+    case ApiRole::graph:
+    case ApiRole::begin_capture:
+    case ApiRole::end_capture: return Activity::graph;
+    case ApiRole::alloc:
+    case ApiRole::dealloc:
+    case ApiRole::host_alloc:
+    case ApiRole::host_dealloc: return Activity::alloc;
+    case ApiRole::sync:
+    case ApiRole::device_sync: return Activity::sync;
+    default: return Activity::api;
+  }
 }
 
 void apply_hook_flags() {
@@ -428,18 +434,18 @@ void step_after_call(ApiId api, const StepSubject& subject) {
   // Most launches are none, and need no clock.
   if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
   const uint64_t ticks = now_ticks();
-  const char* const name = api_rows()[api].name;
+  const ApiRow& row = api_rows()[api];
   switch (source) {
     case StepSource::nccl: {
       if (!is_largest_communicator(subject.object)) return;
       const uint64_t key =
           (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
-      return step_mark({StepSource::nccl, ticks, key, name});
+      return step_mark({StepSource::nccl, ticks, key, row.name});
     }
     case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
     case StepSource::graph:
       return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
-    case StepSource::profiler: return step_profiler(std::strstr(name, "Start") != nullptr, ticks);
+    case StepSource::profiler: return step_profiler(row.role == ApiRole::profiler_start, ticks);
     default: return step_mark({StepSource::sync, ticks});
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/summary.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -20,7 +22,10 @@ namespace {
 
 // Of all windows of the run; written by the drain thread, read when it has ended.
 struct RunTotals {
-  uint32_t windows;
+  uint32_t windows;  // complete on disk
+  uint32_t cut, lost;
+  int error;  // errno of the first that is cut or lost
+  char last_path[1600];
   uint64_t first_step, last_step;
   bool partial;
   uint64_t cost_ns, window_ns;
@@ -90,7 +95,13 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   return out.ok();
 }
 
-void note_window_totals(const Window& window, const WindowTotals& totals) {
+void note_window_totals(const Window& window, const WindowTotals& totals, const WindowDump& dump) {
+  if (dump.outcome != DumpOutcome::complete) {
+    (dump.outcome == DumpOutcome::cut ? g_run.cut : g_run.lost)++;
+    if (g_run.error == 0) g_run.error = dump.error;
+    return;
+  }
+  std::snprintf(g_run.last_path, sizeof g_run.last_path, "%s", dump.path);
   if (g_run.windows++ == 0) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
   g_run.partial = window.partial;
@@ -110,6 +121,28 @@ void note_memory_dump(const char* path) {
 }
 
 namespace {
+
+// Windows whose dumps are not whole, or not there.
+void print_missing_windows() {
+  if (g_run.cut == 0 && g_run.lost == 0) return;
+  log_line(LogLevel::warn,
+           "%u of %u windows are not whole: %u lost, %u cut short (readable up to there), in %s: "
+           "%s; set GPUPROF_OUTPUT to a directory with room that this program may write to",
+           g_run.cut + g_run.lost, g_run.windows + g_run.cut + g_run.lost, g_run.lost, g_run.cut,
+           session().directory, std::strerror(g_run.error));
+}
+
+// Where the user finds this run: `latest` if it leads there.
+void run_folder(char* out, size_t size) {
+  const char* const directory = session().directory;
+  const char* const slash = std::strrchr(directory, '/');
+  char link[1200], target[300] = "";
+  std::snprintf(link, sizeof link, "%.*s/latest", slash ? static_cast<int>(slash - directory) : 0,
+                directory);
+  const bool leads_here = slash && ::readlink(link, target, sizeof target - 1) > 0 &&
+                          std::strcmp(target, slash + 1) == 0;
+  std::snprintf(out, size, "%s", leads_here ? link : directory);
+}
 
 // One line for all that is not in the dumps as it should be.
 void print_losses() {
@@ -152,7 +185,23 @@ void print_closing_line() {
   char source[160];
   describe_step_source(source, sizeof source);
   const uint64_t complete = s.boundaries ? s.boundaries - 1 : 0;
-  if (s.loads_data || (g_run.windows == 0 && g_run.memory_dump)) return;
+  if (s.loads_data) return;
+  print_missing_windows();
+  if (g_run.windows == 0 && (g_run.memory_dump || g_run.lost)) {
+    if (g_run.lost && !g_run.cut) log_line(LogLevel::warn, "nothing was kept of this run");
+    return;
+  }
+  char folder[1200];
+  run_folder(folder, sizeof folder);
+  if (g_run.windows == 0 && g_run.cut) {
+    log_line(LogLevel::info, "no window is whole. Next: gpuprof report %s", folder);
+    return;
+  }
+  if (g_run.windows && ::access(g_run.last_path, F_OK) != 0) {
+    log_line(LogLevel::warn, "%s is gone: something moved or deleted it while the program ran",
+             g_run.last_path);
+    return;
+  }
   if (g_run.windows == 0) {
     if (s.plan->postponed()) {
       log_line(LogLevel::warn,
@@ -221,8 +270,6 @@ void print_closing_line() {
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
                                       : 0;
-  const char* const slash = std::strrchr(s.directory, '/');
-  const int parent = slash ? static_cast<int>(slash - s.directory) : 0;
   char steps[64];
   if (g_run.last_step + 1 > g_run.first_step) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
@@ -234,9 +281,9 @@ void print_closing_line() {
   const bool several = s.place.world_size > 1;
   if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
   log_line(LogLevel::info,
-           "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %.*s/latest",
-           steps, g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
-           several ? " on this one" : "", cost, parent, s.directory);
+           "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %s", steps,
+           g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
+           several ? " on this one" : "", cost, folder);
 }
 
 void forget_totals() { g_run = RunTotals{}; }

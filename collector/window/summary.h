@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collector/record/session.h"
+#include "collector/window/dump_file.h"
 #include "formats/core/byte_buffer.h"
 
 namespace gpuprof {
@@ -29,10 +30,17 @@ struct WindowTotals {
 
 bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);
 
-void note_window_totals(const Window& window, const WindowTotals& totals);
+struct WindowDump {
+  DumpOutcome outcome;
+  int error;         // errno of what failed first; 0: nothing
+  const char* path;  // when it is complete
+};
+// The closing line counts what is on disk.
+void note_window_totals(const Window& window, const WindowTotals& totals, const WindowDump& dump);
 // The dump of a failed allocation that was in no window.
 void note_memory_dump(const char* path);
-// Says what the run came to: steps, cost, where to go on; or that no window was reached, and why.
+// Says what the run came to: steps, cost, where to go on; what is missing, and why; or that no
+// window was reached.
 void print_closing_line();
 void forget_totals();  // in the child after fork
 

@@ -49,7 +49,7 @@ void write_host_numbers(WireWriter& wire, const Record& r) {
       wire.uint(25, static_cast<uint8_t>(r.collective.data_type + 1));
       wire.uint(26, static_cast<uint8_t>(r.collective.operation + 1));
       wire.uint(27, static_cast<uint32_t>(r.collective.peer) + 1u);
-      wire.uint(28, r.collective.rank + 1u);
+      wire.uint(28, r.collective.rank_count ? r.collective.rank + 1u : 0);
       wire.uint(29, r.collective.rank_count);
       break;
     case Kind::nvtx_range:

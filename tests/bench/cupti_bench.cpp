@@ -23,7 +23,7 @@ using namespace gpuprof;
 
 constexpr size_t kRecords = 1000;  // in a buffer
 constexpr int kRounds = 40;
-constexpr ApiRow kRows[] = {{"cudaLaunchKernel", Library::cudart, Kind::launch}};
+constexpr ApiRow kRows[] = {{"cudaLaunchKernel", Library::cudart, Kind::launch, ApiRole::launch}};
 constexpr uint32_t kLaunch = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
 
 size_t g_record_bytes = 0;

@@ -34,6 +34,15 @@ def test_what_is_interposed_is_as_ever(tmp_path, compiler, options):
     assert bare.code == 3 and "execve: value unset\n1024\n" in bare.out, bare.out
 
 
+def test_run_says_that_a_musl_program_runs_unprofiled(tmp_path):
+    if not shutil.which("musl-gcc"):
+        pytest.skip("no musl-gcc here (Debian's package musl-tools)")
+    program = tmp_path / "foreign"
+    subprocess.run(["musl-gcc", "-D_GNU_SOURCE", "-w", "-o", program, SOURCE], check=True)
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--", program)
+    assert done.code == 3 and done.err.strip() == f"gpuprof: warning: {program} runs unprofiled: it uses musl; gpuprof works with glibc only"
+
+
 @each_python()
 @pytest.mark.parametrize("settings, options", [
     ({}, ["-X", "dev"]), ({"PYTHONMALLOC": "debug"}, []), ({"PYTHONMALLOC": "malloc_debug"}, []),

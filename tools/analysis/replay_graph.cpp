@@ -20,7 +20,7 @@ constexpr int64_t kOtherThreadNs = 200'000;  // quiet this long, a thread may wa
 constexpr int64_t kForgetNs = 10'000'000;
 constexpr size_t kMostRecent = 8192;  // that are looked through for what can be forgotten
 
-constexpr uint8_t bit(Fix fix) { return static_cast<uint8_t>(1u << static_cast<unsigned>(fix)); }
+constexpr FixSet bit(Fix fix) { return static_cast<FixSet>(1u << static_cast<unsigned>(fix)); }
 
 int64_t& of(FixTimes& times, Fix fix) { return times[static_cast<size_t>(fix)]; }
 
@@ -209,18 +209,18 @@ void RankReplay::add_call(const Call& call) {
   for (const WorkEnd& work : awaited_) last = std::max(last, work.end);
   const bool waited = last > call.begin;
   const int64_t length = call.end - call.begin;
-  const uint8_t without = fixes_without(call);
+  const FixSet without = fixes_without(call);
   const uint32_t end = piece_.add(rank_, call.end - origin_);
   const bool issues = call.kind == CallClass::issue;
-  piece_.add_edge({begin, static_cast<uint8_t>(without | (issues ? bit(Fix::kernel_launch) : 0)),
+  piece_.add_edge({begin, static_cast<FixSet>(without | (issues ? bit(Fix::kernel_launch) : 0)),
                    true, waited ? std::min(length, kCheapCallNs) : length});
   const int64_t tail = waited ? std::max<int64_t>(0, call.end - last) : 0;
   for (const WorkEnd& work : awaited_) piece_.add_edge({work.node, without, false, tail});
   last_call_[call.thread] = {call.end, end};
 }
 
-uint8_t RankReplay::fixes_without(const Call& call) const {
-  uint8_t out = 0;
+FixSet RankReplay::fixes_without(const Call& call) const {
+  FixSet out = 0;
   if (call.kind == CallClass::allocate) out |= bit(Fix::allocation);
   // A blocking copy to the host is a synchronisation by another name.
   const bool reads =

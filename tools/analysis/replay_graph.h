@@ -32,15 +32,18 @@ enum class Fix : uint8_t {
   straggler,        // no rank is slower than the median one
   host_work,        // the threads that issue work do nothing of their own beside it
 };
-inline constexpr size_t kFixes = 9;
+inline constexpr size_t kFixes = static_cast<size_t>(Fix::host_work) + 1;  // the last
+// A set of fixes, a bit each.
+using FixSet = uint16_t;
+static_assert(kFixes <= 8 * sizeof(FixSet));
 using FixTimes = std::array<int64_t, kFixes>;  // ns, by Fix
 
 // The node it belongs to is not before the time of `from` plus `weight`.
 struct ReplayEdge {
   uint32_t from;
-  // Fixes (a bit each, of the first eight) that take the edge away; `duration`: from the begin of a
-  // call to its end, which is then still no earlier.
-  uint8_t without;
+  // Fixes that take the edge away; `duration`: from the begin of a call to its end, which is then
+  // still no earlier.
+  FixSet without;
   bool duration;
   int64_t weight;  // ns
 };
@@ -148,7 +151,7 @@ class RankReplay {
   void find_awaited(const Call& call);
   void add_awaited(const Call& call, const WorkEnd& work);
   void find_synchronized(const Call& call);
-  uint8_t fixes_without(const Call& call) const;
+  FixSet fixes_without(const Call& call) const;
   void remember(const WorkEnd& work);
 
   const Timeline& timeline_;

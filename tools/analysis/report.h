@@ -32,6 +32,7 @@ enum class Cause : uint8_t {
   host_work,
   compute,  // healthy: the GPU is the limit
 };
+inline constexpr size_t kCauseCount = static_cast<size_t>(Cause::compute) + 1;  // the last
 std::string_view cause_name(Cause cause);
 
 struct Verdict {

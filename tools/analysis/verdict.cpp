@@ -56,6 +56,15 @@ constexpr CauseRow kCauses[] = {
      "shorter."},
 };
 
+constexpr bool in_order(std::span<const CauseRow> rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].cause != static_cast<Cause>(i)) return false;
+  }
+  return true;
+}
+static_assert(std::size(kCauses) == kCauseCount && in_order(kCauses),
+              "a row for each Cause, in the order of the enum");
+
 const CauseRow& row_of(Cause cause) { return kCauses[static_cast<size_t>(cause)]; }
 
 double percent_less(double base, double less) {

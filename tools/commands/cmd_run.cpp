@@ -156,8 +156,7 @@ void check_program(const std::string& name) {
   const std::string path = find_program(name);
   const std::string reason = path.empty() ? "" : why_not_preloadable(path);
   if (reason.empty()) return;
-  print_warning(
-      fmt::format("{} runs unprofiled: {}, so no library can be preloaded into it", path, reason));
+  print_warning(fmt::format("{} runs unprofiled: {}", path, reason));
 }
 
 // A killed program says nothing more. What it recorded is in the run's folder, of which `latest`

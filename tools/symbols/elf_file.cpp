@@ -48,6 +48,74 @@ Elf_Scn* ElfFile::section(const char* name, uint32_t type) const {
   return nullptr;
 }
 
+std::string_view ElfFile::bytes() const {
+  size_t size = 0;
+  const char* const begin = elf_ ? elf_rawfile(elf_, &size) : nullptr;
+  return begin ? std::string_view(begin, size) : std::string_view();
+}
+
+std::string_view ElfFile::segment(uint32_t type) const {
+  size_t count = 0;
+  if (!elf_ || elf_getphdrnum(elf_, &count) != 0) return {};
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (!gelf_getphdr(elf_, static_cast<int>(i), &header) || header.p_type != type) continue;
+    const std::string_view all = bytes();
+    return header.p_offset <= all.size() ? all.substr(header.p_offset, header.p_filesz)
+                                         : std::string_view();
+  }
+  return {};
+}
+
+std::optional<uint64_t> ElfFile::offset_of(uint64_t address) const {
+  size_t count = 0;
+  if (!elf_ || elf_getphdrnum(elf_, &count) != 0) return {};
+  for (size_t i = 0; i < count; ++i) {
+    GElf_Phdr header;
+    if (!gelf_getphdr(elf_, static_cast<int>(i), &header) || header.p_type != PT_LOAD) continue;
+    if (address - header.p_vaddr < header.p_filesz) {
+      return header.p_offset + (address - header.p_vaddr);
+    }
+  }
+  return {};
+}
+
+bool ElfFile::is_for_this_machine() const {
+#if defined(__x86_64__)
+  constexpr int kMachine = EM_X86_64;
+#elif defined(__aarch64__)
+  constexpr int kMachine = EM_AARCH64;
+#endif
+  GElf_Ehdr header;
+  return elf_ && gelf_getehdr(elf_, &header) && gelf_getclass(elf_) == ELFCLASS64 &&
+         header.e_machine == kMachine;
+}
+
+std::string ElfFile::interpreter() const {
+  const std::string_view text = segment(PT_INTERP);
+  return std::string(text.substr(0, text.find('\0')));
+}
+
+std::vector<std::string> ElfFile::needed() const {
+  const std::string_view dynamic = segment(PT_DYNAMIC);
+  std::vector<uint64_t> names;
+  std::optional<uint64_t> strings;
+  Elf64_Dyn entry;
+  for (size_t at = 0; at + sizeof entry <= dynamic.size(); at += sizeof entry) {
+    std::memcpy(&entry, dynamic.data() + at, sizeof entry);
+    if (entry.d_tag == DT_NULL) break;
+    if (entry.d_tag == DT_NEEDED) names.push_back(entry.d_un.d_val);
+    if (entry.d_tag == DT_STRTAB) strings = offset_of(entry.d_un.d_ptr);
+  }
+  std::vector<std::string> out;
+  for (const uint64_t name : names) {
+    if (!strings || name >= bytes().size() || *strings + name >= bytes().size()) continue;
+    const std::string_view text = bytes().substr(*strings + name);
+    out.emplace_back(text.substr(0, text.find('\0')));
+  }
+  return out;
+}
+
 std::string ElfFile::build_id() const {
   for (Elf_Scn* at = nullptr; elf_ && (at = elf_nextscn(elf_, at)) != nullptr;) {
     GElf_Shdr header;

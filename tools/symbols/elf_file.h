@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ELF file with code or with the debug info of one, opened for symbols. Not thread-safe.
+// One ELF file with code or with the debug info of one. What a file says of itself is not trusted:
+// libelf checks it against the size. Not thread-safe.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,8 +39,20 @@ class ElfFile {
   // Functions of .symtab, or of .dynsym where there is none, in order of address.
   std::vector<Symbol> functions() const;
 
+  // For the machine that this command was built for.
+  bool is_for_this_machine() const;
+  // PT_INTERP: the dynamic linker that it asks for; empty: none.
+  std::string interpreter() const;
+  std::vector<std::string> needed() const;  // DT_NEEDED, in order
+  // All of it, as it lies on disk; lives as long as this.
+  std::string_view bytes() const;
+
  private:
   Elf_Scn* section(const char* name, uint32_t type) const;
+  // The first segment of that type, of the file; empty: none, or it lies outside.
+  std::string_view segment(uint32_t type) const;
+  // Offset in the file of an address; nothing: no segment has it.
+  std::optional<uint64_t> offset_of(uint64_t address) const;
 
   std::string path_;
   int descriptor_ = -1;

@@ -27,6 +27,7 @@ struct CommState {
   uint64_t seed = 0;
   std::atomic<uint64_t> calls{0};
   std::atomic<uint64_t> splits{0};
+  std::atomic<uint64_t> shrinks{0};
   std::atomic<bool> aborted{false};
   std::atomic<ncclResult_t> async_error{ncclSuccess};
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ncclCommSplit: ranks tell each other their color and key through the parent's region.
+// ncclCommShrink: each remaining rank knows the excluded ones, which do not call it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "tests/simcuda/nccl/api_scope.h"
 #include "tests/simcuda/nccl/comm.h"
@@ -76,6 +78,32 @@ ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key,
   return defer_or_run(std::move(init));
 }
 
+ncclResult_t shrink(const std::shared_ptr<CommState>& parent, std::span<const int> excluded,
+                    ncclComm_t* out) {
+  if (out == nullptr || std::ranges::count(excluded, parent->rank)) return ncclInvalidArgument;
+  std::string name =
+      fmt::format("{}_s{}", parent->rendezvous->name(), parent->shrinks.fetch_add(1));
+  std::vector<int> members;
+  for (int rank = 0; rank < parent->ranks; ++rank) {
+    if (std::ranges::count(excluded, rank))
+      name += fmt::format("x{}", rank);
+    else
+      members.push_back(rank);
+  }
+  const auto mine = std::ranges::find(members, parent->rank);
+  const auto state = make_comm_state(static_cast<int>(mine - members.begin()),
+                                     static_cast<int>(members.size()), parent->device);
+  *out = nullptr;
+  DeferredInit init;
+  init.now = [=] { return enter_comm(*state, name); };
+  init.later = [=] {
+    const ncclResult_t result = wait_for_all_ranks(*state);
+    if (result == ncclSuccess) *out = publish_comm(state);
+    return result;
+  };
+  return defer_or_run(std::move(init));
+}
+
 }  // namespace
 }  // namespace gpuprof::simcuda
 
@@ -89,6 +117,16 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out
   return scope.finish(parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out));
 }
 
+ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* out,
+                             ncclConfig_t*, int) {
+  ApiScope scope("ncclCommShrink");
+  const auto parent = find_comm(comm);
+  if (parent == nullptr || count < 1 || excluded == nullptr)
+    return scope.finish(ncclInvalidArgument);
+  return scope.finish(shrink(parent, {excluded, static_cast<size_t>(count)}, out));
+}
+
+__attribute__((weak, alias("pncclCommShrink"))) decltype(pncclCommShrink) ncclCommShrink;
 __attribute__((weak, alias("pncclCommSplit"))) decltype(pncclCommSplit) ncclCommSplit;
 
 }  // extern "C"

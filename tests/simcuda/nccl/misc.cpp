@@ -58,7 +58,6 @@ __attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;
   ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
 SIM_REFUSED(ncclCommDeregister)
 SIM_REFUSED(ncclCommRegister)
-SIM_REFUSED(ncclCommShrink)
 SIM_REFUSED(ncclCommWindowDeregister)
 SIM_REFUSED(ncclCommWindowRegister)
 SIM_REFUSED(ncclDevCommCreate)

@@ -250,6 +250,21 @@ TEST_F(OneProcess, Split) {
   for (ncclComm_t half : halves) EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
 }
 
+TEST_F(OneProcess, Shrink) {
+  int excluded = 1, rank = -1, ranks = -1;
+  ncclComm_t smaller = nullptr;
+  EXPECT_EQ(ncclCommShrink(comms_[1], &excluded, 1, &smaller, nullptr, NCCL_SHRINK_DEFAULT),
+            ncclInvalidArgument)
+      << "an excluded rank does not call it";
+  ASSERT_EQ(ncclCommShrink(comms_[0], &excluded, 1, &smaller, nullptr, NCCL_SHRINK_DEFAULT),
+            ncclSuccess);
+  ASSERT_EQ(ncclCommUserRank(smaller, &rank), ncclSuccess);
+  ASSERT_EQ(ncclCommCount(smaller, &ranks), ncclSuccess);
+  EXPECT_EQ(rank, 0);
+  EXPECT_EQ(ranks, 1);
+  EXPECT_EQ(ncclCommDestroy(smaller), ncclSuccess);
+}
+
 TEST_F(OneProcess, WrongArguments) {
   EXPECT_EQ(ncclBroadcast(nullptr, nullptr, 1, ncclFloat, 7, comms_[0], streams_[0]),
             ncclInvalidArgument);

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "collector/record/recorder.h"
 #include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/call_kinds.h"
 #include "formats/kineto_reader/reader.h"
@@ -433,10 +434,10 @@ TEST_F(KinetoReader, LaunchesThatKinetoHasNoNameFor) {
 }
 
 TEST(KinetoCallKinds, AgreeWithTheTable) {
-#define GPUPROF_API(library, symbol, kind) check(#library, #symbol, Kind::kind);
-#define GPUPROF_API_AS(library, symbol, model, kind) check(#library, #symbol, Kind::kind);
+#define GPUPROF_API(library, symbol, role) check(#library, #symbol, kind_of(ApiRole::role));
+#define GPUPROF_API_AS(library, symbol, model, role) check(#library, #symbol, kind_of(ApiRole::role));
 #define GPUPROF_HAND(library, symbol)
-#define GPUPROF_CALLBACK(library, symbol, kind) check(#library, #symbol, Kind::kind);
+#define GPUPROF_CALLBACK(library, symbol, role) check(#library, #symbol, kind_of(ApiRole::role));
   const auto check = [](std::string_view library, std::string_view name, Kind kind) {
     if (library != "cudart" && library != "driver") return;
     EXPECT_EQ(kineto::kind_of_call(name), kind) << name;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "formats/io/file_bytes.h"
+#include "formats/io/utf8.h"
 #include "formats/trace/names.h"
 #include "formats/writers/exporter.h"
 #include "tests/unit/support/trace_maker.h"

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "formats/io/file_bytes.h"
+#include "formats/io/utf8.h"
 #include "formats/trace/names.h"
 #include "formats/writers/exporter.h"
 #include "tests/unit/support/hostile_trace.h"

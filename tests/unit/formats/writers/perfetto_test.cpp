@@ -12,6 +12,7 @@
 #include <set>
 
 #include "formats/io/file_bytes.h"
+#include "formats/io/utf8.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_curves.h"
 #include "formats/writers/exporter.h"

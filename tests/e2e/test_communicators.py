@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rank and size of a communicator, however it was made; where nobody knows them they are absent, not 0."""
+import sys
+
+import pytest
+
+import harness
+
+# Two GPUs of one process. Each way makes a communicator of two ranks, or of one, and uses it once.
+PROGRAM = """
+import ctypes, sys
+cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+P = ctypes.c_void_p
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+def check(result):
+    assert result == 0, result
+def comms(count=2):
+    return (P * count)()
+def at(array, i):
+    return ctypes.byref(array, i * ctypes.sizeof(P))
+def all_ranks(call):
+    check(nccl.ncclGroupStart())
+    for i in range(2):
+        check(cuda.cudaSetDevice(i))
+        check(call(i))
+    check(nccl.ncclGroupEnd())
+def use(made, count=2):
+    all_ranks(lambda i: nccl.ncclAllReduce(None, None, ctypes.c_size_t(64), 7, 0, P(made[i]), None) if i < count else 0)
+identity = Id()
+check(nccl.ncclGetUniqueId(ctypes.byref(identity)))
+base, made = comms(), comms()
+way = sys.argv[1]
+if way == "scalable":
+    all_ranks(lambda i: nccl.ncclCommInitRankScalable(at(made, i), 2, i, 1, ctypes.byref(identity), None))
+    use(made)
+else:
+    all_ranks(lambda i: nccl.ncclCommInitRank(at(base, i), 2, identity, i))
+if way == "split":
+    all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), None))
+    use(made)
+if way == "shrink":
+    excluded = (ctypes.c_int * 1)(0)
+    check(cuda.cudaSetDevice(1))
+    check(nccl.ncclCommShrink(P(base[1]), excluded, 1, at(made, 1), None, 0))
+    check(nccl.ncclAllReduce(None, None, ctypes.c_size_t(64), 7, 0, P(made[1]), None))
+if way == "unhooked":  # as one that was made before the library was there
+    real = ctypes.CDLL("libnccl.so.2").pncclCommInitRank
+    all_ranks(lambda i: real(at(made, i), 2, identity, i))
+    use(made)
+for i in range(2):
+    check(cuda.cudaSetDevice(i))
+    check(cuda.cudaDeviceSynchronize())
+"""
+
+
+def places(folder, way):
+    done = harness.run([sys.executable, "-c", PROGRAM, way],
+                       env=harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_DEVICES=2, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(folder / "out")
+    return [(r.get("rank"), r.get("rank_count")) for r in harness.of_kind(harness.records(dump), "collective")]
+
+
+@pytest.mark.parametrize("way, expected", [("scalable", [(0, 2), (1, 2)]), ("split", [(1, 2), (0, 2)]), ("shrink", [(0, 1)]),
+                                           ("unhooked", [(0, 2), (1, 2)])])
+def test_rank_and_size(tmp_path, way, expected):
+    assert places(tmp_path, way) == expected
