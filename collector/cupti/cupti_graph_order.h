@@ -21,8 +21,9 @@ namespace gpuprof {
 class GraphOrder {
  public:
   void clear();
-  // A launch began: `graph` is CUPTI's id of the executable graph. `recorded`: CUPTI was surely
-  // recording already. In order of time for each graph.
+  // A launch began: `graph` is CUPTI's id of the executable graph. `recorded`: it is surely
+  // recorded, and every launch before it that is recorded was told. In order of time for each
+  // graph.
   void add_launch(uint32_t graph, uint32_t correlation, uint64_t begin, bool recorded);
   // The host waited for a whole device from `begin` to `end`: what was launched before `begin` was
   // over at `end`. In order of `end`.

@@ -24,7 +24,10 @@ constexpr CUpti_CallbackIdResource kCallbacks[] = {
 std::atomic<bool> g_whole{false};
 std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
 std::atomic<decltype(&cuptiGetGraphExecId)> g_exec_id{nullptr};
-std::atomic<bool> g_recorded{false};
+// Since when launches are surely recorded; 0: not yet. A launch may have been in progress then,
+// unseen; once the host has waited for the device after that, none is left.
+std::atomic<uint64_t> g_recorded_ticks{0};
+std::atomic<bool> g_waited{false};
 
 SpinLock g_order_lock;  // nothing is called while it is held
 constinit Immortal<GraphOrder> g_order;
@@ -90,7 +93,8 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
     const LockGuard guard(g_order_lock);
     g_order->clear();
   }
-  g_recorded = false;
+  g_recorded_ticks = 0;
+  g_waited = false;
   g_graphs_are_ordered = ordered;
   for (const CUpti_CallbackIdResource id : kCallbacks) {
     api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
@@ -101,10 +105,15 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
   }
 }
 
-void graphs_are_recorded() { g_recorded = true; }
+void graphs_are_recorded() {
+  const uint64_t now = now_ticks();
+  g_recorded_ticks = now;
+  const LockGuard guard(g_order_lock);
+  g_order->lose_count(now);
+}
 
 void detach_graphs(const CuptiApi& api) {
-  g_recorded = false;
+  g_recorded_ticks = 0;
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
@@ -122,7 +131,7 @@ void report_graph_order() {
 }
 
 void on_graph_launch(const void* exec, uint32_t correlation) {
-  const bool recorded = g_recorded.load(std::memory_order_acquire);
+  const bool recorded = g_waited.load(std::memory_order_acquire);
   const uint64_t begin = now_ticks();
   const auto exec_id = g_exec_id.load(std::memory_order_acquire);
   uint32_t graph = 0;
@@ -141,6 +150,8 @@ void on_graph_launch(const void* exec, uint32_t correlation) {
 void on_device_wait(uint64_t begin, uint64_t end) {
   const LockGuard guard(g_order_lock);
   g_order->add_wait(begin, end);
+  const uint64_t recorded = g_recorded_ticks;
+  if (recorded != 0 && begin > recorded) g_waited = true;
 }
 
 void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
@@ -200,7 +211,7 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
 void forget_cupti_graphs() {
   g_order_lock.unlock();
   g_graphs_are_ordered = false;
-  g_recorded = false;
+  g_recorded_ticks = 0;
 }
 
 }  // namespace gpuprof
