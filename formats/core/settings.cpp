@@ -12,54 +12,9 @@
 namespace gpuprof {
 
 const SettingRow kSettingRows[kSettingCount] = {
-    {Setting::mode, "GPUPROF_MODE", "on", "on, armed, off",
-     "armed: nothing is recorded until gpuprof trigger asks; off: the program runs unprofiled"},
-    {Setting::schedule, "GPUPROF_SCHEDULE", "skip_first=10,wait=0,warmup=2,active=10,repeat=1",
-     "skip_first=N,skip_first_wait=0|1,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N",
-     "which steps are recorded; repeat=0: for ever; max_s=30, max_mb=256 end a window early"},
-    {Setting::step, "GPUPROF_STEP", "auto",
-     "auto, manual, optimizer, profiler, nvtx:NAME, nccl:OP:N, kernel:REGEX:N, graph:N, period, "
-     "sync:N, time:MS",
-     "what marks a step; period: found from the order of launches"},
-    {Setting::output, "GPUPROF_OUTPUT", "gpuprof-out",
-     "a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%", "where dumps go"},
-    {Setting::run, "GPUPROF_RUN", "auto",
-     "a name without /; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%",
-     "directory of this run; auto: the job's id, else that of the profiled process which started "
-     "this one, else when and by whom it was started"},
-    {Setting::scratch, "GPUPROF_SCRATCH", "auto",
-     "auto, or a directory; %h host, %r rank, %p pid, %j job, %q{VARIABLE}, %%",
-     "where live buffers lie; auto: the output, or a local disk when that is on a network"},
-    {Setting::preset, "GPUPROF_PRESET", "default", "light, default, full",
-     "what is recorded; light: step,kernel,memcpy,memset,nccl,sync; default: "
-     "+ api,alloc,tensor,nvtx,op,samples,graph; full: + op:shapes,module, stacks"},
-    {Setting::activities, "GPUPROF_ACTIVITIES", "preset",
-     "step, kernel, memcpy, memset, sync, api, graph (graph:trace times graphs as a whole, "
-     "graph:node their nodes), nccl, alloc, nvtx, and of PyTorch op (operators), "
-     "op:shapes (of their inputs), module (layers), tensor (its allocators), samples (Python "
-     "stacks; samples:native with native frames), malloc (of host memory a sample each 512 KiB, "
-     "malloc:64 each 64), nvml (clocks, "
-     "power, temperature): a list, or +x,-y",
-     "what is recorded, instead of the preset or changing it"},
-    {Setting::stacks, "GPUPROF_STACKS", "preset",
-     "preset, none, or a list of launch, sync, alloc, nccl, each with :N for one call in N",
-     "which calls have their native call stack recorded"},
-    {Setting::memory, "GPUPROF_MEMORY", "0", "0, 1",
-     "1: what is allocated on GPUs is kept track of from the start, also outside windows"},
-    {Setting::workers, "GPUPROF_WORKERS", "0", "0, 1",
-     "1: the workers of PyTorch's DataLoader record their Python stacks, in files of their own"},
-    {Setting::ranks, "GPUPROF_RANKS", "all", "all, or ranks and ranges such as 0,8-15",
-     "which ranks are profiled"},
-    {Setting::buffer_mb, "GPUPROF_BUFFER_MB", "64", "1 to 65536",
-     "megabytes of record buffers in each process"},
-    {Setting::cupti, "GPUPROF_CUPTI", "auto", "auto, off, or a path",
-     "the libcupti.so to use; auto: the process's own, else beside its libcudart"},
-    {Setting::on_trace_ready, "GPUPROF_ON_TRACE_READY", "none",
-     "none, or a program and its arguments; {} is the dump's path",
-     "run once for each dump, without a shell"},
-    {Setting::log, "GPUPROF_LOG", "warn", "error, warn, info, debug",
-     "how much is said on standard error"},
-    {Setting::config, "GPUPROF_CONFIG", "", "a path", "a file of NAME=VALUE lines"},
+#define GPUPROF_SETTING(id, name, default_value, allowed, help, read) \
+  {Setting::id, name, default_value, allowed, help},
+#include "formats/core/settings.def"
 };
 
 namespace {
@@ -347,31 +302,9 @@ bool Settings::parse_one(Setting id, int rank, Config& config, SettingError& err
   Reason reason;
   bool good = true;
   switch (id) {
-    case Setting::mode: good = read_mode(value, config.mode, reason); break;
-    case Setting::schedule: good = read_schedule(value, config.schedule, reason); break;
-    case Setting::step: good = read_step(value, config.step, reason); break;
-    case Setting::output:
-      good = read_directory(value, false, config.output, sizeof(config.output), reason);
-      break;
-    case Setting::run: good = read_run(value, config.run, sizeof(config.run), reason); break;
-    case Setting::scratch:
-      good = read_directory(value, true, config.scratch, sizeof(config.scratch), reason);
-      break;
-    case Setting::preset: good = read_preset(value, config, reason); break;
-    case Setting::activities: good = read_activities(value, config, reason); break;
-    case Setting::stacks: good = read_stacks(value, config.stack_every, reason); break;
-    case Setting::memory: good = read_switch(value, config.memory, reason); break;
-    case Setting::workers: good = read_switch(value, config.workers, reason); break;
-    case Setting::ranks: good = read_ranks(value, rank, config.rank_selected, reason); break;
-    case Setting::buffer_mb: good = read_buffer_mb(value, config.buffer_mb, reason); break;
-    case Setting::cupti:
-      good = read_cupti(value, config.cupti, sizeof(config.cupti), reason);
-      break;
-    case Setting::on_trace_ready:
-      good = read_command(value, config.on_trace_ready, sizeof(config.on_trace_ready), reason);
-      break;
-    case Setting::log: good = read_log_level(value, config.log, reason); break;
-    case Setting::config:
+#define GPUPROF_SETTING(id, name, default_value, allowed, help, read) \
+  case Setting::id: good = (read); break;
+#include "formats/core/settings.def"
     case Setting::count: break;
   }
   if (good) return true;

@@ -12,23 +12,8 @@
 namespace gpuprof {
 
 enum class Setting : uint8_t {
-  mode,
-  schedule,
-  step,
-  output,
-  run,
-  scratch,
-  preset,
-  activities,
-  stacks,
-  memory,
-  workers,
-  ranks,
-  buffer_mb,
-  cupti,
-  on_trace_ready,
-  log,
-  config,
+#define GPUPROF_SETTING(id, name, default_value, allowed, help, read) id,
+#include "formats/core/settings.def"
   count
 };
 

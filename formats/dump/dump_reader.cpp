@@ -270,6 +270,10 @@ class Reader {
     }
   }
 
+  static bool is_utf16(std::string_view bytes) {
+    return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
+  }
+
   void lost_rest(size_t at, Found found) {
     const size_t left = bytes_.size() - at;
     if (found == Found::cut) {
@@ -279,7 +283,9 @@ class Reader {
           {file_, options_.base_offset + at,
            fmt::format("the file ends inside a chunk; its last {} bytes are lost", left)});
     } else if (result_.chunks == 0 && !result_.damaged && !result_.refused) {
-      damage(at, "this is not a gpuprof dump");
+      damage(at, is_utf16(bytes_) ? "this is text in UTF-16, not in UTF-8 as JSON is: convert it "
+                                    "(iconv -f UTF-16 -t UTF-8)"
+                                  : "this is not a gpuprof dump");
     } else {
       damage(at, fmt::format("the last {} bytes are damaged", left));
     }

@@ -56,6 +56,8 @@ enum class Fault : uint8_t {
   time,      // an event without a time; skipped
   duration,  // an event that ends before it begins
   phase,     // an event of a phase that is not read
+  range,     // an event whose time or duration is more than can be held; skipped
+  id,        // a correlation id that is more than can be held: work is not joined to its call
   count_
 };
 inline constexpr size_t kFaults = static_cast<size_t>(Fault::count_);

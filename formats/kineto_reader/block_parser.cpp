@@ -94,8 +94,19 @@ class BlockParser {
       fault(Fault::time);
       return false;
     }
-    out = std::clamp(*time, -kLatest, kLatest);
+    if (*time >= kLatest || *time <= -kLatest) {
+      fault(Fault::range);
+      return false;
+    }
+    out = *time;
     return true;
+  }
+
+  void note_large_id() {
+    const Member* const id = argument("correlation");
+    if (!id || id->value.type != ValueType::number) return;
+    const std::optional<double> number = real(id->value.text);
+    if (number && *number > UINT32_MAX) fault(Fault::id);
   }
 
   uint32_t category_text() {
@@ -112,7 +123,8 @@ class BlockParser {
       fault(Fault::duration);
       length = 0;
     }
-    const int64_t end = begin + std::min(length, kLatest);
+    if (length >= kLatest) return fault(Fault::range);
+    const int64_t end = begin + length;
     const Category category = category_of_text(event_.category.text);
     if (category == Category::span) {
       block_.span_begin = std::min(block_.span_begin, begin);
@@ -201,6 +213,7 @@ class BlockParser {
     event.end = end;
     event.row = row_of(shape, placement);
     event.correlation = placement.correlation;
+    if (event.correlation == 0) note_large_id();
     event.shape = static_cast<ShapeIndex>(shapes_(shape));
     event.extra = extra_of(extra);
     event.external_id = placement.external_id;

@@ -68,13 +68,14 @@ class Reader {
     if (window_.text().starts_with('[')) {
       window_.consume(1);
       any_events_ = true;
-      read_events();
+      if (read_events()) note_second_document();
       return;
     }
     if (!window_.text().starts_with('{')) return problem(0, "is not a JSON trace");
     window_.consume(1);
     while (read_members() && read_events()) {
     }
+    note_second_document();
     if (!any_events_ && !damaged_) problem(0, "has no traceEvents: it is not a trace");
   }
 
@@ -105,6 +106,21 @@ class Reader {
         return false;
       }
     }
+  }
+
+  // Behind the first document's end, or in front of a damaged one's rest, nothing is read.
+  void note_second_document() {
+    if (damaged_ || truncated_) return;
+    do {
+      const std::string_view text = window_.text();
+      const char* const end = text.data() + text.size();
+      window_.consume(static_cast<size_t>(skip_space(text.data(), end) - text.data()));
+    } while (window_.text().empty() && window_.grow(options_.stretch_bytes));
+    if (window_.text().empty()) return;
+    damaged_ = true;
+    problem(window_.offset(),
+            "something follows the end of the JSON document, and was not read: give each trace a "
+            "file of its own");
   }
 
   void cut(const char* what) {
@@ -197,9 +213,11 @@ class Reader {
         "backslashes that JSON does not know, kept as they are: {}",
         "texts that are not UTF-8: {}",
         "values that JSON does not have (NaN, Infinity and the like), left out: {}",
-        "events without a time, left out: {}",
+        "events without a time that is a number, left out: {}",
         "events that end before they begin, read as ending there: {}",
         "events of a phase other than X, i, M, C, s, t, f, left out: {}",
+        "events with a time or a duration of more than 73 years, left out: {}",
+        "correlation ids beyond 4294967295, whose work is not joined to its call: {}",
     };
     for (size_t i = 0; i < kFaults; ++i) {
       const FaultCount& fault = assembler_.faults()[i];

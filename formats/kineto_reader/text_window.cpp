@@ -47,7 +47,17 @@ void TextWindow::give_back(std::string_view text) {
   offset_ -= text.size();
 }
 
+// Blanks in front are nobody's: a file may have gigabytes of them.
+void TextWindow::skip_blanks(size_t bytes) {
+  do {
+    const std::string_view view = text();
+    const char* const end = view.data() + view.size();
+    consume(static_cast<size_t>(skip_space(view.data(), end) - view.data()));
+  } while (text().empty() && grow(bytes));
+}
+
 bool TextWindow::take(size_t bytes, size_t most, Stretch& out) {
+  skip_blanks(bytes);
   size_t cut = 0;
   for (size_t wanted = bytes;; wanted *= 2) {
     if (text().size() < wanted) grow(wanted - text().size());

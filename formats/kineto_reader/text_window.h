@@ -41,6 +41,7 @@ class TextWindow {
   bool take(size_t bytes, size_t most, Stretch& out);
 
  private:
+  void skip_blanks(size_t bytes);
   void hand_over(size_t cut, Stretch& out);
 
   ByteSource& source_;

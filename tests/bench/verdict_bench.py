@@ -238,13 +238,20 @@ class Truth:
         return "other" if after - before > OWN_WORK_NS and not self.loads(before, after) else opener
 
 
+def furthest(said, truth):
+    """By how many points a part is off. What the report calls unknown may be any part's, and is never more than that."""
+    unknown = said.get("unknown", 0)
+    return max(max(said[part] - truth[part], truth[part] - said[part] - unknown, 0) for part in PARTS)
+
+
 def judge(job):
     """What one run's report says, and how far it is from the simulator's log of that run."""
     truth, verdict = job.parts(), job.report["verdict"]
     first = verdict[0]["cause"] if verdict else "none"
     return {"first": first, "in_log": truth.get(first, 0.0), "step_us": job.step_us(),
             "saves": {v["cause"]: v["saves_pct"] for v in verdict},
-            "difference": max(abs(job.report["breakdown_pct"][part] - truth[part]) for part in PARTS)}
+            "unknown": job.report["breakdown_pct"].get("unknown", 0),
+            "difference": furthest(job.report["breakdown_pct"], truth)}
 
 
 def measure(build, row, rounds, priority):
@@ -314,6 +321,7 @@ def summary(results):
     single = max(run["difference"] for r in results for run in r["runs"])
     print(f"breakdown: off by more than 2 points in {sum(r['difference'] > 2 for r in results)} of {len(results)}, "
           f"by at most {worst['difference']:.2f} ({worst['name']}), in a single run {single:.2f}")
+    print(f"unknown: at most {max(run['unknown'] for r in results for run in r['runs']):.1f} % of a run's steps")
     saving = [r for r in results if r["cause"] != "compute" and r["strength"] != "weak"]
     if saving:
         furthest = max(saving, key=lambda r: abs(r["saves"] - r["saved"]))

@@ -12,19 +12,24 @@ namespace {
 
 // A call that ends this long before the GPU has run dry is not what it ran dry under.
 constexpr int64_t kSlackNs = 2000;
-// Work that begins this long after it could have arrived waited for other work.
+// Work that begins this long after it could have arrived waited for something.
 constexpr int64_t kQueuedNs = 20'000;
+// The first recorded work was this part of the time before its arrival late, or more: it may have
+// waited for work that ran since the window's begin. Less is the delay of a first launch.
+constexpr int64_t kBacklogPart = 4;
 
 // The parts of steps, by pieces of time that come in order of begin.
 class StepSums {
  public:
-  StepSums(const std::vector<Step>& steps, IdleTimes* idle) : idle_(idle) {
+  StepSums(const std::vector<Step>& steps, IdleTimes* idle, Intervals* device_idle)
+      : idle_(idle), device_idle_(device_idle) {
     for (const Step& step : steps) steps_.push_back({step.step, step.begin, step.end});
   }
 
   void add(Interval time, Part part) {
     const auto index = static_cast<size_t>(part);
-    if (idle_ && index >= kBusyParts && time.begin < time.end) (*idle_)[index].push_back(time);
+    const bool idle = index >= kBusyParts && part != Part::unknown;
+    if (idle_ && idle && time.begin < time.end) (*idle_)[index].push_back(time);
     each(time, [part](StepAnatomy& step, int64_t length) {
       step.parts[static_cast<size_t>(part)] += length;
     });
@@ -36,11 +41,8 @@ class StepSums {
   }
   void add_device_idle(Interval time) {
     add(time, Part::other);
+    if (device_idle_ && time.begin < time.end) device_idle_->push_back(time);
     each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
-  }
-  // Beside its part.
-  void add_unrecorded(Interval time) {
-    each(time, [](StepAnatomy& step, int64_t length) { step.unrecorded += length; });
   }
   // No piece will begin before that.
   void pass(int64_t time) {
@@ -59,6 +61,7 @@ class StepSums {
   }
 
   IdleTimes* idle_;
+  Intervals* device_idle_;
   std::vector<StepAnatomy> steps_;
   size_t first_ = 0;
 };
@@ -84,7 +87,13 @@ class GapSplitter {
     }
     const uint32_t thread = launch ? launch->thread : timeline_.main_thread;
     if (thread == kNone) return out_.add(gap, Part::other);
-    walk(thread, gap, launch ? std::max(launch->end, gap.begin) : gap.end);
+    const int64_t issued = launch ? std::max(launch->end, gap.begin) : gap.end;
+    // Issued, it could have begun; what it then waited for is not the launching thread's.
+    const int64_t arrival = launch ? launch->begin + timeline_.launch_latency : gap.end;
+    const int64_t late = std::min(gap.end, std::max(issued, arrival) + kQueuedNs);
+    if (stalled || late == gap.end) return walk(thread, gap, issued);
+    walk(thread, {gap.begin, late}, issued);
+    out_.add_device_idle({late, gap.end});
   }
 
  private:
@@ -201,12 +210,35 @@ class GapSplitter {
   std::optional<Part> opener_;    // what the call was, under or after which the GPU ran dry
 };
 
+// Whether work without a recorded call was issued before all calls that were recorded: ids are
+// given out in order. Not known where no calls of its kind are recorded.
+bool was_issued_before(const Timeline& timeline, const Work& work) {
+  if (timeline.orphans == timeline.works) return false;
+  const EventTable& events = timeline.events();
+  bool recorded = false;
+  for (auto other = all_work(timeline); !recorded && !other.at_end(); ++other) {
+    recorded = other->kind == work.kind && timeline.call_of(*other);
+  }
+  if (!recorded) return false;
+  uint32_t first_id = UINT32_MAX;
+  for (const HostThread& thread : timeline.threads) {
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      const uint32_t id = events.correlation_of(i);
+      if (id == 0) continue;
+      first_id = std::min(first_id, id);
+      break;
+    }
+  }
+  const uint32_t id = events.correlation_of(work.event);
+  return first_id != UINT32_MAX && id != 0 && id < first_id;
+}
+
 // Goes along the work in order of begin and knows until when each class of it covers the time.
 class Sweep {
  public:
-  Sweep(const Timeline& timeline, IdleTimes* idle)
+  Sweep(const Timeline& timeline, IdleTimes* idle, Intervals* device_idle)
       : timeline_(timeline),
-        sums_(timeline.steps, idle),
+        sums_(timeline.steps, idle, device_idle),
         splitter_(timeline, sums_),
         window_{timeline.steps.front().begin, timeline.steps.back().end},
         busy_until_(window_.begin) {
@@ -216,7 +248,7 @@ class Sweep {
   std::vector<StepAnatomy> run() {
     auto work = all_work(timeline_);
     at_ = window_.begin;
-    if (!work.at_end()) add_unrecorded(*work);
+    if (!work.at_end()) add_begin(*work);
     for (; !work.at_end(); ++work) take(*work);
     add_until(std::max({window_.end, covered_until_[0], covered_until_[1], covered_until_[2]}));
     add_gap(window_.end, nullptr);
@@ -224,45 +256,16 @@ class Sweep {
   }
 
  private:
-  // Work that was issued before the window is not recorded, or only what of it began in the window.
-  // The first recorded work having waited for it, the GPU was busy until then.
-  void add_unrecorded(const Work& first) {
-    const std::optional<Call> call = timeline_.call_of(first);
-    int64_t arrived = first.begin;
-    if (call) {
-      arrived = std::max(call->begin + timeline_.launch_latency, call->end);
-    } else if (was_issued_before(first)) {
-      arrived = window_.begin;
-    }
-    if (first.begin - arrived > kQueuedNs && window_.begin < first.begin) {
-      covered_until_[0] = busy_until_ = first.begin;
-      sums_.add_unrecorded({window_.begin, first.begin});
-    } else {
+  // Until the first recorded work.
+  void add_begin(const Work& first) {
+    const Interval unknown = unknown_time(timeline_);
+    if (unknown.begin >= unknown.end) {
       at_ = std::min(at_, first.begin);
+      return;
     }
-  }
-
-  // Whether work without a recorded call was issued before all calls that were recorded: ids are
-  // given out in order. Not known where no calls of its kind are recorded.
-  bool was_issued_before(const Work& work) const {
-    if (timeline_.orphans == timeline_.works) return false;
-    const EventTable& events = timeline_.events();
-    bool recorded = false;
-    for (auto other = all_work(timeline_); !recorded && !other.at_end(); ++other) {
-      recorded = other->kind == work.kind && timeline_.call_of(*other);
-    }
-    if (!recorded) return false;
-    uint32_t first_id = UINT32_MAX;
-    for (const HostThread& thread : timeline_.threads) {
-      for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
-        const uint32_t id = events.correlation_of(i);
-        if (id == 0) continue;
-        first_id = std::min(first_id, id);
-        break;
-      }
-    }
-    const uint32_t id = events.correlation_of(work.event);
-    return first_id != UINT32_MAX && id != 0 && id < first_id;
+    if (unknown.begin > window_.begin) add_gap(unknown.begin, &first);
+    sums_.add(unknown, Part::unknown);
+    busy_until_ = first.begin;
   }
 
   void take(const Work& work) {
@@ -318,14 +321,37 @@ class Sweep {
 
 std::string_view part_name(Part part) {
   static constexpr std::string_view kNames[kParts] = {
-      "compute",       "communication", "transfer",        "data_loading",
-      "kernel_launch", "allocation",    "synchronization", "other"};
+      "compute",    "communication",   "transfer", "data_loading", "kernel_launch",
+      "allocation", "synchronization", "other",    "unknown"};
   return kNames[static_cast<size_t>(part)];
 }
 
-std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle) {
+// Work that was issued before the window is not recorded, or only what of it began in the window.
+// The first recorded work having waited, perhaps for that, nobody knows what the GPU did.
+Interval unknown_time(const Timeline& timeline) {
+  if (timeline.steps.empty()) return {0, 0};
+  const auto works = all_work(timeline);
+  if (works.at_end()) return {0, 0};
+  const Work& first = *works;
+  const int64_t window = timeline.steps.front().begin;
+  const std::optional<Call> call = timeline.call_of(first);
+  int64_t arrived = first.begin;
+  if (call) {
+    arrived = std::max(call->begin + timeline.launch_latency, call->end);
+  } else if (was_issued_before(timeline, first)) {
+    arrived = window;
+  }
+  const int64_t late = first.begin - arrived,
+                end = std::min(first.begin, timeline.steps.back().end);
+  if (late <= kQueuedNs || first.begin <= window) return {window, window};
+  const bool brief = late < (arrived - window) / kBacklogPart;
+  return {std::min(brief ? arrived : window, end), end};
+}
+
+std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle,
+                                 Intervals* device_idle) {
   if (timeline.steps.empty()) return {};
-  return Sweep(timeline, idle).run();
+  return Sweep(timeline, idle, device_idle).run();
 }
 
 }  // namespace gpuprof::analysis

@@ -13,8 +13,9 @@
 
 namespace gpuprof::analysis {
 
-// The parts of a step. The first three are time in which some GPU of the process works; the others
-// are GPU idle time, by what the launching thread did meanwhile.
+// The parts of a step. The first three are time in which recorded work runs on some GPU of the
+// process, the last is time of which no record says what the GPU did; the others are GPU idle time,
+// by what the launching thread did meanwhile.
 enum class Part : uint8_t {
   compute,
   communication,    // and no compute
@@ -24,8 +25,9 @@ enum class Part : uint8_t {
   allocation,       // inside cudaMalloc, cudaFree...; and after one that the GPU ran dry under
   synchronization,  // inside a call that waits; and after one that the GPU ran dry under
   other,            // other work on the host, gaps between work that was queued in time
+  unknown,          // before the first recorded work, which waited for what was not recorded
 };
-inline constexpr size_t kParts = 8;
+inline constexpr size_t kParts = 9;
 inline constexpr size_t kBusyParts = 3;
 std::string_view part_name(Part part);
 
@@ -37,18 +39,22 @@ struct StepAnatomy {
   PartTimes parts{};                    // sum: end - begin
   std::array<int64_t, 2> overlapped{};  // communication, transfer: while compute ran
   int64_t device_idle = 0;              // of `other`: work was there, and had not begun
-  int64_t unrecorded = 0;               // of `compute`: by work from before the window
 };
 
 // A host thread that makes no traced call for longer than this does something of its own: beyond
 // what an eager framework does between two kernels (some 10 to 200 us).
 inline constexpr int64_t kOwnWorkNs = 1'000'000;
 
-// The GPU idle time, by part.
+// The time in which the GPU is known to be idle, by part.
 using IdleTimes = std::array<Intervals, kParts>;
 
-// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where it
-// is asked for, the idle time.
-std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr);
+// The time at the window's begin of which no record says what the GPU did; begin == end: there is
+// none.
+Interval unknown_time(const Timeline& timeline);
+
+// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where
+// they are asked for, the idle time and that part of `other` in which issued work had not begun.
+std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr,
+                                 Intervals* device_idle = nullptr);
 
 }  // namespace gpuprof::analysis

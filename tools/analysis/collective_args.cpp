@@ -51,6 +51,23 @@ std::string text_in(const nlohmann::json& members, const char* key) {
   return at != members.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
+int64_t rank_in(const nlohmann::json& members, const char* key) {
+  const auto at = members.find(key);
+  return at != members.end() && at->is_number_integer() ? at->get<int64_t>() : -1;
+}
+
+// A list as text: "[0, 4]".
+std::vector<int64_t> ranks_in(const nlohmann::json& members) {
+  std::vector<int64_t> out;
+  const auto list = nlohmann::json::parse(text_in(members, "Process Group Ranks"), nullptr, false);
+  if (!list.is_array()) return out;
+  for (const auto& each : list) {
+    if (!each.is_number_integer()) return {};
+    out.push_back(each.get<int64_t>());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::optional<CollectiveArgs> collective_in(std::string_view args) {
@@ -58,7 +75,8 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   const auto members =
       nlohmann::json::parse("{" + std::string(args) + "}", nullptr, /*allow_exceptions=*/false);
   if (!members.is_object()) return std::nullopt;
-  CollectiveArgs out{text_in(members, "Collective name")};
+  CollectiveArgs out;
+  out.function = text_in(members, "Collective name");
   if (out.function.empty()) return std::nullopt;
   for (const Spelling& spelling : kSpellings) {
     if (spelling.pytorch == out.function) {
@@ -70,7 +88,23 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   const uint64_t in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
   out.bytes =
       (in && got ? std::min(in, got) : std::max(in, got)) * bytes_of(text_in(members, "dtype"));
+  out.ranks = ranks_in(members);
+  out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
+  out.source = rank_in(members, "Src Rank");
+  out.destination = rank_in(members, "Dst Rank");
   return out;
+}
+
+std::string common_name(const CollectiveArgs& args, int64_t own_rank) {
+  const bool sends = args.function == "ncclSend", receives = args.function == "ncclRecv";
+  if (!sends && !receives) return args.group.empty() ? "" : args.function + " " + args.group;
+  // PyTorch counts peers in the group.
+  const int64_t peer = sends ? args.destination : args.source;
+  if (peer < 0 || own_rank < 0) return {};
+  const bool in_group = static_cast<size_t>(peer) < args.ranks.size();
+  const std::string other = std::to_string(in_group ? args.ranks[static_cast<size_t>(peer)] : peer);
+  const std::string own = std::to_string(own_rank);
+  return sends ? own + " to " + other : other + " to " + own;
 }
 
 }  // namespace gpuprof::analysis

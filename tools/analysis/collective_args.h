@@ -7,15 +7,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gpuprof::analysis {
 
 struct CollectiveArgs {
-  std::string function;  // NCCL's, where the name is known; else as in the trace
-  uint64_t bytes = 0;    // what one rank gives or gets, as NCCL counts; 0: not known
+  std::string function;        // NCCL's, where the name is known; else as in the trace
+  uint64_t bytes = 0;          // what one rank gives or gets, as NCCL counts; 0: not known
+  std::string group;           // its name and its ranks, as in the trace; empty: not known
+  std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known
+  int64_t source = -1, destination = -1;  // of a receive, of a send: in the group; -1: not known
 };
 
 // `args`: members of a JSON object, as EventExtra::args. Nothing where they name no collective.
 std::optional<CollectiveArgs> collective_in(std::string_view args);
+
+// What a collective has in common on all ranks that take part: of a send and its receive the two
+// ranks, of others function and group. Empty: not known. `own_rank`: -1: not known.
+std::string common_name(const CollectiveArgs& args, int64_t own_rank);
 
 }  // namespace gpuprof::analysis

@@ -65,6 +65,22 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
+// Of the part's time: what host samples stand for.
+double covered_by_samples(const Report& report, Part part, double sampled_us) {
+  double all = 0;
+  for (const StepRow& row : report.steps) {
+    all += static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
+  }
+  return all > 0 ? std::min(1.0, sampled_us / all) : 1;
+}
+
+// "of that time", or of how much of it.
+std::string of_that_time(double covered) {
+  constexpr double kNearlyAll = 0.9;
+  if (covered >= kNearlyAll) return "of that time";
+  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * covered);
+}
+
 // The Python lines that ran meanwhile, by host samples.
 void lines(const Report& report, Part part, Verdict& verdict) {
   const auto time = [part](const HostLine& line) {
@@ -80,11 +96,12 @@ void lines(const Report& report, Part part, Verdict& verdict) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const HostLine* a, const HostLine* b) { return time(*a) > time(*b); });
+  const std::string of_what = of_that_time(covered_by_samples(report, part, all));
   for (size_t i = 0; i < std::min<size_t>(2, rows.size()); ++i) {
     const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
-        "Python line {} ran in {:.0f} % of that time{}{}", rows[i]->place(), percent,
+        "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
         rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within),
         few_samples(samples)));
   }
@@ -173,7 +190,9 @@ void straggler(const Report& report, Verdict& verdict) {
   };
   const RankSpeed* slow = nullptr;
   for (const RankSpeed& speed : report.speeds) {
-    if (speed.collectives && (!slow || speed.waited_us < slow->waited_us)) slow = &speed;
+    if (speed.collectives && (!slow || speed.waited_median_us < slow->waited_median_us)) {
+      slow = &speed;
+    }
   }
   if (!slow) return;
   std::string what;
@@ -185,13 +204,16 @@ void straggler(const Report& report, Verdict& verdict) {
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
-  verdict.evidence.push_back(fmt::format(
-      "rank {} waits least ({} a {}): {}", slow->rank, format_us(slow->waited_us), report.unit(),
-      what.empty() ? "its work is as long as the others', but begins later" : what));
+  verdict.evidence.push_back(
+      fmt::format("rank {} waits least ({} in the median {}): {}", slow->rank,
+                  format_us(slow->waited_median_us), report.unit(),
+                  what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
-  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_us);
-  verdict.evidence.push_back(fmt::format("the others wait for it up to {} a {} in collectives",
-                                         format_us(waited), report.unit()));
+  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_median_us);
+  verdict.evidence.push_back(fmt::format(
+      "the others wait for it up to {} in the median {}, in collectives; it comes last in {:.0f} % "
+      "of them",
+      format_us(waited), report.unit(), slow->last_pct));
 }
 
 }  // namespace
@@ -242,6 +264,10 @@ void add_evidence(const Report& report, Verdict& verdict) {
     case Cause::compute:
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));
+      if (report.unknown_pct() >= 1) {
+        verdict.evidence.push_back(fmt::format(
+            "for {:.1f} % of the time it is not known what the GPU did", report.unknown_pct()));
+      }
       break;
   }
 }

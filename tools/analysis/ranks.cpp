@@ -2,10 +2,13 @@
 #include "tools/analysis/ranks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 
+#include "tools/analysis/collective_args.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/walks.h"
@@ -14,11 +17,12 @@ namespace gpuprof::analysis {
 namespace {
 
 // Where a collective is to be found again on another rank: ranks number their steps alike, and do
-// the same collectives in the same order on each of their communication streams.
+// the same collectives in the same order: those of the same group, or with the same peer, where
+// that is known, else those on each of their communication streams.
 struct Place {
   uint64_t step;
-  uint32_t stream;  // the how-manieth communication stream of the rank
-  int64_t number;   // in the step, on that stream
+  uint32_t stream;  // kNamed and a name's number; or the how-manieth communication stream
+  int64_t number;   // in the step, of that name or on that stream
   auto operator<=>(const Place&) const = default;
 };
 
@@ -28,8 +32,17 @@ struct Issued {
 };
 
 using Placed = std::vector<std::pair<Place, Work>>;
+using Names = std::map<std::string, uint32_t>;  // of collectives, over all ranks
+constexpr uint32_t kNamed = 1u << 31;
 
-Placed places(const Timeline& timeline) {
+std::string name_of(const Timeline& timeline, const Work& work) {
+  const Process& process = *timeline.process;
+  const EventExtra& extra = process.extras[timeline.events().extra_of(work.event)];
+  const auto args = collective_in(timeline.trace->text(extra.args));
+  return args ? common_name(*args, process.header.rank()) : std::string();
+}
+
+Placed places(const Timeline& timeline, Names& names) {
   std::vector<Issued> works;
   each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
     if (work.kind == WorkClass::communication) works.push_back({issued, work});
@@ -44,8 +57,12 @@ Placed places(const Timeline& timeline) {
     while (step != timeline.steps.end() && step->end <= time) ++step;
     if (step == timeline.steps.end()) break;
     if (time < step->begin) continue;
+    const std::string name = name_of(timeline, work);
     const auto next = static_cast<uint32_t>(stream_numbers.size());
-    const uint32_t stream = stream_numbers.emplace(work.stream, next).first->second;
+    const uint32_t stream =
+        name.empty()
+            ? stream_numbers.emplace(work.stream, next).first->second
+            : kNamed | names.emplace(name, static_cast<uint32_t>(names.size())).first->second;
     out.emplace_back(Place{step->step, stream, counts[{step->step, stream}]++}, work);
   }
   return out;
@@ -108,12 +125,14 @@ void align(std::span<const Placed> before, Placed& own) {
 
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
   std::vector<Placed> placed;
+  Names names;
   for (const Timeline& timeline : timelines) {
-    Placed own = places(timeline);
+    Placed own = places(timeline, names);
     if (timeline.whole_window) align(placed, own);
     placed.push_back(std::move(own));
   }
   std::map<Place, JointCollective> joint;
+  std::vector<std::map<uint64_t, double>> waits(timelines.size());  // by rank and step, us
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const int64_t length = work.end - work.begin;
@@ -133,10 +152,16 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
       const EventTable& events = timelines[part.rank].events();
       const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
       out.speeds[part.rank].last_pct += length == collective.shortest_ns;  // clocks may differ
-      out.speeds[part.rank].waited_us +=
-          static_cast<double>(length - collective.shortest_ns) / 1000;
+      const double waited = static_cast<double>(length - collective.shortest_ns) / 1000;
+      out.speeds[part.rank].waited_us += waited;
+      waits[part.rank][place.step] += waited;
     }
     out.collectives.push_back(std::move(collective));
+  }
+  for (size_t rank = 0; rank < timelines.size(); ++rank) {
+    std::vector<double> of_steps;
+    for (const Step& step : timelines[rank].steps) of_steps.push_back(waits[rank][step.step]);
+    out.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
   }
 }
 
@@ -154,48 +179,98 @@ Interval time_of(std::span<const Timeline> timelines, const Timeline& own) {
   return out;
 }
 
-// Sums of one rank over its steps, or in that time of a whole window.
-RankSpeed sums_of(const Timeline& timeline, const Interval& time) {
-  RankSpeed out{};
-  out.rank = timeline.process->header.rank();
-  if (timeline.steps.empty()) return out;
-  const auto inside = [&](int64_t from, int64_t to) {
-    const int64_t length = std::min(to, time.end) - std::max(from, time.begin);
-    return static_cast<double>(std::max<int64_t>(0, length)) / 1000;
-  };
-  // Whole, and by when it was issued: how far its GPU is behind its host differs between ranks.
-  each_work_of_steps(timeline, [&](const Work& work) {
-    if (work.kind == WorkClass::compute) {
-      out.compute_us += timeline.whole_window ? inside(work.begin, work.end)
-                                              : static_cast<double>(work.end - work.begin) / 1000;
+// What one rank does in each of its steps, or in that time of a whole window, us.
+class TimesOfSteps {
+ public:
+  TimesOfSteps(const Timeline& timeline, const Interval& time)
+      : timeline_(timeline), whole_(timeline.whole_window) {
+    for (const Step& step : timeline.steps) times_.push_back({step.begin, step.end});
+    if (whole_) times_.assign(1, time);
+    compute_.resize(times_.size());
+    loading_.resize(times_.size());
+    waiting_.resize(times_.size());
+  }
+
+  RankSpeed medians() {
+    RankSpeed out{};
+    out.rank = timeline_.process->header.rank();
+    if (times_.empty()) return out;
+    add_compute();
+    if (timeline_.main_thread != kNone) add_host();
+    std::vector<double> host;
+    for (size_t i = 0; i < times_.size(); ++i) {
+      const double length = static_cast<double>(times_[i].end - times_[i].begin) / 1000;
+      host.push_back(std::max(0.0, length - waiting_[i] - loading_[i]));
     }
-  });
-  double waiting = 0;
-  if (timeline.main_thread != kNone) {
-    Call call;
-    for (ThreadWalk walk(timeline, timeline.main_thread); walk.next(call);) {
-      const bool waits = call.kind == CallClass::synchronize || call.blocking;
-      if (waits) waiting += inside(call.begin, call.end);
-    }
-    for (const Interval& range : timeline.threads[timeline.main_thread].data_loading) {
-      out.data_loading_us += inside(range.begin, range.end);
+    out.compute_us = quantile(compute_, 0.5);
+    out.data_loading_us = quantile(loading_, 0.5);
+    out.host_us = quantile(host, 0.5);
+    return out;
+  }
+
+ private:
+  size_t first_after(int64_t time) const {
+    return static_cast<size_t>(
+        std::partition_point(times_.begin(), times_.end(),
+                             [&](const Interval& each) { return each.end <= time; }) -
+        times_.begin());
+  }
+  void add(Interval span, std::vector<double>& to) const {
+    for (size_t i = first_after(span.begin); i < times_.size(); ++i) {
+      if (times_[i].begin >= span.end) break;
+      const int64_t length =
+          std::min(span.end, times_[i].end) - std::max(span.begin, times_[i].begin);
+      to[i] += static_cast<double>(length) / 1000;
     }
   }
-  out.host_us = std::max(0.0, inside(time.begin, time.end) - waiting - out.data_loading_us);
-  const auto steps = static_cast<double>(timeline.steps.size());
-  out.compute_us /= steps;
-  out.data_loading_us /= steps;
-  out.host_us /= steps;
-  return out;
-}
+  // Whole, and by when it was issued: how far its GPU is behind its host differs between ranks.
+  void add_compute() {
+    each_issued_work_of_steps(timeline_, [&](const Work& work, int64_t issued) {
+      if (work.kind != WorkClass::compute) return;
+      if (whole_) return add({work.begin, work.end}, compute_);
+      const size_t step =
+          first_after(std::clamp(issued, times_.front().begin, times_.back().end - 1));
+      compute_[step] += static_cast<double>(work.end - work.begin) / 1000;
+    });
+  }
+  void add_host() {
+    Call call;
+    for (ThreadWalk walk(timeline_, timeline_.main_thread); walk.next(call);) {
+      const bool waits = call.kind == CallClass::synchronize || call.blocking;
+      if (waits) add({call.begin, call.end}, waiting_);
+    }
+    for (const Interval& range : timeline_.threads[timeline_.main_thread].data_loading) {
+      add(range, loading_);
+    }
+  }
+
+  const Timeline& timeline_;
+  const bool whole_;
+  Intervals times_;
+  std::vector<double> compute_, loading_, waiting_;
+};
 
 // Of two ranks the faster one is what the other could be.
-void compare_speeds(std::vector<RankSpeed>& speeds, double RankSpeed::*time,
+void compare_speeds(std::vector<RankSpeed>& speeds, double step_us, double RankSpeed::*time,
                     double RankSpeed::*factor) {
+  constexpr double kCountsPart = 0.01;  // of a step: ratios of less mean nothing
   std::vector<double> times;
   for (const RankSpeed& speed : speeds) times.push_back(speed.*time);
   const double middle = lower_median(times);
-  for (RankSpeed& speed : speeds) speed.*factor = middle > 0 ? speed.*time / middle : 1;
+  for (RankSpeed& speed : speeds) {
+    const bool counts = std::abs(speed.*time - middle) >= kCountsPart * step_us;
+    speed.*factor = counts && middle > 0 ? speed.*time / middle : 1;
+  }
+}
+
+double median_step_us(std::span<const Timeline> timelines) {
+  std::vector<double> lengths;
+  for (const Timeline& timeline : timelines) {
+    for (const Step& step : timeline.steps) {
+      lengths.push_back(static_cast<double>(step.end - step.begin) / 1000);
+    }
+  }
+  return quantile(lengths, 0.5);
 }
 
 }  // namespace
@@ -207,8 +282,10 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
   for (size_t i = 0; i < timelines.size(); ++i) {
-    tasks.push_back(
-        [&, i] { out.speeds[i] = sums_of(timelines[i], time_of(timelines, timelines[i])); });
+    tasks.push_back([&, i] {
+      TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
+      out.speeds[i] = times.medians();
+    });
   }
   side_by_side(std::move(tasks));
   match_collectives(timelines, out);
@@ -221,9 +298,10 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   for (RankSpeed& speed : out.speeds) {
     if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
   }
-  compare_speeds(out.speeds, &RankSpeed::compute_us, &RankSpeed::compute);
-  compare_speeds(out.speeds, &RankSpeed::data_loading_us, &RankSpeed::data_loading);
-  compare_speeds(out.speeds, &RankSpeed::host_us, &RankSpeed::host);
+  const double step_us = median_step_us(timelines);
+  compare_speeds(out.speeds, step_us, &RankSpeed::compute_us, &RankSpeed::compute);
+  compare_speeds(out.speeds, step_us, &RankSpeed::data_loading_us, &RankSpeed::data_loading);
+  compare_speeds(out.speeds, step_us, &RankSpeed::host_us, &RankSpeed::host);
   return out;
 }
 

@@ -26,14 +26,16 @@ struct JointCollective {
   int64_t last_begin;  // when the last one had come
 };
 
-// A rank's time in a step against the median rank's: 1 is as the median.
+// A rank's time in its median step against the median rank's: 1 is as the median, and where the
+// difference is less than a hundredth of a step. One pause among steady steps changes nothing.
 struct RankSpeed {
   int32_t rank;  // as the program counts, -1: not known
   double compute = 1, data_loading = 1, host = 1;
   double compute_us = 0, data_loading_us = 0, host_us = 0;  // a step
-  double waited_us = 0;    // a step: in collectives, for the last to come
-  double last_pct = 0;     // of the joint collectives: it came last
-  size_t collectives = 0;  // the joint ones that it is in; 0: how it compares is not known
+  double waited_us = 0;         // a step, the mean: in collectives, for the last to come
+  double waited_median_us = 0;  // the same of the median step
+  double last_pct = 0;          // of the joint collectives: it came last
+  size_t collectives = 0;       // the joint ones that it is in; 0: how it compares is not known
 };
 
 struct RankComparison {

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/analysis/anatomy.h"
+#include "tools/analysis/statistics.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -18,6 +21,18 @@ int64_t earliest(std::span<const Timeline> timelines) {
     if (!works.at_end()) out = std::min(out, works->begin);
   }
   return out;
+}
+
+size_t first_known(const Timeline& timeline) {
+  if (timeline.whole_window) return 0;
+  constexpr int64_t kLittle = 20;  // so small a part of a step changes nothing
+  const Interval unknown = unknown_time(timeline);
+  const auto& steps = timeline.steps;
+  const auto known = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
+    const int64_t lacks = std::min(unknown.end, step.end) - std::max(unknown.begin, step.begin);
+    return lacks * kLittle > step.end - step.begin;
+  });
+  return static_cast<size_t>(known - steps.begin());
 }
 
 // What happens once (a checkpoint, a pause between requests) may happen in the first step, which
@@ -43,7 +58,10 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks)
   }
   if (!steps) return;
   run(timelines, ranks);
-  for (size_t i = 0; i < step_times_.size(); ++i) step_times_[i] = mean_step(i);
+  for (size_t i = 0; i < step_times_.size(); ++i) {
+    step_times_[i] = mean_step(i);
+    median_times_[i] = median_step(i);
+  }
 }
 
 void Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
@@ -53,7 +71,9 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   const bool with_first = std::any_of(timelines.begin(), timelines.end(), first_stands_out);
   for (size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& timeline = timelines[i];
-    const bool from_begin = (with_first && !timeline.steps.empty()) || timeline.whole_window;
+    first_known_.push_back(first_known(timeline));
+    const bool known = first_known_.back() == 0 && !timeline.steps.empty();
+    const bool from_begin = (with_first && known) || timeline.whole_window;
     const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
     window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
     ranks.emplace_back(timeline, comparison, static_cast<uint16_t>(i), origin, begin, piece);
@@ -103,7 +123,7 @@ double Replay::mean_step(size_t which) const {
   for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
     const auto& steps = step_ends_[rank];
     std::vector<std::pair<size_t, int64_t>> ends;
-    for (size_t step = 0; step < steps.size(); ++step) {
+    for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
       if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
     }
     if (ends.empty()) continue;
@@ -116,6 +136,26 @@ double Replay::mean_step(size_t which) const {
     } else {
       continue;
     }
+    ++ranks;
+  }
+  return ranks ? sum / static_cast<double>(ranks) : 0;
+}
+
+double Replay::median_step(size_t which) const {
+  double sum = 0;
+  size_t ranks = 0;
+  for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
+    std::vector<double> lengths;
+    int64_t before = INT64_MIN;
+    for (size_t step = first_known_[rank]; step < step_ends_[rank].size(); ++step) {
+      const int64_t end = step_ends_[rank][step][which];
+      if (end != INT64_MIN && before != INT64_MIN) {
+        lengths.push_back(static_cast<double>(end - before));
+      }
+      before = end;
+    }
+    if (lengths.size() < 2) continue;
+    sum += quantile(lengths, 0.5);
     ++ranks;
   }
   return ranks ? sum / static_cast<double>(ranks) : 0;

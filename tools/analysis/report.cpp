@@ -13,6 +13,7 @@
 #include "tools/analysis/findings.h"
 #include "tools/analysis/replay.h"
 #include "tools/analysis/side_by_side.h"
+#include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
@@ -84,17 +85,19 @@ Program program_of(const Trace& trace) {
 
 // Steps that nobody marked are to be known as such.
 void add_period(const std::vector<Timeline>& timelines, Report& report) {
-  double least = 0;
+  double least = 0, share = 1;
   for (const Timeline& timeline : timelines) {
     const double own = timeline.period_confidence;
-    if (own > 0) least = least > 0 ? std::min(least, own) : own;
+    if (own <= 0) continue;
+    least = least > 0 ? std::min(least, own) : own;
+    share = std::min(share, timeline.found_share);
   }
   if (least == 0) return;
   report.findings.push_back(
       {"steps_found",
        fmt::format("no step is marked: steps were found from the order of the GPU's work "
-                   "(confidence {:.2f})",
-                   least),
+                   "(confidence {:.2f}); they hold {:.0f} % of it",
+                   least, 100 * share),
        least});
 }
 
@@ -150,21 +153,17 @@ void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   if (length > 0) report.own_cost_pct = cost / length;
 }
 
-// The host is ahead of the GPU: that the GPU was busy is known, with what is not.
+// The first recorded work waited, perhaps for work of a host that is ahead of the GPU.
 void add_work_of_before(Report& report) {
   constexpr double kWorthSayingPct = 5;
-  double wall = 0, unrecorded = 0;
-  for (const StepRow& row : report.steps) {
-    wall += static_cast<double>(row.anatomy.end - row.anatomy.begin);
-    unrecorded += static_cast<double>(row.anatomy.unrecorded);
-  }
-  const double percent = wall > 0 ? 100 * unrecorded / wall : 0;
+  const double percent = report.unknown_pct();
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("For {:.0f} % of {} time the GPU ran what the program had issued before the "
-                   "window: it counts as compute, and is not recorded. The host is ahead, so its "
-                   "steps may be shorter than the GPU's; a window of more steps shows both",
+       fmt::format("For {:.0f} % of {} time nobody knows what the GPU did: the first recorded work "
+                   "waited, and what was issued before the window is not recorded. Where the host "
+                   "is ahead of the GPU, its steps may be shorter than the GPU's. A window of more "
+                   "steps shows both",
                    percent, report.unit()),
        percent});
 }
@@ -303,6 +302,7 @@ Report make_report(const Trace& trace, Depth depth) {
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
   std::vector<IdleTimes> idle(all.size());  // of processes with host samples
+  std::vector<Intervals> device_idle(all.size());
   Tasks tasks;
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
@@ -310,16 +310,18 @@ Report make_report(const Trace& trace, Depth depth) {
   for (size_t i = 0; i < all.size(); ++i) {
     tasks.push_back([&, i] {
       const bool sampled = !all[i].process->samples.empty();
-      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr);
+      steps[i] = dissect(all[i], sampled ? &idle[i] : nullptr, &device_idle[i]);
     });
   }
   add_table_tasks(trace, all, report, tasks);
   side_by_side(std::move(tasks));
 
   HostSampleSums samples;
+  StalledWork stalled;
   for (size_t i = 0; i < all.size(); ++i) {
     add_process(all[i], steps[i], report);
     samples.add(all[i], idle[i]);
+    stalled.add(all[i], device_idle[i]);
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
@@ -340,7 +342,12 @@ Report make_report(const Trace& trace, Depth depth) {
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
+  stalled.report(report);
   judge.decide(report);
+  if (const auto job = pipeline_job(trace)) {
+    report.pipeline = analyse(*job);
+    judge_pipeline(report);
+  }
   add_python_line(report);
   add_late_data(report);
   return report;

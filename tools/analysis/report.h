@@ -14,6 +14,7 @@
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/host_samples.h"
 #include "tools/analysis/operators.h"
+#include "tools/analysis/pipeline.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/tables.h"
 #include "tools/analysis/worker_lines.h"
@@ -42,6 +43,10 @@ struct Verdict {
   double confidence;  // 0 to 1: how well the replay meets what was recorded, and how many steps
   std::vector<std::string> evidence;
   std::string advice;
+  // By step, of causes with a part of their own: the share's median, and what eight of ten steps
+  // lie between.
+  double median_pct = 0, low_pct = 0, high_pct = 0;
+  size_t few_steps = 0;  // most of its time lies in that many; 0: it is steady
 };
 
 struct Finding {
@@ -83,9 +88,9 @@ struct Report {
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer
   double device_idle_pct = 0;                  // within `other`
-  double gpu_utilization_pct = 0;
-  std::vector<Verdict> verdict;  // most saving first
-  std::string reason;            // why `verdict` is empty
+  double gpu_utilization_pct = 0;              // by recorded work
+  std::vector<Verdict> verdict;                // most saving first
+  std::string reason;                          // why `verdict` is empty
   std::vector<Finding> findings;
   Tables tables;
   OperatorTables operators;
@@ -94,11 +99,13 @@ struct Report {
   WorkerLines worker_lines;
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;
-  std::vector<RankSpeed> speeds;  // of ranks that can be compared, else empty
+  std::vector<RankSpeed> speeds;     // of ranks that can be compared, else empty
+  std::optional<Pipeline> pipeline;  // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
 
+  double unknown_pct() const { return breakdown_pct[static_cast<size_t>(Part::unknown)]; }
   // What is looked at: "step", or "window".
   const char* unit() const { return whole_windows ? "window" : "step"; }
   // Of a sum over them: the mean.

@@ -27,6 +27,11 @@ struct Samples {
   const CounterSeries* clock = nullptr;
 };
 
+bool is_throttled(uint64_t reasons) {
+  return std::any_of(std::begin(kReasons), std::end(kReasons),
+                     [reasons](const Reason& reason) { return reasons & reason.bit; });
+}
+
 // The clock nearest in time: the two are read one after the other.
 uint64_t clock_at(const CounterSeries& clock, int64_t time) {
   const auto after =
@@ -36,6 +41,18 @@ uint64_t clock_at(const CounterSeries& clock, int64_t time) {
   const auto before = std::prev(after);
   const bool later = after != clock.points.end() && after->time - time < time - before->time;
   return later ? after->value : before->value;
+}
+
+// The clock that the GPU could have, as samples without a reason show it. The highest clock of all
+// is none, since each may be lowered. 0: not known.
+uint64_t full_clock(const Samples& samples) {
+  uint64_t highest = 0;
+  for (const CounterSeries::Point& point : samples.reasons->points) {
+    if (!is_throttled(point.value)) {
+      highest = std::max(highest, clock_at(*samples.clock, point.time));
+    }
+  }
+  return highest;
 }
 
 }  // namespace
@@ -49,10 +66,7 @@ Throttle throttle_of(const Timeline& timeline) {
   Throttle worst;
   for (const auto& [device, samples] : devices) {
     if (!samples.reasons || !samples.clock || samples.clock->points.empty()) continue;
-    uint64_t highest = 0;
-    for (const CounterSeries::Point& point : samples.clock->points) {
-      highest = std::max(highest, point.value);
-    }
+    const uint64_t highest = full_clock(samples);
     uint64_t seen = 0;
     double throttled = 0, clocks = 0;
     for (const CounterSeries::Point& point : samples.reasons->points) {
@@ -63,18 +77,22 @@ Throttle throttle_of(const Timeline& timeline) {
       ++throttled;
       clocks += static_cast<double>(clock_at(*samples.clock, point.time));
     }
-    if (throttled == 0 || highest == 0) continue;
+    if (throttled == 0) continue;
     const double mean = clocks / throttled;
     Throttle found;
     found.share_pct = 100 * throttled / static_cast<double>(samples.reasons->points.size());
-    found.slower_pct = found.share_pct * (1 - mean / static_cast<double>(highest));
+    found.cost_known = highest > 0;
+    const double lost = highest > 0 ? 1 - mean / static_cast<double>(highest) : 0;
+    found.slower_pct = found.share_pct * std::max(0.0, lost);
     std::string why;
     for (const Reason& reason : kReasons) {
       if (seen & reason.bit) why += fmt::format("{}{}", why.empty() ? "" : ", ", reason.text);
     }
-    found.text = fmt::format("GPU {}: clock lowered in {:.0f} % of samples ({}), {:.0f} MHz of {}",
-                             device, found.share_pct, why, mean, highest);
-    if (found.slower_pct > worst.slower_pct) worst = found;
+    found.text = fmt::format("GPU {}: clock lowered in {:.0f} % of samples ({}), {:.0f} MHz{}",
+                             device, found.share_pct, why, mean,
+                             highest > 0 ? fmt::format(" of {}", highest) : std::string());
+    const bool unknown_cost = !found.cost_known && worst.text.empty();
+    if (found.slower_pct > worst.slower_pct || unknown_cost) worst = found;
   }
   return worst;
 }

@@ -10,8 +10,10 @@ namespace gpuprof::analysis {
 
 struct Throttle {
   double share_pct = 0;  // of the samples: in which the clock was lowered
-  double slower_pct =
-      0;             // by how much lower it was in these than the highest seen, over all samples
+  // By how much lower it was in these than in the samples without a reason, over all samples.
+  // Without any such sample it is not known: 0.
+  double slower_pct = 0;
+  bool cost_known = true;
   std::string text;  // which GPU, why; empty: none did
 };
 

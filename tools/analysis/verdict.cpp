@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "tools/analysis/evidence.h"
+#include "tools/analysis/spread.h"
+#include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"
 #include "tools/analysis/walks.h"
 
@@ -67,6 +71,91 @@ static_assert(std::size(kCauses) == kCauseCount && in_order(kCauses),
 
 const CauseRow& row_of(Cause cause) { return kCauses[static_cast<size_t>(cause)]; }
 
+// Of the time: more than this, and what is not known may outweigh all that is.
+constexpr double kMostUnknownPct = 50;
+// Of the known time. Where the GPU works for less, its work is not what a step takes: of a GPU
+// twice as fast less than 40 % of the step would come.
+constexpr double kLimitBusyPct = 80;
+constexpr double kLeastBusyPct = 50;  // of all time
+// A window without steps in which the GPU works for less is start-up, or waiting.
+constexpr double kHardlyAnyWorkPct = 10;
+
+// Whether the cause's time is a part of the step by itself.
+bool has_own_part(Cause cause) {
+  return cause != Cause::straggler && cause != Cause::communication &&
+         cause != Cause::gpu_throttled;
+}
+
+void add_spread(const Report& report, Part part, Verdict& verdict) {
+  const Spread spread = spread_of(report, part);
+  verdict.median_pct = spread.median_pct;
+  verdict.low_pct = spread.low_pct;
+  verdict.high_pct = spread.high_pct;
+  verdict.few_steps = spread.few;
+  // What rests on one step of many is known for that step.
+  if (spread.few > 0) verdict.confidence *= 0.3 + 1.4 * spread.steady;
+  const std::string text = describe(spread, report);
+  const auto second = verdict.evidence.begin() + (verdict.evidence.empty() ? 0 : 1);
+  if (!text.empty()) verdict.evidence.insert(second, text);
+}
+
+struct LargestPart {
+  std::string name;
+  double percent = 0;
+};
+
+LargestPart largest_idle_part(const Report& report) {
+  LargestPart out;
+  const auto offer = [&](std::string_view name, double percent) {
+    if (percent > out.percent) out = {std::string(name), percent};
+  };
+  for (size_t i = kBusyParts; i < kParts; ++i) {
+    const auto part = static_cast<Part>(i);
+    const double device_idle = part == Part::other ? report.device_idle_pct : 0;
+    offer(part_name(part), report.breakdown_pct[i] - device_idle);
+  }
+  offer("work that was issued and did not begin, for a reason that is not recorded",
+        report.device_idle_pct);
+  return out;
+}
+
+// Neither is the GPU the limit, nor would any fix make steps shorter.
+std::string nothing_explains(const Report& report) {
+  const LargestPart most = largest_idle_part(report);
+  return fmt::format(
+      "the GPU works for {:.1f} % of {} time, so it is not the limit, and no single cause explains "
+      "the rest. Most of it is {} ({:.1f} %)",
+      report.gpu_utilization_pct, report.unit(), most.name, most.percent);
+}
+
+constexpr double kMostOfTimePct = 75;  // of the joint collectives
+
+// Whether others wait for the same rank in most collectives.
+bool one_is_mostly_last(const Report& report) {
+  return std::any_of(report.speeds.begin(), report.speeds.end(),
+                     [](const RankSpeed& speed) { return speed.last_pct > kMostOfTimePct; });
+}
+
+// Whether GPUs are idle beside issued work for longer than all that the first cause has. What such
+// work waits for would be the cause.
+bool stalls_outweigh_causes(const Report& report) {
+  constexpr double kOutweighsPct = 25;
+  if (report.device_idle_pct < kOutweighsPct) return false;
+  if (report.verdict.empty()) return false;  // add_compute() and nothing_explains() judge these
+  const Verdict& first = report.verdict[0];
+  return report.device_idle_pct > 2 * std::min(first.share_pct, first.saves_pct);
+}
+
+std::string stalled_reason(const Report& report) {
+  const Verdict& first = report.verdict[0];
+  return fmt::format(
+      "for {:.1f} % of {} time no GPU works although work was issued, for a reason that is not "
+      "recorded. That is far more than any cause has: {} has {:.1f} %, and without it {}s would be "
+      "{:.1f} % shorter",
+      report.device_idle_pct, report.unit(), cause_name(first.cause), first.share_pct,
+      report.unit(), first.saves_pct);
+}
+
 double percent_less(double base, double less) {
   return base > 0 ? std::max(0.0, 100 * (base - less) / base) : 0;
 }
@@ -94,11 +183,14 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     if (!timeline.process->gpu_times_missing.empty()) {
       gpu_times_missing_ = timeline.process->gpu_times_missing;
     }
+    note_step_log(timeline);
     if (ranks.comparable && ranks.speeds[i].collectives) {
       waited_us_ += ranks.speeds[i].waited_us * own;
+      steadily_waited_us_ += ranks.speeds[i].waited_median_us * own;
       waited_steps_ += own;
     }
     const Throttle throttle = throttle_of(timeline);
+    if (!throttle.cost_known) throttled_at_unknown_cost_ = throttle.text;
     if (throttle.slower_pct > throttled_pct_) {
       throttled_pct_ = throttle.slower_pct;
       throttle_text_ = throttle.text;
@@ -113,7 +205,25 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     const auto fix = static_cast<Fix>(i);
     const bool same = fix == Fix::none || (fix == Fix::straggler && !ranks.comparable);
     step_ns_[i] += (same ? unchanged : replay.step_time(fix)) * steps;
+    median_ns_[i] += replay.median_step_time(same ? Fix::none : fix) * steps;
   }
+}
+
+// The step log of the whole run says what steps that stand out cost in it. The window alone cannot.
+void Judge::note_step_log(const Timeline& timeline) {
+  constexpr size_t kTimesTheWindow = 3;
+  constexpr double kLong = 1.5;  // times the median
+  const std::vector<Step>& log = timeline.process->steps;
+  if (log.empty() || log.size() < kTimesTheWindow * timeline.steps.size()) return;
+  std::vector<double> lengths;
+  for (const Step& step : log) lengths.push_back(static_cast<double>(step.end - step.begin));
+  const double middle = quantile(lengths, 0.5);
+  double sum = 0, beyond = 0;
+  for (const double length : lengths) {
+    sum += length;
+    if (length > kLong * middle) beyond += length - middle;
+  }
+  if (sum > 0) long_steps_pct_ = std::max(long_steps_pct_, 100 * beyond / sum);
 }
 
 // A guess is worse than no answer.
@@ -141,6 +251,20 @@ std::string Judge::reason_against(const Report& report) const {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
                                       : "no GPU times: " + gpu_times_missing_;
   }
+  if (report.whole_windows && report.gpu_utilization_pct < kHardlyAnyWorkPct) {
+    const LargestPart most = largest_idle_part(report);
+    return fmt::format(
+        "no step is marked, and the GPU works for {:.1f} % of what was recorded: start-up or "
+        "waiting, of which nothing follows for the program's steps. Most of the rest is {} "
+        "({:.1f} %)",
+        report.gpu_utilization_pct, most.name, most.percent);
+  }
+  if (report.unknown_pct() > kMostUnknownPct) {
+    return fmt::format(
+        "for {:.0f} % of {} time it is not known what the GPU did: work of before the window is "
+        "not recorded. Record more steps",
+        report.unknown_pct(), report.unit());
+  }
   if (recorded_ns_ <= 0) return "the recorded work cannot be told apart by steps";
   const uint64_t untimed = report.losses[static_cast<size_t>(Loss::graph_untimed)];
   // Any of them may be most of a step.
@@ -166,13 +290,15 @@ double Judge::confidence(const Report& report) const {
   const double error = report.replay_error_pct / 100;
   const size_t seen = report.whole_windows ? 1 : report.steps.size();
   const double steps = std::min(1.0, static_cast<double>(seen) / 5);
-  return std::clamp((1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05, 0.99);
+  const double explained = 1 - (report.device_idle_pct + report.unknown_pct()) / 100;
+  return std::clamp(explained * (1 - 4 * error) * (0.5 + 0.5 * steps) * step_confidence_, 0.05,
+                    0.99);
 }
 
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
 // nobody's mean would make steps shorter.
 void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  constexpr double kWorthSayingPct = 5, kMostOfTimePct = 75;
+  constexpr double kWorthSayingPct = 5;
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
@@ -194,14 +320,11 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
        waited_pct});
 }
 
-void Judge::decide(Report& report) const {
-  report.reason = reason_against(report);
-  if (!report.reason.empty()) return;
+void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
-  report.replay_error_pct = 100 * std::abs(base - recorded_ns_) / recorded_ns_;
-  const double waited_pct =
-      waited_steps_ > 0 ? 100 * waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
-
+  const double steadily_pct =
+      waited_steps_ > 0 ? 100 * steadily_waited_us_ / waited_steps_ / report.step_time.median_us
+                        : 0;
   for (const CauseRow& row : kCauses) {
     if (row.cause == Cause::compute) continue;
     Verdict verdict{row.cause, report.breakdown_pct[static_cast<size_t>(row.part)],
@@ -213,7 +336,11 @@ void Judge::decide(Report& report) const {
     if (row.cause == Cause::communication) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
     } else if (row.cause == Cause::straggler) {
-      verdict.share_pct = std::min(verdict.share_pct, waited_pct);
+      // By the median step: a pause of another rank is none of its.
+      verdict.share_pct = std::min(verdict.share_pct, steadily_pct);
+      const double steadily =
+          percent_less(median_ns_[0], median_ns_[static_cast<size_t>(Fix::straggler)]);
+      if (one_is_mostly_last(report)) verdict.saves_pct = std::max(verdict.saves_pct, steadily);
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::gpu_throttled) {
@@ -223,6 +350,7 @@ void Judge::decide(Report& report) const {
     const double least = row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
+    if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
     const double hidden = verdict.saves_pct - verdict.share_pct;
     if (hidden >= kWorthNamingPct) {
       verdict.evidence.push_back(
@@ -232,13 +360,72 @@ void Judge::decide(Report& report) const {
     }
     report.verdict.push_back(std::move(verdict));
   }
-  // A fix may also hide time of other causes (without a wait in each step, loading overlaps with
-  // work). That is true, and said, but does not make it the first cause.
-  const auto own_saving = [](const Verdict& v) { return std::min(v.saves_pct, v.share_pct); };
-  std::stable_sort(
-      report.verdict.begin(), report.verdict.end(),
-      [&](const Verdict& a, const Verdict& b) { return own_saving(a) > own_saving(b); });
+}
+
+// A fix may also hide time of other causes (without a wait in each step, loading overlaps with
+// work). That is true, and said, but does not make it the first cause. Nor do few steps, unless the
+// run's log has more of them.
+void Judge::sort_causes(Report& report) const {
+  std::vector<std::pair<double, Verdict>> weighted;
+  for (Verdict& verdict : report.verdict) {
+    double weight = std::min(verdict.saves_pct, verdict.share_pct);
+    if (verdict.few_steps > 0) {
+      const double steady = spread_of(report, row_of(verdict.cause).part).steady;
+      weight = std::max(weight * steady, std::min(weight, long_steps_pct_));
+    }
+    weighted.emplace_back(weight, std::move(verdict));
+  }
+  std::stable_sort(weighted.begin(), weighted.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  report.verdict.clear();
+  for (auto& [weight, verdict] : weighted) report.verdict.push_back(std::move(verdict));
+}
+
+// The GPU is the limit only where its own work fills most of the time that is known.
+bool Judge::add_compute(double waited_pct, Report& report) const {
+  const double known_pct = 100 - report.unknown_pct();
+  const double waited =
+      std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
+  const double busy_pct = report.gpu_utilization_pct - waited;
+  if (busy_pct < kLeastBusyPct || busy_pct < kLimitBusyPct * known_pct / 100) return false;
+  Verdict healthy{Cause::compute,
+                  report.breakdown_pct[0],
+                  0,
+                  confidence(report),
+                  {},
+                  row_of(Cause::compute).advice};
+  add_evidence(report, healthy);
+  add_spread(report, Part::compute, healthy);
+  report.verdict.push_back(std::move(healthy));
+  return true;
+}
+
+// Clocks that were lowered in every sample.
+void Judge::find_throttle(Report& report) const {
+  if (throttled_at_unknown_cost_.empty()) return;
+  report.findings.push_back({"gpu_throttled",
+                             throttled_at_unknown_cost_ +
+                                 ". What that costs is not known, since no sample shows its full "
+                                 "clock. Check cooling and the power limit (nvidia-smi -q -d "
+                                 "PERFORMANCE,POWER)",
+                             100});
+}
+
+void Judge::decide(Report& report) const {
+  find_throttle(report);
+  report.reason = reason_against(report);
+  if (!report.reason.empty()) return;
+  report.replay_error_pct = 100 * std::abs(step_ns_[0] - recorded_ns_) / recorded_ns_;
+  const double waited_pct =
+      waited_steps_ > 0 ? 100 * waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
+  add_causes(waited_pct, report);
+  sort_causes(report);
   find_rank_jitter(waited_pct, report);
+  if (stalls_outweigh_causes(report)) {
+    report.reason = stalled_reason(report);
+    report.verdict.clear();
+    return;
+  }
   if (!report.verdict.empty()) return;
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
@@ -249,14 +436,7 @@ void Judge::decide(Report& report) const {
         idle_pct, report.unit());
     return;
   }
-  Verdict healthy{Cause::compute,
-                  report.breakdown_pct[0],
-                  0,
-                  confidence(report),
-                  {},
-                  row_of(Cause::compute).advice};
-  add_evidence(report, healthy);
-  report.verdict.push_back(std::move(healthy));
+  if (!add_compute(waited_pct, report)) report.reason = nothing_explains(report);
 }
 
 }  // namespace gpuprof::analysis

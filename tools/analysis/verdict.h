@@ -31,21 +31,33 @@ class Judge {
 
  private:
   std::string reason_against(const Report& report) const;
+  void find_throttle(Report& report) const;
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
+  void note_step_log(const Timeline& timeline);
+  void add_causes(double waited_pct, Report& report) const;
+  void sort_causes(Report& report) const;
+  bool add_compute(double waited_pct, Report& report) const;
 
-  std::array<double, kFixes> step_ns_{};  // by Fix, weighted with steps
-  double step_confidence_ = 1;            // the least of steps that were found
+  std::array<double, kFixes> step_ns_{};    // by Fix, weighted with steps
+  std::array<double, kFixes> median_ns_{};  // likewise, of the median step
+  double step_confidence_ = 1;              // the least of steps that were found
   double recorded_ns_ = 0;
   double weight_ = 0;                        // steps
   double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
+  double steadily_waited_us_ = 0;            // the same by the median step of each rank
+  double long_steps_pct_ = 0;                // of the whole run: what long steps take beyond others
   double throttled_pct_ = 0;                 // of the compute time: lost to a lower clock
   std::string throttle_text_;
+  std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out
   bool killed_ = false;         // a process that had called CUDA
   std::string gpu_times_missing_;
 };
+
+// The verdict on a pipeline whose operations are named, in place of the one on steps and calls.
+void judge_pipeline(Report& report);
 
 }  // namespace gpuprof::analysis

@@ -25,7 +25,8 @@ constexpr PartLabel kParts[] = {{"compute", "Compute"},
                                 {"kernel_launch", "Kernel launch"},
                                 {"allocation", "Allocation"},
                                 {"synchronization", "Synchronization"},
-                                {"other", "Other"}};
+                                {"other", "Other"},
+                                {"unknown", "Not recorded"}};
 
 class HtmlReport {
  public:

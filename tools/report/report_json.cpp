@@ -41,6 +41,11 @@ Json verdict_json(const Report& report) {
                    {"share_pct", rounded(verdict.share_pct)},
                    {"saves_pct", rounded(verdict.saves_pct)},
                    {"confidence", rounded(verdict.confidence)},
+                   {"share_by_step_pct",
+                    {{"median", rounded(verdict.median_pct)},
+                     {"low", rounded(verdict.low_pct)},
+                     {"high", rounded(verdict.high_pct)}}},
+                   {"few_steps", verdict.few_steps},
                    {"evidence", verdict.evidence},
                    {"advice", verdict.advice}});
   }
@@ -188,6 +193,33 @@ Json stragglers_json(const Report& report) {
   return out;
 }
 
+Json pipeline_json(const Pipeline& in) {
+  const auto shares = [](const std::vector<PipelineShare>& rows) {
+    Json out = Json::array();
+    for (const PipelineShare& row : rows) {
+      out.push_back({{"name", row.name},
+                     {"explains", rounded(row.explains)},
+                     {"factor", rounded(row.factor)}});
+    }
+    return out;
+  };
+  return {{"steps", in.steps},
+          {"data_parallel", in.data_ranks},
+          {"stages", in.stages},
+          {"recorded_us", rounded(in.recorded_us)},
+          {"simulated_us", rounded(in.simulated_us)},
+          {"ideal_us", rounded(in.ideal_us)},
+          {"slowdown", rounded(in.slowdown)},
+          {"worst_workers", rounded(in.worst_workers)},
+          {"last_stage", rounded(in.last_stage)},
+          {"slow_steps", in.slow_steps},
+          {"slow_since", in.slow_since},
+          {"by_stage", shares(in.stage_shares)},
+          {"by_kind", shares(in.kind_shares)},
+          {"slow_workers", shares(in.slow_workers)},
+          {"worst_kind", shares({in.worst_kind})[0]}};
+}
+
 Json memory_json(const Tables& tables) {
   int64_t peak = 0, end = 0;
   uint64_t allocations = 0, releases = 0;
@@ -301,6 +333,7 @@ void add_judgement(const Report& report, Json& out) {
   out["gpu"]["timed"] = report.gpu_timed;
   out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
   out["stragglers"] = stragglers_json(report);
+  if (report.pipeline) out["pipeline"] = pipeline_json(*report.pipeline);
   add_host_samples(report, out);
 }
 

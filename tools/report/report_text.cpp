@@ -37,6 +37,7 @@ class TextReport {
     worker_lines();
     host_memory();
     ranks();
+    pipeline();
     findings();
     footing();
     return std::move(out_);
@@ -80,9 +81,17 @@ class TextReport {
     if (used > indent) line("{}", row);
   }
 
+  bool whole() const { return report_.whole_windows && !report_.pipeline; }
   std::string a_unit() const { return fmt::format("a {}", report_.unit()); }
 
   void heading() {
+    if (report_.pipeline && report_.depth == Depth::all) {
+      const Pipeline& in = *report_.pipeline;
+      line("{}", bold(fmt::format("{} steps of a pipeline: {} each, {} data-parallel ranks, {} "
+                                  "stages",
+                                  in.steps, format_us(in.recorded_us), in.data_ranks, in.stages)));
+      return;
+    }
     if (report_.steps.empty()) {
       line("{}", bold("No steps"));
       return;
@@ -125,8 +134,8 @@ class TextReport {
       } else {
         line("{:>2}. {}", ++number,
              bold(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
-                              verdict.share_pct, report_.whole_windows ? "the" : "step",
-                              report_.unit(), verdict.saves_pct)));
+                              verdict.share_pct, whole() ? "the" : "step",
+                              whole() ? "window" : "step", verdict.saves_pct)));
       }
       for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
       paragraph(verdict.advice, 4);
@@ -267,6 +276,20 @@ class TextReport {
     for (const RankSpeed& speed : report_.speeds) {
       line("  {:>4} {:>8.2f}x {:>8.2f}x {:>8.2f}x {:>16}", speed.rank, speed.compute,
            speed.data_loading, speed.host, format_us(speed.waited_us));
+    }
+  }
+
+  void pipeline() {
+    if (!report_.pipeline) return;
+    title("What explains the pipeline's slowdown");
+    const Pipeline& in = *report_.pipeline;
+    line("  slowest workers {:>6.1f} %   last stage {:>6.1f} %", 100 * in.worst_workers,
+         100 * in.last_stage);
+    for (const PipelineShare& row : in.stage_shares) {
+      line("  {:<22}{:>6.1f} %  {:>6.2f}x", row.name, 100 * row.explains, row.factor);
+    }
+    for (const PipelineShare& row : in.kind_shares) {
+      line("  {:<22}{:>6.1f} %", row.name, 100 * row.explains);
     }
   }
 

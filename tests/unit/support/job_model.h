@@ -38,12 +38,15 @@ struct Job {
   bool overlap = false;         // collectives on a stream of their own
   int64_t logging = 0;          // own work of the host, each step
   int slow_rank = -1;
-  double slow = 1;     // its kernels
-  uint64_t seed = 1;   // of 2 % noise on kernels
-  double noise = 0;    // of a whole step: its kernels and its data take up to this share more
-  double jitter = 0;   // of a rank's kernels in a step: each rank has its own
-  double softmax = 1;  // factor of every fourth kernel, softmax
-  double norm = 1;     // factor of the step's second kernel, norm
+  double slow = 1;         // its kernels
+  int pausing_rank = -1;   // its host does nothing
+  int pausing_step = 0;    // in this one, at its begin,
+  int64_t pause_once = 0;  // for so long
+  uint64_t seed = 1;       // of 2 % noise on kernels
+  double noise = 0;        // of a whole step: its kernels and its data take up to this share more
+  double jitter = 0;       // of a rank's kernels in a step: each rank has its own
+  double softmax = 1;      // factor of every fourth kernel, softmax
+  double norm = 1;         // factor of the step's second kernel, norm
   const char* norm_name = "_Z4normPf";
   // Every eighth kernel from the fifth on and the one after it: a bias and an activation, or both
   // in one kernel that takes `fused_time` of the two.
@@ -62,10 +65,20 @@ struct Job {
 };
 
 // As analysis::Part.
-enum class JobPart { compute, communication, transfer, data, launch, allocation, sync, other };
+enum class JobPart {
+  compute,
+  communication,
+  transfer,
+  data,
+  launch,
+  allocation,
+  sync,
+  other,
+  unknown,  // work ran that is not in the dump
+};
 
 struct JobTruth {
-  std::array<double, 8> pct{};  // of the steps' wall time, over all ranks
+  std::array<double, 9> pct{};  // of the steps' wall time, over all ranks
   double step_ns = 0;           // between the ends of the first and the last step's work
 };
 
@@ -88,7 +101,7 @@ class JobModel {
     double wall = 0;
     for (const Rank& rank : ranks_) {
       partition(rank, out.pct);
-      wall += static_cast<double>(rank.boundaries.back() - begin_of(rank));
+      wall += static_cast<double>(end_of(rank) - begin_of(rank));
       out.step_ns += static_cast<double>(rank.step_ends.back() - rank.step_ends[first()]) /
                      static_cast<double>(rank.step_ends.size() - 1 - first()) /
                      static_cast<double>(ranks_.size());
@@ -150,9 +163,12 @@ class JobModel {
     for (double& factor : factors) {
       if (job_.jitter > 0) factor += job_.jitter * static_cast<double>(random_() % 1001) / 1000;
     }
-    for (Rank& rank : ranks_) {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      Rank& rank = ranks_[r];
       rank.boundaries.push_back(rank.now);
       begin_step(rank);
+      const bool pauses = job_.pausing_rank == static_cast<int>(r) && job_.pausing_step == step_;
+      if (pauses) rank.now += job_.pause_once;
     }
     for (int i = 0; i < job_.kernels; ++i) {
       if (job_.layer == Job::Layer::fused && i % 8 == 5) continue;
@@ -243,10 +259,15 @@ class JobModel {
 
   size_t first() const { return static_cast<size_t>(job_.unrecorded); }
   int64_t begin_of(const Rank& rank) const { return rank.boundaries[first()]; }
+  // Of the last step; of a window without steps, of its last work.
+  int64_t end_of(const Rank& rank) const {
+    const int64_t last = rank.boundaries.back();
+    return job_.marked ? last : std::max(last, rank.busy_until());
+  }
 
   // The definitions of docs/REPORT.md on what the model knows, moment by moment.
-  void partition(const Rank& rank, std::array<double, 8>& parts) const {
-    const int64_t first = begin_of(rank), last = rank.boundaries.back();
+  void partition(const Rank& rank, std::array<double, 9>& parts) const {
+    const int64_t first = begin_of(rank), last = end_of(rank);
     std::vector<int64_t> edges{first, last};
     for (const Piece& p : rank.pieces) edges.insert(edges.end(), {p.begin, p.end});
     for (const Span& s : rank.spans) edges.insert(edges.end(), {s.begin, s.end});
@@ -266,12 +287,24 @@ class JobModel {
     }
   }
 
-  static JobPart busy_with(const Rank& rank, int64_t at) {
+  JobPart busy_with(const Rank& rank, int64_t at) const {
     JobPart found = JobPart::other;
+    bool unrecorded = false;
     for (const Piece& p : rank.pieces) {
-      if (p.begin <= at && at < p.end) found = std::min(found, p.part);
+      if (p.begin > at || at >= p.end) continue;
+      if (is_recorded(rank, p, begin_of(rank))) {
+        found = std::min(found, p.part);
+      } else {
+        unrecorded = true;
+      }
     }
-    return found;
+    return found == JobPart::other && unrecorded ? JobPart::unknown : found;
+  }
+
+  bool is_recorded(const Rank& rank, const Piece& p, int64_t begin) const {
+    return p.issued >= begin ||
+           (job_.late_work && p.end > begin &&
+            p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)]);
   }
 
   static JobPart idle_with(const Rank& rank, int64_t at, int64_t gap_begin) {
@@ -318,9 +351,7 @@ class JobModel {
       if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }
     for (const Piece& p : rank.pieces) {
-      const bool late = job_.late_work && p.end > begin &&
-                        p.issued >= rank.boundaries[static_cast<size_t>(job_.late_work_from)];
-      if (p.issued < begin && !late) continue;
+      if (!is_recorded(rank, p, begin)) continue;
       const bool untimed = job_.killed_at >= 0 && p.stream == 0;
       if (untimed && p.issued >= rank.boundaries[static_cast<size_t>(job_.killed_at)]) continue;
       Record r = make_record(p.part == JobPart::transfer ? Kind::gpu_copy : Kind::gpu_kernel,

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON traces with numbers beyond what can be held, and files that are not what they seem: each gives a clear line or
+the right number, within 300 MB."""
+import gzip
+import json
+import resource
+
+import harness
+import pytest
+
+
+def event(name, begin, length, **args):
+    gpu = name == "gemm"
+    return {"ph": "X", "cat": "kernel" if gpu else "cuda_runtime", "name": name, "pid": 0 if gpu else 9, "tid": 7 if gpu else 9,
+            "ts": begin, "dur": length, "args": {**({"device": 0, "stream": 7} if gpu else {}), **args}}
+
+
+def launches(count, **changes):
+    """A launch and its kernel each 100 us, 70 of them busy."""
+    out = []
+    for i in range(count):
+        out += [event("cudaLaunchKernel", 1000 + 100 * i, 5, correlation=i + 1),
+                event("gemm", 1010 + 100 * i, 70, correlation=i + 1)]
+    for member, value in changes.items():
+        for each in out:
+            if member == "correlation":
+                each["args"][member] += value
+            else:
+                each[member] = each[member] + value if member == "ts" else value
+    return out
+
+
+def told(path):
+    done = harness.gpuprof("report", "--format", "json", path)
+    return done, json.loads(done.out) if done.code == 0 else None
+
+
+def write(path, events, raw=None):
+    path.write_text(raw or json.dumps({"traceEvents": events}))
+    return path
+
+
+def test_the_trace_itself_is_right(tmp_path):
+    _, found = told(write(tmp_path / "good.json", launches(20)))
+    assert found["gpu"]["utilization_pct"] == pytest.approx(70, abs=2)
+
+
+@pytest.mark.parametrize("changes,line", [
+    ({"ts": 2**54}, "more than 73 years"),
+    ({"dur": 1e30}, "more than 73 years"),
+    ({"correlation": 2**63 + 5}, "beyond 4294967295"),
+])
+def test_numbers_that_cannot_be_held(tmp_path, changes, line):
+    done, _ = told(write(tmp_path / "large.json", launches(20, **changes)))
+    assert line in done.err
+
+
+@pytest.mark.parametrize("value", ["NaN", "1e999"])
+def test_a_time_that_is_no_number(tmp_path, value):
+    text = json.dumps({"traceEvents": launches(20)}).replace('"ts": 1010,', f'"ts": {value},', 1)
+    done, found = told(write(tmp_path / "nan.json", None, text))
+    assert "without a time that is a number, left out: 1;" in done.err
+    assert sum(kernel["count"] for kernel in found["kernels"]) == 19
+
+
+@pytest.mark.parametrize("second", ['{"traceEvents": []}', "\n\n  [1]", "x"])
+def test_a_second_document_is_said(tmp_path, second):
+    text = json.dumps({"traceEvents": launches(20)})
+    for whole in (text, json.dumps(launches(20))):
+        done, _ = told(write(tmp_path / "two.json", None, whole + second))
+        assert "follows the end of the JSON document" in done.err
+        done, _ = told(write(tmp_path / "one.json", None, whole + " \n\n"))
+        assert "follows" not in done.err
+
+
+def test_text_in_utf16(tmp_path):
+    (tmp_path / "wide.json").write_bytes(json.dumps({"traceEvents": []}).encode("utf-16"))
+    done, _ = told(tmp_path / "wide.json")
+    assert done.code == 2 and "UTF-16" in done.err
+
+
+def test_gigabytes_of_blanks(tmp_path):
+    """A gigabyte, for the test's time: memory must not grow with them."""
+    path = tmp_path / "blank.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as out:
+        text = json.dumps({"traceEvents": launches(20)})
+        begin, end = text.split(", ", 1)
+        out.write(begin.encode() + b",")
+        for _ in range(64):
+            out.write(b" " * (16 << 20))
+        out.write(end.encode())
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    _, found = told(path)
+    assert max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) < 300 << 10
+    assert found["gpu"]["utilization_pct"] == pytest.approx(70, abs=2)
