@@ -13,7 +13,7 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
 // Whether that is one of the callbacks set above, or of CUDA graphs (any of the resource domain).
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id);
 
-// Whether it is one that the order of graph launches hangs on (on_graph_launch, on_device_wait).
+// Whether it is one that the order of graph launches hangs on (cupti_graphs.h).
 // Once it is set.
 bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id);
 

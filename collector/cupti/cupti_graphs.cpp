@@ -24,11 +24,6 @@ constexpr CUpti_CallbackIdResource kCallbacks[] = {
 std::atomic<bool> g_whole{false};
 std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
 std::atomic<decltype(&cuptiGetGraphExecId)> g_exec_id{nullptr};
-// Since when launches are surely recorded; 0: not yet. A launch may have been in progress then,
-// unseen; once the host has waited for the device after that, none is left.
-std::atomic<uint64_t> g_recorded_ticks{0};
-std::atomic<bool> g_waited{false};
-
 SpinLock g_order_lock;  // nothing is called while it is held
 constinit Immortal<GraphOrder> g_order;
 uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that of their launch
@@ -93,8 +88,6 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
     const LockGuard guard(g_order_lock);
     g_order->clear();
   }
-  g_recorded_ticks = 0;
-  g_waited = false;
   g_graphs_are_ordered = ordered;
   for (const CUpti_CallbackIdResource id : kCallbacks) {
     api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
@@ -107,13 +100,11 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
 
 void graphs_are_recorded() {
   const uint64_t now = now_ticks();
-  g_recorded_ticks = now;
   const LockGuard guard(g_order_lock);
-  g_order->lose_count(now);
+  g_order->begin_recording(now);
 }
 
 void detach_graphs(const CuptiApi& api) {
-  g_recorded_ticks = 0;
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
@@ -130,28 +121,58 @@ void report_graph_order() {
            static_cast<unsigned long long>(agreed), static_cast<unsigned long long>(differed));
 }
 
-void on_graph_launch(const void* exec, uint32_t correlation) {
-  const bool recorded = g_waited.load(std::memory_order_acquire);
+uint32_t on_graph_launch(const void* exec, uint64_t context, uint64_t stream,
+                         uint32_t correlation) {
   const uint64_t begin = now_ticks();
   const auto exec_id = g_exec_id.load(std::memory_order_acquire);
   uint32_t graph = 0;
   // What no launch is known of is not told (GraphOrder::launch_of).
   if (!exec_id ||
       exec_id(static_cast<CUgraphExec>(const_cast<void*>(exec)), &graph) != CUPTI_SUCCESS) {
-    return;
+    return 0;
   }
   uint32_t nodes = 0;
   const bool uncertain = node_records_of(handle(exec), nodes) == NodeRecords::uncertain;
+  // A stream without a number is waited for with its context. Pointers are even.
+  const GraphOrder::Place place{context, stream ? stream : context + 1};
   const LockGuard guard(g_order_lock);
   if (uncertain) g_order->exclude(graph);
-  g_order->add_launch(graph, correlation, begin, recorded);
+  return g_order->add_launch(graph, place, correlation, begin);
 }
 
-void on_device_wait(uint64_t begin, uint64_t end) {
+void on_graph_launched(uint32_t number, uint32_t correlation, bool succeeded) {
+  const uint64_t now = now_ticks();
   const LockGuard guard(g_order_lock);
-  g_order->add_wait(begin, end);
-  const uint64_t recorded = g_recorded_ticks;
-  if (recorded != 0 && begin > recorded) g_waited = true;
+  g_order->end_launch(number, correlation, now, succeeded);
+}
+
+void on_event_record(uint64_t event, uint64_t stream, uint64_t now) {
+  const LockGuard guard(g_order_lock);
+  g_order->add_event(event, {stream, now});
+}
+
+void on_stream_end(uint64_t stream) {
+  const LockGuard guard(g_order_lock);
+  g_order->end_stream(stream);
+}
+
+void where_event_is(uint64_t event, uint64_t& stream, uint64_t& time) {
+  const LockGuard guard(g_order_lock);
+  const GraphOrder::EventPlace place = g_order->event(event);
+  stream = place.stream;
+  time = place.time;
+}
+
+void on_context_wait(uint64_t context, uint64_t begin) {
+  const uint64_t end = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->add_context_wait(context, begin, end);
+}
+
+void on_stream_wait(uint64_t stream, uint64_t begin) {
+  const uint64_t end = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->add_stream_wait(stream, begin, end);
 }
 
 void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
@@ -211,7 +232,6 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
 void forget_cupti_graphs() {
   g_order_lock.unlock();
   g_graphs_are_ordered = false;
-  g_recorded_ticks = 0;
 }
 
 }  // namespace gpuprof

@@ -31,11 +31,19 @@ void report_graph_order();
 // Whether correlation ids of graph launches are wrong in this session (GraphOrder). Any thread.
 inline constinit std::atomic<bool> g_graphs_are_ordered{false};
 inline bool graphs_are_ordered() { return g_graphs_are_ordered.load(std::memory_order_relaxed); }
-// The subscriber's callback for a launch of an executable graph, at its entry on the launching
-// thread.
-void on_graph_launch(const void* exec, uint32_t correlation);
-// After a call that waited for a whole device. Times are ticks.
-void on_device_wait(uint64_t begin, uint64_t end);
+// The subscriber's callback for calls that order the launches of graphs, on the calling thread. Of
+// contexts, streams (GraphOrder) and events 0 is one that is not known. At a launch's entry and
+// exit; the number goes from one to the other:
+uint32_t on_graph_launch(const void* exec, uint64_t context, uint64_t stream, uint32_t correlation);
+void on_graph_launched(uint32_t number, uint32_t correlation, bool succeeded);
+// At the entry; stream 0: the event is destroyed.
+void on_event_record(uint64_t event, uint64_t stream, uint64_t now);
+void on_stream_end(uint64_t stream);
+// Where and when an event was recorded last.
+void where_event_is(uint64_t event, uint64_t& stream, uint64_t& time);
+// The call that began then has waited for what was there.
+void on_context_wait(uint64_t context, uint64_t begin);
+void on_stream_wait(uint64_t stream, uint64_t begin);
 // Writes into all records of graph nodes in a buffer which launch they belong to; 0 where that
 // cannot be told. On the thread that delivers the buffer.
 void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,

@@ -156,7 +156,9 @@ void print_losses() {
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
       {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
-      {Loss::gpu_unjoined, "GPU records of which the launch cannot be told"},
+      {Loss::gpu_unjoined,
+       "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "
+       "need graphs whose launches the program waits for)"},
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},

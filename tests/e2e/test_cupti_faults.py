@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each fault that CUPTI is reported to have (tests/simcuda/README.md), with graphs captured before, inside and
 across the window, one and three windows, one and four threads that mark steps: what is in the dump is so, and what
-is missing is counted and named. `ctest -R e2e_cupti_faults` runs all of them."""
+is missing is counted and named. `ctest -R e2e_cupti_faults` runs each switch with every value of each of these three,
+and all of them without a switch; with GPUPROF_TEST_FAULTS=all in the environment it runs all combinations."""
+import itertools
+import os
 import re
 
 import pytest
@@ -13,35 +16,52 @@ PROGRAM = harness.HAZARDS / "marking_threads"
 # A thread's rounds in the first window are 4 to 6.
 CAPTURES = {"before": (0, 0), "inside": (5, 5), "across": (0, 5)}
 
-# What may be lost under each switch; empty: nothing may.
+# Of a record without times it cannot be told which launch it is of where CUPTI's ids are wrong: from the second
+# session on. Neither can it of those that follow, until the host has waited; nor has the launch a record then.
+UNJOINED = ["gpu_unjoined", "graph_untimed", "unfinished_gpu"]
+# What may be lost under each switch in the first window, in later ones; empty: nothing may.
 FAULTS = {
-    "": [],
-    "graph_ids=right": [], "graph_ids=stale": [], "graph_ids=previous": [], "graph_ids=zero": [],
-    "late_nodes=0": ["graph_untimed", "unfinished_gpu"],
-    "late_graph_times": [],
-    "late_transfers_as_kernels": [],
-    "foreign_clock=0": [],
-    "callback_zero_ts=3": [],
-    "dead_after_empty_session": [],
-    "no_device_sync_records": [],
-    "ids_need_api_kinds": ["gpu_unjoined", "unfinished_gpu", "graph_untimed"],
-    "buffers_run_out=20": ["bad_timestamp", "gpu_unjoined", "graph_untimed", "unfinished_gpu"],
-    "zero_ts=7": ["bad_timestamp", "gpu_unjoined", "graph_untimed", "unfinished_gpu"], "reversed_ts=7": ["bad_timestamp", "gpu_unjoined", "graph_untimed", "unfinished_gpu"],
-    "drop=9": ["cupti_dropped", "unfinished_gpu", "graph_untimed", "gpu_unjoined"],
-    "unknown_kind=9": ["cupti_unknown"],
-    "reversed_order": [],
-    "subscribe_ms=200": [],
+    "": ([], []),
+    "graph_ids=right": ([], []), "graph_ids=stale": ([], []), "graph_ids=previous": ([], []), "graph_ids=zero": ([], []),
+    "late_nodes=0": (["graph_untimed"], ["graph_untimed"]),
+    "late_graph_times": ([], []),
+    "late_transfers_as_kernels": ([], []),
+    "foreign_clock=0": ([], []),
+    "callback_zero_ts=3": ([], []),
+    "dead_after_empty_session": ([], []),
+    "no_device_sync_records": ([], []),
+    "ids_need_api_kinds": (UNJOINED, []),  # until it is noticed
+    "buffers_run_out=20": (["bad_timestamp"], ["bad_timestamp", *UNJOINED]),
+    "zero_ts=7": (["bad_timestamp"], ["bad_timestamp", *UNJOINED]),
+    "reversed_ts=7": (["bad_timestamp"], ["bad_timestamp", *UNJOINED]),
+    "drop=9": (["cupti_dropped", "unfinished_gpu"], ["cupti_dropped", *UNJOINED]),
+    "unknown_kind=9": (["cupti_unknown"], ["cupti_unknown"]),
+    "reversed_order": ([], []),
+    "subscribe_ms=200": ([], []),
 }
-# A join by order of launches may stay open where threads launch while CUPTI is being attached, until one waits for
-# the device.
-OPEN = ["gpu_unjoined", "graph_untimed", "unfinished_gpu"]
+# Where threads launch while CUPTI is being attached: until the thread of the graph has waited.
+OPEN = UNJOINED
+
+CASES = list(itertools.product(CAPTURES, [1, 3], [1, 4]))
 
 
-def profile(folder, threads, when, windows, rounds=0, **settings):
+def cases():
+    """All of them, or for each switch so many that each value of the three is among them."""
+    for number, fault in enumerate(FAULTS):
+        chosen = CASES
+        if fault and os.environ.get("GPUPROF_TEST_FAULTS") != "all":
+            names = list(CAPTURES)
+            chosen = [(names[(number + i) % 3], windows, threads)
+                      for i, (windows, threads) in enumerate([(3, 1), (1, 1), (3, 4)])]
+        yield from ((fault, *case) for case in chosen)
+
+
+def profile(folder, threads, when, windows, rounds=0, wait="device", **settings):
     rounds = rounds or (10 if windows == 1 else 22)
-    command = [PROGRAM, threads, *CAPTURES[when], rounds, 300]
+    command = [PROGRAM, threads, *CAPTURES[when], rounds, 300, wait]
     env = harness.preloaded(
-        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=folder, **{
+        GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder, **{
+            "GPUPROF_STEP": "sync:1",
             "GPUPROF_SCHEDULE": f"skip_first={3 * threads},wait={2 * threads},skip_first_wait=1,warmup={threads},"
                                 f"active={3 * threads},repeat={windows}", **settings})
     done = harness.run(command, env)
@@ -75,31 +95,55 @@ def wrong_work(comparison):
     return wrong
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("windows", [1, 3])
-@pytest.mark.parametrize("when", CAPTURES)
-@pytest.mark.parametrize("fault", FAULTS)
+def assert_no_silent_error(comparison, fault, allowed, done):
+    losses = comparison.summary["losses"]
+    assert losses.keys() <= set(allowed), (losses, done.err)
+    problems = unexpected(comparison, fault)
+    assert losses or not problems, (len(problems), problems[:3], done.err)
+    assert comparison.counts["launch"] > 0
+    if not losses:
+        assert comparison.counts["gpu_kernel"] > 0, done.err
+        return
+    # Calls do not suffer, and whatever has a time or a launch has the right one.
+    wrong = [p for p in problems if p.startswith(("name differs", "result differs", "launch shape", "a call that", "a record that"))]
+    assert not wrong and not wrong_work(comparison), (wrong[:2], wrong_work(comparison)[:2])
+
+
+@pytest.mark.parametrize("fault, when, windows, threads", cases())
 def test_fault(fault, when, windows, threads, tmp_path):
     done, comparisons = profile(tmp_path, threads, when, windows, SIMCUDA_CUPTI=fault)
     assert len(comparisons) == windows, done.err
-    allowed = set(FAULTS[fault]) | (set(OPEN) if threads > 1 and windows > 1 else set())
     for comparison in comparisons:
-        losses = comparison.summary["losses"]
-        assert losses.keys() <= allowed, (losses, done.err)
-        problems = unexpected(comparison, fault)
-        assert losses or not problems, (len(problems), problems[:3], done.err)
-        assert comparison.counts["launch"] > 0
-        if not losses:
-            assert comparison.counts["gpu_kernel"] > 0, done.err
-            continue
-        # Calls do not suffer, and whatever has a time or a launch has the right one.
-        wrong = [p for p in problems if p.startswith(("name differs", "result differs", "launch shape", "a call that", "a record that"))]
-        assert not wrong and not wrong_work(comparison), (wrong[:2], wrong_work(comparison)[:2])
+        first = comparison.header["window"] == 0
+        allowed = FAULTS[fault][0 if first else 1] + (OPEN if threads > 1 and not first else [])
+        assert_no_silent_error(comparison, fault, allowed, done)
     losing = [c for c in comparisons if c.summary["losses"]]
     if losing:
         said = harness.checked("info", tmp_path / "out").out
         for name in losing[-1].summary["losses"]:
             assert name in said, (name, said)
+
+
+@pytest.mark.parametrize("wait", ["stream", "event"])
+@pytest.mark.parametrize("ids", ["stale", "previous", "zero"])
+def test_a_wait_for_the_stream_of_a_graph_is_enough(ids, wait, tmp_path):
+    done, comparisons = profile(tmp_path, 1, "before", 3, rounds=30, wait=wait, GPUPROF_STEP="graph:2",
+                                SIMCUDA_CUPTI=f"graph_ids={ids}")
+    assert len(comparisons) == 3, done.err
+    for comparison in comparisons:
+        assert comparison.summary["losses"] == {}, done.err
+        comparison.assert_right("launch", "gpu_kernel", "gpu_copy", "gpu_set")
+
+
+def test_without_any_wait_launches_are_not_guessed(tmp_path):
+    """The host never learns that a launch is over: where CUPTI's ids are wrong nothing is joined, and that is said."""
+    done, comparisons = profile(tmp_path, 1, "before", 3, rounds=60, wait="none", GPUPROF_STEP="graph:2")
+    assert len(comparisons) == 3, done.err
+    for comparison in comparisons:
+        later = comparison.header["window"] > 0
+        assert_no_silent_error(comparison, "", UNJOINED if later else ["unfinished_gpu"], done)
+        assert ("gpu_unjoined" in comparison.summary["losses"]) == later
+    assert "waits for" in done.err
 
 
 @pytest.mark.parametrize("kernel_us", [20, 2000, 20000])

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that each mark steps: marking_threads THREADS CAPTURE INSTANTIATE ROUNDS [PAUSE_US]. Each
-// has a stream and, captured and instantiated in rounds of these numbers, a graph of two kernels, a
-// set and a copy; a round is a launch, a copy, two launches of the graph and a
-// cudaDeviceSynchronize, which marks.
+// Threads that each mark steps: marking_threads THREADS CAPTURE INSTANTIATE ROUNDS
+// [PAUSE_US [device|stream|event|none]]. Each has a stream and, captured and instantiated in rounds
+// of these numbers, a graph of two kernels, a set and a copy; a round is a launch, a copy, two
+// launches of the graph and a wait: a cudaDeviceSynchronize, which marks, or one for the stream, or
+// for an event in it, or none.
 #include <pthread.h>
 
 #include "tests/programs/hazard.h"
 
 static int g_capture, g_instantiate, g_rounds, g_pause_us;
+static const char* g_wait = "device";
 // While any stream is captured no device may be waited for.
 static pthread_rwlock_t g_capturing = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
@@ -21,13 +23,28 @@ static cudaGraph_t capture(cudaStream_t stream, void* memory, const char* host) 
   return graph;
 }
 
+static void wait_for(cudaStream_t stream, cudaEvent_t event) {
+  if (strcmp(g_wait, "stream") == 0) {
+    hazard_check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  } else if (strcmp(g_wait, "event") == 0) {
+    hazard_check(cudaEventRecord(event, stream), "cudaEventRecord");
+    hazard_check(cudaEventSynchronize(event), "cudaEventSynchronize");
+  } else if (strcmp(g_wait, "device") == 0) {
+    pthread_rwlock_rdlock(&g_capturing);
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    pthread_rwlock_unlock(&g_capturing);
+  }
+}
+
 static void* work(void* unused) {
   char* const host = calloc(1, 4096);
   void* memory = NULL;
   cudaStream_t stream = NULL;
+  cudaEvent_t event = NULL;
   cudaGraph_t graph = NULL;
   cudaGraphExec_t exec = NULL;
   hazard_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  hazard_check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "event");
   hazard_check(cudaMalloc(&memory, 4096), "cudaMalloc");
   for (int round = 0; round < g_rounds; ++round) {
     if (round == g_capture) {
@@ -45,9 +62,7 @@ static void* work(void* unused) {
       hazard_check(cudaGraphLaunch(exec, stream), "launch graph");
     }
     if (g_pause_us) usleep((useconds_t)g_pause_us);
-    pthread_rwlock_rdlock(&g_capturing);
-    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    pthread_rwlock_unlock(&g_capturing);
+    wait_for(stream, event);
   }
   free(host);
   return unused;
@@ -61,6 +76,7 @@ int main(int count, char** arguments) {
   g_instantiate = atoi(arguments[3]);
   g_rounds = atoi(arguments[4]);
   g_pause_us = count > 5 ? atoi(arguments[5]) : 0;
+  if (count > 6) g_wait = arguments[6];
   hazard_register_kernel();
   if (wanted < 1 || wanted > 16) return 2;
   for (int i = 1; i < wanted; ++i) {

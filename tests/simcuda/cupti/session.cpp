@@ -165,13 +165,13 @@ void Session::context_created(int device, uint32_t context_id) {
 }
 
 CUcontext context_handle(int device) {
-  static char contexts[1024];
+  static uint64_t contexts[1024];
   return reinterpret_cast<CUcontext>(&contexts[device % 1024]);
 }
 
 bool device_of_context(CUcontext context, int* device) {
   const auto distance =
-      reinterpret_cast<char*>(context) - reinterpret_cast<char*>(context_handle(0));
+      reinterpret_cast<uint64_t*>(context) - reinterpret_cast<uint64_t*>(context_handle(0));
   if (context == nullptr || distance < 0 || distance >= 1024) return false;
   *device = static_cast<int>(distance);
   return true;
