@@ -313,7 +313,9 @@ void end_gap() {
 
 void note_attach(uint64_t took_ns) {
   g_attach_ns = took_ns;
-  log_line(LogLevel::info, "attaching CUPTI took %.3f s", static_cast<double>(took_ns) / 1e9);
+  constexpr uint64_t kLongNs = 100000000;
+  log_line(took_ns < kLongNs ? LogLevel::debug : LogLevel::info, "attaching CUPTI took %.3f s",
+           static_cast<double>(took_ns) / 1e9);
 }
 
 // Once for each reason: it is tried again several times a second.

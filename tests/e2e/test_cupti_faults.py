@@ -78,12 +78,16 @@ def unexpected(comparison, fault):
     return [p for p in comparison.problems if not (by_kernel and late.search(p))]
 
 
-def wrong_work(comparison):
+def wrong_work(comparison, fault):
     """GPU records that have a time and are not what ran then, or that are joined to another call."""
     works = {}
     for work in comparison.truth:
         if work["t"] == "gpu" and work["type"] in truth.GPU_KINDS:
-            works.setdefault((truth.GPU_KINDS[work["type"]], work["stream"], work.get("node", 0)), []).append(work)
+            kinds = {truth.GPU_KINDS[work["type"]]}
+            if fault == "late_transfers_as_kernels" and work.get("node"):
+                kinds.add("gpu_kernel")
+            for kind in kinds:
+                works.setdefault((kind, work["stream"], work.get("node", 0)), []).append(work)
     wrong = []
     for record in harness.of_kind(comparison.records, *truth.GPU_KINDS.values()):
         if "no_time" in record.get("flags", ()):
@@ -107,7 +111,7 @@ def assert_no_silent_error(comparison, fault, allowed, done):
         return
     # Calls do not suffer, and whatever has a time or a launch has the right one.
     wrong = [p for p in problems if p.startswith(("name differs", "result differs", "launch shape", "a call that", "a record that"))]
-    assert not wrong and not wrong_work(comparison), (wrong[:2], wrong_work(comparison)[:2])
+    assert not wrong and not wrong_work(comparison, fault), (wrong[:2], wrong_work(comparison, fault)[:2])
 
 
 @pytest.mark.parametrize("fault, when, windows, threads", cases())
