@@ -60,9 +60,9 @@ def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
     assert len(launches) == 20
     kinds = [comparison.by_index[r["partner"]]["kind"] if "partner" in r else "" for r in launches]
-    assert kinds[:4] == ["gpu_graph"] * 4 and kinds[-4:] == ["gpu_graph"] * 4 and set(kinds) == {"gpu_graph", ""}
+    assert kinds[:4] == ["gpu_kernel"] * 4 and kinds[-4:] == ["gpu_kernel"] * 4 and set(kinds) == {"gpu_kernel", ""}
     losses = comparison.summary["losses"]
-    assert losses.keys() <= {"unfinished_gpu", "graph_untimed"} and 4 <= kinds.count("") < 16
+    assert losses.keys() <= {"unfinished_gpu", "graph_untimed", "gpu_unjoined"} and 4 <= kinds.count("") < 16
 
 
 def test_taken_by_a_tool_that_is_not_seen(tmp_path):
