@@ -42,9 +42,8 @@ def write(lab, gpu, took):
     bad = [row for row in lab.rows if row["verdict"] in ("FAILED", "DIFFERS")]
     skipped = [row for row in lab.rows if row["verdict"] == "skipped"]
     over = [row for row in lab.rows if row["verdict"] == "OVER"]  # a figure, which another run may not repeat: no failure
-    text = "\n".join([f"GPU: {gpu}", "", table(lab.rows), "",
+    text = "\n".join([f"GPU: {gpu}", "", table(lab.rows), "", claims.table(lab.rows), "",
                       f"{len(lab.rows)} cases: {len(bad)} failed or differ, {len(over)} over their target, {len(skipped)} skipped; {took:.0f} s",
-                      claims.table(lab.rows), "",
                       *(f"skipped: {row['part']} {row['case']}: {row['text']}" for row in skipped), ""])
     (lab.out / "table.txt").write_text(text)
     (lab.out / "table.json").write_text(json.dumps({"gpu": gpu, "seconds": round(took), "rows": lab.rows}, indent=1))
