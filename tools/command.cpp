@@ -14,13 +14,14 @@ namespace gpuprof {
 namespace {
 
 void print_command_help(const CLI::App& app, const Command& command) {
-  put_line("{}\n\nUsage: gpuprof {}\n", command.usage, command.synopsis);
+  put(fmt::format("{}\n\nUsage: gpuprof {}\n\n", command.usage, command.synopsis));
   for (const CLI::Option* option : app.get_options()) {
-    put_line("  {:<16} {}",
+    const std::string value = option->get_default_str();
+    put_line("  {:<16} {}{}",
              option->get_positional() ? option->get_name(true) : option->get_name(false, true),
-             option->get_description());
+             option->get_description(), value.empty() ? "" : " (default: " + value + ")");
   }
-  if (!app.get_footer().empty()) put_line("\n{}", app.get_footer());
+  if (!app.get_footer().empty()) put("\n" + app.get_footer() + "\n");
 }
 
 }  // namespace

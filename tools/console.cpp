@@ -28,6 +28,7 @@ void print_message(std::string_view text, std::string_view word, const char* col
     if (c == '\n' || c == '\r') c = ' ';
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
+  line = escaped(line);
   const bool terminal = isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
   line = fmt::format("{}gpuprof:{} {}{}\n", terminal ? colour : "", terminal ? "\033[0m" : "", word,
                      line);
@@ -52,15 +53,30 @@ void flush_output() {
   }
 }
 
+std::string escaped(std::string_view text, Layout layout) {
+  std::string out;
+  out.reserve(text.size());
+  escape_for_terminal(text, layout, [&](std::string_view piece) { out += piece; });
+  return out;
+}
+
 void put(std::string_view text) {
-  buffer() += text;
+  escape_for_terminal(text, Layout::lines, [](std::string_view piece) { buffer() += piece; });
   if (buffer().size() >= kBufferBytes) flush_output();
 }
 
-void put_to(const std::string& path, std::string_view text) {
-  if (path.empty()) return put(text);
+void put_to(const std::string& path, std::string_view text, Escaping escaping) {
+  if (path.empty() && escaping == Escaping::needed) return put(text);
+  if (path.empty()) {
+    buffer() += text;
+    return;
+  }
   OutputFile file(path);
-  file.write(text);
+  if (escaping == Escaping::ready) {
+    file.write(text);
+  } else {
+    escape_for_terminal(text, Layout::lines, [&](std::string_view piece) { file.write(piece); });
+  }
   if (!file.commit()) throw Failure(file.error());
 }
 

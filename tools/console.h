@@ -9,6 +9,9 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "formats/core/terminal_text.h"
 
 namespace gpuprof {
 
@@ -20,23 +23,49 @@ struct Failure : std::runtime_error {
 // Whoever read standard output is gone: ends the command quietly.
 struct ClosedPipe {};
 
-// Writes to standard output, buffered. Throws ClosedPipe, or Failure when it cannot be written.
+// `text` with what acts on a terminal spelled out (formats/core/terminal_text.h). All that goes to
+// standard output, standard error or a text file passes it: names come from files of anybody.
+std::string escaped(std::string_view text, Layout layout = Layout::one_line);
+
+// Writes to standard output, buffered; lines stay lines, all else is escaped(). Throws ClosedPipe,
+// or Failure when it cannot be written.
 void put(std::string_view text);
 void flush_output();
 
 // To the file `path`, whole or not at all; to standard output where `path` is empty. Throws
-// Failure.
-void put_to(const std::string& path, std::string_view text);
+// Failure. `ready`: what is foreign in it is escaped for where it goes already (a page, or text
+// with colours of ours).
+enum class Escaping { needed, ready };
+void put_to(const std::string& path, std::string_view text, Escaping escaping = Escaping::needed);
 
-// One line on standard error after "gpuprof: "; line breaks in `text` become spaces. In colour on a
-// terminal.
+// One line on standard error after "gpuprof: "; line breaks in `text` become spaces, all else is
+// escaped(). In colour on a terminal.
 void print_error(std::string_view text);
 void print_warning(std::string_view text);
 void print_note(std::string_view text);
 
+// An argument of a line: text as escaped(), all else as it is.
+template <typename T>
+decltype(auto) escaped_argument(const T& value) {
+  if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return escaped(std::string_view(value));
+  } else {
+    return (value);
+  }
+}
+template <typename... Arguments>
+std::string format_ready(fmt::string_view format, const Arguments&... arguments) {
+  return fmt::vformat(format, fmt::make_format_args(arguments...));
+}
+// fmt::format, of which no argument can begin a line or act on a terminal.
+template <typename... Arguments>
+std::string format_escaped(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  return format_ready(format, escaped_argument(arguments)...);
+}
+
 template <typename... Arguments>
 void put_line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  put(fmt::format(format, std::forward<Arguments>(arguments)...) + "\n");
+  put(format_escaped(format, std::forward<Arguments>(arguments)...) + "\n");
 }
 
 // 1536 -> "1.5 KiB".

@@ -287,9 +287,9 @@ void diagnose_program(const std::string& command, Findings& out) {
   const std::string reason = why_not_preloadable(path);
   if (!reason.empty()) {
     const bool cuda = cuda_use_of(path).runtime_inside;
-    out.push_back({State::bad, "program", fmt::format("{}: {}", path, reason),
-                   fmt::format("it runs unprofiled{}",
-                               cuda ? ", and none of its CUDA calls is seen" : "")});
+    out.push_back(
+        {State::bad, "program", fmt::format("{}: {}", path, reason),
+         fmt::format("it runs unprofiled{}", cuda ? ", and none of its CUDA calls is seen" : "")});
     return;
   }
   out.push_back({State::good, "program", path + ": the library can be preloaded", ""});

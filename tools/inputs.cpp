@@ -55,9 +55,8 @@ Input load_steps(const std::vector<std::string>& paths) {
   Input input = load_inputs(paths);
   const size_t count = analysis::leave_out_clock_windows(input.trace);
   if (count > 0) {
-    print_note(fmt::format(
-        "{} by the clock left out: the program's own steps came later, and were recorded, too",
-        count == 1 ? "a window" : fmt::format("{} windows", count)));
+    print_note(fmt::format("left out {} of wall time: the program's own steps were recorded too",
+                           count == 1 ? "a window" : fmt::format("{} windows", count)));
   }
   return input;
 }

@@ -39,6 +39,8 @@ packages=(
   "libbenchmark-dev|has_header benchmark/benchmark.h"
   "python3-pytest|has_pytest"
   "python3-venv|has_venv"
+  "clang-format|clang-format --version"
+  "shellcheck|command -v shellcheck"
 )
 fuzz_packages=("clang|command -v clang++" "libclang-rt-14-dev|ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a")
 

@@ -10,6 +10,8 @@
 #include <ctime>
 
 #include "collector/base/os.h"
+#include "formats/core/terminal_text.h"
+#include "formats/core/text.h"
 
 namespace gpuprof {
 namespace {
@@ -35,6 +37,16 @@ void write_quietly(const char* text, size_t size) {
     sent += static_cast<size_t>(wrote);
   }
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
+
+// As one line: paths, settings and names come from elsewhere.
+void write_escaped(std::string_view text) {
+  char line[2400];
+  TextBuilder out(line, sizeof line - 1);
+  escape_for_terminal(text, Layout::one_line, [&](std::string_view piece) { out.add(piece); });
+  const size_t size = out.size();
+  line[size] = '\n';
+  write_quietly(line, size + 1);
 }
 
 }  // namespace
@@ -65,8 +77,7 @@ void log_line(LogLevel level, const char* format, ...) {
   if (more < 0) return;
   used += more;
   if (used > static_cast<int>(sizeof line) - 2) used = static_cast<int>(sizeof line) - 2;
-  line[used++] = '\n';
-  write_quietly(line, static_cast<size_t>(used));
+  write_escaped({line, static_cast<size_t>(used)});
 }
 
 }  // namespace gpuprof

@@ -16,6 +16,8 @@ namespace {
 // Programs take the lowest free number; some count on getting 0 to 2 after closing those.
 constexpr rlim_t kLowest = 512;
 
+}  // namespace
+
 int move_up(int file) {
   rlimit limit{};
   rlim_t lowest = kLowest;
@@ -28,18 +30,17 @@ int move_up(int file) {
   return moved;
 }
 
-}  // namespace
-
-bool OwnFile::create(const char* path) {
-  const int file =
-      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+bool OwnFile::create(OwnDirectory& directory, const char* name) {
+  const int file = ::openat(directory.descriptor(), name,
+                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
   struct stat info {};
-  // By the path, since the program may be closing all its descriptors meanwhile. By system call:
+  // By the name, since the program may be closing all its descriptors meanwhile. By system call:
   // the libc symbol is newer than the oldest glibc we run on.
-  ::syscall(SYS_newfstatat, AT_FDCWD, path, &info, AT_SYMLINK_NOFOLLOW);
+  ::syscall(SYS_newfstatat, directory.descriptor(), name, &info, AT_SYMLINK_NOFOLLOW);
   device_ = info.st_dev, inode_ = info.st_ino;
-  path_ = path;
+  directory_ = &directory;
+  name_ = name;
   file_ = move_up(file);
   return true;
 }
@@ -51,7 +52,8 @@ bool OwnFile::is_ours(int file) const {
 }
 
 bool OwnFile::reopen() {
-  const int again = ::open(path_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+  const int again =
+      ::openat(directory_->descriptor(), name_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
   if (!is_ours(again)) {
     if (again >= 0) ::close(again);
     return false;

@@ -8,13 +8,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "collector/base/own_directory.h"
+
 namespace gpuprof {
+
+// The same open file above the numbers that programs use; `file` is closed.
+int move_up(int file);
 
 class OwnFile {
  public:
-  // Creates `path` (O_EXCL, O_NOFOLLOW, O_CLOEXEC, 0600). False: errno tells.
-  bool create(const char* path);
-  // Appends all bytes. Where the descriptor is no longer this file's, opens the path again, if that
+  // Creates `name` in `directory` (O_EXCL, O_NOFOLLOW, O_CLOEXEC, 0600); both outlive this. False:
+  // errno tells.
+  bool create(OwnDirectory& directory, const char* name);
+  // Appends all bytes. Where the descriptor is no longer this file's, opens the name again, if that
   // still is the file. 0, or an errno value.
   int append(const void* data, size_t size);
   // 0, or an errno value of close.
@@ -28,7 +34,8 @@ class OwnFile {
 
   int file_ = -1;
   uint64_t device_ = 0, inode_ = 0;
-  const char* path_ = nullptr;  // the caller's, which outlives this
+  OwnDirectory* directory_ = nullptr;
+  const char* name_ = nullptr;
 };
 
 }  // namespace gpuprof

@@ -11,18 +11,24 @@
 namespace gpuprof {
 
 struct CuptiApi {
-#define GPUPROF_CUPTI_FUNCTIONS(X)                                                             \
-  X(GetVersion)                                                                                \
-  X(GetResultString)                                                                           \
-  X(Subscribe)                                                                                 \
-  X(Unsubscribe)                                                                               \
-  X(EnableCallback)                                                                            \
-  X(GetCallbackName)                                                                           \
-  X(ActivityRegisterCallbacks)                                                                 \
-  X(ActivityEnable)                                                                            \
-  X(ActivityDisable)                                                                           \
-  X(ActivityFlushAll) X(ActivityGetNextRecord) X(ActivityGetNumDroppedRecords) X(GetTimestamp) \
-      X(GetGraphNodeId)
+// It would move these at every pass.
+// clang-format off
+#define GPUPROF_CUPTI_FUNCTIONS(X) \
+  X(GetVersion) \
+  X(GetResultString) \
+  X(Subscribe) \
+  X(Unsubscribe) \
+  X(EnableCallback) \
+  X(GetCallbackName) \
+  X(ActivityRegisterCallbacks) \
+  X(ActivityEnable) \
+  X(ActivityDisable) \
+  X(ActivityFlushAll) \
+  X(ActivityGetNextRecord) \
+  X(ActivityGetNumDroppedRecords) \
+  X(GetTimestamp) \
+  X(GetGraphNodeId)
+// clang-format on
 #define GPUPROF_DECLARE(name) decltype(&::cupti##name) name;
   GPUPROF_CUPTI_FUNCTIONS(GPUPROF_DECLARE)
 #undef GPUPROF_DECLARE

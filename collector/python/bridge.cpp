@@ -132,7 +132,10 @@ void look_for_torch() {
   PyObject* const module = modules ? py.PyDict_GetItemString(modules, kOptimizers) : nullptr;
   if (!module || module == py.none || !is_complete(module) || g_installed.exchange(true)) return;
   data_workers_possible();
-  if (run_install(module)) return;
+  if (run_install(module)) {
+    session().tells_optimizers.store(true, std::memory_order_relaxed);
+    return;
+  }
   py.PyErr_Clear();
   log_line(LogLevel::warn,
            "this PyTorch has no hook for the steps of its optimizers that gpuprof knows; set "

@@ -93,10 +93,14 @@ void* map_at(void* place, uint64_t bytes, int flags, int descriptor) {
   return ::mmap(place, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, 0);
 }
 
+OwnDirectory& ring_directory() {
+  return scratch_directory().is_open() ? scratch_directory() : run_directory();
+}
+
 // A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
 void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, char* why,
                size_t why_size) {
-  if (!file.create(path)) {
+  if (!file.create(ring_directory(), name_in_directory(path))) {
     std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
     return MAP_FAILED;
   }
@@ -112,7 +116,7 @@ void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, cha
     }
   }
   if (memory == MAP_FAILED) {
-    ::unlink(path);
+    ::unlinkat(ring_directory().descriptor(), name_in_directory(path), 0);
     file.close();
   }
   return memory;
@@ -261,14 +265,17 @@ void ring_store_stem(const char* stem) {
 void publish_ring() { g_published.store(&g_ring, std::memory_order_release); }
 
 void link_ring(const char* name) {
-  if (!name[0] || !g_ring.path[0] || ::symlink(g_ring.path, name) != 0) return;
+  if (!name[0] || !g_ring.path[0] ||
+      ::symlinkat(g_ring.path, run_directory().descriptor(), name_in_directory(name)) != 0) {
+    return;
+  }
   std::snprintf(g_ring.link, sizeof g_ring.link, "%s", name);
 }
 
 void remove_ring_file() {
   g_ring.file.close();
-  if (g_ring.path[0]) ::unlink(g_ring.path);
-  if (g_ring.link[0]) ::unlink(g_ring.link);
+  if (g_ring.path[0]) ::unlinkat(ring_directory().descriptor(), name_in_directory(g_ring.path), 0);
+  if (g_ring.link[0]) ::unlinkat(run_directory().descriptor(), name_in_directory(g_ring.link), 0);
   g_ring.path[0] = g_ring.link[0] = '\0';
 }
 

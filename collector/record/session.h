@@ -37,6 +37,7 @@ struct Window {
   uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
+  bool dropped;  // it is not to leave a dump
 };
 
 struct Session {
@@ -86,6 +87,7 @@ struct Session {
   std::atomic<uint32_t> driver_thread{0};
   // Since when a window that begins with the session is being opened; 0: none is.
   std::atomic<uint64_t> opening_ns{0};
+  std::atomic<bool> tells_optimizers{false};  // PyTorch, of its optimizers' steps
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };
 

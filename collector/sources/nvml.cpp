@@ -39,6 +39,7 @@ struct NvmlApi {
   int (*DeviceGetUtilizationRates)(NvmlDevice, NvmlUtilization*);
   int (*DeviceGetMemoryInfo)(NvmlDevice, NvmlMemory*);
   int (*DeviceGetTotalEccErrors)(NvmlDevice, int, int, unsigned long long*);
+  int (*DeviceGetMaxClockInfo)(NvmlDevice, int, unsigned*);  // null: a library without it
 };
 
 constexpr size_t kMaxDevices = 64;
@@ -47,7 +48,7 @@ constexpr double kPeriodNs = 1e8;
 struct Device {
   uint32_t id;  // CUDA's
   NvmlDevice handle;
-  uint32_t refused;  // bit per counter that this GPU does not have
+  uint32_t done;  // bit per counter that this GPU does not have, or that never changes
 };
 struct Sample {
   uint64_t ticks, value;
@@ -89,6 +90,7 @@ bool load(char* why, size_t why_size) {
     std::snprintf(why, why_size, "libnvidia-ml.so.1 lacks a function that is needed");
     return false;
   }
+  (void)look_up(library, "nvmlDeviceGetMaxClockInfo", g_nvml.DeviceGetMaxClockInfo);
   const int result = g_nvml.Init_v2();
   if (result != 0) std::snprintf(why, why_size, "nvmlInit gave error %d", result);
   return result == 0;
@@ -153,6 +155,10 @@ int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
     case Counter::ecc_uncorrected:
       result = g_nvml.DeviceGetTotalEccErrors(device, kEccUncorrected, kSinceDriverLoad, &large);
       break;
+    case Counter::max_sm_clock:
+      if (!g_nvml.DeviceGetMaxClockInfo) return -1;
+      result = g_nvml.DeviceGetMaxClockInfo(device, kClockSm, &small);
+      break;
     case Counter::none: return -1;
   }
   value = large ? large : small;
@@ -192,12 +198,13 @@ void nvml_sample(uint64_t ticks) {
   for (size_t i = 0; i < g_device_count; ++i) {
     Device& device = g_devices[i];
     for (uint16_t counter = 1; counter < kCounters; ++counter) {
-      if (device.refused >> counter & 1) continue;
+      if (device.done >> counter & 1) continue;
       uint64_t value = 0;
       if (read_counter(device.handle, static_cast<Counter>(counter), value) != 0) {
-        device.refused |= 1u << counter;
+        device.done |= 1u << counter;
         continue;
       }
+      if (counter == static_cast<uint16_t>(Counter::max_sm_clock)) device.done |= 1u << counter;
       (void)g_samples->push_back({now_ticks(), value, static_cast<uint16_t>(device.id), counter});
     }
   }

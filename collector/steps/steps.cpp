@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/steps/steps.h"
 
+#include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "formats/core/text.h"
 
@@ -24,6 +26,12 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
   return true;
 }
 
+// A silence is so many times longer than the burst before it, and than the longest burst: a loop
+// that the operating system keeps waiting for a processor is no burst.
+constexpr uint64_t kBurstGap = 4;
+constexpr size_t kMostBursts = 8;  // who marks like this all the time does so each step
+constexpr uint64_t kLongestCycle = 256;
+
 // The message without its number: "step 12" -> "step".
 std::string_view base_name(std::string_view message) {
   size_t end = message.size();
@@ -39,17 +47,34 @@ bool step_name_matches(std::string_view message, std::string_view name) {
 }
 
 void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed) {
-  *this = StepTracker{};
+  new (this) StepTracker;  // too large for the stack of a thread of the program's
   wanted_ = spec_ = spec;
   chosen_ = spec.source;
   process_start_ = process_start;
   armed_ = armed;
   automatic_ = spec.source == StepSource::automatic;
   for (const StepSource source : {StepSource::manual, StepSource::optimizer, StepSource::sync}) {
-    Candidate& candidate = candidates_[static_cast<size_t>(source)];
-    candidate.boundaries[0] = process_start;
-    candidate.count = 1;
+    keep(source, process_start);
   }
+}
+
+uint64_t* StepTracker::kept(StepSource source) {
+  switch (source) {
+    case StepSource::nccl: return waiting_[0];
+    case StepSource::graph: return waiting_[1];
+    case StepSource::sync: return waiting_[2];
+    default: return kept_[static_cast<size_t>(source)];
+  }
+}
+
+void StepTracker::keep(StepSource source, uint64_t ticks) {
+  size_t& count = candidates_[static_cast<size_t>(source)].count;
+  uint64_t* const boundaries = kept(source);
+  if (is_inferred(source) && count == kWaiting) {  // counting begins later, then
+    count = kWaiting / 2;
+    std::memmove(boundaries, boundaries + kWaiting - count, count * sizeof *boundaries);
+  }
+  if (is_inferred(source) || count < kKept) boundaries[count++] = ticks;
 }
 
 bool StepTracker::is_candidate(StepSource source) const {
@@ -76,6 +101,13 @@ bool StepTracker::may_follow_time(StepSource source) const {
           source == StepSource::nvtx);
 }
 
+// What is recorded by a source that was taken for want of a better one can be dropped until a
+// window of it is complete. A source that has been silent comes back by rules of its own.
+bool StepTracker::may_give_way_to(StepSource source) const {
+  return automatic_ && is_inferred(chosen_) && is_own_mark(source) && !looked_again_ &&
+         (!held_ || (held_first_ && !keeps_count_));
+}
+
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
   if (!wants(mark.source)) return {};
   if (mark.source == StepSource::profiler && chosen_ != StepSource::profiler) {
@@ -86,7 +118,13 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (is_silent(mark.source)) return come_back(mark);
+  if (may_give_way_to(mark.source)) return give_way(mark);
   if (chosen_ == StepSource::automatic || may_follow_time(mark.source)) return candidate_mark(mark);
+  if (ends_burst(mark) && !keeps_count_) {
+    candidates_[static_cast<size_t>(mark.source)].marks = 0;
+    out_[0] = mark.ticks;
+    return {1, out_, false, true};
+  }
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
   if (++candidate.marks < spec_.every) return {};
   candidate.marks = 0;
@@ -97,11 +135,16 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
 StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
   Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
   const bool every_nth = mark.source == StepSource::nccl || mark.source == StepSource::graph;
+  if (is_inferred(mark.source) && first_inferred_ == 0) first_inferred_ = mark.ticks;
+  if (ends_burst(mark)) {
+    candidates_[static_cast<size_t>(StepSource::graph)] = Candidate{};
+    candidates_[static_cast<size_t>(StepSource::sync)] = Candidate{};
+  }
   if (every_nth && !recurs(candidate, mark)) return {};
-  if (candidate.count < kKept) candidate.boundaries[candidate.count++] = mark.ticks;
+  keep(mark.source, mark.ticks);
   // A collective or a graph that comes once is no step.
   candidate.fired = !every_nth || candidate.count > 1;
-  if (candidate.count < 3) return {};
+  if (candidate.count < 3 || waits_for_optimizers(mark, candidate.count)) return {};
   for (size_t above = 1; above < static_cast<size_t>(mark.source); ++above) {
     if (candidates_[above].fired) return {};
   }
@@ -111,8 +154,43 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
   return choose(mark.source);
 }
 
+bool StepTracker::waits_for_optimizers(const StepMark& mark, size_t count) {
+  if (!expects_optimizers_ || looked_again_ || !is_inferred(mark.source)) return false;
+  return mark.ticks - first_inferred_ < patience_.optimizers ||
+         count <= std::min(patience_.cycle, kLongestCycle);
+}
+
+// Whether marks before this one were a burst: close together, then none for much longer. One that
+// opens a communicator or waits for all of the GPU now and then is no loop.
+bool StepTracker::ends_burst(const StepMark& mark) {
+  if (!automatic_ || patience_.burst == 0) return false;
+  if (mark.source != StepSource::sync && mark.source != StepSource::graph) return false;
+  const uint64_t gap = mark.ticks > run_.last ? mark.ticks - run_.last : 0;
+  const uint64_t length = run_.last - run_.begin;
+  const bool burst = run_.count >= 3 && run_.bursts < kMostBursts && length < patience_.burst &&
+                     gap > kBurstGap * std::max(patience_.burst, length);
+  if (burst || run_.count == 0) {
+    run_ = {mark.ticks, mark.ticks, 1, run_.bursts + (burst ? 1 : 0)};
+  } else {
+    run_.last += gap;
+    ++run_.count;
+  }
+  return burst;
+}
+
+// The program marks its steps itself, after all. One range alone may be anything.
+StepTracker::Result StepTracker::give_way(const StepMark& mark) {
+  Candidate& candidate = candidates_[static_cast<size_t>(mark.source)];
+  keep(mark.source, mark.ticks);
+  if (candidate.count < (keeps_count_ ? 3 : 2)) return {};
+  spec_ = wanted_;
+  Result result = choose(mark.source);
+  result.restarts = !keeps_count_;
+  return result;
+}
+
 // Whether the mark is the candidate's first, or the one that is waited for.
-bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) const {
+bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) {
   constexpr uint32_t kLongestPeriod = 4096;
   ++candidate.marks;
   const bool first = candidate.count == 0;
@@ -122,7 +200,8 @@ bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) const {
     candidate.marks = 1;
   } else if (!first) {
     if (candidate.count > 1 && candidate.marks != candidate.period) {
-      candidate.boundaries[0] = candidate.boundaries[candidate.count - 1];
+      uint64_t* const boundaries = kept(mark.source);
+      boundaries[0] = boundaries[candidate.count - 1];
       candidate.count = 1;
     }
     candidate.period = candidate.marks;
@@ -135,11 +214,11 @@ bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) const {
 StepTracker::Result StepTracker::choose(StepSource source) {
   Candidate& candidate = candidates_[static_cast<size_t>(source)];
   chosen_ = source;
+  if (source == StepSource::nvtx) copy_text(likely_name_, spec_.name, sizeof spec_.name);
   candidate.marks = 0;
   // Steps are counted already: several at once could pass over the schedule's window.
-  const size_t first = looked_again_ || fell_back_ ? candidate.count - 1 : 0;
-  std::memcpy(out_, candidate.boundaries + first, (candidate.count - first) * sizeof out_[0]);
-  return {candidate.count - first, out_, true};
+  const size_t first = looked_again_ || fell_back_ || keeps_count_ ? candidate.count - 1 : 0;
+  return {candidate.count - first, kept(source) + first, true};
 }
 
 bool StepTracker::look_again() {
@@ -159,6 +238,7 @@ bool StepTracker::look_again() {
   chosen_ = StepSource::automatic;
   spec_ = wanted_;
   looked_again_ = true;
+  likely_name_[0] = '\0';
   for (Candidate& candidate : candidates_) candidate = Candidate{};
   return true;
 }
@@ -173,15 +253,14 @@ StepTracker::Result StepTracker::come_back(const StepMark& mark) {
 
 bool StepTracker::nvtx_matches(std::string_view message) {
   if (!wants(StepSource::nvtx)) return false;
-  const StepSpec& spec = is_silent(StepSource::nvtx) ? silent_spec_ : spec_;
-  if (spec.name[0]) return step_name_matches(message, spec.name);
+  const char* const name = is_silent(StepSource::nvtx)   ? silent_spec_.name
+                           : chosen_ == StepSource::nvtx ? spec_.name
+                                                         : likely_name_;
+  if (name[0]) return step_name_matches(message, name);
   const std::string_view base = base_name(message);
   for (const std::string_view likely : kLikelyNames) {
     if (!equal_ignoring_case(base, likely)) continue;
-    const size_t size = base.size() < sizeof spec_.name - 1 ? base.size() : sizeof spec_.name - 1;
-    std::memcpy(spec_.name, base.data(), size);
-    spec_.name[size] = '\0';
-    return true;
+    return copy_text(base, likely_name_, sizeof likely_name_);
   }
   return false;
 }

@@ -5,6 +5,14 @@
 // takes the place of any other source but manual, also of one that was chosen: the program asks for
 // just that window.
 //
+// Collectives, graph launches and synchronizations come for other reasons, too: cuDNN that tries
+// its algorithms synchronizes many times in the first forward pass. So `auto` takes them only where
+// no other source is to be expected. Where PyTorch is loaded its optimizers have their chance first
+// (Patience). What was taken gives way as soon as the program marks its steps itself
+// (gpuprof_step, optimizers, NVTX ranges): before and in the first window at once, and counting
+// begins anew, since what was counted were no steps. Marks in a burst, within milliseconds and then
+// none for much longer, were none either.
+//
 // A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
 // up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
 // optimizer or an NVTX range that comes again after all.
@@ -38,17 +46,28 @@ struct StepMark {
   const char* name = nullptr;  // nccl: the collective's
 };
 
+// How long `auto` waits for better sources, in ticks of the marks.
+struct Patience {
+  uint64_t optimizers = 0;  // from the first mark on, where PyTorch is loaded,
+  uint64_t cycle = 0;       // and until this many steps have passed
+  uint64_t burst = 0;       // marks that end within this time may be a burst
+};
+
 class StepTracker {
  public:
   // `process_start` is boundary 0 of the sources that mark an end and of time. Where windows are
   // opened by triggers only (`armed`), `auto` takes no notice of cudaProfilerStart.
   void start(const StepSpec& spec, uint64_t process_start, bool armed = false);
+  void set_patience(const Patience& patience) { patience_ = patience; }
+  // PyTorch is loaded and tells of its optimizers' steps.
+  void expect_optimizers() { expects_optimizers_ = true; }
 
   // Boundaries that a mark adds to the step log: 0, 1, or (when `auto` has just chosen) all so far.
   struct Result {
     size_t count;
     const uint64_t* ticks;
     bool chosen_now;
+    bool restarts = false;  // what was counted before were no steps: these are the first boundaries
   };
   Result mark(const StepMark& mark);
   // Boundary 0 of a named source that marks ends, due as soon as the session starts.
@@ -63,13 +82,20 @@ class StepTracker {
   bool wants(StepSource source) const {
     return chosen_ == source || (chosen_ == StepSource::automatic && is_candidate(source)) ||
            (source == StepSource::profiler && may_bracket()) || is_silent(source) ||
-           may_follow_time(source);
+           may_follow_time(source) || may_give_way_to(source);
   }
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
   bool look_again();
-  // While a window is open its steps stay what they are, whatever comes again.
-  void hold_source(bool held) { held_ = held; }
+  // While a window is open its steps stay what they are, whatever comes again. `first`: none was
+  // complete before it; what is recorded by a source that was taken for want of a better one can
+  // still be dropped.
+  void hold_source(bool held, bool first = false) {
+    held_ = held;
+    held_first_ = held && first;
+  }
+  // A window is complete: counting goes on from where it is.
+  void keep_count() { keeps_count_ = true; }
   // Whether one may come back: it is no time for the clock then.
   bool waits_for_source() const { return silent_ != StepSource::automatic; }
   // `auto` gave up waiting: `time` with this period takes over. Its boundary 0 is process start;
@@ -83,19 +109,39 @@ class StepTracker {
  private:
   static constexpr size_t kSources = static_cast<size_t>(StepSource::time) + 1;
   static constexpr size_t kKept = 4;
+  static constexpr size_t kWaiting = 1024;
+  static constexpr size_t kInferred = 3;
   struct Candidate {
-    uint64_t boundaries[kKept];
-    size_t count;
+    size_t count;  // boundaries, as far as they are kept
     bool fired;
     uint32_t marks;   // since the last boundary
     uint32_t period;  // marks between the last two boundaries, where `auto` looks for N
     uint64_t key;     // the mark that is waited for, there
   };
+  // Marks that follow each other, until one comes much later.
+  struct Run {
+    uint64_t begin, last;
+    size_t count;
+    size_t bursts;  // runs before that were bursts
+  };
+  static bool is_own_mark(StepSource source) {
+    return source == StepSource::manual || source == StepSource::optimizer ||
+           source == StepSource::nvtx;
+  }
+  static bool is_inferred(StepSource source) {
+    return source == StepSource::nccl || source == StepSource::graph || source == StepSource::sync;
+  }
+  bool may_give_way_to(StepSource source) const;
+  bool waits_for_optimizers(const StepMark& mark, size_t count);
+  uint64_t* kept(StepSource source);
+  void keep(StepSource source, uint64_t ticks);
+  bool ends_burst(const StepMark& mark);
+  Result give_way(const StepMark& mark);
   bool is_candidate(StepSource source) const;
   bool may_bracket() const;
   bool may_follow_time(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
-  bool recurs(Candidate& candidate, const StepMark& mark) const;
+  bool recurs(Candidate& candidate, const StepMark& mark);
   Result choose(StepSource source);
   Result come_back(const StepMark& mark);
   bool is_silent(StepSource source) const {
@@ -112,6 +158,13 @@ class StepTracker {
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
   LeadingOptimizer optimizers_{};
+  Patience patience_{};
+  bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;
+  uint64_t first_inferred_ = 0;  // ticks of the first mark of such a source
+  Run run_{};
+  char likely_name_[sizeof StepSpec::name] = {};  // nvtx: the one that fired first
+  uint64_t kept_[kSources][kKept]{};              // boundaries of candidates: the first ones,
+  uint64_t waiting_[kInferred][kWaiting]{};       // of those that may have to wait: the newest
   uint64_t out_[kKept]{};
 };
 

@@ -6,10 +6,24 @@ namespace gpuprof {
 WindowPlan::WindowPlan(const ScheduleSpec& spec, bool armed)
     : spec_(spec), armed_(armed), scheduled_(spec) {}
 
+void WindowPlan::restart() {
+  scheduled_ = Schedule(spec_);
+  phase_ = Phase::waiting;
+  open_ = scheduled_next_ = 0;
+  base_ = 0;
+}
+
+void WindowPlan::begin_after(uint64_t index) {
+  uint64_t window = 0;
+  const Phase there = scheduled_.phase_of(index, &window);
+  if (window > 0 || there == Phase::warmup || there == Phase::active) base_ = index + 1;
+}
+
 Transition WindowPlan::advance(uint64_t index) {
   // A triggered window names its own first step, the same on all ranks: it does not wait for
   // `resume_`.
-  const Transition scheduled = armed_ || index < resume_ ? idle() : scheduled_step(index);
+  const bool off = armed_ || index < resume_ || index < base_;
+  const Transition scheduled = off ? idle() : scheduled_step(index);
   return finish(pending_ || recording_ ? triggered_step(index, scheduled) : scheduled);
 }
 
@@ -22,7 +36,7 @@ Transition WindowPlan::idle() const {
 }
 
 Transition WindowPlan::scheduled_step(uint64_t index) {
-  Transition change = scheduled_.advance(index);
+  Transition change = scheduled_.advance(index - base_);
   if (resumed_late_) {
     resumed_late_ = false;
     scheduled_.cut();

@@ -13,6 +13,11 @@ namespace gpuprof {
 class WindowPlan {
  public:
   WindowPlan(const ScheduleSpec& spec, bool armed);
+  // What was counted before were no steps, and no window is open: the schedule begins anew.
+  void restart();
+  // Steps up to `index` were counted before anybody knew that they are steps, and the schedule's
+  // window would lie among them: it begins anew with the next one.
+  void begin_after(uint64_t index);
   // As Schedule::advance. Windows are numbered as they begin, scheduled and triggered ones in one
   // row; equal on all ranks that take the same steps.
   Transition advance(uint64_t index);
@@ -39,6 +44,8 @@ class WindowPlan {
   Phase phase() const { return phase_; }
 
   const Schedule& schedule() const { return scheduled_; }
+  uint64_t first_step(uint64_t window) const { return base_ + scheduled_.first_step(window); }
+  uint64_t last_step(uint64_t window) const { return base_ + scheduled_.last_step(window); }
 
  private:
   Transition idle() const;
@@ -57,6 +64,7 @@ class WindowPlan {
   bool recording_ = false;       // the triggered window is open
   bool postponed_ = false;       // what is, or will be, pending is the window of number open_
   uint64_t first_ = 0, steps_ = 0;
+  uint64_t base_ = 0;  // the schedule's step 0
   uint64_t resume_ = 0;
   bool resumed_late_ = false;
 };

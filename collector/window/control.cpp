@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "collector/base/os.h"
+#include "collector/base/own_directory.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
@@ -22,9 +23,9 @@ constexpr std::string_view kRingSuffix = ".gpuprof.ring";
 constexpr size_t kFiles = 2;  // the run's, and this process's own
 
 struct Control {
-  char paths[kFiles][1700];
-  uint64_t read[kFiles];  // newest id of each
-  uint64_t started;       // realtime ns; windows asked for before are not this process's
+  char names[kFiles][600];  // in the run's directory, and in the ring's
+  uint64_t read[kFiles];    // newest id of each
+  uint64_t started;         // realtime ns; windows asked for before are not this process's
   uint64_t last_look;
 };
 Control g_control{};
@@ -36,8 +37,13 @@ bool is_trusted(int file) {
          info.st_uid == ::geteuid() && (info.st_mode & 0022) == 0;
 }
 
-bool read_request(const char* path, ControlRequest& request) {
-  const int file = ::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+OwnDirectory& directory_of(size_t which) {
+  return which == 0 || !scratch_directory().is_open() ? run_directory() : scratch_directory();
+}
+
+bool read_request(size_t which, ControlRequest& request) {
+  const int file = ::openat(directory_of(which).descriptor(), g_control.names[which],
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return false;
   char text[kControlFileBytes];
   const ssize_t got = is_trusted(file) ? ::read(file, text, sizeof text) : -1;
@@ -47,7 +53,7 @@ bool read_request(const char* path, ControlRequest& request) {
 
 void look(size_t which) {
   ControlRequest request;
-  if (!g_control.paths[which][0] || !read_request(g_control.paths[which], request)) return;
+  if (!g_control.names[which][0] || !read_request(which, request)) return;
   uint64_t& newest = g_control.read[which];
   if (request.id <= newest) return;
   const bool stale = request.command == ControlCommand::window && request.id < g_control.started;
@@ -67,12 +73,12 @@ void control_begin() {
   Ring& own = *ring();
   g_control = Control{};
   g_control.started = own.header->anchors[0].realtime_ns;
-  std::snprintf(g_control.paths[0], sizeof g_control.paths[0], "%s/%s", s.directory,
-                kRunControlFile);
-  const size_t length = std::strlen(own.path);
+  std::snprintf(g_control.names[0], sizeof g_control.names[0], "%s", kRunControlFile);
+  const char* const name = name_in_directory(own.path);
+  const size_t length = std::strlen(name);
   if (length > kRingSuffix.size()) {
-    std::snprintf(g_control.paths[1], sizeof g_control.paths[1], "%.*s%s",
-                  static_cast<int>(length - kRingSuffix.size()), own.path, kProcessControlSuffix);
+    std::snprintf(g_control.names[1], sizeof g_control.names[1], "%.*s%s",
+                  static_cast<int>(length - kRingSuffix.size()), name, kProcessControlSuffix);
   }
   RingHeader& header = *own.header;
   header.ticks_per_second = static_cast<uint64_t>(s.clock.ticks_per_ns * 1e9);
@@ -89,7 +95,7 @@ void control_tick(uint64_t now_ns) {
 }
 
 void control_end() {
-  if (g_control.read[1]) ::unlink(g_control.paths[1]);
+  if (g_control.read[1]) ::unlinkat(directory_of(1).descriptor(), g_control.names[1], 0);
 }
 
 void forget_control() { g_control = Control{}; }

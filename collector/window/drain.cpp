@@ -227,8 +227,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries,     ticks, 0,
-                    ticks,           s.boundaries - 1, true,  "out_of_memory"};
+  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,    ticks,
+                    s.boundaries - 1, true,         "out_of_memory", false};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();
@@ -268,16 +268,22 @@ void close_window(Drain& drain) {
   const Window window = s.window;
   samples_window_ends();
   native_samples_window_ends();
-  write_to_the_end(drain, window);
-  const DumpOutcome outcome = drain.file.finish();
-  if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
-  note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+  if (window.dropped) {
+    drain.collector.collect(drain.file, true, window.end_ticks);
+    drain.collector.flush(drain.file);
+    drain.file.discard();
+  } else {
+    write_to_the_end(drain, window);
+    const DumpOutcome outcome = drain.file.finish();
+    if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
+    note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+  }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
   if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
     cupti_detach();
   }
-  ++s.windows_done;
+  if (!window.dropped) ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));

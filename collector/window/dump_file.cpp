@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/dump_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +10,7 @@
 #include <cstring>
 
 #include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/record/recorder.h"
 
 namespace gpuprof {
@@ -24,7 +27,7 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   error_ = 0;
   has_chunks_ = false;
-  if (!file_.create(part_)) fail("create", part_, errno);
+  if (!file_.create(run_directory(), name_in_directory(part_))) fail("create", part_, errno);
   return error_ == 0;
 }
 
@@ -55,22 +58,39 @@ void DumpFile::fail(const char* what, const char* path, int error) {
 }
 
 DumpOutcome DumpFile::left_behind() const {
-  return has_chunks_ && ::access(part_, F_OK) == 0 ? DumpOutcome::cut : DumpOutcome::lost;
+  struct stat info {};
+  const bool there = ::syscall(SYS_newfstatat, run_directory().descriptor(),
+                               name_in_directory(part_), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  return has_chunks_ && there ? DumpOutcome::cut : DumpOutcome::lost;
 }
 
+namespace {
+bool rename_in_run(const char* from, const char* to) {
+  const int directory = run_directory().descriptor();
+  return directory >= 0 &&
+         ::renameat(directory, name_in_directory(from), directory, name_in_directory(to)) == 0;
+}
+}  // namespace
+
 void DumpFile::publish() {
-  if (file_.is_open()) ::rename(part_, path_);
+  if (file_.is_open()) rename_in_run(part_, path_);
 }
 
 void DumpFile::unpublish() {
-  if (file_.is_open()) ::rename(path_, part_);
+  if (file_.is_open()) rename_in_run(path_, part_);
+}
+
+void DumpFile::discard() {
+  if (!file_.is_open()) return;
+  ::unlink(part_);
+  (void)file_.close();
 }
 
 DumpOutcome DumpFile::finish() {
   if (!file_.is_open()) return DumpOutcome::lost;
   const int error = file_.close();
   if (error && !error_) fail("close", part_, error);
-  if (!error_ && ::rename(part_, path_) != 0) fail("rename", part_, errno);
+  if (!error_ && !rename_in_run(part_, path_)) fail("rename", part_, errno);
   return error_ ? left_behind() : DumpOutcome::complete;
 }
 

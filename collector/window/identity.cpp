@@ -15,6 +15,7 @@
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/base/own_directory.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
 #include "collector/record/ring.h"
@@ -37,11 +38,6 @@ namespace {
 
 constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCifs = 0xff534d42,
                kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400, kBeegfs = 0x19830326;
-
-// fstat by system call: the libc symbol is newer than the oldest glibc we run on.
-bool stat_directory(int file, struct stat& info) {
-  return ::syscall(SYS_fstat, file, &info) == 0 && S_ISDIR(info.st_mode);
-}
 
 // Start of the process in clock ticks since boot.
 uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
@@ -113,42 +109,6 @@ bool choose_run(Session& s) {
   return true;
 }
 
-// mkdir -p, 0700 for what we make. The last directory must be ours and closed to other writers: in
-// one that others can write to, they could put links in the way of our names.
-bool make_directories(const char* path, char* why, size_t why_size) {
-  char partial[1200];
-  std::snprintf(partial, sizeof partial, "%s", path);
-  for (char* c = partial + 1;; ++c) {
-    if (*c != '/' && *c != '\0') continue;
-    const char kept = *c;
-    *c = '\0';
-    if (::mkdir(partial, 0700) != 0 && errno != EEXIST) {
-      std::snprintf(why, why_size, "cannot create directory %s: %s", partial, std::strerror(errno));
-      return false;
-    }
-    if (kept == '\0') break;
-    *c = kept;
-  }
-  const int file = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (file < 0) {
-    std::snprintf(why, why_size, "cannot open directory %s: %s", path, std::strerror(errno));
-    return false;
-  }
-  struct stat info {};
-  const bool readable = stat_directory(file, info);
-  ::close(file);
-  if (!readable || info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
-    std::snprintf(why, why_size,
-                  "directory %s must belong to this user and not be writable by others", path);
-    return false;
-  }
-  if (::access(path, W_OK | X_OK) != 0) {
-    std::snprintf(why, why_size, "cannot write to directory %s: %s", path, std::strerror(errno));
-    return false;
-  }
-  return true;
-}
-
 void make_stem() {
   Session& s = session();
   const ClockAnchor now = read_anchor();
@@ -162,7 +122,10 @@ bool make_names_beside(const char* parent_stem) {
   Session& s = session();
   if (!take_run_of(parent_stem, s.directory, sizeof s.directory, s.run, sizeof s.run)) return false;
   make_stem();
-  return true;
+  char why[1800];
+  if (run_directory().open(s.directory, OwnDirectory::Kind::run, why, sizeof why)) return true;
+  log_line(LogLevel::error, "%s; this data loader worker is not profiled", why);
+  return false;
 }
 
 void encode_command(WireWriter& out) {
@@ -223,8 +186,8 @@ bool make_output_names() {
     return false;
   }
   std::memcpy(s.directory, absolute, static_cast<size_t>(length) + 1);
-  char why[1400];
-  if (!make_directories(s.directory, why, sizeof why)) {
+  char why[1800];
+  if (!run_directory().open(s.directory, OwnDirectory::Kind::run, why, sizeof why)) {
     log_line(LogLevel::error, "GPUPROF_OUTPUT=\"%s\": %s; this program runs unprofiled",
              s.config.output, why);
     return false;
@@ -245,23 +208,32 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
     std::snprintf(path, path_size, "%s.gpuprof.ring", s.stem);
     return;
   }
-  std::snprintf(path, path_size, "%s/%s.gpuprof.ring", scratch, std::strrchr(s.stem, '/') + 1);
+  static char place[sizeof s.scratch + sizeof s.start_directory];  // which the directory keeps
+  const char* const here = scratch[0] == '/' ? "" : s.start_directory;
+  std::snprintf(place, sizeof place, "%s%s%s", here, here[0] ? "/" : "", scratch);
+  char why[1800];
+  if (!scratch_directory().open(place, OwnDirectory::Kind::scratch, why, sizeof why)) {
+    log_line(LogLevel::warn, "GPUPROF_SCRATCH=\"%s\": %s", scratch, why);
+  }
+  std::snprintf(path, path_size, "%s/%s.gpuprof.ring", place, std::strrchr(s.stem, '/') + 1);
   std::snprintf(link, link_size, "%s.gpuprof.ring", s.stem);
 }
 
 void update_latest_link() {
   const Session& s = session();
-  char link[1200], fresh[1300];
-  const size_t length = static_cast<size_t>(std::strrchr(s.directory, '/') - s.directory);
-  std::snprintf(link, sizeof link, "%.*s/latest", static_cast<int>(length), s.directory);
-  std::snprintf(fresh, sizeof fresh, "%s.%u", link, s.pid);
+  constexpr const char* kName = "latest";
+  const int above = ::openat(run_directory().descriptor(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (above < 0) return;
+  char fresh[32];
+  std::snprintf(fresh, sizeof fresh, "%s.%u", kName, s.pid);
   struct stat info {};
-  if (::syscall(SYS_newfstatat, AT_FDCWD, link, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-      !S_ISLNK(info.st_mode)) {
-    return;  // something of the user's
+  const bool users = ::syscall(SYS_newfstatat, above, kName, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     !S_ISLNK(info.st_mode);
+  if (!users && ::symlinkat(s.run, above, fresh) == 0 &&
+      ::renameat(above, fresh, above, kName) != 0) {
+    ::unlinkat(above, fresh, 0);
   }
-  if (::symlink(s.run, fresh) != 0) return;
-  if (::rename(fresh, link) != 0) ::unlink(fresh);
+  ::close(above);
 }
 
 bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {

@@ -34,6 +34,7 @@ constexpr uint64_t kWaitForDrainNs = 3000000000;
 constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
+constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 // Which source a call is a mark of; automatic: none.
@@ -95,6 +96,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   s.window.last_step = last_complete_step();
   s.window.partial = partial;
   s.window.end_reason = reason;
+  if (!s.window.dropped) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
   header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
   header.window_end_ticks.store(ticks, std::memory_order_release);
@@ -113,7 +115,7 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, ""};
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false};
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -161,7 +163,7 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   const bool closing = !drain_wait_idle(0);
   if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
   if (!drain_wait_idle(kWaitForDrainNs)) return put_off_window(number);
-  s.tracker.hold_source(true);
+  s.tracker.hold_source(true, s.windows_done == 0);
   restart_sequences();
   restart_stack_counts();
   open_window(number, first_step, ticks);
@@ -196,8 +198,27 @@ void publish_source() {
   s.tracker.describe(s.source_text, sizeof s.source_text);
 }
 
-// The schedule was over, by the clock, when the program's own steps came: as many of those, too.
-void record_after_time(uint64_t index) {
+// What was counted were no steps. A window of them that is open leaves no dump.
+bool forget_steps(uint64_t ticks) {
+  Session& s = session();
+  const SessionPhase phase = s.phase.load();
+  if (phase == SessionPhase::active) {
+    s.window.dropped = true;
+    end_window(ticks, "no steps", true);
+  } else if (phase == SessionPhase::warmup) {
+    set_phase(SessionPhase::waiting);
+    drain_request(DrainCommand::detach);
+  }
+  if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
+  s.plan->restart();
+  s.boundaries = 0;
+  s.next_window = 0;
+  return true;
+}
+
+// The schedule was over, by something else, when the program's own steps came: as many of those,
+// too.
+void record_after_other(uint64_t index) {
   Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
   if (s.plan->phase() != Phase::done) return;
@@ -207,9 +228,13 @@ void record_after_time(uint64_t index) {
 void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
   if (result.count == 0) return;
-  const bool follows_time = result.chosen_now && s.source == StepSource::time &&
-                            s.tracker.source() != StepSource::profiler;
-  for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
+  // What comes back after a silence has had its window, or will have it.
+  const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
+                             s.silent_step_ticks == 0 && s.tracker.source() != StepSource::profiler;
+  const uint64_t counted = s.boundaries;
+  const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
+  const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
+  for (size_t i = first; i < result.count; ++i) log_boundary(result.ticks[i]);
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
@@ -218,9 +243,14 @@ void take_boundaries(const StepTracker::Result& result) {
   if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
+  if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
   if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
   apply(s.plan->advance(newest), newest, ticks);
-  if (follows_time) record_after_time(newest);
+  if (follows_other) record_after_other(newest);
+  if (restarted) {
+    log_line(LogLevel::info, "%" PRIu64 " boundaries are forgotten, which were none of steps",
+             counted);
+  }
   if (result.chosen_now) {
     log_line(LogLevel::info, "steps: %s", s.source_text);
     apply_hook_flags();
@@ -368,6 +398,8 @@ void step_mark(const StepMark& mark) {
   const BlockedScope blocked;
   const LockGuard guard(session().step_lock);
   if (!ready()) return;
+  if (session().tells_optimizers.load(std::memory_order_relaxed))
+    session().tracker.expect_optimizers();
   take_boundaries(session().tracker.mark(mark));
 }
 

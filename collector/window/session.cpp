@@ -11,6 +11,7 @@
 
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
+#include "collector/base/own_directory.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
@@ -48,6 +49,10 @@ constinit size_t g_row_count = 0;
 constinit char g_own_path[1024] = {};
 
 constexpr uint64_t kSecond = 1000000000;
+
+// How long `auto` waits for PyTorch's optimizers before it takes less (docs/ARCHITECTURE.md), and
+// how short marks that are no loop's may last.
+constexpr double kOptimizersSeconds = 10, kBurstSeconds = 0.02;
 
 void set_all_flags(uint8_t flags) {
   for (auto& flag : g_hook_flags) flag.store(flags, std::memory_order_relaxed);
@@ -104,6 +109,11 @@ bool start() {
     log_set(s.config.log, s.place.rank, s.place.local_rank);
   }
   s.start_ticks = now_ticks();
+  const double second = s.clock.ticks_per_ns * 1e9;
+  const ScheduleSpec& spec = s.config.schedule;
+  s.tracker.set_patience({static_cast<uint64_t>(kOptimizersSeconds * second),
+                          uint64_t{spec.skip_first} + spec.wait + spec.warmup + spec.active,
+                          static_cast<uint64_t>(kBurstSeconds * second)});
   python_watch();  // the ring has room for the stacks of an interpreter
   if (!make_output_names() || !start_drain_thread()) return false;
   ::atexit([] { finish_session("exit"); });
@@ -324,6 +334,8 @@ void forget_session_in_child() {
   forget_memory_log();
   forget_heap();
   forget_ring();
+  run_directory().forget();
+  scratch_directory().forget();
   forget_stacks_in_child();
   forget_samples();
   forget_frames();

@@ -29,6 +29,13 @@ void log_step(uint64_t ticks) {
   header.steps.used.store((index + 1) * sizeof(uint64_t), std::memory_order_release);
 }
 
+bool restart_step_log() {
+  RingHeader& header = *ring()->header;
+  if (logged() > capacity() / 4) return false;  // make_room() may have begun to move it
+  header.steps.used.store(0, std::memory_order_release);
+  return true;
+}
+
 void move_last_step(uint64_t ticks) {
   RingHeader& header = *ring()->header;
   const uint64_t count = logged();

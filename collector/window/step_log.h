@@ -16,6 +16,10 @@ void log_step(uint64_t ticks);
 // The newest boundary was later than it was logged. Under the session's step lock.
 void move_last_step(uint64_t ticks);
 
+// What was logged were no steps: begins anew. False: the log is too long for that. Under the
+// session's step lock; the drain thread writes no dump meanwhile.
+bool restart_step_log();
+
 // Drain thread only.
 class StepLog {
  public:

@@ -248,7 +248,7 @@ void print_closing_line() {
                source);
       return;
     }
-    const uint64_t first = s.plan->schedule().first_step(0), last = s.plan->schedule().last_step(0);
+    const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
     // A window that such a run has: its second half, or, of few steps, all but the first ones.
     const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
     const int warmup = complete > 2;

@@ -19,8 +19,9 @@ enum class Counter : uint8_t {
   memory_used = 8,       // bytes, of all processes
   ecc_corrected = 9,     // errors since the driver was loaded
   ecc_uncorrected = 10,
+  max_sm_clock = 11,  // MHz, the highest that the device has; once a window
 };
-inline constexpr size_t kCounters = 11;
+inline constexpr size_t kCounters = 12;
 
 struct CounterText {
   const char* name;
@@ -38,6 +39,7 @@ inline constexpr CounterText kCounterTexts[kCounters] = {
     {"GPU memory used", "bytes"},
     {"ECC errors corrected", ""},
     {"ECC errors uncorrected", ""},
+    {"SM clock at most", "MHz"},
 };
 
 }  // namespace gpuprof

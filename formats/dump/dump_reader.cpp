@@ -309,6 +309,14 @@ class Reader {
     }
     const bool events = job->body.kind == static_cast<uint32_t>(ChunkKind::events);
     const uint64_t raw_size = std::min<uint64_t>(job->body.raw_size, kMaxBodyBytes);
+    const bool packed = job->body.codec != static_cast<uint32_t>(Codec::none);
+    if (packed && raw_size > unpacked_left_) {
+      return submit_damage(
+          at, fmt::format("a chunk was not read: with it the file's contents are {} times its size "
+                          "or more, which no dump's are",
+                          kMostCompression));
+    }
+    if (packed) unpacked_left_ -= raw_size;
     while (!jobs_.has_room() || (raw_waiting_ + raw_size > kMostWaiting && !jobs_.empty())) {
       deliver_next();
     }
@@ -402,6 +410,7 @@ class Reader {
   ReadResult result_;
   bool refusing_ = false;
   uint64_t events_left_ = event_limit(bytes_.size());
+  uint64_t unpacked_left_ = unpacked_limit(bytes_.size());
   uint64_t raw_waiting_ = 0;  // of the chunks that are being decoded
   uint64_t budget_ = bytes_.size() * 8 + (1 << 20);
   Inflater inflater_;

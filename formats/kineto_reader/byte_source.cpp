@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "formats/kineto_reader/scan.h"
+#include "formats/trace/event_limit.h"
 
 namespace gpuprof::kineto {
 namespace {
@@ -84,6 +85,11 @@ size_t ByteSource::inflate_some(char* into, size_t size) {
                (stream_.msg ? stream_.msg : "no deflate stream");
     }
   }
+  text_bytes_ += room - stream_.avail_out;
+  if (text_bytes_ > unpacked_limit(file_bytes_) && error_.empty()) {
+    error_ = "the compressed data is " + std::to_string(kMostCompression) +
+             " times the file's size or more, which no trace is; decompress it if it is one";
+  }
   return room - stream_.avail_out;
 }
 
@@ -91,6 +97,7 @@ size_t ByteSource::read(char* into, size_t size) {
   size_t have = 0;
   while (have < size && file_ >= 0) {
     if (gzip_) {
+      if (!error_.empty()) break;
       const size_t got = inflate_some(into + have, size - have);
       if (got == 0) break;
       have += got;

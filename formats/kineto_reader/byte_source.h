@@ -19,7 +19,7 @@ class ByteSource {
   ByteSource& operator=(const ByteSource&) = delete;
 
   // The next bytes of the text; fewer than `size` only at its end, or where it can be read no
-  // further: error() then says why.
+  // further: error() then says why. Compressed text is read up to unpacked_limit() of the file.
   size_t read(char* into, size_t size);
 
   // Empty: none. Without the file's name.
@@ -36,6 +36,7 @@ class ByteSource {
   int file_ = -1;
   bool gzip_ = false, file_ended_ = false, member_ended_ = false;
   uint64_t file_bytes_ = 0, file_offset_ = 0;
+  uint64_t text_bytes_ = 0;  // decompressed
   std::string error_;
   std::vector<unsigned char> input_;
   z_stream stream_{};

@@ -130,7 +130,10 @@ class Reader {
 
   // Events up to the array's end; false: the file ends before that.
   bool read_events() {
-    Workers workers(options_.threads ? options_.threads : worker_count());
+    const unsigned threads = options_.threads ? options_.threads : worker_count();
+    Workers workers(threads);
+    // Of all stretches together: one that cuts an event is joined with the next.
+    const size_t longest = std::max(options_.stretch_bytes, options_.longest_event / threads);
     std::vector<std::unique_ptr<Job>> spare;
     bool more = true;
     while (true) {
@@ -138,7 +141,7 @@ class Reader {
         std::unique_ptr<Job> job =
             spare.empty() ? std::make_unique<Job>() : std::move(spare.back());
         if (!spare.empty()) spare.pop_back();
-        more = window_.take(options_.stretch_bytes, options_.longest_event, job->stretch);
+        more = window_.take(options_.stretch_bytes, longest, job->stretch);
         if (!more) break;
         job->options = {job->stretch.offset, top_.ours, false};
         more = !job->stretch.last;
@@ -172,6 +175,10 @@ class Reader {
     job.options.offset = left_offset_;
     job.options.final = job.stretch.view().size() > options_.longest_event;
     job.run();
+    if (!job.options.final || job.parsed.stop != Stop::cut) return;
+    // Longer than an event may be, and not at its end: nothing of it is kept.
+    note(job.block.faults, Fault::event, left_offset_ + job.parsed.at);
+    job.parsed.stop = Stop::end_of_text;
   }
 
   // What the file ends with: a cut event, or several behind one that is broken.

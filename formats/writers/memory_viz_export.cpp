@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <map>
 
-#include "formats/views/slices.h"
 #include "formats/views/kineto_ids.h"
+#include "formats/views/slices.h"
 #include "formats/writers/pickle_text.h"
 
 namespace gpuprof {

@@ -96,8 +96,8 @@ def contradictions(found, text):
     flat = " ".join(text.split())
     for said in re.findall(r"the GPU works (?:for )?([\d.]+) % of", flat):
         check(close(said, busy), f"'the GPU works {said} %', of {busy:.1f}")
-    for said in re.findall(r"For ([\d.]+) % of \w+ time nobody knows", flat):
-        check(close(said, parts["unknown"], 0.6), f"'nobody knows for {said} %', of {parts['unknown']:.1f}")
+    for said in re.findall(r"for ([\d.]+) % of \w+ time it is unknown", flat):
+        check(close(said, parts["unknown"], 0.6), f"'unknown for {said} %', of {parts['unknown']:.1f}")
     for cause, share in re.findall(r"\d\. (\w+): ([\d.]+) % of", flat):
         check(any(v["cause"] == cause and close(share, v["share_pct"]) for v in found["verdict"]), f"text: {cause} {share}")
     return wrong

@@ -228,9 +228,9 @@ def test_zero_gpu_timestamps_are_flagged(tmp_path):
     assert harness.info(dump)["losses"].get("bad_timestamp", 0) > 0
 
 
-def test_readme_lists_the_settings():
+def test_the_page_lists_the_settings_in_their_order():
     printed = re.findall(r"^(GPUPROF_[A-Z_]+) = ", harness.checked("config").out, re.M)
-    listed = re.findall(r"^\| `(GPUPROF_[A-Z_]+)`", (harness.SOURCE / "README.md").read_text(), re.M)
+    listed = re.findall(r"^\| `(GPUPROF_[A-Z_]+)`", (harness.SOURCE / "docs/SETTINGS.md").read_text(), re.M)
     assert len(printed) > 5 and listed == printed
 
 

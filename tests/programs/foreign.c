@@ -11,26 +11,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+extern char** environ;
 
-static void say(const char *text) {
+static void say(const char* text) {
   if (write(1, text, strlen(text)) < 0) abort();
 }
 static void at_quick_exit_handler(void) { say("at_quick_exit\n"); }
 static void at_exit_handler(void) { say("atexit\n"); }
-static void *thread(void *argument) { return argument; }
+static void* thread(void* argument) { return argument; }
 
-static void become(const char *how, char *own) {
-  char *arguments[] = {own, "print", NULL};
-  if (!strcmp(how, "execl")) execl(own, own, "print", (char *)NULL);
-  if (!strcmp(how, "execlp")) execlp(own, own, "print", (char *)NULL);
-  if (!strcmp(how, "execle")) execle(own, own, "print", (char *)NULL, environ);
+static void become(const char* how, char* own) {
+  char* arguments[] = {own, "print", NULL};
+  if (!strcmp(how, "execl")) execl(own, own, "print", (char*)NULL);
+  if (!strcmp(how, "execlp")) execlp(own, own, "print", (char*)NULL);
+  if (!strcmp(how, "execle")) execle(own, own, "print", (char*)NULL, environ);
   if (!strcmp(how, "execv")) execv(own, arguments);
   if (!strcmp(how, "execvp")) execvp(own, arguments);
   if (!strcmp(how, "execvpe")) execvpe(own, arguments, environ);
   if (!strcmp(how, "execve")) execve(own, arguments, environ);
   if (!strcmp(how, "fexecve")) fexecve(open(own, O_RDONLY), arguments, environ);
-  if (!strcmp(how, "missing")) printf("%d %d\n", execv("/no/such/program", arguments), errno == ENOENT);
+  if (!strcmp(how, "missing"))
+    printf("%d %d\n", execv("/no/such/program", arguments), errno == ENOENT);
   fflush(stdout);
   if (!strcmp(how, "_Exit")) _Exit(5);
   if (!strcmp(how, "quick_exit")) quick_exit(6);
@@ -38,9 +39,9 @@ static void become(const char *how, char *own) {
   _exit(8);
 }
 
-int main(int count, char **arguments) {
+int main(int count, char** arguments) {
   if (count > 1) {
-    const char *const value = getenv("FOREIGN");
+    const char* const value = getenv("FOREIGN");
     printf("%s %s\n", value, getenv("NVTX_INJECTION64_PATH") ? "set" : "unset");
     return 4;
   }
@@ -49,14 +50,15 @@ int main(int count, char **arguments) {
 #ifndef FOREIGN_STATIC
   printf("dlopen %d\n", dlopen("libno_such_library.so", RTLD_NOW) != NULL);
   printf("dlerror %d\n", dlerror() != NULL);
-  printf("dlsym %d %d %d\n", dlsym(RTLD_DEFAULT, "cudaMalloc") != NULL, dlsym(RTLD_DEFAULT, "printf") != NULL,
-         dlsym(RTLD_DEFAULT, "dlopen") != NULL);
+  printf("dlsym %d %d %d\n", dlsym(RTLD_DEFAULT, "cudaMalloc") != NULL,
+         dlsym(RTLD_DEFAULT, "printf") != NULL, dlsym(RTLD_DEFAULT, "dlopen") != NULL);
 #endif
   setenv("FOREIGN", "value", 1);
   atexit(at_exit_handler);
   at_quick_exit(at_quick_exit_handler);
-  const char *const ways[] = {"execl",   "execlp",  "execle", "execv",      "execvp", "execvpe", "execve",
-                              "fexecve", "missing", "_Exit",  "quick_exit", "exit",   "_exit"};
+  const char* const ways[] = {"execl",      "execlp", "execle",  "execv",   "execvp",
+                              "execvpe",    "execve", "fexecve", "missing", "_Exit",
+                              "quick_exit", "exit",   "_exit"};
   for (unsigned i = 0; i < sizeof ways / sizeof *ways; ++i) {
     printf("%s: ", ways[i]);
     fflush(stdout);

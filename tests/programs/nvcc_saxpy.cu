@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What nvcc really emits, on the shared runtime: <<<>>>, a device variable, occupancy, an explicit
-// launch. Built only where nvcc is. On the simulator the kernel does not compute, so what is checked
-// is what the host sees: errors, and bytes that copies moved.
+// launch. Built only where nvcc is. On the simulator the kernel does not compute, so what is
+// checked is what the host sees: errors, and bytes that copies moved.
 #include <cstdio>
 #include <cstring>
 
@@ -33,13 +33,14 @@ int main() {
   float* y = nullptr;
   cudaStream_t stream = nullptr;
   int blocks = 0;
-  bool good = check(cudaMalloc(&x, sizeof host), "cudaMalloc") &&
-              check(cudaMalloc(&y, sizeof host), "cudaMalloc") &&
-              check(cudaStreamCreate(&stream), "cudaStreamCreate") &&
-              check(cudaMemcpyToSymbol(scale, factors, sizeof factors), "cudaMemcpyToSymbol") &&
-              check(cudaMemcpyFromSymbol(back, scale, sizeof back), "cudaMemcpyFromSymbol") &&
-              check(cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice), "cudaMemcpy") &&
-              check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, saxpy, 256, 0), "occupancy");
+  bool good =
+      check(cudaMalloc(&x, sizeof host), "cudaMalloc") &&
+      check(cudaMalloc(&y, sizeof host), "cudaMalloc") &&
+      check(cudaStreamCreate(&stream), "cudaStreamCreate") &&
+      check(cudaMemcpyToSymbol(scale, factors, sizeof factors), "cudaMemcpyToSymbol") &&
+      check(cudaMemcpyFromSymbol(back, scale, sizeof back), "cudaMemcpyFromSymbol") &&
+      check(cudaMemcpy(x, host, sizeof host, cudaMemcpyHostToDevice), "cudaMemcpy") &&
+      check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, saxpy, 256, 0), "occupancy");
   saxpy<<<kCount / 256, 256, 0, stream>>>(kCount, 2.0f, x, y);
   good = check(cudaGetLastError(), "saxpy") && good;
   fill<float><<<1, 128>>>(y, 1.0f, kCount);
@@ -47,11 +48,13 @@ int main() {
   int n = kCount;
   float a = 0.5f;
   void* args[] = {&n, &a, &x, &y};
-  good = check(cudaLaunchKernel(reinterpret_cast<const void*>(&saxpy), dim3(4), dim3(256), args, 0, stream),
+  good = check(cudaLaunchKernel(reinterpret_cast<const void*>(&saxpy), dim3(4), dim3(256), args, 0,
+                                stream),
                "cudaLaunchKernel") &&
          check(cudaDeviceSynchronize(), "cudaDeviceSynchronize") && good;
   good = check(cudaMemcpy(host, x, sizeof host, cudaMemcpyDeviceToHost), "cudaMemcpy") && good;
-  good = good && host[1000] == 1000.0f && std::memcmp(back, factors, sizeof back) == 0 && blocks > 0;
+  good =
+      good && host[1000] == 1000.0f && std::memcmp(back, factors, sizeof back) == 0 && blocks > 0;
   std::printf("nvcc_saxpy: %s\n", good ? "good" : "bad");
   return good ? 0 : 1;
 }

@@ -156,6 +156,27 @@ def test_heap_profile(perfetto, heap_dump):
     assert float(level) == pytest.approx(held, rel=1e-3)
 
 
+@pytest.fixture(scope="module")
+def stack_dump(tmp_path_factory):
+    """Of a C++ program, with everything that the preset `full` records: native call stacks, too."""
+    folder = tmp_path_factory.mktemp("stacks")
+    done = harness.run([harness.HAZARDS / "chain"], harness.preloaded(
+        **{**harness.WHOLE_RUN, "GPUPROF_OUTPUT": folder / "out", "GPUPROF_PRESET": "full", "GPUPROF_ACTIVITIES": "+samples:native"}))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    return dump
+
+
+def test_native_call_stacks(perfetto, stack_dump):
+    """Each call with a stack has it as its argument, and nothing is lost on import."""
+    page = perfetto("stacks.pftrace", stack_dump)
+    assert_no_errors(page)
+    with_stack = sum("stack" in record for record in harness.records(stack_dump) if record["kind"] in ("launch", "alloc", "sync", "collective"))
+    assert with_stack > 0
+    shown = number(page, "select count(distinct arg_set_id) from args where key like '%stack%'")
+    assert shown > 0
+
+
 def test_screenshot(perfetto, tmp_path):
     """The page shows tracks, not a message; kept where GPUPROF_SCREENSHOTS says."""
     page = perfetto("trace.pftrace")

@@ -86,7 +86,7 @@ def test_a_page_without_steps(tmp_path):
         assert page.evaluate("document.querySelectorAll('#steps, #heat').length") == 0
         assert page.evaluate("document.querySelectorAll('#utilization canvas').length") == 1
         assert len(texts(page, ".cause")) == len(found.json["verdict"]) > 0
-        assert any("recorded as a whole" in text for text in texts(page, "#findings li"))
+        assert any("window as a whole" in text for text in texts(page, "#findings li"))
         assert_quiet(page)
     finally:
         page.close()

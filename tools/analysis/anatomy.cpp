@@ -166,14 +166,34 @@ class GapSplitter {
       const Interval load = range == loading.end() ? Interval{INT64_MAX, INT64_MAX} : *range;
       const int64_t own_end = std::min(load.begin, whole.end);
       if (load.begin > time.begin) {
-        const bool long_one = own_end - since > kOwnWorkNs;
-        const Interval piece{time.begin, std::min(time.end, load.begin)};
-        add(piece, long_one ? Part::other : after_opener(Part::kernel_launch));
+        own_time({time.begin, std::min(time.end, load.begin)}, {since, own_end});
       }
       if (load.begin >= time.end) break;
       add({std::max(time.begin, load.begin), std::min(time.end, load.end)}, Part::data_loading);
       time.begin = load.end;
       since = load.end;
+      ++range;
+    }
+  }
+
+  // Outside of calls and of the data loader; `whole` is all of the stretch that `time` lies in.
+  // What the framework's operators do between their calls is the issuing of work; so are short
+  // stretches around them.
+  void own_time(Interval time, Interval whole) {
+    const Intervals& dispatch = timeline_.dispatch;
+    auto range = std::partition_point(dispatch.begin(), dispatch.end(),
+                                      [&](const Interval& each) { return each.end <= time.begin; });
+    int64_t since = whole.begin;
+    if (range != dispatch.begin()) since = std::max(since, std::prev(range)->end);
+    while (time.begin < time.end) {
+      const Interval issuing = range == dispatch.end() ? Interval{INT64_MAX, INT64_MAX} : *range;
+      const bool long_one = std::min(issuing.begin, whole.end) - since > kOwnWorkNs;
+      add({time.begin, std::min(time.end, issuing.begin)},
+          long_one ? Part::other : after_opener(Part::kernel_launch));
+      if (issuing.begin >= time.end) break;
+      add({std::max(time.begin, issuing.begin), std::min(time.end, issuing.end)},
+          after_opener(Part::kernel_launch));
+      time.begin = since = issuing.end;
       ++range;
     }
   }

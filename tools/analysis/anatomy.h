@@ -41,8 +41,9 @@ struct StepAnatomy {
   int64_t device_idle = 0;              // of `other`: work was there, and had not begun
 };
 
-// A host thread that makes no traced call for longer than this does something of its own: beyond
-// what an eager framework does between two kernels (some 10 to 200 us).
+// A host thread that makes no traced call and is in no operator of a framework that issues work
+// for longer than this does something of its own: beyond what an eager framework does between two
+// kernels (some 10 to 200 us).
 inline constexpr int64_t kOwnWorkNs = 1'000'000;
 
 // The time in which the GPU is known to be idle, by part.

@@ -238,12 +238,12 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
   if (percent < kWholeGraphsPct) return;
   out.push_back(
       {"whole_graphs",
-       fmt::format("{:.0f} % of {} time are CUDA graphs with one time for all they "
-                   "ran, because CUPTI gave no times of their kernels (captured before the "
-                   "window) or graph:trace was asked for: collectives and copies in them "
-                   "count as compute. A window that is open when they are captured has "
-                   "their kernels",
-                   percent, report.unit()),
+       fmt::format(
+           "{:.0f} % of {} time is CUDA graphs that are timed as a whole: CUPTI gave no times of "
+           "their kernels (captured before the window), or graph:trace was asked for. "
+           "Their collectives and copies count as compute. A window that is open when "
+           "they are captured has their kernels",
+           percent, report.unit()),
        percent});
 }
 

@@ -265,19 +265,35 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
   QuietTime out{};
   const Intervals& loading = timeline_.threads[call.thread].data_loading;
   int64_t at = since;
-  const auto stretch = [&](int64_t length) {
-    (length > kOwnWorkNs ? out.own : out.brief) += std::max<int64_t>(0, length);
-  };
+  const auto stretch = [&](int64_t end) { add_stretch({at, end}, out); };
   for (auto range = std::partition_point(loading.begin(), loading.end(),
                                          [&](const Interval& each) { return each.end <= since; });
        range != loading.end() && range->begin < call.begin; ++range) {
-    stretch(range->begin - at);
+    stretch(range->begin);
     const int64_t end = std::min(range->end, call.begin);
     out.loading += end - std::max(range->begin, since);
     at = end;
   }
-  stretch(call.begin - at);
+  stretch(call.begin);
   return out;
+}
+
+// As GapSplitter::own_time of the anatomy counts it.
+void RankReplay::add_stretch(Interval time, QuietTime& out) const {
+  const Intervals& dispatch = timeline_.dispatch;
+  const auto own = [&](int64_t length) {
+    (length > kOwnWorkNs ? out.own : out.brief) += std::max<int64_t>(0, length);
+  };
+  for (auto range =
+           std::partition_point(dispatch.begin(), dispatch.end(),
+                                [&](const Interval& each) { return each.end <= time.begin; });
+       range != dispatch.end() && range->begin < time.end; ++range) {
+    own(range->begin - time.begin);
+    const int64_t end = std::min(range->end, time.end);
+    out.brief += std::max<int64_t>(0, end - std::max(range->begin, time.begin));
+    time.begin = end;
+  }
+  own(time.end - time.begin);
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {

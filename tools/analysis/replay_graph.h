@@ -130,7 +130,7 @@ class RankReplay {
   // it.
   struct QuietTime {
     int64_t loading;  // in its data loader
-    int64_t brief;    // in stretches of at most kOwnWorkNs
+    int64_t brief;    // in the framework's operators, and in stretches of at most kOwnWorkNs
     int64_t own;      // in longer ones
   };
 
@@ -140,6 +140,7 @@ class RankReplay {
   uint32_t add_call_begin(const Call& call);
   const LastCall* latest_other_call(const Call& call) const;
   QuietTime quiet_time(const Call& call, int64_t since) const;
+  void add_stretch(Interval time, QuietTime& out) const;
   FixTimes own_times(const QuietTime& quiet) const;
   void note_event_calls(const Call& call);
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);

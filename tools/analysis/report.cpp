@@ -112,8 +112,8 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
                                   [](const Timeline& timeline) { return timeline.ranks_differ; });
   report.findings.push_back(
       {"whole_windows",
-       fmt::format("no step is marked, and {}: all figures are of what was recorded as a whole. "
-                   "Mark steps for those of a step (gpuprof run --step; prof.step() of "
+       fmt::format("no step is marked, and {}: all figures are of each recorded window as a whole. "
+                   "For figures per step, mark steps (gpuprof run --step; prof.step() of "
                    "torch.profiler)",
                    differ ? "the order of the GPU's work shows other steps on some ranks than on "
                             "others"
@@ -131,10 +131,10 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   if (most == 0) return;
   const char* const why =
       recovered
-          ? "a process was killed, or still runs: up to {} steps at its end are left out, for "
-            "CUPTI still had GPU times of them"
-          : "a file was cut off: up to {} steps at its end are left out, for not all of "
-            "their GPU work is there";
+          ? "a process was killed or is still running: the report leaves out up to {} steps at its "
+            "end, because CUPTI still had GPU times of them"
+          : "a file was cut off: the report leaves out up to {} steps at its end, because part of "
+            "their GPU work is missing";
   report.findings.push_back(
       {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
 }
@@ -160,11 +160,12 @@ void add_work_of_before(Report& report) {
   if (percent < kWorthSayingPct) return;
   report.findings.push_back(
       {"work_of_before",
-       fmt::format("For {:.0f} % of {} time nobody knows what the GPU did: the first recorded work "
-                   "waited, and what was issued before the window is not recorded. Where the host "
-                   "is ahead of the GPU, its steps may be shorter than the GPU's. A window of more "
-                   "steps shows both",
-                   percent, report.unit()),
+       fmt::format(
+           "for {:.0f} % of {} time it is unknown what the GPU did: the first recorded work "
+           "waited, and work issued before the window is not recorded. If the host is "
+           "ahead, its steps may be shorter than the GPU's; a window of more steps shows "
+           "both",
+           percent, report.unit()),
        percent});
 }
 

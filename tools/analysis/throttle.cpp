@@ -25,7 +25,11 @@ constexpr Reason kReasons[] = {{0x4, "power cap"},
 struct Samples {
   const CounterSeries* reasons = nullptr;
   const CounterSeries* clock = nullptr;
+  const CounterSeries* max_clock = nullptr;
 };
+
+// The user, or an administrator, has set a clock below the highest. Source: nvml.h.
+constexpr uint64_t kClockSetting = 0x2;
 
 bool is_throttled(uint64_t reasons) {
   return std::any_of(std::begin(kReasons), std::end(kReasons),
@@ -43,11 +47,19 @@ uint64_t clock_at(const CounterSeries& clock, int64_t time) {
   return later ? after->value : before->value;
 }
 
-// The clock that the GPU could have, as samples without a reason show it. The highest clock of all
-// is none, since each may be lowered. 0: not known.
+// The clock that the GPU could have: the device's highest, unless it was told to have less. Else as
+// samples without a reason show it. The highest clock of all samples is none, since each may be
+// lowered. 0: not known.
 uint64_t full_clock(const Samples& samples) {
+  const auto& reasons = samples.reasons->points;
+  const bool set = std::any_of(
+      reasons.begin(), reasons.end(),
+      [](const CounterSeries::Point& point) { return (point.value & kClockSetting) != 0; });
+  if (samples.max_clock && !samples.max_clock->points.empty() && !set) {
+    return samples.max_clock->points.front().value;
+  }
   uint64_t highest = 0;
-  for (const CounterSeries::Point& point : samples.reasons->points) {
+  for (const CounterSeries::Point& point : reasons) {
     if (!is_throttled(point.value)) {
       highest = std::max(highest, clock_at(*samples.clock, point.time));
     }
@@ -62,6 +74,7 @@ Throttle throttle_of(const Timeline& timeline) {
   for (const CounterSeries& series : timeline.process->counters) {
     if (series.counter == Counter::throttle_reasons) devices[series.device].reasons = &series;
     if (series.counter == Counter::sm_clock) devices[series.device].clock = &series;
+    if (series.counter == Counter::max_sm_clock) devices[series.device].max_clock = &series;
   }
   Throttle worst;
   for (const auto& [device, samples] : devices) {

@@ -53,6 +53,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
     out.tensor_cores = uses_tensor_cores(label);
   } else {
     out.loads_data = names_data_loading(label);
+    out.dispatches = shape.kind == Kind::op && names_framework_operator(label);
   }
   return out;
 }
@@ -85,7 +86,7 @@ class TimelineBuilder {
     for (const Lane& lane : process.lanes) {
       const uint32_t end = lane.first_event + lane.event_count;
       if (lane.type == LaneType::thread) {
-        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}});
+        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}, {}});
       } else if (lane.type == LaneType::stream) {
         out_.streams.push_back({{lane.device, lane.context, lane.stream}, lane.first_event, end});
       }
@@ -124,6 +125,9 @@ class TimelineBuilder {
       transfers += sums.transfers;
     }
     out_.gpu_timed = out_.works > (process_.gpu_times_missing.empty() ? 0 : transfers);
+    for (const HostThread& thread : out_.threads) {
+      if (!thread.dispatch.empty()) out_.dispatch = unite(out_.dispatch, thread.dispatch);
+    }
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty()) find_steps();
@@ -235,6 +239,30 @@ class TimelineBuilder {
       open_end = events.end_of(i);
     }
     thread.data_loading = cover(std::move(loading));
+    thread.dispatch = dispatch_of(thread);
+  }
+
+  // Its outermost operators of the framework in which it issues work. Others compute on the host.
+  Intervals dispatch_of(const HostThread& thread) const {
+    const EventTable& events = process_.events;
+    Intervals out;
+    Interval open{0, INT64_MIN};
+    bool issues = false;
+    const auto close = [&] {
+      if (issues && open.begin < open.end) out.push_back(open);
+      issues = false;
+    };
+    for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
+      const ShapeTraits& traits = out_.traits_of(i);
+      const int64_t begin = events.begin_of(i);
+      if (traits.dispatches && begin >= open.end) {
+        close();
+        open = {begin, events.end_of(i)};
+      }
+      issues = issues || (traits.call && traits.call_class == CallClass::issue && begin < open.end);
+    }
+    close();
+    return out;
   }
 
   void mark_collectives() {
@@ -430,6 +458,15 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
 
 bool names_data_loading(std::string_view name) {
   return begins_with(name, "enumerate(dataloader)#") || begins_with(name, "dataloader");
+}
+
+bool names_framework_operator(std::string_view name) {
+  constexpr std::string_view kOwn[] = {"aten::", "c10d::", "autograd::", "torch::", "prims::"};
+  if (name.find("Backward") != std::string_view::npos) {
+    return std::isdigit(static_cast<unsigned char>(name.back())) != 0;
+  }
+  return std::any_of(std::begin(kOwn), std::end(kOwn),
+                     [name](std::string_view own) { return name.starts_with(own); });
 }
 
 bool names_communication(std::string_view name) {

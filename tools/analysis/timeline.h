@@ -58,6 +58,7 @@ struct ShapeTraits {
   bool waits = false;         // and by its name returns when it is done
   bool pageable = false;      // work: a copy of memory that is not pinned
   bool loads_data = false;    // a range in a data loader
+  bool dispatches = false;    // an operator, or node of a backward pass, of the framework's own
   bool tensor_cores = false;  // work: as far as its name tells
 };
 using TraitsOfShapes = std::vector<ShapeTraits>;
@@ -68,6 +69,7 @@ struct HostThread {
   Bits calls;                       // which of them are outermost calls
   uint32_t call_count = 0;
   Intervals data_loading;  // when it waited for its data loader
+  Intervals dispatch;      // when it was in an operator or node of the framework that issues work
 };
 
 struct StreamName {
@@ -89,6 +91,7 @@ struct Timeline {
   size_t works = 0, orphans = 0;  // orphans: those whose call was not recorded
   bool gpu_timed = false;         // there is work, and not only copies where kernels are missing
   uint32_t main_thread = kNone;   // the one that steps run on
+  Intervals dispatch;             // of all threads
   std::vector<Step> steps;        // those of the window
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
@@ -171,6 +174,11 @@ void look_at_whole_windows(std::vector<Timeline>& timelines);
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
 // PyTorch, or a user's "dataloader..." in any case.
 bool names_data_loading(std::string_view name);
+
+// Whether an operator of this name, or a node of the backward pass, is PyTorch's own and not
+// written in the program's Python: "aten::mm", "AddmmBackward0". Of a torch.autograd.Function it is
+// the name of its class and "Backward", without a number.
+bool names_framework_operator(std::string_view name);
 
 // Whether a kernel of this name is NCCL's (or RCCL's).
 bool names_communication(std::string_view name);

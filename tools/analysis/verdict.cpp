@@ -229,7 +229,8 @@ void Judge::note_step_log(const Timeline& timeline) {
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
-    return "the process was killed, or looked at, before CUPTI gave the GPU times of a whole step";
+    return "no step has complete GPU times: the process was killed or is still running; record at "
+           "least 3 steps";
   }
   if (report.steps.empty() && cut_off_) {
     return "no step is left: the file was cut off, or is damaged";
@@ -243,9 +244,9 @@ std::string Judge::reason_against(const Report& report) const {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() < 2 && !report.whole_windows)
     return "one step is too few: record at least three";
-  if (works_ == 0 && cut_off_) return "the file was cut off before the GPU's work in it";
+  if (works_ == 0 && cut_off_) return "the file was cut off before its GPU work";
   if (works_ == 0 && killed_ && gpu_times_missing_.empty()) {
-    return "the process was killed, or looked at, before CUPTI gave any GPU times";
+    return "CUPTI gave no GPU times yet: the process was killed or is still running";
   }
   if (!report.gpu_timed) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
@@ -405,8 +406,9 @@ void Judge::find_throttle(Report& report) const {
   if (throttled_at_unknown_cost_.empty()) return;
   report.findings.push_back({"gpu_throttled",
                              throttled_at_unknown_cost_ +
-                                 ". What that costs is not known, since no sample shows its full "
-                                 "clock. Check cooling and the power limit (nvidia-smi -q -d "
+                                 ". What that costs is not known, since neither the device's "
+                                 "highest clock nor a sample at full clock is recorded. Check "
+                                 "cooling and the power limit (nvidia-smi -q -d "
                                  "PERFORMANCE,POWER)",
                              100});
 }
@@ -431,8 +433,9 @@ void Judge::decide(Report& report) const {
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;
   if (orphans_ == works_ && idle_pct >= kHostWorkWorthNamingPct) {
     report.reason = fmt::format(
-        "no GPU works for {:.1f} % of {} time, and the program's calls were not recorded, which "
-        "would say why: record them, too (GPUPROF_PRESET=default)",
+        "the GPU is idle for {:.1f} % of {} time, and the program's calls were not recorded: "
+        "record "
+        "them too (GPUPROF_PRESET=default) to learn why",
         idle_pct, report.unit());
     return;
   }

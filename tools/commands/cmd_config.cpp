@@ -66,7 +66,9 @@ void warn_unknown(const char* name, const char* nearest, void*) {
 int run_config(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::string format = "text";
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 

@@ -90,15 +90,16 @@ int run_convert(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format, wanted;
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "directories of "
+                 "them")
       ->required();
-  app.add_option("--to", format, "the format to write")
+  app.add_option("--to", format, "the format to write, one of those below")
       ->required()
       ->check(CLI::IsMember(format_names()));
-  app.add_option(
-      "-o,--output", wanted,
-      "file to write (gzip where it ends in .gz), or a directory for it; beside the input "
-      "when not given");
+  app.add_option("-o,--output", wanted,
+                 "file to write (gzip where it ends in .gz), or a directory for it")
+      ->default_str("beside the input");
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
   app.footer(formats_help());

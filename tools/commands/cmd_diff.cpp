@@ -75,7 +75,7 @@ struct Runs {
 
 std::string named(std::string_view what, const std::vector<std::string>& runs) {
   std::string out;
-  for (const std::string& run : runs) out += fmt::format("{:<4}  {}\n", what, run);
+  for (const std::string& run : runs) out += format_escaped("{:<4}  {}\n", what, run);
   return out;
 }
 
@@ -92,7 +92,7 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
   } else {
     text = named("base", runs.base) + named("new", runs.other) + "\n" + diff_text(diff, gate);
   }
-  put_to(options.output, text);
+  put_to(options.output, text, options.format == "html" ? Escaping::ready : Escaping::needed);
 }
 
 }  // namespace
@@ -100,22 +100,25 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
 int run_diff(const Command& command, int count, char** arguments) {
   CLI::App app;
   Options options;
-  app.add_option("RUNS", options.runs,
-                 "BASE NEW: dumps or directories of them; NEW alone with --baseline")
+  app.add_option(
+         "RUNS", options.runs,
+         "BASE NEW: dumps, Kineto (torch.profiler) JSON traces, or directories of them; NEW alone "
+         "with --baseline")
       ->required();
   app.add_option("--more-base", options.more_base, "another run of the same as BASE");
   app.add_option("--more-new", options.more_new, "another run of the same as NEW");
   CLI::Option* const gate_option =
       app.add_option("--fail-over", options.fail_over_pct,
-                     "exit 1 where steps are significantly slower by more than this many per cent")
+                     "exit 1 if steps are significantly slower, by more than this many per cent")
           ->check(number_between(0, 1e6, false));
   app.add_option("--baseline", options.baseline,
                  "directory of runs found good: compare with the last of them");
   app.add_flag("--update", options.update,
                "add NEW to the baseline, unless it is a regression; the first run makes it");
   app.add_option("--format", options.format, "text, json, html or markdown")
+      ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html", "markdown"}));
-  app.add_option("-o,--output", options.output, "file to write; standard output when not given");
+  app.add_option("-o,--output", options.output, "file to write")->default_str("standard output");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
   options.gated = gate_option->count() > 0;
@@ -148,7 +151,8 @@ int run_diff(const Command& command, int count, char** arguments) {
   if (!diff.reason.empty()) return kExitBadUsage;
   if (options.gated && gate.regression) return kExitGateFailed;
   if (options.update && gate.regression) {
-    print_note("not added to the baseline: slower; --fail-over says how much is to be let pass");
+    print_note(
+        "NEW is slower, so it was not added to the baseline; --fail-over PERCENT allows some");
   } else if (options.update) {
     print_note(add_baseline(options.baseline, files) + " added to the baseline");
   }

@@ -53,8 +53,10 @@ int run_doctor(const Command& command, int count, char** arguments) {
                                          arguments + count);
   CLI::App app;
   std::string format = "text";
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  app.footer("Exits with 1 where something is missing, without which nothing is recorded.");
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  app.footer("Exits 1 if something is missing without which nothing is recorded.");
   int code = kExitDone;
   if (!parse_arguments(app, command, own_count, arguments, code)) return code;
   std::vector<Finding> findings = diagnose_machine();

@@ -140,7 +140,8 @@ std::string state_text(const Process& process) {
   std::string out = completeness_name(process.completeness);
   if (process.completeness == Completeness::truncated) {
     out +=
-        ": the process was killed, or still runs, or the file was cut; what is readable is shown";
+        ": the process was killed or is still running, or the file was cut off; this shows what is "
+        "readable";
   }
   if (process.completeness == Completeness::damaged) {
     out += ": parts are unreadable; the rest is shown";
@@ -161,14 +162,7 @@ std::string step_log_text(const Process& process) {
                      format_duration(static_cast<double>(lengths[lengths.size() / 2])));
 }
 
-void print_row(const char* name, std::string_view text) {
-  // Texts come from files: what could steer a terminal is left out.
-  std::string line = fmt::format("  {:<10} {}", name, text);
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
-  }
-  put(line + "\n");
-}
+void print_row(const char* name, std::string_view text) { put_line("  {:<10} {}", name, text); }
 
 // A row for each run of devices of the same sort.
 void print_devices(const dump::Header& header) {
@@ -303,9 +297,13 @@ int run_info(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text";
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto's JSON traces, or directories of them")
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "directories of "
+                 "them")
       ->required();
-  app.add_option("--format", format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 

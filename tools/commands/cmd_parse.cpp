@@ -172,7 +172,7 @@ void print_json(const Trace& trace, const Process& process) {
              is_in_window(process, step));
   }
   for (const uint32_t index : by_begin(process)) {
-    put(json_record(trace, process, process.events[index]) + "\n");
+    put_line("{}", json_record(trace, process, process.events[index]));
   }
   for (const HostSample& sample : process.samples) {
     put_line("{}", json_line("sample", {{"tid", sample.thread},
@@ -253,7 +253,7 @@ void print_text(const Trace& trace, const Process& process) {
              is_in_window(process, step) ? " in_window" : "");
   }
   for (const uint32_t index : by_begin(process)) {
-    put(text_record(trace, process, process.events[index]) + "\n");
+    put_line("{}", text_record(trace, process, process.events[index]));
   }
   for (const HostSample& sample : process.samples) {
     std::string stack;
@@ -300,10 +300,13 @@ int run_parse(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::string input;
   std::string format = "text";
-  app.add_option("INPUT", input,
-                 "a dump, what a killed process left, a Kineto JSON trace, or a directory of them")
+  app.add_option(
+         "INPUT", input,
+         "a dump, what a killed process left, a Kineto (torch.profiler) JSON trace, or a directory "
+         "of them")
       ->required();
   app.add_option("--format", format, "text or json (one object a line)")
+      ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);

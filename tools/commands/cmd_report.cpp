@@ -31,16 +31,21 @@ int run_report(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text", output;
   bool tables = false;
-  app.add_option("INPUT", inputs, "dumps, what killed processes left, or directories of them")
+  app.add_option("INPUT", inputs,
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "directories of "
+                 "them")
       ->required();
   app.add_option("--format", format, "text, json or html")
+      ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
-  app.add_flag("--tables", tables,
-               "the tables and curves alone, in a fraction of the time: no division of steps into "
-               "parts, no verdict, no findings");
+  app.add_flag(
+      "--tables", tables,
+      "the tables and curves alone, in a third of the time: no parts of steps, no verdict, "
+      "no findings");
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
-  app.add_option("-o,--output", output, "file to write; standard output when not given");
+  app.add_option("-o,--output", output, "file to write")->default_str("standard output");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
@@ -51,7 +56,8 @@ int run_report(const Command& command, int count, char** arguments) {
   Input input = load_steps(inputs);
   symbolize(input.trace, symbols);
   const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
-  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal));
+  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal),
+         format == "json" ? Escaping::needed : Escaping::ready);
   return kExitDone;
 }
 

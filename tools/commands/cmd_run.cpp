@@ -195,7 +195,8 @@ int run_run(const Command& command, int count, char** arguments) {
   std::string values[std::size(kFlags)];
   std::vector<std::string> sets;
   for (size_t i = 0; i < std::size(kFlags); ++i) {
-    app.add_option(kFlags[i].option, values[i], kFlags[i].help);
+    app.add_option(kFlags[i].option, values[i], kFlags[i].help)
+        ->default_str(kSettingRows[static_cast<size_t>(kFlags[i].setting)].default_value);
   }
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);

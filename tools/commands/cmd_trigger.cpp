@@ -258,14 +258,14 @@ int run_trigger(const Command& command, int count, char** arguments) {
   bool off = false, on = false;
   app.add_option("PID|DIR", target, "a process (with all below it), or a run's directory")
       ->required();
-  auto* const at_option = app.add_option(
-      "--at-step", at_step, "first step of the window; else the next that all ranks can make");
+  auto* const at_option = app.add_option("--at-step", at_step, "first step of the window")
+                              ->default_str("the next one that all ranks can make");
   auto* const steps_option = app.add_option("--steps", steps, "how many steps")
                                  ->check(number_between(1, kMostSteps, true))
                                  ->default_str("10");
   auto* const off_option =
       app.add_flag("--off", off, "record nothing from now on, also in processes that start later");
-  auto* const on_option = app.add_flag("--on", on, "take --off back");
+  auto* const on_option = app.add_flag("--on", on, "record again after --off");
   off_option->excludes(at_option)->excludes(steps_option)->excludes(on_option);
   on_option->excludes(at_option)->excludes(steps_option);
   app.footer("Exits 0 when all processes took the request, 1 when some did not, 2 when none did.");

@@ -35,14 +35,14 @@ void append_row(const Change& change, std::string& out) {
   const bool several = change.from.size() + change.to.size() > 2;
   out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}", format_us(change.base_us),
                      format_us(change.new_us), change_text(change), change.kind,
-                     several ? std::string() : shorten(change.name, 31));
+                     several ? std::string() : escaped(shorten(change.name, 31)));
   while (out.back() == ' ') out.pop_back();
   out += '\n';
   if (!several) return;
   const auto list = [&](const std::vector<std::string>& names, std::string_view first) {
     for (size_t i = 0; i < std::min(kMostNamed, names.size()); ++i) {
       out += fmt::format("{:{}}{:<3}{}\n", "", kIndent, i ? "+" : first,
-                         shorten(names[i], kWidth - kIndent - 3));
+                         escaped(shorten(names[i], kWidth - kIndent - 3)));
     }
     if (names.size() > kMostNamed) {
       out += fmt::format("{:{}}and {} more\n", "", kIndent, names.size() - kMostNamed);
@@ -50,6 +50,16 @@ void append_row(const Change& change, std::string& out) {
   };
   list(change.from, "");
   list(change.to, "->");
+}
+
+// Within `...` in a cell of a table: nothing ends either.
+std::string markdown_cell(std::string_view text) {
+  std::string out;
+  for (const char c : escaped(text)) {
+    if (c == '|') out += '\\';
+    out += c == '`' ? '\'' : c;
+  }
+  return out;
 }
 
 std::string headline(const Diff& diff) {
@@ -141,9 +151,7 @@ std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
   for (const Change& change : diff.changes) {
     if (!change.significant || shown == kShown) break;
     if (shown++ == 0) out += "\n| kind | name | before | now | change |\n|---|---|--:|--:|--:|\n";
-    std::string name = change.name;
-    for (size_t at = 0; (at = name.find('|', at)) != std::string::npos; at += 2)
-      name.insert(at, 1, '\\');
+    const std::string name = markdown_cell(change.name);
     out += fmt::format("| {} | `{}` | {} | {} | {} |\n", change.kind, name,
                        format_us(change.base_us), format_us(change.new_us), change_text(change));
   }

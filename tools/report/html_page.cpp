@@ -44,7 +44,7 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 
 std::string html_text(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : escaped(text, Layout::lines)) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;

@@ -17,6 +17,26 @@ using namespace analysis;
 constexpr size_t kWidth = 80;
 constexpr size_t kTopKernels = 8;
 
+}  // namespace
+// Escaped text, in bold on a terminal.
+struct Bold {
+  std::string text;
+  bool colours;
+};
+}  // namespace gpuprof
+
+template <>
+struct fmt::formatter<gpuprof::Bold> : fmt::formatter<fmt::string_view> {
+  template <typename Context>
+  auto format(const gpuprof::Bold& bold, Context& context) const {
+    return fmt::format_to(context.out(), "{}{}{}", bold.colours ? "\033[1m" : "", bold.text,
+                          bold.colours ? "\033[0m" : "");
+  }
+};
+
+namespace gpuprof {
+namespace {
+
 class TextReport {
  public:
   TextReport(const Report& report, bool colours) : report_(report), colours_(colours) {}
@@ -46,13 +66,12 @@ class TextReport {
  private:
   template <typename... Arguments>
   void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    out_ += fmt::format(format, std::forward<Arguments>(arguments)...);
+    out_ += format_escaped(format, std::forward<Arguments>(arguments)...);
     while (!out_.empty() && out_.back() == ' ') out_.pop_back();
     out_ += '\n';
   }
-  std::string bold(std::string_view text) const {
-    return colours_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
-  }
+  // An argument of a line; escaped like the others before ours is put around it.
+  Bold bold(std::string_view text) const { return {escaped(text), colours_}; }
   void title(std::string_view text) {
     out_ += '\n';
     line("{}", bold(text));

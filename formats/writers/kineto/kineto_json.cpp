@@ -15,11 +15,11 @@
 #include "formats/io/parallel_output.h"
 #include "formats/trace/stack_frames.h"
 #include "formats/views/gpu_annotations.h"
+#include "formats/views/kineto_ids.h"
 #include "formats/views/slices.h"
 #include "formats/writers/kineto/chrome_args.h"
 #include "formats/writers/kineto/kineto_events.h"
 #include "formats/writers/kineto/kineto_head.h"
-#include "formats/views/kineto_ids.h"
 #include "formats/writers/kineto/kineto_walks.h"
 
 namespace gpuprof {

@@ -39,8 +39,7 @@ enum : uint32_t {
   kName = 10,
   kTrack = 11,
   kFlow = 47,
-  kTerminatingFlow = 48,
-  kCallstack = 56
+  kTerminatingFlow = 48
 };
 }
 

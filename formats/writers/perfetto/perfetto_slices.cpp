@@ -119,7 +119,7 @@ void SlicePackets::enter(const Process& process, uint64_t flow_base) {
   Stacks stacks(process.stacks, out_);
   stacks_.assign(static_cast<uint32_t>(last_stack(process)) + 1, {});
   for (uint32_t i = 1; i < stacks_.size(); ++i) {
-    stacks_[i] = stacks.define(static_cast<StackIndex>(i));
+    stacks_[i] = stacks.text(static_cast<StackIndex>(i));
   }
   for (const auto& [id, node] : process.graph_nodes) {
     captured_by_.try_emplace(node.api, out_.value(node.api));
@@ -368,10 +368,7 @@ void SlicePackets::collective_of(Message& body, const Event& event) const {
 }
 
 void SlicePackets::stack(Message& body, StackIndex stack) const {
-  const Stacks::Ids& ids = stacks_[static_cast<uint32_t>(stack)];
-  put(body, uint64_t{event_field::kCallstack} << 3);
-  put(body, ids.callstack);
-  annotate(body, keys_.stack, kText, ids.text);
+  annotate(body, keys_.stack, kText, stacks_[static_cast<uint32_t>(stack)]);
 }
 
 void SlicePackets::flows(Message& body, const Event& event, const ShapePackets& shape) const {

@@ -94,7 +94,7 @@ class SlicePackets {
   std::vector<ShapePackets> shapes_;
   const Process* process_ = nullptr;
   uint64_t flow_base_ = 0;
-  std::vector<Stacks::Ids> stacks_;              // by StackIndex
+  std::vector<uint64_t> stacks_;                 // by StackIndex
   std::vector<bool> of_collective_;              // by event
   std::map<uint32_t, uint32_t> collectives_;     // kernel -> of collective_kernels
   std::map<std::string, uint64_t> captured_by_;  // call -> interned

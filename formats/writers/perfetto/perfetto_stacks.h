@@ -16,11 +16,9 @@ class Stacks {
  public:
   // Both outlive this.
   Stacks(const StackTable& table, PacketWriter& out) : table_(table), out_(out) {}
-  struct Ids {
-    uint64_t callstack = 0;
-    uint64_t text = 0;  // its lines, as the value of an argument
-  };
-  Ids define(StackIndex stack);
+  // Its lines, as the value of an argument.
+  uint64_t text(StackIndex stack);
+  // Of samples and of host memory.
   uint64_t callstack(StackIndex stack);
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The same counts as ways.cu, by the driver API. usage: driver WAY MODULE STEPS
-// WAY: linked (built with -DLINKED), dlsym, or ask (cuGetProcAddress). MODULE: ways.cu's kernels as PTX.
+// WAY: linked (built with -DLINKED), dlsym, or ask (cuGetProcAddress). MODULE: ways.cu's kernels as
+// PTX.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -43,7 +44,8 @@ static void check(CUresult result, const char* what) {
 #define DO(symbol, name, version, ...) check(CALL(symbol, name, version)(__VA_ARGS__), #symbol)
 
 static void launch(CUfunction kernel, CUstream stream, int count, void** arguments) {
-  DO(cuLaunchKernel, "cuLaunchKernel", 4000, kernel, count / 256, 1, 1, 256, 1, 1, 0, stream, arguments, NULL);
+  DO(cuLaunchKernel, "cuLaunchKernel", 4000, kernel, count / 256, 1, 1, 256, 1, 1, 0, stream,
+     arguments, NULL);
 }
 
 int main(int argc, char** argv) {
@@ -89,7 +91,8 @@ int main(int argc, char** argv) {
     DO(cuMemcpyDtoHAsync_v2, "cuMemcpyDtoHAsync", 3020, host, a, bytes, stream);
     DO(cuCtxSynchronize, "cuCtxSynchronize", 2000);
   }
-  printf("{\"kernels\": {\"scale\": %d, \"add\": %d}, \"copies\": %d, \"sets\": %d, \"syncs\": %d}\n", 5 * steps,
-         5 * steps, 2 * steps, steps, steps);
+  printf(
+      "{\"kernels\": {\"scale\": %d, \"add\": %d}, \"copies\": %d, \"sets\": %d, \"syncs\": %d}\n",
+      5 * steps, 5 * steps, 2 * steps, steps, steps);
   return 0;
 }

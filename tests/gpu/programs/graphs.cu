@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs before, inside and across a window. usage: graphs CAPTURE INSTANTIATE UPDATE DESTROY STEPS: the
-// steps in which each happens (-1: never). A step launches the graph twice (three kernels, a set, a copy) and
-// ends in a device synchronization. Prints how many launches it made.
+// CUDA graphs before, inside and across a window. usage: graphs CAPTURE INSTANTIATE UPDATE DESTROY
+// STEPS: the steps in which each happens (-1: never). A step launches the graph twice (three
+// kernels, a set, a copy) and ends in a device synchronization. Prints how many launches it made.
 #include <cstdio>
 #include <cstdlib>
 
@@ -28,7 +28,8 @@ static cudaGraph_t capture(cudaStream_t stream, float* data, float* host, int co
 
 int main(int argc, char** argv) {
   if (argc < 6) return 2;
-  const int at_capture = std::atoi(argv[1]), at_instantiate = std::atoi(argv[2]), at_update = std::atoi(argv[3]);
+  const int at_capture = std::atoi(argv[1]), at_instantiate = std::atoi(argv[2]),
+            at_update = std::atoi(argv[3]);
   const int at_destroy = std::atoi(argv[4]), steps = std::atoi(argv[5]);
   const int count = 1 << 16;
   float *data = nullptr, *host = nullptr;
@@ -41,14 +42,16 @@ int main(int argc, char** argv) {
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
   for (int step = 0; step < steps; ++step) {
     if (step == at_capture) graph = capture(stream, data, host, count);
-    if (step == at_instantiate) check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
+    if (step == at_instantiate)
+      check(cudaGraphInstantiate(&exec, graph, 0), "cudaGraphInstantiate");
     if (step == at_update) {
       cudaGraphExecUpdateResultInfo result{};
       cudaGraph_t other = capture(stream, data, host, count);
       check(cudaGraphExecUpdate(exec, other, &result), "cudaGraphExecUpdate");
       check(cudaGraphDestroy(other), "cudaGraphDestroy");
     }
-    for (int i = 0; exec && i < 2; ++i, ++launches) check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
+    for (int i = 0; exec && i < 2; ++i, ++launches)
+      check(cudaGraphLaunch(exec, stream), "cudaGraphLaunch");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     if (step == at_destroy) {
       check(cudaGraphExecDestroy(exec), "cudaGraphExecDestroy");

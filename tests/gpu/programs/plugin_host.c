@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opens the library argv[1] with RTLD_DEEPBIND, so that it binds to its own CUDA runtime past everything
-// that was preloaded, and runs its ways_main with the other arguments.
+// Opens the library argv[1] with RTLD_DEEPBIND, so that it binds to its own CUDA runtime past
+// everything that was preloaded, and runs its ways_main with the other arguments.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

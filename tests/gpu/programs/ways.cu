@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A CUDA program with known counts, for every way of reaching the runtime: STEPS steps, each a copy in,
-// 10 launches of two kernels on two streams, a memset, a copy out and a device synchronization. With
-// -DWAYS_PLUGIN a library with the same work in ways_main. Prints what it did as JSON; a second argument
-// is the number of tiny launches between copy and synchronization, for what a launch costs.
+// A CUDA program with known counts, for every way of reaching the runtime: STEPS steps, each a copy
+// in, 10 launches of two kernels on two streams, a memset, a copy out and a device synchronization.
+// With -DWAYS_PLUGIN a library with the same work in ways_main. Prints what it did as JSON; a
+// second argument is the number of tiny launches between copy and synchronization, for what a
+// launch costs.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -56,7 +57,8 @@ extern "C" int ways_main(int argc, char** argv) {
   }
   std::printf("{\"kernels\": {\"scale\": %d, \"add\": %d", 5 * steps, 5 * steps);
   if (extra) std::printf(", \"tiny\": %d", extra * steps);
-  std::printf("}, \"copies\": %d, \"sets\": %d, \"syncs\": %d, \"step_ms\": [", 2 * steps, steps, steps);
+  std::printf("}, \"copies\": %d, \"sets\": %d, \"syncs\": %d, \"step_ms\": [", 2 * steps, steps,
+              steps);
   for (int step = 0; step < steps; ++step) std::printf("%s%.5f", step ? ", " : "", times[step]);
   std::printf("]}\n");
   return 0;

@@ -44,8 +44,9 @@ Options parse_options(int argc, char** argv) {
   app.add_flag("--overlap", o.overlap, "reduce gradients on a stream of their own");
   app.add_flag("--graphs", o.graphs, "forward and backward pass as one CUDA graph");
   app.add_option("--ranks", o.ranks, "processes")->check(CLI::Range(1, 64));
-  app.add_option("--rank-variable", o.rank_variable,
-                 "how processes are told their rank; another name than RANK says it to nobody else");
+  app.add_option(
+      "--rank-variable", o.rank_variable,
+      "how processes are told their rank; another name than RANK says it to nobody else");
   app.add_option("--slow-rank", o.slow_rank, "R:FACTOR: rank R's kernels take FACTOR times longer");
   app.add_option("--markers", o.markers, "what marks a step")
       ->check(CLI::IsMember({"nvtx", "sync", "none", "profiler"}));

@@ -83,6 +83,10 @@ int nvmlDeviceGetClockInfo(void* device, int type, unsigned* out) {
                    : answer("nvmlDeviceGetClockInfo", device, "memory clock", 2600, out);
 }
 
+int nvmlDeviceGetMaxClockInfo(void* device, int, unsigned* out) {
+  return answer("nvmlDeviceGetMaxClockInfo", device, "SM clock at most", 1980, out);
+}
+
 int nvmlDeviceGetPowerUsage(void* device, unsigned* out) {
   return answer("nvmlDeviceGetPowerUsage", device, "power", 350000, out);
 }

@@ -33,15 +33,21 @@ class OwnFileTest : public ::testing::Test {
     char name[] = "/tmp/gpuprof-own-XXXXXX";
     folder_ = ::mkdtemp(name);
     path_ = folder_ + "/file";
+    char why[512];
+    ASSERT_TRUE(directory_.open(folder_.c_str(), OwnDirectory::Kind::run, why, sizeof why)) << why;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override {
+    directory_.forget();
+    std::filesystem::remove_all(folder_);
+  }
 
   std::string folder_, path_;
+  OwnDirectory directory_;
 };
 
 TEST_F(OwnFileTest, LiesAboveTheNumbersThatProgramsUse) {
   OwnFile file;
-  ASSERT_TRUE(file.create(path_.c_str()));
+  ASSERT_TRUE(file.create(directory_, "file"));
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_GE(file.descriptor(), static_cast<int>(std::min<rlim_t>(512, limit.rlim_cur / 2)));
@@ -52,7 +58,7 @@ TEST_F(OwnFileTest, LiesAboveTheNumbersThatProgramsUse) {
 
 TEST_F(OwnFileTest, DoesNotWriteToAFileThatTookItsNumber) {
   OwnFile file;
-  ASSERT_TRUE(file.create(path_.c_str()));
+  ASSERT_TRUE(file.create(directory_, "file"));
   ASSERT_EQ(file.append("one ", 4), 0);
   const std::string other = folder_ + "/other";
   const int taken = ::open(other.c_str(), O_WRONLY | O_CREAT, 0600);
@@ -65,7 +71,7 @@ TEST_F(OwnFileTest, DoesNotWriteToAFileThatTookItsNumber) {
 
 TEST_F(OwnFileTest, GivesUpWhenItsNameIsAnotherFile) {
   OwnFile file;
-  ASSERT_TRUE(file.create(path_.c_str()));
+  ASSERT_TRUE(file.create(directory_, "file"));
   ::close(file.descriptor());
   // Another name keeps the file, or its inode number might be given to the new one.
   std::filesystem::rename(path_, folder_ + "/kept");
@@ -78,8 +84,8 @@ TEST_F(OwnFileTest, RefusesWhatExistsAndLinks) {
   std::ofstream(folder_ + "/there") << "x";
   std::filesystem::create_symlink(folder_ + "/nowhere", path_);
   OwnFile file;
-  EXPECT_FALSE(file.create((folder_ + "/there").c_str()));
-  EXPECT_FALSE(file.create(path_.c_str()));
+  EXPECT_FALSE(file.create(directory_, "there"));
+  EXPECT_FALSE(file.create(directory_, "file"));
 }
 
 TEST(Names, KernelsByHostFunctionByHandleAndAfterUnload) {

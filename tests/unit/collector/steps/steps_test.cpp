@@ -290,7 +290,123 @@ TEST(StepTracker, AutoTakesTheFirstWithThreeBoundariesAndHandsOverItsCount) {
   EXPECT_EQ(ticks(chosen), (std::vector<uint64_t>{kStart, 2000, 3000})) << "process start is one";
   EXPECT_EQ(described(tracker), "sync:1");
   EXPECT_EQ(ticks(tracker.mark({StepSource::sync, 4000})), std::vector<uint64_t>{4000});
-  EXPECT_EQ(tracker.mark({StepSource::manual, 4500}).count, 0u) << "the choice stands";
+  EXPECT_EQ(tracker.mark({StepSource::graph, 4500, 1}).count, 0u) << "the choice stands";
+}
+
+constexpr uint64_t kBurst = 20'000;  // in what follows a tick is a microsecond
+
+StepTracker patient_tracker(bool with_torch) {
+  StepTracker tracker = tracker_for("auto");
+  tracker.set_patience({10'000'000, 22, kBurst});
+  if (with_torch) tracker.expect_optimizers();
+  return tracker;
+}
+
+// The first forward pass of a program that lets cuDNN try its algorithms.
+TEST(StepTracker, OptimizersHaveTheirChanceBeforeOtherSources) {
+  for (const StepSource source : {StepSource::sync, StepSource::graph, StepSource::nccl}) {
+    StepTracker tracker = patient_tracker(true);
+    for (uint64_t i = 0; i < 500; ++i) {
+      EXPECT_EQ(tracker.mark({source, 2000 + 15 * i, 7, "ncclAllReduce"}).count, 0u) << i;
+    }
+    EXPECT_EQ(tracker.mark({StepSource::optimizer, 500'000, 9}).count, 0u);
+    for (uint64_t i = 0; i < 50; ++i) {
+      EXPECT_EQ(tracker.mark({source, 500'100 + i, 7, "ncclAllReduce"}).count, 0u) << "fired";
+    }
+    EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 600'000, 9})),
+              (std::vector<uint64_t>{kStart, 500'000, 600'000}));
+  }
+}
+
+TEST(StepTracker, WithoutOptimizersOthersAreTakenAfterTheirChanceAndACycle) {
+  for (const uint64_t period : {50'000u, 2'000'000u}) {  // 10 s pass first, or a cycle
+    StepTracker tracker = patient_tracker(true);
+    uint64_t marks = 0;
+    StepTracker::Result result{};
+    for (; result.count == 0 && marks < 1000; ++marks) {
+      result = tracker.mark({StepSource::graph, 5000 + period * marks, 7});
+    }
+    EXPECT_EQ(marks, period == 50'000 ? 201u : 23u);
+    EXPECT_EQ(result.count, marks) << "the count carries over";
+    EXPECT_EQ(result.ticks[0], 5000u);
+    EXPECT_EQ(described(tracker), "graph:1");
+  }
+  StepTracker tracker = patient_tracker(true);
+  StepTracker::Result result{};
+  for (uint64_t i = 0; result.count == 0; ++i)
+    result = tracker.mark({StepSource::graph, 5000 + 1000 * i, 7});
+  ASSERT_GT(result.count, 500u);
+  EXPECT_LE(result.count, 1024u) << "of very many the newest";
+  for (size_t i = 1; i < result.count; ++i) EXPECT_EQ(result.ticks[i], result.ticks[i - 1] + 1000);
+}
+
+TEST(StepTracker, WhatWasTakenGivesWayToTheProgramsOwnMarks) {
+  for (const StepSource taken : {StepSource::sync, StepSource::graph, StepSource::nccl}) {
+    for (const bool inside : {false, true}) {
+      StepTracker tracker = patient_tracker(false);
+      for (uint64_t i = 0; i < 30; ++i) tracker.mark({taken, 2000 + 15 * i, 7, "ncclAllReduce"});
+      EXPECT_EQ(tracker.source(), taken);
+      if (inside) tracker.hold_source(true, true);
+      const StepTracker::Result result = tracker.mark({StepSource::optimizer, 9000, 9});
+      EXPECT_TRUE(result.chosen_now && result.restarts);
+      EXPECT_EQ(ticks(result), (std::vector<uint64_t>{kStart, 9000})) << "as though alone";
+      EXPECT_EQ(described(tracker), "optimizer");
+      EXPECT_EQ(tracker.mark({taken, 9500, 7, "ncclAllReduce"}).count, 0u);
+      EXPECT_EQ(ticks(tracker.mark({StepSource::optimizer, 9900, 9})), std::vector<uint64_t>{9900});
+    }
+  }
+  StepTracker tracker = patient_tracker(false);
+  for (uint64_t i = 0; i < 30; ++i) tracker.mark({StepSource::nccl, 2000 + i, 7, "ncclAllReduce"});
+  ASSERT_TRUE(tracker.nvtx_matches("train_step 1"));
+  EXPECT_EQ(tracker.mark({StepSource::nvtx, 9000}).count, 0u) << "one range is no step";
+  ASSERT_FALSE(tracker.nvtx_matches("iteration 1"));
+  EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 9500})), (std::vector<uint64_t>{9000, 9500}));
+  EXPECT_EQ(described(tracker), "nvtx:train_step");
+  EXPECT_FALSE(tracker_for("sync:1").wants(StepSource::optimizer)) << "what is named stands";
+}
+
+TEST(StepTracker, AfterAWindowCountingGoesOn) {
+  StepTracker tracker = patient_tracker(false);
+  for (uint64_t i = 0; i < 30; ++i) tracker.mark({StepSource::sync, 2000 + 15 * i});
+  tracker.hold_source(true, true);
+  tracker.keep_count();
+  tracker.hold_source(false);
+  tracker.hold_source(true, false);
+  EXPECT_FALSE(tracker.wants(StepSource::optimizer)) << "a second window is open";
+  tracker.hold_source(false);
+  EXPECT_EQ(tracker.mark({StepSource::optimizer, 9000, 9}).count, 0u);
+  const StepTracker::Result result = tracker.mark({StepSource::optimizer, 9100, 9});
+  EXPECT_TRUE(result.chosen_now && !result.restarts);
+  EXPECT_EQ(ticks(result), std::vector<uint64_t>{9100});
+}
+
+// Bursts of marks, each `marks` at a distance of `apart`, and `silence` between them.
+TEST(StepTracker, BurstsAreNoSteps) {
+  StepTracker tracker = patient_tracker(false);
+  uint64_t now = 2000;
+  for (int i = 0; i < 100; ++i) tracker.mark({StepSource::sync, now += 20});
+  EXPECT_EQ(tracker.source(), StepSource::sync) << "it might be a loop";
+  const StepTracker::Result after = tracker.mark({StepSource::sync, now += 100'000});
+  EXPECT_TRUE(after.restarts);
+  EXPECT_EQ(ticks(after), std::vector<uint64_t>{now});
+  for (int i = 0; i < 40; ++i) {
+    const StepTracker::Result step = tracker.mark({StepSource::sync, now += 30'000});
+    EXPECT_TRUE(step.count == 1 && !step.restarts) << "a loop of long steps";
+  }
+  EXPECT_FALSE(tracker.mark({StepSource::sync, now += 5'000'000}).restarts) << "a pause in a loop";
+
+  StepTracker quick = patient_tracker(false);
+  now = 2000;
+  for (int i = 0; i < 100; ++i) quick.mark({StepSource::sync, now += 300});
+  EXPECT_FALSE(quick.mark({StepSource::sync, now += 200'000}).restarts) << "30 ms are no burst";
+
+  StepTracker seen = patient_tracker(false);  // two of them, not yet chosen
+  seen.mark({StepSource::graph, 2000, 1});
+  seen.mark({StepSource::graph, 2010, 2});
+  seen.mark({StepSource::graph, 2020, 3});
+  for (uint64_t i = 0; i < 2; ++i) seen.mark({StepSource::graph, 100'000 + 30'000 * i, 7});
+  EXPECT_TRUE(seen.mark({StepSource::graph, 160'000, 7}).chosen_now)
+      << "what was before is forgotten";
 }
 
 TEST(StepTracker, AutoWaitsForASourceAboveThatHasFired) {

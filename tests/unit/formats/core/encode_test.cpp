@@ -159,7 +159,7 @@ void expect_host(const Record& r, const Shape& s, const EventExtra& x, const Rou
       EXPECT_EQ(x.value, r.collective.sequence);
       EXPECT_EQ(s.peer, static_cast<uint32_t>(r.collective.peer));
       EXPECT_EQ(s.rank_count, r.collective.rank_count);
-      EXPECT_EQ(s.rank, r.collective.rank);
+      EXPECT_EQ(s.rank, r.collective.rank_count ? r.collective.rank : Shape::kAbsent);
       EXPECT_EQ(s.data_type,
                 r.collective.data_type == 0xff ? Shape::kAbsent : r.collective.data_type);
       EXPECT_EQ(s.operation,

@@ -457,6 +457,31 @@ TEST(Settings, a_config_file_wins_over_the_system_file) {
   EXPECT_STREQ(settings.source_name(Setting::mode), "/etc/gpuprof.conf");
 }
 
+TEST(Settings, a_system_file_that_others_may_write_is_not_accepted) {
+  const TemporaryFile file("GPUPROF_ON_TRACE_READY=/tmp/theirs {}\n");
+  SettingError error;
+  const auto load = [&] {
+    Settings settings;
+    const bool good = settings.load_file(file.path().c_str(), SettingSource::system_file, error);
+    EXPECT_EQ(good, std::string(settings.text(Setting::on_trace_ready)) != "none");
+    return good;
+  };
+  ASSERT_EQ(chmod(file.path().c_str(), 0644), 0);
+  EXPECT_TRUE(load());
+  for (const mode_t mode : {0666, 0664, 0646}) {
+    ASSERT_EQ(chmod(file.path().c_str(), mode), 0);
+    EXPECT_FALSE(load());
+    EXPECT_NE(std::string(error.text)
+                  .find(": must belong to root or to this user and be writable by its owner alone"),
+              std::string::npos)
+        << error.text;
+  }
+  if (geteuid() != 0) GTEST_SKIP() << "another owner needs root";
+  ASSERT_EQ(chmod(file.path().c_str(), 0644), 0);
+  ASSERT_EQ(chown(file.path().c_str(), 54321, 54321), 0);
+  EXPECT_FALSE(load());
+}
+
 TEST(Settings, lines_of_a_file_that_are_refused) {
   const std::pair<std::string, std::string> cases[] = {
       {"GPUPROF_LOG=info\nnonsense\n",

@@ -13,8 +13,8 @@
 #include <set>
 
 #include "formats/io/file_bytes.h"
-#include "formats/kineto_reader/reader.h"
 #include "formats/io/utf8.h"
+#include "formats/kineto_reader/reader.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_annotations.h"
 #include "formats/writers/exporter.h"

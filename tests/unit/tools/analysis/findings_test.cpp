@@ -341,6 +341,44 @@ TEST(Throttled, CostsWhatTheLowerClockTakesOfTheComputeTime) {
             "of 1980");
 }
 
+// The clock and the reasons of 20 samples, each seed another length and place of what is lowered.
+void add_clocks(RunMaker& run, int seed, int lowered, uint64_t reason) {
+  std::vector<uint64_t> clocks(20, 1980), reasons(20, 0);
+  for (int i = 0; i < lowered; ++i) {
+    const auto at = static_cast<size_t>((seed * 3 + i) % 20);
+    clocks[at] = static_cast<uint64_t>(850 + 10 * seed);
+    reasons[at] = reason;
+  }
+  run.add_counter(Counter::sm_clock, clocks);
+  run.add_counter(Counter::throttle_reasons, reasons);
+  run.add_counter(Counter::max_sm_clock, {1980});
+}
+
+TEST(Throttled, ThroughoutInPartAndNever) {
+  for (int seed = 0; seed < 20; ++seed) {
+    RunMaker throughout(10), third(10), never(10);
+    add_clocks(throughout, seed, 20, 0x40);
+    add_clocks(third, seed, 7, 0x20);
+    add_clocks(never, seed, 20, 0x1);  // idle
+    const analysis::Report all = analysis::make_report(load(throughout.dump()));
+    ASSERT_TRUE(throttled(all)) << seed;
+    const double lost = 1 - (850.0 + 10 * seed) / 1980;
+    EXPECT_NEAR(throttled(all)->saves_pct, all.breakdown_pct[0] * lost, 0.01);
+    EXPECT_TRUE(throttled(analysis::make_report(load(third.dump())))) << seed;
+    EXPECT_FALSE(throttled(analysis::make_report(load(never.dump())))) << seed;
+  }
+}
+
+TEST(Throttled, ByTheClockThatTheUserSet) {
+  RunMaker run(10);
+  run.add_counter(Counter::sm_clock, {1500, 900, 1500, 900});
+  run.add_counter(Counter::throttle_reasons, {0x2, 0x40, 0x2, 0x40});
+  run.add_counter(Counter::max_sm_clock, {1980});
+  const analysis::Report report = analysis::make_report(load(run.dump()));
+  ASSERT_TRUE(throttled(report));
+  EXPECT_NEAR(throttled(report)->saves_pct, report.breakdown_pct[0] * 0.5 * 0.4, 0.01);
+}
+
 TEST(Throttled, NotByTheUsersOwnClocksNorWhereItCostsNothing) {
   RunMaker own(10), little(10);
   own.add_counter(Counter::sm_clock, {1980, 1000, 1000, 1000});

@@ -394,7 +394,8 @@ TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
   const Report report = make_report(trace);
   EXPECT_EQ(report.steps.size(), 8u);
   ASSERT_TRUE(has_finding(report, "untimed_steps"));
-  EXPECT_NE(report.findings[0].text.find("a file was cut off: up to 4 steps"), std::string::npos);
+  EXPECT_NE(report.findings[0].text.find("a file was cut off: the report leaves out up to 4 steps"),
+            std::string::npos);
 }
 
 TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
@@ -430,7 +431,7 @@ TEST(ReportTest, KilledBeforeAnyTimesIsNotCalledIdle) {
     const Report report = make_report(trace);
     EXPECT_TRUE(report.verdict.empty());
     EXPECT_EQ(report.reason,
-              recovered ? "the process was killed, or looked at, before CUPTI gave any GPU times"
+              recovered ? "CUPTI gave no GPU times yet: the process was killed or is still running"
                         : "no work on a GPU was recorded");
   }
 }

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "formats/views/slices.h"
 #include "formats/trace/process_key.h"
+#include "formats/views/slices.h"
 #include "tests/unit/support/job_model.h"
 #include "tools/analysis/report.h"
 #include "tools/report/report_json.h"
