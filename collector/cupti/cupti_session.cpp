@@ -15,6 +15,7 @@
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_records.h"
+#include "collector/cupti/cupti_threads.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 
@@ -333,7 +334,10 @@ bool cupti_attach() {
   g_try_again = false;
   g_last_try_ns = monotonic_ns();
   g_attaching = true;
-  g_attached = attach();
+  {
+    const CuptiThreadsWatch watch;
+    g_attached = attach();
+  }
   g_attaching = false;
   if (g_attached) {
     note_attach(monotonic_ns() - g_last_try_ns);
@@ -412,6 +416,7 @@ void forget_cupti() {
   forget_cupti_buffers();
   forget_host_cupti();
   forget_cupti_graphs();
+  forget_cupti_threads();
   g_attached = g_attaching = false;
   g_attach_ns = 0;
   g_try_again = false;

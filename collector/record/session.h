@@ -37,7 +37,8 @@ struct Window {
   uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
-  bool dropped;  // it is not to leave a dump
+  bool dropped;   // it is not to leave a dump
+  bool has_step;  // `first_step` is known, of a window that no step has opened
 };
 
 struct Session {
@@ -77,6 +78,7 @@ struct Session {
   bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;  // number of the next one
+  uint32_t brackets = 0;     // windows that cudaProfilerStart opened
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 
@@ -129,8 +131,8 @@ void steps_tick(uint64_t ticks);
 
 // In a DataLoader's worker: its windows are those of its parent. Called by the drain thread.
 void follow_parent(uint64_t ticks);
-// The last complete step of the open window.
-uint64_t last_complete_step();
+// Which steps the open window has, as it ends now.
+void settle_steps(Window& window);
 
 // Sets the flags of all hooks according to phase, activities and step source.
 void apply_hook_flags();

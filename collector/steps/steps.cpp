@@ -84,8 +84,14 @@ bool StepTracker::is_candidate(StepSource source) const {
     case StepSource::profiler:  // may_bracket()
     case StepSource::period:    // it could take what comes before the training for its steps
     case StepSource::time: return false;
-    default: return true;
+    case StepSource::manual:
+    case StepSource::optimizer:
+    case StepSource::nvtx:
+    case StepSource::nccl:
+    case StepSource::graph:
+    case StepSource::sync: return true;
   }
+  return false;
 }
 
 // Whether a cudaProfilerStart is to open the window, whatever else marks steps.
@@ -115,6 +121,12 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
     spec_.every = 1;
     out_[0] = mark.ticks;
     return {1, out_, true};
+  }
+  // Optimizers have a rule of their own, and the clock is nobody's.
+  const bool by_thread = mark.source == StepSource::nvtx || mark.source == StepSource::manual;
+  if (mark.source != StepSource::optimizer && mark.source != StepSource::time &&
+      !leaders_[static_cast<size_t>(mark.source)].leads(mark.thread, mark.device, by_thread)) {
+    return {};
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
   if (is_silent(mark.source)) return come_back(mark);

@@ -23,6 +23,8 @@
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
 //
+// Of several GPUs of a process, each with marks of its own, one leads (leading_device.h).
+//
 // Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
 // N themselves: the number of marks after which the same one (collective with its buffer, graph)
 // comes again, twice in a row.
@@ -32,6 +34,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "collector/steps/leading_device.h"
 #include "collector/steps/leading_optimizer.h"
 #include "formats/core/settings.h"
 
@@ -43,7 +46,9 @@ struct StepMark {
   uint64_t ticks;
   // nccl, graph, optimizer: what tells one collective, graph or optimizer from another
   uint64_t key = 0;
-  const char* name = nullptr;  // nccl: the collective's
+  const char* name = nullptr;       // nccl: the collective's
+  uint32_t thread = 0;              // that made it
+  int32_t device = kUnknownDevice;  // the GPU that was current there
 };
 
 // How long `auto` waits for better sources, in ticks of the marks.
@@ -103,6 +108,8 @@ class StepTracker {
   // steps have been counted already, `now` is the next boundary.
   Result fall_back_to_time(double milliseconds, uint64_t now);
   const StepSpec& spec() const { return spec_; }
+  // The GPU whose marks are the steps, where others mark, too; else kUnknownDevice.
+  int32_t leading_device() const { return leaders_[static_cast<size_t>(chosen_)].among_others(); }
   // For the dump: "nvtx:step", "sync:1", "auto".
   size_t describe(char* out, size_t size) const;
 
@@ -158,6 +165,7 @@ class StepTracker {
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
   LeadingOptimizer optimizers_{};
+  LeadingDevice leaders_[kSources]{};
   Patience patience_{};
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;
   uint64_t first_inferred_ = 0;  // ticks of the first mark of such a source

@@ -20,6 +20,7 @@ void WindowPlan::begin_after(uint64_t index) {
 }
 
 Transition WindowPlan::advance(uint64_t index) {
+  if (spec_.all) return idle();  // one window, which no step begins or ends
   // A triggered window names its own first step, the same on all ranks: it does not wait for
   // `resume_`.
   const bool off = armed_ || index < resume_ || index < base_;
@@ -113,7 +114,7 @@ void WindowPlan::resume(uint64_t first) {
 }
 
 bool WindowPlan::trigger(uint64_t first, uint64_t steps, uint64_t index) {
-  if (is_off() || recording_ || steps == 0 || index >= first) return false;
+  if (is_off() || spec_.all || recording_ || steps == 0 || index >= first) return false;
   pending_ = true;
   postponed_ = false;
   first_ = first;

@@ -8,11 +8,13 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
 #include "collector/record/names.h"
@@ -227,8 +229,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,    ticks,
-                    s.boundaries - 1, true,         "out_of_memory", false};
+  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,     ticks,
+                    s.boundaries - 1, true,         "out_of_memory", false, true};
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
   update_latest_link();
@@ -295,7 +297,7 @@ void save_window(Drain& drain) {
   Window window = session().window;
   if (window.end_ticks == 0) {
     window.end_ticks = now_ticks();
-    window.last_step = last_complete_step();
+    settle_steps(window);
     window.partial = true;
     window.end_reason = "exec";
   }
@@ -310,7 +312,7 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const ScheduleSpec& spec = s.config.schedule;
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
-  const double megabytes = static_cast<double>(drain.collector.events()) * sizeof(Record) / 1e6;
+  const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
   if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
 }
@@ -456,6 +458,7 @@ void* run(void*) {
   futex_wake_all(g_started);
   if (!ready) return nullptr;
   Drain& drain = *g_drain;
+  bool last = false;
   for (;;) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
     carry_out_requests(drain);
@@ -464,7 +467,9 @@ void* run(void*) {
       break;
     if (only_our_threads_are_left()) {
       // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
+      // Not where CUPTI's threads stay.
       finish_from_drain_thread();
+      last = cupti_threads() > 0;
       break;
     }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
@@ -484,6 +489,7 @@ void* run(void*) {
   wait_for_ready_commands();
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
+  if (last) ::exit(0);
   return nullptr;
 }
 
@@ -499,7 +505,7 @@ bool only_our_threads_are_left() {
   struct stat tasks {};
   // A directory's link count here is 2 and one for each thread.
   return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
-         tasks.st_nlink <= 2 + 2 + samples_threads();
+         tasks.st_nlink <= 2 + 2 + samples_threads() + cupti_threads();
 }
 
 bool start_drain_thread() {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +25,7 @@ constexpr const char* kPartSuffix = ".part";
 
 bool DumpFile::open(const char* stem, uint32_t window) {
   std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
+  bytes_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   error_ = 0;
   has_chunks_ = false;
@@ -42,6 +44,7 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
                         : ENOMEM;
   if (error == 0) {
     has_chunks_ = true;
+    bytes_ += chunk_.size();
     return;
   }
   count_loss(Loss::write_error);
@@ -70,6 +73,11 @@ bool rename_in_run(const char* from, const char* to) {
   return directory >= 0 &&
          ::renameat(directory, name_in_directory(from), directory, name_in_directory(to)) == 0;
 }
+
+void remove_in_run(const char* path) {
+  const int directory = run_directory().descriptor();
+  if (directory >= 0) ::unlinkat(directory, name_in_directory(path), 0);
+}
 }  // namespace
 
 void DumpFile::publish() {
@@ -82,7 +90,7 @@ void DumpFile::unpublish() {
 
 void DumpFile::discard() {
   if (!file_.is_open()) return;
-  ::unlink(part_);
+  remove_in_run(part_);
   (void)file_.close();
 }
 

@@ -31,6 +31,7 @@ class DumpFile {
   int error() const { return error_; }  // errno of this dump's first failure; 0: none
   // Removes it.
   void discard();
+  uint64_t bytes() const { return bytes_; }
   // Gives the file its final name though more may come, and takes that back.
   void publish();
   void unpublish();
@@ -43,7 +44,8 @@ class DumpFile {
   OwnFile file_;
   int error_ = 0;
   bool has_chunks_ = false;
-  bool said_ = false;     // a failure, of any window
+  bool said_ = false;  // a failure, of any window
+  uint64_t bytes_ = 0;
   char path_[1600] = {};  // the final name
   char part_[1608] = {};
   ByteBuffer chunk_;

@@ -20,8 +20,9 @@
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/stacks/stacks.h"
-#include "collector/steps/kernel_steps.h"
+#include "collector/steps/marking_device.h"
 #include "collector/steps/period_steps.h"
+#include "collector/steps/step_calls.h"
 #include "collector/torch/operators.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
@@ -35,39 +36,8 @@ constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
+constexpr uint32_t kMostBrackets = 16;     // by the default schedule
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
-
-// Which source a call is a mark of; automatic: none.
-StepSource g_step_source[kMaxApis];
-
-// The driver's are those of programs without a runtime of their own, or with one inside: what a
-// hooked runtime does in the driver is part of its call.
-StepSource source_of(const ApiRow& row) {
-  switch (row.role) {
-    case ApiRole::collective: return StepSource::nccl;
-    case ApiRole::launch: return StepSource::kernel;
-    case ApiRole::graph_launch: return StepSource::graph;
-    case ApiRole::device_sync: return StepSource::sync;
-    case ApiRole::profiler_start:
-    case ApiRole::profiler_stop: return StepSource::profiler;
-    default: return StepSource::automatic;
-  }
-}
-
-bool is_launch(StepSource source) {
-  return source == StepSource::kernel || source == StepSource::graph;
-}
-
-// Under step_lock.
-bool is_step_call(size_t api) {
-  const Session& s = session();
-  if (s.loads_data) return false;
-  const StepSource source = g_step_source[api];
-  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
-  if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
-  if (source != StepSource::nccl || s.tracker.source() != source) return true;
-  return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
-}
 
 double seconds_between(uint64_t from, uint64_t to) {
   return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
@@ -87,17 +57,21 @@ void log_boundary(uint64_t ticks) {
   s.last_boundary_ticks = ticks;
 }
 
+// Whether the open window was begun by no step: its steps are those that lie in it.
+bool is_free_window() { return session().config.schedule.all; }
+
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
   modules_end();
   operators_end(ticks);
   s.tracker.hold_source(false);
   s.window.end_ticks = ticks;
-  s.window.last_step = last_complete_step();
+  settle_steps(s.window);
   s.window.partial = partial;
   s.window.end_reason = reason;
-  if (!s.window.dropped) s.tracker.keep_count();
+  if (!s.window.dropped && !is_free_window()) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
+  header.window_first_step.store(static_cast<uint32_t>(s.window.first_step));
   header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
   header.window_end_ticks.store(ticks, std::memory_order_release);
   set_phase(SessionPhase::closing);
@@ -115,7 +89,8 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false};
+  s.window =
+      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, !is_free_window()};
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -155,15 +130,17 @@ void put_off_window(uint32_t number) {
   set_phase(SessionPhase::waiting);
 }
 
-void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
-  Session& s = session();
-  s.next_window = number + 1;
+// False: the drain thread is still at the window before, or attaching CUPTI.
+bool prepare_window() {
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
   if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
-  if (!drain_wait_idle(kWaitForDrainNs)) return put_off_window(number);
-  s.tracker.hold_source(true, s.windows_done == 0);
+  return drain_wait_idle(kWaitForDrainNs);
+}
+
+void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
   restart_sequences();
   restart_stack_counts();
   open_window(number, first_step, ticks);
@@ -175,6 +152,22 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
     s.window.ready_ticks = now_ticks();
     ring()->header->window_ready_ticks.store(s.window.ready_ticks);
   }
+}
+
+// The window of the whole program.
+void begin_with_session() {
+  Session& s = session();
+  if (s.plan->armed() || !s.config.schedule.all) return;
+  s.next_window = 1;
+  if (prepare_window()) start_recording(0, s.boundaries, s.process_start_ticks);
+}
+
+void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  s.next_window = number + 1;
+  if (!prepare_window()) return put_off_window(number);
+  s.tracker.hold_source(true, s.windows_done == 0);
+  start_recording(number, first_step, ticks);
 }
 
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
@@ -202,7 +195,7 @@ void publish_source() {
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
   const SessionPhase phase = s.phase.load();
-  if (phase == SessionPhase::active) {
+  if (phase == SessionPhase::active && !is_free_window()) {
     s.window.dropped = true;
     end_window(ticks, "no steps", true);
   } else if (phase == SessionPhase::warmup) {
@@ -210,6 +203,7 @@ bool forget_steps(uint64_t ticks) {
     drain_request(DrainCommand::detach);
   }
   if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
+  s.window.has_step = s.window.has_step && !is_free_window();
   s.plan->restart();
   s.boundaries = 0;
   s.next_window = 0;
@@ -240,7 +234,12 @@ void take_boundaries(const StepTracker::Result& result) {
   const uint64_t newest = s.boundaries - 1;
   const uint64_t ticks = std::max(result.ticks[result.count - 1], s.last_boundary_ticks);
   // For whoever reads the ring after SIGKILL.
-  if (window_is_open()) ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
+  if (window_is_open()) {
+    Window& window = s.window;
+    if (!window.has_step) settle_steps(window);
+    ring()->header->window_first_step.store(static_cast<uint32_t>(window.first_step));
+    ring()->header->window_last_step.store(static_cast<uint32_t>(newest - 1));
+  }
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
   if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
@@ -252,7 +251,13 @@ void take_boundaries(const StepTracker::Result& result) {
              counted);
   }
   if (result.chosen_now) {
-    log_line(LogLevel::info, "steps: %s", s.source_text);
+    const int32_t device = s.tracker.leading_device();
+    if (device != kUnknownDevice) {
+      log_line(LogLevel::info, "steps: %s, of GPU %d: other GPUs of this process mark theirs",
+               s.source_text, device);
+    } else {
+      log_line(LogLevel::info, "steps: %s", s.source_text);
+    }
     apply_hook_flags();
   }
 }
@@ -376,10 +381,6 @@ void describe_step_source(char* out, size_t size) {
   std::snprintf(out, size, "%s", s.source_text);
 }
 
-void find_step_calls() {
-  for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
-}
-
 void steps_begin() {
   const LockGuard guard(session().step_lock);
   publish_source();
@@ -387,7 +388,10 @@ void steps_begin() {
   // Hooks are not settled before: a window may begin here, and other threads' first calls belong to
   // it.
   session().opening_ns.store(monotonic_ns(), std::memory_order_release);
-  if (!session().loads_data) take_boundaries(session().tracker.first_boundary());
+  if (!session().loads_data) {
+    take_boundaries(session().tracker.first_boundary());
+    begin_with_session();
+  }
   apply_hook_flags();
   session().opening_ns.store(0, std::memory_order_release);
 }
@@ -396,11 +400,14 @@ void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
+  StepMark placed = mark;
+  placed.thread = current_tid();
+  placed.device = marking_device();
   const LockGuard guard(session().step_lock);
   if (!ready()) return;
   if (session().tells_optimizers.load(std::memory_order_relaxed))
     session().tracker.expect_optimizers();
-  take_boundaries(session().tracker.mark(mark));
+  take_boundaries(session().tracker.mark(placed));
 }
 
 // A cudaProfilerStart in a window that the schedule has opened. Under step_lock.
@@ -414,6 +421,26 @@ static void ignore_profiler() {
            s.window.number, s.source_text);
 }
 
+// As many as the schedule's `repeat` says; by the default one, which does not have brackets in
+// mind, so many that a program with thousands of them does not fill the disk.
+static bool may_open_bracket() {
+  static std::atomic<bool> said{false};
+  Session& s = session();
+  const ScheduleSpec& spec = s.config.schedule;
+  const uint32_t most = is_default_schedule(spec) ? kMostBrackets : spec.repeat;
+  if (most == 0 || s.brackets < most) {
+    ++s.brackets;
+    return true;
+  }
+  if (!said.exchange(true)) {
+    log_line(LogLevel::info,
+             "cudaProfilerStart opens no more windows: %u are recorded; for more of them set "
+             "repeat=N in GPUPROF_SCHEDULE, 0: all",
+             s.brackets);
+  }
+  return false;
+}
+
 void step_profiler(bool start, uint64_t ticks) {
   Session& s = session();
   if (t_state.blocked || !ensure_started() || !ready()) return;
@@ -421,7 +448,8 @@ void step_profiler(bool start, uint64_t ticks) {
   const BlockedScope blocked;
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
-  if (window_is_open() && s.tracker.source() != StepSource::profiler) return ignore_profiler();
+  const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
+  if (window_is_open() && ours) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;
@@ -432,65 +460,12 @@ void step_profiler(bool start, uint64_t ticks) {
   }
   if (start && s.plan->is_off()) {
     // Recording is off: no window, but the steps go on.
-  } else if (start) {
+  } else if (start && may_open_bracket()) {
     begin_window(s.next_window, s.boundaries - 1, ticks);
   } else if (window_is_open()) {
     end_window(ticks, "cudaProfilerStop", false);
   }
   if (result.chosen_now) apply_hook_flags();
-}
-
-void step_nvtx(std::string_view message, uint64_t ticks) {
-  Session& s = session();
-  if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
-  const ErrnoGuard keep_errno;
-  {
-    const LockGuard guard(s.step_lock);
-    if (!s.tracker.nvtx_matches(message)) return;
-  }
-  step_mark({StepSource::nvtx, ticks});
-}
-
-// A launch, where steps are those that launches repeat.
-static void step_launch(const StepSubject& subject) {
-  // Of the library's own threads, and of those that tools start, nothing is recorded either.
-  if (t_state.blocked || !period_launch(reinterpret_cast<uint64_t>(subject.object))) return;
-  step_mark({StepSource::period, now_ticks()});
-}
-
-void step_after_call(ApiId api, const StepSubject& subject) {
-  const StepSource source = g_step_source[api];
-  if (is_launch(source) && session().config.step.source == StepSource::period) {
-    return step_launch(subject);
-  }
-  // Most launches are none, and need no clock.
-  if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
-  const uint64_t ticks = now_ticks();
-  const ApiRow& row = api_rows()[api];
-  switch (source) {
-    case StepSource::nccl: {
-      if (!is_largest_communicator(subject.object)) return;
-      const uint64_t key =
-          (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
-      return step_mark({StepSource::nccl, ticks, key, row.name});
-    }
-    case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
-    case StepSource::graph:
-      return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
-    case StepSource::profiler: return step_profiler(row.role == ApiRole::profiler_start, ticks);
-    default: return step_mark({StepSource::sync, ticks});
-  }
-}
-
-void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
-
-void step_optimizer(const void* optimizer) {
-  // Not what wakes a process that has not used CUDA, unless the user named it.
-  if (!session_is_live()) {
-    if (t_state.blocked || !ensure_configured()) return;
-    if (session().config.step.source != StepSource::optimizer) return;
-  }
-  step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
 }
 
 // Whether steps are known is said once each time.
@@ -549,10 +524,16 @@ void steps_tick(uint64_t ticks) {
   s.step_lock.unlock();
 }
 
-uint64_t last_complete_step() {
+void settle_steps(Window& window) {
   const Session& s = session();
-  // The one before the newest boundary.
-  return s.loads_data ? s.window.last_step : s.boundaries - 2;
+  if (s.loads_data) return;
+  window.last_step = s.boundaries - 2;  // the one before the newest boundary
+  if (!is_free_window()) return;
+  if (!window.has_step) window.first_step = first_boundary_from(window.begin_ticks);
+  window.has_step = window.first_step < s.boundaries;
+  // One step alone may be what follows the last work: then all that was recorded says more.
+  const bool several = s.boundaries >= 3 && window.first_step <= s.boundaries - 3;
+  if (!several) window.last_step = window.first_step - 1;
 }
 
 void follow_parent(uint64_t ticks) {

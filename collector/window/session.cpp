@@ -119,7 +119,9 @@ bool start() {
   ::atexit([] { finish_session("exit"); });
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
   uint64_t window = 0;
-  const bool at_once = !s.plan->armed() && s.plan->schedule().phase_of(0, &window) == Phase::active;
+  const bool at_once =
+      !s.plan->armed() &&
+      (s.config.schedule.all || s.plan->schedule().phase_of(0, &window) == Phase::active);
   if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;
@@ -351,7 +353,7 @@ void forget_session_in_child() {
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
   g_session.window = Window{};
-  g_session.next_window = 0;
+  g_session.next_window = g_session.brackets = 0;
   g_session.profiler_on = false;
   g_session.nvtx_steps = true;
   g_session.process_start_ticks = now_ticks();

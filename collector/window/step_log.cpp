@@ -29,6 +29,15 @@ void log_step(uint64_t ticks) {
   header.steps.used.store((index + 1) * sizeof(uint64_t), std::memory_order_release);
 }
 
+uint64_t first_boundary_from(uint64_t ticks) {
+  RingHeader& header = *ring()->header;
+  const uint64_t* const slots = ring()->region<uint64_t>(header.steps);
+  uint64_t number = logged();
+  const uint64_t base = header.steps_base.load(std::memory_order_relaxed);
+  while (number > base && slots[(number - 1) % capacity()] >= ticks) --number;
+  return number;
+}
+
 bool restart_step_log() {
   RingHeader& header = *ring()->header;
   if (logged() > capacity() / 4) return false;  // make_room() may have begun to move it

@@ -16,6 +16,9 @@ void log_step(uint64_t ticks);
 // The newest boundary was later than it was logged. Under the session's step lock.
 void move_last_step(uint64_t ticks);
 
+// The number of the first boundary at `ticks` or later, of those that the ring holds; that of the
+// next one where there is none. Under the session's step lock.
+uint64_t first_boundary_from(uint64_t ticks);
 // What was logged were no steps: begins anew. False: the log is too long for that. Under the
 // session's step lock; the drain thread writes no dump meanwhile.
 bool restart_step_log();

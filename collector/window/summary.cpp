@@ -104,7 +104,9 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
   std::snprintf(g_run.last_path, sizeof g_run.last_path, "%s", dump.path);
   if (g_run.windows++ == 0) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
-  g_run.partial = window.partial;
+  // The window of the whole program ends with it.
+  const bool whole = session().config.schedule.all && std::strcmp(window.end_reason, "exit") == 0;
+  g_run.partial = window.partial && !whole;
   g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
   g_run.window_ns += static_cast<uint64_t>(
       static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
@@ -121,6 +123,18 @@ void note_memory_dump(const char* path) {
 }
 
 namespace {
+
+// A schedule whose window lies in a run of so many steps: its second half, or, of few, all but the
+// first ones.
+void suggest_schedule(uint64_t complete, char* out, size_t size) {
+  const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
+  const int warmup = complete > 2;
+  const uint64_t active = complete > 8   ? std::max<uint64_t>(3, complete / 4)
+                          : complete > 2 ? complete - skip - 1
+                                         : std::max<uint64_t>(1, complete);
+  std::snprintf(out, size, "skip_first=%" PRIu64 ",warmup=%d,active=%" PRIu64, skip, warmup,
+                active);
+}
 
 // Windows whose dumps are not whole, or not there.
 void print_missing_windows() {
@@ -151,6 +165,11 @@ void print_losses() {
     const char* text;
   } kTexts[] = {
       {Loss::buffer_full, "records for which there was no buffer (raise GPUPROF_BUFFER_MB)"},
+      {Loss::string_table_full,
+       "events without their name, for which there was no room (fewer distinct NVTX texts help)"},
+      {Loss::shape_table_full, "launches without their grid and block, for want of room"},
+      {Loss::nvtx_depth, "NVTX ranges nested too deep"},
+      {Loss::step_log_full, "steps that are not in the step log"},
       {Loss::cupti_dropped, "GPU records that CUPTI dropped"},
       {Loss::cupti_unknown, "GPU records of unknown kind"},
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
@@ -180,6 +199,68 @@ void print_losses() {
   if (used) log_line(LogLevel::warn, "missing or wrong in the dump: %s", line);
 }
 
+// Why there is no window, and what to set.
+void print_why(uint64_t complete, const char* source) {
+  const Session& s = session();
+  if (s.plan->postponed()) {
+    log_line(LogLevel::warn,
+             "nothing was recorded: the program ended while CUPTI was being attached, before the "
+             "steps that were to be recorded instead");
+    return;
+  }
+  if (s.plan->is_off()) {
+    log_line(LogLevel::info,
+             "nothing was recorded: recording was switched off by gpuprof trigger --off; "
+             "gpuprof trigger %s --on switches it on, while the program runs",
+             s.directory);
+    return;
+  }
+  if (s.plan->armed() && step_source() != StepSource::profiler) {
+    log_line(LogLevel::info,
+             "nothing was recorded: nobody asked for it in %" PRIu64
+             " steps (%s); gpuprof trigger %s does, while the program runs",
+             complete, source, s.directory);
+    return;
+  }
+  if (step_source() == StepSource::profiler) {
+    log_line(LogLevel::info,
+             "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
+             "to what else marks a step, or leave it out");
+    return;
+  }
+  if (step_source() == StepSource::period && s.boundaries == 0) {
+    log_line(LogLevel::info,
+             "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
+             "kernel:REGEX:N, sync:N, time:MS)",
+             period_looks() < 2 ? "the program ended before its launches could tell its steps"
+                                : "launches came in no order that repeats often enough");
+    return;
+  }
+  const bool by_clock = step_source() == StepSource::time;
+  if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
+    log_line(LogLevel::info,
+             "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks a "
+             "step, or leave it "
+             "out",
+             source);
+    return;
+  }
+  const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
+  const bool some = complete > 0;
+  char schedule[96];
+  suggest_schedule(complete, schedule, sizeof schedule);
+  log_line(LogLevel::info,
+           "nothing was recorded: the program ended after %" PRIu64
+           " steps (%s), before the window of steps %" PRIu64 "-%" PRIu64
+           "; set GPUPROF_SCHEDULE=all%s%s%s",
+           complete, source, first, last, some ? ", or for example GPUPROF_SCHEDULE=" : "",
+           some ? schedule : "",
+           step_source() == StepSource::automatic
+               ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
+                 "period, time:MS, manual)"
+               : "");
+}
+
 }  // namespace
 
 void print_closing_line() {
@@ -204,78 +285,17 @@ void print_closing_line() {
              g_run.last_path);
     return;
   }
-  if (g_run.windows == 0) {
-    if (s.plan->postponed()) {
-      log_line(LogLevel::warn,
-               "nothing was recorded: the program ended while CUPTI was being attached, before the "
-               "steps that were to be recorded instead");
-      return;
-    }
-    if (s.plan->is_off()) {
-      log_line(LogLevel::info,
-               "nothing was recorded: recording was switched off by gpuprof trigger --off; "
-               "gpuprof trigger %s --on switches it on, while the program runs",
-               s.directory);
-      return;
-    }
-    if (s.plan->armed() && step_source() != StepSource::profiler) {
-      log_line(LogLevel::info,
-               "nothing was recorded: nobody asked for it in %" PRIu64
-               " steps (%s); gpuprof trigger %s does, while the program runs",
-               complete, source, s.directory);
-      return;
-    }
-    if (step_source() == StepSource::profiler) {
-      log_line(LogLevel::info,
-               "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
-               "to what else marks a step, or leave it out");
-      return;
-    }
-    if (step_source() == StepSource::period && s.boundaries == 0) {
-      log_line(LogLevel::info,
-               "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
-               "kernel:REGEX:N, sync:N, time:MS)",
-               period_looks() < 2 ? "the program ended before its launches could tell its steps"
-                                  : "launches came in no order that repeats often enough");
-      return;
-    }
-    const bool by_clock = step_source() == StepSource::time;
-    if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
-      log_line(LogLevel::info,
-               "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks "
-               "a step, "
-               "or leave it out",
-               source);
-      return;
-    }
-    const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
-    // A window that such a run has: its second half, or, of few steps, all but the first ones.
-    const uint64_t skip = complete > 8 ? complete / 2 : complete > 4 ? 1 : 0;
-    const int warmup = complete > 2;
-    const uint64_t active = complete > 8   ? std::max<uint64_t>(3, complete / 4)
-                            : complete > 2 ? complete - skip - 1
-                                           : std::max<uint64_t>(1, complete);
-    log_line(LogLevel::info,
-             "nothing was recorded: the program ended after %" PRIu64
-             " steps (%s), before the window "
-             "of steps %" PRIu64 "-%" PRIu64
-             "; set for example GPUPROF_SCHEDULE=skip_first=%" PRIu64 ",warmup=%d,active=%" PRIu64
-             "%s",
-             complete, source, first, last, skip, warmup, active,
-             step_source() == StepSource::automatic
-                 ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
-                   "period, time:MS, manual)"
-                 : "");
-    return;
-  }
+  if (g_run.windows == 0) return print_why(complete, source);
   print_losses();
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
                                       : 0;
   char steps[64];
-  if (g_run.last_step + 1 > g_run.first_step) {
+  if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);
+  } else if (s.config.schedule.all) {
+    std::snprintf(steps, sizeof steps, "no whole step");
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }

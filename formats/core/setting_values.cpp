@@ -45,6 +45,8 @@ constexpr ScheduleKey kScheduleKeys[] = {
     {"max_mb", nullptr, &ScheduleSpec::max_mb, 0, 1000000},
 };
 
+constexpr size_t kMaxSeconds = 6;  // its row
+
 TextBuilder explain(Reason& reason) { return TextBuilder(reason.text, sizeof(reason.text)); }
 
 bool refuse(Reason& reason, std::string_view text) {
@@ -73,7 +75,7 @@ bool refuse_schedule_key(std::string_view name, std::string_view problem, Reason
     out.add(separator).add(key.name).add("=N");
     separator = ",";
   }
-  out.add(" (for example ").add(kScheduleExample).add(")");
+  out.add(", or all (for example ").add(kScheduleExample).add(")");
   return false;
 }
 
@@ -210,10 +212,20 @@ bool read_log_level(std::string_view text, LogLevel& level, Reason& reason) {
 bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason) {
   ScheduleSpec result;
   uint32_t seen = 0;
+  bool all = false;
   ListReader items(text);
   for (std::string_view item; items.next(item);) {
-    if (!read_schedule_item(item, result, seen, reason)) return false;
+    if (trim(item) == "all") {
+      all = true;
+    } else if (!read_schedule_item(item, result, seen, reason)) {
+      return false;
+    }
   }
+  if (all && !is_default_schedule(result)) {
+    return refuse(reason, "all records the whole program: beside it stand max_s and max_mb alone");
+  }
+  if (all && !(seen & 1u << kMaxSeconds)) result.max_s = 0;
+  result.all = all;
   spec = result;
   return true;
 }
@@ -357,9 +369,19 @@ bool read_command(std::string_view text, char* out, size_t size, Reason& reason)
   return true;
 }
 
+bool is_default_schedule(const ScheduleSpec& spec) {
+  const ScheduleSpec usual;
+  for (const ScheduleKey& key : kScheduleKeys) {
+    if (key.whole != nullptr && spec.*key.whole != usual.*key.whole) return false;
+  }
+  return !spec.all;
+}
+
 size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size) {
   TextBuilder text(out, size);
+  if (spec.all) text.add("all");
   for (const ScheduleKey& key : kScheduleKeys) {
+    if (spec.all && key.decimal == nullptr) continue;
     if (text.size() > 0) text.add(',');
     text.add(key.name).add('=');
     if (key.decimal != nullptr) {

@@ -87,6 +87,7 @@ enum class LogLevel : uint8_t { error, warn, info, debug };
 enum class Mode : uint8_t { on, armed, off };
 
 struct ScheduleSpec {
+  bool all = false;  // the whole program, whatever marks its steps; of what follows only the limits
   uint32_t skip_first = 10;
   uint32_t skip_first_wait = 0;  // 1: the first cycle starts without its `wait`
   uint32_t wait = 0;
@@ -171,6 +172,8 @@ class Settings {
 // The known GPUPROF_* name nearest to `name` by edit distance; never null.
 const char* nearest_setting(std::string_view name);
 
+// Whether the steps that are recorded are those of the default.
+bool is_default_schedule(const ScheduleSpec& spec);
 bool parse_schedule(std::string_view text, ScheduleSpec& spec, SettingError& error);
 bool parse_step(std::string_view text, StepSpec& spec, SettingError& error);
 // "skip_first=10,skip_first_wait=0,wait=0,..." in full, for the dump's header. Returns the length

@@ -127,6 +127,15 @@ constexpr SourceRow kSources[] = {
     {"time", StepSource::time, read_time},
 };
 
+constexpr bool is_in_order() {
+  size_t at = 0;
+  for (const SourceRow& row : kSources) {
+    if (row.source != static_cast<StepSource>(at++)) return false;
+  }
+  return at == static_cast<size_t>(StepSource::time) + 1;  // the last
+}
+static_assert(is_in_order(), "a row for each StepSource, in the order of the enum");
+
 }  // namespace
 
 bool read_step(std::string_view text, StepSpec& spec, Reason& reason) {

@@ -146,11 +146,8 @@ if harness.SANITIZER == "address":  # its runtime refuses RTLD_DEEPBIND
 @pytest.mark.parametrize("hazard", HAZARDS, ids=str)
 def test_recorded_whole(hazard, bare_runs, tmp_path):
     bare = bare_runs(hazard)
-    # CUPTI's worker thread (on a GPU also the driver's) keeps a process alive whose main thread has left,
-    # with or without us: the rule is about our own thread.
-    extra = {"GPUPROF_CUPTI": "off"} if hazard.case == "main_thread_first" else {}
     profiled = harness.run(hazard.command(), harness.preloaded(
-        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", GPUPROF_PRESET="full", **harness.WHOLE_RUN, **extra),
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", GPUPROF_PRESET="full", **harness.WHOLE_RUN),
         timeout=30)
     assert_same(profiled, bare)
     if hazard.lossy or hazard.launches == ():

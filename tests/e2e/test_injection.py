@@ -190,8 +190,7 @@ def visible(text):
 def test_a_program_is_not_disturbed(hazard, tmp_path):
     """However it ends: as it would bare, its dump complete."""
     bare = harness.run(hazard.command())
-    extra = {"GPUPROF_CUPTI": "off"} if hazard.case == "main_thread_first" else {}
-    env = injected(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", **harness.WHOLE_RUN, **extra)
+    env = injected(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", **harness.WHOLE_RUN)
     done = harness.run(hazard.command(), env, timeout=30)
     assert done.code == bare.code, done.err
     assert visible(done.out) == visible(bare.out)

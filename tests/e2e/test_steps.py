@@ -127,6 +127,16 @@ def test_profiler_opens_and_closes_the_window(step, tmp_path):
         assert comparison.window_steps() == [2 * number], "a step lies between two marks"
 
 
+@pytest.mark.parametrize("schedule, windows", [(None, 16), ("active=1,repeat=3", 3), ("active=1,repeat=0", 20)])
+def test_so_many_brackets_are_recorded(schedule, windows, tmp_path):
+    command = ["--markers", "profiler", "--profile-steps", ",".join(f"{n}-{n}" for n in range(2, 42, 2))]
+    options = ["--schedule", schedule] if schedule else []
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", *options, "--", harness.SIMTRAIN, "--steps", "44", *QUICK, *command],
+                       harness.environment(GPUPROF_LOG="info"))
+    assert done.code == 0 and len(harness.dumps(tmp_path / "out")) == windows, done.err
+    assert done.err.count("opens no more windows") == (windows < 20)
+
+
 def test_profiler_left_open(tmp_path):
     comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "12", *QUICK, "--markers", "profiler",
                                      "--profile-steps", "8-99"], "--step", "profiler")

@@ -194,10 +194,12 @@ int run_run(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::string values[std::size(kFlags)];
   std::vector<std::string> sets;
+  bool all = false;
   for (size_t i = 0; i < std::size(kFlags); ++i) {
     app.add_option(kFlags[i].option, values[i], kFlags[i].help)
         ->default_str(kSettingRows[static_cast<size_t>(kFlags[i].setting)].default_value);
   }
+  app.add_flag("--all", all, "the whole program is recorded, as by --schedule all");
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);
   app.prefix_command();  // a program without -- before it is told from a mistyped option below
@@ -216,6 +218,12 @@ int run_run(const Command& command, int count, char** arguments) {
   }
 
   Assignments flags;
+  if (all && app.count("--schedule") != 0) {
+    throw Failure("run: --all and --schedule exclude each other; leave one out");
+  }
+  if (all) {
+    flags.emplace_back(kSettingRows[static_cast<size_t>(Setting::schedule)].name, "all");
+  }
   for (size_t i = 0; i < std::size(kFlags); ++i) {
     if (app.count(CLI::detail::split(kFlags[i].option, ',').back()) == 0) continue;
     flags.emplace_back(kSettingRows[static_cast<size_t>(kFlags[i].setting)].name, values[i]);

@@ -195,5 +195,54 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowPlanTable, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+// The phases of `count` steps from `index` on.
+std::string advance(WindowPlan& plan, uint64_t index, uint64_t count) {
+  std::string out;
+  for (uint64_t i = index; i < index + count; ++i) {
+    const Transition change = plan.advance(i);
+    if (change.window_ends) out += "]" + std::to_string(change.ended_window);
+    if (change.window_begins) out += "[" + std::to_string(change.window);
+    out += ".wA-"[static_cast<int>(change.after)];
+  }
+  return out;
+}
+
+WindowPlan plan_of(const char* schedule) {
+  ScheduleSpec spec;
+  SettingError error;
+  EXPECT_TRUE(parse_schedule(schedule, spec, error)) << error.text;
+  return WindowPlan(spec, false);
+}
+
+TEST(WindowPlan, OfTheWholeProgramNoStepBeginsOrEndsAWindow) {
+  WindowPlan plan = plan_of("all");
+  EXPECT_EQ(advance(plan, 0, 40), std::string(40, '.'));
+  EXPECT_FALSE(plan.trigger(50, 2, 40));
+}
+
+TEST(WindowPlan, BeginsAnewWhereWhatWasCountedWereNoSteps) {
+  for (const uint64_t before : {1, 3, 5, 7}) {
+    WindowPlan plan = plan_of(kShort);
+    advance(plan, 0, before);
+    plan.restart();
+    EXPECT_EQ(advance(plan, 0, 8), "..w[0AAA]0--") << before;
+  }
+}
+
+TEST(WindowPlan, StepsCountedBeforeTheirSourceWasKnownDoNotPassOverTheWindow) {
+  for (const uint64_t counted : {0, 1}) {
+    WindowPlan plan = plan_of(kShort);
+    plan.begin_after(counted);
+    EXPECT_EQ(advance(plan, 0, 8), "..w[0AAA]0--") << "they lie before it";
+  }
+  for (const uint64_t counted : {2, 4, 100}) {
+    WindowPlan plan = plan_of(kShort);
+    plan.begin_after(counted);
+    EXPECT_EQ(advance(plan, counted, 9), "...w[0AAA]0--") << counted;
+    EXPECT_EQ(plan.first_step(0), counted + 4);
+    EXPECT_EQ(plan.last_step(0), counted + 6);
+  }
+}
+
 }  // namespace
 }  // namespace gpuprof

@@ -176,11 +176,11 @@ const BadValue kBadValues[] = {
     {"GPUPROF_SCHEDULE=actve=1",
      "GPUPROF_SCHEDULE=\"actve=1\": \"actve\" is not a key of a schedule; the keys are "
      "skip_first=N,"
-     "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N (for example "
+     "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N, or all (for example "
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
     {"GPUPROF_SCHEDULE=active=1,",
      "GPUPROF_SCHEDULE=\"active=1,\": \"\" is not a key of a schedule; the keys are skip_first=N,"
-     "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N (for example "
+     "skip_first_wait=N,wait=N,warmup=N,active=N,repeat=N,max_s=N,max_mb=N, or all (for example "
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
     {"GPUPROF_STEP=optimiser",
      "GPUPROF_STEP=\"optimiser\": must be one of auto, manual, optimizer (PyTorch's), profiler "
@@ -375,6 +375,29 @@ TEST(Settings, step_sources_and_back) {
   SettingError error;
   EXPECT_TRUE(parse_step("nvtx:" + std::string(127, 'n'), spec, error));
   EXPECT_FALSE(parse_step("nvtx:" + std::string(128, 'n'), spec, error));
+}
+
+TEST(Settings, schedule_of_the_whole_program) {
+  ScheduleSpec spec;
+  SettingError error;
+  char out[256];
+  const char* const rows[][2] = {{"all", "all,max_s=0,max_mb=256"},
+                                 {"all,max_mb=5", "all,max_s=0,max_mb=5"},
+                                 {"max_s=3,all", "all,max_s=3,max_mb=256"}};
+  for (const auto& [text, expected] : rows) {
+    ASSERT_TRUE(parse_schedule(text, spec, error)) << text;
+    EXPECT_TRUE(spec.all && !is_default_schedule(spec));
+    format_schedule(spec, out, sizeof out);
+    EXPECT_STREQ(out, expected);
+    ScheduleSpec again;
+    EXPECT_TRUE(parse_schedule(out, again, error)) << error.text;
+  }
+  EXPECT_FALSE(parse_schedule("all,active=3", spec, error));
+  EXPECT_NE(std::string(error.text).find("max_s and max_mb alone"), std::string::npos);
+  ASSERT_TRUE(parse_schedule("max_s=5,max_mb=1,active=10", spec, error));
+  EXPECT_TRUE(is_default_schedule(spec)) << "its limits alone are others";
+  ASSERT_TRUE(parse_schedule("active=11", spec, error));
+  EXPECT_FALSE(is_default_schedule(spec));
 }
 
 TEST(Settings, schedule_in_full) {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which calls, ranges and reports are marks of which step source.
+#include "collector/steps/step_calls.h"
+
+#include <cstring>
+
+#include "collector/record/collector.h"
+#include "collector/record/names.h"
+#include "collector/record/session.h"
+#include "collector/steps/kernel_steps.h"
+#include "collector/steps/period_steps.h"
+#include "formats/core/text.h"
+
+namespace gpuprof {
+namespace {
+
+// Which source a call is a mark of; automatic: none.
+StepSource g_step_source[kMaxApis];
+
+// The driver's are those of programs without a runtime of their own, or with one inside: what a
+// hooked runtime does in the driver is part of its call.
+StepSource source_of(const ApiRow& row) {
+  switch (row.role) {
+    case ApiRole::collective: return StepSource::nccl;
+    case ApiRole::launch: return StepSource::kernel;
+    case ApiRole::graph_launch: return StepSource::graph;
+    case ApiRole::device_sync: return StepSource::sync;
+    case ApiRole::profiler_start:
+    case ApiRole::profiler_stop: return StepSource::profiler;
+    default: return StepSource::automatic;
+  }
+}
+
+bool is_launch(StepSource source) {
+  return source == StepSource::kernel || source == StepSource::graph;
+}
+
+}  // namespace
+
+bool is_step_call(size_t api) {
+  const Session& s = session();
+  if (s.loads_data) return false;
+  const StepSource source = g_step_source[api];
+  if (is_launch(source) && s.tracker.wants(StepSource::period)) return true;
+  if (source == StepSource::automatic || !s.tracker.wants(source)) return false;
+  if (source != StepSource::nccl || s.tracker.source() != source) return true;
+  return std::strcmp(api_rows()[api].name, s.tracker.spec().name) == 0;
+}
+
+void find_step_calls() {
+  for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
+}
+
+void step_nvtx(std::string_view message, uint64_t ticks) {
+  Session& s = session();
+  if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
+  const ErrnoGuard keep_errno;
+  {
+    const LockGuard guard(s.step_lock);
+    if (!s.tracker.nvtx_matches(message)) return;
+  }
+  step_mark({StepSource::nvtx, ticks});
+}
+
+// A launch, where steps are those that launches repeat.
+static void step_launch(const StepSubject& subject) {
+  // Of the library's own threads, and of those that tools start, nothing is recorded either.
+  if (t_state.blocked || !period_launch(reinterpret_cast<uint64_t>(subject.object))) return;
+  step_mark({StepSource::period, now_ticks()});
+}
+
+void step_after_call(ApiId api, const StepSubject& subject) {
+  const StepSource source = g_step_source[api];
+  if (is_launch(source) && session().config.step.source == StepSource::period) {
+    return step_launch(subject);
+  }
+  // Most launches are none, and need no clock.
+  if (source == StepSource::kernel && !kernel_matches(subject.object)) return;
+  const uint64_t ticks = now_ticks();
+  const ApiRow& row = api_rows()[api];
+  switch (source) {
+    case StepSource::nccl: {
+      if (!is_largest_communicator(subject.object)) return;
+      const uint64_t key =
+          (subject.detail ^ reinterpret_cast<uint64_t>(subject.object) << 20) + api;
+      return step_mark({StepSource::nccl, ticks, key, row.name});
+    }
+    case StepSource::kernel: return step_mark({StepSource::kernel, ticks});
+    case StepSource::graph:
+      return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
+    case StepSource::profiler: return step_profiler(row.role == ApiRole::profiler_start, ticks);
+    default: return step_mark({StepSource::sync, ticks});
+  }
+}
+
+void step_manual() { step_mark({StepSource::manual, now_ticks()}); }
+
+void step_optimizer(const void* optimizer) {
+  // Not what wakes a process that has not used CUDA, unless the user named it.
+  if (!session_is_live()) {
+    if (t_state.blocked || !ensure_configured()) return;
+    if (session().config.step.source != StepSource::optimizer) return;
+  }
+  step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
+}
+
+}  // namespace gpuprof

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPUPROF_SCHEDULE=all records the whole of any program: of few steps, of many, with and without marks."""
+import json
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+import harness
+import truth
+from test_truth import QUICK
+
+SERVER = f"""import ctypes, sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+def request():  # waits for its stream alone, as many libraries do
+    assert gpu._cudart.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, None) == 0
+    assert gpu._cudart.cudaStreamSynchronize(None) == 0
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    (gpu.work if sys.argv[2] == "marked" else request)()
+    time.sleep(float(sys.argv[3]))
+"""
+
+
+def record(folder, command, *options, **settings):
+    env = harness.environment(GPUPROF_LOG="info", SIMCUDA_TRUTH=folder / "truth", **settings)
+    (folder / "truth").mkdir(exist_ok=True)
+    done = harness.run([harness.BIN, "run", "-o", folder / "out", *options, "--", *command], env)
+    assert done.code == 0, done.err
+    return done, [truth.Comparison(dump, folder / "truth") for dump in harness.dumps(folder / "out")]
+
+
+def server(folder, *arguments):
+    script = folder / "server.py"
+    script.write_text(SERVER)
+    return [harness.PYTHON, script, *arguments]
+
+
+def report(folder):
+    return json.loads(harness.checked("report", "--format", "json", folder / "out").out)
+
+
+@pytest.mark.parametrize("marks", ["marked", "unmarked"])
+def test_a_short_server(tmp_path, marks):
+    done, (comparison,) = record(tmp_path, server(tmp_path, "2", marks, "0.25"), "--all")
+    comparison.assert_right("set", "gpu_set")
+    assert report(tmp_path)["copies"] and "cut short" not in done.err
+
+
+def test_the_line_of_a_run_without_a_window_names_all(tmp_path):
+    env = harness.environment(GPUPROF_LOG="info")
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--", harness.SIMTRAIN, "--steps", "8"], env)
+    assert "nothing was recorded" in done.err and "set GPUPROF_SCHEDULE=all" in done.err, done.err
+    assert harness.dumps(tmp_path / "out") == []
+
+
+def test_a_process_that_does_nothing_on_the_gpu_leaves_nothing(tmp_path):
+    script = tmp_path / "look.py"
+    script.write_text("import ctypes\ncount = ctypes.c_int()\nctypes.CDLL('libcudart.so.13').cudaGetDeviceCount(ctypes.byref(count))\n")
+    done, comparisons = record(tmp_path, [harness.PYTHON, script], "--all")
+    assert comparisons == [] and "Next:" not in done.err, done.err
+
+
+def test_a_killed_program_leaves_all_of_it(tmp_path):
+    script = tmp_path / "loop.py"
+    script.write_text(SERVER.replace("end = ", "for _ in range(5): gpu.work()\nprint('there', flush=True)\nend = "))
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="all")
+    program = subprocess.Popen([harness.PYTHON, script, "60", "unmarked", "1"], env=env, stdout=subprocess.PIPE)
+    assert program.stdout.readline() == b"there\n"
+    time.sleep(1.5)
+    program.send_signal(signal.SIGKILL)
+    program.wait()
+    found = report(tmp_path)
+    assert found["copies"] and min(row["step"] for row in found["steps"]) <= 1
+
+
+@pytest.mark.parametrize("markers", ["nvtx", "sync", "none", "profiler"])
+@pytest.mark.parametrize("steps", [1, 3, 11, 30])
+def test_all(tmp_path, steps, markers):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", steps, *QUICK, "--markers", markers], "--all")
+    assert comparison.header["schedule"] == "all,max_s=0,max_mb=256"
+    comparison.assert_right("launch", "gpu_kernel")
+    launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
+    assert len(harness.of_kind(comparison.records, "launch")) == len(launches)
+    if steps == 30 and markers == "nvtx":
+        assert comparison.window_steps() == list(range(29)), "the last one has no mark of its end"
+    assert report(tmp_path)["kernels"] and "cut short" not in done.err
+
+
+def test_all_ends_where_it_is_too_much(tmp_path):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "700", "--layers", "40", "--kernel-us", "2", "--small-kernels", "20"],
+                                 "--schedule", "all,max_mb=0.3", GPUPROF_BUFFER_MB=8)
+    assert comparison.summary["end_reason"] == "max_mb" and comparison.summary["partial"]
+    assert "cut short" in done.err
+    steps = comparison.window_steps()
+    assert steps[0] == 0 and 100 < len(steps) < 699
+    comparison.assert_right("launch", "gpu_kernel")
+
+
+def test_all_and_schedule_exclude_each_other():
+    done = harness.gpuprof("run", "--all", "--schedule", "active=3", "--", "true")
+    assert done.code == 2 and re.search("--all and --schedule exclude each other", done.err)
+    done = harness.gpuprof("run", "--schedule", "all,active=3", "--", "true")
+    assert done.code == 2 and "beside it stand max_s and max_mb alone" in done.err
