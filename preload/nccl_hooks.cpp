@@ -26,6 +26,13 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
 // this library was loaded. Asked once; again while NCCL is still making it.
 static void learn(ncclComm_t communicator) {
   if (!communicator || !is_new_communicator(communicator)) return;
+  // NCCL marks its own calls with NVTX, and the caller may be filling a record.
+  const BlockedScope blocked;
+  using State = ncclResult_t (*)(ncclComm_t, ncclResult_t*);
+  const auto state_of =
+      reinterpret_cast<State>(symbol_in_loaded("libnccl.so", "ncclCommGetAsyncError"));
+  ncclResult_t state = ncclSuccess;
+  if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) return;
   using Query = ncclResult_t (*)(ncclComm_t, int*);
   const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
   const auto user_rank =
@@ -33,7 +40,7 @@ static void learn(ncclComm_t communicator) {
   int ranks = 0, rank = 0;
   ncclResult_t result = count && user_rank ? count(communicator, &ranks) : ncclInternalError;
   if (result == ncclSuccess) result = user_rank(communicator, &rank);
-  if (result == ncclInProgress) return;
+  if (result == ncclInProgress || (result == ncclSuccess && ranks == 0)) return;
   const bool known = result == ncclSuccess;
   remember(communicator, known ? ranks : 0, known ? rank : 0);
 }

@@ -31,8 +31,10 @@ int move_up(int file) {
 }
 
 bool OwnFile::create(OwnDirectory& directory, const char* name) {
-  const int file = ::openat(directory.descriptor(), name,
-                            O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
+  const int at = directory.descriptor();  // -1: errno says why
+  if (at < 0) return false;
+  const int file =
+      ::openat(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
   struct stat info {};
   // By the name, since the program may be closing all its descriptors meanwhile. By system call:

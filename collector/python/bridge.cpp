@@ -199,9 +199,9 @@ void python_watch() {
 }
 
 void python_opens(const char* file) {
+  const ErrnoGuard keep_errno;
   if (g_audited.load(std::memory_order_relaxed) || !std::strstr(file, "torch")) return;
   if (!wants_injection() || !knows_initialized_python()) return;
-  const ErrnoGuard keep_errno;
   if (this_thread_has_the_gil()) {
     add_audit_hook();
   } else {

@@ -159,7 +159,10 @@ void begin_with_session() {
   Session& s = session();
   if (s.plan->armed() || !s.config.schedule.all) return;
   s.next_window = 1;
-  if (prepare_window()) start_recording(0, s.boundaries, s.process_start_ticks);
+  if (!prepare_window()) {
+    log_line(LogLevel::warn, "CUPTI was not ready within 3 s: the window begins without GPU times");
+  }
+  start_recording(0, s.boundaries, s.process_start_ticks);
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
@@ -198,6 +201,7 @@ bool forget_steps(uint64_t ticks) {
   if (phase == SessionPhase::active && !is_free_window()) {
     s.window.dropped = true;
     end_window(ticks, "no steps", true);
+    s.plan->cut();
   } else if (phase == SessionPhase::warmup) {
     set_phase(SessionPhase::waiting);
     drain_request(DrainCommand::detach);

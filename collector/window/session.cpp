@@ -352,6 +352,9 @@ void forget_session_in_child() {
   g_session.windows_done = 0;
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
+  g_session.last_step_ticks = g_session.silent_step_ticks = g_session.looking_ticks = 0;
+  g_session.source = StepSource::automatic;
+  std::snprintf(g_session.source_text, sizeof g_session.source_text, "auto");
   g_session.window = Window{};
   g_session.next_window = g_session.brackets = 0;
   g_session.profiler_on = false;

@@ -5,6 +5,7 @@ their meaning, and the library has the functions that are looked up. No GPU and 
 
     cupti_layout.py [CACHE]    exit 0 all is so, 1 something is not, 77 the wheels cannot be had"""
 import ctypes
+import os
 import pathlib
 import re
 import subprocess
@@ -117,7 +118,8 @@ def unpack(wheel, cache):
 
 
 def main():
-    cache = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path.home() / ".cache/gpuprof/cupti")
+    cache = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else
+                         pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "gpuprof/cupti")
     cache.mkdir(parents=True, exist_ok=True)
     folders = {wheel: unpack(wheel, cache) for wheel in WHEELS}
     missing = [wheel for wheel, folder in folders.items() if folder is None]

@@ -438,9 +438,7 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
   const auto any = [&](auto holds) {
     return std::any_of(timelines.begin(), timelines.end(), holds);
   };
-  const auto has_steps = [](const Timeline& t) {
-    return !t.steps.empty() || t.untimed_steps > 0 || !t.process->steps.empty();
-  };
+  const auto has_steps = [](const Timeline& t) { return !t.steps.empty() || t.untimed_steps > 0; };
   if (any(has_steps)) return;
   const bool works = any([](const Timeline& t) { return t.works > 0; });
   for (Timeline& timeline : timelines) {
