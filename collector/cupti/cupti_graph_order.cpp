@@ -52,6 +52,7 @@ void GraphOrder::clear() {
   contexts_.clear();
   events_.clear();
   recording_ = lost_ = 0;
+  waited_ = false;
 }
 
 void GraphOrder::begin_recording(uint64_t now) {
@@ -114,6 +115,7 @@ void GraphOrder::finish(Stream& stream, uint64_t begin, uint64_t end) {
     Launch& launch = launches_[stream.first - 1];
     if (launch.end == 0 || launch.end > begin) return;
     launch.over = end;
+    waited_ |= recording_ != 0 && begin >= recording_;
     stream.first = launch.next_in_stream;
   }
   stream.last = 0;
@@ -125,6 +127,7 @@ void GraphOrder::add_context_wait(uint64_t context, uint64_t begin, uint64_t end
     if (stream.context == context) finish(stream, begin, end);
   }
   if (recording_ == 0 || begin < recording_) return;
+  waited_ = true;
   if (Context* const found = contexts_.find_or_add(context)) found->waited = end;
 }
 

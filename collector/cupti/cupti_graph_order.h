@@ -48,6 +48,10 @@ class GraphOrder {
   // A record of a node, in order of time for each node: the launch's correlation id; 0: it cannot
   // be told.
   uint32_t launch_of(uint32_t graph, uint64_t node, uint64_t start);
+  // Whether the host has waited since recording began, for a context or for a launch: without that
+  // nothing is told.
+  bool waited() const { return waited_; }
+  bool has_launches() const { return !launches_.empty(); }
   // Some record of work that was over at `now` will not come, or has no time.
   void lose_count(uint64_t now);
   // A graph that may repeat or leave out nodes: nothing is told of it.
@@ -115,6 +119,7 @@ class GraphOrder {
   Table<Context> contexts_;
   Table<Event> events_;
   uint64_t recording_ = 0;  // since when; 0: not yet
+  bool waited_ = false;     // for what can be counted from, since then
   uint64_t lost_ = 0;       // the newest lose_count(): only launches after it tell anything
 };
 

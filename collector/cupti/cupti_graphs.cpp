@@ -175,6 +175,13 @@ void on_stream_wait(uint64_t stream, uint64_t begin) {
   g_order->add_stream_wait(stream, begin, end);
 }
 
+bool graph_order_awaits_wait() {
+  if (!graphs_are_ordered()) return false;
+  const bool known = graphs_are_known();
+  const LockGuard guard(g_order_lock);
+  return !g_order->waited() && (known || g_order->has_launches());
+}
+
 void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
                          size_t valid) {
   PodVector<NodeRecord> records;

@@ -31,6 +31,9 @@ void report_graph_order();
 // Whether correlation ids of graph launches are wrong in this session (GraphOrder). Any thread.
 inline constinit std::atomic<bool> g_graphs_are_ordered{false};
 inline bool graphs_are_ordered() { return g_graphs_are_ordered.load(std::memory_order_relaxed); }
+// Whether the launch of no record can be told before the program waits for the GPU, and there are
+// graphs. Any thread.
+bool graph_order_awaits_wait();
 // The subscriber's callback for calls that order the launches of graphs, on the calling thread. Of
 // contexts, streams (GraphOrder) and events 0 is one that is not known. At a launch's entry and
 // exit; the number goes from one to the other:

@@ -398,6 +398,7 @@ bool cupti_is_attached() { return g_attached; }
 bool cupti_is_settled() { return g_attached || g_load_failed; }
 uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
 bool cupti_is_attaching() { return g_attaching; }
+bool cupti_awaits_wait() { return g_attached && graph_order_awaits_wait(); }
 uint64_t cupti_attach_ns() { return g_attach_ns; }
 
 const char* gpu_times_missing() {

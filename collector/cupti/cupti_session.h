@@ -32,6 +32,9 @@ bool cupti_is_attached();
 bool cupti_is_settled();
 // cupti_attach() is running. Any thread.
 bool cupti_is_attaching();
+// It is attached, and until the program waits for the GPU launches of CUDA graphs lack their work
+// (cupti_graph_order.h). Any thread.
+bool cupti_awaits_wait();
 uint64_t cupti_attach_ns();  // how long the newest attach took; 0: there was none. Any thread
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.

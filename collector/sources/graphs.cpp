@@ -204,6 +204,11 @@ void graph_exec_destroyed(uint64_t exec) {
   g->execs.truncate(kept);
 }
 
+bool graphs_are_known() {
+  const LockGuard guard(g_lock);
+  return !g->execs.empty() || !g->by_handle.empty();
+}
+
 NodeRecords node_records_of(uint64_t exec, uint32_t& nodes) {
   nodes = 0;
   const LockGuard guard(g_lock);

@@ -39,6 +39,9 @@ void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
 void graph_exec_created(uint64_t exec, const GraphContent& content);
 void graph_exec_destroyed(uint64_t exec);
 
+// Whether any was captured or instantiated so far, as far as we saw.
+bool graphs_are_known();
+
 // What CUPTI tells of a launch of this graph node by node.
 enum class NodeRecords : uint8_t {
   nothing,    // there is nothing to record

@@ -36,6 +36,7 @@ constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
+constexpr uint32_t kMostPutOff = 3;        // steps, for a wait that may never come
 constexpr uint32_t kMostBrackets = 16;     // by the default schedule
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
@@ -110,6 +111,22 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
 
+// Under step_lock. CUPTI was attached too late in the warm-up for the program to have waited for
+// the GPU since: one step later it mostly has.
+bool put_off_for_graphs(uint32_t number) {
+  Session& s = session();
+  if (!cupti_awaits_wait() || s.tracker.source() == StepSource::profiler) return false;
+  if (s.put_off >= kMostPutOff) return false;
+  ++s.put_off;
+  s.plan->postpone();
+  set_phase(SessionPhase::warmup);
+  log_line(LogLevel::debug,
+           "window %u takes a step later: nothing has waited for the GPU since "
+           "CUPTI was attached",
+           number);
+  return true;
+}
+
 // Under step_lock. The window cannot be opened yet: with the steps that come once it can, if that
 // is soon.
 void put_off_window(uint32_t number) {
@@ -169,6 +186,8 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
   if (!prepare_window()) return put_off_window(number);
+  if (put_off_for_graphs(number)) return;
+  s.put_off = 0;
   s.tracker.hold_source(true, s.windows_done == 0);
   start_recording(number, first_step, ticks);
 }

@@ -39,9 +39,8 @@ FAULTS = {
     "reversed_order": ([], []),
     "subscribe_ms=200": ([], []),
 }
-# Where CUPTI's ids are wrong and it was attached only when the window began: until the host has waited again.
+# Where CUPTI's ids are wrong and threads launch while it is attached: until the host has waited for each of them.
 OPEN = UNJOINED
-RECORDS_OF_A_ROUND = 8
 
 CASES = list(itertools.product(CAPTURES, [1, 3], [1, 4]))
 
@@ -121,9 +120,7 @@ def test_fault(fault, when, windows, threads, tmp_path):
     for comparison in comparisons:
         first = comparison.header["window"] == 0
         own = FAULTS[fault][0 if first else 1]
-        assert_no_silent_error(comparison, fault, own + ([] if first or fault == "graph_ids=right" else OPEN), done)
-        if threads == 1 and "gpu_unjoined" not in own:
-            assert comparison.summary["losses"].get("gpu_unjoined", 0) <= RECORDS_OF_A_ROUND, done.err
+        assert_no_silent_error(comparison, fault, own + (OPEN if threads > 1 and not first else []), done)
     losing = [c for c in comparisons if c.summary["losses"]]
     if losing:
         said = harness.checked("info", tmp_path / "out").out

@@ -232,5 +232,18 @@ TEST(GraphOrder, ALateRecordDoesNotCountTwice) {
   EXPECT_EQ(order.launch_of(kGraph, kSecond, 210), 0u);
 }
 
+TEST(GraphOrder, WaitsCountFromTheBeginOfRecording) {
+  GraphOrder order;
+  order.begin_recording(100);
+  EXPECT_FALSE(order.waited());
+  order.add_context_wait(kContext, 90, 110);  // began before
+  EXPECT_FALSE(order.waited());
+  order.add_stream_wait(kStream, 120, 130);  // for no launch that is known
+  EXPECT_FALSE(order.waited());
+  launch(order, kGraph, 70, 140);
+  order.add_stream_wait(kStream, 150, 160);
+  EXPECT_TRUE(order.waited());
+}
+
 }  // namespace
 }  // namespace gpuprof
