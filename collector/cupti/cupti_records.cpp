@@ -35,12 +35,10 @@ uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
   return time == 0 ? 0 : context.clock.to_ticks(time);
 }
 
-// What is recorded began after the attach, or, where the host waited at the attach, after the
-// process did, and is over; give or take what the conversion is off. A time of another clock is
-// not.
-bool is_possible(const CuptiRecordContext& context, Kind kind, uint64_t begin, uint64_t end) {
-  const uint64_t since =
-      kind == Kind::gpu_sync ? session().process_start_ticks : context.attach_ticks;
+// What is recorded ended after the attach, began after the process did, as what ran at the attach,
+// and is over; give or take what the conversion is off. A time of another clock is not.
+bool is_possible(const CuptiRecordContext& context, uint64_t begin, uint64_t end) {
+  const uint64_t since = session().process_start_ticks;
   const uint64_t slack = context.clock.error_ticks() +
                          (context.now_ticks - context.attach_ticks) / 10000 + kSlackTicks;
   return begin + slack >= since && end + slack >= context.attach_ticks &&
@@ -59,7 +57,7 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
   record->kind = kind;
   record->flags = 0;
   std::memset(record->words, 0, sizeof record->words);
-  if (start == 0 || end < start || !is_possible(context, kind, record->begin, record->end)) {
+  if (start == 0 || end < start || !is_possible(context, record->begin, record->end)) {
     record->begin = record->end = 0;
     record->flags = kFlagNoTime;
     count_loss(Loss::bad_timestamp);
@@ -164,7 +162,7 @@ void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEven
   // Without device time stamps the record only says which event a cudaEventRecord call was about.
   const bool has_ids = context.version >= kHasEventSyncIds;
   uint64_t time = has_ids ? to_ticks(context, in.deviceTimestamp) : 0;
-  if (time != 0 && !is_possible(context, Kind::gpu_event, time, time)) {
+  if (time != 0 && !is_possible(context, time, time)) {
     time = 0;
     count_loss(Loss::bad_timestamp);
   }

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
 
@@ -48,7 +49,10 @@ void Session::enable(CUpti_ActivityKind kind, bool on) {
   uint64_t bits = wanted_.load();
   const uint64_t bit = uint64_t{1} << kind;
   const bool was_on = (bits & bit) != 0;
-  if (on && bits == 0) faults_.session_begins();
+  if (on && bits == 0) {
+    begun_ns_ = now_ns();
+    faults_.session_begins();
+  }
   if (!on && bits == bit) faults_.session_ends();
   bits = on ? bits | bit : bits & ~bit;
   wanted_.store(bits);
@@ -107,6 +111,7 @@ bool Session::gives_ids() const {
 
 void Session::gpu_op(const GpuOpInfo& op) {
   if (op.graph_id != 0) graphs_seen_.store(true, std::memory_order_relaxed);
+  if (op.end < begun_ns_) return;  // it is told when somebody looks at the GPU
   Faults::Told told{};
   if (!faults_.tell(op, told)) return;
   const uint64_t every = switches().drop_every;

@@ -87,6 +87,7 @@ class Session final : public CuptiSink {
   std::array<std::atomic<ApiFilter>, kRuntimeCallbacks> runtime_filter_{};
   std::array<std::atomic<ApiFilter>, kDriverCallbacks> driver_filter_{};
   std::atomic<bool> event_times_{false};
+  std::atomic<uint64_t> begun_ns_{0};  // of the session, when it began
   Faults faults_;
   Recorder recorder_;
 };
