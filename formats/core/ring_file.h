@@ -139,7 +139,7 @@ enum class Loss : uint8_t {
   sample_torn = 15,       // host samples whose frames changed while they were read
   memory_log_full = 16,   // allocations for which the memory log had no room
   heap_table_full = 17,   // sampled allocations whose release will not be seen
-  gpu_unjoined = 18     // GPU records of which the launch cannot be told
+  gpu_unjoined = 18       // GPU records of which the launch cannot be told
 };
 
 // An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.
