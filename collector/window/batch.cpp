@@ -9,6 +9,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
+#include "formats/core/record_losses.h"
 
 namespace gpuprof {
 namespace {
@@ -226,7 +227,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     const bool here = belongs(record, end_ticks);
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
-    if (is_stream_work(record.kind) && record.correlation == 0) count_loss(Loss::gpu_unjoined);
+    count_losses_of(record, [](Loss loss) { count_loss(loss); });
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;

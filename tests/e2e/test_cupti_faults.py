@@ -153,6 +153,14 @@ def test_without_any_wait_launches_are_not_guessed(tmp_path):
     assert "waits for" in done.err
 
 
+def test_work_that_goes_on_after_the_window_is_no_loss(tmp_path):
+    """The host runs ahead: CUPTI hands over what is not finished as it is switched off."""
+    done, [comparison] = profile(tmp_path, 1, "before", 1, rounds=60, wait="none", SIMCUDA_KERNEL_NS=300_000, **{
+        **BY_KERNEL, "GPUPROF_SCHEDULE": "skip_first=6,warmup=6,active=3,repeat=1"})
+    assert comparison.summary["losses"] == {} and "missing or wrong" not in done.err
+    assert not wrong_work(comparison, "") and comparison.counts["gpu_kernel"] > 0
+
+
 @pytest.mark.parametrize("kernel_us", [20, 2000, 20000])
 @pytest.mark.parametrize("warmup", [1, 2, 3])
 def test_graphs_of_before_a_slow_attach(warmup, kernel_us, tmp_path):

@@ -111,6 +111,9 @@ std::vector<PendingRecord> Recorder::take_ready(bool everything) {
       std::stable_partition(pending_.begin(), pending_.end(),
                             [&](const PendingRecord& r) { return everything || r.ready <= now; });
   std::vector<PendingRecord> ready(pending_.begin(), first_late);
+  for (PendingRecord& record : ready) {
+    if (record.ready > now) record.forget_times();  // "incomplete", says cuptiActivityFlushAll
+  }
   pending_.erase(pending_.begin(), first_late);
   if (switches().reversed_order) std::reverse(ready.begin(), ready.end());
   return ready;
