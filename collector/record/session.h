@@ -117,7 +117,7 @@ void step_nvtx(std::string_view message, uint64_t ticks);
 bool steps_control(const ControlRequest& request, ControlResult& result);
 
 // Ends the open window now, if one is open. On any thread.
-void cut_window(const char* reason, uint64_t ticks);
+void cut_window(const char* reason);
 
 // The step source in force, and its text ("nvtx:step"). Any thread.
 StepSource step_source();

@@ -313,8 +313,8 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
-  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
-  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
+  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s");
+  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb");
 }
 
 void carry_out_requests(Drain& drain) {
@@ -433,7 +433,7 @@ bool prepare() {
 void finish_from_drain_thread() {
   Session& s = session();
   if (s.finishing.exchange(true)) return;
-  cut_window("exit", now_ticks());
+  cut_window("exit");
   carry_out_requests(*g_drain);
   dump_failed_allocation(*g_drain);
   samples_stop();

@@ -593,7 +593,7 @@ bool steps_control(const ControlRequest& request, ControlResult& result) {
   return true;
 }
 
-void cut_window(const char* reason, uint64_t ticks) {
+void cut_window(const char* reason) {
   Session& s = session();
   // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
   for (int tries = 0; !s.step_lock.try_lock(); ++tries) {
@@ -601,7 +601,8 @@ void cut_window(const char* reason, uint64_t ticks) {
     ::usleep(1000);
   }
   if (s.phase.load() == SessionPhase::active) {
-    end_window(ticks, reason, true);
+    // Read here: what is recorded until hooks are off, and taken already, lies in the window.
+    end_window(now_ticks(), reason, true);
     s.plan->cut();
   }
   s.step_lock.unlock();
