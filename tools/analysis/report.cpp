@@ -216,7 +216,7 @@ void add_late_data(Report& report) {
       {"late_data",
        fmt::format("The training thread waits {:.0f} % of the time for {}{}. {}", share,
                    describe(*report.loading), worker_line_text(report.worker_lines),
-                   advice_for(report.loading->limit)),
+                   advice_for(*report.loading)),
        share});
 }
 
@@ -243,7 +243,7 @@ void add_python_line(Report& report) {
        fmt::format("for {:.0f} % of {} time the GPU waited for work of the host's own: in {:.0f} "
                    "% of that the Python line {} ran{}{}",
                    idle_pct, report.unit(), percent, most->place(),
-                   most->within.empty() ? std::string() : fmt::format(", in {}", most->within),
+                   most->calls().empty() ? std::string() : ", " + most->calls(),
                    few_samples(samples)),
        percent});
 }
@@ -336,8 +336,8 @@ Report make_report(const Trace& trace, Depth depth) {
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
   sum_up(report);
-  report.loading = data_loading_of(all);
   report.worker_lines = worker_lines_of(trace);
+  report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);

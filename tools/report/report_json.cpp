@@ -117,11 +117,12 @@ Json loading_json(const DataLoading& loading) {
 }
 
 Json line_json(const CodeLine& line) {
-  return {{"place", line.place()},
-          {"file", line.file},
-          {"line", line.line},
-          {"function", line.function},
-          {"within", line.within}};
+  Json parts = Json::array();
+  for (const CodeLine::Part& part : line.parts) {
+    parts.push_back({{"function", part.function}, {"pct", rounded(part.pct)}});
+  }
+  return {{"place", line.place()},       {"file", line.file},     {"line", line.line},
+          {"function", line.function},   {"within", line.within}, {"parts", std::move(parts)}};
 }
 
 void add_worker_lines(const WorkerLines& in, Json& out) {
