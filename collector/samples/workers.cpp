@@ -150,8 +150,8 @@ bool sample(const KnownWorker& worker) {
   return g_samples->push_back(out);
 }
 
-// CPUs that the control group lets this process have at once (cgroup v2, cpu.max), rounded up; 0: no
-// limit is known. The groups around it may have less.
+// CPUs that the control group lets this process have at once (cgroup v2, cpu.max), rounded up; 0:
+// no limit is known. The groups around it may have less.
 uint32_t cpus_of_group() {
   char groups[1024], path[1200], text[64];
   if (!read_small_file("/proc/self/cgroup", groups, sizeof groups)) return 0;

@@ -59,10 +59,10 @@ bool is_typed_in(std::string_view path) {
 // Functions that allocate for whoever called them.
 bool is_allocator(const Frame& frame, const Module* module) {
   static constexpr std::string_view kFunctions[] = {
-      "operator new",   "std::",     "void std::",    "__gnu_cxx::",    "PyMem_",
-      "PyObject_",      "_PyMem_",   "_PyObject_",    "malloc",         "calloc",
-      "realloc",        "memalign",  "aligned_alloc", "posix_memalign", "strdup",
-      "__strdup",       "mmap",      "c10::",         "cudaMalloc",     "cuMem"};
+      "operator new", "std::",    "void std::",    "__gnu_cxx::",    "PyMem_",
+      "PyObject_",    "_PyMem_",  "_PyObject_",    "malloc",         "calloc",
+      "realloc",      "memalign", "aligned_alloc", "posix_memalign", "strdup",
+      "__strdup",     "mmap",     "c10::",         "cudaMalloc",     "cuMem"};
   static constexpr std::string_view kLibraries[] = {"libc10", "libcudart.", "libcuda."};
   const auto begins = [](std::string_view text) {
     return [text](std::string_view name) { return text.starts_with(name); };
@@ -73,8 +73,8 @@ bool is_allocator(const Frame& frame, const Module* module) {
          std::any_of(std::begin(kLibraries), std::end(kLibraries), begins(library));
 }
 
-// The innermost frame of the program's own; without one, a place in its file, or the innermost frame
-// that is not to be skipped.
+// The innermost frame of the program's own; without one, a place in its file, or the innermost
+// frame that is not to be skipped.
 template <typename Skip>
 CodePlace place_of(const StackTable& stacks, StackIndex stack, const Skip& skip) {
   CodePlace first, nameless;
@@ -107,7 +107,8 @@ CodePlace place_of(const StackTable& stacks, StackIndex stack, const Skip& skip)
 
 bool is_library_file(std::string_view path) {
   if (path.starts_with("<")) return !is_typed_in(path);
-  static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/", "/lib/python"};
+  static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/",
+                                                  "/lib/python"};
   // Of Python's own library, where it lies elsewhere.
   static constexpr std::string_view kNames[] = {"threading.py", "runpy.py", "contextlib.py"};
   const auto in_path = [path](std::string_view mark) {

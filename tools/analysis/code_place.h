@@ -17,9 +17,9 @@ struct CodePlace {
   bool own = false;  // not in a library
 };
 
-// Whether a file is of Python's own library, or of an installed package, or no file at all: code that
-// a library made ("<string>" of dataclasses, "<eval_with_key>.0" of torch.fx), but not what was
-// typed in.
+// Whether a file is of Python's own library, or of an installed package, or no file at all: code
+// that a library made ("<string>" of dataclasses, "<eval_with_key>.0" of torch.fx), but not what
+// was typed in.
 bool is_library_file(std::string_view path);
 
 // One frame of Python, "/home/me/train.py(41): main".

@@ -150,8 +150,7 @@ std::string advice_for(const DataLoading& loading) {
   constexpr std::string_view kPlace = "{workers}";
   std::string text(text_of(loading.limit).advice);
   const size_t at = text.find(kPlace);
-  return at == std::string::npos ? text
-                                 : text.replace(at, kPlace.size(), workers_text(loading));
+  return at == std::string::npos ? text : text.replace(at, kPlace.size(), workers_text(loading));
 }
 
 std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines,

@@ -102,8 +102,7 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
-        rows[i]->calls().empty() ? std::string() : ", " + rows[i]->calls(),
-        few_samples(samples)));
+        rows[i]->calls().empty() ? std::string() : ", " + rows[i]->calls(), few_samples(samples)));
   }
 }
 
@@ -118,8 +117,7 @@ void waiting_lines(const Report& report, Verdict& verdict) {
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
-        line.calls().empty() ? std::string() : ", " + line.calls(),
-        few_samples(samples)));
+        line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
   }
 }
 

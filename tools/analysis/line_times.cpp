@@ -61,9 +61,8 @@ std::vector<CodeLine::Part> WithinTimes::called_by(const std::string& function,
     const double pct = total > 0 ? 100 * call->second / total : 0;
     if (pct >= kLeastPct) out.push_back({call->first.second, pct});
   }
-  std::stable_sort(out.begin(), out.end(), [](const CodeLine::Part& a, const CodeLine::Part& b) {
-    return a.pct > b.pct;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const CodeLine::Part& a, const CodeLine::Part& b) { return a.pct > b.pct; });
   if (out.size() > kMost) out.resize(kMost);
   return out;
 }

@@ -16,8 +16,8 @@ namespace gpuprof::analysis {
 // without information for debuggers: a function, and for its file the library's name.
 struct CodeLine {
   std::string file, function;
-  uint32_t line = 0;          // 0: not known
-  std::string within;         // the function called that at least half of its time was in; "": none
+  uint32_t line = 0;   // 0: not known
+  std::string within;  // the function called that at least half of its time was in; "": none
   // Of its time, in what `within` called in turn, or the line itself: 10 % or more, most first.
   struct Part {
     std::string function;
@@ -25,7 +25,8 @@ struct CodeLine {
   };
   std::vector<Part> parts;
   std::string place() const;  // "train.py:41 main"
-  // "in Trainer.training_step (Trainer.compute_loss 52 %, Accelerator.backward 41 %)"; "": not known
+  // "in Trainer.training_step (Trainer.compute_loss 52 %, Accelerator.backward 41 %)"; "": not
+  // known
   std::string calls() const;
 };
 

@@ -169,6 +169,13 @@ void add_work_of_before(Report& report) {
        percent});
 }
 
+// Where no verdict is looked for, whose place it takes.
+void add_standstill(Report& report) {
+  if (!report.standstill) return;
+  report.findings.push_back({"job_stands", describe(*report.standstill),
+                             static_cast<double>(report.standstill->silent_ns) / 1e9});
+}
+
 // All ranks in one window: windows of the same number are of the same time.
 struct Window {
   std::span<const Timeline> timelines;
@@ -286,6 +293,8 @@ Report make_tables_alone(const Trace& trace) {
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
+  report.standstill = standstill_of(trace);
+  add_standstill(report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
@@ -339,6 +348,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.worker_lines = worker_lines_of(trace);
   report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
+  report.standstill = standstill_of(trace);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);

@@ -13,12 +13,14 @@ TEST(CodePlace, FilesOfLibrariesAreToldFromTheProgramsOwn) {
        {"/usr/lib/python3/dist-packages/numpy/core.py", "/venv/lib/python3.11/json/decoder.py",
         "/venv/site-packages/torch/nn/modules/module.py", "/opt/pytorch/torch/nn/modules/linear.py",
         "torch/optim/adam.py", "torch/_tensor.py", "/src/torch/torch/utils/data/dataloader.py",
-        "<frozen importlib._bootstrap>", "<string>", "<eval_with_key>.4", "/build/Lib/threading.py", "contextlib.py"}) {
+        "<frozen importlib._bootstrap>", "<string>", "<eval_with_key>.4", "/build/Lib/threading.py",
+        "contextlib.py"}) {
     EXPECT_TRUE(is_library_file(path)) << path;
   }
   for (const char* const path :
-       {"<stdin>", "<ipython-input-3-0123>", "/home/me/train.py", "train.py", "/home/me/torch/train.py", "torch/train.py",
-        "/data/my_torch/nn/model.py", "/home/me/my_threading.py", "/home/me/torch/models/net.py"}) {
+       {"<stdin>", "<ipython-input-3-0123>", "/home/me/train.py", "train.py",
+        "/home/me/torch/train.py", "torch/train.py", "/data/my_torch/nn/model.py",
+        "/home/me/my_threading.py", "/home/me/torch/models/net.py"}) {
     EXPECT_FALSE(is_library_file(path)) << path;
   }
 }
