@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/analysis/standstill.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/describe.h"
@@ -66,6 +67,9 @@ void print_json(const Trace& trace) {
         {{"file", problem.file}, {"offset", problem.offset}, {"reason", problem.reason}});
   }
   out["notes"] = trace.notes;
+  if (const auto standstill = analysis::standstill_of(trace)) {
+    out["standstill"] = analysis::to_json(*standstill);
+  }
   put(dump_json(out, 2) + "\n");
 }
 
@@ -315,6 +319,9 @@ int run_info(const Command& command, int count, char** arguments) {
   }
   for (const Process& process : trace.processes) print_text(trace, process);
   if (trace.processes.size() > 1) print_totals(trace);
+  if (const auto standstill = analysis::standstill_of(trace)) {
+    put_line("{}", analysis::describe(*standstill));
+  }
   return kExitDone;
 }
 
