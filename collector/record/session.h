@@ -78,6 +78,7 @@ struct Session {
   bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;  // number of the next one
+  uint32_t put_off = 0;      // how many steps the window that is due was put off for CUDA graphs
   uint32_t brackets = 0;     // windows that cudaProfilerStart opened
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;

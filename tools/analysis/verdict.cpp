@@ -228,6 +228,7 @@ void Judge::note_step_log(const Timeline& timeline) {
 
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
+  if (report.standstill) return describe(*report.standstill);
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "no step has complete GPU times: the process was killed or is still running; record at "
            "least 3 steps";
@@ -271,8 +272,8 @@ std::string Judge::reason_against(const Report& report) const {
   // Any of them may be most of a step.
   if (2 * untimed >= report.steps.size() && untimed > 0) {
     return fmt::format(
-        "{} launches of CUDA graphs have no GPU times (graph_untimed): record with "
-        "GPUPROF_ACTIVITIES=+graph:trace, or before the graphs are captured",
+        "{} launches of CUDA graphs have no GPU times (graph_untimed): attach before the graphs "
+        "are captured (GPUPROF_SCHEDULE=skip_first=0)",
         untimed);
   }
   uint64_t lost = 0;
@@ -299,26 +300,18 @@ double Judge::confidence(const Report& report) const {
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
 // nobody's mean would make steps shorter.
 void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  constexpr double kWorthSayingPct = 5;
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
   waited_pct = std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
-  if (straggler || waited_pct < kWorthSayingPct) return;
+  if (straggler || waited_pct < finding_row(FindingKind::rank_jitter).limit.value) return;
   const auto most = std::max_element(
       report.speeds.begin(), report.speeds.end(),
       [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
   if (most->last_pct > kMostOfTimePct) return;
-  report.findings.push_back(
-      {"rank_jitter",
-       fmt::format("For {:.0f} % of {} time ranks wait in collectives for the last one to come, "
-                   "and no rank is slow throughout: {} is last most often, {:.0f} % of the "
-                   "time. Work that differs between ranks from step to step does that (lengths of "
-                   "sequences, data loading, the host)",
-                   waited_pct, report.unit(),
-                   most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"),
-                   most->last_pct),
-       waited_pct});
+  add_finding<FindingKind::rank_jitter>(
+      report.findings, waited_pct, waited_pct, report.unit(),
+      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct);
 }
 
 void Judge::add_causes(double waited_pct, Report& report) const {
@@ -404,13 +397,7 @@ bool Judge::add_compute(double waited_pct, Report& report) const {
 // Clocks that were lowered in every sample.
 void Judge::find_throttle(Report& report) const {
   if (throttled_at_unknown_cost_.empty()) return;
-  report.findings.push_back({"gpu_throttled",
-                             throttled_at_unknown_cost_ +
-                                 ". What that costs is not known, since neither the device's "
-                                 "highest clock nor a sample at full clock is recorded. Check "
-                                 "cooling and the power limit (nvidia-smi -q -d "
-                                 "PERFORMANCE,POWER)",
-                             100});
+  add_finding<FindingKind::gpu_throttled>(report.findings, 100, throttled_at_unknown_cost_);
 }
 
 void Judge::decide(Report& report) const {
