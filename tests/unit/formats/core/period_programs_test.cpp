@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <iterator>
+#include <ostream>
 #include <string>
 
 #include "formats/core/period.h"
@@ -23,6 +24,8 @@ struct Kind {
   int right;  // at least so many streams
   LaunchStream (*make)(ProgramMaker&);
 };
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 constexpr Kind kKinds[] = {
     {"training", 40, [](ProgramMaker& m) { return m.training(0); }},
