@@ -88,6 +88,8 @@ bool configure() {
   if (s.config.step.source == StepSource::period) period_begin();
   find_step_calls();
   s.plan = new (s.plan_memory) WindowPlan(s.config.schedule, armed);
+  s.wants_early = !armed && is_default_schedule(s.config.schedule) &&
+                  s.config.step.source != StepSource::profiler;
   return true;
 }
 
@@ -120,8 +122,8 @@ bool start() {
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
   uint64_t window = 0;
   const bool at_once =
-      !s.plan->armed() &&
-      (s.config.schedule.all || s.plan->schedule().phase_of(0, &window) == Phase::active);
+      !s.plan->armed() && (s.config.schedule.all || s.wants_early ||
+                           s.plan->schedule().phase_of(0, &window) == Phase::active);
   if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;
@@ -356,7 +358,7 @@ void forget_session_in_child() {
   g_session.source = StepSource::automatic;
   std::snprintf(g_session.source_text, sizeof g_session.source_text, "auto");
   g_session.window = Window{};
-  g_session.next_window = g_session.brackets = 0;
+  g_session.next_window = g_session.brackets = g_session.early_windows = 0;
   g_session.profiler_on = false;
   g_session.nvtx_steps = true;
   g_session.process_start_ticks = now_ticks();
