@@ -22,6 +22,7 @@
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/graphs.h"
+#include "collector/sources/replayed_graphs.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
@@ -333,6 +334,7 @@ void forget_session_in_child() {
   forget_nvml();
   forget_workers();
   forget_graphs();
+  forget_replayed_graphs();
   forget_memory_log();
   forget_heap();
   forget_ring();
