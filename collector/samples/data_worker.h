@@ -17,7 +17,8 @@ namespace gpuprof {
 
 // PyTorch has been imported: reads whether workers are wanted, of this process's children, too.
 void data_workers_possible();
-// In the child after fork, before the session is forgotten. Keeps a view of the parent's ring.
+// In the child after fork, before the session and its ring are forgotten. Keeps a view of the
+// parent's ring.
 void data_worker_forked();
 
 extern std::atomic<bool> g_data_worker_due;

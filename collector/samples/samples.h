@@ -20,6 +20,5 @@ void samples_stop();         // the thread ends, in a second at most
 const char* samples_note();  // why there are none, where they were asked for; ""
 uint64_t samples_cpu_ns();   // of the sampling thread, in this window
 uint32_t samples_threads();  // 1 while the sampling thread lives
-void forget_samples();       // in the child after fork
 
 }  // namespace gpuprof

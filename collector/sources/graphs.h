@@ -57,7 +57,4 @@ bool earlier_graphs_have_nodes();
 // the last one; `from`: none, or no memory.
 size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from);
 
-// After fork.
-void forget_graphs();
-
 }  // namespace gpuprof

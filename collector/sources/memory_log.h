@@ -53,6 +53,4 @@ uint64_t failed_allocation_ticks();  // 0: none has failed
 uint64_t failed_allocation_bytes();
 bool failed_allocation_is_new(uint32_t written);
 
-void forget_memory_log();  // in the child after fork
-
 }  // namespace gpuprof

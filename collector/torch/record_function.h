@@ -26,8 +26,6 @@ enum class ObserveResult : uint8_t { observing, no_torch, unknown_torch };
 // From any thread. Idempotent; what is running already is not told of.
 ObserveResult observe_operators(const OperatorObserver& observer);
 void stop_observing_operators();
-// A child of fork is observed where its parent was, until it stops that itself.
-void unlock_observers_in_child();
 // libtorch_cpu, where the process has loaded it; else null.
 void* torch_library();
 
