@@ -25,23 +25,14 @@ import subprocess
 import sys
 import tempfile
 
-NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
+from markdown_pages import pages
+
 ROOMS = ("preload/", "collector/", "formats/", "tools/", "tests/", "docs/", "examples/", "cmake/", ".ci/")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*|-[a-zA-Z](?=[\s`]|$))")
 FILE = re.compile(r"^[\w./-]+\.(cpp|h|def|py|sh|proto|map|md|txt|json|S|png)$")
 # Files that pages name and that come into being elsewhere: outputs, and those of other projects.
 OUTPUTS = {"train.py", "report.html", "diff.html", "ltrace.json", "X.json", "cupti.h", "comm.h", "MemoryViz.js"}
-
-
-def pages(repository):
-    """Markdown files of the tree, relative to it."""
-    found = []
-    for path in sorted(repository.rglob("*.md")):
-        relative = path.relative_to(repository)
-        if not any(part.startswith(NOT_PAGES) for part in relative.parts[:-1]):
-            found.append(relative.as_posix())
-    return found
 
 
 def lines_of(text):
@@ -274,13 +265,12 @@ def analysis_problems(root, files, text):
 
 
 def kind_problems(record, text):
-    body = re.search(r"enum class Kind[^{]*\{(.*?)\};", record, re.S)
-    kinds = re.findall(r"^\s*(\w+) = (\d+),", body[1], re.M) if body else []
+    kinds = re.findall(r"^\s*(?:RECORDED|RING|OUTSIDE)\((\w+), (\d+)", record, re.M)
     if not kinds:
         yield "formats/core/record.h: found no record kind; how are they written now?"
     without_table = " ".join(re.findall(r"Kinds? [^(\n]*|kind \d+", text))
     for name, number in kinds:
-        if number != "0" and not re.search(rf"\b{number} {name}\b", text) and \
+        if not re.search(rf"\b{number} {name}\b", text) and \
                 not re.search(rf"\b{number}\b", without_table):
             yield f"formats/FORMAT.md: the record kind {number} {name} is not told"
 
@@ -329,7 +319,7 @@ GOOD = {
     "tools/analysis/a.cpp": '{Cause::slow, "slow"}, add_finding<FindingKind::drift>(out)',
     "tools/analysis/findings.def": 'GPUPROF_FINDING(drift, LIMIT(5, "%"), NO_LIMIT,\n    "it drifts")\n',
     "tests/unit/a_test.cpp": "FindingKind::drift",
-    "formats/core/record.h": "enum class Kind : uint8_t {\n  none = 0,\n  call = 1,  // a call\n  other = 19,\n};\n",
+    "formats/core/record.h": "#define GPUPROF_KINDS(RECORDED, RING, OUTSIDE) \\\n  RECORDED(call, 1, call)  \\\n  OUTSIDE(other, 19)\n",
     "formats/FORMAT.md": "| 1 call | |\n\nKinds 18 and 19 (others)\n",
     "tools/a.cpp": "",
     "tests/simcuda/README.md": "| `SIMCUDA_SEED` | |\n",

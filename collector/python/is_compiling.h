@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python source that hooks of ours share: whether torch.compile is tracing the code that calls it.
+// A macro, to stand before the literal of each script.
+#pragma once
+
+#define GPUPROF_PYTHON_IS_COMPILING R"(
+def is_compiling(torch):
+    for place in "compiler", "_utils":
+        ask = getattr(getattr(torch, place, None), "is_compiling", None)
+        if ask is not None:
+            return ask()
+    return False
+)"
