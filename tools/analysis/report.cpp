@@ -151,6 +151,14 @@ void add_work_of_before(Report& report) {
   add_finding<FindingKind::work_of_before>(report.findings, percent, percent, report.unit());
 }
 
+// Where no verdict is looked for, whose place it takes.
+void add_standstill(Report& report) {
+  if (!report.standstill) return;
+  add_finding<FindingKind::job_stands>(report.findings,
+                                       static_cast<double>(report.standstill->silent_ns) / 1e9,
+                                       describe(*report.standstill));
+}
+
 // All ranks in one window: windows of the same number are of the same time.
 struct Window {
   std::span<const Timeline> timelines;
@@ -194,7 +202,7 @@ void add_late_data(Report& report) {
   if (share < finding_row(FindingKind::late_data).limit.value) return;
   add_finding<FindingKind::late_data>(report.findings, share, share, describe(*report.loading),
                                       worker_line_text(report.worker_lines),
-                                      advice_for(report.loading->limit));
+                                      advice_for(*report.loading));
 }
 
 // Where no verdict says it: the line of code that ran while the host did something of its own.
@@ -216,8 +224,7 @@ void add_python_line(Report& report) {
   const double percent = 100 * most->part_us[other] / all;
   add_finding<FindingKind::python_line>(
       report.findings, percent, idle_pct, report.unit(), percent, most->place(),
-      most->within.empty() ? std::string() : fmt::format(", in {}", most->within),
-      few_samples(samples));
+      most->calls().empty() ? std::string() : ", " + most->calls(), few_samples(samples));
 }
 
 using Tasks = std::vector<std::function<void()>>;
@@ -258,6 +265,8 @@ Report make_tables_alone(const Trace& trace) {
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
+  report.standstill = standstill_of(trace);
+  add_standstill(report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
@@ -308,9 +317,10 @@ Report make_report(const Trace& trace, Depth depth) {
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
   sum_up(report);
-  report.loading = data_loading_of(all);
   report.worker_lines = worker_lines_of(trace);
+  report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
+  report.standstill = standstill_of(trace);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
