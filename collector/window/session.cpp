@@ -113,9 +113,10 @@ bool start() {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread
+    // Linux changes the calling thread's. pthread_sigmask came into libc.so with glibc 2.32.
+    ::sigprocmask(SIG_SETMASK, &all, &before);  // NOLINT(concurrency-mt-unsafe)
     cupti_attach();
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);  // NOLINT(concurrency-mt-unsafe)
   }
   python_session_begins();
   steps_begin();
