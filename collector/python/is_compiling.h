@@ -3,11 +3,10 @@
 // A macro, to stand before the literal of each script.
 #pragma once
 
-#define GPUPROF_PYTHON_IS_COMPILING R"(
-def is_compiling(torch):
-    for place in "compiler", "_utils":
-        ask = getattr(getattr(torch, place, None), "is_compiling", None)
-        if ask is not None:
-            return ask()
-    return False
-)"
+#define GPUPROF_PYTHON_IS_COMPILING                                            \
+  "def is_compiling(torch):\n"                                                 \
+  "    for place in 'compiler', '_utils':\n"                                   \
+  "        ask = getattr(getattr(torch, place, None), 'is_compiling', None)\n" \
+  "        if ask is not None:\n"                                              \
+  "            return ask()\n"                                                 \
+  "    return False\n"

@@ -270,6 +270,7 @@ namespace {
 void forget_workers() {
   g_on = false;
   g_count = 0;
+  g_cpus_written = false;
   g_samples->clear();
 }
 GPUPROF_FORGET_IN_CHILD(forget_workers);

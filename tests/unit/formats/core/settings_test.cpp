@@ -35,6 +35,14 @@ TEST(Settings, rows_are_in_the_order_of_the_enum) {
 
 TEST(Settings, help_lists_the_step_sources) {
   const std::string allowed = kSettingRows[static_cast<size_t>(Setting::step)].allowed;
+  for (size_t i = 0; i <= static_cast<size_t>(StepSource::time); ++i) {  // the last
+    StepSpec spec;
+    spec.source = static_cast<StepSource>(i);
+    char text[200];
+    const std::string_view form(text, format_step(spec, text, sizeof text));
+    const std::string word(form.substr(0, form.find(':')));
+    EXPECT_NE((", " + allowed + ",").find(", " + word), std::string::npos) << word;
+  }
   for (const char* const source :
        {"auto", "manual", "optimizer", "profiler", "nvtx:layer", "nccl:ncclAllReduce:3",
         "kernel:adam:1", "graph:2", "period", "sync:1", "time:100"}) {
