@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUPROF_WORKERS=1: this process as a worker of a PyTorch DataLoader. It records the Python stacks
-// of its main thread in the windows of the process that it loads for, which it knows from that
-// one's ring: inherited where it was forked, else found among the open files of its ancestors.
+// of its main thread in the windows of the process that it loads for. It knows these from that
+// process's ring: inherited by fork, else found among the open files of its ancestors.
 //
 // What makes a process a worker: torch.utils.data.get_worker_info() has an answer. Looked for at
 // audit events, with the GIL; where the setting is off nothing is looked for.
