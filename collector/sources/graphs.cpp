@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
@@ -240,6 +241,7 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   return wire.ok() ? count : from;
 }
 
+namespace {
 void forget_graphs() {
   g_lock.unlock();
   g_capturing = 0;
@@ -248,5 +250,7 @@ void forget_graphs() {
   g->cloned.release();
   g->execs.release();
 }
+GPUPROF_FORGET_IN_CHILD(forget_graphs);
+}  // namespace
 
 }  // namespace gpuprof

@@ -68,7 +68,4 @@ NodeRecords node_records_of(uint64_t exec, uint32_t& nodes);
 // the last one; `from`: none, or no memory.
 size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from);
 
-// After fork.
-void forget_graphs();
-
 }  // namespace gpuprof

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
@@ -188,12 +189,16 @@ uint64_t encode_replayed_graphs(ByteBuffer& out, uint32_t clock_shift, const Nam
   return wire.ok() ? g->newest : after;
 }
 
+namespace {
 void forget_replayed_graphs() {
   g_lock.unlock();
   g_cupti_tells = false;
   g->versions.release();
   g->calls.release();
   g->unused = 0;
+  g->newest = 0;
 }
+GPUPROF_FORGET_IN_CHILD(forget_replayed_graphs);
+}  // namespace
 
 }  // namespace gpuprof

@@ -26,7 +26,4 @@ void cupti_tells_of_graphs(bool tells);
 uint64_t encode_replayed_graphs(ByteBuffer& out, uint32_t clock_shift, const NameResolver& names,
                                 uint64_t after);
 
-// After fork.
-void forget_replayed_graphs();
-
 }  // namespace gpuprof

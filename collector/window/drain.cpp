@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
@@ -577,10 +578,13 @@ bool drain_wait_exit() {
 
 void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
 
+namespace {
 void forget_drain_thread() {
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
   g_drain = nullptr;
 }
+GPUPROF_FORGET_IN_CHILD(forget_drain_thread);
+}  // namespace
 
 }  // namespace gpuprof
