@@ -540,6 +540,7 @@ bool drain_wait_exit() {
 void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
 
 void forget_drain_thread() {
+  if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
   g_drain = nullptr;

@@ -31,6 +31,8 @@ class DumpFile {
   int error() const { return error_; }  // errno of this dump's first failure; 0: none
   // Removes it.
   void discard();
+  // In a forked child: the file is the parent's.
+  void forget() { (void)file_.close(); }
   uint64_t bytes() const { return bytes_; }
   // Gives the file its final name though more may come, and takes that back.
   void publish();

@@ -52,6 +52,7 @@ HAZARDS = [
     Hazard("process", "fork_exit", (15,)),
     Hazard("process", "fork_levels", (1, 2, 3)),
     Hazard("process", "fork_many", (5,)),
+    Hazard("process", "fork_files", (20,)),
     Hazard("process", "fork_threads", ANY),
     Hazard("process", "vfork", (20,)),
     Hazard("process", "posix_spawn", (20,)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses the GPU, and with an argument loses a block of memory. Built with -fsanitize=address, whose leak check at exit
-// stops all threads and looks at their stacks: test_sanitized.py.
+// Uses the GPU, and with an argument loses a block of memory. Built with -fsanitize=address, whose
+// leak check at exit stops all threads and looks at their stacks: test_sanitized.py.
 #include <stdio.h>
 #include <stdlib.h>
 
