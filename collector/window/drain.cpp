@@ -95,16 +95,20 @@ void add_anchor() {
   header.anchor_count.store(count + 1, std::memory_order_release);
 }
 
+// A process that is killed before its first batch, or its first window, can be identified.
+void keep_identity(const ByteBuffer& header) {
+  RingRegion& identity = ring()->header->identity;
+  if (header.size() > identity.bytes) return;
+  identity.used.store(0);  // none rather than parts of two
+  std::memcpy(ring()->region<void>(identity), header.data(), header.size());
+  identity.used.store(header.size(), std::memory_order_release);
+}
+
 void write_header(Drain& drain) {
   drain.body.clear();
-  if (encode_header(drain.body, gpu_times_missing()))
+  if (encode_header(drain.body, gpu_times_missing(), true))
     drain.file.write(ChunkKind::header, drain.body);
-  // Kept in the ring too: a process killed before its first batch must still be identifiable.
-  RingRegion& identity = ring()->header->identity;
-  if (drain.body.size() <= identity.bytes) {
-    std::memcpy(ring()->region<void>(identity), drain.body.data(), drain.body.size());
-    identity.used.store(drain.body.size(), std::memory_order_release);
-  }
+  keep_identity(drain.body);
 }
 
 void write_counters(Drain& drain) {
@@ -429,6 +433,7 @@ void* run(void*) {
   if (ready) {
     g_drain->hook_cost = measure_hook_cost();
     add_anchor();
+    if (encode_header(g_drain->body, "", false)) keep_identity(g_drain->body);
   }
   g_started.store(ready ? 1 : 2, std::memory_order_release);
   futex_wake_all(g_started);

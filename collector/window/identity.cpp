@@ -236,7 +236,7 @@ void update_latest_link() {
   ::close(above);
 }
 
-bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
+bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_cuda) {
   const Session& s = session();
   const RingHeader& ring_header = *ring()->header;
   WireWriter out(buffer);
@@ -261,7 +261,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.uint(16, s.process_start_ticks);
   out.uint(17, s.window.begin_ticks);
   // CUDA in a forked child answers with errors, and in another would be started by the question.
-  if (!s.loads_data) encode_devices_and_versions(out);
+  if (asks_cuda && !s.loads_data) encode_devices_and_versions(out);
   out.text(23, gpu_times_missing);
   out.text(24, s.place.job);
   if (const char* user = std::getenv("USER")) out.text(25, user);

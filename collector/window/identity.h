@@ -23,7 +23,8 @@ void update_latest_link();
 
 bool on_network(const char* path);  // whether it lies on a network file system
 
-// Appends a serialized Header. Drain thread; asks the CUDA runtime for devices if it is loaded.
-bool encode_header(ByteBuffer& out, const char* gpu_times_missing);
+// Appends a serialized Header. Drain thread. `asks_cuda`: with devices and versions, if the CUDA
+// runtime is loaded.
+bool encode_header(ByteBuffer& out, const char* gpu_times_missing, bool asks_cuda);
 
 }  // namespace gpuprof
