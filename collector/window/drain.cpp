@@ -157,11 +157,11 @@ void open_window(Drain& drain) {
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
+  if (!s.loads_data) update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, window.number);
   native_samples_window_begins();
   samples_window_begins();  // the header has the notes of both
   write_header(drain);
-  if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
   drain.window_open = true;
@@ -230,9 +230,9 @@ void dump_failed_allocation(Drain& drain) {
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
   s.window = Window{s.next_window++,  s.boundaries, ticks,           0,     ticks,
                     s.boundaries - 1, true,         "out_of_memory", false, true};
+  update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
-  update_latest_link();
   write_failed_allocation(drain);
   drain.body.clear();
   if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
@@ -407,6 +407,7 @@ bool prepare() {
   control_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
+  if (!s.loads_data) update_latest_link(LatestLink::kept);
   return true;
 }
 

@@ -219,7 +219,7 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
   std::snprintf(link, link_size, "%s.gpuprof.ring", s.stem);
 }
 
-void update_latest_link() {
+void update_latest_link(LatestLink which) {
   const Session& s = session();
   constexpr const char* kName = "latest";
   const int above = ::openat(run_directory().descriptor(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -227,11 +227,12 @@ void update_latest_link() {
   char fresh[32];
   std::snprintf(fresh, sizeof fresh, "%s.%u", kName, s.pid);
   struct stat info {};
-  const bool users = ::syscall(SYS_newfstatat, above, kName, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                     !S_ISLNK(info.st_mode);
-  if (!users && ::symlinkat(s.run, above, fresh) == 0 &&
-      ::renameat(above, fresh, above, kName) != 0) {
-    ::unlinkat(above, fresh, 0);
+  const bool there = ::syscall(SYS_newfstatat, above, kName, &info, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there ? which == LatestLink::replaced && S_ISLNK(info.st_mode) : true) {
+    ::unlinkat(above, fresh, 0);  // of a process with this number that was killed here
+    if (::symlinkat(s.run, above, fresh) == 0 && ::renameat(above, fresh, above, kName) != 0) {
+      ::unlinkat(above, fresh, 0);
+    }
   }
   ::close(above);
 }
