@@ -229,6 +229,8 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
   at_fork_in_child(forget_session_in_child);
 }
 
+void collector_stays_off() { turn_off(); }
+
 bool ensure_configured() {
   const SessionState seen = g_session.state.load(std::memory_order_acquire);
   if (seen == SessionState::off || seen == SessionState::finished) return false;
