@@ -13,6 +13,7 @@
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
@@ -380,7 +381,25 @@ void tick(Drain& drain) {
   g_progress.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A program whose address space is limited must not fail for want of what we take: at most half of
+// what is left.
+bool leaves_address_space() {
+  constexpr uint64_t kMiB = 1024 * 1024,
+                     kTablesAndHeap = 128 * kMiB;  // of the ring, of our threads
+  const uint64_t buffer_mb = session().config.buffer_mb;
+  const uint64_t needed = buffer_mb * kMiB + kCuptiBufferBytes + kTablesAndHeap;
+  const uint64_t left = address_space_left();
+  if (left / 2 >= needed) return true;
+  log_line(
+      LogLevel::error,
+      "RLIMIT_AS leaves %llu MB of address space; gpuprof takes %llu MB, and half at most: raise "
+      "it (ulimit -v); this program runs unprofiled",
+      static_cast<unsigned long long>(left / kMiB), static_cast<unsigned long long>(needed / kMiB));
+  return false;
+}
+
 bool prepare() {
+  if (!leaves_address_space()) return false;
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
