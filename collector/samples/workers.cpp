@@ -37,6 +37,7 @@ struct KnownWorker {
 bool g_on = false;
 KnownWorker g_workers[kMaxWorkers];
 size_t g_count = 0;
+bool g_cpus_written = false;
 uint64_t g_next_sample = 0, g_next_look = 0, g_next_look_everywhere = 0;
 constinit Immortal<PodVector<WorkerSample>> g_samples;
 
@@ -149,9 +150,37 @@ bool sample(const KnownWorker& worker) {
   return g_samples->push_back(out);
 }
 
+// CPUs that the control group lets this process have at once (cgroup v2, cpu.max), rounded up; 0:
+// no limit is known. The groups around it may have less.
+uint32_t cpus_of_group() {
+  char groups[1024], path[1200], text[64];
+  if (!read_small_file("/proc/self/cgroup", groups, sizeof groups)) return 0;
+  char* const own = std::strncmp(groups, "0::", 3) == 0 ? groups + 3 : std::strstr(groups, "\n0::");
+  if (!own) return 0;
+  char* const begin = std::strchr(own, '/');
+  if (!begin) return 0;
+  begin[std::strcspn(begin, "\n")] = '\0';
+  uint32_t least = 0;
+  for (char* end = begin + std::strlen(begin); end > begin; end = std::strrchr(begin, '/')) {
+    *end = '\0';
+    std::snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", begin);
+    char* after = nullptr;
+    const uint64_t quota =
+        read_small_file(path, text, sizeof text) ? std::strtoull(text, &after, 10) : 0;
+    const uint64_t period = quota ? std::strtoull(after, nullptr, 10) : 0;  // "max": no limit
+    if (period == 0) continue;
+    const auto cpus = static_cast<uint32_t>((quota + period - 1) / period);
+    if (least == 0 || cpus < least) least = cpus;
+  }
+  return least;
+}
+
 uint32_t usable_cpus() {
   cpu_set_t set;
-  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<uint32_t>(CPU_COUNT(&set)) : 0;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 0;
+  const auto own = static_cast<uint32_t>(CPU_COUNT(&set));
+  const uint32_t of_group = cpus_of_group();
+  return of_group && of_group < own ? of_group : own;
 }
 
 // A packed field of differences.
@@ -175,6 +204,7 @@ class Differences {
 void workers_begin() {
   g_on = activity_on(Activity::op) && torch_library() != nullptr;
   g_count = 0;
+  g_cpus_written = false;
   g_next_sample = g_next_look = g_next_look_everywhere = 0;
 }
 
@@ -197,7 +227,9 @@ void workers_sample(uint64_t ticks, bool last) {
 
 bool encode_workers(ByteBuffer& out, uint32_t clock_shift) {
   PodVector<WorkerSample>& samples = *g_samples;
-  if (samples.empty()) return false;
+  // How many CPUs there are matters most where there are no workers.
+  if (samples.empty() && (!g_on || g_cpus_written)) return false;
+  g_cpus_written = true;
   WireWriter wire(out);
   wire.uint(2, usable_cpus());
   for (size_t i = 0; i < g_count; ++i) {

@@ -48,11 +48,67 @@ bool is_of_torch(std::string_view path) {
   return false;
 }
 
+// At a prompt, or in a notebook.
+bool is_typed_in(std::string_view path) {
+  static constexpr std::string_view kPrompts[] = {"<stdin>", "<python-input-", "<ipython-input-",
+                                                  "<cell "};
+  return std::any_of(std::begin(kPrompts), std::end(kPrompts),
+                     [path](std::string_view prompt) { return path.starts_with(prompt); });
+}
+
+// Functions that allocate for whoever called them.
+bool is_allocator(const Frame& frame, const Module* module) {
+  static constexpr std::string_view kFunctions[] = {
+      "operator new", "std::",    "void std::",    "__gnu_cxx::",    "PyMem_",
+      "PyObject_",    "_PyMem_",  "_PyObject_",    "malloc",         "calloc",
+      "realloc",      "memalign", "aligned_alloc", "posix_memalign", "strdup",
+      "__strdup",     "mmap",     "c10::",         "cudaMalloc",     "cuMem"};
+  static constexpr std::string_view kLibraries[] = {"libc10", "libcudart.", "libcuda."};
+  const auto begins = [](std::string_view text) {
+    return [text](std::string_view name) { return text.starts_with(name); };
+  };
+  const std::string_view library = module ? base_name(module->path) : std::string_view();
+  return std::any_of(std::begin(kFunctions), std::end(kFunctions), begins(frame.function)) ||
+         frame.function.find("CachingAllocator") != std::string::npos ||
+         std::any_of(std::begin(kLibraries), std::end(kLibraries), begins(library));
+}
+
+// The innermost frame of the program's own; without one, a place in its file, or the innermost
+// frame that is not to be skipped.
+template <typename Skip>
+CodePlace place_of(const StackTable& stacks, StackIndex stack, const Skip& skip) {
+  CodePlace first, nameless;
+  if (stack == StackIndex::none) return first;
+  for (const uint64_t address : stacks[stack]) {
+    const Module* const module = stacks.module_of(address);
+    const bool of_library = !module || is_library_module(module->path);
+    if (stacks.frames(address).empty() && !of_library && nameless.text.empty()) {
+      nameless.text = stacks.place(address);
+    }
+    for (const Frame& frame : stacks.frames(address)) {
+      const bool source = !frame.file.empty();
+      const bool system =
+          (source && is_library_file(frame.file)) ||
+          (!frame.python && ((source && frame.file.starts_with("/usr/")) || of_library));
+      CodePlace place{
+          source ? fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function)
+                 : frame.function,
+          !system};
+      if (place.own) return place;
+      if (first.text.empty() && !skip(frame, module)) first = std::move(place);
+    }
+  }
+  // Where the program's own functions have no names, the place in its file says more than a
+  // library.
+  return nameless.text.empty() ? first : nameless;
+}
+
 }  // namespace
 
 bool is_library_file(std::string_view path) {
-  static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/", "/lib/python",
-                                                  "<frozen", "<built-in"};
+  if (path.starts_with("<")) return !is_typed_in(path);
+  static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/",
+                                                  "/lib/python"};
   // Of Python's own library, where it lies elsewhere.
   static constexpr std::string_view kNames[] = {"threading.py", "runpy.py", "contextlib.py"};
   const auto in_path = [path](std::string_view mark) {
@@ -87,30 +143,11 @@ CodePlace python_stack_place(std::string_view frames) {
 }
 
 CodePlace native_place(const StackTable& stacks, StackIndex stack) {
-  CodePlace first, nameless;
-  if (stack == StackIndex::none) return first;
-  for (const uint64_t address : stacks[stack]) {
-    const Module* const module = stacks.module_of(address);
-    const bool of_library = !module || is_library_module(module->path);
-    if (stacks.frames(address).empty() && !of_library && nameless.text.empty()) {
-      nameless.text = stacks.place(address);
-    }
-    for (const Frame& frame : stacks.frames(address)) {
-      const bool source = !frame.file.empty();
-      const bool system =
-          (source && is_library_file(frame.file)) ||
-          (!frame.python && ((source && frame.file.starts_with("/usr/")) || of_library));
-      CodePlace place{
-          source ? fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function)
-                 : frame.function,
-          !system};
-      if (place.own) return place;
-      if (first.text.empty()) first = std::move(place);
-    }
-  }
-  // Where the program's own functions have no names, the place in its file says more than a
-  // library.
-  return nameless.text.empty() ? first : nameless;
+  return place_of(stacks, stack, [](const Frame&, const Module*) { return false; });
+}
+
+CodePlace memory_place(const StackTable& stacks, StackIndex stack) {
+  return place_of(stacks, stack, is_allocator);
 }
 
 }  // namespace gpuprof::analysis

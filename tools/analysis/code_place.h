@@ -17,7 +17,9 @@ struct CodePlace {
   bool own = false;  // not in a library
 };
 
-// Whether a file is of Python's own library, or of an installed package.
+// Whether a file is of Python's own library, or of an installed package, or no file at all: code
+// that a library made ("<string>" of dataclasses, "<eval_with_key>.0" of torch.fx), but not what
+// was typed in.
 bool is_library_file(std::string_view path);
 
 // One frame of Python, "/home/me/train.py(41): main".
@@ -29,5 +31,8 @@ CodePlace python_stack_place(std::string_view frames);
 // A native stack. Of a program whose functions have no names "program+0x12ab", not taken for its
 // own.
 CodePlace native_place(const StackTable& stacks, StackIndex stack);
+
+// Who asked for memory: as native_place(), but never a function of an allocator's own.
+CodePlace memory_place(const StackTable& stacks, StackIndex stack);
 
 }  // namespace gpuprof::analysis

@@ -16,7 +16,7 @@ struct LimitText {
 };
 constexpr LimitText kLimits[] = {
     {"no_workers", "the training thread loads them itself (num_workers=0)",
-     "Give the DataLoader workers (num_workers=4 or so, pin_memory=True), so that batches are made "
+     "Give the DataLoader workers ({workers}, pin_memory=True), so that batches are made "
      "while the GPU works."},
     {"starting", "most of it for the first batch of workers that have just started",
      "Keep the workers from epoch to epoch (persistent_workers=True), and make their start cheap: "
@@ -30,17 +30,33 @@ constexpr LimitText kLimits[] = {
      "smaller images, transforms on the GPU), or give the job more CPUs. More workers do not "
      "help."},
     {"few_workers", "the workers compute, and there are CPUs for more of them",
-     "Give the DataLoader more workers (num_workers), up to the number of CPUs that this process "
-     "may use, and pinned memory and prefetching (prefetch_factor)."},
-    {"elsewhere", "the workers sleep: they wait for a network, a lock or the like",
-     "The workers neither compute nor read from disk: look at what they wait for (a remote store, "
-     "a "
-     "lock, a rate limit). More workers hide it if it is latency."},
+     "Give the DataLoader more workers ({workers}), pinned memory and prefetching "
+     "(prefetch_factor)."},
+    {"elsewhere", "the workers sleep, and do not wait for the disk; what for is not recorded",
+     "The workers mostly sleep. Record them too (GPUPROF_WORKERS=1): their lines tell whether they "
+     "wait within the data set's code, or for the training thread to take a batch."},
+    {"hand_over", "the workers wait to be asked, or hand batches over",
+     "The workers spend little time on making batches, so more of them do not help: the cost is in "
+     "handing batches over. For data in memory try fewer workers or none, larger pieces of it at a "
+     "time (a batch sampler, slices of a tensor), or keep the data on the GPU."},
 };
 const LimitText& text_of(LoadingLimit limit) { return kLimits[static_cast<size_t>(limit)]; }
 
+// What may be asked for: no more workers than CPUs, one of which the training thread has.
+std::string workers_text(const DataLoading& loading) {
+  constexpr uint32_t kUsual = 4;
+  if (loading.usable_cpus == 0) return "num_workers, fewer than the CPUs that this process may use";
+  const uint32_t free = std::max(1U, loading.usable_cpus - 1);
+  const std::string cpus = fmt::format("this process may use {} CPU{}", loading.usable_cpus,
+                                       loading.usable_cpus == 1 ? "" : "s");
+  if (loading.workers == 0) return fmt::format("num_workers={}; {}", std::min(kUsual, free), cpus);
+  return fmt::format("num_workers, up to {}; {}", std::max(free, loading.workers + 1), cpus);
+}
+
 // Half of workers' time is enough to be what they mostly do.
 constexpr double kMostly = 50;
+// Of the time that their own samples cover: less is not what a step waits for.
+constexpr double kHardlyBusyPct = 25;
 
 bool loads_by_itself(const Trace& trace) {
   return std::any_of(trace.shapes.begin(), trace.shapes.end(), [&](const Shape& shape) {
@@ -130,9 +146,15 @@ LoadingLimit limit_of(const DataLoading& loading) {
 }  // namespace
 
 std::string_view limit_name(LoadingLimit limit) { return text_of(limit).name; }
-std::string_view advice_for(LoadingLimit limit) { return text_of(limit).advice; }
+std::string advice_for(const DataLoading& loading) {
+  constexpr std::string_view kPlace = "{workers}";
+  std::string text(text_of(loading.limit).advice);
+  const size_t at = text.find(kPlace);
+  return at == std::string::npos ? text : text.replace(at, kPlace.size(), workers_text(loading));
+}
 
-std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines) {
+std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines,
+                                           const WorkerLines& lines) {
   std::optional<DataLoading> longest;
   for (const Timeline& timeline : timelines) {
     if (timeline.main_thread == kNone || timeline.steps.empty()) continue;
@@ -146,6 +168,10 @@ std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines) 
     if (!longest || loading.waited_us > longest->waited_us) longest = loading;
   }
   if (longest) longest->limit = limit_of(*longest);
+  if (longest && longest->limit == LoadingLimit::elsewhere && lines.samples > 0 &&
+      lines.busy_pct < kHardlyBusyPct) {
+    longest->limit = LoadingLimit::hand_over;
+  }
   return longest;
 }
 

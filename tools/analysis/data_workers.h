@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tools/analysis/timeline.h"
+#include "tools/analysis/worker_lines.h"
 
 namespace gpuprof::analysis {
 
@@ -18,14 +19,15 @@ enum class LoadingLimit : uint8_t {
   disk,         // workers wait for it
   cpu,          // workers compute, and have no CPU left to do more
   few_workers,  // workers compute, but there are CPUs for more of them
-  elsewhere,    // workers sleep: a network, a lock, a time
+  elsewhere,    // workers sleep: a network, a lock, a time, or nobody asks them
+  hand_over,    // by their own samples: nobody asks them, or they hand batches over
 };
 std::string_view limit_name(LoadingLimit limit);
 
 // Of the process that waited longest.
 struct DataLoading {
   uint32_t workers = 0;      // that lived while it waited
-  uint32_t usable_cpus = 0;  // by the process's affinity; 0: not known
+  uint32_t usable_cpus = 0;  // by the process's affinity and its control group; 0: not known
   double steps_us = 0, waited_us = 0;
   double starting_us = 0;  // of waited_us: waits for the first batch after a worker was born
   // Of the time in which workers lived while the thread waited; for the rest of it they slept.
@@ -36,10 +38,11 @@ struct DataLoading {
 };
 
 // Nothing: no thread waited for a data loader, or the trace does not say what workers did.
-std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines);
+std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines,
+                                           const WorkerLines& lines);
 
 // One line each, for people.
 std::string describe(const DataLoading& loading);
-std::string_view advice_for(LoadingLimit limit);
+std::string advice_for(const DataLoading& loading);
 
 }  // namespace gpuprof::analysis

@@ -102,8 +102,7 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
-        rows[i]->within.empty() ? std::string() : fmt::format(", in {}", rows[i]->within),
-        few_samples(samples)));
+        rows[i]->calls().empty() ? std::string() : ", " + rows[i]->calls(), few_samples(samples)));
   }
 }
 
@@ -118,8 +117,7 @@ void waiting_lines(const Report& report, Verdict& verdict) {
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
-        line.within.empty() ? std::string() : fmt::format(", in {}", line.within),
-        few_samples(samples)));
+        line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
   }
 }
 
@@ -224,7 +222,7 @@ void add_evidence(const Report& report, Verdict& verdict) {
       verdict.evidence.push_back(worst_step(report, Part::data_loading));
       if (report.loading) {
         verdict.evidence.push_back(describe(*report.loading));
-        verdict.advice = advice_for(report.loading->limit);
+        verdict.advice = advice_for(*report.loading);
       }
       worker_lines(report, verdict);
       places(report, "data_loading", verdict);

@@ -2,23 +2,13 @@
 #include "tools/analysis/host_memory.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <string_view>
 
 #include "formats/trace/heap.h"
 #include "tools/analysis/code_place.h"
 
 namespace gpuprof::analysis {
 namespace {
-
-// Functions that allocate for whoever called them.
-constexpr std::string_view kAllocators[] = {
-    "operator new",   "std::",          "void std::",    "__gnu_cxx::",
-    "c10::alloc_cpu", "c10::Default",   "PyMem_",        "PyObject_",
-    "_PyMem_",        "_PyObject_",     "malloc",        "calloc",
-    "realloc",        "posix_memalign", "aligned_alloc", "memalign",
-    "strdup",         "__strdup",       "mmap"};
 
 template <typename Sums>
 void add(const HeapSite& site, Sums& sums) {
@@ -31,17 +21,8 @@ void add(const HeapSite& site, Sums& sums) {
 }  // namespace
 
 std::string host_memory_place(const StackTable& stacks, StackIndex stack) {
-  CodePlace place = native_place(stacks, stack);
-  if (place.own || place.text.empty()) return place.text;
-  for (const uint64_t address : stacks[stack]) {
-    for (const Frame& frame : stacks.frames(address)) {
-      const auto begins = [&](std::string_view name) { return frame.function.starts_with(name); };
-      if (std::none_of(std::begin(kAllocators), std::end(kAllocators), begins)) {
-        return frame.function;
-      }
-    }
-  }
-  return place.text;
+  CodePlace place = memory_place(stacks, stack);
+  return place.text.empty() ? native_place(stacks, stack).text : place.text;
 }
 
 HostMemory host_memory(const Trace& trace) {

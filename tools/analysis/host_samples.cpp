@@ -49,6 +49,11 @@ std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
           measure(5), measure(6), measure(7), measure(8)};
 }
 
+// Code that was no file: that of `python -c`, and what a library made, as dataclasses do.
+bool is_code_of_option(const Frame& frame) {
+  return frame.python && frame.file == "<string>" && !frame.function.starts_with("__create_fn__");
+}
+
 // What a stack's time is counted for: the innermost line of Python that is the program's own, or of
 // Python at all, or function of its executable, or function.
 struct Counted {
@@ -79,6 +84,10 @@ Counted counted(const Process& process, std::span<const uint64_t> addresses) {
   };
   auto own =
       first([](const Named& n) { return n.frame->python && !is_library_file(n.frame->file); });
+  // What `python -c` runs has no file: its code is the outermost.
+  if (own == named.end() && !named.empty() && is_code_of_option(*named.back().frame)) {
+    own = first([](const Named& n) { return is_code_of_option(*n.frame); });
+  }
   if (own == named.end()) own = first([](const Named& n) { return n.frame->python; });
   if (own == named.end()) {
     const std::string& program = process.header.executable();

@@ -16,9 +16,18 @@ namespace gpuprof::analysis {
 // without information for debuggers: a function, and for its file the library's name.
 struct CodeLine {
   std::string file, function;
-  uint32_t line = 0;          // 0: not known
-  std::string within;         // the function called that at least half of its time was in; "": none
+  uint32_t line = 0;   // 0: not known
+  std::string within;  // the function called that at least half of its time was in; "": none
+  // Of its time, in what `within` called in turn, or the line itself: 10 % or more, most first.
+  struct Part {
+    std::string function;
+    double pct;
+  };
+  std::vector<Part> parts;
   std::string place() const;  // "train.py:41 main"
+  // "in Trainer.training_step (Trainer.compute_loss 52 %, Accelerator.backward 41 %)"; "": not
+  // known
+  std::string calls() const;
 };
 
 // Times in the functions that a line called.
@@ -28,9 +37,12 @@ class WithinTimes {
   void add(std::span<const std::string> functions, double us);
   // The innermost one that at least half of `total` was in; "": none.
   std::string mostly(double total) const;
+  // What it called, or where it is "" the line itself.
+  std::vector<CodeLine::Part> called_by(const std::string& function, double total) const;
 
  private:
   std::vector<std::pair<std::string, double>> times_;
+  std::map<std::pair<std::string, std::string>, double> calls_;  // by caller ("": the line), callee
 };
 
 // `Line` is a CodeLine with a time of its own in microseconds, `kTime`.
@@ -54,6 +66,7 @@ class LineTimes {
     std::vector<Line> out;
     for (auto& [place, sum] : sums_) {
       sum.line.within = sum.within.mostly(sum.line.*kTime);
+      sum.line.parts = sum.within.called_by(sum.line.within, sum.line.*kTime);
       out.push_back(std::move(sum.line));
     }
     std::stable_sort(out.begin(), out.end(),

@@ -36,7 +36,7 @@ bool has_blocks(const LiveMemory& live) {
 }  // namespace
 
 std::string owner_of(const Process& process, const LiveAllocation& allocation) {
-  const CodePlace place = native_place(process.stacks, allocation.stack);
+  const CodePlace place = memory_place(process.stacks, allocation.stack);
   return place.text.empty() ? "allocated " + step_text(process, allocation.time) : place.text;
 }
 
@@ -60,7 +60,7 @@ void out_of_memory(const Trace& trace, const Process& process, std::vector<Findi
   for (const LiveAllocation& each : live->allocations) {
     if (counts(each, false)) from_cuda += each.bytes;
   }
-  const CodePlace place = native_place(process.stacks, failed.stack);
+  const CodePlace place = memory_place(process.stacks, failed.stack);
   std::string text = fmt::format(
       "{}: out of memory {}: {} more were asked for ({}{}{}), {} were allocated by CUDA",
       process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())

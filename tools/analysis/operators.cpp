@@ -261,8 +261,9 @@ class ProcessWalk {
   }
 
   // Where the program is: by the native stack of the call, else by what is open around it.
-  CodePlace place_here(StackIndex stack) {
-    CodePlace found = native_place(process_.stacks, stack);
+  CodePlace place_here(StackIndex stack) { return or_scope(native_place(process_.stacks, stack)); }
+
+  CodePlace or_scope(CodePlace found) {
     for (auto scope = open_.rbegin(); scope != open_.rend() && !found.own; ++scope) {
       const Shape& shape = trace_.shape(process_.event(scope->event));
       CodePlace place = scope->kind == ScopeKind::python
@@ -296,7 +297,8 @@ class ProcessWalk {
     std::string owner = op.empty() ? range : op;
     if (!module.empty()) owner += (owner.empty() ? "" : " in ") + module;
     if (owner.empty()) {
-      owner = place_here(process_.extra(process_.event(event)).stack).text;
+      const StackIndex stack = process_.extra(process_.event(event)).stack;
+      owner = or_scope(memory_place(process_.stacks, stack)).text;
     }
     if (owner.empty()) owner = trace_.text(shape.name);
     const auto [at, fresh] = owner_ids_.try_emplace(owner, static_cast<uint32_t>(owners_.size()));

@@ -169,6 +169,13 @@ void add_work_of_before(Report& report) {
        percent});
 }
 
+// Where no verdict is looked for, whose place it takes.
+void add_standstill(Report& report) {
+  if (!report.standstill) return;
+  report.findings.push_back({"job_stands", describe(*report.standstill),
+                             static_cast<double>(report.standstill->silent_ns) / 1e9});
+}
+
 // All ranks in one window: windows of the same number are of the same time.
 struct Window {
   std::span<const Timeline> timelines;
@@ -216,7 +223,7 @@ void add_late_data(Report& report) {
       {"late_data",
        fmt::format("The training thread waits {:.0f} % of the time for {}{}. {}", share,
                    describe(*report.loading), worker_line_text(report.worker_lines),
-                   advice_for(report.loading->limit)),
+                   advice_for(*report.loading)),
        share});
 }
 
@@ -243,7 +250,7 @@ void add_python_line(Report& report) {
        fmt::format("for {:.0f} % of {} time the GPU waited for work of the host's own: in {:.0f} "
                    "% of that the Python line {} ran{}{}",
                    idle_pct, report.unit(), percent, most->place(),
-                   most->within.empty() ? std::string() : fmt::format(", in {}", most->within),
+                   most->calls().empty() ? std::string() : ", " + most->calls(),
                    few_samples(samples)),
        percent});
 }
@@ -286,6 +293,8 @@ Report make_tables_alone(const Trace& trace) {
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
+  report.standstill = standstill_of(trace);
+  add_standstill(report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
@@ -336,9 +345,10 @@ Report make_report(const Trace& trace, Depth depth) {
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
   sum_up(report);
-  report.loading = data_loading_of(all);
   report.worker_lines = worker_lines_of(trace);
+  report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
+  report.standstill = standstill_of(trace);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);

@@ -16,6 +16,7 @@
 #include "tools/analysis/operators.h"
 #include "tools/analysis/pipeline.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/standstill.h"
 #include "tools/analysis/tables.h"
 #include "tools/analysis/worker_lines.h"
 
@@ -92,6 +93,7 @@ struct Report {
   std::vector<Verdict> verdict;                // most saving first
   std::string reason;                          // why `verdict` is empty
   std::vector<Finding> findings;
+  std::optional<Standstill> standstill;  // then there is no verdict
   Tables tables;
   OperatorTables operators;
   HostMemory host_memory;
@@ -116,8 +118,8 @@ struct Report {
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// worker_lines, replay_error_pct, and of the findings all but "steps_found", "whole_windows" and
-// "untimed_steps".
+// worker_lines, replay_error_pct, and of the findings all but "job_stands", "steps_found",
+// "whole_windows" and "untimed_steps".
 Report make_report(const Trace& trace, Depth depth = Depth::all);
 
 }  // namespace gpuprof::analysis

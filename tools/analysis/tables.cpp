@@ -153,6 +153,18 @@ class TableMaker {
     });
   }
 
+  // What a framework's allocator gives out mostly lies in what it had from the driver long before.
+  static void add_tensors(const Timeline& timeline, const TensorCurve& curve, Memory& out) {
+    constexpr uint32_t kCuda = 1;  // Shape::device_type
+    if (curve.device_type != kCuda || curve.points.empty()) return;
+    for (const MemoryPoint& point : curve.points) {
+      if (point.total <= out.peak_bytes) continue;
+      out.peak_bytes = point.total;
+      out.peak_us = static_cast<double>(point.time - timeline.process->window_begin) / 1000;
+    }
+    out.end_bytes = std::max(out.end_bytes, curve.points.back().total);
+  }
+
   Memory memory_of(const Timeline& timeline) const {
     const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
     Memory out;
@@ -165,6 +177,7 @@ class TableMaker {
         out.peak_us = static_cast<double>(point.time - timeline.process->window_begin) / 1000;
       }
     }
+    for (const TensorCurve& curve : curves.tensors) add_tensors(timeline, curve, out);
     return out;
   }
 

@@ -59,7 +59,9 @@ struct CallRow {  // syncs, allocations
 };
 
 struct Memory {
-  // Allocated in the window and not released; with the memory log also before it.
+  // Allocated from the driver in the window and not released; with the memory log also before it.
+  // Of a framework's allocator, where it gave out more (blocks of memory from before the window):
+  // that.
   int64_t peak_bytes = 0, end_bytes = 0;
   uint64_t allocations = 0, releases = 0;
   double peak_us = 0;  // since the window began

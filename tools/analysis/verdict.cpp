@@ -228,6 +228,7 @@ void Judge::note_step_log(const Timeline& timeline) {
 
 // A guess is worse than no answer.
 std::string Judge::reason_against(const Report& report) const {
+  if (report.standstill) return describe(*report.standstill);
   if (report.steps.empty() && untimed_steps_ && !cut_off_) {
     return "no step has complete GPU times: the process was killed or is still running; record at "
            "least 3 steps";
@@ -271,8 +272,8 @@ std::string Judge::reason_against(const Report& report) const {
   // Any of them may be most of a step.
   if (2 * untimed >= report.steps.size() && untimed > 0) {
     return fmt::format(
-        "{} launches of CUDA graphs have no GPU times (graph_untimed): record with "
-        "GPUPROF_ACTIVITIES=+graph:trace, or before the graphs are captured",
+        "{} launches of CUDA graphs have no GPU times (graph_untimed): attach before the graphs "
+        "are captured (GPUPROF_SCHEDULE=skip_first=0)",
         untimed);
   }
   uint64_t lost = 0;

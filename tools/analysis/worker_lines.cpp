@@ -70,7 +70,11 @@ class WorkerSums {
       own = innermost;
       within.clear();
     }
-    sums_.add({own->file, own->function, own->line, {}}, within, us);
+    CodeLine line;
+    line.file = own->file;
+    line.function = own->function;
+    line.line = own->line;
+    sums_.add(line, within, us);
     busy_us_ += us;
   }
 

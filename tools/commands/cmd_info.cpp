@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/analysis/standstill.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/describe.h"
@@ -66,6 +67,9 @@ void print_json(const Trace& trace) {
         {{"file", problem.file}, {"offset", problem.offset}, {"reason", problem.reason}});
   }
   out["notes"] = trace.notes;
+  if (const auto standstill = analysis::standstill_of(trace)) {
+    out["standstill"] = analysis::to_json(*standstill);
+  }
   put(dump_json(out, 2) + "\n");
 }
 
@@ -230,6 +234,16 @@ void print_live_memory(const Trace& trace, const Process& process) {
   }
 }
 
+std::string gpu_times_text(const Process& process) {
+  if (!process.gpu_times_missing.empty()) return "missing: " + process.gpu_times_missing;
+  std::string text = "present";
+  const auto attach = static_cast<double>(process.summary.cupti_attach_ns());
+  const auto error = static_cast<double>(process.summary.gpu_time_error_ns());
+  if (attach > 0) text += ", CUPTI attached in " + format_duration(attach);
+  if (error > 0) text += ", at most " + format_duration(error) + " off";
+  return text;
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -252,9 +266,7 @@ void print_text(const Trace& trace, const Process& process) {
   if (process.is_data_worker()) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
   } else if (!is_outside_windows(process)) {
-    print_row("GPU times", process.gpu_times_missing.empty()
-                               ? "present"
-                               : "missing: " + process.gpu_times_missing);
+    print_row("GPU times", gpu_times_text(process));
   }
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);
@@ -314,6 +326,9 @@ int run_info(const Command& command, int count, char** arguments) {
   }
   for (const Process& process : trace.processes) print_text(trace, process);
   if (trace.processes.size() > 1) print_totals(trace);
+  if (const auto standstill = analysis::standstill_of(trace)) {
+    put_line("{}", analysis::describe(*standstill));
+  }
   return kExitDone;
 }
 

@@ -117,11 +117,12 @@ Json loading_json(const DataLoading& loading) {
 }
 
 Json line_json(const CodeLine& line) {
-  return {{"place", line.place()},
-          {"file", line.file},
-          {"line", line.line},
-          {"function", line.function},
-          {"within", line.within}};
+  Json parts = Json::array();
+  for (const CodeLine::Part& part : line.parts) {
+    parts.push_back({{"function", part.function}, {"pct", rounded(part.pct)}});
+  }
+  return {{"place", line.place()},     {"file", line.file},     {"line", line.line},
+          {"function", line.function}, {"within", line.within}, {"parts", std::move(parts)}};
 }
 
 void add_worker_lines(const WorkerLines& in, Json& out) {
@@ -356,6 +357,7 @@ Json report_json(const Report& report) {
     out["findings"].push_back(
         {{"kind", finding.kind}, {"text", finding.text}, {"value", rounded(finding.value)}});
   }
+  if (report.standstill) out["standstill"] = to_json(*report.standstill);
   out["gpu"]["tensor_core_pct"] = rounded(report.tables.tensor_core_pct);
   out["gpu"]["tiny_kernels_pct"] = rounded(report.tables.tiny_kernels_pct);
   out["kernels"] = kernels_json(report.tables);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -139,6 +140,7 @@ void Trainer::step(int index) {
 }
 
 void Trainer::load_batch(int index) {
+  while (index == options_.asleep_in) ::pause();
   {
     const NvtxRange range(options_.markers == "nvtx" || options_.markers == "sync",
                           "enumerate(DataLoader)#sim.__next__");

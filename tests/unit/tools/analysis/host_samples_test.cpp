@@ -99,6 +99,35 @@ TEST_F(HostSamplesTest, NothingMostlyCalledIsNotNamed) {
   EXPECT_EQ(sums().lines.at(0).within, "");
 }
 
+// A script whose only line of its own calls a framework: what that calls in turn says where it is.
+TEST_F(HostSamplesTest, WhatTheFrameworkCallsStandsBesideTheLine) {
+  constexpr const char* kTrainer = "/usr/lib/python3/site-packages/transformers/trainer.py";
+  const uint64_t main = python("<module>", "/me/hf.py", 11),
+                 train = python("Trainer.train", kTrainer, 2000),
+                 step = python("Trainer.training_step", kTrainer, 3000),
+                 forward = python("Trainer.compute_loss", kTrainer, 3100),
+                 backward = python("Accelerator.backward", kTrainer, 3200);
+  sample({forward, step, train, main}, 6);
+  sample({backward, step, train, main}, 5);
+  sample({train, main}, 1);
+  const HostLine line = sums().lines.at(0);
+  EXPECT_EQ(line.place(), "hf.py:11 <module>");
+  EXPECT_EQ(line.within, "Trainer.compute_loss");
+  sample({train, main}, 1);
+  EXPECT_EQ(sums().lines.at(0).calls(),
+            "in Trainer.training_step (Trainer.compute_loss 46 %, Accelerator.backward 38 %)");
+}
+
+// dataclasses make the methods of a class from a text: nobody wrote that line.
+TEST_F(HostSamplesTest, CodeThatALibraryMadeIsNotTheProgramsOwn) {
+  const uint64_t made = python("__create_fn__.<locals>.__init__", "<string>", 9);
+  sample({made, python("main", "/me/train.py", 3)}, 2);
+  EXPECT_EQ(sums().lines.at(0).place(), "train.py:3 main");
+  process_.samples.clear();
+  sample({made, python("work", "<string>", 4), python("<module>", "<string>", 7)}, 2);
+  EXPECT_EQ(sums().lines.at(0).place(), "<string>:4 work");  // python -c
+}
+
 TEST_F(HostSamplesTest, AFunctionThatCallsItselfCountsOnce) {
   const uint64_t line = python("main", "/me/train.py", 3), sort = native(0x2100, "sort");
   sample({sort, sort, sort, line}, 2);

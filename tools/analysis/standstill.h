@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job that stands: all ranks stopped issuing work long before the last sign of life, and some of
+// them have issued fewer collectives, or steps, than the others, which wait for them, or show no
+// more sign of life.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/trace/trace.h"
+#include "tools/describe.h"
+
+namespace gpuprof::analysis {
+
+struct Standstill {
+  std::vector<int32_t> behind;  // ranks with the fewest collectives, or steps, or signs of life
+  int64_t since = 0;            // Unix ns: the last call of the first of these to stop
+  int64_t silent_ns = 0;        // from then to the last sign of life of any rank
+  uint64_t step = 0;            // that was under way on it
+  bool step_known = false;
+  // Collectives, or steps: of those behind, and of the others at most.
+  uint64_t issued = 0, others_issued = 0;
+  bool gone = false;                // told by signs of life: all have issued as much
+  uint32_t communicator_ranks = 0;  // 0: not told by collectives
+  // The first collective that those behind have not issued: "ncclAllReduce".
+  std::string waiting_in;
+  std::string state;  // "stopped": of the process of the first, where it lives here; else ""
+};
+
+// Of the newest window of each rank. Nothing: the job goes on, has ended in order, or it is not
+// known. A sign of life is a record, the window's end, or an anchor of the clock, which a live
+// process takes each second.
+std::optional<Standstill> standstill_of(const Trace& trace);
+
+// One line for people, and an object for programs.
+std::string describe(const Standstill& standstill);
+Json to_json(const Standstill& standstill);
+
+}  // namespace gpuprof::analysis
