@@ -53,6 +53,7 @@ struct Session {
   JobPlace place{};
   char start_directory[1024] = {};  // "" if it cannot be named
   char host[256] = {};
+  char own_host[256] = {};    // as the machine calls itself; `host` is what dumps tell
   char directory[1100] = {};  // <OUTPUT>/<run>
   char stem[1500] = {};       // <directory>/<host>_r<rank>_<pid>_<startns>
   char run[300] = {};

@@ -12,6 +12,7 @@
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
 #include "collector/base/own_directory.h"
+#include "collector/base/redact.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
@@ -81,6 +82,7 @@ bool configure() {
     return false;
   }
   log_set(s.config.log, s.place.rank, s.place.local_rank);
+  redact(s.config.redact);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
   const bool armed = s.config.mode == Mode::armed;
   s.tracker.start(s.config.step, s.process_start_ticks, armed);
