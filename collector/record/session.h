@@ -91,6 +91,8 @@ struct Session {
   std::atomic<uint32_t> driver_thread{0};
   // Since when a window that begins with the session is being opened; 0: none is.
   std::atomic<uint64_t> opening_ns{0};
+  // Whether another thread went on meanwhile, and made calls that no window holds.
+  std::atomic<bool> opening_missed{false};
   std::atomic<bool> tells_optimizers{false};  // PyTorch, of its optimizers' steps
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };

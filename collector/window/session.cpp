@@ -159,10 +159,12 @@ bool has_waited_enough(uint64_t since) {
   const uint64_t now = monotonic_ns();
   const uint64_t opening = g_session.opening_ns.load(std::memory_order_acquire);
   if (opening != 0 && now > opening + kLongestOpening) {
+    g_session.opening_missed.store(true, std::memory_order_release);
     give_up_waiting("opening the first window", kLongestOpening);
     return true;
   }
   if (now < since + kLongestStart) return false;
+  g_session.opening_missed.store(true, std::memory_order_release);
   give_up_waiting("starting the session", kLongestStart);
   return true;
 }
@@ -353,6 +355,7 @@ void forget_session_in_child() {
   g_session.phase = SessionPhase::idle;
   g_session.finishing = false;
   g_session.opening_ns = 0;
+  g_session.opening_missed = false;
   g_session.windows_done = 0;
   g_session.boundaries = 0;
   g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
