@@ -439,8 +439,8 @@ void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_
     summary.set_window_ready_ticks(load(h.window_ready_ticks));
     summary.set_first_step(load(h.window_first_step));
     summary.set_last_step(load(h.window_last_step));
-    if (load(h.window_begin_ticks) == 0) summary.set_last_step(summary.first_step() - 1);
   }
+  if (summary.window_begin_ticks() == 0) summary.set_last_step(summary.first_step() - 1);
   summary.set_partial(true);
   summary.set_end_reason("recovered");
   summary.set_events(records);

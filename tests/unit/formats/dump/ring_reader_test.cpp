@@ -316,6 +316,8 @@ TEST_F(RingFiles, WindowsThatAreOnDiskAreNotReadAgain) {
   const Input between = load_input({path});
   ASSERT_EQ(between.trace.processes.size(), 1u);
   EXPECT_EQ(between.trace.processes[0].header.window(), 3u) << "which has not begun";
+  EXPECT_EQ(between.trace.processes[0].steps.size(), 2u);
+  EXPECT_TRUE(between.trace.processes[0].window_steps().empty());
   EXPECT_TRUE(between.trace.processes[0].events.empty());
 }
 
