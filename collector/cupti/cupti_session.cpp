@@ -252,6 +252,11 @@ void give_back() {
 bool attach() {
   if (!g_loaded && !load()) return false;
   if (host_is_at_cupti()) return taken_by_host();
+  if (!reserve_cupti_buffers()) {
+    std::snprintf(g_missing, sizeof g_missing,
+                  "no address space for CUPTI's buffers (64 MiB); raise RLIMIT_AS (ulimit -v)");
+    return false;
+  }
   if (!subscribe()) return false;
   // What CUPTI still holds is the program's.
   if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);

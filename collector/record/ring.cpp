@@ -222,8 +222,12 @@ bool populate_more() {
   // The kernel keeps the lock of the address space for each call: a thread of the program that
   // maps memory, or starts another thread, waits that long.
   constexpr uint64_t kAtOnce = 64 * kKiB;
-  const RingRegion& chunks = g_ring.header->chunks;
+  const RingRegion &chunks = g_ring.header->chunks, &steps = g_ring.header->steps;
   if (g_ring.populated >= chunks.bytes) return false;
+  // What a long run would come to touch is resident from its first window on.
+  if (g_ring.populated == 0) {
+    ::madvise(g_ring.region<uint8_t>(steps), steps.bytes, MADV_POPULATE_WRITE);
+  }
   const uint64_t end = std::min(g_ring.populated + kPiece, uint64_t{chunks.bytes});
   while (g_ring.populated < end) {
     const uint64_t bytes = std::min(end - g_ring.populated, kAtOnce);

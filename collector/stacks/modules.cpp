@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/redact.h"
 #include "collector/record/ring.h"
 #include "collector/stacks/unwind.h"
 #include "formats/core/modules.h"
@@ -110,7 +111,7 @@ void add_module(const Listed& object) {
   row.begin = object.begin;
   row.end = object.end;
   row.bias = object.bias;
-  row.path = buffers.strings.intern(path);
+  row.path = buffers.strings.intern(shown_path(path));
   row.build_id = buffers.strings.intern({object.build_id, object.build_id_bytes});
   auto* const rows = buffers.region<ModuleRow>(region);
   const size_t known = region.used.load(std::memory_order_relaxed) / sizeof(ModuleRow);

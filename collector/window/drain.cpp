@@ -14,6 +14,7 @@
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
@@ -100,16 +101,20 @@ void add_anchor() {
   header.anchor_count.store(count + 1, std::memory_order_release);
 }
 
+// A process that is killed before its first batch, or its first window, can be identified.
+void keep_identity(const ByteBuffer& header) {
+  RingRegion& identity = ring()->header->identity;
+  if (header.size() > identity.bytes) return;
+  identity.used.store(0);  // none rather than parts of two
+  std::memcpy(ring()->region<void>(identity), header.data(), header.size());
+  identity.used.store(header.size(), std::memory_order_release);
+}
+
 void write_header(Drain& drain) {
   drain.body.clear();
-  if (encode_header(drain.body, gpu_times_missing()))
+  if (encode_header(drain.body, gpu_times_missing(), true))
     drain.file.write(ChunkKind::header, drain.body);
-  // Kept in the ring too: a process killed before its first batch must still be identifiable.
-  RingRegion& identity = ring()->header->identity;
-  if (drain.body.size() <= identity.bytes) {
-    std::memcpy(ring()->region<void>(identity), drain.body.data(), drain.body.size());
-    identity.used.store(drain.body.size(), std::memory_order_release);
-  }
+  keep_identity(drain.body);
 }
 
 void write_counters(Drain& drain) {
@@ -168,11 +173,11 @@ void open_window(Drain& drain) {
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
+  if (!s.loads_data) update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, window.number);
   native_samples_window_begins();
   samples_window_begins();  // the header has the notes of both
   write_header(drain);
-  if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
   drain.window_open = true;
@@ -246,9 +251,9 @@ void dump_failed_allocation(Drain& drain) {
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
   s.window = Window{s.next_window++,  s.boundaries, ticks,           0,     ticks,
                     s.boundaries - 1, true,         "out_of_memory", false, true};
+  update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
-  update_latest_link();
   write_failed_allocation(drain);
   drain.body.clear();
   if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
@@ -415,7 +420,25 @@ void tick(Drain& drain) {
   g_progress.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A program whose address space is limited must not fail for want of what we take: at most half of
+// what is left.
+bool leaves_address_space() {
+  constexpr uint64_t kMiB = 1024 * 1024,
+                     kTablesAndHeap = 128 * kMiB;  // of the ring, of our threads
+  const uint64_t buffer_mb = session().config.buffer_mb;
+  const uint64_t needed = buffer_mb * kMiB + kCuptiBufferBytes + kTablesAndHeap;
+  const uint64_t left = address_space_left();
+  if (left / 2 >= needed) return true;
+  log_line(
+      LogLevel::error,
+      "RLIMIT_AS leaves %llu MB of address space; gpuprof takes %llu MB, and half at most: raise "
+      "it (ulimit -v); this program runs unprofiled",
+      static_cast<unsigned long long>(left / kMiB), static_cast<unsigned long long>(needed / kMiB));
+  return false;
+}
+
 bool prepare() {
+  if (!leaves_address_space()) return false;
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
@@ -442,6 +465,7 @@ bool prepare() {
   control_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
+  if (!s.loads_data) update_latest_link(LatestLink::kept);
   return true;
 }
 
@@ -468,6 +492,7 @@ void* run(void*) {
   if (ready) {
     g_drain->hook_cost = measure_hook_cost();
     add_anchor();
+    if (encode_header(g_drain->body, "", false)) keep_identity(g_drain->body);
   }
   g_started.store(ready ? 1 : 2, std::memory_order_release);
   futex_wake_all(g_started);
@@ -580,6 +605,7 @@ void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed);
 
 namespace {
 void forget_drain_thread() {
+  if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
   g_drain = nullptr;

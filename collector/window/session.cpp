@@ -12,6 +12,7 @@
 #include "collector/base/fork.h"
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
+#include "collector/base/redact.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
@@ -68,6 +69,7 @@ bool configure() {
     return false;
   }
   log_set(s.config.log, s.place.rank, s.place.local_rank);
+  redact(s.config.redact);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
   const bool armed = s.config.mode == Mode::armed;
   s.tracker.start(s.config.step, s.process_start_ticks, armed);
@@ -145,10 +147,12 @@ bool has_waited_enough(uint64_t since) {
   const uint64_t now = monotonic_ns();
   const uint64_t opening = g_session.opening_ns.load(std::memory_order_acquire);
   if (opening != 0 && now > opening + kLongestOpening) {
+    g_session.opening_missed.store(true, std::memory_order_release);
     give_up_waiting("opening the first window", kLongestOpening);
     return true;
   }
   if (now < since + kLongestStart) return false;
+  g_session.opening_missed.store(true, std::memory_order_release);
   give_up_waiting("starting the session", kLongestStart);
   return true;
 }
@@ -226,6 +230,8 @@ void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
   }
   at_fork_in_child(forget_session_in_child);
 }
+
+void collector_stays_off() { turn_off(); }
 
 bool ensure_configured() {
   const SessionState seen = g_session.state.load(std::memory_order_acquire);

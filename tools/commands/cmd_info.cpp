@@ -122,7 +122,14 @@ std::string program_text(const dump::Header& header) {
                      header.pid(), host, rank);
 }
 
+// What a killed process left that was in no window.
+bool is_outside_windows(const Process& process) {
+  return process.recovered && process.header.window_begin_ticks() == 0 &&
+         process.summary.window_begin_ticks() == 0;
+}
+
 std::string window_text(const Process& process) {
+  if (is_outside_windows(process)) return "none was open";
   const std::span<const Step> steps = process.window_steps();
   const dump::Summary& summary = process.summary;
   const bool parents = process.is_data_worker() && summary.last_step() >= summary.first_step();
@@ -266,7 +273,7 @@ void print_text(const Trace& trace, const Process& process) {
   }
   if (process.is_data_worker()) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
-  } else {
+  } else if (!is_outside_windows(process)) {
     print_row("GPU times", gpu_times_text(process));
     print_graph_work(trace, process);
   }
@@ -285,7 +292,7 @@ void print_text(const Trace& trace, const Process& process) {
   }
   print_live_memory(trace, process);
   if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
-  if (process.has_summary) {
+  if (process.has_summary && !process.recovered) {
     const OwnCost cost = own_cost(process);
     print_row(
         "own cost",

@@ -223,6 +223,9 @@ const BadValue kBadValues[] = {
      "64)"},
     {"GPUPROF_CUPTI=on",
      "GPUPROF_CUPTI=\"on\": must be auto, off, or the path of libcupti.so (with a /)"},
+    {"GPUPROF_REDACT=paths,names",
+     "GPUPROF_REDACT=\"paths,names\": must be none, all, or a list of command, paths, host, user, "
+     "environment"},
     {"GPUPROF_LOG=verbose", "GPUPROF_LOG=\"verbose\": must be error, warn, info or debug"},
 };
 
