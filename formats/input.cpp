@@ -76,6 +76,7 @@ std::string process_key(const std::string& path) {
 
 struct ProcessFiles {
   std::vector<std::string> dumps, parts, rings, traces;
+  std::vector<std::string> beside;  // dumps that were not named, of a ring that was
 };
 
 class Loader {
@@ -134,19 +135,21 @@ class Loader {
         .push_back(path);
   }
 
-  // The ring of a part that was named alone, and the parts of a ring.
+  // The ring of a part that was named alone, and the parts of a ring. The dumps beside a ring tell
+  // which of its records it need not give.
   void add_companions(const std::string& path) {
     const bool part = path.ends_with(kPart), ring = path.ends_with(kRing);
     if (!part && !ring) return;
+    const std::string key = process_key(path);
     const fs::path folder = fs::path(path).parent_path();
     std::error_code error;
     std::vector<std::string> found;
     for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end;
          at.increment(error)) {
       const std::string other = (folder / at->path().filename()).string();
-      if (other.ends_with(part ? kRing : kPart) && process_key(other) == process_key(path)) {
-        found.push_back(other);
-      }
+      if (!is_ours(other) || process_key(other) != key) continue;
+      if (other.ends_with(part ? kRing : kPart)) found.push_back(other);
+      if (ring && other.ends_with(kDump)) groups_[key].beside.push_back(other);
     }
     std::sort(found.begin(), found.end());
     for (const std::string& other : found) add_file(other);
@@ -229,6 +232,11 @@ class Loader {
     for (const std::string& path : files.traces) load_trace(path);
     std::set<uint32_t> dumped;  // windows that are over, of which the ring has nothing more to say
     for (const std::string& path : files.dumps) load_dump(path, dumped);
+    for (const std::string& path : files.beside) {
+      if (std::find(files.dumps.begin(), files.dumps.end(), path) == files.dumps.end()) {
+        look_at_dump(path, dumped);
+      }
+    }
     struct OpenRing {
       std::string path, bytes;
       std::unique_ptr<RingReader> reader;
@@ -264,7 +272,9 @@ class Loader {
       return false;
     }
     input_.files.push_back({path, bytes.size(), 0});
-    if (bytes.empty()) problem(path, "the file is empty");
+    if (bytes.empty()) {
+      problem(path, path.ends_with(kRing) ? std::string(kNothingInRing) : "the file is empty");
+    }
     return !bytes.empty();
   }
 
@@ -289,8 +299,22 @@ class Loader {
     finish(builder, path);
   }
 
+  // A dump that is no input.
+  void look_at_dump(const std::string& path, std::set<uint32_t>& dumped) {
+    std::string bytes, reason;
+    if (!read_file(path, bytes, reason) || is_ring(bytes)) return;
+    Trace unused;
+    TraceBuilder builder(unused, path, bytes.size());
+    read_into(builder, path, bytes, unused.problems);
+    if (builder.has_dump() && builder.has_summary()) dumped.insert(builder.window());
+  }
+
   void read_into(TraceBuilder& builder, const std::string& path, std::string_view bytes) {
-    read_chunks(bytes, path, {}, builder, input_.trace.problems);
+    read_into(builder, path, bytes, input_.trace.problems);
+  }
+  void read_into(TraceBuilder& builder, const std::string& path, std::string_view bytes,
+                 std::vector<Problem>& problems) {
+    read_chunks(bytes, path, {}, builder, problems);
     for (const auto& [sequence, records] : builder.ring_chunks()) {
       uint32_t& known = known_[sequence];
       known = std::max(known, records);
@@ -310,6 +334,8 @@ class Loader {
   // A window that was never closed; the rest of its records are in the ring.
   void load_part(const std::string& path, RingReader* ring, std::set<uint32_t>& completed) {
     std::string bytes;
+    std::error_code error;
+    if (ring && fs::file_size(path, error) == 0 && !error) return;  // all of it is in the ring
     if (!read(path, bytes)) return;
     TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes() : 0));
     read_into(builder, path, bytes);
@@ -327,13 +353,18 @@ class Loader {
   void load_ring(RingReader& ring, const std::string& path, const std::string& bytes,
                  const std::set<uint32_t>& dumped, const std::set<uint32_t>& completed,
                  const ProcessFiles& files) {
-    const RingInfo info = ring.info(known_);
-    std::vector<uint32_t> windows = info.windows;
-    std::erase_if(windows, [&](uint32_t window) { return dumped.contains(window); });
-    if (windows.empty() && files.dumps.empty() && files.parts.empty()) {
-      windows.push_back(info.window);  // it never came to its window: header and step log are left
-    } else if (windows.empty() && info.memory_log) {
-      windows.push_back(info.window + 1);  // what it had allocated in the end
+    const RingInfo info = ring.info();
+    std::vector<uint32_t> windows;
+    if (info.window_open && !dumped.contains(info.window)) {
+      windows.push_back(info.window);
+    } else if ((files.dumps.empty() && files.parts.empty()) || info.memory_log) {
+      // Between windows, or before the first: header and step log are left, and what was allocated.
+      windows.push_back(info.had_window ? info.window + 1 : info.window);
+      if (!info.memory_log) {
+        input_.trace.notes.push_back(fmt::format(
+            "{}: no window {} when the process was killed, or is so far; it tells steps alone",
+            path, info.had_window ? "was open" : "had begun"));
+      }
     }
     for (const uint32_t window : windows) {
       if (completed.contains(window)) continue;

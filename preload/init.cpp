@@ -12,6 +12,8 @@
 #include "preload/export.h"
 #include "preload/resolve.h"
 
+extern "C" GPUPROF_EXPORT void gpuprof_step();
+
 namespace gpuprof {
 
 void fill_cudart_slots();
@@ -19,6 +21,12 @@ void fill_registration_slots();
 void fill_driver_slots();
 void fill_nccl_slots();
 void fill_cupti_slots();
+
+bool another_copy_works() {
+  const DlsymFunction lookup = real_dlsym();
+  void* const first = lookup ? lookup(RTLD_DEFAULT, "gpuprof_step") : nullptr;
+  return first && first != reinterpret_cast<void*>(&::gpuprof_step);
+}
 
 // Opens nothing and allocates nothing: most processes that load this library never touch a GPU.
 void prepare_library() {
@@ -36,7 +44,11 @@ void prepare_library() {
   set_symbol_lookup(real_dlsym(), symbol_in_loaded);
   Dl_info self{};
   const bool known = ::dladdr(reinterpret_cast<void*>(&prepare_library), &self) && self.dli_fname;
-  collector_init(kApiRows, kApiCount, known ? self.dli_fname : "");
+  if (another_copy_works()) {
+    collector_stays_off();
+  } else {
+    collector_init(kApiRows, kApiCount, known ? self.dli_fname : "");
+  }
   state.store(2, std::memory_order_release);
 }
 

@@ -25,8 +25,6 @@ namespace gpuprof {
 namespace {
 
 constinit std::atomic<bool> g_injected{false};
-// A copy of this library in another file was loaded before: it does the work.
-constinit std::atomic<bool> g_second{false};
 
 // Not by stat(), which glibc before 2.33 did not have as a function.
 bool look(const char* path, struct stat& found) {
@@ -51,11 +49,9 @@ void follow_injection() {
   const char* const path = find_in_environment(environ, "CUDA_INJECTION64_PATH");
   const DlsymFunction lookup = real_dlsym();
   if (!path || !lookup) return;
-  void* const first = lookup(RTLD_DEFAULT, "gpuprof_step");
-  if (first && first != reinterpret_cast<void*>(&::gpuprof_step)) g_second = true;
   // What everybody finds under a name that we interpose is ours: preloaded.
   const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
-  if (preloaded || g_second || !is_own_file(path) || !wants_injection()) return;
+  if (preloaded || !is_own_file(path) || !wants_injection()) return;
   g_injected = true;
   expect_start_in_driver();  // the hooks that others' calls are led to from here on may come first
   patch_loaded_since({}, nullptr, PatchedCalls::all);
@@ -63,10 +59,11 @@ void follow_injection() {
 
 [[gnu::constructor]] void on_load() {
   prepare_library();
+  if (another_copy_works()) return;
   const ErrnoGuard keep_errno;
   set_heap_patcher(patch_heap_calls);
   follow_injection();
-  if (!g_second) python_watch();
+  python_watch();
 }
 
 }  // namespace
@@ -75,6 +72,6 @@ void follow_injection() {
 // Called by the driver within cuInit. What it returns decides whether the library stays: it does.
 extern "C" GPUPROF_EXPORT int InitializeInjection() {
   gpuprof::prepare_library();
-  if (!gpuprof::g_second) gpuprof::start_in_driver();
+  if (!gpuprof::another_copy_works()) gpuprof::start_in_driver();
   return 1;
 }

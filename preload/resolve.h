@@ -21,6 +21,8 @@ HookSlot& hook_slot(Api api);
 
 // Once, by the constructor or by the first hook that is called before it.
 void prepare_library();
+// Whether a copy of this library in another file was loaded before.
+bool another_copy_works();
 
 // The real dlsym, found without calling any dlsym. Null only if libc cannot be walked.
 using DlsymFunction = void* (*)(void*, const char*);

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <climits>
 #include <cstdio>
@@ -44,6 +45,18 @@ uint64_t stat_field(uint32_t pid, int field) {
   uint64_t value = 0;
   parse_whole(take_until(rest, ' '), value);
   return value;
+}
+
+uint64_t address_space_left() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~uint64_t{0};
+  char text[128];
+  uint64_t pages = 0;
+  if (!read_small_file("/proc/self/statm", text, sizeof text)) return ~uint64_t{0};
+  std::string_view rest(text);
+  parse_whole(take_until(rest, ' '), pages);
+  const uint64_t used = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 
 namespace {

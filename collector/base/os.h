@@ -35,6 +35,9 @@ bool read_small_file(const char* path, char* out, size_t size);
 // read.
 uint64_t stat_field(uint32_t pid, int field);
 
+// What the process may still map, in bytes; ~0: it is not limited (RLIMIT_AS).
+uint64_t address_space_left();
+
 // Whether `match` is true for the name of an entry of this directory. It is asked until it is.
 bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
                void* context);

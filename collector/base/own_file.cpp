@@ -55,7 +55,7 @@ bool OwnFile::is_ours(int file) const {
 
 bool OwnFile::reopen() {
   const int again =
-      ::openat(directory_->descriptor(), name_, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
+      ::openat(directory_->descriptor(), name_, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
   if (!is_ours(again)) {
     if (again >= 0) ::close(again);
     return false;
@@ -78,6 +78,15 @@ int OwnFile::append(const void* data, size_t size) {
     if (wrote <= 0) return wrote < 0 ? errno : EIO;
     rest += wrote;
     size -= static_cast<size_t>(wrote);
+  }
+  return 0;
+}
+
+size_t OwnFile::read(uint64_t offset, void* out, size_t size) {
+  for (int attempts = 10; attempts > 0; --attempts) {
+    if (!is_ours(file_) && !reopen()) continue;
+    const ssize_t got = ::pread(file_, out, size, static_cast<off_t>(offset));
+    if (got >= 0) return static_cast<size_t>(got);
   }
   return 0;
 }

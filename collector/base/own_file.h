@@ -23,6 +23,8 @@ class OwnFile {
   // Appends all bytes. Where the descriptor is no longer this file's, opens the name again, if that
   // still is the file. 0, or an errno value.
   int append(const void* data, size_t size);
+  // At most `size` bytes; how many, 0 where there are none or they cannot be read.
+  size_t read(uint64_t offset, void* out, size_t size);
   // 0, or an errno value of close.
   int close();
   bool is_open() const { return file_ >= 0; }

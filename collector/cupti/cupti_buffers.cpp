@@ -28,6 +28,7 @@ constexpr size_t kDiscardBytes = 16 * 1024;
 constexpr size_t kDiscardBuffers = 1024;
 
 constexpr size_t kRegionBytes = kBufferBytes * kBuffers;
+static_assert(kRegionBytes == kCuptiBufferBytes);
 constexpr size_t kDiscardRegionBytes = kDiscardBytes * kDiscardBuffers;
 
 const CuptiApi* g_api = nullptr;
@@ -161,6 +162,8 @@ void set_buffer_reader(const CuptiApi& api, CuptiRecordContext& context) {
   g_context = &context;
   g_api = &api;
 }
+
+bool reserve_cupti_buffers() { return reserve(g_region, kRegionBytes) != nullptr; }
 
 void CUPTIAPI cupti_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const ErrnoGuard keep_errno;

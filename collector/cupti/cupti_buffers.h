@@ -17,6 +17,11 @@ namespace gpuprof {
 // What the records are read with; both stay valid. Before the callbacks are registered.
 void set_buffer_reader(const CuptiApi& api, CuptiRecordContext& context);
 
+// Address space for the buffers, before CUPTI asks for the first: beyond it CUPTI has no records.
+// False: there is none.
+inline constexpr size_t kCuptiBufferBytes = 64 * 1024 * 1024;
+bool reserve_cupti_buffers();
+
 // Whose records come now. CUPTI may go on with a buffer that was lent by the one before, so content
 // and buffer can belong to different users: content of the program's in a buffer of ours is copied
 // into one of its own, content of ours in a buffer of the program's is read before that goes back

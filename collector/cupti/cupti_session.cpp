@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_api.h"
@@ -251,6 +252,11 @@ void give_back() {
 bool attach() {
   if (!g_loaded && !load()) return false;
   if (host_is_at_cupti()) return taken_by_host();
+  if (!reserve_cupti_buffers()) {
+    std::snprintf(g_missing, sizeof g_missing,
+                  "no address space for CUPTI's buffers (64 MiB); raise RLIMIT_AS (ulimit -v)");
+    return false;
+  }
   if (!subscribe()) return false;
   // What CUPTI still holds is the program's.
   if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -413,6 +419,7 @@ const char* gpu_times_missing() {
 
 uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
 
+GPUPROF_FORGET_IN_CHILD(forget_cupti);
 void forget_cupti() {
   forget_cupti_buffers();
   forget_host_cupti();

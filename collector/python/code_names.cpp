@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/python/code_names.h"
 
+#include "collector/base/redact.h"
 #include "collector/record/ring.h"
 
 namespace gpuprof {
@@ -93,7 +94,7 @@ bool read_names(const PythonLayout& layout, const ObjectMemory& memory, const ui
 }
 
 uint64_t intern_frame(const CodeNames& names) {
-  const PythonCodeName code{intern_string({names.file, names.file_bytes}),
+  const PythonCodeName code{intern_string(shown_path({names.file, names.file_bytes})),
                             intern_string({names.function, names.function_bytes})};
   const StringId id = intern_string({reinterpret_cast<const char*>(&code), sizeof code});
   if (id == 0) return 0;

@@ -16,6 +16,9 @@ namespace gpuprof {
 // started; opens and allocates nothing.
 // `rows` lives as long as the process. `own_path` is this library's path ("" if unknown).
 void collector_init(const ApiRow* rows, size_t count, const char* own_path);
+// In its place, in a second copy of this library: for good, every hook calls the real function at
+// once.
+void collector_stays_off();
 
 // First traced call of the process: reads the settings and starts the session, or switches all
 // hooks off. Returns the flags now in force for `api`. Other threads wait for the starting one, 10

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/sources/nvtx.h"
 #include "collector/torch/open_ranges.h"
@@ -221,8 +222,12 @@ bool populate_more() {
   // The kernel keeps the lock of the address space for each call: a thread of the program that
   // maps memory, or starts another thread, waits that long.
   constexpr uint64_t kAtOnce = 64 * kKiB;
-  const RingRegion& chunks = g_ring.header->chunks;
+  const RingRegion &chunks = g_ring.header->chunks, &steps = g_ring.header->steps;
   if (g_ring.populated >= chunks.bytes) return false;
+  // What a long run would come to touch is resident from its first window on.
+  if (g_ring.populated == 0) {
+    ::madvise(g_ring.region<uint8_t>(steps), steps.bytes, MADV_POPULATE_WRITE);
+  }
   const uint64_t end = std::min(g_ring.populated + kPiece, uint64_t{chunks.bytes});
   while (g_ring.populated < end) {
     const uint64_t bytes = std::min(end - g_ring.populated, kAtOnce);
@@ -285,6 +290,8 @@ const RingHeader* keep_ring_header() {
   return g_header_kept ? g_ring.header : nullptr;
 }
 
+namespace {
+// The parent's: without touching the file.
 void forget_ring() {
   g_published.store(nullptr, std::memory_order_release);
   g_ring.file.close();
@@ -297,6 +304,8 @@ void forget_ring() {
   g_free = g_full = 0;
   t_state.next = t_state.gpu_next = nullptr;
 }
+GPUPROF_FORGET_IN_CHILD(forget_ring);
+}  // namespace
 
 RingChunk* acquire_chunk() {
   Ring* const current = ring();

@@ -54,6 +54,7 @@ struct Session {
   JobPlace place{};
   char start_directory[1024] = {};  // "" if it cannot be named
   char host[256] = {};
+  char own_host[256] = {};    // as the machine calls itself; `host` is what dumps tell
   char directory[1100] = {};  // <OUTPUT>/<run>
   char stem[1500] = {};       // <directory>/<host>_r<rank>_<pid>_<startns>
   char run[300] = {};
@@ -93,6 +94,8 @@ struct Session {
   std::atomic<uint32_t> driver_thread{0};
   // Since when a window that begins with the session is being opened; 0: none is.
   std::atomic<uint64_t> opening_ns{0};
+  // Whether another thread went on meanwhile, and made calls that no window holds.
+  std::atomic<bool> opening_missed{false};
   std::atomic<bool> tells_optimizers{false};  // PyTorch, of its optimizers' steps
   bool loads_data = false;  // a DataLoader's worker (data_worker.h): no steps of its own
 };

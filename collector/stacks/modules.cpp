@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
+#include "collector/base/redact.h"
 #include "collector/record/ring.h"
 #include "collector/stacks/unwind.h"
 #include "formats/core/modules.h"
@@ -109,7 +111,7 @@ void add_module(const Listed& object) {
   row.begin = object.begin;
   row.end = object.end;
   row.bias = object.bias;
-  row.path = buffers.strings.intern(path);
+  row.path = buffers.strings.intern(shown_path(path));
   row.build_id = buffers.strings.intern({object.build_id, object.build_id_bytes});
   auto* const rows = buffers.region<ModuleRow>(region);
   const size_t known = region.used.load(std::memory_order_relaxed) / sizeof(ModuleRow);
@@ -150,7 +152,10 @@ size_t note_modules() {
   return region.used.load(std::memory_order_relaxed) / sizeof(ModuleRow);
 }
 
+namespace {
 void forget_modules() { g_loads = g_unloads = 0; }
+GPUPROF_FORGET_IN_CHILD(forget_modules);
+}  // namespace
 
 bool encode_known_modules(ByteBuffer& out) {
   Ring& buffers = *ring();

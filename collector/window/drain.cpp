@@ -11,8 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
@@ -29,6 +31,7 @@
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
+#include "collector/sources/replayed_graphs.h"
 #include "collector/stacks/modules.h"
 #include "collector/stacks/stacks.h"
 #include "collector/window/batch.h"
@@ -80,6 +83,7 @@ struct Drain {
   uint64_t process_cpu_at_begin = 0;
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
+  uint64_t replayed_graphs = 0;   // number of the newest written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   EarlyDump early{};
   bool window_open = false;
@@ -103,16 +107,20 @@ void add_anchor() {
   header.anchor_count.store(count + 1, std::memory_order_release);
 }
 
+// A process that is killed before its first batch, or its first window, can be identified.
+void keep_identity(const ByteBuffer& header) {
+  RingRegion& identity = ring()->header->identity;
+  if (header.size() > identity.bytes) return;
+  identity.used.store(0);  // none rather than parts of two
+  std::memcpy(ring()->region<void>(identity), header.data(), header.size());
+  identity.used.store(header.size(), std::memory_order_release);
+}
+
 void write_header(Drain& drain) {
   drain.body.clear();
-  if (encode_header(drain.body, gpu_times_missing()))
+  if (encode_header(drain.body, gpu_times_missing(), true))
     drain.file.write(ChunkKind::header, drain.body);
-  // Kept in the ring too: a process killed before its first batch must still be identifiable.
-  RingRegion& identity = ring()->header->identity;
-  if (drain.body.size() <= identity.bytes) {
-    std::memcpy(ring()->region<void>(identity), drain.body.data(), drain.body.size());
-    identity.used.store(drain.body.size(), std::memory_order_release);
-  }
+  keep_identity(drain.body);
 }
 
 void write_counters(Drain& drain) {
@@ -145,6 +153,16 @@ void write_graph_nodes(Drain& drain) {
   ring()->header->graph_nodes_written.store(end, std::memory_order_release);
 }
 
+// Those that may be launched in the window.
+void write_replayed_graphs(Drain& drain) {
+  drain.body.clear();
+  const uint64_t newest = encode_replayed_graphs(drain.body, ring()->header->clock_shift,
+                                                 drain.collector.names(), drain.replayed_graphs);
+  if (newest == drain.replayed_graphs) return;
+  drain.file.write(ChunkKind::graphs, drain.body);
+  drain.replayed_graphs = newest;
+}
+
 // The newest failed allocation, if it is in no dump yet.
 void write_failed_allocation(Drain& drain) {
   drain.body.clear();
@@ -162,11 +180,13 @@ void open_window(Drain& drain) {
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
+  // An early window may leave nothing.
+  const bool early = is_early_window(window.number);
+  if (!s.loads_data) update_latest_link(early ? LatestLink::kept : LatestLink::replaced);
   drain.file.open(s.stem, window.number);
   native_samples_window_begins();
   samples_window_begins();  // the header has the notes of both
   write_header(drain);
-  if (!s.loads_data) update_latest_link();  // also for those who come after a SIGKILL
   nvml_begin();
   workers_begin();
   drain.window_open = true;
@@ -176,6 +196,8 @@ void open_window(Drain& drain) {
   keep_modules(drain);
   drain.graph_nodes = 0;
   write_graph_nodes(drain);
+  drain.replayed_graphs = 0;
+  write_replayed_graphs(drain);
   drain.body.clear();
   if (encode_live_at_begin(drain.body, window.number)) {
     drain.file.write(ChunkKind::live_memory, drain.body);
@@ -239,9 +261,9 @@ void dump_failed_allocation(Drain& drain) {
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
   s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
                     "out_of_memory", false,        false, true};
+  update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
-  update_latest_link();
   write_failed_allocation(drain);
   drain.body.clear();
   if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
@@ -289,7 +311,9 @@ void close_window(Drain& drain) {
     drain.file.discard();
   } else if (is_early_window(window.number)) {
     write_to_the_end(drain, window);
-    drain.early.keep(drain.file, window, totals_of(drain), is_worth_keeping(drain, window));
+    const bool worth = is_worth_keeping(drain, window);
+    if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
+    drain.early.keep(drain.file, window, totals_of(drain), worth);
   } else {
     write_to_the_end(drain, window);
     const DumpOutcome outcome = drain.file.finish();
@@ -424,7 +448,25 @@ void tick(Drain& drain) {
   g_progress.fetch_add(1, std::memory_order_relaxed);
 }
 
+// A program whose address space is limited must not fail for want of what we take: at most half of
+// what is left.
+bool leaves_address_space() {
+  constexpr uint64_t kMiB = 1024 * 1024,
+                     kTablesAndHeap = 128 * kMiB;  // of the ring, of our threads
+  const uint64_t buffer_mb = session().config.buffer_mb;
+  const uint64_t needed = buffer_mb * kMiB + kCuptiBufferBytes + kTablesAndHeap;
+  const uint64_t left = address_space_left();
+  if (left / 2 >= needed) return true;
+  log_line(
+      LogLevel::error,
+      "RLIMIT_AS leaves %llu MB of address space; gpuprof takes %llu MB, and half at most: raise "
+      "it (ulimit -v); this program runs unprofiled",
+      static_cast<unsigned long long>(left / kMiB), static_cast<unsigned long long>(needed / kMiB));
+  return false;
+}
+
 bool prepare() {
+  if (!leaves_address_space()) return false;
   Session& s = session();
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
@@ -451,6 +493,7 @@ bool prepare() {
   control_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
+  if (!s.loads_data) update_latest_link(LatestLink::kept);
   return true;
 }
 
@@ -478,6 +521,7 @@ void* run(void*) {
   if (ready) {
     g_drain->hook_cost = measure_hook_cost();
     add_anchor();
+    if (encode_header(g_drain->body, "", false)) keep_identity(g_drain->body);
   }
   g_started.store(ready ? 1 : 2, std::memory_order_release);
   futex_wake_all(g_started);
@@ -589,10 +633,14 @@ bool drain_wait_exit() {
 
 void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
 
+namespace {
 void forget_drain_thread() {
+  if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
   g_drain = nullptr;
 }
+GPUPROF_FORGET_IN_CHILD(forget_drain_thread);
+}  // namespace
 
 }  // namespace gpuprof

@@ -54,6 +54,27 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
   fail("write", part_, error);
 }
 
+void DumpFile::write_chunks(const uint8_t* chunks, size_t size) {
+  if (size == 0 || error_) return;
+  if (const int error = file_.append(chunks, size)) {
+    count_loss(Loss::write_error);
+    return fail("write", part_, error);
+  }
+  has_chunks_ = true;
+  bytes_ += size;
+}
+
+void DumpFile::copy(OwnFile& from, uint64_t offset, uint64_t size) {
+  constexpr size_t kPiece = 16 * 1024;
+  uint8_t piece[kPiece];
+  for (uint64_t done = 0; done < size && !error_;) {
+    const size_t got = from.read(offset + done, piece, std::min<uint64_t>(size - done, kPiece));
+    if (got == 0) return count_loss(Loss::write_error);
+    write_chunks(piece, got);
+    done += got;
+  }
+}
+
 void DumpFile::fail(const char* what, const char* path, int error) {
   error_ = error ? error : EIO;
   if (said_) return;

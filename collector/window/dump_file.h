@@ -34,6 +34,9 @@ class DumpFile {
   bool open(const char* stem, uint32_t window);
   // Compresses and appends one chunk. A failed write is counted (Loss::write_error).
   void write(ChunkKind kind, const ByteBuffer& body);
+  // Appends chunks that are complete already: from memory, and `size` bytes of another file.
+  void write_chunks(const uint8_t* chunks, size_t size);
+  void copy(OwnFile& from, uint64_t offset, uint64_t size);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
   // recover.
   DumpOutcome finish();
@@ -42,6 +45,8 @@ class DumpFile {
   void discard();
   // Complete, but not to have its final name yet; with write errors as finish().
   DumpOutcome keep(KeptDump& kept);
+  // In a forked child: the file is the parent's.
+  void forget() { (void)file_.close(); }
   uint64_t bytes() const { return bytes_; }
   // Gives the file its final name though more may come, and takes that back.
   void publish();

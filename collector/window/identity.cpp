@@ -16,6 +16,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
+#include "collector/base/redact.h"
 #include "collector/python/bridge.h"
 #include "collector/python/frame_check.h"
 #include "collector/record/ring.h"
@@ -109,8 +110,17 @@ bool choose_run(Session& s) {
   return true;
 }
 
+// Processes of one host share its clock, so its other name is the same for all of them. Nobody else
+// knows this boot's id.
+void hide_host(Session& s) {
+  char boot[64] = "";
+  read_small_file("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+  pseudonym("host", s.own_host, boot, s.host, sizeof s.host);
+}
+
 void make_stem() {
   Session& s = session();
+  if (is_redacted(Redact::host)) hide_host(s);
   const ClockAnchor now = read_anchor();
   std::snprintf(s.stem, sizeof s.stem, "%s/%s_r%d_%u_%llu", s.directory, s.host,
                 s.place.rank < 0 ? 0 : s.place.rank, s.pid,
@@ -136,14 +146,30 @@ void encode_command(WireWriter& out) {
   const ssize_t got = ::read(file, text, sizeof text);
   ::close(file);
   std::string_view rest(text, got > 0 ? static_cast<size_t>(got) : 0);
-  while (!rest.empty()) out.bytes(8, take_until(rest, '\0'));
+  if (is_redacted(Redact::command)) rest = take_until(rest, '\0');
+  static char argument[sizeof text];
+  while (!rest.empty()) {
+    const std::string_view next = take_until(rest, '\0');
+    std::snprintf(argument, sizeof argument, "%.*s", static_cast<int>(next.size()), next.data());
+    static char shown[sizeof text];
+    out.bytes(8, shown_text(argument, shown, sizeof shown));
+  }
+}
+
+// Most values say what is recorded. Those with a directory, or a name from the environment, do not.
+const char* shown_setting(const char* value) {
+  const bool hidden = (is_redacted(Redact::paths) && std::strchr(value, '/')) ||
+                      (is_redacted(Redact::environment) && std::strchr(value, '%')) ||
+                      (is_redacted(Redact::host) && std::strstr(value, session().own_host)) ||
+                      (is_redacted(Redact::command) && std::strchr(value, ' '));
+  return hidden ? kRedacted : value;
 }
 
 void encode_settings(WireWriter& out, const Settings& settings) {
   for (const SettingRow& row : kSettingRows) {
     const size_t mark = out.open(14);
     out.text(1, row.name);
-    out.text(2, settings.text(row.id));
+    out.text(2, shown_setting(settings.text(row.id)));
     out.text(3, settings.source_name(row.id));
     out.close(mark);
   }
@@ -168,6 +194,7 @@ bool make_output_names() {
   for (char* c = s.host; *c; ++c) {
     if (*c == '/') *c = '_';
   }
+  std::snprintf(s.own_host, sizeof s.own_host, "%s", s.host);
   if (!expand("GPUPROF_SCRATCH", s.config.scratch, s.scratch, sizeof s.scratch)) return false;
   if (s.loads_data) return make_names_beside(parent_stem());
   char output[1024];
@@ -219,7 +246,7 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
   std::snprintf(link, link_size, "%s.gpuprof.ring", s.stem);
 }
 
-void update_latest_link() {
+void update_latest_link(LatestLink which) {
   const Session& s = session();
   constexpr const char* kName = "latest";
   const int above = ::openat(run_directory().descriptor(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -227,30 +254,40 @@ void update_latest_link() {
   char fresh[32];
   std::snprintf(fresh, sizeof fresh, "%s.%u", kName, s.pid);
   struct stat info {};
-  const bool users = ::syscall(SYS_newfstatat, above, kName, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-                     !S_ISLNK(info.st_mode);
-  if (!users && ::symlinkat(s.run, above, fresh) == 0 &&
-      ::renameat(above, fresh, above, kName) != 0) {
-    ::unlinkat(above, fresh, 0);
+  const bool there = ::syscall(SYS_newfstatat, above, kName, &info, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there ? which == LatestLink::replaced && S_ISLNK(info.st_mode) : true) {
+    ::unlinkat(above, fresh, 0);  // of a process with this number that was killed here
+    if (::symlinkat(s.run, above, fresh) == 0 && ::renameat(above, fresh, above, kName) != 0) {
+      ::unlinkat(above, fresh, 0);
+    }
   }
   ::close(above);
 }
 
-bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
+namespace {
+// A name that came from the environment.
+const char* shown_name(const char* kind, const char* name, char* out, size_t size) {
+  if (!name[0] || !is_redacted(Redact::environment)) return name;
+  pseudonym(kind, name, {}, out, size);
+  return out;
+}
+}  // namespace
+
+bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_cuda) {
   const Session& s = session();
   const RingHeader& ring_header = *ring()->header;
   WireWriter out(buffer);
   out.uint(1, kFormatVersion);
   out.text(2, GPUPROF_VERSION);
+  char text[1024] = {};
   out.text(3, s.host);
   out.uint(4, s.pid);
   out.int_field(5, s.place.rank);
   out.int_field(6, s.place.world_size);
   out.int_field(7, s.place.local_rank);
   encode_command(out);
-  char text[1024] = {};
-  if (::readlink("/proc/self/exe", text, sizeof text - 1) > 0) out.text(9, text);
-  out.text(10, s.run);
+  if (::readlink("/proc/self/exe", text, sizeof text - 1) > 0) out.bytes(9, shown_path(text));
+  out.text(10, shown_name("run", s.run, text, sizeof text));
   out.uint(11, s.window.number);
   format_schedule(s.config.schedule, text, sizeof text);
   out.text(12, text);
@@ -261,10 +298,11 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing) {
   out.uint(16, s.process_start_ticks);
   out.uint(17, s.window.begin_ticks);
   // CUDA in a forked child answers with errors, and in another would be started by the question.
-  if (!s.loads_data) encode_devices_and_versions(out);
-  out.text(23, gpu_times_missing);
-  out.text(24, s.place.job);
-  if (const char* user = std::getenv("USER")) out.text(25, user);
+  if (asks_cuda && !s.loads_data) encode_devices_and_versions(out);
+  out.text(23, shown_text(gpu_times_missing, text, sizeof text));
+  out.text(24, shown_name("job", s.place.job, text, sizeof text));
+  const char* const user = is_redacted(Redact::user) ? nullptr : std::getenv("USER");
+  if (user) out.text(25, user);
   out.uint(26, os_start_time(s.pid));
   out.text(27, s.clock.note);
   out.text(28, stack_note());

@@ -18,12 +18,15 @@ bool make_output_names();
 // ring itself.
 void make_ring_names(char* path, size_t path_size, char* link, size_t link_size);
 
-// <OUTPUT>/latest -> <run>. Failing is no error: it is a convenience.
-void update_latest_link();
+// <OUTPUT>/latest -> <run>. It is replaced before a run's first dump is there. A session makes it
+// where there is none, so that it leads to what a killed process left. Failing is no error.
+enum class LatestLink { kept, replaced };
+void update_latest_link(LatestLink which);
 
 bool on_network(const char* path);  // whether it lies on a network file system
 
-// Appends a serialized Header. Drain thread; asks the CUDA runtime for devices if it is loaded.
-bool encode_header(ByteBuffer& out, const char* gpu_times_missing);
+// Appends a serialized Header. Drain thread. `asks_cuda`: with devices and versions, if the CUDA
+// runtime is loaded.
+bool encode_header(ByteBuffer& out, const char* gpu_times_missing, bool asks_cuda);
 
 }  // namespace gpuprof

@@ -102,7 +102,9 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
   apply_hook_flags();
-  if (s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data) {
+  const bool others_waited = s.opening_ns.load(std::memory_order_relaxed) != 0 &&
+                             !s.opening_missed.load(std::memory_order_acquire);
+  if (!others_waited && !s.loads_data) {
     // Calls of other threads are recorded from now on, and were not while this one waited for CUPTI
     // or was kept off its processor.
     s.window.begin_ticks = ticks_after_stores();
@@ -385,8 +387,18 @@ Activity activity_of(const ApiRow& row) {
     case ApiRole::host_dealloc: return Activity::alloc;
     case ApiRole::sync:
     case ApiRole::device_sync: return Activity::sync;
-    default: return Activity::api;
+    case ApiRole::none:
+    case ApiRole::call:
+    case ApiRole::launch:
+    case ApiRole::copy:
+    case ApiRole::set:
+    case ApiRole::event:
+    case ApiRole::stream:
+    case ApiRole::profiler_start:
+    case ApiRole::profiler_stop:
+    case ApiRole::collective: break;
   }
+  return Activity::api;
 }
 
 void apply_hook_flags() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/step_log.h"
 
+#include <algorithm>
+
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "formats/core/encode.h"
@@ -55,46 +57,51 @@ void move_last_step(uint64_t ticks) {
 bool StepLog::encode(ByteBuffer& out, uint64_t first, uint64_t count) {
   const RingHeader& header = *ring()->header;
   const uint64_t* const slots = ring()->region<uint64_t>(header.steps);
-  scratch_.clear();
-  for (uint64_t i = first; i < first + count; ++i) {
-    if (!scratch_.push_back(slots[i % capacity()])) return false;
-  }
+  if (scratch_.empty() && !scratch_.resize(kAtOnce)) return false;
+  for (uint64_t i = 0; i < count; ++i) scratch_[i] = slots[(first + i) % capacity()];
   char source[160];
   describe_step_source(source, sizeof source);
   return encode_steps(out, scratch_.data(), count, first, header.clock_shift, source);
 }
 
+// On disk, at the ring's end, before the slots are used again. A process killed in between has them
+// twice, which readers notice by their numbers. Without a file, in memory.
+bool StepLog::move(uint64_t first, uint64_t count) {
+  body_.clear();
+  const size_t before = moved_.size();
+  if (!encode(body_, first, count)) return false;
+  if (append_chunk(moved_, ChunkKind::steps, body_.data(), body_.size(), kCompressionLevel)) {
+    if (!ring()->file.is_open()) return true;
+    const bool on_disk = ring()->file.append(moved_.data(), moved_.size()) == 0;
+    if (on_disk) tail_bytes_ += moved_.size();
+    moved_.clear();
+    return on_disk;
+  }
+  moved_.truncate(before);
+  return false;
+}
+
 void StepLog::make_room() {
   RingHeader& header = *ring()->header;
   const uint64_t base = header.steps_base.load(std::memory_order_relaxed);
-  const uint64_t count = capacity() / 2;
-  if (logged() - base <= count) return;
-  const size_t before = moved_.size();
-  if (!encode(moved_, base, count) || !pieces_.push_back({before, moved_.size() - before})) {
-    moved_.truncate(before);
-    return;
+  if (logged() - base <= capacity() / 2) return;
+  for (uint64_t moved = 0; moved < capacity() / 2; moved += kAtOnce) {
+    if (!move(base + moved, kAtOnce)) return;
+    header.steps_base.store(base + moved + kAtOnce, std::memory_order_release);
   }
-  if (ring()->file.is_open()) {
-    // On disk, at the ring's end, before the slots are used again. A process killed in between has
-    // them twice, which readers notice by their numbers.
-    ByteBuffer chunk;
-    if (append_chunk(chunk, ChunkKind::steps, moved_.data() + before, moved_.size() - before,
-                     kCompressionLevel)) {
-      (void)ring()->file.append(chunk.data(), chunk.size());
-    }
-  }
-  header.steps_base.store(base + count, std::memory_order_release);
 }
 
 void StepLog::write(DumpFile& file) {
-  ByteBuffer body;
-  for (const Piece& piece : pieces_) {
-    body.clear();
-    if (body.append(moved_.data() + piece.offset, piece.size)) file.write(ChunkKind::steps, body);
-  }
-  body.clear();
-  const uint64_t base = ring()->header->steps_base.load(std::memory_order_relaxed);
-  if (encode(body, base, logged() - base)) file.write(ChunkKind::steps, body);
+  file.copy(ring()->file, ring()->header->tail_offset, tail_bytes_);
+  file.write_chunks(moved_.data(), moved_.size());
+  const uint64_t end = logged();
+  uint64_t first = ring()->header->steps_base.load(std::memory_order_relaxed);
+  do {  // once where there are none: the source is told
+    const uint64_t count = std::min<uint64_t>(end - first, kAtOnce);
+    body_.clear();
+    if (encode(body_, first, count)) file.write(ChunkKind::steps, body_);
+    first += count;
+  } while (first < end);
 }
 
 }  // namespace gpuprof

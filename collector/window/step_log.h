@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of every step boundary of the run, in and outside windows: 8 bytes each in the ring
-// (262,144 of them, used over again), older ones as compact chunks at the ring's end and in memory.
+// (262,144 of them, used over again), older ones as compact chunks at the ring's end.
 #pragma once
 
 #include <cstdint>
@@ -32,14 +32,14 @@ class StepLog {
   void write(DumpFile& file);
 
  private:
-  struct Piece {
-    size_t offset;
-    size_t size;
-  };
+  // Encoded together: what this takes of memory must not grow with the run.
+  static constexpr uint64_t kAtOnce = 4096;
   bool encode(ByteBuffer& out, uint64_t first, uint64_t count);
+  bool move(uint64_t first, uint64_t count);
 
-  ByteBuffer moved_;  // serialized Steps messages, one after another
-  PodVector<Piece> pieces_;
+  uint64_t tail_bytes_ = 0;  // of chunks at the ring's end
+  ByteBuffer moved_;         // or, without a file, here
+  ByteBuffer body_;
   PodVector<uint64_t> scratch_;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/core/setting_values.h"
 
+#include <iterator>
+
 #include "formats/core/command_line.h"
 #include "formats/core/text.h"
 
@@ -291,6 +293,28 @@ bool read_activities(std::string_view text, Config& config, Reason& reason) {
     result = sign == '-' ? result & ~mask : result | mask;
   }
   config.activities = result;
+  return true;
+}
+
+bool read_redact(std::string_view text, uint32_t& what, Reason& reason) {
+  constexpr std::string_view kNames[] = {"command", "paths", "host", "user", "environment"};
+  static_assert(std::size(kNames) == kRedactCount);
+  what = 0;
+  if (text == "none") return true;
+  if (text == "all") {
+    what = (1u << kRedactCount) - 1;
+    return true;
+  }
+  ListReader items(text);
+  for (std::string_view item; items.next(item);) {
+    size_t name = 0;
+    while (name < kRedactCount && kNames[name] != item) ++name;
+    if (name == kRedactCount) {
+      return refuse(reason,
+                    "must be none, all, or a list of command, paths, host, user, environment");
+    }
+    what |= 1u << name;
+  }
   return true;
 }
 

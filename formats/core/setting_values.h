@@ -23,6 +23,8 @@ bool read_step(std::string_view text, StepSpec& spec, Reason& reason);  // step_
 bool read_preset(std::string_view text, Config& config, Reason& reason);
 bool read_activities(std::string_view text, Config& config, Reason& reason);
 bool read_stacks(std::string_view text, uint32_t (&every)[kStackKindCount], Reason& reason);
+// A bit per Redact.
+bool read_redact(std::string_view text, uint32_t& what, Reason& reason);
 bool read_switch(std::string_view text, bool& on, Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);

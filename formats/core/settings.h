@@ -106,6 +106,11 @@ struct StepSpec {
 };
 
 // The values as the program will use them.
+// What GPUPROF_REDACT can keep out of dumps: arguments of the command line; directories of files;
+// the host's name; the user's; names from the environment (the job's and the run's).
+enum class Redact : uint32_t { command, paths, host, user, environment };
+inline constexpr size_t kRedactCount = 5;
+
 struct Config {
   Mode mode;
   ScheduleSpec schedule;
@@ -118,6 +123,7 @@ struct Config {
   bool workers;                           // whether a DataLoader's workers are recorded, too
   uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536
   LogLevel log;
+  uint32_t redact;            // bit per Redact
   bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
   char output[1024];          // %h %r %p %j %q{VAR} not yet expanded: see expand_output
   char run[256];              // empty: choose one; may hold the same %-sequences

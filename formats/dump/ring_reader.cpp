@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <set>
 #include <unordered_map>
 
 #include "formats/core/chunk.h"
@@ -15,7 +14,6 @@
 #include "formats/core/graph_node.h"
 #include "formats/core/live_memory.h"
 #include "formats/core/modules.h"
-#include "formats/core/record_losses.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 
@@ -102,8 +100,8 @@ struct RingReader::Parts {
   const RingChunk& chunk(size_t index) const;
   bool wanted(const RingChunk& chunk, const KnownChunks& known) const;
   uint32_t taken(const RingChunk& chunk, const KnownChunks& known) const;
-  uint32_t window_of(const RingChunk& chunk, const KnownChunks& known) const;
-  bool before_window(const Record& record, uint32_t window) const;
+  uint32_t last_call() const;
+  bool in_window(const Record& record, const RingChunk& chunk, uint32_t last_call) const;
 
   dump::Clock clock() const;
   void append(ByteBuffer& out, ChunkKind kind, const google::protobuf::MessageLite& message);
@@ -117,7 +115,11 @@ struct RingReader::Parts {
 };
 
 bool RingReader::Parts::check_head() {
-  if (bytes.empty()) return problem(0, "the file is empty"), false;
+  // The file's name comes first, then its size, and its head's first word when all else is in
+  // place.
+  if (bytes.substr(0, sizeof(uint64_t)).find_first_not_of('\0') == std::string_view::npos) {
+    return problem(0, std::string(kNothingInRing)), false;
+  }
   if (!is_ring(bytes)) return problem(0, "this is not a gpuprof ring"), false;
   if (bytes.size() < sizeof(RingHeader)) return problem(0, "the ring's head is cut"), false;
   std::memcpy(head_bytes, bytes.data(), sizeof(RingHeader));
@@ -182,8 +184,10 @@ void RingReader::Parts::open_tables() {
   }
 
   const std::string_view identity_bytes = filled(h.identity, "identity");
-  if (!identity.ParseFromArray(identity_bytes.data(), static_cast<int>(identity_bytes.size()))) {
-    problem(h.identity.offset, "the ring's identity cannot be parsed");
+  const bool parsed =
+      identity.ParseFromArray(identity_bytes.data(), static_cast<int>(identity_bytes.size()));
+  if (!parsed) problem(h.identity.offset, "the ring's identity cannot be parsed");
+  if (!parsed || identity_bytes.empty()) {
     identity.Clear();
     identity.set_rank(-1);
     identity.set_local_rank(-1);
@@ -215,17 +219,39 @@ uint32_t RingReader::Parts::taken(const RingChunk& chunk, const KnownChunks& kno
   return found == known.end() ? 0 : found->second;
 }
 
-// A thread goes on with its chunk when a new window begins, so a chunk that is partly written
-// already holds records of the current one. Earlier windows are written before a new one begins.
-uint32_t RingReader::Parts::window_of(const RingChunk& chunk, const KnownChunks& known) const {
-  return known.contains(chunk.sequence) ? load(head().window) : chunk.window;
+// The newest call of the window: work on the GPU that was launched later is not the window's,
+// though CUPTI was still on. Also calls that a dump has, as far as their chunks are still in use.
+uint32_t RingReader::Parts::last_call() const {
+  uint32_t last = 0;
+  for (size_t i = 0; i < chunk_count(); ++i) {
+    const RingChunk& c = chunk(i);
+    if (load(c.state) == static_cast<uint32_t>(ChunkState::free)) continue;
+    const uint32_t committed = std::min(load(c.committed), kRecordsPerChunk);
+    for (uint32_t r = 0; r < committed; ++r) {
+      const Record& record = c.records[r];
+      if (is_gpu_kind(record.kind) || record.correlation == 0 || !in_window(record, c, 0)) continue;
+      if (last == 0 || static_cast<int32_t>(record.correlation - last) > 0) {
+        last = record.correlation;
+      }
+    }
+  }
+  return last;
 }
 
-// Calls between two windows lie in the same chunks as those of the windows.
-bool RingReader::Parts::before_window(const Record& record, uint32_t window) const {
-  if (window != load(head().window) || (record.flags & kFlagNoTime)) return false;
-  const uint64_t begin = load(head().window_begin_ticks);
-  return is_gpu_kind(record.kind) ? record.end <= begin : record.begin < begin;
+// Threads keep their chunks from one window to the next, and earlier windows are on disk before a
+// new one begins. So every chunk belongs to the newest window, and times tell which of its records
+// do.
+bool RingReader::Parts::in_window(const Record& record, const RingChunk& chunk,
+                                  uint32_t last_call) const {
+  const uint32_t window = load(head().window);
+  if (record.flags & kFlagNoTime) return chunk.window == window;  // of which window is not known
+  const uint64_t begin = load(head().window_begin_ticks), end = load(head().window_end_ticks);
+  const bool before_end = end == 0 || record.begin < end;
+  if (!is_gpu_kind(record.kind)) return record.begin >= begin && before_end;
+  const bool launched_in_it =
+      last_call == 0 ||
+      (record.correlation != 0 && static_cast<int32_t>(record.correlation - last_call) <= 0);
+  return record.end > begin && (before_end || launched_in_it);
 }
 
 dump::Clock RingReader::Parts::clock() const {
@@ -274,10 +300,12 @@ uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
       append_chunk(out, ChunkKind::events, body.data(), body.size(), kLevel);
     }
   };
+  if (window != load(head().window)) return 0;
+  const uint32_t last = last_call();
   encoder.begin(window, head().clock_shift);
   for (size_t i = 0; i < chunk_count(); ++i) {
     const RingChunk& c = chunk(i);
-    if (!wanted(c, known) || window_of(c, known) != window) continue;
+    if (!wanted(c, known)) continue;
     if (encoder.size() + kRecordsPerChunk > kBatchRecords) {
       flush();
       encoder.begin(window, head().clock_shift);
@@ -285,7 +313,7 @@ uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
     const std::string_view thread_name(c.thread_name, strnlen(c.thread_name, sizeof c.thread_name));
     const uint32_t committed = std::min(load(c.committed), kRecordsPerChunk);
     for (uint32_t r = taken(c, known); r < committed; ++r) {
-      if (before_window(c.records[r], window)) continue;
+      if (!in_window(c.records[r], c, last)) continue;
       if (layout_of(c.records[r].kind)) ++records;
       count_losses_of(c.records[r], [this](Loss loss) { ++lost[static_cast<size_t>(loss)]; });
       encoder.add(c.records[r], c.thread_id, thread_name);
@@ -410,8 +438,8 @@ void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_
     summary.set_window_ready_ticks(load(h.window_ready_ticks));
     summary.set_first_step(load(h.window_first_step));
     summary.set_last_step(load(h.window_last_step));
-    if (load(h.window_begin_ticks) == 0) summary.set_last_step(summary.first_step() - 1);
   }
+  if (summary.window_begin_ticks() == 0) summary.set_last_step(summary.first_step() - 1);
   summary.set_partial(true);
   summary.set_end_reason("recovered");
   summary.set_events(records);
@@ -444,22 +472,16 @@ uint64_t RingReader::bytes() const { return parts_->bytes.size(); }
 
 bool RingReader::ok() const { return parts_->ok; }
 
-RingInfo RingReader::info(const KnownChunks& known) const {
+RingInfo RingReader::info() const {
   const RingHeader& h = parts_->head();
   RingInfo info;
   info.process_id = h.process_id;
   info.window = load(h.window);
   info.phase = load(h.phase);
   info.memory_log = h.live.bytes != 0;
-  std::set<uint32_t> windows;
-  for (size_t i = 0; i < parts_->chunk_count(); ++i) {
-    const RingChunk& chunk = parts_->chunk(i);
-    if (parts_->wanted(chunk, known)) windows.insert(parts_->window_of(chunk, known));
-  }
-  const bool open = info.phase == static_cast<uint32_t>(SessionPhase::active) ||
-                    info.phase == static_cast<uint32_t>(SessionPhase::closing);
-  if (open) windows.insert(info.window);
-  info.windows.assign(windows.begin(), windows.end());
+  info.window_open = info.phase == static_cast<uint32_t>(SessionPhase::active) ||
+                     info.phase == static_cast<uint32_t>(SessionPhase::closing);
+  info.had_window = load(h.window_begin_ticks) != 0;
   return info;
 }
 

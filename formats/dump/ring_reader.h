@@ -18,17 +18,20 @@ namespace gpuprof {
 // What a ring says about itself, without its records.
 struct RingInfo {
   uint32_t process_id = 0;
-  uint32_t window = 0;      // the current or last
-  uint32_t phase = 0;       // SessionPhase
-  bool memory_log = false;  // it says what is allocated
-  // Windows of which it holds records that are in no dump yet, in order, and the window that was
-  // open.
-  std::vector<uint32_t> windows;
+  uint32_t window = 0;       // the current or last
+  uint32_t phase = 0;        // SessionPhase
+  bool memory_log = false;   // it says what is allocated
+  bool had_window = false;   // any has begun
+  bool window_open = false;  // or its dump was being written: the ring may have records of it
 };
 
 // How many records of the ring chunks with these sequence numbers are in dumps already: they are
 // left out.
 using KnownChunks = std::unordered_map<uint64_t, uint32_t>;
+
+// Of a ring's file whose head was not written yet.
+inline constexpr std::string_view kNothingInRing =
+    "holds nothing: its process was killed while the session started";
 
 // Whether the bytes begin as a ring does.
 bool is_ring(std::string_view bytes);
@@ -42,14 +45,15 @@ class RingReader {
 
   uint64_t bytes() const;  // of the file
   bool ok() const;         // false: not a ring that can be read; a problem says why
-  RingInfo info(const KnownChunks& known) const;
+  RingInfo info() const;
 
   struct Wanted {
     uint32_t window = 0;
     bool header = true;  // false: the chunks go after those of the dump of that window
   };
   // Appends the dump chunks of a window to `out`: Header, Events, Steps, Summary (end_reason
-  // "recovered"). Returns the number of records in them.
+  // "recovered"). Of another window than the newest there are no events, nor is its begin known.
+  // Returns the number of records in them.
   uint64_t recover(const Wanted& wanted, const KnownChunks& known, ByteBuffer& out);
 
  private:

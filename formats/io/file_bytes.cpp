@@ -23,6 +23,16 @@ constexpr int kGzipLevel = 1;            // traces repeat themselves so much tha
 
 }  // namespace
 
+const char* why_not_read(const struct stat& info) {
+  if (!S_ISREG(info.st_mode)) return "is not a regular file";
+  // File systems that compress store some tenth of a trace.
+  constexpr uint64_t kSector = 512, kThinnest = 256, kAlways = 64 << 20;
+  const auto stored = static_cast<uint64_t>(info.st_blocks) * kSector;
+  return static_cast<uint64_t>(info.st_size) > kAlways + stored * kThinnest
+             ? "is a sparse file, of which less than a 256th is stored, as of no dump or trace"
+             : nullptr;
+}
+
 bool read_file(const std::string& path, std::string& bytes, std::string& reason) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) {
@@ -30,8 +40,9 @@ bool read_file(const std::string& path, std::string& bytes, std::string& reason)
     return false;
   }
   struct stat info {};
-  if (::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    reason = "is not a regular file";
+  const char* const refused = ::fstat(file, &info) != 0 ? std::strerror(errno) : why_not_read(info);
+  if (refused) {
+    reason = refused;
     ::close(file);
     return false;
   }

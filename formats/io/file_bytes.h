@@ -7,7 +7,13 @@
 #include <string>
 #include <string_view>
 
+struct stat;  // <sys/stat.h>
+
 namespace gpuprof {
+
+// Why a file's contents are not read: it is no regular file, or next to nothing of its length is
+// stored (a sparse file's holes cost memory and time, and no disk). Null: they are.
+const char* why_not_read(const struct stat& info);
 
 // The whole of a regular file. On failure returns false and sets `reason`
 // (without the file's name).

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/scan.h"
 #include "formats/trace/event_limit.h"
 
@@ -26,8 +27,10 @@ ByteSource::ByteSource(const std::string& path) : input_(kInputBytes) {
     return;
   }
   struct stat info {};
-  if (::fstat(file_, &info) != 0 || !S_ISREG(info.st_mode)) {
-    error_ = "is not a regular file";
+  const char* const refused =
+      ::fstat(file_, &info) != 0 ? std::strerror(errno) : why_not_read(info);
+  if (refused) {
+    error_ = refused;
     return;
   }
   file_bytes_ = static_cast<uint64_t>(info.st_size);

@@ -193,3 +193,43 @@ def test_text(tmp_path):
     out = harness.gpuprof("doctor", "--", "true", cwd=tmp_path).out
     assert "ok       settings   valid; gpuprof config prints them" in out
     assert harness.gpuprof("doctor", "--format", "xml").code == 2
+
+
+def stress(cwd, *program, runs=2):
+    done = harness.gpuprof("doctor", "--stress", "--runs", str(runs), "--format", "json", "--", *program, cwd=cwd)
+    found = json.loads(done.out)
+    assert done.code == int(any(f["state"] == "missing" for f in found)), done.err
+    return {f["subject"]: f for f in found}
+
+
+def test_stress_of_a_program_that_runs_the_same(tmp_path):
+    found = stress(tmp_path, harness.SIMTRAIN, "--steps", "20")
+    assert list(found) == ["bare", "mode off", "mode armed", "mode on", "mode all"]
+    assert all(f["state"] != "missing" and (name == "bare" or f["text"].startswith("2 of 2 runs as bare;")) for name, f in found.items()), found
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("script, what", [
+    ('test -z "$GPUPROF_MODE"', "exit code 1, exit code 0 bare"),
+    ('test -z "$GPUPROF_MODE" || echo "$GPUPROF_MODE"', "another standard output"),
+    ('test -z "$GPUPROF_MODE" || echo x >&2', "another standard error"),
+    ('test -z "$GPUPROF_MODE" || touch "f$$"', "other files in this directory: f"),
+    ('test -z "$GPUPROF_MODE" || (sleep 60 >/dev/null 2>&1 &)', "1 processes left over"),
+])
+def test_stress_sees_a_difference(script, what, tmp_path):
+    found = stress(tmp_path, "sh", "-c", script, runs=1)
+    assert found["bare"]["state"] == "ok"
+    for mode in ("off", "armed", "on", "all"):
+        assert found[f"mode {mode}"]["state"] == "missing" and what in found[f"mode {mode}"]["text"], found
+
+
+def test_stress_compares_only_what_bare_runs_agree_on(tmp_path):
+    found = stress(tmp_path, "sh", "-c", "date +%N; exit 3")
+    assert found["bare"]["advice"] == "not compared, since bare runs differ in it: standard output"
+    assert "exit code 3" in found["bare"]["text"]
+    assert {f["state"] for name, f in found.items() if name != "bare"} <= {"ok", "limited"}
+
+
+def test_stress_needs_a_program():
+    done = harness.gpuprof("doctor", "--stress")
+    assert done.code == 2 and "--stress needs a program" in done.err

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that the library can do nothing for behave as without it: of another libc, linked statically, and a CPython
 whose allocator is chosen after the library was loaded."""
+import os
 import shutil
 import subprocess
 
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 SOURCE = harness.SOURCE / "tests/programs/foreign.c"
 
@@ -32,6 +33,35 @@ def test_what_is_interposed_is_as_ever(tmp_path, compiler, options):
     subprocess.run([compiler, "-D_GNU_SOURCE", "-w", "-o", program, SOURCE, *options, "-pthread", "-ldl"], check=True)
     bare = same_with_and_without([program], tmp_path)
     assert bare.code == 3 and "execve: value unset\n1024\n" in bare.out, bare.out
+
+
+def test_a_program_of_another_user(tmp_path):
+    """setuid: the loader leaves out what is preloaded by a path."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    os.chmod(tmp_path, 0o755)
+    for folder in tmp_path.parents:
+        if folder != folder.parent and not folder.stat().st_mode & 1:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    program = tmp_path / "id"
+    shutil.copy("/usr/bin/id", program)
+    os.chown(program, 54321, 54321)
+    program.chmod(0o4755)
+    bare = same_with_and_without([program, "-u"], tmp_path)
+    assert (bare.code, bare.out) == (0, "54321\n")
+
+
+def test_a_program_of_32_bits(tmp_path):
+    """The loader says that it leaves out a library of 64 bits; all else is as without."""
+    program = tmp_path / "foreign"
+    made = subprocess.run(["gcc", "-m32", "-D_GNU_SOURCE", "-w", "-o", program, SOURCE, "-pthread", "-ldl"], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("gcc makes no 32-bit programs here (Debian's package gcc-multilib)")
+    bare = harness.run([program])
+    loaded = harness.run([program], harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out"))
+    said = [line for line in loaded.err.splitlines() if "wrong ELF class" not in line]
+    assert (loaded.code, loaded.out, said) == (bare.code, bare.out, bare.err.splitlines())
+    assert not (tmp_path / "out").exists()
 
 
 def test_run_says_that_a_musl_program_runs_unprofiled(tmp_path):

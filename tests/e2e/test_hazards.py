@@ -8,6 +8,7 @@ import signal
 import pytest
 
 import harness
+import truth
 
 ANY = None  # as many launches as the clock allowed
 DEFAULT_SCHEDULE = {}
@@ -52,6 +53,7 @@ HAZARDS = [
     Hazard("process", "fork_exit", (15,)),
     Hazard("process", "fork_levels", (1, 2, 3)),
     Hazard("process", "fork_many", (5,)),
+    Hazard("process", "fork_files", (20,)),
     Hazard("process", "fork_threads", ANY),
     Hazard("process", "vfork", (20,)),
     Hazard("process", "posix_spawn", (20,)),
@@ -224,11 +226,16 @@ def test_threads_wait_for_the_first_window_to_open(tmp_path):
 
 def test_threads_do_not_wait_for_ever_for_a_window(tmp_path):
     """CUPTI may wait for what a waiting thread holds: the window comes late then, but it comes."""
-    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", SIMCUDA_CUPTI="subscribe_ms=2500", **harness.WHOLE_RUN)
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", SIMCUDA_CUPTI="subscribe_ms=2500",
+                            SIMCUDA_TRUTH=tmp_path / "truth", **harness.WHOLE_RUN)
     done = harness.run([harness.HAZARDS / "threads", "one_by_one"], env)
     assert done.code == 0
     assert "gpuprof: another thread has been opening the first window for 2 s; calls made meanwhile are not recorded" in done.err
     assert 0 < launches_of(tmp_path / "out")[0] < 80
+    # The window begins when it holds the calls of all threads, and not with the program.
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path / "truth", by_clock=True, gpu=False)
+    assert comparison.problems == [] and comparison.counts["launch"] > 0
 
 
 @pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's runtime allocates")

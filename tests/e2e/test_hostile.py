@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harness
-import kineto_traces
+from support import kineto_traces
 import pytest
 
 # C0 but line breaks and tabs, DEL, C1, marks and overrides of direction, separators.
@@ -78,6 +78,58 @@ def test_names_reach_no_terminal_by_diff(form, trace, tmp_path):
     code, out, err = command("diff", trace, tmp_path / "slow.json", "--format", form)
     assert code in (0, 2), err
     assert "\n1. forged" not in out
+
+
+def significant_change(folder):
+    """Two traces of many steps; kernels of the second take three times as long. Their names would leave a table's cell."""
+    name = "sgemm` | <script>alert(1)</script> **now** [x](http://evil)|\n|---|\n" + EVIL
+    paths = []
+    for number, factor in enumerate((1, 3)):
+        document = kineto_traces.training(steps=12).document()
+        for event in document["traceEvents"]:
+            if event.get("cat") == "kernel":
+                event["name"] = name
+                event["dur"] *= factor
+        paths.append(folder / f"{number}.json")
+        paths[-1].write_text(json.dumps(document))
+    return paths
+
+
+def test_a_name_stays_in_its_cell(tmp_path):
+    code, out, err = command("diff", *significant_change(tmp_path), "--format", "markdown")
+    assert code == 0, err
+    rows = [line for line in out.splitlines() if "sgemm" in line]
+    assert rows, out
+    for row in rows:
+        assert row.startswith("| ") and row.endswith(" |")
+        assert len(re.findall(r"(?<!\\)\|", row)) == 6, row  # the bars of five cells
+        assert row.count("`") == 2 and "\\u001b" in row, row  # all of it is code
+    assert "\n|---|\n" not in out
+
+
+@pytest.mark.parametrize("form", ["report", "diff"])
+def test_pages_hold_nothing_that_acts(form, trace, tmp_path):
+    page = tmp_path / "page.html"
+    inputs = significant_change(tmp_path) if form == "diff" else [trace]
+    code, _, err = command(form, *inputs, "--format", "html", "-o", page)
+    assert code == 0, err
+    text = page.read_bytes().decode()
+    found = HOSTILE.search(text)
+    assert not found, repr(text[max(0, found.start() - 60):found.end() + 20])
+    assert "\\u202e" in text and "<script>alert" not in text
+    data = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
+    json.loads(data[1])
+
+
+@pytest.mark.parametrize("name", ["x.gpuprof", "x.gpuprof.part", "x.gpuprof.ring", "x.json", "x.json.gz"])
+@pytest.mark.parametrize("head", [b"", b'{"traceEvents":[', b"GPRFRNG1", b"\x1f\x8b"], ids=["nothing", "json", "ring", "gzip"])
+def test_a_sparse_file_is_not_read(name, head, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(head)
+    os.truncate(path, 1 << 40)
+    code, err, peak = peak_of("info", path)
+    assert code == 2 and "sparse" in err and len(err.splitlines()) == 1, err
+    assert peak < 200 * MIB
 
 
 def test_messages_spell_file_names_out(tmp_path):

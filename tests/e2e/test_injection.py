@@ -89,6 +89,17 @@ def test_another_copy_of_the_library(preloaded_too, tmp_path):
     compare(tmp_path).assert_right("launch", "gpu_kernel")
 
 
+@pytest.mark.parametrize("way", ["linked", "dlsym", "driver_ask"])
+def test_two_preloaded_copies(way, tmp_path):
+    """The first one records, the second calls what comes after it."""
+    other = tmp_path / "libgpuprof-copy.so"
+    shutil.copy(harness.LIB, other)
+    env = harness.preloaded(**harness.WHOLE_RUN)
+    env["LD_PRELOAD"] += f":{other}"
+    run(test_ways.WAYS[way], tmp_path, env)
+    compare(tmp_path).assert_right("launch", "gpu_kernel")
+
+
 def test_another_copy_in_a_python(tmp_path):
     """Only one of them is told of PyTorch's optimizers."""
     other = tmp_path / "libgpuprof-copy.so"

@@ -61,9 +61,9 @@ class Comparison:
         self.records = harness.records(dump)
         self.header = next(r for r in self.records if r["kind"] == "header")
         self.summary = next(r for r in self.records if r["kind"] == "summary")
-        self.truth = load(truth_folder, self.header["pid"])
         self.begin = self.header["window_begin_mono_ns"]
         self.end = self.header["window_end_mono_ns"]
+        self.truth = self._load(truth_folder)
         self.calls_by_correlation = {call["corr"]: call for call in self.truth if call["t"] == "call"}
         self.by_index = {r["index"]: r for r in self.records if "index" in r}
         self.problems = []
@@ -73,11 +73,7 @@ class Comparison:
         self.straddling = set()  # of these, what hooks do not have a callback may
         if killed:
             self.end = 2**63
-            last = {}
-            for call in self.truth:
-                if call["t"] in ("call", "nccl") and call["begin"] >= last.get(call["tid"], call)["begin"]:
-                    last[call["tid"]] = call
-            self.optional |= {id(call) for call in last.values()}
+            self.optional |= self._last_calls()
             self._compare_calls()
             return
         if by_clock:
@@ -90,6 +86,17 @@ class Comparison:
             return
         self._compare_gpu_work()
         self._compare_streams()
+
+    def _load(self, truth_folder):
+        return load(truth_folder, self.header["pid"])
+
+    def _last_calls(self):
+        """Those in which a thread may have been killed."""
+        last = {}
+        for call in self.truth:
+            if call["t"] in ("call", "nccl") and call["begin"] >= last.get(call["tid"], call)["begin"]:
+                last[call["tid"]] = call
+        return {id(call) for call in last.values()}
 
     def problem(self, text, *things):
         self.problems.append(": ".join([text] + [json.dumps(thing) for thing in things]))

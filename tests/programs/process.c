@@ -98,6 +98,33 @@ static int many_children(int argc, char** argv) {
   return 0;
 }
 
+// What a child has open, by name, sockets and pipes apart.
+static void print_open_files(void) {
+  char path[64], name[256];
+  for (int file = 0; file < 2048; ++file) {
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    const ssize_t length = readlink(path, name, sizeof name - 1);
+    if (length <= 0 || name[0] != '/') continue;
+    name[length] = '\0';
+    printf("child has %d open: %s\n", file, name);
+  }
+}
+
+static int open_files_of_children(int argc, char** argv) {
+  (void)argc, (void)argv;
+  for (int i = 0; i < 10; ++i) {
+    hazard_steps(1, 2);
+    usleep(20000);  // a window's file is opened
+    pid_t child = fork();
+    if (child == 0) {
+      print_open_files();
+      exit(3);
+    }
+    wait_for("child", child);
+  }
+  return 0;
+}
+
 static int stop = 0;
 static void* launch_until_stopped(void* unused) {
   (void)unused;
@@ -215,6 +242,7 @@ int main(int argc, char** argv) {
       {"fork_exit", child_exits_by_exit},
       {"fork_levels", levels},
       {"fork_many", many_children},
+      {"fork_files", open_files_of_children},
       {"fork_threads", while_threads_launch},
       {"vfork", by_vfork},
       {"posix_spawn", by_spawn},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuprof doctor: what would be captured here and in a program, what not, and why. Looks only; the
-// program is not started. Exit code 1 where something is missing.
+// program is started with --stress alone. Exit code 1 where something is missing, or differs.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/diagnosis.h"
+#include "tools/stress.h"
 
 namespace gpuprof {
 namespace {
@@ -56,12 +57,30 @@ int run_doctor(const Command& command, int count, char** arguments) {
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
-  app.footer("Exits 1 if something is missing without which nothing is recorded.");
+  bool stressed = false;
+  int runs = 5;
+  CLI::Option* const stress_option = app.add_flag(
+      "--stress", stressed, "run the program bare and in each mode, and compare what it does");
+  app.add_option("--runs", runs, "with --stress: how often each")
+      ->capture_default_str()
+      ->needs(stress_option)
+      ->check(number_between(1, 1000, true));
+  app.footer(
+      "Exits 1 if something is missing without which nothing is recorded, or if, with --stress, "
+      "the program does not run as it does bare.");
   int code = kExitDone;
   if (!parse_arguments(app, command, own_count, arguments, code)) return code;
-  std::vector<Finding> findings = diagnose_machine();
-  if (!program.empty()) diagnose_program(program[0], findings);
-  diagnose_what_escapes(findings);
+  if (stressed && program.empty()) {
+    throw Failure("doctor: --stress needs a program, as in gpuprof doctor --stress -- COMMAND");
+  }
+  std::vector<Finding> findings;
+  if (stressed) {
+    findings = stress(program, runs);
+  } else {
+    findings = diagnose_machine();
+    if (!program.empty()) diagnose_program(program[0], findings);
+    diagnose_what_escapes(findings);
+  }
   if (format == "json") {
     print_json(findings);
   } else {

@@ -123,7 +123,14 @@ std::string program_text(const dump::Header& header) {
                      header.pid(), host, rank);
 }
 
+// What a killed process left that was in no window.
+bool is_outside_windows(const Process& process) {
+  return process.recovered && process.header.window_begin_ticks() == 0 &&
+         process.summary.window_begin_ticks() == 0;
+}
+
 std::string window_text(const Process& process) {
+  if (is_outside_windows(process)) return "none was open";
   const std::span<const Step> steps = process.window_steps();
   const dump::Summary& summary = process.summary;
   const bool parents = process.is_data_worker() && summary.last_step() >= summary.first_step();
@@ -241,6 +248,14 @@ std::string gpu_times_text(const Process& process) {
   return text;
 }
 
+// Of CUDA graphs: how much of it is known by the call that was captured.
+void print_graph_work(const Trace& trace, const Process& process) {
+  const GraphWork work = count_graph_work(trace, process);
+  if (work.nodes == 0) return;
+  print_row("graph work", fmt::format("{} of {} pieces are named by the call that was captured",
+                                      work.named, work.nodes));
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -262,8 +277,9 @@ void print_text(const Trace& trace, const Process& process) {
   }
   if (process.is_data_worker()) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
-  } else {
+  } else if (!is_outside_windows(process)) {
     print_row("GPU times", gpu_times_text(process));
+    print_graph_work(trace, process);
   }
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);
@@ -280,7 +296,7 @@ void print_text(const Trace& trace, const Process& process) {
   }
   print_live_memory(trace, process);
   if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
-  if (process.has_summary) {
+  if (process.has_summary && !process.recovered) {
     const OwnCost cost = own_cost(process);
     print_row(
         "own cost",

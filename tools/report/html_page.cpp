@@ -11,11 +11,11 @@
 namespace gpuprof {
 namespace {
 
-// JSON that no HTML parser takes for markup.
+// JSON that no HTML parser takes for markup, and in which nothing turns the direction of writing.
 std::string for_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());
-  for (const char c : json) {
+  for (const char c : escaped(json, Layout::lines)) {
     switch (c) {
       case '<': out += "\\u003c"; break;
       case '>': out += "\\u003e"; break;

@@ -102,10 +102,15 @@ CUptiResult Session::subscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc c
     }
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   }
-  // Kept reachable after it unsubscribes, for a callback that is still running.
+  // Kept after it unsubscribes, for a callback that is still running: the newest ones.
+  constexpr size_t kKept = 16;
   static std::vector<Subscriber*>& all = *new std::vector<Subscriber*>();
   auto* subscriber = new Subscriber();
   all.push_back(subscriber);
+  if (all.size() > kKept) {
+    delete all.front();
+    all.erase(all.begin());
+  }
   subscriber->callback = callback;
   subscriber->userdata = userdata;
   if (params != nullptr && params->subscriberName != nullptr) {

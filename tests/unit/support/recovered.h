@@ -23,9 +23,9 @@ inline Recovered recover(const std::string& bytes, const KnownChunks& known = {}
   RingReader reader(bytes, "x.gpuprof.ring", out.problems);
   out.ok = reader.ok();
   if (!out.ok) return out;
-  out.info = reader.info(known);
+  out.info = reader.info();
   ByteBuffer chunks;
-  for (const uint32_t window : out.info.windows) reader.recover({window, true}, known, chunks);
+  if (out.info.window_open) reader.recover({out.info.window, true}, known, chunks);
   out.trace = load(view(chunks));
   return out;
 }

@@ -132,7 +132,7 @@ TEST(RingReader, AChunkThatIsPartlyInADumpGivesTheRest) {
        make_record(Kind::call, 4'500'000, 4'500'001),  // between the windows
        make_record(Kind::call, 6'000'000, 6'000'001)});
   const Recovered got = recover(ring.bytes(), {{1, 2}, {2, kRecordsPerChunk}});
-  ASSERT_EQ(got.info.windows, std::vector<uint32_t>{1});
+  ASSERT_TRUE(got.info.window_open);
   ASSERT_EQ(got.trace.processes.size(), 1u);
   ASSERT_EQ(got.trace.processes[0].events.size(), 1u);
   EXPECT_EQ(got.trace.processes[0].events[0].begin, kEpochNs + 2'000'000);
@@ -145,7 +145,7 @@ TEST(RingReader, WrongHeadsAreRefused) {
     return got.problems.size() == 1 ? got.problems[0].reason : std::string("?");
   };
   RingMaker ring = small_ring();
-  EXPECT_EQ(reason(""), "the file is empty");
+  EXPECT_EQ(reason(""), kNothingInRing);
   EXPECT_EQ(reason("some text that is no ring"), "this is not a gpuprof ring");
   EXPECT_EQ(reason(ring.bytes().substr(0, 100)), "the ring's head is cut");
   ring.head().record_bytes = 128;
@@ -286,6 +286,73 @@ TEST_F(RingFiles, RingWithNothingNewAddsNothing) {
   idle.head().phase = static_cast<uint32_t>(SessionPhase::waiting);
   write("run1/node1_r0_4242_1.gpuprof.ring", idle.bytes());
   EXPECT_EQ(load_input({folder()}).trace.processes.size(), 1u);
+}
+
+// Its chunk holds records of all three windows; those of the first two are in complete dumps.
+TEST_F(RingFiles, WindowsThatAreOnDiskAreNotReadAgain) {
+  RingMaker ring = small_ring();
+  ring.fill(
+      0, 1, 4242,
+      {make_record(Kind::call, 2'500'000, 2'500'001), make_record(Kind::call, 3'500'000, 3'500'001),
+       make_record(Kind::call, 6'000'000, 6'000'001),
+       make_record(Kind::call, 8'000'000, 8'000'001)});
+  ring.chunk(0).window = 0;
+  ring.fill(1, 2, 4300,
+            {make_record(Kind::gpu_kernel, 2'600'000, 2'700'000),
+             make_record(Kind::gpu_kernel, 6'100'000, 6'200'000)});
+  ring.chunk(1).window = 1;
+  ring.head().window = 2;
+  ring.head().window_begin_ticks = 5'000'000;
+  for (const uint64_t end : {0u, 7'000'000u}) {
+    ring.head().window_end_ticks = end;
+    const std::string path = write("run1/node1_r0_4242_1.gpuprof.ring", ring.bytes());
+    const Input input = load_input({path});
+    ASSERT_EQ(input.trace.processes.size(), 1u);
+    EXPECT_EQ(input.trace.processes[0].header.window(), 2u);
+    EXPECT_EQ(input.trace.processes[0].events.size(), end ? 2u : 3u);
+  }
+  ring.head().phase = static_cast<uint32_t>(SessionPhase::waiting);
+  const std::string path = write("run1/node1_r0_4242_1.gpuprof.ring", ring.bytes());
+  const Input between = load_input({path});
+  ASSERT_EQ(between.trace.processes.size(), 1u);
+  EXPECT_EQ(between.trace.processes[0].header.window(), 3u) << "which has not begun";
+  EXPECT_EQ(between.trace.processes[0].steps.size(), 2u);
+  EXPECT_TRUE(between.trace.processes[0].window_steps().empty());
+  EXPECT_TRUE(between.trace.processes[0].events.empty());
+}
+
+// The ring says that the window is being written, and its dump is complete.
+TEST_F(RingFiles, ADumpBesideARingIsNotReadAgain) {
+  write("run1/node1_r0_4242_1_w0.gpuprof", dump());
+  RingMaker ring = small_ring();
+  ring.head().phase = static_cast<uint32_t>(SessionPhase::closing);
+  const Input input = load_input({write("run1/node1_r0_4242_1.gpuprof.ring", ring.bytes())});
+  ASSERT_EQ(input.trace.processes.size(), 1u);
+  EXPECT_TRUE(input.trace.processes[0].events.empty());
+  EXPECT_EQ(input.trace.processes[0].header.window(), 1u);
+}
+
+// GPU work that was launched after the window's end, while CUPTI was on, is not the window's.
+TEST(RingReader, WorkThatWasLaunchedLaterIsLeftOut) {
+  RingMaker ring = small_ring();
+  ring.head().phase = static_cast<uint32_t>(SessionPhase::closing);
+  ring.head().window_end_ticks = 3'015'000;
+  Record later = make_record(Kind::gpu_kernel, 3'070'000, 3'080'000);
+  later.correlation = 6;
+  ring.chunk(1).records[1] = later;
+  ring.chunk(1).committed = 2;
+  const Recovered got = recover(ring.bytes());
+  ASSERT_EQ(got.trace.processes.at(0).events.size(), 2u) << "the launch and its kernel";
+}
+
+TEST_F(RingFiles, ProcessKilledAsItsSessionStartsHasNothing) {
+  for (const std::string& bytes : {std::string(), std::string(100'000, '\0')}) {
+    const Input input = load_input({write("run1/node1_r0_4242_1.gpuprof.ring", bytes)});
+    ASSERT_EQ(input.trace.problems.size(), 1u);
+    EXPECT_NE(input.trace.problems[0].text().find("killed while the session started"),
+              std::string::npos)
+        << input.trace.problems[0].text();
+  }
 }
 
 TEST_F(RingFiles, ProcessKilledBeforeItsWindowIsSeen) {
