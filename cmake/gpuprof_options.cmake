@@ -2,6 +2,8 @@
 # Warnings and sanitizers for every target of ours, as one interface library.
 add_library(gpuprof_options INTERFACE)
 target_compile_options(gpuprof_options INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer)
+# A new value of an enum is an error in each switch that lists the values without a default.
+target_compile_options(gpuprof_options INTERFACE -Werror=switch)
 if(GPUPROF_SANITIZE)
   target_compile_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE})

@@ -6,6 +6,7 @@
 #include <cuda.h>
 
 #include "collector/sources/graphs.h"
+#include "collector/sources/replayed_graphs.h"
 #include "preload/hook.h"
 
 namespace gpuprof {
@@ -60,6 +61,26 @@ inline size_t volume_of(const Copied* copies, size_t count) {
   template <typename Result, typename... Rest>                                        \
   [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Rest...) { \
     if (static_cast<int>(result) == 0) told();                                        \
+  }
+
+// For calls that make, update or destroy an executable graph, after each success
+// (collector/sources/replayed_graphs.h).
+#define GPUPROF_OBSERVE_INSTANTIATE(symbol)                                                        \
+  template <typename Result, typename Exec, typename Graph, typename... Rest>                      \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Exec* out, Graph graph, \
+                                       Rest...) {                                                  \
+    if (static_cast<int>(result) == 0 && out) graph_instantiated(bits(*out), bits(graph));         \
+  }
+#define GPUPROF_OBSERVE_UPDATE(symbol)                                                             \
+  template <typename Result, typename Exec, typename Graph, typename... Rest>                      \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Exec exec, Graph graph, \
+                                       Rest...) {                                                  \
+    if (static_cast<int>(result) == 0) graph_updated(bits(exec), bits(graph));                     \
+  }
+#define GPUPROF_OBSERVE_DESTROY(symbol)                                                 \
+  template <typename Result, typename Exec>                                             \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Exec exec) { \
+    if (static_cast<int>(result) == 0) graph_destroyed(bits(exec));                     \
   }
 
 }  // namespace gpuprof

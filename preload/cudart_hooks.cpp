@@ -294,6 +294,12 @@ GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamBeginCaptureToGraph_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture, capture_ended)
 GPUPROF_OBSERVE_CAPTURE(cudaStreamEndCapture_ptsz, capture_ended)
+GPUPROF_OBSERVE_INSTANTIATE(cudaGraphInstantiate)
+GPUPROF_OBSERVE_INSTANTIATE(cudaGraphInstantiateWithFlags)
+GPUPROF_OBSERVE_INSTANTIATE(cudaGraphInstantiateWithParams)
+GPUPROF_OBSERVE_INSTANTIATE(cudaGraphInstantiateWithParams_ptsz)
+GPUPROF_OBSERVE_UPDATE(cudaGraphExecUpdate)
+GPUPROF_OBSERVE_DESTROY(cudaGraphExecDestroy)
 
 // ---- hooks -------------------------------------------------------------------------------------
 

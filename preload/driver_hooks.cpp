@@ -272,6 +272,14 @@ GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCaptureToGraph, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamBeginCaptureToGraph_ptsz, capture_began)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture, capture_ended)
 GPUPROF_OBSERVE_CAPTURE(cuStreamEndCapture_ptsz, capture_ended)
+GPUPROF_OBSERVE_INSTANTIATE(cuGraphInstantiate)
+GPUPROF_OBSERVE_INSTANTIATE(cuGraphInstantiate_v2)
+GPUPROF_OBSERVE_INSTANTIATE(cuGraphInstantiateWithFlags)
+GPUPROF_OBSERVE_INSTANTIATE(cuGraphInstantiateWithParams)
+GPUPROF_OBSERVE_INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
+GPUPROF_OBSERVE_UPDATE(cuGraphExecUpdate)
+GPUPROF_OBSERVE_UPDATE(cuGraphExecUpdate_v2)
+GPUPROF_OBSERVE_DESTROY(cuGraphExecDestroy)
 
 // ---- hooks -------------------------------------------------------------------------------------
 

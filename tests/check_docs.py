@@ -11,7 +11,10 @@
 * docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`, docs/REPORT.md each field of the report.
 * tests/simcuda/README.md names each SIMCUDA_* variable that the simulator reads, and no other.
 * docs/REPORT.md has a row for each cause and each finding of tools/analysis, and no other. A finding's row has its limits.
-* A finding is made in tools/analysis, and a test names it.
+* A finding is made in tools/analysis.
+* A test names each setting, step source, format, cause and finding.
+* Each table of the report's JSON has its place in the page, tools/report/html/page.js, and in the text.
+* tests/simcuda reads each field of its Settings from its environment.
 * formats/FORMAT.md has the number and the name of each record kind of formats/core/record.h.
 * A unit test that a page names (`B/tests/unit/<name>`) exists.
 
@@ -25,23 +28,18 @@ import subprocess
 import sys
 import tempfile
 
-NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
+from markdown_pages import pages
+
 ROOMS = ("preload/", "collector/", "formats/", "tools/", "tests/", "docs/", "examples/", "cmake/", ".ci/")
+# Tables of the report's JSON that are elsewhere: report_html.cpp writes these two, so that they can be read without
+# JavaScript; the text has what fits a terminal.
+NOT_IN_PAGE = {"findings", "verdict"}
+NOT_IN_TEXT = {"curves", "kernel_families", "memory_owners", "modules", "python_stacks", "stragglers", "waiting_lines"}
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z0-9-]*|-[a-zA-Z](?=[\s`]|$))")
 FILE = re.compile(r"^[\w./-]+\.(cpp|h|def|py|sh|proto|map|md|txt|json|S|png)$")
 # Files that pages name and that come into being elsewhere: outputs, and those of other projects.
 OUTPUTS = {"train.py", "report.html", "diff.html", "ltrace.json", "X.json", "cupti.h", "comm.h", "MemoryViz.js"}
-
-
-def pages(repository):
-    """Markdown files of the tree, relative to it."""
-    found = []
-    for path in sorted(repository.rglob("*.md")):
-        relative = path.relative_to(repository)
-        if not any(part.startswith(NOT_PAGES) for part in relative.parts[:-1]):
-            found.append(relative.as_posix())
-    return found
 
 
 def lines_of(text):
@@ -115,7 +113,9 @@ class Program:
         self.step_sources = {re.match(r"[a-z]+", one.strip())[0] for one in step.split(",") if one.strip()}
         text = run("convert", "--help") if "convert" in self.options else ""
         self.formats = set(re.findall(r"^  ([a-z][a-z-]+)  ", text, re.M))
-        self.report_fields = set(json.loads(run("report", "--format", "json", dump))) if dump else set()
+        report = json.loads(run("report", "--format", "json", dump)) if dump else {}
+        self.report_fields = set(report)
+        self.report_tables = {name for name, value in report.items() if isinstance(value, list)}
 
 
 def link_problems(tree, page, text):
@@ -213,7 +213,7 @@ def completeness(program, texts):
             yield f"docs/REPORT.md: no row for the field `{name}` of the report's JSON"
 
 
-SIMULATOR = "tests/simcuda/README.md"
+SIMULATOR, SIMULATOR_SETTINGS = "tests/simcuda/README.md", "tests/simcuda/core/settings.h"
 
 
 def simulator_problems(root, files, text):
@@ -222,6 +222,12 @@ def simulator_problems(root, files, text):
         if file.startswith("tests/simcuda/") and file.endswith((".cpp", ".h")):
             read |= set(re.findall(r'"(SIMCUDA_[A-Z0-9_]+)"', (root / file).read_text(errors="replace")))
     told = set(re.findall(r"SIMCUDA_[A-Z0-9_]*[A-Z0-9]", text))
+    header = (root / SIMULATOR_SETTINGS).read_text() if SIMULATOR_SETTINGS in files else ""
+    reader = (root / SIMULATOR_SETTINGS.replace(".h", ".cpp")).read_text() if header else ""
+    body = re.search(r"^struct Settings \{(.*?)^\};", header, re.M | re.S)
+    for field in re.findall(r"(\w+)(?: = [^;]*)?;", re.sub(r"//[^\n]*", "", body[1])) if body else []:
+        if not re.search(rf"\b(?:s\.|->){field}\b", reader):
+            yield f"{SIMULATOR_SETTINGS}: nothing reads the field {field} from the environment"
     for name in sorted(read - told):
         yield f"{SIMULATOR}: {name} is not told"
     for name in sorted(told - read):
@@ -238,6 +244,38 @@ def names_in_table(text):
     return set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
 
 
+def tests_of(root, files):
+    """What all tests say; their tables of texts (.md) do not count."""
+    return "\n".join((root / file).read_text(errors="replace") for file in sorted(files)
+                     if file.startswith("tests/") and file.endswith((".cpp", ".py", ".c")) and "/check_" not in file)
+
+
+def untested(tests, what, names, pattern):
+    for name in sorted(names):
+        if not re.search(pattern.replace("{}", re.escape(name)), tests):
+            yield f"tests: none names the {what} `{name}`"
+
+
+def test_problems(root, files, program):
+    tests = tests_of(root, files)
+    yield from untested(tests, "setting", program.settings, r"\b{}\b")
+    yield from untested(tests, "step source", program.step_sources, r"[\"']{}[:\"']")
+    yield from untested(tests, "format", program.formats, r"[\"']{}[\"']")
+
+
+PAGE, TEXT = "tools/report/html/page.js", "tools/report/report_text.cpp"
+
+
+def table_problems(root, files, program):
+    page = (root / PAGE).read_text() if PAGE in files else ""
+    text = (root / TEXT).read_text() if TEXT in files else ""
+    for name in sorted(program.report_tables):
+        if not re.search(rf"\b{name}\b", page) and name not in NOT_IN_PAGE:
+            yield f"{PAGE}: does not show the table `{name}` of the report's JSON"
+        if not re.search(rf"\b{name}\b", text) and name not in NOT_IN_TEXT:
+            yield f"{TEXT}: does not show the table `{name}` of the report's JSON"
+
+
 FINDINGS = "tools/analysis/findings.def"
 
 
@@ -252,8 +290,6 @@ def analysis_problems(root, files, text):
              "finding": set(findings)}
     told = {"cause": names_in_table(section(text, "What a fix would save")),
             "finding": names_in_table(section(text, "Findings"))}
-    tests = "".join((root / file).read_text(errors="replace") for file in sorted(files)
-                    if file.startswith("tests/") and file.endswith((".cpp", ".py")))
     rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*)", section(text, "Findings"), re.M))
     for name, limits in findings.items():
         for value, unit in limits:
@@ -261,9 +297,9 @@ def analysis_problems(root, files, text):
                 yield f"docs/REPORT.md: the row of the finding `{name}` does not have its limit, {value} {unit}"
         if f"FindingKind::{name}>" not in source:
             yield f"{FINDINGS}: no add_finding<FindingKind::{name}> makes this finding"
-        if not re.search(rf'FindingKind::{name}\b|"{name}"', tests):
-            yield f"{FINDINGS}: no test names {name}"
+    tests = tests_of(root, files)
     for what, names in named.items():
+        yield from untested(tests, what, names, rf"(?:Cause|FindingKind)::{{}}\b|[\"'`]{{}}[\"'`]")
         if not names:
             yield f"tools/analysis: found no {what}; how are they written now?"
         for name in sorted(names - told[what] - {"compute"}):
@@ -274,13 +310,12 @@ def analysis_problems(root, files, text):
 
 
 def kind_problems(record, text):
-    body = re.search(r"enum class Kind[^{]*\{(.*?)\};", record, re.S)
-    kinds = re.findall(r"^\s*(\w+) = (\d+),", body[1], re.M) if body else []
+    kinds = re.findall(r"^\s*(?:RECORDED|RING|OUTSIDE)\((\w+), (\d+)", record, re.M)
     if not kinds:
         yield "formats/core/record.h: found no record kind; how are they written now?"
     without_table = " ".join(re.findall(r"Kinds? [^(\n]*|kind \d+", text))
     for name, number in kinds:
-        if number != "0" and not re.search(rf"\b{number} {name}\b", text) and \
+        if not re.search(rf"\b{number} {name}\b", text) and \
                 not re.search(rf"\b{number}\b", without_table):
             yield f"formats/FORMAT.md: the record kind {number} {name} is not told"
 
@@ -305,6 +340,8 @@ def check(root, program):
     problems += analysis_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
     record = root / "formats/core/record.h"
     problems += kind_problems(record.read_text() if record.exists() else "", texts.get("formats/FORMAT.md", ""))
+    problems += test_problems(root, tree.files, program)
+    problems += table_problems(root, tree.files, program)
     problems += simulator_problems(root, tree.files, texts.get(SIMULATOR, ""))
     return len(texts), problems + list(completeness(program, texts))
 
@@ -329,11 +366,15 @@ GOOD = {
     "tools/analysis/a.cpp": '{Cause::slow, "slow"}, add_finding<FindingKind::drift>(out)',
     "tools/analysis/findings.def": 'GPUPROF_FINDING(drift, LIMIT(5, "%"), NO_LIMIT,\n    "it drifts")\n',
     "tests/unit/a_test.cpp": "FindingKind::drift",
-    "formats/core/record.h": "enum class Kind : uint8_t {\n  none = 0,\n  call = 1,  // a call\n  other = 19,\n};\n",
+    "formats/core/record.h": "#define GPUPROF_KINDS(RECORDED, RING, OUTSIDE) \\\n  RECORDED(call, 1, call)  \\\n  OUTSIDE(other, 19)\n",
     "formats/FORMAT.md": "| 1 call | |\n\nKinds 18 and 19 (others)\n",
     "tools/a.cpp": "",
+    "tools/report/html/page.js": "['steps', 'Steps']",
+    "tools/report/report_text.cpp": "report.steps",
+    "tests/unit/b_test.cpp": "\"slow\" GPUPROF_STEP \"auto\" \"graph:1\" \"perfetto\"",
+    "tests/simcuda/core/settings.h": "struct Settings {\n  int seed = 1;  // a number\n};\n",
     "tests/simcuda/README.md": "| `SIMCUDA_SEED` | |\n",
-    "tests/simcuda/core/settings.cpp": "getenv(\"SIMCUDA_SEED\")",
+    "tests/simcuda/core/settings.cpp": "s.seed = getenv(\"SIMCUDA_SEED\")",
 }
 SELF_TEST = [  # file, what is added to it, or (old, new); what the problem names
     ("README.md", "", None),
@@ -362,12 +403,19 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("tools/analysis/findings.def", "GPUPROF_FINDING(drafts, NO_LIMIT", "no row for the finding `drafts`"),
     ("tools/analysis/findings.def", ("5", "6"), "does not have its limit, 6 %"),
     ("tools/analysis/findings.def", ("GPUPROF_", ""), "found no finding"),
-    ("tests/unit/a_test.cpp", ("drift", "drafts"), "no test names drift"),
+    ("tests/unit/a_test.cpp", ("drift", "drafts"), "none names the finding `drift`"),
+    ("tests/unit/b_test.cpp", ("slow", "fast"), "none names the cause `slow`"),
+    ("tests/unit/b_test.cpp", ("GPUPROF_STEP", ""), "none names the setting `GPUPROF_STEP`"),
+    ("tests/unit/b_test.cpp", ("graph:1", ""), "none names the step source `graph`"),
+    ("tests/unit/b_test.cpp", ("perfetto", ""), "none names the format `perfetto`"),
+    ("tools/report/html/page.js", ("steps", "stops"), "does not show the table `steps`"),
+    ("tools/report/report_text.cpp", ("steps", "stops"), "does not show the table `steps`"),
+    ("tests/simcuda/core/settings.cpp", ("s.seed", "seed"), "nothing reads the field seed"),
     ("tools/analysis/a.cpp", ("Cause::", ""), "found no cause"),
     ("formats/FORMAT.md", ("1 call", "1 calls"), "1 call is not told"),
     ("formats/FORMAT.md", ("19", "20"), "19 other is not told"),
     ("README.md", "`B/tests/unit/a_test`", None),
-    ("README.md", "`B/tests/unit/b_test --gtest_filter=*X*`", "no unit test b_test"),
+    ("README.md", "`B/tests/unit/c_test --gtest_filter=*X*`", "no unit test c_test"),
     ("tests/simcuda/README.md", ("SEED", "SEAD"), "SIMCUDA_SEED is not told"),
     ("tests/simcuda/README.md", "`SIMCUDA_MORE`", "does not read SIMCUDA_MORE"),
 ]

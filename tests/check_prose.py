@@ -13,22 +13,13 @@ import subprocess
 import sys
 import tempfile
 
+from markdown_pages import pages
+
 MOST_WORDS = {"README.md": 900, "docs/ARCHITECTURE.md": 1500}
 MOST_WORDS_IN_A_SENTENCE = 40
-NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
 # A sentence ends before a blank, so that "3.12" and "libcudart.so" do not end one.
 SENTENCE_END = re.compile(r"[.!?][)\"*_]*\s+(?=[^a-z\s])")
 LIST_ITEM = re.compile(r"^\s*([-*]|\d+\.)\s+")
-
-
-def pages(repository):
-    """Markdown files of the tree, relative to it."""
-    found = []
-    for path in sorted(repository.rglob("*.md")):
-        relative = path.relative_to(repository)
-        if not any(part.startswith(NOT_PAGES) for part in relative.parts[:-1]):
-            found.append(relative.as_posix())
-    return found
 
 
 def blocks_of_page(text):

@@ -95,6 +95,19 @@ Json describe_header(const Process& process) {
           {"settings", describe_settings(header)}};
 }
 
+GraphWork count_graph_work(const Trace& trace, const Process& process) {
+  GraphWork work{};
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
+    if (!is_stream_work(shape.kind) || shape.kind == Kind::gpu_graph || shape.graph == 0) continue;
+    const EventExtra& extra = process.extra(process.events[i]);
+    if (extra.value == 0) continue;
+    ++work.nodes;
+    work.named += process.graph_node(shape, extra) != nullptr;
+  }
+  return work;
+}
+
 Json describe_summary(const Trace& trace, const Process& process) {
   const std::span<const Step> steps = process.window_steps();
   const OwnCost cost = own_cost(process);
@@ -103,6 +116,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
     step_json["first"] = steps.front().step;
     step_json["last"] = steps.back().step;
   }
+  const GraphWork graph_work = count_graph_work(trace, process);
   return {{"complete", process.completeness == Completeness::complete},
           {"steps", step_json},
           {"partial", process.summary.partial()},
@@ -111,6 +125,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"events", counts_json(count_events(trace, process))},
           {"losses", losses_json(process.losses)},
           {"graph_nodes", process.graph_nodes.size()},
+          {"graph_work", {{"nodes", graph_work.nodes}, {"named", graph_work.named}}},
           {"counters", counters_json(process)},
           {"samples", process.samples.size()},
           {"process_cpu_ns", process.summary.process_cpu_ns()},

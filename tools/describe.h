@@ -42,6 +42,12 @@ std::map<Kind, uint64_t> count_events(const Trace& trace, const Process& process
 Json losses_json(const std::array<uint64_t, kLossKinds>& losses);
 Json counts_json(const std::map<Kind, uint64_t>& counts);
 
+// Work of nodes of CUDA graphs, and how much of it is known by the call that was captured.
+struct GraphWork {
+  uint64_t nodes, named;
+};
+GraphWork count_graph_work(const Trace& trace, const Process& process);
+
 const char* completeness_name(Completeness completeness);
 
 // One line; bytes that are not UTF-8 are replaced.

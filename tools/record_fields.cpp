@@ -289,7 +289,30 @@ void write_device(const Process& process, const Shape& shape, const EventExtra& 
       out.number("object", extra.address);
       out.number("object_kind", uint64_t{shape.object_kind});
       break;
-    default: break;
+    case Kind::none:
+    case Kind::call:
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::set:
+    case Kind::alloc:
+    case Kind::dealloc:
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream:
+    case Kind::collective:
+    case Kind::nvtx_range:
+    case Kind::nvtx_mark:
+    case Kind::op:
+    case Kind::annotation:
+    case Kind::module:
+    case Kind::python_function:
+    case Kind::tensor:
+    case Kind::instant:
+    case Kind::other:
+    case Kind::sample:
+    case Kind::heap:
+    case Kind::stack:
+    case Kind::gpu_annotation: break;
   }
   if (const GraphNode* const node = process.graph_node(shape, extra)) {
     out.text("captured_by", node->api);

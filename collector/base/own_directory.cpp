@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/base/own_file.h"
 
@@ -243,6 +244,14 @@ const char* name_in_directory(const char* path) {
   const char* const slash = std::strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
+
+namespace {
+void forget_directories() {
+  g_run.forget();
+  g_scratch.forget();
+}
+GPUPROF_FORGET_IN_CHILD(forget_directories);
+}  // namespace
 
 OwnDirectory& run_directory() { return g_run; }
 OwnDirectory& scratch_directory() { return g_scratch; }

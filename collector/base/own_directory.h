@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A directory of ours, held open: files in it are named relative to its descriptor, so that whoever
-// may rename a directory on the way to it, or put a link in its place, does not choose where we
-// write.
+// A directory of ours, held open. Files in it are named relative to its descriptor. So nobody who
+// may rename a directory on the way to it, or put a link in its place, chooses where we write.
 #pragma once
 
 #include <sys/types.h>

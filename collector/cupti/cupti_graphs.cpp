@@ -10,6 +10,7 @@
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
+#include "collector/sources/replayed_graphs.h"
 
 namespace gpuprof {
 namespace {
@@ -92,6 +93,7 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
   for (const CUpti_CallbackIdResource id : kCallbacks) {
     api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
   }
+  cupti_tells_of_graphs(true);
   g_whole.store(false, std::memory_order_release);
   if (activity_on(Activity::kernel) && session().config.graph_times == GraphTimes::whole) {
     time_as_a_whole(api);
@@ -105,6 +107,7 @@ void graphs_are_recorded() {
 }
 
 void detach_graphs(const CuptiApi& api) {
+  cupti_tells_of_graphs(false);
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_api.h"
@@ -418,6 +419,7 @@ const char* gpu_times_missing() {
 
 uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
 
+GPUPROF_FORGET_IN_CHILD(forget_cupti);
 void forget_cupti() {
   forget_cupti_buffers();
   forget_host_cupti();

@@ -7,6 +7,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/python/frame_check.h"
+#include "collector/python/is_compiling.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
 #include "collector/record/collector.h"
@@ -23,16 +24,9 @@ constexpr const char* kOptimizers = "torch.optim.optimizer";
 // is nothing, and traced as that: anything else would break the graph.
 // Before 2.0 there is no hook for all optimizers, but a method that each of them calls when it is
 // made, which wraps the step of its class.
-constexpr const char* kInstall = R"(
+constexpr const char* kInstall = GPUPROF_PYTHON_IS_COMPILING R"(
 def install(module, stepped, getframe):
     torch = getattr(module, "torch", None)
-
-    def is_compiling():
-        for place in "compiler", "_utils":
-            ask = getattr(getattr(torch, place, None), "is_compiling", None)
-            if ask is not None:
-                return ask()
-        return False
 
     def is_outermost(optimizer):
         frame = getframe(2)
@@ -45,7 +39,7 @@ def install(module, stepped, getframe):
         return True
 
     def tell(optimizer, args, kwargs):
-        if not is_compiling() and is_outermost(optimizer):
+        if not is_compiling(torch) and is_outermost(optimizer):
             stepped(optimizer)
 
     register = getattr(module, "register_optimizer_step_post_hook", None)

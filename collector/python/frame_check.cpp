@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -168,10 +169,13 @@ FramesState frames_state() { return g_state.load(std::memory_order_acquire); }
 const KnownInterpreter& known_interpreter() { return g_known; }
 FrameReader& frame_reader() { return *g_reader; }
 
+namespace {
 void forget_frames() {
   g_state = FramesState::off;
   g_looks = 0;
   g_note[0] = '\0';
 }
+GPUPROF_FORGET_IN_CHILD(forget_frames);
+}  // namespace
 
 }  // namespace gpuprof

@@ -37,6 +37,4 @@ struct KnownInterpreter {
 const KnownInterpreter& known_interpreter();
 FrameReader& frame_reader();  // for the sampling thread alone
 
-void forget_frames();  // in the child after fork
-
 }  // namespace gpuprof

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python frames of a thread, read while it runs, without the GIL and without stopping it. All
-// memory is read through the kernel (process_vm_readv on this process), so that an address that is
-// not mapped any more is an error and not a crash; what was read counts only if the frames are
-// still the same afterwards. One thread at a time.
+// Reads the Python frames of a thread while it runs, without the GIL and without stopping it. The
+// kernel copies the memory (process_vm_readv on this process), so an address that is no longer
+// mapped is an error and not a crash. A stack counts only if its frames are the same afterwards.
+// One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -56,11 +56,11 @@ class FrameReader {
   // The state of the oldest thread of the interpreter of `state`; with the GIL.
   uint64_t oldest_of(uint64_t state, uint64_t& interpreter) const;
 
-  // Innermost first, into raw(); `count` of them. Where calls come and go faster than frames can be
-  // read, what was read is taken if it ends where the stack of this thread began when it was last
-  // seen to stand still; to 3.10, where each frame is an object of its own that the next call gets,
-  // without inner frames that had returned when they were read. Its inner frames may then be of
-  // moments some microseconds apart.
+  // Innermost first, into raw(); `count` of them. Some calls come and go faster than frames can be
+  // read. Such a stack counts if it ends where this thread's stack began when it last stood still.
+  // Its inner frames may be of moments some microseconds apart. Up to 3.10 each frame is an object
+  // that the next call gets: there the stack lacks inner frames that had returned when they were
+  // read.
   Outcome walk(uint64_t state, Seen& seen, size_t& count);
   const RawFrame* raw() const { return raw_; }
   // From 3.12 on: the frame that a call of the evaluation loop has of its own, in its stack memory.

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "formats/core/text.h"
@@ -85,6 +86,14 @@ StringId describe(const PythonApi& py, PyObject* module, const void* around, cha
   if (!inside.empty()) line.add(" (").add(text).add(")");
   return intern_string(full);
 }
+
+// Their names are in the parent's ring. The references stay: the child may not have the GIL.
+void forget_parents_modules() {
+  if (g_entries) ::munmap(g_entries, kSlots * sizeof(Entry));
+  g_entries = nullptr;
+  g_count = 0;
+}
+GPUPROF_FORGET_IN_CHILD(forget_parents_modules);
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collector/base/log.h"
+#include "collector/python/is_compiling.h"
 #include "collector/python/known_modules.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
@@ -16,7 +17,7 @@ namespace {
 // None where the program uses torch.compile: its code is guarded against new hooks, and would be
 // compiled again when they come and when they go. What it compiles with them in place does not see
 // them. `always_call` (from 2.1): also when a module raises.
-constexpr const char* kInstall = R"(
+constexpr const char* kInstall = GPUPROF_PYTHON_IS_COMPILING R"(
 def install(modules, entered, left):
     module = modules["torch.nn.modules.module"]
     dynamo = modules.get("torch._dynamo.eval_frame")
@@ -25,19 +26,12 @@ def install(modules, entered, left):
         return None
     torch = modules["torch"]
 
-    def is_compiling():
-        for place in "compiler", "_utils":
-            ask = getattr(getattr(torch, place, None), "is_compiling", None)
-            if ask is not None:
-                return ask()
-        return False
-
     def enter(module, inputs):
-        if not is_compiling():
+        if not is_compiling(torch):
             entered(module)
 
     def leave(module, inputs, result):
-        if not is_compiling():
+        if not is_compiling(torch):
             left(module)
 
     before = module.register_module_forward_pre_hook(enter)

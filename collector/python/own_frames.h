@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python frames of the thread that makes a call, put among the return addresses of its native
-// stack: in the place of each frame of CPython's evaluation loop, those that run in it; other
-// functions of the interpreter itself are left out, those of extension modules stay. Frames cannot
-// change while their thread is in the call, with or without the GIL; nothing is referenced, no
-// function of Python's is called but the one that gives the thread's state.
+// Puts the Python frames of the thread that makes a call among the return addresses of its native
+// stack. They take the place of the frames of CPython's evaluation loop that run them. Other
+// functions of the interpreter are left out; those of extension modules stay. The frames cannot
+// change: their thread is in the call, with or without the GIL. No object is referenced. The only
+// function of Python's that runs here is the one that gives the thread's state.
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
 #include "collector/record/ring.h"
@@ -209,6 +210,10 @@ void restart_sequences() {
   for (CommunicatorRow& row : g_communicators) row.sequence.store(0, std::memory_order_relaxed);
 }
 
+namespace {
+// A thread that no longer exists may have held it.
 void unlock_names_in_child() { g_function_lock.unlock(); }
+GPUPROF_FORGET_IN_CHILD(unlock_names_in_child);
+}  // namespace
 
 }  // namespace gpuprof

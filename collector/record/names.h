@@ -18,7 +18,4 @@ bool is_largest_communicator(const void* communicator);
 // Sequence numbers of collectives start again from 0: all ranks do so at the same step.
 void restart_sequences();
 
-// In the child after fork: a thread that no longer exists may have held the lock.
-void unlock_names_in_child();
-
 }  // namespace gpuprof

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/sources/nvtx.h"
 #include "collector/torch/open_ranges.h"
@@ -289,6 +290,8 @@ const RingHeader* keep_ring_header() {
   return g_header_kept ? g_ring.header : nullptr;
 }
 
+namespace {
+// The parent's: without touching the file.
 void forget_ring() {
   g_published.store(nullptr, std::memory_order_release);
   g_ring.file.close();
@@ -301,6 +304,8 @@ void forget_ring() {
   g_free = g_full = 0;
   t_state.next = t_state.gpu_next = nullptr;
 }
+GPUPROF_FORGET_IN_CHILD(forget_ring);
+}  // namespace
 
 RingChunk* acquire_chunk() {
   Ring* const current = ring();

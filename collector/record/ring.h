@@ -68,10 +68,8 @@ void publish_ring();
 void link_ring(const char* name);
 // Removes the file (and the link); the mapping stays.
 void remove_ring_file();
-// In the child after fork: forget the parent's ring without touching the file.
-void forget_ring();
-// Before that: the header's page stays mapped, read-only. Null: there is none that the parent would
-// still write to.
+// In the child after fork, before the parent's ring is forgotten: the header's page stays mapped,
+// read-only. Null: there is none that the parent would still write to.
 const RingHeader* keep_ring_header();
 // For workers of a DataLoader: where this process's dumps go.
 void ring_store_stem(const char* stem);

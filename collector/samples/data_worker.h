@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPUPROF_WORKERS=1: this process as a worker of a PyTorch DataLoader. It records the Python stacks
-// of its main thread in the windows of the process that it loads for, which it knows from that
-// one's ring: inherited where it was forked, else found among the open files of its ancestors.
+// of its main thread in the windows of the process that it loads for. It knows these from that
+// process's ring: inherited by fork, else found among the open files of its ancestors.
 //
 // What makes a process a worker: torch.utils.data.get_worker_info() has an answer. Looked for at
 // audit events, with the GIL; where the setting is off nothing is looked for.
@@ -17,7 +17,8 @@ namespace gpuprof {
 
 // PyTorch has been imported: reads whether workers are wanted, of this process's children, too.
 void data_workers_possible();
-// In the child after fork, before the session is forgotten. Keeps a view of the parent's ring.
+// In the child after fork, before the session and its ring are forgotten. Keeps a view of the
+// parent's ring.
 void data_worker_forked();
 
 extern std::atomic<bool> g_data_worker_due;

@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
@@ -233,10 +234,13 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& coun
   return out.count != 0;
 }
 
+namespace {
 void forget_native_samples() {
   leave_signal();
   g_word = kIdle;
   g_note = "";
 }
+GPUPROF_FORGET_IN_CHILD(forget_native_samples);
+}  // namespace
 
 }  // namespace gpuprof

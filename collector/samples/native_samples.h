@@ -50,6 +50,4 @@ bool read_thread_counts(uint32_t tid, ThreadCounts& counts);
 bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& counts,
                        NativeStack& out);
 
-void forget_native_samples();  // in the child after fork
-
 }  // namespace gpuprof

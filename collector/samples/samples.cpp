@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/python/frame_check.h"
@@ -312,12 +313,14 @@ const char* samples_note() { return g_note[0] ? g_note : frames_note(); }
 uint64_t samples_cpu_ns() { return g_cpu_ns.load(std::memory_order_relaxed); }
 uint32_t samples_threads() { return g_alive.load(std::memory_order_relaxed); }
 
+namespace {
 void forget_samples() {
-  forget_native_samples();
   g_window = g_stop = false;
   g_alive = 0;
   g_word = 0;
   g_note[0] = '\0';
 }
+GPUPROF_FORGET_IN_CHILD(forget_samples);
+}  // namespace
 
 }  // namespace gpuprof

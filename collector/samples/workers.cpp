@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
@@ -265,10 +266,14 @@ bool encode_workers(ByteBuffer& out, uint32_t clock_shift) {
   return wire.ok();
 }
 
+namespace {
 void forget_workers() {
   g_on = false;
   g_count = 0;
+  g_cpus_written = false;
   g_samples->clear();
 }
+GPUPROF_FORGET_IN_CHILD(forget_workers);
+}  // namespace
 
 }  // namespace gpuprof

@@ -14,6 +14,5 @@ void workers_begin();                            // a window opens
 void workers_sample(uint64_t ticks, bool last);  // takes a sample if one is due, or it is the last
 // The samples since the last call as a Workers message; false: none.
 bool encode_workers(ByteBuffer& out, uint32_t clock_shift);
-void forget_workers();  // in the child after fork
 
 }  // namespace gpuprof

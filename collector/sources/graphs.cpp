@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
@@ -17,13 +18,8 @@ namespace {
 
 // A call that became a node of the graph under capture.
 struct CapturedNode {
-  uint64_t handle;   // the driver's; may be used again once the graph is destroyed
-  uint64_t begin;    // ticks of the call
-  uint64_t stream;   // as the program passed it
-  uint64_t capture;  // the driver's id of the capture
-  uint32_t thread;
-  StringId stack;
-  ApiId api;
+  uint64_t handle;  // the driver's; may be used again once the graph is destroyed
+  CapturedCall call;
 };
 
 // A node of an executable graph, by the id that CUPTI's records carry.
@@ -37,7 +33,7 @@ struct Exec {  // instantiated while CUPTI was on
   GraphContent content;
 };
 
-constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any program has
+constexpr size_t kMaxNodes = 1u << 21;  // of either kind: 200 MB, more than any program has
 
 std::atomic<uint32_t> g_capturing{0};
 SpinLock g_lock;  // of the tables; nothing is called while it is held
@@ -104,8 +100,9 @@ bool index_captured() {
 }
 
 GraphNodeRow row_of(const ClonedNode& node) {
-  const CapturedNode& call = g->captured[node.captured];
-  return {node.id, call.begin, call.stream, call.capture, call.thread, call.stack, call.api, {}};
+  const CapturedCall& call = g->captured[node.captured].call;
+  return {node.id,     call.record.begin, call.stream,     call.capture,
+          call.thread, call.stack,        call.record.api, {}};
 }
 
 // Nodes that the call in progress has made.
@@ -115,8 +112,9 @@ struct CreatedNodes {
 };
 thread_local CreatedNodes t_created __attribute__((tls_model("initial-exec")));
 
-void keep_captured(const CapturedNode& node) {
-  if (g->captured.size() >= kMaxNodes || !g->captured.push_back(node)) return;
+void keep_captured(uint64_t node, const CapturedCall& call) {
+  const LockGuard guard(g_lock);
+  if (g->captured.size() >= kMaxNodes || !g->captured.push_back({node, call})) return;
   if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
 }
 
@@ -150,9 +148,7 @@ void note_captured(Record& record, bool per_thread, StringId stack) {
   if (ask(stream, &status, &id, &graph, &nodes, &count) != 0 || status != kActive) return;
   record.flags |= kFlagCaptured;
   if (count != 1) return;  // no node: a failed call, or nothing to do
-  const CapturedNode node{nodes[0], record.begin, stream, id, current_tid(), stack, record.api};
-  const LockGuard guard(g_lock);
-  keep_captured(node);
+  keep_captured(nodes[0], {record, stream, id, current_tid(), stack, Kind::none});
 }
 
 void note_captured_call(Record& record, StringId stack) {
@@ -176,10 +172,15 @@ void note_created_call(Record& record, StringId stack) {
   if (t_created.count == 0 || !makes_graph_node(record.kind)) return;
   record.flags |= kFlagCaptured;
   if (t_created.count != 1) return;
-  const CapturedNode node{t_created.node, record.begin, stream_of(record), t_created.graph,
-                          current_tid(),  stack,        record.api};
+  keep_captured(t_created.node,
+                {record, stream_of(record), t_created.graph, current_tid(), stack, Kind::none});
+}
+
+bool captured_call_of(uint64_t node, CapturedCall& out) {
   const LockGuard guard(g_lock);
-  keep_captured(node);
+  const uint32_t found = g->by_handle.empty() ? 0 : slot_of(node);
+  if (found) out = g->captured[found - 1].call;
+  return found != 0;
 }
 
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
@@ -240,6 +241,7 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   return wire.ok() ? count : from;
 }
 
+namespace {
 void forget_graphs() {
   g_lock.unlock();
   g_capturing = 0;
@@ -248,5 +250,7 @@ void forget_graphs() {
   g->cloned.release();
   g->execs.release();
 }
+GPUPROF_FORGET_IN_CHILD(forget_graphs);
+}  // namespace
 
 }  // namespace gpuprof

@@ -27,6 +27,18 @@ void forget_created_nodes();                             // at the entry
 void note_created_node(uint64_t node, uint64_t graph);   // handles
 void note_created_call(Record& record, StringId stack);  // at the exit
 
+// A call that made a node of a graph.
+struct CapturedCall {
+  Record record;
+  uint64_t stream;   // as the program passed it
+  uint64_t capture;  // the driver's id of the capture
+  uint32_t thread;
+  StringId stack;  // 0: none
+  Kind node_kind;  // of the record that CUPTI makes of the node; none: not looked at
+};
+// The newest that made a node of this handle. False: none that was seen.
+bool captured_call_of(uint64_t node, CapturedCall& out);
+
 // What kinds of nodes an executable graph consists of.
 struct GraphContent {
   uint32_t nodes;
@@ -55,8 +67,5 @@ NodeRecords node_records_of(uint64_t exec, uint32_t& nodes);
 // The nodes from number `from` on, as the body of a dump's graphs chunk. Returns the number after
 // the last one; `from`: none, or no memory.
 size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from);
-
-// After fork.
-void forget_graphs();
 
 }  // namespace gpuprof

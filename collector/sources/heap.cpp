@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
@@ -146,6 +147,9 @@ void heap_switch(bool recording) {
                   std::memory_order_release);
 }
 
+namespace {
 void forget_heap() { g_heap_on.store(false, std::memory_order_relaxed); }
+GPUPROF_FORGET_IN_CHILD(forget_heap);
+}  // namespace
 
 }  // namespace gpuprof

@@ -77,6 +77,5 @@ void put_heap_sample_back(const LiveRow& was);
 void heap_prepare();
 // With the flags of all hooks.
 void heap_switch(bool recording);
-void forget_heap();  // in the child after fork
 
 }  // namespace gpuprof

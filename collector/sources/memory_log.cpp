@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
@@ -217,10 +218,13 @@ bool failed_allocation_is_new(uint32_t written) {
   return failed_allocation_ticks() != 0 && ring()->header->failed.number != written;
 }
 
+namespace {
 void forget_memory_log() {
   g_memory_log.store(false, std::memory_order_release);
   g_table = LiveTable();
   g_failure_lock.unlock();
 }
+GPUPROF_FORGET_IN_CHILD(forget_memory_log);
+}  // namespace
 
 }  // namespace gpuprof

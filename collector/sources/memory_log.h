@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUPROF_MEMORY=1: which memory of GPUs, and pinned memory of the host, is allocated, kept in the
-// ring for the whole run, in and outside windows; and what was when an allocation failed for want
-// of memory.
+// GPUPROF_MEMORY=1: keeps which GPU memory and pinned host memory is allocated, in the ring, for
+// the whole run, in and outside windows. If an allocation fails for want of memory, it keeps what
+// was allocated then.
 #pragma once
 
 #include <atomic>
@@ -52,7 +52,5 @@ bool encode_failed_allocation(ByteBuffer& out, uint32_t& written);
 uint64_t failed_allocation_ticks();  // 0: none has failed
 uint64_t failed_allocation_bytes();
 bool failed_allocation_is_new(uint32_t written);
-
-void forget_memory_log();  // in the child after fork
 
 }  // namespace gpuprof

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -239,11 +240,14 @@ bool encode_counters(ByteBuffer& out, uint32_t clock_shift) {
   return wire.ok();
 }
 
+namespace {
 void forget_nvml() {
   g_tried = false;
   g_nvml = NvmlApi{};
   g_device_count = 0;
   g_samples->clear();
 }
+GPUPROF_FORGET_IN_CHILD(forget_nvml);
+}  // namespace
 
 }  // namespace gpuprof

@@ -15,6 +15,5 @@ void nvml_begin();  // a window opens; says in one line what is missing, if anyt
 void nvml_sample(uint64_t ticks);  // takes a sample if one is due
 // The samples since the last call as a Counters message; false: none.
 bool encode_counters(ByteBuffer& out, uint32_t clock_shift);
-void forget_nvml();  // in the child after fork
 
 }  // namespace gpuprof

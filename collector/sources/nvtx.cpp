@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "collector/base/fork.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 #include "collector/sources/nvtx_text.h"
@@ -125,6 +126,15 @@ int pop(uint64_t domain) {
   return static_cast<int>(at);
 }
 
+// Their names are in the parent's ring.
+void forget_started_ranges() {
+  g_started_lock.unlock();
+  for (StartedRange& slot : g_started_ranges) {
+    if (slot.id != 0) slot = StartedRange{};
+  }
+}
+GPUPROF_FORGET_IN_CHILD(forget_started_ranges);
+
 nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* attributes,
                           uint64_t domain) {
   step_nvtx(text.view(), now_ticks());
@@ -240,6 +250,7 @@ void fill(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
 
 int attach_nvtx(const void* (*get_table)(unsigned)) {
   if (!get_table || !ensure_configured()) return 0;
+  survive_fork_with_nvtx_names();
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (!callbacks || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;

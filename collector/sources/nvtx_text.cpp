@@ -3,8 +3,10 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstring>
 
+#include "collector/base/libc.h"
 #include "collector/base/os.h"
 
 namespace gpuprof {
@@ -80,6 +82,11 @@ void NvtxText::convert(const wchar_t* text) {
     }
   }
   view_ = std::string_view(converted_, used);
+}
+
+void survive_fork_with_nvtx_names() {
+  static std::atomic<bool> registered{false};
+  if (!registered.exchange(true)) at_fork_in_child([] { g_lock.unlock(); });
 }
 
 const void* keep_nvtx_name(std::string_view name) {

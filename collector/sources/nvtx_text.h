@@ -28,6 +28,8 @@ class NvtxText {
 // Keeps a copy of a registered string's or domain's name for the life of the process and returns a
 // handle for it, never null; the same handle for the same name.
 const void* keep_nvtx_name(std::string_view name);
+// Before the first of them: names outlive the session, so their lock is opened in each child.
+void survive_fork_with_nvtx_names();
 std::string_view nvtx_name(const void* handle);
 // "" for the default domain (0).
 std::string_view nvtx_domain_name(uint64_t handle);

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/redact.h"
 #include "collector/record/ring.h"
 #include "collector/stacks/unwind.h"
@@ -151,7 +152,10 @@ size_t note_modules() {
   return region.used.load(std::memory_order_relaxed) / sizeof(ModuleRow);
 }
 
+namespace {
 void forget_modules() { g_loads = g_unloads = 0; }
+GPUPROF_FORGET_IN_CHILD(forget_modules);
+}  // namespace
 
 bool encode_known_modules(ByteBuffer& out) {
   Ring& buffers = *ring();

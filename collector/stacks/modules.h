@@ -12,8 +12,6 @@ namespace gpuprof {
 // Adds what has been mapped since the last call; cheap when that is nothing. Returns the number of
 // modules known.
 size_t note_modules();
-// In a child after fork: the ring is another.
-void forget_modules();
 // Appends a serialized Modules message of all of them. False when memory could not be had.
 bool encode_known_modules(ByteBuffer& out);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/stacks/stacks.h"
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/python/own_frames.h"
@@ -44,9 +45,12 @@ void prepare_stacks() {
   g_on.store(true, std::memory_order_release);
 }
 
+namespace {
 void forget_stacks_in_child() {
   if (g_on.exchange(false)) g_forked = true;
 }
+GPUPROF_FORGET_IN_CHILD(forget_stacks_in_child);
+}  // namespace
 
 bool stacks_are_on() { return g_on.load(std::memory_order_acquire); }
 

@@ -17,8 +17,6 @@ inline constexpr size_t kMaxStackFrames = 192;
 
 // Makes the unwinder ready if stacks are wanted. Drain thread, once a session.
 void prepare_stacks();
-// In a child after fork: stacks begin again with its session.
-void forget_stacks_in_child();
 bool stacks_are_wanted();  // by the settings
 bool stacks_are_on();
 // Whether calls of this row are to have stacks.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Return addresses of the calling thread's stack, fast: what to do at each address is found once
-// and kept. No lock, no allocation; a system call for each page of stack that the thread had not
-// been seen to have. libunwind does the same, but keeps what it knew of code that was unloaded,
-// reads memory by it unchecked, and does not have functions that align their stack in its cache.
+// Finds the return addresses of the calling thread's stack. It looks up once what to do at each
+// address, and keeps that. No lock, no allocation. One system call for each page of stack that it
+// has not seen this thread have. libunwind is similar, with three differences: it keeps what it
+// knew of unloaded code, reads memory unchecked, and does not cache functions that align the stack.
 //
-// Any thread, also in a signal handler. Memory is read only where it can be: what is wrongly known
-// of an address (code unloaded and other code loaded there a moment ago) makes a wrong stack, never
-// a fault.
+// Any thread, also in a signal handler. It reads memory only if that can be read. If code was
+// unloaded and other code loaded at its address a moment ago, the stack is wrong. It never causes a
+// fault.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of a program's several optimizers the one whose steps end the program's, the leader. The first
-// that steps leads; two things give the lead to another, when that one has stepped:
+// Finds which of a program's optimizers ends its steps: the leader. The first that steps leads.
+// Another takes the lead with a step of its own, if the leader is
 //
-// rarer: the leader has stepped at least twice as often, counted since the other was first seen
-//   beside it (a GAN's generator), and not more than kRarest times as often (an outer loop);
-// gone: others have stepped over and over since the leader's last step, more than kSilence times
-//   and twice as often as ever before between two of its steps. Only repeated steps count: where
-//   each parameter has an optimizer, all of them step once between two of the leader's.
+// more frequent: it has stepped at least twice as often since the other was first seen beside it (a
+//   GAN's generator), and not more than kRarest times as often (an outer loop);
+// gone: others have stepped more than kSilence times since its last step, and twice as often as
+//   ever before between two of its steps. Only repeated steps count: with an optimizer for each
+//   parameter, all of them step once between two of the leader's.
 //
 // A few optimizers are known at a time; one that is gone makes place for a new one. Optimizers are
 // told apart by address; an address that is used again goes on as the one before. No clock, no I/O.

@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kSlots = 1 << 17;  // a dozen steps of the longest that are usual
 constexpr uint64_t kFirstLook = 512;  // launches
 constexpr uint64_t kFirstLookNs = 1000000000;
-// After a look, for each launch: a look costs 2 to 3 us for each, and there may be nothing to find.
-constexpr uint64_t kPauseNs = 50'000;
+// After a look, for each launch: a look costs 2 to 7 us for each, and there may be nothing to find.
+constexpr uint64_t kPauseNs = 130'000;
 constexpr double kSure = 0.6;
 // Layers repeat, too: a period that may be one of many is taken after many of them only.
 constexpr size_t kUnsureSteps = 20;

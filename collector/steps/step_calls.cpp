@@ -27,8 +27,22 @@ StepSource source_of(const ApiRow& row) {
     case ApiRole::device_sync: return StepSource::sync;
     case ApiRole::profiler_start:
     case ApiRole::profiler_stop: return StepSource::profiler;
-    default: return StepSource::automatic;
+    case ApiRole::none:
+    case ApiRole::call:
+    case ApiRole::copy:
+    case ApiRole::set:
+    case ApiRole::alloc:
+    case ApiRole::dealloc:
+    case ApiRole::host_alloc:
+    case ApiRole::host_dealloc:
+    case ApiRole::sync:
+    case ApiRole::event:
+    case ApiRole::stream:
+    case ApiRole::graph:
+    case ApiRole::begin_capture:
+    case ApiRole::end_capture: break;
   }
+  return StepSource::automatic;
 }
 
 bool is_launch(StepSource source) {
@@ -89,7 +103,13 @@ void step_after_call(ApiId api, const StepSubject& subject) {
     case StepSource::graph:
       return step_mark({StepSource::graph, ticks, reinterpret_cast<uint64_t>(subject.object)});
     case StepSource::profiler: return step_profiler(row.role == ApiRole::profiler_start, ticks);
-    default: return step_mark({StepSource::sync, ticks});
+    case StepSource::sync: return step_mark({StepSource::sync, ticks});
+    case StepSource::automatic:
+    case StepSource::manual:
+    case StepSource::optimizer:
+    case StepSource::nvtx:
+    case StepSource::period:
+    case StepSource::time: return;  // no call of a table is their mark
   }
 }
 

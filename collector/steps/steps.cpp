@@ -240,7 +240,12 @@ bool StepTracker::look_again() {
     case StepSource::nccl:
     case StepSource::graph:
     case StepSource::sync: break;
-    default: return false;
+    case StepSource::automatic:
+    case StepSource::manual:
+    case StepSource::profiler:
+    case StepSource::kernel:
+    case StepSource::period:
+    case StepSource::time: return false;
   }
   if (!automatic_) return false;
   if (chosen_ == StepSource::optimizer || chosen_ == StepSource::nvtx) {

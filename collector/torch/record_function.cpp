@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
 
@@ -186,7 +187,11 @@ void stop_observing_operators() {
   }
 }
 
+namespace {
+// A child of fork is observed where its parent was, until it stops that itself.
 void unlock_observers_in_child() { g_lock.unlock(); }
+GPUPROF_FORGET_IN_CHILD(unlock_observers_in_child);
+}  // namespace
 
 void* torch_library() {
   void* library = nullptr;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's own observers (at::addGlobalCallback), reached through the exported C++ names: what it
-// calls at the begin and end of each operator, autograd node and record_function range, on the
-// thread that runs it. The types behind the names have been the same since 1.13 as far as they are
-// used here; whether they are in the process at hand is tried once, on a range of our own, before
-// anything is recorded.
+// Registers PyTorch's own observers (at::addGlobalCallback) through the exported C++ names. PyTorch
+// calls them at the begin and end of each operator, autograd node and record_function range, on the
+// thread that runs it. The fields used here have been the same since 1.13. Before anything is
+// recorded, one range of our own tries whether the process has these types.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +25,6 @@ enum class ObserveResult : uint8_t { observing, no_torch, unknown_torch };
 // From any thread. Idempotent; what is running already is not told of.
 ObserveResult observe_operators(const OperatorObserver& observer);
 void stop_observing_operators();
-// A child of fork is observed where its parent was, until it stops that itself.
-void unlock_observers_in_child();
 // libtorch_cpu, where the process has loaded it; else null.
 void* torch_library();
 

@@ -9,7 +9,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
-#include "formats/core/record_losses.h"
+#include "formats/core/ring_file.h"
 
 namespace gpuprof {
 namespace {

@@ -40,6 +40,7 @@ class WindowCollector final : private NameResolver {
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
+  const NameResolver& names() const { return *this; }  // of what is in the ring
   uint64_t events() const { return events_; }
   uint64_t hook_records() const { return hook_records_; }
   uint64_t stacks() const { return stacks_; }

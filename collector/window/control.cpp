@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
 #include "collector/record/ring.h"
@@ -98,6 +99,9 @@ void control_end() {
   if (g_control.read[1]) ::unlinkat(directory_of(1).descriptor(), g_control.names[1], 0);
 }
 
+namespace {
 void forget_control() { g_control = Control{}; }
+GPUPROF_FORGET_IN_CHILD(forget_control);
+}  // namespace
 
 }  // namespace gpuprof

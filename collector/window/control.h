@@ -10,7 +10,6 @@ namespace gpuprof {
 void control_begin();
 // Looks for requests when it is time to.
 void control_tick(uint64_t now_ns);
-void control_end();     // removes this process's own request file; any thread
-void forget_control();  // in the child after fork
+void control_end();  // removes this process's own request file; any thread
 
 }  // namespace gpuprof

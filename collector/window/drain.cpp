@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
@@ -27,6 +28,7 @@
 #include "collector/samples/workers.h"
 #include "collector/sources/device_info.h"
 #include "collector/sources/graphs.h"
+#include "collector/sources/replayed_graphs.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
@@ -76,6 +78,7 @@ struct Drain {
   uint64_t process_cpu_at_begin = 0;
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
+  uint64_t replayed_graphs = 0;   // number of the newest written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   bool window_open = false;
   uint64_t last_look = 0;        // for GPU records
@@ -144,6 +147,16 @@ void write_graph_nodes(Drain& drain) {
   ring()->header->graph_nodes_written.store(end, std::memory_order_release);
 }
 
+// Those that may be launched in the window.
+void write_replayed_graphs(Drain& drain) {
+  drain.body.clear();
+  const uint64_t newest = encode_replayed_graphs(drain.body, ring()->header->clock_shift,
+                                                 drain.collector.names(), drain.replayed_graphs);
+  if (newest == drain.replayed_graphs) return;
+  drain.file.write(ChunkKind::graphs, drain.body);
+  drain.replayed_graphs = newest;
+}
+
 // The newest failed allocation, if it is in no dump yet.
 void write_failed_allocation(Drain& drain) {
   drain.body.clear();
@@ -174,6 +187,8 @@ void open_window(Drain& drain) {
   keep_modules(drain);
   drain.graph_nodes = 0;
   write_graph_nodes(drain);
+  drain.replayed_graphs = 0;
+  write_replayed_graphs(drain);
   drain.body.clear();
   if (encode_live_at_begin(drain.body, window.number)) {
     drain.file.write(ChunkKind::live_memory, drain.body);
@@ -588,11 +603,14 @@ bool drain_wait_exit() {
 
 void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed); }
 
+namespace {
 void forget_drain_thread() {
   if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
   g_drain = nullptr;
 }
+GPUPROF_FORGET_IN_CHILD(forget_drain_thread);
+}  // namespace
 
 }  // namespace gpuprof

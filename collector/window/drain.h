@@ -30,6 +30,5 @@ void drain_note_progress();  // on the thread itself, in a long wait
 // Main has left by pthread_exit, and nobody else is left: glibc ends the process with its last
 // thread.
 bool only_our_threads_are_left();
-void forget_drain_thread();  // in the child after fork
 
 }  // namespace gpuprof

@@ -355,8 +355,18 @@ Activity activity_of(const ApiRow& row) {
     case ApiRole::host_dealloc: return Activity::alloc;
     case ApiRole::sync:
     case ApiRole::device_sync: return Activity::sync;
-    default: return Activity::api;
+    case ApiRole::none:
+    case ApiRole::call:
+    case ApiRole::launch:
+    case ApiRole::copy:
+    case ApiRole::set:
+    case ApiRole::event:
+    case ApiRole::stream:
+    case ApiRole::profiler_start:
+    case ApiRole::profiler_stop:
+    case ApiRole::collective: break;
   }
+  return Activity::api;
 }
 
 void apply_hook_flags() {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
@@ -222,8 +223,11 @@ void wait_for_ready_commands() {
   reap_helpers();
 }
 
+namespace {
 void forget_ready_commands() {
   for (size_t i = 0; i < kMostRunning; ++i) g_helpers[i] = g_running[i] = 0;
 }
+GPUPROF_FORGET_IN_CHILD(forget_ready_commands);
+}  // namespace
 
 }  // namespace gpuprof

@@ -17,6 +17,5 @@ void run_ready_command(const char* path);
 // Waits for commands that still run, 30 s at most: the end of the program may be the end of its
 // container, or of its job.
 void wait_for_ready_commands();
-void forget_ready_commands();  // in the child after fork
 
 }  // namespace gpuprof

@@ -9,33 +9,20 @@
 #include <cstring>
 #include <new>
 
+#include "collector/base/fork.h"
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
-#include "collector/base/own_directory.h"
 #include "collector/base/redact.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/bridge.h"
-#include "collector/python/frame_check.h"
 #include "collector/record/collector.h"
-#include "collector/record/names.h"
 #include "collector/record/ring.h"
 #include "collector/samples/data_worker.h"
-#include "collector/samples/samples.h"
-#include "collector/samples/workers.h"
-#include "collector/sources/graphs.h"
-#include "collector/sources/heap.h"
-#include "collector/sources/memory_log.h"
-#include "collector/sources/nvml.h"
-#include "collector/sources/nvtx.h"
-#include "collector/stacks/modules.h"
-#include "collector/stacks/stacks.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
-#include "collector/torch/record_function.h"
 #include "collector/window/control.h"
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
-#include "collector/window/ready_command.h"
 #include "collector/window/summary.h"
 
 extern char** environ;
@@ -128,9 +115,10 @@ bool start() {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;
     ::sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, &before);  // of this thread
+    // Linux changes the calling thread's. pthread_sigmask came into libc.so with glibc 2.32.
+    ::sigprocmask(SIG_SETMASK, &all, &before);  // NOLINT(concurrency-mt-unsafe)
     cupti_attach();
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);  // NOLINT(concurrency-mt-unsafe)
   }
   python_session_begins();
   steps_begin();
@@ -209,6 +197,16 @@ void let_driver_thread_start() {
     }
     ::usleep(100);
   }
+}
+
+// All but what is of the process and not of its session.
+void forget_session(Session& session) {
+  char start_directory[sizeof session.start_directory];
+  std::memcpy(start_directory, session.start_directory, sizeof start_directory);
+  const bool tells_optimizers = session.tells_optimizers;  // its observer is in the interpreter
+  new (&session) Session;
+  std::memcpy(session.start_directory, start_directory, sizeof start_directory);
+  session.tells_optimizers = tells_optimizers;
 }
 
 }  // namespace
@@ -329,47 +327,14 @@ void finish_session(const char* reason) {
 void forget_session_in_child() {
   data_worker_forked();
   g_session.driver_thread = 0;
-  if (g_session.state.load(std::memory_order_relaxed) == SessionState::asleep) return;
-  g_session.step_lock.unlock();
-  g_session.source_lock.unlock();
-  unlock_names_in_child();
-  unlock_observers_in_child();
-  forget_drain_thread();
-  forget_cupti();
-  forget_nvml();
-  forget_workers();
-  forget_graphs();
-  forget_memory_log();
-  forget_heap();
-  forget_ring();
-  run_directory().forget();
-  scratch_directory().forget();
-  forget_stacks_in_child();
-  forget_samples();
-  forget_frames();
-  forget_modules();
-  forget_totals();
-  forget_control();
-  forget_ready_commands();
+  const SessionState state = g_session.state.load(std::memory_order_relaxed);
+  if (state == SessionState::asleep) return;
+  for (const ForgetInChild* forget = g_forget_begin; forget != g_forget_end; ++forget) (*forget)();
   t_state = ThreadState{};
-  g_session.phase = SessionPhase::idle;
-  g_session.finishing = false;
-  g_session.opening_ns = 0;
-  g_session.opening_missed = false;
-  g_session.windows_done = 0;
-  g_session.boundaries = 0;
-  g_session.last_boundary_ticks = g_session.next_due_ticks = 0;
-  g_session.last_step_ticks = g_session.silent_step_ticks = g_session.looking_ticks = 0;
-  g_session.source = StepSource::automatic;
-  std::snprintf(g_session.source_text, sizeof g_session.source_text, "auto");
-  g_session.window = Window{};
-  g_session.next_window = g_session.brackets = 0;
-  g_session.profiler_on = false;
-  g_session.nvtx_steps = true;
+  forget_session(g_session);
   g_session.process_start_ticks = now_ticks();
   // A user's `off`, or a bad setting that was reported once, holds for the child too.
-  if (g_session.state.load(std::memory_order_relaxed) == SessionState::off) return;
-  g_session.state.store(SessionState::asleep, std::memory_order_release);
+  if (state == SessionState::off) return turn_off();
   set_all_flags(0);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
@@ -308,6 +309,9 @@ void print_closing_line() {
            several ? " on this one" : "", cost, folder);
 }
 
+namespace {
 void forget_totals() { g_run = RunTotals{}; }
+GPUPROF_FORGET_IN_CHILD(forget_totals);
+}  // namespace
 
 }  // namespace gpuprof

@@ -42,6 +42,5 @@ void note_memory_dump(const char* path);
 // Says what the run came to: steps, cost, where to go on; what is missing, and why; or that no
 // window was reached.
 void print_closing_line();
-void forget_totals();  // in the child after fork
 
 }  // namespace gpuprof

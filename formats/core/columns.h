@@ -50,38 +50,17 @@ inline constexpr Table table{};
 
 // Null for kinds that are not in the format.
 constexpr const KindLayout* layout_of(Kind kind) {
-  using layout_detail::table;
   switch (kind) {
-    case Kind::none:
-    case Kind::stack: return nullptr;
-    case Kind::call: return &table.call;
-    case Kind::launch: return &table.launch;
-    case Kind::copy: return &table.copy;
-    case Kind::set: return &table.set;
-    case Kind::alloc:
-    case Kind::dealloc: return &table.memory;
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream: return &table.sync;
-    case Kind::collective: return &table.collective;
-    case Kind::nvtx_range:
-    case Kind::nvtx_mark: return &table.nvtx;
-    case Kind::op:
-    case Kind::annotation:
-    case Kind::module: return &table.framework;
-    case Kind::tensor: return &table.tensor;
-    case Kind::sample: return &table.sample;
-    case Kind::heap: return &table.heap;
-    case Kind::gpu_graph:
-    case Kind::gpu_kernel: return &table.gpu_kernel;
-    case Kind::gpu_copy:
-    case Kind::gpu_set: return &table.gpu_copy;
-    case Kind::gpu_sync:
-    case Kind::gpu_event: return &table.gpu_sync;
-    case Kind::gpu_memory: return &table.gpu_memory;
-    case Kind::overhead: return &table.overhead;
-    default: return nullptr;  // of outside traces only
+#define GPUPROF_LAYOUT(name, number, payload) \
+  case Kind::name:                            \
+    return &layout_detail::table.payload;
+#define GPUPROF_NO_LAYOUT(name, number, ...) case Kind::name:
+    GPUPROF_KINDS(GPUPROF_LAYOUT, GPUPROF_NO_LAYOUT, GPUPROF_NO_LAYOUT)
+#undef GPUPROF_NO_LAYOUT
+#undef GPUPROF_LAYOUT
+    case Kind::none: break;
   }
+  return nullptr;
 }
 
 // The column entries of a record; those its kind does not have are 0.
@@ -89,44 +68,40 @@ struct ColumnValues {
   uint64_t bytes = 0, address = 0, address2 = 0, value = 0;
 };
 
-inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
-  ColumnValues out;
-  switch (r.kind) {
-    case Kind::none:
-    case Kind::stack:
-    case Kind::launch: break;
-    case Kind::call: out.address = r.call.handle; break;
-    case Kind::copy: out = {r.copy.bytes, r.copy.destination, r.copy.source, 0}; break;
-    case Kind::set: out = {r.set.bytes, r.set.address, 0, 0}; break;
-    case Kind::alloc:
-    case Kind::dealloc: out = {r.memory.bytes, r.memory.address, 0, 0}; break;
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream: out.address2 = r.sync.event; break;
-    case Kind::collective: out = {r.collective.count, 0, 0, r.collective.sequence}; break;
-    case Kind::nvtx_range:
-    case Kind::nvtx_mark: out = {0, r.nvtx.range_id, 0, r.nvtx.payload}; break;
-    case Kind::op:
-    case Kind::annotation:
-    case Kind::module: out.address = r.framework.sequence; break;
-    case Kind::tensor:
-      out = {r.tensor.bytes, r.tensor.address, r.tensor.allocated, r.tensor.kept};
-      break;
-    case Kind::heap: out = {r.heap.bytes, r.heap.address, 0, 0}; break;
-    case Kind::gpu_graph:
-    case Kind::gpu_kernel: out.value = r.gpu_kernel.graph_node; break;
-    case Kind::gpu_copy:
-    case Kind::gpu_set: out = {r.gpu_copy.bytes, 0, 0, r.gpu_copy.graph_node}; break;
-    case Kind::gpu_sync:
-    case Kind::gpu_event:
-      out = {0, r.gpu_sync.event_sync_id, r.gpu_sync.device_time >> clock_shift,
-             r.gpu_sync.event_id};
-      break;
-    case Kind::gpu_memory: out = {r.gpu_memory.bytes, r.gpu_memory.address, 0, 0}; break;
-    case Kind::overhead: out.address = r.overhead.object; break;
-    default: break;
+namespace layout_detail {
+// An overload for each payload.
+struct ColumnsOf {
+  uint32_t clock_shift;
+  ColumnValues operator()(const NoPayload&) const { return {}; }
+  ColumnValues operator()(const CallPayload& p) const { return {0, p.handle, 0, 0}; }
+  ColumnValues operator()(const LaunchPayload&) const { return {}; }
+  ColumnValues operator()(const CopyPayload& p) const {
+    return {p.bytes, p.destination, p.source, 0};
   }
-  return out;
+  ColumnValues operator()(const SetPayload& p) const { return {p.bytes, p.address, 0, 0}; }
+  ColumnValues operator()(const MemoryPayload& p) const { return {p.bytes, p.address, 0, 0}; }
+  ColumnValues operator()(const SyncPayload& p) const { return {0, 0, p.event, 0}; }
+  ColumnValues operator()(const CollectivePayload& p) const { return {p.count, 0, 0, p.sequence}; }
+  ColumnValues operator()(const NvtxPayload& p) const { return {0, p.range_id, 0, p.payload}; }
+  ColumnValues operator()(const FrameworkPayload& p) const { return {0, p.sequence, 0, 0}; }
+  ColumnValues operator()(const TensorPayload& p) const {
+    return {p.bytes, p.address, p.allocated, p.kept};
+  }
+  ColumnValues operator()(const StackPayload&) const { return {}; }
+  ColumnValues operator()(const SamplePayload&) const { return {}; }
+  ColumnValues operator()(const HeapPayload& p) const { return {p.bytes, p.address, 0, 0}; }
+  ColumnValues operator()(const GpuKernelPayload& p) const { return {0, 0, 0, p.graph_node}; }
+  ColumnValues operator()(const GpuCopyPayload& p) const { return {p.bytes, 0, 0, p.graph_node}; }
+  ColumnValues operator()(const GpuSyncPayload& p) const {
+    return {0, p.event_sync_id, p.device_time >> clock_shift, p.event_id};
+  }
+  ColumnValues operator()(const GpuMemoryPayload& p) const { return {p.bytes, p.address, 0, 0}; }
+  ColumnValues operator()(const OverheadPayload& p) const { return {0, p.object, 0, 0}; }
+};
+}  // namespace layout_detail
+
+inline ColumnValues column_values(const Record& r, uint32_t clock_shift) {
+  return with_payload(r, layout_detail::ColumnsOf{clock_shift});
 }
 
 // The masks above name words; these are the facts about Record that they rest on.

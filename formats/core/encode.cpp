@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <type_traits>
 
 #include "formats/core/columns.h"
 #include "formats/core/interned.h"
@@ -82,24 +83,39 @@ struct LaneKey {
   bool operator==(const LaneKey& other) const = default;
 };
 
-LaneKey lane_of(const Record& r, uint32_t thread_id) {
-  const auto stream_lane = [](uint64_t device, uint64_t context, uint64_t stream) {
-    return LaneKey{kStream, device | context << 16 | stream << 32};
-  };
-  switch (r.kind) {
-    case Kind::gpu_graph:
-    case Kind::gpu_kernel:
-      return stream_lane(r.gpu_kernel.device, r.gpu_kernel.context, r.gpu_kernel.stream);
-    case Kind::gpu_copy:
-    case Kind::gpu_set:
-      return stream_lane(r.gpu_copy.device, r.gpu_copy.context, r.gpu_copy.stream);
-    case Kind::gpu_sync:
-    case Kind::gpu_event: return {kDevice, r.gpu_sync.device};
-    case Kind::gpu_memory: return {kDevice, r.gpu_memory.device};
-    case Kind::overhead: return {kOverhead, 0};
-    case Kind::sample: return {kThread, r.sample.thread};
-    default: return {kThread, thread_id};
+template <typename Payload, typename... Others>
+concept OneOf = (std::is_same_v<Payload, Others> || ...);
+// Of a host thread's own lane.
+template <typename Payload>
+concept OfThread = OneOf<Payload, NoPayload, CallPayload, LaunchPayload, CopyPayload, SetPayload,
+                         MemoryPayload, SyncPayload, CollectivePayload, NvtxPayload,
+                         FrameworkPayload, TensorPayload, StackPayload, HeapPayload>;
+
+// An overload for each payload.
+struct LaneOf {
+  uint32_t thread_id;
+
+  static LaneKey stream_lane(uint64_t device, uint64_t context, uint64_t stream) {
+    return {kStream, device | context << 16 | stream << 32};
   }
+  template <OfThread Payload>
+  LaneKey operator()(const Payload&) const {
+    return {kThread, thread_id};
+  }
+  LaneKey operator()(const SamplePayload& p) const { return {kThread, p.thread}; }
+  LaneKey operator()(const GpuKernelPayload& p) const {
+    return stream_lane(p.device, p.context, p.stream);
+  }
+  LaneKey operator()(const GpuCopyPayload& p) const {
+    return stream_lane(p.device, p.context, p.stream);
+  }
+  LaneKey operator()(const GpuSyncPayload& p) const { return {kDevice, p.device}; }
+  LaneKey operator()(const GpuMemoryPayload& p) const { return {kDevice, p.device}; }
+  LaneKey operator()(const OverheadPayload&) const { return {kOverhead, 0}; }
+};
+
+LaneKey lane_of(const Record& record, uint32_t thread_id) {
+  return with_payload(record, LaneOf{thread_id});
 }
 
 // One lane for each key.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is allocated now: a table in the ring that any thread changes without a lock, and that is
-// read in the same process or from what a killed one left. Open addressing by address; a row lies
-// within kLiveProbes slots of its place, so that nothing needs to be moved when one goes.
+// What is allocated now: a table in the ring. Any thread changes it without a lock. The process
+// itself reads it, or the command, from what a killed process left. Open addressing by address: a
+// row lies within kLiveProbes slots of its place, so nothing moves when one goes.
 #pragma once
 
 #include <atomic>

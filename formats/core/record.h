@@ -17,52 +17,60 @@ using StringId = uint32_t;
 using ApiId = uint16_t;
 inline constexpr ApiId kNoApi = 0xffff;
 
-// What a record is. Host kinds come from hooks (and CUPTI callbacks for calls that no hook saw),
-// gpu_* kinds from CUPTI activity. Values are part of the dump format: never reuse one.
+// THE table of record kinds: one row adds one. What a record of a kind holds besides its times is
+// its payload, a member of Record's union. Numbers are part of the dump format: never reuse one.
+// Kinds below 32 are of the host ([begin, end] is the call): hooks make them, and CUPTI's callbacks
+// for calls that no hook saw. The others are of the device ([begin, end] is the work on the GPU):
+// CUPTI's activity records.
+//
+//   RECORDED(name, number, payload)   in the ring and in dumps
+//   RING(name, number, payload)       in the ring only
+//   OUTSIDE(name, number)             only in traces of other tools; EventExtra (trace.h) says what
+//                                     these hold
+#define GPUPROF_KINDS(RECORDED, RING, OUTSIDE)                                                    \
+  RECORDED(call, 1, call)     /* a traced call with no arguments worth keeping */                 \
+  RECORDED(launch, 2, launch) /* of a kernel or graph */                                          \
+  RECORDED(copy, 3, copy)                                                                         \
+  RECORDED(set, 4, set)                                                                           \
+  RECORDED(alloc, 5, memory)                                                                      \
+  RECORDED(dealloc, 6, memory) /* bytes 0 where the call does not say */                          \
+  RECORDED(sync, 7, sync)                                                                         \
+  RECORDED(event, 8, sync)  /* create, record, destroy */                                         \
+  RECORDED(stream, 9, sync) /* create, destroy, wait */                                           \
+  RECORDED(collective, 10, collective)                                                            \
+  RECORDED(nvtx_range, 11, nvtx) /* push/pop or start/end of one thread or process */             \
+  RECORDED(nvtx_mark, 12, nvtx)  /* begin == end */                                               \
+  /* What a framework says it did, on a host thread. */                                           \
+  RECORDED(op, 13, framework)         /* an operator (aten::mm; Kineto's cpu_op) */               \
+  RECORDED(annotation, 14, framework) /* a range the program named (record_function) */           \
+  RECORDED(module, 15, framework)     /* a call of an nn.Module */                                \
+  OUTSIDE(python_function, 16)        /* a call of a Python function */                           \
+  RECORDED(tensor, 17, tensor)        /* begin == end; an allocator gave or took memory */        \
+  OUTSIDE(instant, 18)                /* begin == end; any other moment */                        \
+  OUTSIDE(other, 19)                  /* a range of a category that has no kind of its own */     \
+  /* A thread's Python stack, seen by the sampling thread; begin == end. A dump has it in that */ \
+  /* thread's lane. */                                                                            \
+  RECORDED(sample, 20, sample)                                                                    \
+  /* Host memory that the program's allocator, or the kernel, gave or took back: one of many */   \
+  /* (collector/sources/heap.h); begin == end. */                                                 \
+  RECORDED(heap, 21, heap)                                                                        \
+  /* Right before the record of the call whose stack it is, with the same times. */               \
+  RING(stack, 31, stack)                                                                          \
+  RECORDED(gpu_kernel, 32, gpu_kernel)                                                            \
+  RECORDED(gpu_copy, 33, gpu_copy)                                                                \
+  RECORDED(gpu_set, 34, gpu_copy)                                                                 \
+  RECORDED(gpu_sync, 35, gpu_sync) /* CUPTI's synchronization record (host waited) */             \
+  RECORDED(gpu_event, 36, gpu_sync)                                                               \
+  RECORDED(gpu_memory, 37, gpu_memory) /* CUPTI's memory record (allocation or release) */        \
+  RECORDED(overhead, 38, overhead)     /* CUPTI's own work */                                     \
+  RECORDED(gpu_graph, 39, gpu_kernel)  /* a graph launch as a whole (no node records) */          \
+  OUTSIDE(gpu_annotation, 40)          /* what a range of the program covers on a stream */
+
 enum class Kind : uint8_t {
   none = 0,
-  // host side: [begin, end] is the call
-  call = 1,         // a traced call with no arguments worth keeping; payload: call
-  launch = 2,       // kernel or graph launch; payload: launch
-  copy = 3,         // payload: copy
-  set = 4,          // payload: set
-  alloc = 5,        // payload: memory
-  dealloc = 6,      // payload: memory (bytes 0 where the call does not say)
-  sync = 7,         // payload: sync
-  event = 8,        // create, record, destroy; payload: sync
-  stream = 9,       // create, destroy, wait; payload: sync
-  collective = 10,  // payload: collective
-  nvtx_range = 11,  // push/pop or start/end of one thread or process; payload: nvtx
-  nvtx_mark = 12,   // begin == end; payload: nvtx
-  // What a framework says it did, on a host thread; payload: framework, tensor. python_function,
-  // instant and other are in traces of other tools only. What their events hold is in the table at
-  // EventExtra (trace.h).
-  op = 13,               // an operator (aten::mm; Kineto's cpu_op)
-  annotation = 14,       // a range the program named (record_function, ProfilerStep#N)
-  module = 15,           // a call of an nn.Module
-  python_function = 16,  // a call of a Python function
-  tensor = 17,           // begin == end; a framework's allocator gave or took memory
-  instant = 18,          // begin == end; any other moment
-  other = 19,            // a range of a category that has no kind of its own
-  // A thread's Python stack, seen by the sampling thread; begin == end; payload: sample. In a
-  // dump it lies in the lane of the thread whose stack it is.
-  sample = 20,
-  // Host memory that the program's allocator, or the kernel, gave or took back: one of many,
-  // see collector/sources/heap.h; begin == end; payload: heap
-  heap = 21,
-  // In the ring only, right before the record of the call whose stack it is, with the same times;
-  // payload: stack
-  stack = 31,
-  // device side: [begin, end] is the work on the GPU
-  gpu_kernel = 32,      // payload: gpu_kernel
-  gpu_copy = 33,        // payload: gpu_copy
-  gpu_set = 34,         // payload: gpu_copy
-  gpu_sync = 35,        // CUPTI's synchronization record (host waited); payload: gpu_sync
-  gpu_event = 36,       // payload: gpu_sync
-  gpu_memory = 37,      // CUPTI's memory record (allocation or release); payload: gpu_memory
-  gpu_graph = 39,       // a graph launch as a whole (no node records); payload: gpu_kernel
-  overhead = 38,        // CUPTI's own work; payload: overhead
-  gpu_annotation = 40,  // what a range of the program (annotation) covers on a stream; not recorded
+#define GPUPROF_ENUMERATOR(name, number, ...) name = number,
+  GPUPROF_KINDS(GPUPROF_ENUMERATOR, GPUPROF_ENUMERATOR, GPUPROF_ENUMERATOR)
+#undef GPUPROF_ENUMERATOR
 };
 
 struct Dim3 {
@@ -274,6 +282,24 @@ struct Record {
     uint64_t words[5];
   };
 };
+
+struct NoPayload {};
+
+// Calls `function` with the payload of a record, or with NoPayload. An overload for each payload
+// makes a forgotten one a compile error.
+template <typename Function>
+auto with_payload(const Record& record, Function&& function) {
+  switch (record.kind) {
+#define GPUPROF_WITHOUT(name, number) case Kind::name:
+#define GPUPROF_WITH(name, number, payload) \
+  GPUPROF_WITHOUT(name, number) return function(record.payload);
+    GPUPROF_KINDS(GPUPROF_WITH, GPUPROF_WITH, GPUPROF_WITHOUT)
+#undef GPUPROF_WITH
+#undef GPUPROF_WITHOUT
+    case Kind::none: break;
+  }
+  return function(NoPayload{});
+}
 
 static_assert(sizeof(Record) == 64, "one cache line: the hot path writes it once");
 static_assert(std::is_trivially_copyable_v<Record>);

@@ -142,6 +142,15 @@ enum class Loss : uint8_t {
   gpu_unjoined = 18       // GPU records of which the launch cannot be told
 };
 
+// Calls `count(Loss)` for each loss that a record tells of by itself. Who puts the record into a
+// dump counts them: what CUPTI hands over at its end may be work of after the window, half done.
+template <typename Count>
+void count_losses_of(const Record& record, Count count) {
+  if (!is_stream_work(record.kind)) return;
+  if (record.flags & kFlagNoTime) count(Loss::bad_timestamp);
+  if (record.correlation == 0) count(Loss::gpu_unjoined);
+}
+
 // An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.
 struct FailedAllocationRow {
   std::atomic<uint64_t> ticks;

@@ -4,116 +4,132 @@
 namespace gpuprof {
 namespace {
 
-void write_host_numbers(WireWriter& wire, const Record& r) {
-  switch (r.kind) {
-    case Kind::call: wire.sint(4, r.call.result); break;
-    case Kind::launch:
-      wire.sint(4, r.launch.result);
-      wire.uint(6, r.launch.grid_x);
-      wire.uint(7, r.launch.grid_y);
-      wire.uint(8, r.launch.grid_z);
-      wire.uint(9, r.launch.block_x);
-      wire.uint(10, r.launch.block_y);
-      wire.uint(11, r.launch.block_z);
-      wire.uint(12, r.launch.shared_bytes);
-      wire.uint(19, r.launch.stream);
-      if (!(r.flags & kFlagNamed)) wire.uint(43, r.launch.function);
-      break;
-    case Kind::copy:
-      wire.sint(4, r.copy.result);
-      wire.uint(19, r.copy.stream);
-      wire.uint(20, r.copy.direction);
-      break;
-    case Kind::set:
-      wire.sint(4, r.set.result);
-      wire.uint(19, r.set.stream);
-      wire.uint(23, r.set.value);
-      break;
-    case Kind::alloc:
-    case Kind::dealloc:
-      wire.sint(4, r.memory.result);
-      wire.uint(19, r.memory.stream);
-      wire.uint(40, r.memory.pool);
-      break;
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream:
-      wire.sint(4, r.sync.result);
-      wire.uint(19, r.sync.stream);
-      wire.uint(23, r.sync.flags);
-      break;
-    case Kind::collective:
-      wire.sint(4, r.collective.result);
-      wire.uint(19, r.collective.stream);
-      wire.uint(24, r.collective.communicator);
-      wire.uint(25, static_cast<uint8_t>(r.collective.data_type + 1));
-      wire.uint(26, static_cast<uint8_t>(r.collective.operation + 1));
-      wire.uint(27, static_cast<uint32_t>(r.collective.peer) + 1u);
-      wire.uint(28, r.collective.rank_count ? r.collective.rank + 1u : 0);
-      wire.uint(29, r.collective.rank_count);
-      break;
-    case Kind::nvtx_range:
-    case Kind::nvtx_mark:
-      wire.uint(31, r.nvtx.category);
-      wire.uint(32, r.nvtx.color);
-      wire.uint(37, r.nvtx.depth);
-      break;
-    case Kind::op: wire.uint(23, r.framework.backward); break;
-    case Kind::tensor:
-      wire.uint(23, r.tensor.released);
-      wire.uint(49, r.tensor.device_type + 1u);
-      wire.uint(50, static_cast<uint16_t>(r.tensor.device + 1));
-      break;
-    case Kind::heap:
-      wire.uint(23, r.heap.released);
-      wire.uint(51, r.heap.interval);
-      break;
-    default: break;
-  }
-}
+// An overload for each payload: what of it is the shape's. 0 is not written, so an enum that has a
+// 0 goes as one more.
+struct ShapeNumbers {
+  WireWriter& wire;
+  const Record& record;
 
-void write_gpu_numbers(WireWriter& wire, const Record& r) {
-  switch (r.kind) {
-    case Kind::gpu_graph:
-    case Kind::gpu_kernel:
-      wire.uint(30, r.gpu_kernel.graph);
-      wire.uint(35, r.gpu_kernel.channel);
-      wire.uint(36, r.gpu_kernel.channel_type);
-      break;
-    case Kind::gpu_copy:
-    case Kind::gpu_set: {
-      const uint16_t from = r.gpu_copy.peer_source, to = r.gpu_copy.peer_destination;
-      wire.uint(20, r.gpu_copy.direction);
-      wire.uint(21, r.gpu_copy.source_kind);
-      wire.uint(22, r.gpu_copy.destination_kind);
-      wire.uint(23, r.gpu_copy.value);
-      wire.uint(30, r.gpu_copy.graph);
-      wire.uint(39, static_cast<uint16_t>(from + 1));
-      wire.uint(41, from != 0xffff || to != 0xffff);
-      wire.uint(44, r.gpu_copy.flags);
-      wire.uint(45, static_cast<uint16_t>(to + 1));
-      break;
-    }
-    case Kind::gpu_sync:
-    case Kind::gpu_event:
-      wire.uint(23, r.gpu_sync.type + 1u);
-      wire.uint(34, r.gpu_sync.context);
-      wire.uint(38, r.gpu_sync.stream + 1u);
-      break;
-    case Kind::gpu_memory:
-      wire.uint(23, r.gpu_memory.operation + 1u);
-      wire.uint(33, r.gpu_memory.memory_kind);
-      wire.uint(34, r.gpu_memory.context);
-      wire.uint(38, r.gpu_memory.stream + 1u);
-      wire.uint(40, r.gpu_memory.pool);
-      break;
-    case Kind::overhead:
-      wire.uint(23, r.overhead.type + 1u);
-      wire.uint(46, r.overhead.object_kind);
-      break;
-    default: break;
+  void operator()(const NoPayload&) const {}
+  void operator()(const CallPayload& p) const { wire.sint(4, p.result); }
+  void operator()(const LaunchPayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(6, p.grid_x);
+    wire.uint(7, p.grid_y);
+    wire.uint(8, p.grid_z);
+    wire.uint(9, p.block_x);
+    wire.uint(10, p.block_y);
+    wire.uint(11, p.block_z);
+    wire.uint(12, p.shared_bytes);
+    wire.uint(19, p.stream);
+    if (!(record.flags & kFlagNamed)) wire.uint(43, p.function);
   }
-}
+  void operator()(const CopyPayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(19, p.stream);
+    wire.uint(20, p.direction);
+  }
+  void operator()(const SetPayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(19, p.stream);
+    wire.uint(23, p.value);
+  }
+  void operator()(const MemoryPayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(19, p.stream);
+    wire.uint(40, p.pool);
+  }
+  void operator()(const SyncPayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(19, p.stream);
+    wire.uint(23, p.flags);
+  }
+  void operator()(const CollectivePayload& p) const {
+    wire.sint(4, p.result);
+    wire.uint(19, p.stream);
+    wire.uint(24, p.communicator);
+    wire.uint(25, static_cast<uint8_t>(p.data_type + 1));
+    wire.uint(26, static_cast<uint8_t>(p.operation + 1));
+    wire.uint(27, static_cast<uint32_t>(p.peer) + 1u);
+    wire.uint(28, p.rank_count ? p.rank + 1u : 0);
+    wire.uint(29, p.rank_count);
+  }
+  void operator()(const NvtxPayload& p) const {
+    wire.uint(31, p.category);
+    wire.uint(32, p.color);
+    wire.uint(37, p.depth);
+  }
+  void operator()(const FrameworkPayload& p) const {
+    if (record.kind == Kind::op) wire.uint(23, p.backward);
+  }
+  void operator()(const TensorPayload& p) const {
+    wire.uint(23, p.released);
+    wire.uint(49, p.device_type + 1u);
+    wire.uint(50, static_cast<uint16_t>(p.device + 1));
+  }
+  void operator()(const StackPayload&) const {}
+  void operator()(const SamplePayload&) const {}
+  void operator()(const HeapPayload& p) const {
+    wire.uint(23, p.released);
+    wire.uint(51, p.interval);
+  }
+  void operator()(const GpuKernelPayload& p) const {
+    wire.uint(30, p.graph);
+    wire.uint(35, p.channel);
+    wire.uint(36, p.channel_type);
+  }
+  void operator()(const GpuCopyPayload& p) const {
+    const uint16_t from = p.peer_source, to = p.peer_destination;
+    wire.uint(20, p.direction);
+    wire.uint(21, p.source_kind);
+    wire.uint(22, p.destination_kind);
+    wire.uint(23, p.value);
+    wire.uint(30, p.graph);
+    wire.uint(39, static_cast<uint16_t>(from + 1));
+    wire.uint(41, from != 0xffff || to != 0xffff);
+    wire.uint(44, p.flags);
+    wire.uint(45, static_cast<uint16_t>(to + 1));
+  }
+  void operator()(const GpuSyncPayload& p) const {
+    wire.uint(23, p.type + 1u);
+    wire.uint(34, p.context);
+    wire.uint(38, p.stream + 1u);
+  }
+  void operator()(const GpuMemoryPayload& p) const {
+    wire.uint(23, p.operation + 1u);
+    wire.uint(33, p.memory_kind);
+    wire.uint(34, p.context);
+    wire.uint(38, p.stream + 1u);
+    wire.uint(40, p.pool);
+  }
+  void operator()(const OverheadPayload& p) const {
+    wire.uint(23, p.type + 1u);
+    wire.uint(46, p.object_kind);
+  }
+};
+
+// An overload for each payload: the name that it holds, 0 if none.
+struct NameOf {
+  StringId operator()(const NoPayload&) const { return 0; }
+  StringId operator()(const CallPayload& p) const { return p.name; }
+  StringId operator()(const LaunchPayload&) const { return 0; }
+  StringId operator()(const CopyPayload& p) const { return p.name; }
+  StringId operator()(const SetPayload& p) const { return p.name; }
+  StringId operator()(const MemoryPayload& p) const { return p.name; }
+  StringId operator()(const SyncPayload& p) const { return p.name; }
+  StringId operator()(const CollectivePayload&) const { return 0; }
+  StringId operator()(const NvtxPayload& p) const { return p.message; }
+  StringId operator()(const FrameworkPayload& p) const { return p.name; }
+  StringId operator()(const TensorPayload&) const { return 0; }
+  StringId operator()(const StackPayload&) const { return 0; }
+  StringId operator()(const SamplePayload&) const { return 0; }
+  StringId operator()(const HeapPayload& p) const { return p.name; }
+  StringId operator()(const GpuKernelPayload& p) const { return p.name; }
+  StringId operator()(const GpuCopyPayload&) const { return 0; }
+  StringId operator()(const GpuSyncPayload&) const { return 0; }
+  StringId operator()(const GpuMemoryPayload&) const { return 0; }
+  StringId operator()(const OverheadPayload&) const { return 0; }
+};
 
 }  // namespace
 
@@ -134,33 +150,9 @@ void write_launch_shape(WireWriter& wire, const LaunchShape& shape) {
 }
 
 void write_shape_numbers(WireWriter& wire, const Record& record) {
-  if (is_gpu_kind(record.kind)) {
-    write_gpu_numbers(wire, record);
-  } else {
-    write_host_numbers(wire, record);
-  }
+  with_payload(record, ShapeNumbers{wire, record});
 }
 
-StringId payload_name(const Record& r) {
-  switch (r.kind) {
-    case Kind::call: return r.call.name;
-    case Kind::copy: return r.copy.name;
-    case Kind::set: return r.set.name;
-    case Kind::alloc:
-    case Kind::dealloc: return r.memory.name;
-    case Kind::sync:
-    case Kind::event:
-    case Kind::stream: return r.sync.name;
-    case Kind::nvtx_range:
-    case Kind::nvtx_mark: return r.nvtx.message;
-    case Kind::op:
-    case Kind::annotation:
-    case Kind::module: return r.framework.name;
-    case Kind::heap: return r.heap.name;
-    case Kind::gpu_graph:
-    case Kind::gpu_kernel: return r.gpu_kernel.name;
-    default: return 0;
-  }
-}
+StringId payload_name(const Record& record) { return with_payload(record, NameOf{}); }
 
 }  // namespace gpuprof

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that came from elsewhere (a trace, a dump, a file's name, a setting) on its way to a
-// terminal: what would move the cursor, set a title, turn the direction of writing or end a line is
-// spelled out. libc only; no allocation.
+// Makes text from elsewhere (a trace, a dump, a file's name, a setting) safe for a terminal. It
+// spells out what would move the cursor, set a title, turn the direction of writing or end a line.
+// libc only; no allocation.
 #pragma once
 
 #include <cstddef>

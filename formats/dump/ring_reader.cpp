@@ -14,7 +14,6 @@
 #include "formats/core/graph_node.h"
 #include "formats/core/live_memory.h"
 #include "formats/core/modules.h"
-#include "formats/core/record_losses.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 

@@ -14,6 +14,7 @@
 #include "formats/dump/shape_decoder.h"
 #include "formats/trace/event_limit.h"
 #include "formats/trace/framework_join.h"
+#include "formats/trace/graph_replay.h"
 #include "formats/trace/trace_join.h"
 
 namespace gpuprof {
@@ -204,6 +205,12 @@ void TraceBuilder::Segment::convert_times() {
   for (auto& [id, node] : process.graph_nodes) {
     node.captured = time_of_units(static_cast<uint64_t>(node.captured));
   }
+  for (ReplayedGraph& graph : process.replayed_graphs) {
+    graph.since = time_of_units(static_cast<uint64_t>(graph.since));
+    for (ReplayedCall& call : graph.calls) {
+      call.node.captured = time_of_units(static_cast<uint64_t>(call.node.captured));
+    }
+  }
 }
 
 void TraceBuilder::Segment::fix_steps() {
@@ -263,6 +270,7 @@ void TraceBuilder::end_segment() {
   done->fix_steps();
   done->fix_summary();
   join_process(trace_, p);
+  name_replayed_nodes(trace_, p);
   join_framework(trace_, p);
   join_live_memory(trace_, p);
   if (p.recovered) p.summary.set_events(p.events.size());
@@ -336,24 +344,43 @@ void TraceBuilder::on_workers(const dump::Workers& workers, uint64_t) {
 
 void TraceBuilder::on_graphs(const dump::Graphs& graphs, uint64_t offset) {
   Process& p = segment().process;
-  for (const dump::GraphNode& node : graphs.node()) {
+  const auto read = [&](const dump::GraphNode& node, GraphNode& out) {
     std::vector<uint64_t> frames;
     uint64_t address = 0;
     if ((frames_ += static_cast<uint64_t>(node.stack_frame_size())) > event_limit_) {
       trace_.problems.push_back(
           {file_, offset, "graph nodes have more frames than a file of this size can"});
       damaged_ = true;
-      return;
+      return false;
     }
     for (const int64_t step : node.stack_frame()) {
       address += static_cast<uint64_t>(step);
       frames.push_back(frame_of(p.stacks, address, graphs.code_function(), graphs.code_file(),
                                 [](const std::string& text) { return std::string_view(text); }));
     }
-    p.graph_nodes[node.id()] = {
-        node.api(),     static_cast<int64_t>(node.captured_time()),
-        node.thread(),  node.stream_handle(),
-        node.capture(), frames.empty() ? StackIndex::none : p.stacks.add(frames)};
+    out = {node.api(),     static_cast<int64_t>(node.captured_time()),
+           node.thread(),  node.stream_handle(),
+           node.capture(), frames.empty() ? StackIndex::none : p.stacks.add(frames)};
+    return true;
+  };
+  for (const dump::GraphNode& node : graphs.node()) {
+    if (!read(node, p.graph_nodes[node.id()])) return;
+  }
+  for (const dump::ReplayedGraph& in : graphs.replayed()) {
+    ReplayedGraph& graph = p.replayed_graphs.emplace_back();
+    graph = {in.exec(), static_cast<int64_t>(in.since()), in.complete(), {}};
+    for (const dump::ReplayedCall& call : in.call()) {
+      ReplayedCall& out = graph.calls.emplace_back();
+      out.kind = static_cast<Kind>(call.kind());
+      out.kernel = trace_.strings.intern(call.kernel());
+      if (call.size_size() == 6) {
+        out.grid = {call.size(0), call.size(1), call.size(2)};
+        out.block = {call.size(3), call.size(4), call.size(5)};
+      }
+      out.bytes = call.bytes();
+      out.known = !call.node().api().empty();
+      if (!read(call.node(), out.node)) return;
+    }
   }
 }
 

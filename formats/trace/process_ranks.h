@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that no environment variable named, as where they are arguments
-// (torch.multiprocessing.spawn) or set by the process for itself, or that all processes have
-// inherited: NCCL's communicators know them.
+// Finds ranks that no environment variable named: those given as arguments
+// (torch.multiprocessing.spawn), set by the process for itself, or inherited by all processes
+// alike. NCCL's communicators know them.
 #pragma once
 
 #include "formats/trace/trace.h"
@@ -9,9 +9,9 @@
 namespace gpuprof {
 
 // Gives processes without a rank of their own the one that they have in the largest communicator of
-// their collectives, and its size as the job's. None of them, if two would have the same: then
-// these communicators are of parts of the job; nor where it is known to be larger, nor a process
-// alone, of which that cannot be told. Workers of a DataLoader have their process's.
+// their collectives, and its size as the job's. Gives none if two would have the same, since these
+// communicators then are of parts of the job; none if the job is known to be larger; none to a
+// process alone. Workers of a DataLoader have their process's.
 void find_ranks(Trace& trace);
 
 }  // namespace gpuprof

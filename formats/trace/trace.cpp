@@ -65,37 +65,10 @@ const StreamLink* Process::stream_of(uint64_t handle) const {
 std::string_view kind_name(Kind kind) {
   switch (kind) {
     case Kind::none: return "none";
-    case Kind::call: return "call";
-    case Kind::launch: return "launch";
-    case Kind::copy: return "copy";
-    case Kind::set: return "set";
-    case Kind::alloc: return "alloc";
-    case Kind::dealloc: return "dealloc";
-    case Kind::sync: return "sync";
-    case Kind::event: return "event";
-    case Kind::stream: return "stream";
-    case Kind::collective: return "collective";
-    case Kind::nvtx_range: return "nvtx_range";
-    case Kind::nvtx_mark: return "nvtx_mark";
-    case Kind::stack: return "stack";
-    case Kind::gpu_kernel: return "gpu_kernel";
-    case Kind::gpu_graph: return "gpu_graph";
-    case Kind::gpu_copy: return "gpu_copy";
-    case Kind::gpu_set: return "gpu_set";
-    case Kind::gpu_sync: return "gpu_sync";
-    case Kind::gpu_event: return "gpu_event";
-    case Kind::gpu_memory: return "gpu_memory";
-    case Kind::overhead: return "overhead";
-    case Kind::op: return "op";
-    case Kind::annotation: return "annotation";
-    case Kind::module: return "module";
-    case Kind::python_function: return "python_function";
-    case Kind::tensor: return "tensor";
-    case Kind::instant: return "instant";
-    case Kind::other: return "other";
-    case Kind::sample: return "sample";
-    case Kind::heap: return "heap";
-    case Kind::gpu_annotation: return "gpu_annotation";
+#define GPUPROF_NAME(name, number, ...) \
+  case Kind::name: return #name;
+      GPUPROF_KINDS(GPUPROF_NAME, GPUPROF_NAME, GPUPROF_NAME)
+#undef GPUPROF_NAME
   }
   return "unknown";
 }

@@ -244,6 +244,23 @@ struct GraphNode {
   StackIndex stack;  // of that call, in Process::stacks
 };
 
+// A call that an executable graph replays, and what CUPTI's record of its node is like.
+struct ReplayedCall {
+  Kind kind;           // of that record
+  StringIndex kernel;  // mangled; empty: not known, or no kernel
+  Dim3 grid, block;    // kernels
+  uint64_t bytes;      // copies and sets
+  bool known;          // false: nobody saw the call
+  GraphNode node;
+};
+// An executable graph that was instantiated, or updated, while CUPTI was off.
+struct ReplayedGraph {
+  uint64_t exec;                    // handle
+  int64_t since;                    // ns
+  bool complete;                    // no other nodes make GPU work
+  std::vector<ReplayedCall> calls;  // in the order of nodes
+};
+
 // Memory that was allocated at a moment: by CUDA, or a block that a framework's allocator had given
 // out of that.
 struct LiveAllocation {
@@ -342,6 +359,7 @@ struct Process {
   std::string metadata;
   std::string distributed;  // likewise, of its distributedInfo without rank and world size
   std::unordered_map<uint64_t, GraphNode> graph_nodes;  // by node id
+  std::vector<ReplayedGraph> replayed_graphs;           // in order of time for each handle
 
   // A worker of a DataLoader of another process: it makes no step, and is no rank.
   bool is_data_worker() const { return header.parent_pid() != 0; }

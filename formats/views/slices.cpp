@@ -175,7 +175,19 @@ const char* category_of(const Shape& shape) {
     case Kind::instant: return "cpu_instant_event";
     case Kind::other: return "other";
     case Kind::gpu_annotation: return "gpu_user_annotation";
-    default: break;
+    case Kind::none:
+    case Kind::call:
+    case Kind::launch:
+    case Kind::copy:
+    case Kind::set:
+    case Kind::alloc:
+    case Kind::dealloc:
+    case Kind::sync:
+    case Kind::event:
+    case Kind::stream:
+    case Kind::sample:
+    case Kind::heap:
+    case Kind::stack: break;
   }
   if (shape.domain == ApiDomain::nccl) return "nccl";
   const bool driver = shape.domain == ApiDomain::driver || (shape.flags & kFlagDriver);

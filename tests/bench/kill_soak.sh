@@ -4,4 +4,4 @@
 # usage: tests/bench/kill_soak.sh [KILLS] [BUILD]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-GPUPROF_TEST_BUILD=$(realpath "${2:-build}") exec python3 tests/e2e/kill.py "${1:-1000}"
+GPUPROF_TEST_BUILD=$(realpath "${2:-build}") PYTHONPATH=tests/e2e exec python3 -m support.kill "${1:-1000}"

@@ -5,7 +5,7 @@ import json
 import random
 
 import harness
-import kineto_traces
+from support import kineto_traces
 import pytest
 
 SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 SOURCE = harness.SOURCE / "tests/programs/foreign.c"
 

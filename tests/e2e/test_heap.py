@@ -8,7 +8,7 @@ import re
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 STEPS, FIRST, LAST = 15, 3, 12
 INTERVAL = 16 << 10

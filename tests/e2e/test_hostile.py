@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harness
-import kineto_traces
+from support import kineto_traces
 import pytest
 
 # C0 but line breaks and tabs, DEL, C1, marks and overrides of direction, separators.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A killed process loses nothing that was committed, and nothing of it is read twice."""
-import kill
+from support import kill
 
 
 def test_random_kills():

@@ -7,7 +7,7 @@ import os
 import pathlib
 
 import harness
-import kineto_traces
+from support import kineto_traces
 import pytest
 
 # Two traces of torch.profiler, where they are; inside the tree or beside it.

@@ -7,7 +7,7 @@ import os
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 PROGRAM = harness.BUILD / "tests/programs/hazards/native_samples"
 SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=20", "PYTHONDONTWRITEBYTECODE": "1",

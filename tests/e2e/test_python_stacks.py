@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 PROGRAM = harness.SOURCE / "tests/programs/python/call_stacks.py"
 MOST_FRAMES = 192

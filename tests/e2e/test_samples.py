@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import harness
-from pythons import each_python, pythons
+from support.pythons import each_python, pythons
 
 FOLDER = harness.SOURCE / "tests/programs/python"
 SCRIPT = FOLDER / "slow_lines.py"

@@ -94,7 +94,9 @@ def test_the_rank_that_stands_is_named(tmp_path, how, ranks):
             assert found.get("state") == ("stopped" if how == "stopped" else None)
             if how == "asleep":
                 assert found["step"] == 60
-        check(folder, how, rank, ranks)  # of what all left, killed at last
+        found = check(folder, how, rank, ranks)  # of what all left, killed at last
+        tables = json.loads(harness.checked("report", folder, "--tables", "--format", "json").out)
+        assert [each["text"] for each in tables["findings"] if each["kind"] == "job_stands"] == [found["text"]]
 
 
 @pytest.mark.parametrize("ranks", RANKS)

@@ -10,7 +10,7 @@ import pytest
 
 import browser
 import harness
-import kineto_traces
+from support import kineto_traces
 
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What slow workers and uneven stages cost a job that is parallel by pipeline and by data: its
-// operations are simulated as they were, and with operations set to the typical one of their kind.
+// Finds what slow workers and uneven stages cost a job that is parallel by pipeline and by data. It
+// simulates the operations as they were, and with each the typical one of its kind.
 // After Lin et al., "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
 // 2025), equations 1 to 5 and section 5.2. docs/REPORT.md, "Pipelines", has the definitions.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be seen only where several ranks are compared: which collectives belong together, who
-// came late, and by how much a rank's own work is slower than that of the others.
+// Compares ranks: which collectives belong together, who came late, and by how much a rank's own
+// work is slower than that of the others.
 #pragma once
 
 #include <cstdint>

@@ -244,6 +244,14 @@ std::string gpu_times_text(const Process& process) {
   return text;
 }
 
+// Of CUDA graphs: how much of it is known by the call that was captured.
+void print_graph_work(const Trace& trace, const Process& process) {
+  const GraphWork work = count_graph_work(trace, process);
+  if (work.nodes == 0) return;
+  print_row("graph work", fmt::format("{} of {} pieces are named by the call that was captured",
+                                      work.named, work.nodes));
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -267,6 +275,7 @@ void print_text(const Trace& trace, const Process& process) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
   } else if (!is_outside_windows(process)) {
     print_row("GPU times", gpu_times_text(process));
+    print_graph_work(trace, process);
   }
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);

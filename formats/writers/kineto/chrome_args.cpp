@@ -259,7 +259,28 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
       if (shape.color) args.hex("nvtx color", shape.color);
       if (shape.depth) args.number("nvtx depth", shape.depth);
       break;
-    default: break;
+    case Kind::none:
+    case Kind::call:
+    case Kind::launch:
+    case Kind::op:
+    case Kind::annotation:
+    case Kind::module:
+    case Kind::python_function:
+    case Kind::tensor:
+    case Kind::instant:
+    case Kind::other:
+    case Kind::sample:
+    case Kind::heap:
+    case Kind::stack:
+    case Kind::gpu_kernel:
+    case Kind::gpu_copy:
+    case Kind::gpu_set:
+    case Kind::gpu_sync:
+    case Kind::gpu_event:
+    case Kind::gpu_memory:
+    case Kind::overhead:
+    case Kind::gpu_graph:
+    case Kind::gpu_annotation: break;
   }
   if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
   args.members(trace_.text(shape.args));

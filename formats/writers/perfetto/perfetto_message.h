@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Protobuf bytes one after the other, written where they stay: a length that is known only at the
-// end is taken to need one byte, and what follows it moves where it needs more.
+// Writes Protobuf bytes one after the other, where they stay. A length known only at the end gets
+// one byte of room; if it needs more, what follows it moves.
 #pragma once
 
 #include <cstdint>

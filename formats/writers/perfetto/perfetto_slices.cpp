@@ -332,7 +332,22 @@ void SlicePackets::values(Message& body, const ShapePackets& shape, const EventE
       annotate(body, keys_.bytes, kUint, extra.bytes);
       annotate(body, keys_.address, kPointer, extra.address);
       break;
-    default: break;
+    case Kind::none:
+    case Kind::call:
+    case Kind::launch:
+    case Kind::module:
+    case Kind::python_function:
+    case Kind::instant:
+    case Kind::other:
+    case Kind::sample:
+    case Kind::heap:
+    case Kind::stack:
+    case Kind::gpu_kernel:
+    case Kind::gpu_sync:
+    case Kind::gpu_event:
+    case Kind::overhead:
+    case Kind::gpu_graph:
+    case Kind::gpu_annotation: break;
   }
 }
 

@@ -52,6 +52,7 @@ class Core final : public SimCore, public OpObserver {
 
   std::shared_ptr<Graph> create_graph();
   std::shared_ptr<Graph> graph(cudaGraph_t handle);
+  const Graph::Node* graph_node(uint64_t id) const;  // of a graph, not of an executable one
   bool destroy_graph(cudaGraph_t handle);
   cudaGraphExec_t add_graph_exec(std::shared_ptr<GraphExec> exec);
   std::shared_ptr<GraphExec> graph_exec(cudaGraphExec_t handle);

@@ -35,6 +35,14 @@ std::shared_ptr<Graph> Core::create_graph() {
 }
 
 std::shared_ptr<Graph> Core::graph(cudaGraph_t handle) { return find(graphs_, handle); }
+const Graph::Node* Core::graph_node(uint64_t id) const {
+  for (const auto& [handle, graph] : graphs_) {
+    for (const Graph::Node& node : graph->nodes) {
+      if (node.id == id) return &node;
+    }
+  }
+  return nullptr;
+}
 bool Core::destroy_graph(cudaGraph_t handle) { return graphs_.erase(handle) != 0; }
 
 cudaGraphExec_t Core::add_graph_exec(std::shared_ptr<GraphExec> exec) {

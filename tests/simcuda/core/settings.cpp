@@ -87,6 +87,7 @@ Settings read_settings() {
   read_number("SIMCUDA_PEER_GBS", &s.peer_gb_s);
   read_number("SIMCUDA_MEMSET_GBS", &s.memset_gb_s);
   s.no_driver = read_flag("SIMCUDA_NODRIVER");
+  s.reversed_node_ids = read_flag("SIMCUDA_REVERSED_NODE_IDS");
   if (const char* directory = std::getenv("SIMCUDA_TRUTH")) s.truth_directory = directory;
   s.truth_all = read_flag("SIMCUDA_TRUTH_ALL");
   s.truth_sync = read_flag("SIMCUDA_TRUTH_SYNC");

@@ -28,7 +28,8 @@ struct Settings {
   double peer_gb_s = 50;
   double memset_gb_s = 2000;
   bool no_driver = false;
-  uint32_t injection_ms = 0;  // from loading an injection library to starting it
+  bool reversed_node_ids = false;  // of executable graphs: not in the order of capture
+  uint32_t injection_ms = 0;       // from loading an injection library to starting it
   std::string truth_directory;
   bool truth_all = false;
   bool truth_sync = false;

@@ -15,7 +15,9 @@ std::vector<Graph::Node> clone_nodes(const std::vector<Graph::Node>& nodes, uint
   std::vector<Graph::Node> out = nodes;
   for (Graph::Node& node : out) {
     node.original = node.id;
-    node.id = node_id(exec, count++);
+    constexpr size_t kMost = 1u << 20;
+    node.id = node_id(exec, settings().reversed_node_ids ? kMost - count : count);
+    ++count;
     if (node.body == nullptr) continue;
     auto body = std::make_shared<Graph>();
     body->nodes = clone_nodes(node.body->nodes, exec, count);

@@ -29,6 +29,7 @@ SIM_API(cuGraphExecKernelNodeSetParams_v2)
 SIM_API(cuGraphExecDestroy)
 SIM_API(cuGraphDestroy)
 SIM_GETTER(cuGraphGetNodes)
+SIM_GETTER(cuGraphNodeGetType)
 SIM_GETTER(cuGraphCreate)
 
 cudaStreamCaptureMode mode_of(CUstreamCaptureMode mode) {
@@ -110,6 +111,15 @@ SIM_AS(cuGraphExecDestroy, (CUgraphExec g), cudaGraphExecDestroy(g))
 SIM_AS(cuGraphDestroy, (CUgraph g), cudaGraphDestroy(g))
 SIM_AS(cuGraphGetNodes, (CUgraph g, CUgraphNode* nodes, size_t* count),
        cudaGraphGetNodes(g, nodes, count))
+CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
+  return as_driver(k_cuGraphNodeGetType, [&] {
+    const Core::Lock held = Core::instance().lock();
+    const Graph::Node* const node = Core::instance().graph_node(reinterpret_cast<uint64_t>(handle));
+    if (node == nullptr || type == nullptr) return cudaErrorInvalidValue;
+    *type = static_cast<CUgraphNodeType>(node->type);
+    return cudaSuccess;
+  });
+}
 SIM_AS(cuGraphCreate, (CUgraph * g, unsigned flags), cudaGraphCreate(g, flags))
 
 }  // extern "C"

@@ -2,6 +2,8 @@
 // Records in, dump bytes, trace out: every kind, every field.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 
@@ -77,8 +79,13 @@ Record random_record(Kind kind, std::mt19937_64& random, MemoryNames& names) {
       r.framework.input_dims = names.intern("[[2,3]]");
       r.framework.input_types = names.intern("[\"float\"]");
       [[fallthrough]];
-    case Kind::annotation: r.framework.name = name; break;
+    case Kind::annotation:
+    case Kind::module: r.framework.name = name; break;
     case Kind::tensor: r.tensor.released &= 1; break;
+    case Kind::gpu_graph:
+      r.gpu_kernel.name = name;
+      r.gpu_kernel.shape = 0;
+      break;
     case Kind::gpu_kernel: {
       r.gpu_kernel.name = name;
       LaunchShape shape{};
@@ -189,6 +196,11 @@ void expect_host(const Record& r, const Shape& s, const EventExtra& x, const Rou
       EXPECT_EQ(x.value, x.bytes);  // their number in the process
       EXPECT_GT(x.value, 0u);
       break;
+    case Kind::module:
+      EXPECT_EQ(t.name(i), names.string(r.framework.name));
+      EXPECT_EQ(x.address2, r.framework.sequence);  // the number of the object
+      EXPECT_GT(x.value, 0u);                       // of the call in the process
+      break;
     case Kind::tensor:
       EXPECT_EQ(x.address, r.tensor.address);
       EXPECT_EQ(s.value, r.tensor.released);
@@ -231,6 +243,12 @@ void expect_gpu(const Record& r, const Shape& s, const EventExtra& x, const Roun
       EXPECT_EQ(s.channel_type, r.gpu_kernel.channel_type);
       break;
     }
+    case Kind::gpu_graph:
+      EXPECT_EQ(t.name(i), names.string(r.gpu_kernel.name));
+      expect_stream_lane(t.lane(i), r.gpu_kernel.device, r.gpu_kernel.context, r.gpu_kernel.stream);
+      EXPECT_EQ(x.value, r.gpu_kernel.graph_node);
+      EXPECT_EQ(s.graph, r.gpu_kernel.graph);
+      break;
     case Kind::gpu_copy:
     case Kind::gpu_set:
       EXPECT_EQ(x.bytes, r.gpu_copy.bytes);
@@ -279,12 +297,19 @@ void expect_gpu(const Record& r, const Shape& s, const EventExtra& x, const Roun
   }
 }
 
-constexpr Kind kAllKinds[] = {
-    Kind::call,       Kind::launch,    Kind::copy,    Kind::set,        Kind::alloc,
-    Kind::dealloc,    Kind::sync,      Kind::event,   Kind::stream,     Kind::collective,
-    Kind::nvtx_range, Kind::nvtx_mark, Kind::op,      Kind::annotation, Kind::tensor,
-    Kind::gpu_kernel, Kind::gpu_copy,  Kind::gpu_set, Kind::gpu_sync,   Kind::gpu_event,
-    Kind::gpu_memory, Kind::overhead};
+// All that are in dumps, but for those that are no events there: python_stacks_test and heap_test
+// have these.
+constexpr bool is_event(Kind kind) { return kind != Kind::sample && kind != Kind::heap; }
+constexpr auto kAllKinds = [] {
+#define GPUPROF_RECORDED(name, ...) Kind::name,
+#define GPUPROF_NOT(...)
+  constexpr Kind kRecorded[] = {GPUPROF_KINDS(GPUPROF_RECORDED, GPUPROF_NOT, GPUPROF_NOT)};
+#undef GPUPROF_NOT
+#undef GPUPROF_RECORDED
+  std::array<Kind, std::count_if(std::begin(kRecorded), std::end(kRecorded), is_event)> out{};
+  std::copy_if(std::begin(kRecorded), std::end(kRecorded), out.begin(), is_event);
+  return out;
+}();
 
 class EveryKind : public testing::TestWithParam<Kind> {};
 

@@ -1,70 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a value of a setting means, and what is said of a bad one.
 #include "formats/core/settings.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-namespace gpuprof {
+#include "tests/unit/support/settings_of.h"
+
+namespace gpuprof::test {
 namespace {
-
-// A NULL-terminated NAME=VALUE array.
-class Environment {
- public:
-  explicit Environment(std::vector<std::string> entries) : entries_(std::move(entries)) {
-    for (std::string& entry : entries_) pointers_.push_back(entry.data());
-    pointers_.push_back(nullptr);
-  }
-  char* const* get() const { return pointers_.data(); }
-
- private:
-  std::vector<std::string> entries_;
-  std::vector<char*> pointers_;
-};
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) {
-    char name[] = "/tmp/gpuprof_settings_XXXXXX";
-    close(mkstemp(name));
-    path_ = name;
-    std::ofstream(path_) << content;
-  }
-  ~TemporaryFile() { unlink(path_.c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-using Names = std::vector<std::pair<std::string, std::string>>;
-void note_unknown(const char* name, const char* nearest, void* context) {
-  static_cast<Names*>(context)->push_back({name, nearest});
-}
-
-// The settings that `entries` of the environment give, or the error's text.
-std::string parse_environment(std::vector<std::string> entries, Config& config, int rank = 0) {
-  Settings settings;
-  SettingError error{};
-  if (!settings.load_environment(Environment(std::move(entries)).get(), error, nullptr, nullptr) ||
-      !settings.parse(rank, config, error)) {
-    return error.text;
-  }
-  return "";
-}
-
-std::string error_of(const std::string& entry) {
-  Config config;
-  return parse_environment({entry}, config);
-}
 
 std::string activities_text(uint32_t mask) {
   std::string out;
@@ -87,6 +35,15 @@ TEST(Settings, rows_are_in_the_order_of_the_enum) {
 
 TEST(Settings, help_lists_the_step_sources) {
   const std::string allowed = kSettingRows[static_cast<size_t>(Setting::step)].allowed;
+  for (size_t i = 0; i <= static_cast<size_t>(StepSource::time); ++i) {  // the last
+    StepSpec spec;
+    spec.source = static_cast<StepSource>(i);
+    char text[200];
+    const std::string_view form(text, format_step(spec, text, sizeof text));
+    const std::string word(form.substr(0, form.find(':')));
+    EXPECT_NE((", " + allowed).find(", " + word), std::string::npos) << word;
+    EXPECT_NE(error_of("GPUPROF_STEP=x").find(" " + word), std::string::npos) << word;
+  }
   for (const char* const source :
        {"auto", "manual", "optimizer", "profiler", "nvtx:layer", "nccl:ncclAllReduce:3",
         "kernel:adam:1", "graph:2", "period", "sync:1", "time:100"}) {
@@ -362,273 +319,5 @@ TEST(Settings, ranks) {
   }
 }
 
-TEST(Settings, step_sources_and_back) {
-  for (const char* text :
-       {"auto", "manual", "optimizer", "profiler", "nvtx:ProfilerStep#", "nvtx:a:b",
-        "nccl:ncclAllReduce:8", "kernel:at::native::(adam|sgd)<float>:2", "graph:3", "sync:4",
-        "time:1000", "time:16.667"}) {
-    StepSpec spec;
-    SettingError error;
-    char out[256];
-    ASSERT_TRUE(parse_step(text, spec, error)) << error.text;
-    EXPECT_EQ(format_step(spec, out, sizeof(out)), std::strlen(text));
-    EXPECT_STREQ(out, text);
-  }
-  StepSpec spec;
-  SettingError error;
-  EXPECT_TRUE(parse_step("nvtx:" + std::string(127, 'n'), spec, error));
-  EXPECT_FALSE(parse_step("nvtx:" + std::string(128, 'n'), spec, error));
-}
-
-TEST(Settings, schedule_of_the_whole_program) {
-  ScheduleSpec spec;
-  SettingError error;
-  char out[256];
-  const char* const rows[][2] = {{"all", "all,max_s=0,max_mb=256"},
-                                 {"all,max_mb=5", "all,max_s=0,max_mb=5"},
-                                 {"max_s=3,all", "all,max_s=3,max_mb=256"}};
-  for (const auto& [text, expected] : rows) {
-    ASSERT_TRUE(parse_schedule(text, spec, error)) << text;
-    EXPECT_TRUE(spec.all && !is_default_schedule(spec));
-    format_schedule(spec, out, sizeof out);
-    EXPECT_STREQ(out, expected);
-    ScheduleSpec again;
-    EXPECT_TRUE(parse_schedule(out, again, error)) << error.text;
-  }
-  EXPECT_FALSE(parse_schedule("all,active=3", spec, error));
-  EXPECT_NE(std::string(error.text).find("max_s and max_mb alone"), std::string::npos);
-  ASSERT_TRUE(parse_schedule("max_s=5,max_mb=1,active=10", spec, error));
-  EXPECT_TRUE(is_default_schedule(spec)) << "its limits alone are others";
-  ASSERT_TRUE(parse_schedule("active=11", spec, error));
-  EXPECT_FALSE(is_default_schedule(spec));
-}
-
-TEST(Settings, schedule_in_full) {
-  ScheduleSpec spec;
-  SettingError error;
-  ASSERT_TRUE(parse_schedule("active=5,max_s=2.25,skip_first_wait=1", spec, error));
-  char out[256];
-  const std::string expected =
-      "skip_first=10,skip_first_wait=1,wait=0,warmup=2,active=5,repeat=1,max_s=2.25,max_mb=256";
-  EXPECT_EQ(format_schedule(spec, out, sizeof(out)), expected.size());
-  EXPECT_EQ(out, expected);
-  ScheduleSpec again;
-  EXPECT_TRUE(parse_schedule(out, again, error)) << error.text;
-  char small[8];
-  EXPECT_EQ(format_schedule(spec, small, sizeof(small)), 7u);
-  EXPECT_STREQ(small, "skip_fi");
-}
-
-TEST(Settings, a_failed_parse_leaves_the_spec_alone) {
-  ScheduleSpec spec;
-  spec.active = 77;
-  SettingError error;
-  EXPECT_FALSE(parse_schedule("active=3,wait=x", spec, error));
-  EXPECT_EQ(spec.active, 77u);
-}
-
-TEST(Settings, unknown_names_get_the_nearest) {
-  Names names;
-  Settings settings;
-  SettingError error;
-  const Environment environment({"GPUPROF_SCHEDUL=active=1", "GPUPROF_BUFFERS_MB=3", "PATH=/bin",
-                                 "GPUPROF_TEST_ANYTHING=1", "GPUPROF_STEPS", "GPUPROF_LOG=info"});
-  ASSERT_TRUE(settings.load_environment(environment.get(), error, note_unknown, &names));
-  const Names expected = {{"GPUPROF_SCHEDUL", "GPUPROF_SCHEDULE"},
-                          {"GPUPROF_BUFFERS_MB", "GPUPROF_BUFFER_MB"},
-                          {"GPUPROF_STEPS", "GPUPROF_STEP"}};
-  EXPECT_EQ(names, expected);
-  EXPECT_STREQ(settings.text(Setting::log), "info");
-}
-
-TEST(Settings, set_refuses_an_unknown_name) {
-  Settings settings;
-  SettingError error;
-  EXPECT_FALSE(settings.set("GPUPROF_MOD", "on", SettingSource::environment, error));
-  EXPECT_STREQ(error.text, "GPUPROF_MOD is not a setting; did you mean GPUPROF_MODE");
-}
-
-TEST(Settings, later_sources_win_and_are_named) {
-  const TemporaryFile file(
-      "# our cluster\n\n  GPUPROF_LOG = info\nGPUPROF_BUFFER_MB=32 # small\n"
-      "GPUPROF_RUN='a # b'\nGPUPROF_OUTPUT=\"/data/my runs\"  # quoted\n"
-      "GPUPROF_STEP=nvtx:step#1\nGPUPROF_CUPTI=");
-  const Environment environment({"GPUPROF_CONFIG=" + file.path(), "GPUPROF_BUFFER_MB=16"});
-  Names names;
-  Settings settings;
-  SettingError error;
-  ASSERT_TRUE(settings.load_all(environment.get(), error, note_unknown, &names)) << error.text;
-  Config config;
-  ASSERT_TRUE(settings.parse(0, config, error)) << error.text;
-  EXPECT_EQ(config.log, LogLevel::info);
-  EXPECT_EQ(config.buffer_mb, 16u);
-  EXPECT_STREQ(config.run, "a # b");
-  EXPECT_STREQ(config.output, "/data/my runs");
-  EXPECT_STREQ(config.step.name, "step#1");
-  EXPECT_STREQ(settings.source_name(Setting::log), file.path().c_str());
-  EXPECT_STREQ(settings.source_name(Setting::buffer_mb), "environment");
-  EXPECT_STREQ(settings.source_name(Setting::mode), "default");
-  EXPECT_TRUE(names.empty());
-}
-
-TEST(Settings, a_config_file_wins_over_the_system_file) {
-  const TemporaryFile system("GPUPROF_LOG=debug\nGPUPROF_MODE=off\n");
-  const TemporaryFile config_file("GPUPROF_LOG=info\n");
-  Settings settings;
-  SettingError error;
-  ASSERT_TRUE(settings.load_file(system.path().c_str(), SettingSource::system_file, error));
-  ASSERT_TRUE(settings.load_file(config_file.path().c_str(), SettingSource::config_file, error));
-  EXPECT_STREQ(settings.text(Setting::log), "info");
-  EXPECT_STREQ(settings.text(Setting::mode), "off");
-  EXPECT_STREQ(settings.source_name(Setting::mode), "/etc/gpuprof.conf");
-}
-
-TEST(Settings, a_system_file_that_others_may_write_is_not_accepted) {
-  const TemporaryFile file("GPUPROF_ON_TRACE_READY=/tmp/theirs {}\n");
-  SettingError error;
-  const auto load = [&] {
-    Settings settings;
-    const bool good = settings.load_file(file.path().c_str(), SettingSource::system_file, error);
-    EXPECT_EQ(good, std::string(settings.text(Setting::on_trace_ready)) != "none");
-    return good;
-  };
-  ASSERT_EQ(chmod(file.path().c_str(), 0644), 0);
-  EXPECT_TRUE(load());
-  for (const mode_t mode : {0666, 0664, 0646}) {
-    ASSERT_EQ(chmod(file.path().c_str(), mode), 0);
-    EXPECT_FALSE(load());
-    EXPECT_NE(std::string(error.text)
-                  .find(": must belong to root or to this user and be writable by its owner alone"),
-              std::string::npos)
-        << error.text;
-  }
-  if (geteuid() != 0) GTEST_SKIP() << "another owner needs root";
-  ASSERT_EQ(chmod(file.path().c_str(), 0644), 0);
-  ASSERT_EQ(chown(file.path().c_str(), 54321, 54321), 0);
-  EXPECT_FALSE(load());
-}
-
-TEST(Settings, lines_of_a_file_that_are_refused) {
-  const std::pair<std::string, std::string> cases[] = {
-      {"GPUPROF_LOG=info\nnonsense\n",
-       " line 2: \"nonsense\" must be NAME=VALUE with a GPUPROF_ name, or a # comment"},
-      {"LOG=info", " line 1: \"LOG=info\" must be NAME=VALUE with a GPUPROF_ name, or a # comment"},
-      {"GPUPROF_RUN=\"abc",
-       " line 1: \"GPUPROF_RUN=\"abc\" has a quote that is not closed, or text after it"},
-      {"GPUPROF_RUN=\"a\" b",
-       " line 1: \"GPUPROF_RUN=\"a\" b\" has a quote that is not closed, or text after it"},
-      {"\n\nGPUPROF_CONFIG=/x\n", " line 3: GPUPROF_CONFIG can be set only in the environment"},
-      {std::string(3000, 'x'), " line 1: must have at most 2048 characters"},
-  };
-  for (const auto& [content, message] : cases) {
-    const TemporaryFile file(content);
-    Settings settings;
-    SettingError error;
-    EXPECT_FALSE(settings.load_file(file.path().c_str(), SettingSource::config_file, error));
-    EXPECT_EQ(error.text, "settings file \"" + file.path() + "\"" + message);
-  }
-}
-
-TEST(Settings, a_bad_value_in_a_file_names_the_file) {
-  const TemporaryFile file("GPUPROF_LOG=loud\nGPUPROF_LOUD=1");
-  Names names;
-  Settings settings;
-  SettingError error;
-  ASSERT_TRUE(settings.load_file(file.path().c_str(), SettingSource::config_file, error,
-                                 note_unknown, &names));
-  EXPECT_EQ(names, (Names{{"GPUPROF_LOUD", "GPUPROF_LOG"}}));
-  Config config;
-  EXPECT_FALSE(settings.parse(0, config, error));
-  EXPECT_EQ(error.text,
-            "GPUPROF_LOG=\"loud\" (in " + file.path() + "): must be error, warn, info or debug");
-}
-
-TEST(Settings, files_that_cannot_be_read) {
-  Settings settings;
-  SettingError error;
-  EXPECT_TRUE(settings.load_file("/nonexistent/x", SettingSource::system_file, error));
-  EXPECT_FALSE(settings.load_file("/nonexistent/x", SettingSource::config_file, error));
-  EXPECT_STREQ(error.text, "settings file \"/nonexistent/x\": cannot be opened: no such file");
-  EXPECT_FALSE(settings.load_file("/tmp", SettingSource::config_file, error));
-  EXPECT_STREQ(error.text, "settings file \"/tmp\": cannot be read: error 21");
-  char name[] = "/tmp/gpuprof_fifo_XXXXXX";
-  ASSERT_NE(mkdtemp(name), nullptr);
-  const std::string pipe = std::string(name) + "/pipe";
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_FALSE(settings.load_file(pipe.c_str(), SettingSource::config_file, error));
-  EXPECT_EQ(error.text, "settings file \"" + pipe + "\": is not a regular file");
-  unlink(pipe.c_str());
-  rmdir(name);
-}
-
-TEST(JobPlace, comes_from_the_launcher) {
-  struct Row {
-    std::vector<std::string> environment;
-    int rank, local_rank, world_size;
-    const char* job;
-  };
-  const Row rows[] = {
-      {{}, -1, -1, 0, ""},
-      {{"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=8", "TORCHELASTIC_RUN_ID=abc"}, 3, 1, 8, "abc"},
-      {{"RANK=3", "WORLD_SIZE=8", "SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_JOB_ID=991",
-        "TORCHELASTIC_RUN_ID=abc"},
-       3,
-       -1,
-       8,
-       "991"},
-      {{"SLURM_PROCID=1", "SLURM_LOCALID=0", "SLURM_STEP_NUM_TASKS=2", "SLURM_NTASKS=9"},
-       1,
-       0,
-       2,
-       ""},
-      {{"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK=2", "OMPI_COMM_WORLD_SIZE=4",
-        "PBS_JOBID=12[3]/x y"},
-       2,
-       2,
-       4,
-       "12[3]_x_y"},
-      {{"PMI_RANK=0", "MPI_LOCALRANKID=0", "PMI_SIZE=2", "LSB_JOBID=5"}, 0, 0, 2, "5"},
-      {{"RANK=x", "LOCAL_RANK=", "WORLD_SIZE=-1", "TORCHELASTIC_RUN_ID=none"}, -1, -1, 0, ""},
-      {{"RANK=8", "WORLD_SIZE=8"}, 8, -1, 0, ""},
-      {{"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=llama-worker-3"}, -1, -1, 0, "llama"},
-      {{"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=llama-2-x4b7k"}, -1, -1, 0, "llama"},
-      {{"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=my-train"}, -1, -1, 0, "my-train"},
-      {{"HOSTNAME=llama-worker-3"}, -1, -1, 0, ""},
-  };
-  for (const Row& row : rows) {
-    const JobPlace place = find_job_place(Environment(row.environment).get());
-    SCOPED_TRACE(row.environment.empty() ? "none" : row.environment[0]);
-    EXPECT_EQ(place.rank, row.rank);
-    EXPECT_EQ(place.local_rank, row.local_rank);
-    EXPECT_EQ(place.world_size, row.world_size);
-    EXPECT_STREQ(place.job, row.job);
-  }
-}
-
-TEST(ExpandOutput, sequences) {
-  const Environment environment({"USER=ann", "EMPTY="});
-  JobPlace place{3, 1, 8, "77"};
-  char out[64];
-  SettingError error;
-  auto expand = [&](const char* pattern) -> std::string {
-    return expand_output(pattern, place, "node1", 42, environment.get(), out, sizeof(out), error)
-               ? out
-               : error.text;
-  };
-  EXPECT_EQ(expand("/a/%h_%r_%p_%j_%q{USER}%q{EMPTY}%%"), "/a/node1_3_42_77_ann%");
-  EXPECT_EQ(expand("plain"), "plain");
-  EXPECT_EQ(expand("%x"),
-            "\"%x\": after % allowed are h (host), r (rank), p (pid), j (job), q{VARIABLE} and %");
-  EXPECT_EQ(expand("a%"),
-            "\"a%\": after % allowed are h (host), r (rank), p (pid), j (job), q{VARIABLE} and %");
-  EXPECT_EQ(expand("%q{USER"), "\"%q{USER\": %q{ has no closing }");
-  EXPECT_EQ(expand("%q{NOT}"),
-            "\"%q{NOT}\": NOT is not set in the environment; set it or leave %q out");
-  EXPECT_EQ(expand("%h%h%h%h%h%h%h%h%h%h%h%h%h"),
-            "\"%h%h%h%h%h%h%h%h%h%h%h%h%h\": is too long once expanded");
-  place = JobPlace{-1, -1, 0, ""};
-  EXPECT_EQ(expand("%r-%j"), "0-nojob");
-}
-
 }  // namespace
-}  // namespace gpuprof
+}  // namespace gpuprof::test
