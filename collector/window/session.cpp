@@ -19,6 +19,7 @@
 #include "collector/record/names.h"
 #include "collector/record/ring.h"
 #include "collector/samples/data_worker.h"
+#include "collector/samples/processor_waits.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/graphs.h"
@@ -331,6 +332,7 @@ void forget_session_in_child() {
   forget_drain_thread();
   forget_cupti();
   forget_nvml();
+  forget_processor_waits();
   forget_workers();
   forget_graphs();
   forget_memory_log();

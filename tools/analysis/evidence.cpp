@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tools/analysis/verdict.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -15,8 +16,10 @@ namespace {
 std::string worst_step(const Report& report, Part part) {
   constexpr size_t kFewSteps = 5;
   const auto part_us = [part](const StepRow& row) {
-    const int64_t not_its = part == Part::other ? row.anatomy.device_idle : 0;
-    return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)] - not_its) / 1000;
+    const auto index = static_cast<size_t>(part);
+    const int64_t not_its =
+        (part == Part::other ? row.anatomy.device_idle : 0) + row.anatomy.no_processor[index];
+    return static_cast<double>(row.anatomy.parts[index] - not_its) / 1000;
   };
   const auto worst =
       std::max_element(report.steps.begin(), report.steps.end(),
@@ -103,6 +106,12 @@ void lines(const Report& report, Part part, Verdict& verdict) {
     verdict.evidence.push_back(fmt::format(
         "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
         rows[i]->calls().empty() ? std::string() : ", " + rows[i]->calls(), few_samples(samples)));
+  }
+  const double waited = report.no_processor_pct[static_cast<size_t>(part)];
+  if (!rows.empty() && waited >= kWorthNamingPct) {
+    verdict.evidence.push_back(
+        fmt::format("samples also cover {:.1f} % of {} time in which their thread had no processor",
+                    waited, report.unit()));
   }
 }
 
@@ -216,6 +225,16 @@ void straggler(const Report& report, Verdict& verdict) {
 
 }  // namespace
 
+std::string machine_busy_text(const Report& report) {
+  const double us = report.processor_wait_us.value_or(0);
+  const double percent = report.step_time.mean_us > 0 ? 100 * us / report.step_time.mean_us : 0;
+  return fmt::format(
+      "the machine was busy: {} a {} ({:.1f} %) without a processor on the thread that {}s run on, "
+      "which could have run; for {:.1f} % of {} time that kept the GPU idle",
+      format_us(us), report.unit(), percent, report.unit(), report.no_processor_sum_pct(),
+      report.unit());
+}
+
 void add_evidence(const Report& report, Verdict& verdict) {
   switch (verdict.cause) {
     case Cause::data_loading:
@@ -259,6 +278,7 @@ void add_evidence(const Report& report, Verdict& verdict) {
       verdict.evidence.push_back(worst_step(report, Part::other));
       lines(report, Part::other, verdict);
       break;
+    case Cause::machine_busy: verdict.evidence.push_back(machine_busy_text(report)); break;
     case Cause::compute:
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));
