@@ -37,6 +37,15 @@ void find_real_lookups() {
   gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);
 }
 
+// Whether a function that was found by its name is of the library that `known` is of. Its address
+// may be another: cuGetProcAddress need not answer with the driver's symbols.
+bool is_of_same_library(Api api, void* known, void* found) {
+  if (known == found) return true;
+  Dl_info one{}, other{};
+  if (::dladdr(known, &one) && ::dladdr(found, &other)) return one.dli_fbase == other.dli_fbase;
+  return found == find_real(api);
+}
+
 void* filter(void* handle, const char* name) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
@@ -55,7 +64,7 @@ void* filter(void* handle, const char* name) {
   if (!real || real == slot.wrapper) return kAskReal;
   if (!slot.get()) slot.set(real);
   // A second library of the same name (another CUDA version) is not ours to redirect.
-  return slot.get() == real ? slot.wrapper : real;
+  return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;
 }
 
 }  // namespace

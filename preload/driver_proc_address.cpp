@@ -27,8 +27,7 @@ struct ProcRow {
   Api api;
   int since;  // the CUDA version from which a request gets this signature
   size_t name_length;
-  bool per_thread;     // the variant for per-thread default streams
-  bool other = false;  // a function of another name, if that is what the driver gives
+  bool per_thread;  // the variant for per-thread default streams
 };
 
 constexpr bool ends_with(std::string_view text, std::string_view end) {
@@ -55,7 +54,7 @@ constexpr ProcRow kProcRows[] = {
 #undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
     // What cuGraphInstantiate stands for since CUDA 12.
-    {Api::cuGraphInstantiateWithFlags, 12000, sizeof "cuGraphInstantiate" - 1, false, true},
+    {Api::cuGraphInstantiateWithFlags, 12000, sizeof "cuGraphInstantiate" - 1, false},
 };
 
 const ProcRow* find_row(std::string_view name, int version, bool per_thread) {
@@ -77,14 +76,19 @@ bool is_cupti(const void* caller) {
   return std::strncmp(slash ? slash + 1 : info.dli_fname, "libcupti", 8) == 0;
 }
 
-// What to hand out for the function that the driver gave.
-void* hooked(const char* symbol, int version, cuuint64_t flags, void* real, const void* caller) {
+// What to hand out for the function that the driver gave. `ask` puts the same question for another
+// version. What the driver answers may lie elsewhere than the symbol of that name: name and version
+// tell which function it is.
+template <typename Ask>
+void* hooked(const char* symbol, int version, cuuint64_t flags, void* real, const void* caller,
+             const Ask& ask) {
   const ProcRow* row = nullptr;
   if (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) row = find_row(symbol, version, true);
   if (!row) row = find_row(symbol, version, false);
   if (!row || is_cupti(caller)) return real;
-  // A later CUDA may know a signature of this name that the table does not.
-  if ((row->other || version > CUDA_VERSION) && find_real(row->api) != real) return real;
+  // A later CUDA may know a signature of this name that the table does not; then it gives another
+  // function than for the last version that the table is of.
+  if (version > CUDA_VERSION && ask(CUDA_VERSION) != real) return real;
   prepare_library();
   HookSlot& slot = hook_slot(row->api);
   if (!slot.wrapper) return real;
@@ -108,7 +112,14 @@ extern "C" CUresult cuGetProcAddress(const char* symbol, void** function, int ve
       symbol, function, version, flags);
 #ifndef GPUPROF_NOP
   if (result == CUDA_SUCCESS && symbol && function && *function) {
-    *function = gpuprof::hooked(symbol, version, flags, *function, __builtin_return_address(0));
+    const auto ask = [&](int other) -> void* {
+      void* answer = nullptr;
+      Real<Api::cuGetProcAddress, decltype(cuGetProcAddress)>::call_real(symbol, &answer, other,
+                                                                         flags);
+      return answer;
+    };
+    *function =
+        gpuprof::hooked(symbol, version, flags, *function, __builtin_return_address(0), ask);
   }
 #endif
   return result;
@@ -120,7 +131,15 @@ extern "C" CUresult cuGetProcAddress_v2(const char* symbol, void** function, int
       symbol, function, version, flags, status);
 #ifndef GPUPROF_NOP
   if (result == CUDA_SUCCESS && symbol && function && *function) {
-    *function = gpuprof::hooked(symbol, version, flags, *function, __builtin_return_address(0));
+    const auto ask = [&](int other) -> void* {
+      void* answer = nullptr;
+      CUdriverProcAddressQueryResult unused{};
+      Real<Api::cuGetProcAddress_v2, decltype(cuGetProcAddress_v2)>::call_real(
+          symbol, &answer, other, flags, &unused);
+      return answer;
+    };
+    *function =
+        gpuprof::hooked(symbol, version, flags, *function, __builtin_return_address(0), ask);
   }
 #endif
   return result;

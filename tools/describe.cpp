@@ -115,6 +115,8 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"samples", process.samples.size()},
           {"process_cpu_ns", process.summary.process_cpu_ns()},
           {"heap_samples", process.heap.size()},
+          {"cupti_attach_ns", process.summary.cupti_attach_ns()},
+          {"gpu_time_error_ns", process.summary.gpu_time_error_ns()},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},

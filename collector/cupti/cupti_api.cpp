@@ -125,8 +125,12 @@ bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   if (::dladdr(reinterpret_cast<void*>(api.GetVersion), &found) && found.dli_fname) {
     log_line(LogLevel::debug, "CUPTI: %s", found.dli_fname);
   }
-  api.Subscribe_v2 =
-      reinterpret_cast<decltype(api.Subscribe_v2)>(real_symbol(library, "cuptiSubscribe_v2"));
+#define GPUPROF_LOOK_UP(name) \
+  api.name = reinterpret_cast<decltype(api.name)>(real_symbol(library, "cupti" #name));
+  GPUPROF_LOOK_UP(Subscribe_v2)
+  GPUPROF_LOOK_UP(GetGraphExecId)
+  GPUPROF_LOOK_UP(ActivityEnableCudaEventDeviceTimestamps)
+#undef GPUPROF_LOOK_UP
   return true;
 }
 

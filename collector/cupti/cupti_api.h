@@ -26,14 +26,16 @@ struct CuptiApi {
   X(ActivityFlushAll) \
   X(ActivityGetNextRecord) \
   X(ActivityGetNumDroppedRecords) \
-  X(ActivityRegisterTimestampCallback) \
   X(GetTimestamp) \
   X(GetGraphNodeId)
 // clang-format on
 #define GPUPROF_DECLARE(name) decltype(&::cupti##name) name;
   GPUPROF_CUPTI_FUNCTIONS(GPUPROF_DECLARE)
 #undef GPUPROF_DECLARE
-  decltype(&::cuptiSubscribe_v2) Subscribe_v2;  // null before 13.0
+  decltype(&::cuptiSubscribe_v2) Subscribe_v2;      // null before 13.0
+  decltype(&::cuptiGetGraphExecId) GetGraphExecId;  // null before 12.3
+  decltype(&::cuptiActivityEnableCudaEventDeviceTimestamps)
+      ActivityEnableCudaEventDeviceTimestamps;  // null before 13.0
 };
 
 // Fills `api`. False: `why` tells what was looked for and what is missing.

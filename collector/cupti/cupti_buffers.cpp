@@ -7,7 +7,9 @@
 #include <bit>
 #include <cstring>
 
+#include "collector/base/clock.h"
 #include "collector/base/os.h"
+#include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
 #include "collector/record/recorder.h"
 
@@ -29,7 +31,8 @@ constexpr size_t kRegionBytes = kBufferBytes * kBuffers;
 constexpr size_t kDiscardRegionBytes = kDiscardBytes * kDiscardBuffers;
 
 const CuptiApi* g_api = nullptr;
-const CuptiRecordContext* g_context = nullptr;
+CuptiRecordContext* g_context = nullptr;
+SpinLock g_clock_lock;  // guards the clock in it; nothing is called while it is held
 
 SpinLock g_lock;  // guards g_lent; a few words, never held while CUPTI runs
 uint64_t g_lent[kBuffers / 64];
@@ -77,8 +80,18 @@ void take_back(uint8_t* buffer) {
   g_lent[slot / 64] &= ~(uint64_t{1} << (slot % 64));
 }
 
+CuptiRecordContext context_now() {
+  const CuptiClock::Anchor anchor = g_context->clock.read();
+  const LockGuard guard(g_clock_lock);
+  g_context->clock.add(anchor);
+  CuptiRecordContext context = *g_context;
+  context.now_ticks = now_ticks();
+  return context;
+}
+
 void read_records(uint8_t* buffer, size_t valid, bool store) {
-  const CuptiRecordContext context = at_this_moment(*g_context);
+  const CuptiRecordContext context = context_now();
+  if (store && graphs_are_ordered()) order_graph_records(*g_api, context, buffer, valid);
   CUpti_Activity* record = nullptr;
   uint64_t count = 0;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
@@ -88,20 +101,26 @@ void read_records(uint8_t* buffer, size_t valid, bool store) {
     ++count;
     if (store) store_activity(context, record);
   }
-  if (!store) return count_loss(Loss::cupti_dropped, count);
+  if (!store) {
+    lose_graph_order();
+    return count_loss(Loss::cupti_dropped, count);
+  }
+  if (result == CUPTI_ERROR_MAX_LIMIT_REACHED) return;
   // A record that was never finished ends what can be read of the buffer.
-  if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) count_loss(Loss::cupti_incomplete);
+  count_loss(Loss::cupti_incomplete);
+  lose_graph_order();
 }
 
 void read_ours(CUcontext context, uint32_t stream, uint8_t* buffer, size_t valid, bool store) {
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
   const GpuBufferScope gpu_buffer;
-  if (buffer) read_records(buffer, valid, store);
   size_t dropped = 0;
   if (g_api->ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped) {
     count_loss(Loss::cupti_dropped, dropped);
+    lose_graph_order();
   }
+  if (buffer) read_records(buffer, valid, store);
 }
 
 // As many records as fit, into each buffer that the program lends.
@@ -138,7 +157,7 @@ void pass_to_host(CUcontext context, uint32_t stream, uint8_t* buffer, size_t va
 
 void records_are_ours(bool ours) { g_records_are_ours.store(ours, std::memory_order_release); }
 
-void set_buffer_reader(const CuptiApi& api, const CuptiRecordContext& context) {
+void set_buffer_reader(const CuptiApi& api, CuptiRecordContext& context) {
   g_context = &context;
   g_api = &api;
 }
@@ -171,6 +190,14 @@ void CUPTIAPI cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t
   if (ours) take_back(buffer);
 }
 
-void forget_cupti_buffers() { g_lock.unlock(); }
+uint64_t cupti_clock_error_ticks() {
+  const LockGuard guard(g_clock_lock);
+  return g_context ? g_context->clock.error_ticks() : 0;
+}
+
+void forget_cupti_buffers() {
+  g_lock.unlock();
+  g_clock_lock.unlock();
+}
 
 }  // namespace gpuprof

@@ -15,7 +15,7 @@
 namespace gpuprof {
 
 // What the records are read with; both stay valid. Before the callbacks are registered.
-void set_buffer_reader(const CuptiApi& api, const CuptiRecordContext& context);
+void set_buffer_reader(const CuptiApi& api, CuptiRecordContext& context);
 
 // Whose records come now. CUPTI may go on with a buffer that was lent by the one before, so content
 // and buffer can belong to different users: content of the program's in a buffer of ours is copied
@@ -29,6 +29,9 @@ void CUPTIAPI cupti_buffer_requested(uint8_t** buffer, size_t* size, size_t* max
 // Also hands buffers that are not ours to the program's own callback.
 void CUPTIAPI cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer,
                                      size_t size, size_t valid);
+
+// How far GPU times of this session may be off (CuptiClock). Any thread.
+uint64_t cupti_clock_error_ticks();
 
 void forget_cupti_buffers();  // in the child after fork
 

@@ -21,6 +21,22 @@ ApiId g_runtime_api[kMaxCallbackIds];
 ApiId g_driver_api[kMaxCallbackIds];
 std::atomic<bool> g_runtime_ours[kMaxCallbackIds], g_driver_ours[kMaxCallbackIds];
 
+// What a call tells of the order of graph launches.
+enum class OrderRole : uint8_t {
+  none,
+  launch,
+  context_wait,
+  stream_wait,
+  event_wait,
+  event_record,
+  event_end,
+  stream_end
+};
+std::atomic<OrderRole> g_runtime_role[kMaxCallbackIds], g_driver_role[kMaxCallbackIds];
+std::atomic<bool> g_per_thread[2][kMaxCallbackIds];  // the default stream is the thread's own
+
+std::atomic<bool> g_lack_ids{false};
+
 // A launch as the API was given it, whichever of the six parameter structs that was in.
 struct LaunchArguments {
   const void* function = nullptr;
@@ -112,20 +128,125 @@ void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackD
   }
 }
 
-bool launches_graph(bool driver, uint32_t id) {
-  if (driver) {
-    return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ||
-           id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz;
+bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
+bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
+
+OrderRole order_role(std::string_view name) {
+  constexpr struct {
+    std::string_view name;
+    OrderRole role;
+  } kRoles[] = {
+      {"cudaGraphLaunch", OrderRole::launch},
+      {"cudaDeviceSynchronize", OrderRole::context_wait},
+      {"cudaStreamSynchronize", OrderRole::stream_wait},
+      {"cudaEventSynchronize", OrderRole::event_wait},
+      {"cudaEventRecord", OrderRole::event_record},
+      {"cudaEventRecordWithFlags", OrderRole::event_record},
+      {"cudaEventDestroy", OrderRole::event_end},
+      {"cudaStreamDestroy", OrderRole::stream_end},
+      {"cuGraphLaunch", OrderRole::launch},
+      {"cuCtxSynchronize", OrderRole::context_wait},
+      {"cuCtxSynchronize_v2", OrderRole::context_wait},
+      {"cuStreamSynchronize", OrderRole::stream_wait},
+      {"cuEventSynchronize", OrderRole::event_wait},
+      {"cuEventRecord", OrderRole::event_record},
+      {"cuEventRecordWithFlags", OrderRole::event_record},
+      {"cuEventDestroy_v2", OrderRole::event_end},
+      {"cuStreamDestroy_v2", OrderRole::stream_end},
+  };
+  for (const auto& row : kRoles) {
+    if (row.name == name) return row.role;
   }
-  return id == CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_v10000 ||
-         id == CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000;
+  return OrderRole::none;
 }
 
-void note_graph_launch(bool driver, uint32_t id, const CUpti_CallbackData& data) {
-  if (!launches_graph(driver, id) || !data.functionParams) return;
-  const LaunchArguments in = driver ? driver_arguments(id, data.functionParams)
-                                    : runtime_arguments(id, data.functionParams);
-  on_graph_launch(in.function, data.correlationId);
+OrderRole order_role(bool driver, uint32_t id) {
+  return (driver ? g_driver_role : g_runtime_role)[id].load(std::memory_order_relaxed);
+}
+
+// Of all these calls the parameters begin with handles.
+uint64_t handle_at(const CUpti_CallbackData& data, size_t index) {
+  return static_cast<const uint64_t*>(data.functionParams)[index];
+}
+static_assert(offsetof(cudaGraphLaunch_v10000_params, stream) == 8);
+static_assert(offsetof(cudaEventRecord_v3020_params, stream) == 8);
+static_assert(offsetof(cudaEventRecordWithFlags_v11010_params, stream) == 8);
+static_assert(offsetof(cuGraphLaunch_params, hStream) == 8);
+static_assert(offsetof(cuEventRecord_params, hStream) == 8);
+static_assert(offsetof(cuEventRecordWithFlags_params, hStream) == 8);
+
+uint64_t context_of(const CUpti_CallbackData& data) {
+  return reinterpret_cast<uint64_t>(data.context);
+}
+
+// The legacy default stream is one of each context and has its number; the thread's own has none.
+uint64_t stream_number(const CUpti_CallbackData& data, uint64_t stream, bool per_thread) {
+  constexpr uint64_t kDefault = 0, kLegacy = 1, kPerThread = 2;
+  if (stream == kPerThread || (stream == kDefault && per_thread)) return 0;
+  return stream == kDefault || stream == kLegacy ? context_of(data) : stream;
+}
+
+// The call in progress on this thread.
+struct OrderCall {
+  uint64_t begin, stream;
+  uint32_t launch;
+};
+thread_local OrderCall t_order __attribute__((tls_model("initial-exec")));
+
+void note_order_entry(OrderRole role, bool per_thread, const CUpti_CallbackData& data) {
+  const auto stream = [&](size_t index) {
+    return stream_number(data, handle_at(data, index), per_thread);
+  };
+  t_order = {now_ticks(), 0, 0};
+  switch (role) {
+    case OrderRole::launch: {
+      const auto* const exec = reinterpret_cast<const void*>(handle_at(data, 0));
+      t_order.launch = on_graph_launch(exec, context_of(data), stream(1), data.correlationId);
+      return;
+    }
+    case OrderRole::stream_wait: t_order.stream = stream(0); return;
+    case OrderRole::event_wait:
+      // It may be recorded again, by another thread, before this call returns.
+      where_event_is(handle_at(data, 0), t_order.stream, t_order.begin);
+      return;
+    case OrderRole::event_record:
+      return on_event_record(handle_at(data, 0), stream(1), t_order.begin);
+    case OrderRole::event_end: return on_event_record(handle_at(data, 0), 0, 0);
+    case OrderRole::stream_end: return on_stream_end(stream(0));
+    case OrderRole::context_wait:
+    case OrderRole::none: return;
+  }
+}
+
+void note_order_exit(OrderRole role, uint64_t context, const CUpti_CallbackData& data) {
+  const auto* const result = static_cast<const int*>(data.functionReturnValue);
+  const bool succeeded = result && *result == 0;
+  const OrderCall call = t_order;
+  t_order = {};
+  if (role == OrderRole::launch) {
+    return on_graph_launched(call.launch, data.correlationId, succeeded);
+  }
+  if (!succeeded || call.begin == 0) return;
+  if (role == OrderRole::context_wait) on_context_wait(context, call.begin);
+  if (role == OrderRole::stream_wait || role == OrderRole::event_wait) {
+    on_stream_wait(call.stream, call.begin);
+  }
+}
+
+// What the order of graph launches hangs on: the outermost call of each.
+void note_order(bool driver, uint32_t id, const CUpti_CallbackData& data) {
+  const OrderRole role = order_role(driver, id);
+  if (role == OrderRole::none) return;
+  if (driver && (inside(Library::cudart) || t_state.runtime_call != 0)) return;
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    const bool has_handles = data.functionParams || role == OrderRole::context_wait;
+    const bool per_thread = g_per_thread[driver][id].load(std::memory_order_relaxed);
+    if (has_handles) note_order_entry(role, per_thread, data);
+    return;
+  }
+  const bool names_context = driver && id == CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize_v2;
+  const uint64_t named = names_context && data.functionParams ? handle_at(data, 0) : 0;
+  note_order_exit(role, named ? named : context_of(data), data);
 }
 
 // Captures of a stream, where hooks do not tell of them.
@@ -153,16 +274,14 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   record->flags = static_cast<uint8_t>(kFlagFromCallback | (driver ? kFlagDriver : 0));
   std::memset(record->words, 0, sizeof record->words);
   if (record->kind == Kind::launch) fill_launch(*record, driver, id, data);
-  if (any_capture()) note_captured_call(*record, t_state.callback_stack);
+  note_created_call(*record, t_state.callback_stack);
   commit_record(record);
   if (record->kind == Kind::call) note_capture(api_rows()[api].role, data);
 }
 
-bool inside(Library library) { return t_state.inside[static_cast<size_t>(library)] != nullptr; }
-bool hooked() { return inside(Library::cudart) || inside(Library::driver); }
-
 void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   ThreadState& thread = t_state;
+  if (data.correlationId == 0) g_lack_ids.store(true, std::memory_order_relaxed);
   if (data.correlationData) *data.correlationData = 0;
   if (hooked()) {
     // The id of the call that the outermost hook is around.
@@ -179,6 +298,7 @@ void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   if (g_hook_flags[api].load(std::memory_order_relaxed) & kHookStack) {
     stack = take_stack(api);
   }
+  forget_created_nodes();
   thread.callback_stack = stack.id;
   thread.callback_stack_ticks = stack.ticks;
   *data.correlationData = now_ticks();
@@ -203,7 +323,20 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
   (domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_api : g_runtime_api)[callback_id] = api;
   auto& ours = domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_ours : g_runtime_ours;
   ours[callback_id].store(true, std::memory_order_relaxed);
+  std::string_view name = api_rows()[api].name;
+  const bool driver = domain == CUPTI_CB_DOMAIN_DRIVER_API;
+  const bool per_thread = name.ends_with("_ptsz");
+  if (per_thread) name.remove_suffix(5);
+  g_per_thread[driver][callback_id].store(per_thread, std::memory_order_relaxed);
+  (driver ? g_driver_role : g_runtime_role)[callback_id].store(order_role(name),
+                                                               std::memory_order_relaxed);
 }
+
+bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id) {
+  return order_role(domain == CUPTI_CB_DOMAIN_DRIVER_API, callback_id) != OrderRole::none;
+}
+
+bool calls_lack_ids() { return g_lack_ids.load(std::memory_order_relaxed); }
 
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id) {
   if (domain == CUPTI_CB_DOMAIN_RESOURCE) return true;
@@ -219,8 +352,8 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
+  if (graphs_are_ordered()) note_order(driver, id, data);
   if (data.callbackSite == CUPTI_API_ENTER) {
-    if (asks_about_graphs()) note_graph_launch(driver, id, data);
     on_entry(driver, id, data);
   } else {
     on_exit(driver, id, data);

@@ -13,6 +13,13 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
 // Whether that is one of the callbacks set above, or of CUDA graphs (any of the resource domain).
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id);
 
+// Whether it is one that the order of graph launches hangs on (cupti_graphs.h).
+// Once it is set.
+bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id);
+
+// A call was told of without a correlation id. Any thread.
+bool calls_lack_ids();
+
 // The subscriber's callback: on the thread that makes the call, at its entry and exit.
 void CUPTIAPI on_api_callback(void* user, CUpti_CallbackDomain domain, CUpti_CallbackId id,
                               const void* data);

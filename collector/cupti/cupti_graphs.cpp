@@ -2,10 +2,11 @@
 #include "collector/cupti/cupti_graphs.h"
 
 #include <algorithm>
-#include <atomic>
-#include <iterator>
+#include <utility>
 
 #include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/cupti/cupti_graph_order.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
@@ -14,6 +15,7 @@ namespace gpuprof {
 namespace {
 
 constexpr CUpti_CallbackIdResource kCallbacks[] = {
+    CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED,
     CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
     CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING,
@@ -21,15 +23,10 @@ constexpr CUpti_CallbackIdResource kCallbacks[] = {
 
 std::atomic<bool> g_whole{false};
 std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
-
-// The newest launches of graphs that CUPTI did not see instantiated, since it was attached.
-std::atomic<uint32_t> g_launches[64];
-std::atomic<uint32_t> g_launch_count{0};
-constexpr uint32_t kMostLookedAt = 4096;
-std::atomic<uint32_t> g_looked_at{0};
-std::atomic<uint64_t> g_captured_before{0};
-
-GraphTimes wanted_times() { return session().config.graph_times; }
+std::atomic<decltype(&cuptiGetGraphExecId)> g_exec_id{nullptr};
+SpinLock g_order_lock;  // nothing is called while it is held
+constinit Immortal<GraphOrder> g_order;
+uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that of their launch
 
 void time_as_a_whole(const CuptiApi& api) {
   const bool granted = api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
@@ -50,59 +47,168 @@ void count_node(CUgraphNodeType type) {
 
 uint64_t handle(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
+// A record of a graph's node, or of a graph as a whole.
+struct NodeRecord {
+  uint32_t* correlation;
+  uint32_t graph;
+  uint64_t node, start;
+};
+
+template <typename Activity>
+NodeRecord node_record(CUpti_Activity* raw) {
+  auto* const in = reinterpret_cast<Activity*>(raw);
+  return {&in->correlationId, in->graphId, in->graphNodeId, in->start};
+}
+
+bool read_node_record(CUpti_Activity* record, NodeRecord& out) {
+  switch (record->kind) {
+    case CUPTI_ACTIVITY_KIND_KERNEL:
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      out = node_record<CUpti_ActivityKernel10>(record);
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY: out = node_record<CUpti_ActivityMemcpy6>(record); break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2: out = node_record<CUpti_ActivityMemcpyPtoP4>(record); break;
+    case CUPTI_ACTIVITY_KIND_MEMSET: out = node_record<CUpti_ActivityMemset4>(record); break;
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE: {
+      auto* const in = reinterpret_cast<CUpti_ActivityGraphTrace2*>(record);
+      out = {&in->correlationId, in->graphId, uint64_t{in->graphId} << 32, in->start};
+      break;
+    }
+    default: return false;
+  }
+  return out.node != 0;
+}
+
 }  // namespace
 
-void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber) {
+void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool ordered) {
   g_node_id.store(api.GetGraphNodeId, std::memory_order_release);
+  g_exec_id.store(api.GetGraphExecId, std::memory_order_release);
+  {
+    const LockGuard guard(g_order_lock);
+    g_order->clear();
+  }
+  g_graphs_are_ordered = ordered;
   for (const CUpti_CallbackIdResource id : kCallbacks) {
     api.EnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RESOURCE, id);
   }
   g_whole.store(false, std::memory_order_release);
-  g_launch_count = g_looked_at = 0;
-  g_captured_before = graphs_captured();
-  if (!activity_on(Activity::kernel)) return;
-  if (wanted_times() == GraphTimes::whole) return time_as_a_whole(api);
-  g_asks_about_graphs = !earlier_graphs_have_nodes();
-}
-
-void settle_graphs(const CuptiApi& api) {
-  if (!graphs_are_open()) {
-    // Graphs of the window are known; with `graph:node` nothing hangs on the answer but the wait.
-    if (wanted_times() == GraphTimes::automatic) g_asks_about_graphs = false;
-    return;
+  if (activity_on(Activity::kernel) && session().config.graph_times == GraphTimes::whole) {
+    time_as_a_whole(api);
   }
-  api.ActivityFlushAll(0);
-  g_asks_about_graphs = false;
-  if (!earlier_graphs_have_nodes()) time_as_a_whole(api);
 }
 
-bool graphs_are_open() {
-  return asks_about_graphs() && wanted_times() == GraphTimes::automatic &&
-         (g_captured_before != 0 || g_launch_count != 0);
+void graphs_are_recorded() {
+  const uint64_t now = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->begin_recording(now);
 }
 
 void detach_graphs(const CuptiApi& api) {
-  g_asks_about_graphs = false;
   if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 }
 
-void on_graph_launch(const void* exec, uint32_t correlation) {
-  // No lock at each launch for as long as the question is open.
-  if (g_looked_at.fetch_add(1, std::memory_order_relaxed) >= kMostLookedAt) return;
-  uint32_t nodes = 0;
-  if (node_records_of(handle(exec), nodes) != NodeRecords::none) return;
-  const uint32_t number = g_launch_count.fetch_add(1);
-  g_launches[number % std::size(g_launches)].store(correlation);
+void report_graph_order() {
+  uint64_t agreed = 0, differed = 0;
+  {
+    const LockGuard guard(g_order_lock);
+    std::swap(agreed, g_agreed);
+    std::swap(differed, g_differed);
+  }
+  if (agreed + differed == 0) return;
+  log_line(LogLevel::info,
+           "CUPTI's ids of %llu graph records are those of their launches, of %llu they are not",
+           static_cast<unsigned long long>(agreed), static_cast<unsigned long long>(differed));
 }
 
-void on_graph_node_record(uint32_t correlation) {
-  const size_t known = std::min<size_t>(g_launch_count.load(), std::size(g_launches));
-  for (size_t i = 0; i < known; ++i) {
-    if (g_launches[i].load() != correlation) continue;
-    earlier_graph_had_nodes();
-    g_asks_about_graphs = false;
-    return;
+uint32_t on_graph_launch(const void* exec, uint64_t context, uint64_t stream,
+                         uint32_t correlation) {
+  const uint64_t begin = now_ticks();
+  const auto exec_id = g_exec_id.load(std::memory_order_acquire);
+  uint32_t graph = 0;
+  // What no launch is known of is not told (GraphOrder::launch_of).
+  if (!exec_id ||
+      exec_id(static_cast<CUgraphExec>(const_cast<void*>(exec)), &graph) != CUPTI_SUCCESS) {
+    return 0;
   }
+  uint32_t nodes = 0;
+  const bool uncertain = node_records_of(handle(exec), nodes) == NodeRecords::uncertain;
+  // A stream without a number is waited for with its context. Pointers are even.
+  const GraphOrder::Place place{context, stream ? stream : context + 1};
+  const LockGuard guard(g_order_lock);
+  if (uncertain) g_order->exclude(graph);
+  return g_order->add_launch(graph, place, correlation, begin);
+}
+
+void on_graph_launched(uint32_t number, uint32_t correlation, bool succeeded) {
+  const uint64_t now = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->end_launch(number, correlation, now, succeeded);
+}
+
+void on_event_record(uint64_t event, uint64_t stream, uint64_t now) {
+  const LockGuard guard(g_order_lock);
+  g_order->add_event(event, {stream, now});
+}
+
+void on_stream_end(uint64_t stream) {
+  const LockGuard guard(g_order_lock);
+  g_order->end_stream(stream);
+}
+
+void where_event_is(uint64_t event, uint64_t& stream, uint64_t& time) {
+  const LockGuard guard(g_order_lock);
+  const GraphOrder::EventPlace place = g_order->event(event);
+  stream = place.stream;
+  time = place.time;
+}
+
+void on_context_wait(uint64_t context, uint64_t begin) {
+  const uint64_t end = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->add_context_wait(context, begin, end);
+}
+
+void on_stream_wait(uint64_t stream, uint64_t begin) {
+  const uint64_t end = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->add_stream_wait(stream, begin, end);
+}
+
+bool graph_order_awaits_wait() {
+  if (!graphs_are_ordered()) return false;
+  const bool known = graphs_are_known();
+  const LockGuard guard(g_order_lock);
+  return !g_order->waited() && (known || g_order->has_launches());
+}
+
+void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
+                         size_t valid) {
+  PodVector<NodeRecord> records;
+  CUpti_Activity* raw = nullptr;
+  while (valid && api.ActivityGetNextRecord(buffer, valid, &raw) == CUPTI_SUCCESS) {
+    NodeRecord record{};
+    if (!read_node_record(raw, record)) continue;
+    if (record.start != 0) record.start = context.clock.to_ticks(record.start);
+    const bool timed = record.start > context.attach_ticks && record.start < context.now_ticks;
+    if (timed && records.push_back(record)) continue;
+    *record.correlation = 0;
+    lose_graph_order();
+  }
+  std::sort(records.begin(), records.end(),
+            [](const NodeRecord& a, const NodeRecord& b) { return a.start < b.start; });
+  const LockGuard guard(g_order_lock);
+  for (const NodeRecord& record : records) {
+    const uint32_t told = g_order->launch_of(record.graph, record.node, record.start);
+    if (told) (told == *record.correlation ? g_agreed : g_differed) += 1;
+    *record.correlation = told;
+  }
+}
+
+void lose_graph_order() {
+  const uint64_t now = now_ticks();
+  const LockGuard guard(g_order_lock);
+  g_order->lose_count(now);
 }
 
 bool cupti_times_graphs() { return g_whole.load(std::memory_order_relaxed); }
@@ -111,6 +217,9 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
   const void* const raw = static_cast<const CUpti_ResourceData*>(data)->resourceDescriptor;
   if (!raw) return;
   const auto& graph = *static_cast<const CUpti_GraphData*>(raw);
+  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) {
+    note_created_node(handle(graph.node), handle(graph.graph));
+  }
   if (id == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED) {
     graph_exec_created(handle(graph.graphExec), t_content);
     t_content = {};
@@ -125,6 +234,11 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
   if (node_id && node_id(graph.node, &node) == CUPTI_SUCCESS) {
     graph_node_cloned(handle(graph.originalNode), node);
   }
+}
+
+void forget_cupti_graphs() {
+  g_order_lock.unlock();
+  g_graphs_are_ordered = false;
 }
 
 }  // namespace gpuprof

@@ -111,7 +111,7 @@ HostTakesCupti::HostTakesCupti(const void* return_address) {
   }
   if (!session_is_live()) return;
   const BlockedScope blocked;
-  if (cupti_is_attached() || cupti_has_our_clock()) drain_request(DrainCommand::yield);
+  if (cupti_is_attached()) drain_request(DrainCommand::yield);
   drain_wait_idle(kWaitForDrainNs);
 }
 

@@ -4,10 +4,9 @@
 #include <atomic>
 #include <climits>
 #include <cstring>
-#include <ctime>
 
-#include "collector/cupti/cupti_graphs.h"
 #include "collector/record/recorder.h"
+#include "collector/record/session.h"
 
 namespace gpuprof {
 namespace {
@@ -15,6 +14,8 @@ namespace {
 // cuptiGetVersion values that brought fields we read: 11.6 channels, 11.8 clusters, 12.3 where a
 // graph ends, 12.8 event times.
 constexpr uint32_t kHasChannels = 17, kHasClusters = 18, kHasGraphEnd = 21, kHasEventSyncIds = 26;
+
+constexpr uint64_t kSlackTicks = 1000000;  // some hundred us
 
 std::atomic<uint64_t> g_overhead_ticks{0};
 
@@ -31,29 +32,17 @@ uint16_t device_of(uint32_t context) {
 }
 
 uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
-  if (context.times_are_ticks || time == 0) return time;
-  const double since = static_cast<double>(static_cast<int64_t>(time - context.clock_base));
-  return context.tick_base +
-         static_cast<uint64_t>(static_cast<int64_t>(since * context.ticks_per_clock));
+  return time == 0 ? 0 : context.clock.to_ticks(time);
 }
 
-struct ClockPair {
-  uint64_t clock, ticks;
-};
-
-// Of several tries the one whose readings of our clock lie closest around that of the other.
-ClockPair read_pair(CUpti_TimestampCallbackFunc clock) {
-  ClockPair best{};
-  uint64_t width = ~uint64_t{0};
-  for (int i = 0; i < 5; ++i) {
-    const uint64_t before = now_ticks();
-    const uint64_t other = clock();
-    const uint64_t after = now_ticks();
-    if (after - before >= width) continue;
-    width = after - before;
-    best = {other, before + width / 2};
-  }
-  return best;
+// What is recorded ended after the attach, began after the process did, as what ran at the attach,
+// and is over; give or take what the conversion is off. A time of another clock is not.
+bool is_possible(const CuptiRecordContext& context, uint64_t begin, uint64_t end) {
+  const uint64_t since = session().process_start_ticks;
+  const uint64_t slack = context.clock.error_ticks() +
+                         (context.now_ticks - context.attach_ticks) / 10000 + kSlackTicks;
+  return begin + slack >= since && end + slack >= context.attach_ticks &&
+         end <= context.now_ticks + slack;
 }
 
 // A record with its common part filled in; null when the ring has no room (counted).
@@ -68,20 +57,15 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
   record->kind = kind;
   record->flags = 0;
   std::memset(record->words, 0, sizeof record->words);
-  if (start == 0 || end < start) {
+  if (start == 0 || end < start || !is_possible(context, record->begin, record->end)) {
     record->begin = record->end = 0;
     record->flags = kFlagNoTime;
-    count_loss(Loss::bad_timestamp);
+    if (!is_stream_work(kind)) count_loss(Loss::bad_timestamp);  // else record_losses.h
   }
   return record;
 }
 
-void note_node(uint64_t node, uint32_t correlation) {
-  if (node != 0 && asks_about_graphs()) on_graph_node_record(correlation);
-}
-
 void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel10& in) {
-  note_node(in.graphNodeId, in.correlationId);
   Record* const record = open_record(context, Kind::gpu_kernel, in.correlationId, in.start, in.end);
   if (!record) return;
   LaunchShape shape{};
@@ -115,7 +99,6 @@ void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel1
 // Copies, peer copies and sets share these fields under the same names.
 template <typename Activity>
 void fill_transfer(Record& record, const Activity& in) {
-  note_node(in.graphNodeId, in.correlationId);
   auto& out = record.gpu_copy;
   out.bytes = in.bytes;
   out.stream = in.streamId;
@@ -178,7 +161,11 @@ void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEven
   if (!record) return;
   // Without device time stamps the record only says which event a cudaEventRecord call was about.
   const bool has_ids = context.version >= kHasEventSyncIds;
-  const uint64_t time = has_ids ? to_ticks(context, in.deviceTimestamp) : 0;
+  uint64_t time = has_ids ? to_ticks(context, in.deviceTimestamp) : 0;
+  if (time != 0 && !is_possible(context, time, time)) {
+    time = 0;
+    count_loss(Loss::bad_timestamp);
+  }
   record->begin = record->end = time;
   record->correlation = in.correlationId;
   record->api = kNoApi;
@@ -212,12 +199,9 @@ void store_memory(const CuptiRecordContext& context, const CUpti_ActivityMemory4
 }
 
 void store_overhead(const CuptiRecordContext& context, const CUpti_ActivityOverhead3& in) {
-  if (in.end > in.start) {
-    g_overhead_ticks.fetch_add(to_ticks(context, in.end) - to_ticks(context, in.start),
-                               std::memory_order_relaxed);
-  }
   Record* const record = open_record(context, Kind::overhead, 0, in.start, in.end);
   if (!record) return;
+  g_overhead_ticks.fetch_add(record->end - record->begin, std::memory_order_relaxed);
   record->overhead.type = in.overheadKind;
   record->overhead.object_kind = in.objectKind;
   record->overhead.object = in.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD
@@ -254,29 +238,6 @@ const Activity& as(const CUpti_Activity* activity) {
 
 }  // namespace
 
-uint64_t CUPTIAPI realtime_ns() {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-void start_conversion(CuptiRecordContext& context) {
-  const ClockPair now = read_pair(context.clock);
-  context.clock_base = now.clock;
-  context.tick_base = now.ticks;
-}
-
-CuptiRecordContext at_this_moment(const CuptiRecordContext& context) {
-  CuptiRecordContext result = context;
-  if (context.times_are_ticks) return result;
-  const ClockPair now = read_pair(context.clock);
-  if (now.clock > context.clock_base) {
-    result.ticks_per_clock = static_cast<double>(now.ticks - context.tick_base) /
-                             static_cast<double>(now.clock - context.clock_base);
-  }
-  return result;
-}
-
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity) {
   switch (activity->kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
@@ -297,6 +258,9 @@ void store_activity(const CuptiRecordContext& context, const CUpti_Activity* act
       return store_graph(context, as<CUpti_ActivityGraphTrace2>(activity));
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
       return store_overhead(context, as<CUpti_ActivityOverhead3>(activity));
+    // On for their correlation ids alone (cupti_ask_for_ids); hooks record calls.
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+    case CUPTI_ACTIVITY_KIND_DRIVER: return;
     default: count_loss(Loss::cupti_unknown);
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -29,12 +30,14 @@ CUpti_SubscriberHandle g_subscriber = nullptr;
 CuptiRecordContext g_context{};
 char g_missing[512] = "";
 
-// How the callbacks reach us, and which clock is in force.
+// How the callbacks reach us.
 bool g_shared = false;  // through a subscription of the program's
-std::atomic<bool> g_our_clock{false};
 // Another user of CUPTI may end: to be tried again.
 bool g_try_again = false;
 uint64_t g_last_try_ns = 0;
+std::atomic<bool> g_attaching{false};
+std::atomic<uint64_t> g_attach_ns{0};
+uint32_t g_sessions = 0;  // so far, with this one
 constexpr uint64_t kRetryNs = 200000000;
 // Times without CUPTI in the window, and because of whom.
 uint64_t g_gap_begin_ns = 0, g_gap_ns = 0;
@@ -57,6 +60,12 @@ constexpr ActivityRow kActivities[] = {
     {CUPTI_ACTIVITY_KIND_OVERHEAD, Activity::kernel},
 };
 
+// "Correlation IDs are generated only when CUDA API activity kinds [...] are enabled" (CUPTI guide,
+// 2.3.4). Profilers that join by callbacks have them without; so this is asked for where they lack.
+constexpr CUpti_ActivityKind kApiKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
+                                            CUPTI_ACTIVITY_KIND_DRIVER};
+bool g_asked_for_ids = false;
+
 const char* text_of(CUptiResult result) {
   const char* text = nullptr;
   if (g_api.GetResultString(result, &text) != CUPTI_SUCCESS || !text) text = "unknown error";
@@ -69,11 +78,18 @@ bool fail(const char* call, CUptiResult result) {
   return false;
 }
 
-uint64_t CUPTIAPI clock_for_cupti() { return now_ticks(); }
+// Whether correlation ids of graph launches are wrong: up to CUDA 13.1 from the second session of a
+// process on, whosesoever the first one was (CUPTI release notes, 13.1 update 1).
+bool graph_ids_are_wrong() {
+  constexpr uint32_t kRight = 130101;
+  return g_context.version < kRight && (g_sessions > 1 || host_was_ever_at_cupti());
+}
 
 // The names of the rows of preload's table tell which callbacks we want: "cudaLaunchKernel_v7000"
 // is the callback of row "cudaLaunchKernel". The driver's have the names of its symbols.
-CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id) {
+// `order`: those that the order of graph launches hangs on, else all.
+CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint32_t last_id,
+                             bool order) {
   CUptiResult worst = CUPTI_SUCCESS;
   for (uint32_t id = 1; id <= last_id; ++id) {
     const char* name = nullptr;
@@ -87,6 +103,7 @@ CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint3
       if (row.library != library || row.kind == Kind::none || base != row.name) continue;
       if (!activity_on(activity_of(row))) continue;
       set_callback_api(domain, id, static_cast<ApiId>(api));
+      if (order && !orders_graphs(domain, id)) continue;
       const CUptiResult result = g_api.EnableCallback(1, g_subscriber, domain, id);
       if (result != CUPTI_SUCCESS) worst = result;
     }
@@ -95,13 +112,13 @@ CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint3
 }
 
 // Both domains. Callback ids only grow; a newer library than these headers may know some more.
-void enable_callbacks() {
+void enable_callbacks(bool order) {
   const CUptiResult runtime = enable_callbacks(CUPTI_CB_DOMAIN_RUNTIME_API, Library::cudart,
-                                               CUPTI_RUNTIME_TRACE_CBID_SIZE + 100);
+                                               CUPTI_RUNTIME_TRACE_CBID_SIZE + 100, order);
   const CUptiResult driver = enable_callbacks(CUPTI_CB_DOMAIN_DRIVER_API, Library::driver,
-                                              CUPTI_DRIVER_TRACE_CBID_SIZE + 100);
+                                              CUPTI_DRIVER_TRACE_CBID_SIZE + 100, order);
   const CUptiResult worst = runtime != CUPTI_SUCCESS ? runtime : driver;
-  if (worst == CUPTI_SUCCESS) return;
+  if (worst == CUPTI_SUCCESS || order) return;
   log_line(LogLevel::warn,
            "CUPTI refuses callbacks (cuptiEnableCallback: %s): GPU work is not joined to its calls",
            text_of(worst));
@@ -119,24 +136,33 @@ bool load() {
   return true;
 }
 
-// Ours, while the program does not use CUPTI. Else what it has set is left: its records must be as
-// it expects them, and CUPTI may still hold readings of the clock before.
-void choose_clock() {
-  if (!g_our_clock && !host_was_ever_at_cupti()) {
-    g_our_clock = g_api.ActivityRegisterTimestampCallback(clock_for_cupti) == CUPTI_SUCCESS;
-  }
-  g_context.times_are_ticks = g_our_clock;
-  const CUpti_TimestampCallbackFunc other = host_clock();
-  g_context.clock = other ? other : realtime_ns;
-  g_context.ticks_per_clock = session().clock.ticks_per_ns;
-  start_conversion(g_context);
+uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
+}
+uint64_t CUPTIAPI realtime_ns() { return clock_ns(CLOCK_REALTIME); }
+uint64_t CUPTIAPI raw_ns() { return clock_ns(CLOCK_MONOTONIC_RAW); }
+uint64_t CUPTIAPI ask_cupti() {
+  uint64_t now = 0;
+  return g_api.GetTimestamp(&now) == CUPTI_SUCCESS ? now : realtime_ns();
 }
 
-void restore_clock() {
-  if (!g_our_clock) return;
+// CUPTI's own: CLOCK_REALTIME, in WSL CLOCK_MONOTONIC_RAW, read without a call into CUPTI; whatever
+// else it may be, by one.
+CUpti_TimestampCallbackFunc default_clock() {
+  constexpr uint64_t kNearNs = 10000000;
+  for (const auto clock : {realtime_ns, raw_ns}) {
+    const uint64_t before = clock(), theirs = ask_cupti(), after = clock();
+    if (theirs + kNearNs >= before && theirs <= after + kNearNs) return clock;
+  }
+  return ask_cupti;
+}
+
+// What the program has registered, or CUPTI's own; none is ever registered (cupti_clock.h).
+void choose_clock() {
   const CUpti_TimestampCallbackFunc other = host_clock();
-  g_api.ActivityRegisterTimestampCallback(other ? other : realtime_ns);
-  g_our_clock = false;
+  g_context.clock.begin(other ? other : default_clock(), session().clock.ticks_per_ns);
 }
 
 bool taken_by(const char* name) {
@@ -208,9 +234,13 @@ void give_back() {
   for (const ActivityRow& row : kActivities) {
     if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
   }
+  if (g_asked_for_ids) {
+    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityDisable(kind);
+  }
   detach_graphs(g_api);
   // What is left is ours; after this it would be for whoever comes next.
   g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  report_graph_order();
   records_are_ours(false);
   if (const auto request = host_request()) {
     g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
@@ -222,9 +252,10 @@ bool attach() {
   if (!g_loaded && !load()) return false;
   if (host_is_at_cupti()) return taken_by_host();
   if (!subscribe()) return false;
-  choose_clock();
   // What CUPTI still holds is the program's.
   if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  choose_clock();
+  g_context.attach_ticks = now_ticks();
   set_buffer_reader(g_api, g_context);
   records_are_ours(true);
   CUptiResult result =
@@ -234,7 +265,13 @@ bool attach() {
     unsubscribe();
     return fail("cuptiActivityRegisterCallbacks", result);
   }
-  attach_graphs(g_api, g_subscriber);
+  ++g_sessions;
+  const bool ordered = graph_ids_are_wrong();
+  attach_graphs(g_api, g_subscriber, ordered);
+  if (ordered) enable_callbacks(true);
+  if (g_api.ActivityEnableCudaEventDeviceTimestamps && activity_on(Activity::sync)) {
+    g_api.ActivityEnableCudaEventDeviceTimestamps(1);
+  }
   size_t enabled = 0;
   char refused[64] = "";
   for (const ActivityRow& row : kActivities) {
@@ -248,6 +285,9 @@ bool attach() {
                     static_cast<int>(row.kind));
     }
   }
+  if (g_asked_for_ids) {
+    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
+  }
   if (enabled == 0) {
     records_are_ours(false);
     unsubscribe();
@@ -255,7 +295,8 @@ bool attach() {
     std::snprintf(g_missing, sizeof g_missing, "GPUPROF_ACTIVITIES has none of the GPU's");
     return false;
   }
-  enable_callbacks();  // last: see give_back()
+  graphs_are_recorded();
+  enable_callbacks(false);  // last: see give_back()
   if (refused[0]) log_line(LogLevel::warn, "CUPTI refuses activity kinds %s", refused);
   g_missing[0] = '\0';
   if (g_shared) share_host_subscription(true);
@@ -269,6 +310,13 @@ void begin_gap() {
 void end_gap() {
   if (g_gap_begin_ns) g_gap_ns += monotonic_ns() - g_gap_begin_ns;
   g_gap_begin_ns = 0;
+}
+
+void note_attach(uint64_t took_ns) {
+  g_attach_ns = took_ns;
+  constexpr uint64_t kLongNs = 100000000;
+  log_line(took_ns < kLongNs ? LogLevel::debug : LogLevel::info, "attaching CUPTI took %.3f s",
+           static_cast<double>(took_ns) / 1e9);
 }
 
 // Once for each reason: it is tried again several times a second.
@@ -285,11 +333,14 @@ bool cupti_attach() {
   if (g_load_failed) return false;
   g_try_again = false;
   g_last_try_ns = monotonic_ns();
+  g_attaching = true;
   {
     const CuptiThreadsWatch watch;
     g_attached = attach();
   }
+  g_attaching = false;
   if (g_attached) {
+    note_attach(monotonic_ns() - g_last_try_ns);
     end_gap();
     g_said[0] = '\0';
     // Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
@@ -306,18 +357,25 @@ bool cupti_attach() {
 
 void cupti_try_again() {
   if (g_attached || !g_try_again || host_is_at_cupti()) return;
-  if (monotonic_ns() - g_last_try_ns < kRetryNs || !cupti_attach()) return;
-  if (window_is_open()) cupti_settle_graphs();  // there was no warm-up to ask in
+  if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+}
+
+void cupti_ask_for_ids() {
+  if (!g_attached || g_asked_for_ids || !calls_lack_ids()) return;
+  g_asked_for_ids = true;
+  for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
+  log_line(
+      LogLevel::warn,
+      "this CUPTI gives no correlation ids without records of API calls: these are on now; GPU "
+      "work of before is not joined to its calls");
 }
 
 void cupti_yield() {
-  if (g_attached) {
-    give_back();
-    taken_by_host();
-    begin_gap();
-    if (window_is_open()) say_missing();
-  }
-  restore_clock();
+  if (!g_attached) return;
+  give_back();
+  taken_by_host();
+  begin_gap();
+  if (window_is_open()) say_missing();
 }
 
 void cupti_window_begins() {
@@ -325,12 +383,6 @@ void cupti_window_begins() {
   g_gap_ns = 0;
   if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
 }
-
-void cupti_settle_graphs() {
-  if (g_attached) settle_graphs(g_api);
-}
-
-bool cupti_graphs_are_open() { return graphs_are_open(); }
 
 void cupti_flush(bool forced) {
   if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
@@ -345,7 +397,9 @@ void cupti_detach() {
 bool cupti_is_attached() { return g_attached; }
 bool cupti_is_settled() { return g_attached || g_load_failed; }
 uint32_t cupti_version() { return g_loaded ? g_context.version : 0; }
-bool cupti_has_our_clock() { return g_our_clock; }
+bool cupti_is_attaching() { return g_attaching; }
+bool cupti_awaits_wait() { return g_attached && graph_order_awaits_wait(); }
+uint64_t cupti_attach_ns() { return g_attach_ns; }
 
 const char* gpu_times_missing() {
   if (!g_missing[0] && g_attached && !activity_on(Activity::kernel)) {
@@ -362,8 +416,10 @@ uint64_t cupti_overhead_ticks() { return stored_overhead_ticks(); }
 void forget_cupti() {
   forget_cupti_buffers();
   forget_host_cupti();
+  forget_cupti_graphs();
   forget_cupti_threads();
-  g_attached = false;
+  g_attached = g_attaching = false;
+  g_attach_ns = 0;
   g_try_again = false;
   g_gap_begin_ns = g_gap_ns = 0;
   g_missing[0] = '\0';

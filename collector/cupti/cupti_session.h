@@ -24,19 +24,21 @@ void cupti_detach();
 void cupti_yield();
 // Drain thread, while a window is near or open: takes CUPTI again once its other user has finished.
 void cupti_try_again();
+// Drain thread. Where calls have no correlation ids: asks for what makes CUPTI give them.
+void cupti_ask_for_ids();
 void cupti_window_begins();  // drain thread
-bool cupti_has_our_clock();  // any thread
 bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.
 bool cupti_is_settled();
+// cupti_attach() is running. Any thread.
+bool cupti_is_attaching();
+// It is attached, and until the program waits for the GPU launches of CUDA graphs lack their work
+// (cupti_graph_order.h). Any thread.
+bool cupti_awaits_wait();
+uint64_t cupti_attach_ns();  // how long the newest attach took; 0: there was none. Any thread
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
 bool cupti_times_graphs();
-// Drain thread, as a window begins: how graph launches are timed in it.
-void cupti_settle_graphs();
-// Whether that is open. Any thread.
-bool cupti_graphs_are_open();
-
 uint32_t cupti_version();         // 0: not loaded
 const char* gpu_times_missing();  // "" while attached or never tried
 uint64_t cupti_overhead_ticks();  // sum of CUPTI's own overhead records since attach

@@ -78,6 +78,7 @@ struct Session {
   bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
   uint32_t next_window = 0;  // number of the next one
+  uint32_t put_off = 0;      // how many steps the window that is due was put off for CUDA graphs
   uint32_t brackets = 0;     // windows that cudaProfilerStart opened
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
@@ -116,7 +117,7 @@ void step_nvtx(std::string_view message, uint64_t ticks);
 bool steps_control(const ControlRequest& request, ControlResult& result);
 
 // Ends the open window now, if one is open. On any thread.
-void cut_window(const char* reason, uint64_t ticks);
+void cut_window(const char* reason);
 
 // The step source in force, and its text ("nvtx:step"). Any thread.
 StepSource step_source();

@@ -40,8 +40,6 @@ struct Exec {  // instantiated while CUPTI was on
 constexpr size_t kMaxNodes = 1u << 22;  // of either kind: 200 MB, more than any program has
 
 std::atomic<uint32_t> g_capturing{0};
-std::atomic<uint64_t> g_captured_graphs{0};
-std::atomic<bool> g_earlier_have_nodes{false};
 SpinLock g_lock;  // of the tables; nothing is called while it is held
 
 struct Tables {
@@ -110,6 +108,13 @@ GraphNodeRow row_of(const ClonedNode& node) {
   return {node.id, call.begin, call.stream, call.capture, call.thread, call.stack, call.api, {}};
 }
 
+// Nodes that the call in progress has made.
+struct CreatedNodes {
+  uint64_t node, graph;  // of the last one
+  uint32_t count;
+};
+thread_local CreatedNodes t_created __attribute__((tls_model("initial-exec")));
+
 void keep_captured(const CapturedNode& node) {
   if (g->captured.size() >= kMaxNodes || !g->captured.push_back(node)) return;
   if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
@@ -122,7 +127,6 @@ void capture_began() {
 }
 
 void capture_ended() {
-  g_captured_graphs.fetch_add(1, std::memory_order_relaxed);
   uint32_t before = g_capturing.load(std::memory_order_relaxed);
   // A capture that began before the hooks were there ends without having begun.
   while (before != 0 && !g_capturing.compare_exchange_weak(before, before - 1)) {
@@ -131,7 +135,6 @@ void capture_ended() {
 }
 
 bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
-uint64_t graphs_captured() { return g_captured_graphs.load(std::memory_order_relaxed); }
 
 void note_captured(Record& record, bool per_thread, StringId stack) {
   const uint64_t stream = stream_of(record);
@@ -161,6 +164,24 @@ void note_captured_call(Record& record, StringId stack) {
   note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0, stack);
 }
 
+void forget_created_nodes() { t_created = {}; }
+
+void note_created_node(uint64_t node, uint64_t graph) {
+  ++t_created.count;
+  t_created.node = node;
+  t_created.graph = graph;
+}
+
+void note_created_call(Record& record, StringId stack) {
+  if (t_created.count == 0 || !makes_graph_node(record.kind)) return;
+  record.flags |= kFlagCaptured;
+  if (t_created.count != 1) return;
+  const CapturedNode node{t_created.node, record.begin, stream_of(record), t_created.graph,
+                          current_tid(),  stack,        record.api};
+  const LockGuard guard(g_lock);
+  keep_captured(node);
+}
+
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
   const LockGuard guard(g_lock);
   const uint32_t found = g->by_handle.empty() ? 0 : slot_of(original_handle);
@@ -183,6 +204,11 @@ void graph_exec_destroyed(uint64_t exec) {
   g->execs.truncate(kept);
 }
 
+bool graphs_are_known() {
+  const LockGuard guard(g_lock);
+  return !g->execs.empty() || !g->by_handle.empty();
+}
+
 NodeRecords node_records_of(uint64_t exec, uint32_t& nodes) {
   nodes = 0;
   const LockGuard guard(g_lock);
@@ -194,11 +220,8 @@ NodeRecords node_records_of(uint64_t exec, uint32_t& nodes) {
     // Of a graph of which no node was told, anything may come.
     return each.content.nodes && !each.content.timed ? NodeRecords::nothing : NodeRecords::some;
   }
-  return earlier_graphs_have_nodes() ? NodeRecords::likely : NodeRecords::none;
+  return NodeRecords::likely;
 }
-
-void earlier_graph_had_nodes() { g_earlier_have_nodes.store(true, std::memory_order_relaxed); }
-bool earlier_graphs_have_nodes() { return g_earlier_have_nodes.load(std::memory_order_relaxed); }
 
 size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   const LockGuard guard(g_lock);
@@ -220,8 +243,6 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
 void forget_graphs() {
   g_lock.unlock();
   g_capturing = 0;
-  g_captured_graphs = 0;
-  g_earlier_have_nodes = false;
   g->captured.release();
   g->by_handle.release();
   g->cloned.release();

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs: which captured call made each node, and which executable graphs CUPTI gives node
-// records for: of those instantiated while it was on, and of earlier ones where this CUPTI gives
-// them, which it is asked (collector/cupti/cupti_graphs.h); of all others only the launch as a
-// whole.
+// CUDA graphs: which captured call made each node, and which records of nodes a launch is to have.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +14,18 @@ namespace gpuprof {
 void capture_began();
 void capture_ended();
 bool any_capture();
-// Graphs captured since the process started.
-uint64_t graphs_captured();
 
 // A launch, copy, set or memory call has returned while something was being captured. If its stream
 // was, flags the record as captured (it started no work) and remembers the node. `per_thread`: a
 // null stream stands for the thread's own; `stack` is the call's, 0: none. On the calling thread,
 // in a blocked scope.
 void note_captured(Record& record, bool per_thread, StringId stack);
+
+// The same for calls that no hook sees, from CUPTI's callbacks: it tells of a node between the
+// entry and the exit of the call that makes it. On the calling thread.
+void forget_created_nodes();                             // at the entry
+void note_created_node(uint64_t node, uint64_t graph);   // handles
+void note_created_call(Record& record, StringId stack);  // at the exit
 
 // What kinds of nodes an executable graph consists of.
 struct GraphContent {
@@ -38,20 +39,18 @@ void graph_node_cloned(uint64_t original_handle, uint64_t node_id);
 void graph_exec_created(uint64_t exec, const GraphContent& content);
 void graph_exec_destroyed(uint64_t exec);
 
+// Whether any was captured or instantiated so far, as far as we saw.
+bool graphs_are_known();
+
 // What CUPTI tells of a launch of this graph node by node.
 enum class NodeRecords : uint8_t {
-  none,       // it was not on when the graph was instantiated
   nothing,    // there is nothing to record
   uncertain,  // of conditional nodes: perhaps
-  likely,     // it was not on then, but has given records of nodes of such graphs
+  likely,     // it was instantiated while CUPTI was off
   some
 };
 // `nodes`: how many records that are, where it is known, else 0.
 NodeRecords node_records_of(uint64_t exec, uint32_t& nodes);
-
-// CUPTI has given a record of a node of a graph that was instantiated before it was on. Any thread.
-void earlier_graph_had_nodes();
-bool earlier_graphs_have_nodes();
 
 // The nodes from number `from` on, as the body of a dump's graphs chunk. Returns the number after
 // the last one; `from`: none, or no memory.

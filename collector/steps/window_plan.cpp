@@ -76,10 +76,11 @@ Transition WindowPlan::triggered_step(uint64_t index, const Transition& schedule
     change.interrupted = change.window_ends && !scheduled.window_ends;
     if (scheduled.after == Phase::active) scheduled_.cut();
     change.window_begins = true;
-    change.window = scheduled_next_ + triggered_++;
+    change.window = postponed_ ? open_ : scheduled_next_ + triggered_++;
+    postponed_ = false;
     change.after = Phase::active;
   } else if (index >= first_) {
-    pending_ = false;  // jumped over
+    pending_ = postponed_ = false;  // jumped over
   } else if (index + spec_.warmup >= first_ && scheduled.after != Phase::active) {
     change.after = Phase::warmup;
   }
@@ -101,16 +102,28 @@ void WindowPlan::cut() {
   phase_ = armed_ ? Phase::waiting : scheduled_.phase();
 }
 
+void WindowPlan::postpone() {
+  if (!recording_) steps_ = spec_.active;
+  cut();
+  postponed_ = true;
+}
+
+void WindowPlan::resume(uint64_t first) {
+  pending_ = true;
+  first_ = first;
+}
+
 bool WindowPlan::trigger(uint64_t first, uint64_t steps, uint64_t index) {
   if (is_off() || spec_.all || recording_ || steps == 0 || index >= first) return false;
   pending_ = true;
+  postponed_ = false;
   first_ = first;
   steps_ = steps;
   return true;
 }
 
 void WindowPlan::switch_off(uint64_t resume) {
-  pending_ = recording_ = false;
+  pending_ = recording_ = postponed_ = false;
   scheduled_.cut();
   phase_ = Phase::waiting;
   resumed_late_ = !armed_;

@@ -23,6 +23,12 @@ class WindowPlan {
   Transition advance(uint64_t index);
   // The window is closed early, or could not be opened; as Schedule::cut.
   void cut();
+  // The window that has begun last could not be opened yet. It begins anew, with the same number
+  // and as many steps, at the boundary that resume() names before it is reached; a trigger that is
+  // accepted meanwhile takes its place.
+  void postpone();
+  bool postponed() const { return postponed_ && !pending_; }
+  void resume(uint64_t first);
 
   // Steps first to first+steps-1 are to be recorded, after the schedule's warm-up. A scheduled
   // window that is open when it begins ends there. Replaces a trigger that has not begun. False:
@@ -56,6 +62,7 @@ class WindowPlan {
   uint32_t triggered_ = 0;       // triggered windows begun
   bool pending_ = false;         // a trigger that has not begun
   bool recording_ = false;       // the triggered window is open
+  bool postponed_ = false;       // what is, or will be, pending is the window of number open_
   uint64_t first_ = 0, steps_ = 0;
   uint64_t base_ = 0;  // the schedule's step 0
   uint64_t resume_ = 0;

@@ -9,6 +9,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
+#include "formats/core/record_losses.h"
 
 namespace gpuprof {
 namespace {
@@ -75,7 +76,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   untimed_.clear();
   seen_.clear();
   graph_launches_.clear();
-  have_base_ = false;
+  have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
   events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
   const size_t chunks = ring()->header->chunk_count;
@@ -101,6 +102,7 @@ void WindowCollector::note(const Record& record) {
   if (!is_gpu_kind(record.kind) && record.kind != Kind::stack && record.kind != Kind::sample) {
     ++hook_records_;
   }
+  have_gpu_work_ |= is_stream_work(record.kind);
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
@@ -119,10 +121,12 @@ void WindowCollector::note(const Record& record) {
 void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   const bool graph =
       record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api];
-  if (!graph || cupti_times_graphs()) return set(expected_, bit);
+  if (!graph) return set(expected_, bit);
   uint32_t nodes = 0;
-  switch (node_records_of(record.launch.function, nodes)) {
-    case NodeRecords::none:
+  const NodeRecords records = node_records_of(record.launch.function, nodes);
+  // Of graphs older than CUPTI's being on there is no record as a whole.
+  if (cupti_times_graphs()) return set(records == NodeRecords::likely ? untimed_ : expected_, bit);
+  switch (records) {
     case NodeRecords::uncertain: return set(untimed_, bit);
     case NodeRecords::nothing: return;
     case NodeRecords::likely: break;
@@ -145,6 +149,25 @@ WindowCollector::Missing WindowCollector::missing() {
   const uint64_t expected = not_seen(expected_);
   return {expected + graphs.awaited, expected + graphs.unfinished,
           not_seen(untimed_) + graphs.untimed};
+}
+
+size_t WindowCollector::launches_without_records(uint64_t before) {
+  if (have_gpu_work_) return 0;
+  size_t launches = 0;
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free)) {
+      continue;
+    }
+    const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+    for (uint32_t r = 0; r < committed; ++r) {
+      const Record& record = chunk.records[r];
+      have_gpu_work_ |= is_stream_work(record.kind);
+      launches += record.begin >= begin_ticks_ && record.begin < before && expects_gpu_work(record);
+    }
+  }
+  return have_gpu_work_ ? 0 : launches;
 }
 
 void WindowCollector::note_call(uint32_t correlation) {
@@ -204,6 +227,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     const bool here = belongs(record, end_ticks);
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
+    count_losses_of(record, [](Loss loss) { count_loss(loss); });
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;

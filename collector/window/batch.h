@@ -35,6 +35,8 @@ class WindowCollector final : private NameResolver {
     uint64_t untimed_graph_launches;
   };
   Missing missing();
+  // Launches, copies and sets before this time, if no record of GPU work has come at all; else 0.
+  size_t launches_without_records(uint64_t before);
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
@@ -84,6 +86,7 @@ class WindowCollector final : private NameResolver {
   bool looked_for_first_ = false;
   uint32_t base_ = 0;  // smallest correlation id of the window, rounded down to 64
   bool have_base_ = false;
+  bool have_gpu_work_ = false;
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;
   uint64_t events_ = 0;

@@ -78,6 +78,8 @@ struct Drain {
   size_t graph_nodes = 0;         // written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   bool window_open = false;
+  uint64_t last_look = 0;        // for GPU records
+  bool said_no_records = false;  // in this window
 };
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
@@ -166,6 +168,8 @@ void open_window(Drain& drain) {
   nvml_begin();
   workers_begin();
   drain.window_open = true;
+  drain.last_look = 0;
+  drain.said_no_records = false;
   drain.modules_written = 0;
   keep_modules(drain);
   drain.graph_nodes = 0;
@@ -202,11 +206,12 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   const uint64_t untimed = missing.untimed_graph_launches;
   if (untimed == 0) return;
   count_loss(Loss::graph_untimed, untimed);
-  log_line(LogLevel::warn,
-           "%llu graph launches have no GPU times: CUPTI may give none for the nodes of graphs "
-           "that were instantiated before the window, and for what is inside conditional nodes; "
-           "GPUPROF_ACTIVITIES=+graph:trace times them as a whole",
-           static_cast<unsigned long long>(untimed));
+  log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
+           static_cast<unsigned long long>(untimed),
+           cupti_times_graphs()
+               ? "CUPTI has none for the whole of a graph that was instantiated before it was "
+                 "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
+               : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
 }
 
 WindowTotals totals_of(const Drain& drain) {
@@ -313,15 +318,15 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
-  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s", ticks);
-  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb", ticks);
+  if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s");
+  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb");
 }
 
 void carry_out_requests(Drain& drain) {
   // One window may end where the next begins: its records first.
   for (const DrainCommand command :
        {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
-        DrainCommand::graphs, DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
+        DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
     if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
     if (command == DrainCommand::yield) cupti_yield();
@@ -329,7 +334,6 @@ void carry_out_requests(Drain& drain) {
       heap_prepare();
       cupti_attach();
     }
-    if (command == DrainCommand::graphs) cupti_settle_graphs();
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
       open_window(drain);
     if (command == DrainCommand::close) close_window(drain);
@@ -340,6 +344,20 @@ void carry_out_requests(Drain& drain) {
     g_progress.fetch_add(1, std::memory_order_release);
     futex_wake_all(g_progress);
   }
+}
+
+// Once a window: CUPTI is asked for what it has every half second, so launches of a second ago
+// without any record mean that there are none, or that the first one still runs.
+void look_for_records(Drain& drain, uint64_t ticks) {
+  if (!cupti_is_attached()) return;
+  const auto second = static_cast<uint64_t>(session().clock.ticks_per_ns * kSecond);
+  const size_t launches = drain.collector.launches_without_records(ticks - second);
+  if (launches == 0) return;
+  drain.said_no_records = true;
+  log_line(LogLevel::warn,
+           "no GPU record has come for %zu launches within a second: the first one still runs, or "
+           "this CUPTI records nothing any more (another profiler's session before can do that)",
+           launches);
 }
 
 void tick(Drain& drain) {
@@ -357,8 +375,10 @@ void tick(Drain& drain) {
     drain.steps.make_room();
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
-  if (phase == SessionPhase::warmup || phase == SessionPhase::active) cupti_try_again();
-  if (phase == SessionPhase::warmup && cupti_graphs_are_open()) cupti_flush(false);
+  if (phase == SessionPhase::warmup || phase == SessionPhase::active) {
+    cupti_try_again();
+    cupti_ask_for_ids();
+  }
   keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;
   if (now_ns - drain.last_flush > kFlushPeriod) {
@@ -375,6 +395,10 @@ void tick(Drain& drain) {
   write_graph_nodes(drain);
   drain.collector.note_function_names();
   drain.collector.collect(drain.file, false, 0);
+  if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod) {
+    drain.last_look = now_ns;
+    look_for_records(drain, ticks);
+  }
   // Many short threads fill the pool with nearly empty buffers: write early.
   if (free_chunks() < ring()->header->chunk_count / 2) drain.collector.flush(drain.file);
   check_limits(drain, ticks);
@@ -414,7 +438,7 @@ bool prepare() {
 void finish_from_drain_thread() {
   Session& s = session();
   if (s.finishing.exchange(true)) return;
-  cut_window("exit", now_ticks());
+  cut_window("exit");
   carry_out_requests(*g_drain);
   dump_failed_allocation(*g_drain);
   samples_stop();
@@ -514,7 +538,7 @@ bool drain_wait_idle(uint64_t timeout_ns) {
   constexpr uint32_t kSlow =
       static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
       static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
-      static_cast<uint32_t>(DrainCommand::yield) | static_cast<uint32_t>(DrainCommand::graphs);
+      static_cast<uint32_t>(DrainCommand::yield);
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;

@@ -8,15 +8,14 @@
 namespace gpuprof {
 
 enum class DrainCommand : uint32_t {
-  attach = 1,    // a window is near: CUPTI on
-  watch = 2,     // the window is open: poll often
-  close = 4,     // the window has ended: collect, write, CUPTI off
-  exit = 8,      // write what is left and end
-  save = 16,     // complete the dump on disk as it stands; recording may go on
-  unsave = 32,   // it goes on
-  detach = 64,   // the window that was near does not come: CUPTI off
-  yield = 128,   // the program wants CUPTI for itself
-  graphs = 256,  // a window begins: how are CUDA graphs timed in it?
+  attach = 1,   // a window is near: CUPTI on
+  watch = 2,    // the window is open: poll often
+  close = 4,    // the window has ended: collect, write, CUPTI off
+  exit = 8,     // write what is left and end
+  save = 16,    // complete the dump on disk as it stands; recording may go on
+  unsave = 32,  // it goes on
+  detach = 64,  // the window that was near does not come: CUPTI off
+  yield = 128,  // the program wants CUPTI for itself
 };
 
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.

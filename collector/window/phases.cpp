@@ -37,6 +37,7 @@ constexpr double kAutoFallbackSeconds = 30;
 constexpr double kAutoFallbackMs = 1000;
 constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed up for 11 steps
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
+constexpr uint32_t kMostPutOff = 3;        // steps, for a wait that may never come
 constexpr uint32_t kMostBrackets = 16;     // by the default schedule
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
@@ -51,6 +52,7 @@ void set_phase(SessionPhase phase) {
 
 void log_boundary(uint64_t ticks) {
   Session& s = session();
+  ticks = std::max(ticks, s.last_boundary_ticks);  // of another thread, which came first
   log_step(ticks);
   s.last_step_ticks = ticks - s.last_boundary_ticks;
   ++s.boundaries;
@@ -95,9 +97,9 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
   apply_hook_flags();
-  if (begins_by_clock()) {
-    // Calls of other threads are recorded from now on, and were not while this thread was kept off
-    // its processor.
+  if (s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data) {
+    // Calls of other threads are recorded from now on, and were not while this one waited for CUPTI
+    // or was kept off its processor.
     s.window.begin_ticks = s.last_boundary_ticks = ticks_after_stores();
     move_last_step(s.window.begin_ticks);
   }
@@ -110,14 +112,48 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   header.phase.store(static_cast<uint32_t>(SessionPhase::active), std::memory_order_release);
 }
 
-// False: the drain thread is still at the window before.
+// Under step_lock. CUPTI was attached too late in the warm-up for the program to have waited for
+// the GPU since: one step later it mostly has.
+bool put_off_for_graphs(uint32_t number) {
+  Session& s = session();
+  if (!cupti_awaits_wait() || s.tracker.source() == StepSource::profiler) return false;
+  if (s.put_off >= kMostPutOff) return false;
+  ++s.put_off;
+  s.plan->postpone();
+  set_phase(SessionPhase::warmup);
+  log_line(LogLevel::debug,
+           "window %u takes a step later: nothing has waited for the GPU since "
+           "CUPTI was attached",
+           number);
+  return true;
+}
+
+// Under step_lock. The window cannot be opened yet: with the steps that come once it can, if that
+// is soon.
+void put_off_window(uint32_t number) {
+  Session& s = session();
+  if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
+    s.plan->postpone();
+    set_phase(SessionPhase::warmup);
+    log_line(LogLevel::warn,
+             "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
+             static_cast<double>(kWaitForDrainNs) / 1e9, number);
+    return;
+  }
+  log_line(LogLevel::warn, "window %u was left out: %s", number,
+           cupti_is_attaching()
+               ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
+               : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
+  s.plan->cut();
+  set_phase(SessionPhase::waiting);
+}
+
+// False: the drain thread is still at the window before, or attaching CUPTI.
 bool prepare_window() {
   // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
-  const bool attach = closing || !cupti_is_settled();
-  if (attach) drain_request(DrainCommand::attach);
-  if (attach || cupti_graphs_are_open()) drain_request(DrainCommand::graphs);
+  if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
   return drain_wait_idle(kWaitForDrainNs);
 }
 
@@ -152,15 +188,9 @@ void begin_with_session() {
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
-  if (!prepare_window()) {
-    log_line(LogLevel::warn,
-             "window %u was left out: the dump of the one before is not written yet; "
-             "set wait= in GPUPROF_SCHEDULE",
-             number);
-    s.plan->cut();
-    set_phase(SessionPhase::waiting);
-    return;
-  }
+  if (!prepare_window()) return put_off_window(number);
+  if (put_off_for_graphs(number)) return;
+  s.put_off = 0;
   s.tracker.hold_source(true, s.windows_done == 0);
   start_recording(number, first_step, ticks);
 }
@@ -229,7 +259,7 @@ void take_boundaries(const StepTracker::Result& result) {
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
-  const uint64_t ticks = result.ticks[result.count - 1];
+  const uint64_t ticks = std::max(result.ticks[result.count - 1], s.last_boundary_ticks);
   // For whoever reads the ring after SIGKILL.
   if (window_is_open()) {
     Window& window = s.window;
@@ -240,6 +270,7 @@ void take_boundaries(const StepTracker::Result& result) {
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
   if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
+  if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
   apply(s.plan->advance(newest), newest, ticks);
   if (follows_other) record_after_other(newest);
   if (restarted) {
@@ -566,7 +597,7 @@ bool steps_control(const ControlRequest& request, ControlResult& result) {
   return true;
 }
 
-void cut_window(const char* reason, uint64_t ticks) {
+void cut_window(const char* reason) {
   Session& s = session();
   // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
   for (int tries = 0; !s.step_lock.try_lock(); ++tries) {
@@ -574,7 +605,8 @@ void cut_window(const char* reason, uint64_t ticks) {
     ::usleep(1000);
   }
   if (s.phase.load() == SessionPhase::active) {
-    end_window(ticks, reason, true);
+    // Read here: what is recorded until hooks are off, and taken already, lies in the window.
+    end_window(now_ticks(), reason, true);
     s.plan->cut();
   }
   s.step_lock.unlock();

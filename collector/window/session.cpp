@@ -307,7 +307,7 @@ void finish_session(const char* reason) {
   if (!session_is_live() || s.finishing.exchange(true)) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
-  cut_window(reason, now_ticks());
+  cut_window(reason);
   set_all_flags(kHookSettled);
   const bool ended = drain_wait_exit();
   s.state.store(SessionState::finished, std::memory_order_release);

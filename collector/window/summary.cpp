@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "collector/base/log.h"
+#include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/ring.h"
 #include "collector/sources/device_info.h"
@@ -88,6 +89,9 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
+  out.uint(19, cupti_attach_ns());
+  out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
+                                     session().clock.ticks_per_ns));
   return out.ok();
 }
 
@@ -169,8 +173,11 @@ void print_losses() {
       {Loss::cupti_dropped, "GPU records that CUPTI dropped"},
       {Loss::cupti_unknown, "GPU records of unknown kind"},
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
-      {Loss::bad_timestamp, "GPU times that were zero or reversed"},
+      {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::gpu_unjoined,
+       "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "
+       "need graphs whose launches the program waits for)"},
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},
@@ -195,6 +202,12 @@ void print_losses() {
 // Why there is no window, and what to set.
 void print_why(uint64_t complete, const char* source) {
   const Session& s = session();
+  if (s.plan->postponed()) {
+    log_line(LogLevel::warn,
+             "nothing was recorded: the program ended while CUPTI was being attached, before the "
+             "steps that were to be recorded instead");
+    return;
+  }
   if (s.plan->is_off()) {
     log_line(LogLevel::info,
              "nothing was recorded: recording was switched off by gpuprof trigger --off; "

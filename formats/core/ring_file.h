@@ -112,7 +112,7 @@ struct PythonCodeName {
 static_assert(sizeof(PythonCodeName) == 8);
 
 inline constexpr int kMaxAnchors = 16;
-inline constexpr int kLossKinds = 18;
+inline constexpr int kLossKinds = 19;
 // Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().
 inline constexpr int kFirstLosses = 16, kFirstTwoLosses = 17;
 inline constexpr int kLatestLosses = 16;  // with room for more
@@ -125,7 +125,8 @@ enum class Loss : uint8_t {
   shape_table_full = 2,
   cupti_dropped = 3,  // records CUPTI says it dropped
   cupti_unknown = 4,  // activity records of a kind or size we do not know
-  bad_timestamp = 5,  // zero or reversed GPU times (the record is kept, flagged)
+  bad_timestamp = 5,  // GPU times that are zero, reversed or impossible (the record is kept,
+                      // flagged)
   write_error = 6,    // dump chunks that could not be written
   step_log_full = 7,
   unfinished_gpu = 8,     // launches whose GPU record had not come when the window was closed
@@ -137,7 +138,8 @@ enum class Loss : uint8_t {
   operator_depth = 14,    // operators within more operators than are tracked
   sample_torn = 15,       // host samples whose frames changed while they were read
   memory_log_full = 16,   // allocations for which the memory log had no room
-  heap_table_full = 17    // sampled allocations whose release will not be seen
+  heap_table_full = 17,   // sampled allocations whose release will not be seen
+  gpu_unjoined = 18       // GPU records of which the launch cannot be told
 };
 
 // An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <set>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "formats/core/graph_node.h"
 #include "formats/core/live_memory.h"
 #include "formats/core/modules.h"
+#include "formats/core/record_losses.h"
 #include "formats/core/ring_file.h"
 #include "formats/core/string_table.h"
 
@@ -83,6 +85,7 @@ struct RingReader::Parts {
   RingNames names;
   dump::Header identity;
   bool ok = false;
+  std::array<uint64_t, kLossKinds> lost{};  // what records in the buffers tell of
 
   Parts(std::string_view view, std::string name, std::vector<Problem>& list)
       : bytes(view), file(std::move(name)), problems(list) {}
@@ -284,6 +287,7 @@ uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
     for (uint32_t r = taken(c, known); r < committed; ++r) {
       if (before_window(c.records[r], window)) continue;
       if (layout_of(c.records[r].kind)) ++records;
+      count_losses_of(c.records[r], [this](Loss loss) { ++lost[static_cast<size_t>(loss)]; });
       encoder.add(c.records[r], c.thread_id, thread_name);
     }
     encoder.add_ring_chunk(c.sequence, committed);
@@ -413,7 +417,7 @@ void RingReader::Parts::append_summary(ByteBuffer& out, uint32_t window, uint64_
   summary.set_events(records);
   summary.set_gpu_times_missing(identity.gpu_times_missing());
   for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
-    const uint64_t count = load(loss_counter(h, cause));
+    const uint64_t count = load(loss_counter(h, cause)) + lost[cause];
     if (!count) continue;
     dump::LossCount* const loss = summary.add_loss();
     loss->set_cause(cause);

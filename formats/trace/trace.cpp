@@ -145,6 +145,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::sample_torn: return "sample_torn";
     case Loss::memory_log_full: return "memory_log_full";
     case Loss::heap_table_full: return "heap_table_full";
+    case Loss::gpu_unjoined: return "gpu_unjoined";
   }
   return "unknown";
 }

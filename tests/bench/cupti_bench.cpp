@@ -139,7 +139,10 @@ int main() {
   api.ActivityGetNumDroppedRecords = none_dropped;
   CuptiRecordContext context{};
   context.version = 130000;
-  context.times_are_ticks = true;
+  context.clock.begin([]() -> uint64_t { return now_ticks(); }, 1);
+  context.clock.add({0, 0, 1});
+  context.clock.add({1'000'000'000, 1'000'000'000, 1});
+  context.now_ticks = UINT64_MAX;
   set_buffer_reader(api, context);
   records_are_ours(true);
   set_callback_api(CUPTI_CB_DOMAIN_RUNTIME_API, kLaunch, 0);

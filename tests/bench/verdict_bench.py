@@ -287,7 +287,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--cupti", default="late_nodes")
+    parser.add_argument("--cupti", default="")
     options = parser.parse_args()
     Job.cupti = options.cupti
     priority = ["chrt", "-f", "10"]

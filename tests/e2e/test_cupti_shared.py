@@ -36,10 +36,17 @@ def test_outside_the_window(style, when, tmp_path):
 def test_during_the_window(style, tmp_path):
     done, comparison, info = profile(tmp_path, style, "before", "during", "after")
     lines = harness.our_lines(done.err)
-    assert len(lines) == 2 and "kineto_like uses CUPTI" in lines[0], done.err
+    assert "kineto_like uses CUPTI" in lines[0], done.err
+    # A clock that was registered again spoils the head of a session (foreign_clock in tests/simcuda/README.md).
+    spoiled = comparison.summary["losses"]
+    assert spoiled.keys() <= ({"bad_timestamp"} if style == "clock" else set()) and spoiled.get("bad_timestamp", 0) <= 2
+    assert len(lines) == 2 + bool(spoiled), done.err
     assert info["gpu_times_missing"].startswith("for ") and "kineto_like" in info["gpu_times_missing"]
     # All calls are there; what is missing is GPU work alone, in one stretch, and what there is is right.
     wrong = [p for p in comparison.problems if not p.startswith(("1 pieces of work, 0 records", "not joined"))]
+    untimed = [r for r in harness.of_kind(comparison.records, "gpu_kernel") if "no_time" in r.get("flags", ())]
+    assert len(untimed) == spoiled.get("bad_timestamp", 0)
+    wrong = [p for p in wrong if not ("differs by" in p and '"no_time"' in p)]
     assert not wrong, wrong[:3]
     assert comparison.counts["launch"] == 200
     launches = harness.of_kind(comparison.records, "launch")
@@ -60,9 +67,9 @@ def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
     assert len(launches) == 20
     kinds = [comparison.by_index[r["partner"]]["kind"] if "partner" in r else "" for r in launches]
-    assert kinds[:4] == ["gpu_graph"] * 4 and kinds[-4:] == ["gpu_graph"] * 4 and set(kinds) == {"gpu_graph", ""}
+    assert kinds[:4] == ["gpu_kernel"] * 4 and kinds[-4:] == ["gpu_kernel"] * 4 and set(kinds) == {"gpu_kernel", ""}
     losses = comparison.summary["losses"]
-    assert losses.keys() <= {"unfinished_gpu", "graph_untimed"} and 4 <= kinds.count("") < 16
+    assert losses.keys() <= {"unfinished_gpu", "graph_untimed", "gpu_unjoined"} and 4 <= kinds.count("") < 16
 
 
 def test_taken_by_a_tool_that_is_not_seen(tmp_path):

@@ -19,6 +19,7 @@ GPU = harness.SOURCE / "tests/gpu"
 sys.path[:0] = [str(GPU), str(GPU / "programs")]
 sys.dont_write_bytecode = True
 
+import claims  # noqa: E402
 import cost  # noqa: E402
 import figures  # noqa: E402
 import frameworks  # noqa: E402
@@ -85,6 +86,34 @@ def test_programs_are_python():
         compile(path.read_text(), str(path), "exec")
 
 
+# -- documented, simulated, seen ------------------------------------------------------------------------
+
+
+def disagreeing(rows):
+    """Claims of which the simulator, asked, shows another thing than the table says of it; figures aside."""
+    figure = re.compile(r"[0-9.]+")
+    return [(claim, simulated, seen(rows)) for claim, _, simulated, seen in claims.CLAIMS
+            if figure.sub("N", seen(rows) or "not run") != figure.sub("N", simulated)]
+
+
+def row(part, case, **numbers):
+    return {"part": part, "case": case, "verdict": "ok", "text": "", "numbers": numbers}
+
+
+def test_what_was_seen_stands_beside_what_is_documented():
+    rows = [row("graphs", "before-node", launches=12, untimed=0, transfers=4), row("graphs", "inside-node", launches=9, untimed=0, transfers=4),
+            row("graphs", "before-trace", launches=12, whole=12), row("graphs", "three-windows", launches=24, ids_agreed=8, ids_differed=16),
+            row("ways", "linked", attach_s=0.25, events=4, events_timed=3, gpu_time_error_us=2.5, bad_times=1)]
+    seen = {claim: said(rows) for claim, _, _, said in claims.CLAIMS}
+    assert list(seen.values()) == ["all", "all", "as copies and sets", "wrong in 16 of 24", "0.25 to 0.25 s", "at most 2.5 us off",
+                                   "1", "3 of 4"]
+    assert "not run" in claims.table([]) and len(claims.table(rows).splitlines()) == 1 + len(claims.CLAIMS)
+
+
+def test_without_rows_nothing_was_seen():
+    assert {said([]) for _, _, _, said in claims.CLAIMS} == {None}
+
+
 # -- native programs -----------------------------------------------------------------------------------
 
 
@@ -110,8 +139,11 @@ def test_ways_and_graphs(tmp_path):
     assert {case for case, row in found.items() if row["verdict"] != "ok"} == failed, done.stdout
     assert done.returncode == 1 and "API call is not supported" in found["static"]["text"]
     assert found["linked"]["numbers"]["kernels"] == {"scale": 100, "add": 100}
-    assert found["before-auto"]["numbers"]["whole"] == 12 and found["inside-node"]["numbers"]["nodes"] == 30
-    assert len(found) == 10 + 3 * len(natives.GRAPHS)
+    # Of graphs of before the attach nodes are recorded, and nothing as a whole.
+    assert found["before-auto"]["numbers"]["untimed"] == 0 and found["inside-node"]["numbers"]["nodes"] == 30
+    assert found["before-trace"]["numbers"]["whole"] == 0 and found["before-trace"]["numbers"]["untimed"] == 12
+    assert len(found) == 10 + 3 * len(natives.GRAPHS) + 1
+    assert disagreeing(table["rows"]) == [("times of events on the device", "all", None)]  # these programs have none
     assert (tmp_path / "out/table.txt").read_text().startswith("GPU: Simulated GPU")
 
 

@@ -173,17 +173,18 @@ for _ in range(12):
     assert 20 <= float(log) < 125  # the program's start alone is an eighth of a second more on average
 
 
-@pytest.mark.parametrize("first_step", [0, 3])
-def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step):
-    """simtrain captures its graph in step 0: a window from then on has its kernels, a later one its whole time."""
+@pytest.mark.parametrize("first_step, mode", [(0, "node"), (3, "node"), (0, "trace")])
+def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step, mode):
+    """simtrain captures its graph in step 0."""
     warmup = min(1, first_step)  # where CUPTI is slow to come, it costs the window nothing
     schedule = f"skip_first={first_step - warmup},warmup={warmup},active=8"
     done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", schedule, "--step", "nvtx:step", "--",
-                        harness.SIMTRAIN, "--steps", "14", "--graphs"], env=harness.environment(SIMCUDA_TRUTH=tmp_path))
+                        harness.SIMTRAIN, "--steps", "14", "--graphs"],
+                       env=harness.environment(SIMCUDA_TRUTH=tmp_path, GPUPROF_ACTIVITIES=f"+graph:{mode}"))
     assert done.code == 0, done.err
     found = report(tmp_path / "out/latest")
     said = [each for each in found["findings"] if each["kind"] == "whole_graphs"]
-    if first_step == 0:
+    if mode == "node":
         assert not said and sum(row["count"] for row in found["kernels"]) > 100
         return
     [path] = tmp_path.glob("truth_*.jsonl")
@@ -192,7 +193,7 @@ def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step):
     steps = [line for line in lines if line["t"] == "step" and line["n"] in numbers]
     begin, end = min(step["begin"] for step in steps), max(step["end"] for step in steps)
     graphs = [work for work in lines if work["t"] == "gpu" and work["type"] == "graph" and begin <= work["begin"] < end]
-    assert len(graphs) == len(steps) == 8
+    assert len(graphs) == 8 and len(steps) == 8
     # Of the steps as they were recorded: on a busy machine the first one's thread is kept waiting before its own time begins.
     whole = 100 * sum(work["end"] - work["begin"] for work in graphs) / sum(step["duration_us"] * 1000 for step in found["steps"])
     assert [each["value"] for each in said] == [pytest.approx(whole, abs=1)]

@@ -21,6 +21,8 @@ class Dump:
         self.steps = []
         self.records = []  # of what PyTorch, too, has something to say
         self.losses, self.missing, self.source, self.versions = {}, "", "", {}
+        self.events = self.events_timed = 0
+        self.attach_s = self.gpu_time_error_us = 0.0
         for line in lines:
             self._add(json.loads(line))
 
@@ -34,8 +36,13 @@ class Dump:
             self.versions = record["versions"]
         elif kind == "summary":
             self.losses = record.get("losses", {})
+            self.attach_s = record.get("cupti_attach_ns", 0) / 1e9
+            self.gpu_time_error_us = record.get("gpu_time_error_ns", 0) / 1e3
         elif kind == "step" and record["in_window"]:
             self.steps.append(record["number"])
+        elif kind == "gpu_event":
+            self.events += 1
+            self.events_timed += "no_time" not in record.get("flags", ())
         elif kind == "gpu_kernel":
             self.kernels[record["label"]] += 1
         elif kind == "launch" and record.get("result") == 0 and not record.get("captured"):
@@ -45,6 +52,12 @@ class Dump:
             self.launches += 1
             self.graph_launches += "Graph" in record["name"]
             self.joined += "partner" in record
+
+
+def of_cupti(dump):
+    """What a row of the table keeps of a dump for claims.py."""
+    return {"attach_s": dump.attach_s, "gpu_time_error_us": dump.gpu_time_error_us, "events": dump.events,
+            "events_timed": dump.events_timed, "bad_times": dump.losses.get("bad_timestamp", 0)}
 
 
 def plain(name):

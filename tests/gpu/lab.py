@@ -116,12 +116,23 @@ class Lab:
             raise Failed(done.why())
         return done, self.dump_in(folder, done)
 
+    def windows(self, case, command, limit=60, **settings):
+        """The program's outcome and the dumps of all its windows."""
+        folder = self.folder(case)
+        done = self.run(command, self.settings(folder, **settings), limit)
+        if done.code != 0:
+            raise Failed(done.why())
+        return done, [self.parsed(dump) for dump in sorted(folder.rglob("*.gpuprof"))]
+
     def dump_in(self, folder, done):
         dumps = sorted(folder.rglob("*.gpuprof"))
         if not dumps:
             said = [line for line in done.err.splitlines() if line.startswith("gpuprof:")]
             raise Failed(f"no dump: {said[-1] if said else 'and gpuprof said nothing'}")
-        parsed = self.run([self.gpuprof, "parse", "--format", "json", dumps[0]], limit=90)
+        return self.parsed(dumps[0])
+
+    def parsed(self, dump):
+        parsed = self.run([self.gpuprof, "parse", "--format", "json", dump], limit=90)
         if parsed.code != 0:
             raise Failed(f"gpuprof parse: {parsed.why()}")
         return Dump(parsed.out.splitlines())

@@ -3,8 +3,10 @@
 import collections
 import os
 import pathlib
+import re
 
 import lab as lab_module
+from figures import of_cupti
 from lab import PROGRAMS, WHOLE_RUN, Failed, Skipped
 
 STEPS = 20
@@ -94,7 +96,7 @@ def way(lab, name, command, how="preload"):
         text = (f"{dump.launches} launches ({dump.from_callback} by CUPTI's callback{hooks}), {sum(dump.kernels.values())} kernels, "
                 f"{len(dump.steps)} steps by {dump.source}")
         lab.add(name, "DIFFERS" if wrong else "ok", "; ".join(wrong) or text, launches=dump.launches,
-                from_callback=dump.from_callback, kernels=dict(dump.kernels), steps=len(dump.steps))
+                from_callback=dump.from_callback, kernels=dict(dump.kernels), steps=len(dump.steps), **of_cupti(dump))
 
     return name, run
 
@@ -156,13 +158,31 @@ def graph_case(lab, name, mode, arguments, bare_runs):
         good = launches > 0 and told == launches and not others and not dump.missing
         text = f"{launches} launches: {nodes} node kernels, {whole} timed as a whole, {untimed} said to have no time"
         lab.add(f"{name}-{mode}", "ok" if good else "DIFFERS", text + (f"; losses {others}" if others else ""),
-                launches=launches, nodes=nodes, whole=whole, untimed=untimed)
+                launches=launches, nodes=nodes, whole=whole, untimed=untimed,
+                transfers=dump.kinds["gpu_copy"] + dump.kinds["gpu_set"], **of_cupti(dump))
 
     return f"{name}-{mode}", run
+
+
+def three_windows(lab):
+    """Three windows of one process: from the second on CUPTI's correlation ids of graph launches may be wrong."""
+    def run():
+        command = [program(lab, "graphs"), *GRAPHS["before"], 300]
+        done, dumps = lab.windows("three-windows", command, GPUPROF_STEP="sync:1",
+                                  GPUPROF_SCHEDULE="skip_first=4,wait=80,skip_first_wait=1,warmup=4,active=4,repeat=3")
+        order = re.findall(r"CUPTI's ids of (\d+) graph records are those of their launches, of (\d+) they are not", done.err)
+        agreed, differed = (sum(int(pair[i]) for pair in order) for i in (0, 1))
+        wrong = [f"{len(dumps)} windows"] if len(dumps) != 3 else []
+        wrong += [f"window {number}: {dump.losses or dump.missing}" for number, dump in enumerate(dumps) if dump.losses or dump.missing]
+        lab.add("three-windows", "DIFFERS" if wrong else "ok", "; ".join(wrong) or f"{agreed} ids right, {differed} wrong",
+                launches=sum(dump.graph_launches for dump in dumps), ids_agreed=agreed, ids_differed=differed,
+                **(of_cupti(dumps[-1]) if dumps else {}))
+
+    return "three-windows", run
 
 
 def graphs(lab):
     """Graphs before, inside and across the window, by node, as a whole, and as gpuprof chooses."""
     bare_runs = {}
     lab.cases([graph_case(lab, name, mode, arguments, bare_runs) for name, arguments in GRAPHS.items()
-               for mode in ("auto", "node", "trace")])
+               for mode in ("auto", "node", "trace")] + [three_windows(lab)])

@@ -277,8 +277,8 @@ std::string Judge::reason_against(const Report& report) const {
   // Any of them may be most of a step.
   if (2 * untimed >= report.steps.size() && untimed > 0) {
     return fmt::format(
-        "{} launches of CUDA graphs have no GPU times (graph_untimed): record with "
-        "GPUPROF_ACTIVITIES=+graph:trace, or before the graphs are captured",
+        "{} launches of CUDA graphs have no GPU times (graph_untimed): attach before the graphs "
+        "are captured (GPUPROF_SCHEDULE=skip_first=0)",
         untimed);
   }
   uint64_t lost = 0;

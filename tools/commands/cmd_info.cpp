@@ -227,6 +227,16 @@ void print_live_memory(const Trace& trace, const Process& process) {
   }
 }
 
+std::string gpu_times_text(const Process& process) {
+  if (!process.gpu_times_missing.empty()) return "missing: " + process.gpu_times_missing;
+  std::string text = "present";
+  const auto attach = static_cast<double>(process.summary.cupti_attach_ns());
+  const auto error = static_cast<double>(process.summary.gpu_time_error_ns());
+  if (attach > 0) text += ", CUPTI attached in " + format_duration(attach);
+  if (error > 0) text += ", at most " + format_duration(error) + " off";
+  return text;
+}
+
 void print_text(const Trace& trace, const Process& process) {
   const dump::Header& header = process.header;
   put_line("{}", process.path);
@@ -249,9 +259,7 @@ void print_text(const Trace& trace, const Process& process) {
   if (process.is_data_worker()) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
   } else {
-    print_row("GPU times", process.gpu_times_missing.empty()
-                               ? "present"
-                               : "missing: " + process.gpu_times_missing);
+    print_row("GPU times", gpu_times_text(process));
   }
   print_row("events", counts_text(count_events(trace, process)));
   print_counters(process);

@@ -67,9 +67,11 @@ cudaError_t ApiCall::finish(cudaError_t result) {
   event_.return_code = static_cast<uint32_t>(result);
   event_.end = now_ns();
   if (CuptiSink* cupti = Core::instance().sink()) {
+    for (const GraphEvent& node : thread.created_nodes) cupti->graph_changed(node);
     cupti->api_exit(event_);
     event_.end = now_ns();
   }
+  thread.created_nodes.clear();
   if (TruthLog::instance().enabled() && (!info_.trivial || settings().truth_all)) {
     write_truth(event_, details, thread.tid, origin_, info_.trivial);
   }

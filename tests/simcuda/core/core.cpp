@@ -167,6 +167,12 @@ uint32_t Core::stream_id(cudaStream_t handle, bool per_thread_default) {
   return found == nullptr ? 0 : found->id;
 }
 
+uint32_t Core::graph_exec_id(cudaGraphExec_t handle) {
+  const Lock held = lock();
+  const auto exec = graph_exec(handle);
+  return exec == nullptr ? 0 : exec->id;
+}
+
 CaptureInfo Core::capture_info(cudaStream_t handle, bool per_thread_default) {
   const Lock held = lock();
   const auto found = stream(handle, per_thread_default);

@@ -95,6 +95,7 @@ class Core final : public SimCore, public OpObserver {
   int current_device() override { return thread_state().device; }
   uint32_t stream_id(cudaStream_t stream, bool per_thread_default) override;
   std::vector<StreamInfo> live_streams() override;
+  uint32_t graph_exec_id(cudaGraphExec_t exec) override;
   CaptureInfo capture_info(cudaStream_t stream, bool per_thread_default) override;
   uint64_t seed() override;
   size_t progress() override;

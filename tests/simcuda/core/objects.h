@@ -58,7 +58,8 @@ struct GraphExec {
   uint32_t id = 0;
   int device = 0;
   std::vector<Graph::Node> nodes;
-  bool node_records = false;  // CUPTI recorded kernels when this was instantiated
+  bool node_records = false;   // CUPTI recorded kernels when this was instantiated
+  bool graph_records = false;  // CUPTI recorded graphs as a whole then
 };
 
 struct Capture {
@@ -132,6 +133,7 @@ struct ThreadState {
   std::vector<LaunchConfiguration> configurations;
   uint32_t tid = 0;
   DriverCall driver_call;
+  std::vector<GraphEvent> created_nodes;  // by the call in progress, for CUPTI
   uint32_t static_runtime_call = 0;  // correlation id of the call of a static runtime in progress
 };
 

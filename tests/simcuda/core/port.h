@@ -58,6 +58,7 @@ struct GpuOpInfo {
   uint64_t begin = 0;
   uint64_t end = 0;
   bool begins_on_host = false, ends_on_host = false;  // of a graph: its first, its last node
+  bool recorded_as_kernel = false;                    // a copy or set
 };
 
 // A call of the runtime or the driver API, as CUPTI's callbacks and API records show it.
@@ -147,16 +148,22 @@ struct StreamInfo {
   uint32_t correlation = 0;
 };
 
+// What CUPTI has records of when a graph is launched.
+struct GraphRules {
+  bool late_nodes = true;         // of nodes of graphs that were instantiated before it was on
+  bool late_graph_times = false;  // of such a graph as a whole
+  bool late_transfers_as_kernels = false;  // of their copies and sets as kernels
+  bool bodies = true;                      // of what conditional nodes contain
+  bool first_iteration_only = false;       // of that, only of the first time round
+};
+
 // What libcupti gives the core. `api_*` run on the calling thread with no lock held; the others
 // may run under the core's lock and must not call back into it.
 class CuptiSink {
  public:
   // Bit k: records of CUpti_ActivityKind k are wanted now.
   virtual uint64_t wanted() const = 0;
-  // Whether the work within conditional nodes has no records.
-  virtual bool hides_conditional_bodies() const = 0;
-  // Of graphs that were instantiated before it was on.
-  virtual bool sees_late_nodes() const = 0;
+  virtual GraphRules graph_rules() const = 0;
   virtual void api_enter(ApiEvent& event) = 0;
   virtual void api_exit(ApiEvent& event) = 0;
   virtual void gpu_op(const GpuOpInfo& op) = 0;
@@ -216,7 +223,8 @@ class SimCore {
   virtual DeviceModel device_model(int device) = 0;
   virtual int current_device() = 0;
   virtual uint32_t stream_id(cudaStream_t stream, bool per_thread_default) = 0;
-  virtual std::vector<StreamInfo> live_streams() = 0;  // of devices with a context
+  virtual std::vector<StreamInfo> live_streams() = 0;        // of devices with a context
+  virtual uint32_t graph_exec_id(cudaGraphExec_t exec) = 0;  // 0: there is none
   virtual CaptureInfo capture_info(cudaStream_t stream, bool per_thread_default) = 0;
   virtual uint64_t seed() = 0;
   // Resolves what can be resolved; returns how many pieces of work still wait.

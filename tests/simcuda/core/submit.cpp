@@ -77,6 +77,9 @@ void Core::add_node(Stream& stream, Graph::Node node) {
   Graph& graph = *stream.capture->graph;
   node.work.info.device = stream.device;
   node.id = stream.last_node = node_id(graph.id, graph.nodes.size());
+  thread_state().created_nodes.push_back({GraphChange::kNodeCreated,
+                                          reinterpret_cast<cudaGraph_t>(&graph), nullptr, 0,
+                                          node.id, node.id, static_cast<int>(node.type)});
   graph.nodes.push_back(std::move(node));
 }
 

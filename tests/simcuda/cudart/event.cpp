@@ -24,7 +24,8 @@ cudaError_t create(ApiCall& call, cudaEvent_t* out, unsigned flags) {
 
 cudaError_t record(const StreamApi& which, cudaEvent_t handle, cudaStream_t stream_handle,
                    unsigned flags = 0) {
-  return run_api(which.api, [&](ApiCall& call) {
+  const cudaEventRecordWithFlags_v11010_params params{handle, stream_handle, flags};
+  return run_api(which.api, &params, nullptr, [&](ApiCall& call) {
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
     const auto event = core.event(handle);
@@ -125,7 +126,8 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* out, unsigned flags) {
   return run_api(kCreateFlags, [&](ApiCall& call) { return create(call, out, flags); });
 }
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  return run_api(kDestroy, [&](ApiCall& call) {
+  const cudaEventDestroy_v3020_params params{handle};
+  return run_api(kDestroy, &params, nullptr, [&](ApiCall& call) {
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
     if (const auto event = core.event(handle)) call.details.event = event->id;
@@ -145,7 +147,9 @@ cudaError_t cudaEventRecordWithFlags_ptsz(cudaEvent_t event, cudaStream_t stream
   return record(kRecordFlagsPtsz, event, stream, flags);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return run_api(kSynchronize, [&](ApiCall& call) { return synchronize(call, event); });
+  const cudaEventSynchronize_v3020_params params{event};
+  return run_api(kSynchronize, &params, nullptr,
+                 [&](ApiCall& call) { return synchronize(call, event); });
 }
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return run_api(kQuery, [&](ApiCall& call) {

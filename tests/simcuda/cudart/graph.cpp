@@ -50,6 +50,7 @@ cudaError_t instantiate(const ApiInfo& which, cudaGraphExec_t* out, cudaGraph_t 
       if (graph == nullptr) return cudaErrorInvalidValue;
       exec->device = thread_state().device;
       exec->node_records = core.wanted(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+      exec->graph_records = core.wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
       *out = core.add_graph_exec(exec);
       size_t count = 0;
       exec->nodes = clone_nodes(graph->nodes, exec->id, count);
@@ -121,30 +122,44 @@ struct Replay {
   Stream& stream;
   const GraphExec& exec;
   uint32_t correlation;
-  bool summary;
+  bool whole;  // CUPTI records graphs as a whole, and no nodes
+  GraphRules rules;
   uint64_t earliest;
   OpPtr first, last;
 };
 
-void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, bool conditional) {
+bool is_traced(Core& core, const Replay& launch, const GpuOpInfo& info, bool hidden) {
+  if (info.kind == GpuOpKind::kMarker || launch.whole || hidden) return false;
+  if (!launch.exec.node_records && !launch.rules.late_nodes) return false;
+  const int kind =
+      info.recorded_as_kernel ? CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL : activity_kind(info);
+  return core.wanted(kind);
+}
+
+// `hidden`: within a conditional node, and CUPTI does not see it.
+void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, bool hidden) {
   for (const Graph::Node& node : nodes) {
     if (node.body != nullptr) {
-      const bool inner = conditional || node.type == NodeType::kConditional;
-      if (node.type == NodeType::kConditional) {  // the GPU looks at the condition in any case
+      const bool conditional = node.type == NodeType::kConditional;
+      if (conditional) {  // the GPU looks at the condition in any case
         launch.last = core.run(launch.stream, Work{}, launch.correlation, false, launch.earliest);
         if (launch.first == nullptr) launch.first = launch.last;
       }
-      for (int i = 0; i < node.repeats; ++i) replay(core, launch, node.body->nodes, inner);
+      for (int i = 0; i < node.repeats; ++i) {
+        const bool unseen =
+            conditional && (!launch.rules.bodies || (launch.rules.first_iteration_only && i > 0));
+        replay(core, launch, node.body->nodes, hidden || unseen);
+      }
       continue;
     }
     Work work = node.work;
     work.info.graph_id = launch.exec.id;
     work.info.graph_node_id = node.id;
     work.info.graph_original_id = node.original;
-    const bool marker = work.info.kind == GpuOpKind::kMarker;
-    const bool traced = !marker && !launch.summary && core.wanted(activity_kind(work.info)) &&
-                        (launch.exec.node_records || core.sink()->sees_late_nodes()) &&
-                        !(conditional && core.sink()->hides_conditional_bodies());
+    work.info.recorded_as_kernel = work.info.kind != GpuOpKind::kKernel &&
+                                   !launch.exec.node_records &&
+                                   launch.rules.late_transfers_as_kernels;
+    const bool traced = is_traced(core, launch, work.info, hidden);
     const OpPtr awaited = node.type == NodeType::kEventWait ? node.event->op : nullptr;
     launch.last =
         core.run(launch.stream, work, launch.correlation, traced, launch.earliest, awaited);
@@ -157,17 +172,19 @@ void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, b
 
 // Runs all nodes, then a summary op, which has the launch's begin and end.
 void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlation) {
-  Replay launch{stream,    exec,    correlation, wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE),
-                arrival(), nullptr, nullptr};
+  const GraphRules rules = sink() ? sink()->graph_rules() : GraphRules{};
+  const bool whole = wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  Replay launch{stream, exec, correlation, whole, rules, arrival(), nullptr, nullptr};
   replay(*this, launch, exec.nodes, false);
   if (launch.last == nullptr) return;
-  Work whole;
-  whole.info.kind = GpuOpKind::kGraph;
-  whole.info.graph_id = exec.id;
-  whole.info.begins_on_host = is_host(exec.nodes.front());
-  whole.info.ends_on_host = is_host(exec.nodes.back());
-  whole.begin_of = launch.first;
-  run(stream, whole, correlation, launch.summary, launch.earliest);
+  Work summary;
+  summary.info.kind = GpuOpKind::kGraph;
+  summary.info.graph_id = exec.id;
+  summary.info.begins_on_host = is_host(exec.nodes.front());
+  summary.info.ends_on_host = is_host(exec.nodes.back());
+  summary.begin_of = launch.first;
+  const bool traced = whole && (exec.graph_records || rules.late_graph_times);
+  run(stream, summary, correlation, traced, launch.earliest);
 }
 
 namespace {

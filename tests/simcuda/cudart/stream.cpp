@@ -26,8 +26,9 @@ cudaError_t create(ApiCall& call, cudaStream_t* out, unsigned flags, int priorit
 
 // Calls `body(core, held, stream)` under the core's lock with the stream that `handle` means.
 template <typename Body>
-cudaError_t with_stream(const StreamApi& which, cudaStream_t handle, Body&& body) {
-  return run_api(which.api, [&](ApiCall& call) {
+cudaError_t with_stream(const StreamApi& which, cudaStream_t handle, Body&& body,
+                        const void* params = nullptr) {
+  return run_api(which.api, params, nullptr, [&](ApiCall& call) {
     Core& core = Core::instance();
     Core::Lock held = core.lock();
     const auto stream = core.stream(handle, which.per_thread);
@@ -39,7 +40,8 @@ cudaError_t with_stream(const StreamApi& which, cudaStream_t handle, Body&& body
 }
 
 cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
-  return with_stream(which, handle, [](ApiCall& call, Core& core, Core::Lock& held, Stream& s) {
+  const cudaStreamSynchronize_v3020_params params{handle};
+  const auto body = [](ApiCall& call, Core& core, Core::Lock& held, Stream& s) {
     if (s.capture != nullptr) return cudaErrorStreamCaptureUnsupported;
     SyncInfo info{SyncKind::kStream, s.device, s.context_id, s.id, 0, 0, call.correlation(),
                   call.begin(),      0};
@@ -47,7 +49,8 @@ cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
     info.end = now_ns();
     core.report_sync(info);
     return cudaSuccess;
-  });
+  };
+  return with_stream(which, handle, body, &params);
 }
 
 cudaError_t query(const StreamApi& which, cudaStream_t handle) {
@@ -164,7 +167,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out, unsigned flags, int 
                  [&](ApiCall& call) { return create(call, out, flags, priority); });
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  return run_api(kDestroy, [&](ApiCall& call) {
+  const cudaStreamDestroy_v5050_params params{stream};
+  return run_api(kDestroy, &params, nullptr, [&](ApiCall& call) {
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
     const auto found = core.stream(stream, false);

@@ -201,7 +201,7 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc s
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
   if (is_refused("cuptiActivityRegisterTimestampCallback")) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (source == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  Session::instance().recorder().clock().set_source(source);
+  Session::instance().set_clock(source);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetTimestamp(uint64_t* out) {
@@ -228,8 +228,10 @@ CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t on) {
   return set_api(true, cbid, on);
 }
-// Records of events have the device's time without it.
-CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t) { return start(); }
+CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
+  Session::instance().enable_event_times(on != 0);
+  return start();
+}
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
   if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;

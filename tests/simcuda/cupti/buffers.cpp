@@ -22,6 +22,13 @@ constexpr auto kPollInterval = std::chrono::milliseconds(10);
 
 thread_local bool on_worker = false;
 
+uint64_t realtime_of(uint64_t monotonic) {
+  timespec real{};
+  ::clock_gettime(CLOCK_REALTIME, &real);
+  return static_cast<uint64_t>(real.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(real.tv_nsec) -
+         now_ns() + monotonic;
+}
+
 }  // namespace
 
 void Recorder::set_callbacks(CUpti_BuffersCallbackRequestFunc request,
@@ -104,6 +111,9 @@ std::vector<PendingRecord> Recorder::take_ready(bool everything) {
       std::stable_partition(pending_.begin(), pending_.end(),
                             [&](const PendingRecord& r) { return everything || r.ready <= now; });
   std::vector<PendingRecord> ready(pending_.begin(), first_late);
+  for (PendingRecord& record : ready) {
+    if (record.ready > now) record.forget_times();  // "incomplete", says cuptiActivityFlushAll
+  }
   pending_.erase(pending_.begin(), first_late);
   if (switches().reversed_order) std::reverse(ready.begin(), ready.end());
   return ready;
@@ -113,7 +123,7 @@ void Recorder::write(PendingRecord& record) {
   for (uint8_t i = 0; i < record.time_count; ++i) {
     uint64_t time = 0;
     std::memcpy(&time, record.data + record.time_offsets[i], sizeof time);
-    time = clock_.convert(time);
+    time = record.default_clock ? realtime_of(time) : clock_.convert(time);
     std::memcpy(record.data + record.time_offsets[i], &time, sizeof time);
   }
   // A client that reads past the end of a record gets no zeros.

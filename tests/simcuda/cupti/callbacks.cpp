@@ -160,7 +160,7 @@ void Session::call_back(ApiEvent& event, CUpti_ApiCallbackSite site) {
   data.context = context_handle(event.device);
   data.contextUid = static_cast<uint32_t>(event.device) + 1;
   data.correlationData = &event.correlation_data;
-  data.correlationId = event.correlation;
+  data.correlationId = gives_ids() ? event.correlation : 0;
   subscriber->callback(subscriber->userdata, domain, event.cbid, &data);
 }
 

@@ -108,6 +108,13 @@ CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
   return CUPTI_SUCCESS;
 }
 
+CUptiResult cuptiGetGraphExecId(CUgraphExec exec, uint32_t* id) {
+  SimCore* const core = Session::instance().core();
+  if (exec == nullptr || id == nullptr || core == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  *id = core->graph_exec_id(reinterpret_cast<cudaGraphExec_t>(exec));
+  return *id != 0 ? CUPTI_SUCCESS : CUPTI_ERROR_INVALID_PARAMETER;
+}
+
 CUptiResult cuptiGetDeviceId(CUcontext context, uint32_t* out) {
   int device = 0;
   if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;

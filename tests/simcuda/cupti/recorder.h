@@ -25,6 +25,7 @@ struct PendingRecord {
   uint16_t bytes = 0;
   uint8_t time_count = 0;
   uint8_t time_offsets[3] = {0, 0, 0};
+  bool default_clock = false;  // of CLOCK_REALTIME, whatever clock was registered
   alignas(8) unsigned char data[kMaxRecordBytes];
 
   template <typename Record>
@@ -39,6 +40,13 @@ struct PendingRecord {
   PendingRecord& with_time_at(size_t offset) {
     time_offsets[time_count++] = static_cast<uint8_t>(offset);
     return *this;
+  }
+  // As where CUPTI could not get them.
+  void forget_times() {
+    for (uint8_t i = 0; i < time_count; ++i) {
+      std::memset(data + time_offsets[i], 0, sizeof(uint64_t));
+    }
+    time_count = 0;
   }
 };
 

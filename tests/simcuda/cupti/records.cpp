@@ -149,6 +149,11 @@ PendingRecord graph_record(const GpuOpInfo& op) {
 }  // namespace
 
 PendingRecord make_record(const GpuOpInfo& op) {
+  if (op.recorded_as_kernel) {
+    GpuOpInfo kernel = op;
+    kernel.name = op.kind == GpuOpKind::kMemset ? "[memset]" : "[memcpy]";
+    return kernel_record(kernel);
+  }
   if (op.kind == GpuOpKind::kKernel) return kernel_record(op);
   if (op.kind == GpuOpKind::kMemset) return memset_record(op);
   if (op.kind == GpuOpKind::kGraph) return graph_record(op);

@@ -8,77 +8,20 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
+#include <utility>
 
+#include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
 
 namespace gpuprof::simcuda {
 namespace {
 
-struct CountSwitch {
-  std::string_view name;
-  uint64_t CuptiSwitches::*value;
-};
-constexpr CountSwitch kCountSwitches[] = {
-    {"drop=", &CuptiSwitches::drop_every},
-    {"zero_ts=", &CuptiSwitches::zero_timestamps_every},
-    {"reversed_ts=", &CuptiSwitches::reversed_timestamps_every},
-    {"duplicate_ts=", &CuptiSwitches::duplicate_timestamps_every},
-    {"unknown_kind=", &CuptiSwitches::unknown_kind_every},
-    {"incomplete=", &CuptiSwitches::incomplete_every},
-    {"hold_buffers=", &CuptiSwitches::hold_buffers},
-    {"refuse_kind=", &CuptiSwitches::refused_kind},
-    {"subscribe_ms=", &CuptiSwitches::subscribe_ms},
-};
-
-bool read_count(std::string_view item, CuptiSwitches& out) {
-  for (const CountSwitch& row : kCountSwitches) {
-    if (item.substr(0, row.name.size()) != row.name) continue;
-    out.*row.value = std::strtoull(std::string(item.substr(row.name.size())).c_str(), nullptr, 10);
-    return out.*row.value != 0;
-  }
-  return false;
-}
-
-CuptiSwitches read_switches() {
-  CuptiSwitches s;
-  const char* text = std::getenv("SIMCUDA_CUPTI");
-  std::string_view rest(text == nullptr ? "" : text);
-  while (!rest.empty()) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
-    if (item == "nodriver") {
-      s.no_driver = true;
-    } else if (item == "subscriber_taken") {
-      s.subscriber_taken = true;
-    } else if (item == "reversed_order") {
-      s.reversed_order = true;
-    } else if (item.substr(0, 7) == "refuse=") {
-      s.refused = item.substr(7);
-    } else if (item == "no_body_records") {
-      s.no_body_records = true;
-    } else if (item == "late_nodes") {
-      s.late_nodes = true;
-    } else if (!read_count(item, s)) {
-      fmt::print(stderr, "simcuda: SIMCUDA_CUPTI={} is no switch; README.md lists them\n", item);
-    }
-  }
-  return s;
-}
-
 void progress_core() {
   if (SimCore* core = Session::instance().core()) core->progress();
 }
 
 }  // namespace
-
-const CuptiSwitches& switches() {
-  static const CuptiSwitches& instance = *new CuptiSwitches(read_switches());
-  return instance;
-}
-
-bool is_refused(std::string_view function) { return switches().refused == function; }
 
 Session& Session::instance() {
   static Session& session = *new Session();
@@ -106,6 +49,11 @@ void Session::enable(CUpti_ActivityKind kind, bool on) {
   uint64_t bits = wanted_.load();
   const uint64_t bit = uint64_t{1} << kind;
   const bool was_on = (bits & bit) != 0;
+  if (on && bits == 0) {
+    begun_ns_ = now_ns();
+    faults_.session_begins();
+  }
+  if (!on && bits == bit) faults_.session_ends();
   bits = on ? bits | bit : bits & ~bit;
   wanted_.store(bits);
   recorder_.set_wants_overhead((bits >> CUPTI_ACTIVITY_KIND_OVERHEAD & 1) != 0);
@@ -145,16 +93,42 @@ void Session::reset() {
   subscriber_.store(nullptr);
 }
 
+GraphRules Session::graph_rules() const {
+  const CuptiSwitches& s = switches();
+  return {s.late_nodes != 0, s.late_graph_times != 0, s.late_transfers_as_kernels != 0,
+          s.no_body_records == 0, s.first_iteration_only != 0};
+}
+
+void Session::set_clock(CUpti_TimestampCallbackFunc source) {
+  faults_.clock_registered();
+  recorder_.clock().set_source(source);
+}
+
+bool Session::gives_ids() const {
+  return !switches().ids_need_api_kinds || wants(CUPTI_ACTIVITY_KIND_RUNTIME) ||
+         wants(CUPTI_ACTIVITY_KIND_DRIVER);
+}
+
 void Session::gpu_op(const GpuOpInfo& op) {
   if (op.graph_id != 0) graphs_seen_.store(true, std::memory_order_relaxed);
+  if (op.end < begun_ns_) return;  // it is told when somebody looks at the GPU
+  Faults::Told told{};
+  if (!faults_.tell(op, told)) return;
   const uint64_t every = switches().drop_every;
   static std::atomic<uint64_t> seen{0};
   if (every != 0 && (seen.fetch_add(1) + 1) % every == 0) {
     recorder_.count_dropped();
-  } else {
-    recorder_.add(make_record(op));
-    add_bad_records(op);
+    return;
   }
+  GpuOpInfo said = op;
+  said.correlation = gives_ids() ? told.correlation : 0;
+  if (told.reversed_times) std::swap(said.begin, said.end);
+  PendingRecord record = make_record(said);
+  if (told.no_times) record.forget_times();
+  record.default_clock = told.default_clock;
+  record.ready = op.end;
+  recorder_.add(record);
+  add_bad_records(op);
 }
 
 // What a newer or a broken CUPTI may deliver between good records.
@@ -168,8 +142,22 @@ void Session::add_bad_records(const GpuOpInfo& op) {
   }
 }
 
-void Session::sync(const SyncInfo& info) { recorder_.add(make_record(info)); }
-void Session::event_record(const EventRecordInfo& info) { recorder_.add(make_record(info)); }
+void Session::sync(const SyncInfo& info) {
+  if (switches().no_device_sync_records && info.kind == SyncKind::kContext) return;
+  recorder_.add(make_record(info));
+}
+
+// Since 13.0 the device's time is only there where it was asked for.
+void Session::event_record(const EventRecordInfo& info) {
+  constexpr uint32_t kOnRequest = 130000;
+  EventRecordInfo said = info;
+  if (cupti_version() >= kOnRequest && !event_times_.load()) said.time = 0;
+  PendingRecord record = make_record(said);
+  record.ready = info.time;
+  if (said.time == 0) record.time_count = 0;
+  recorder_.add(record);
+}
+
 void Session::memory(const MemoryInfo& info) { recorder_.add(make_record(info)); }
 
 void Session::stream_created(const StreamInfo& info) {
@@ -182,13 +170,13 @@ void Session::context_created(int device, uint32_t context_id) {
 }
 
 CUcontext context_handle(int device) {
-  static char contexts[1024];
+  static uint64_t contexts[1024];
   return reinterpret_cast<CUcontext>(&contexts[device % 1024]);
 }
 
 bool device_of_context(CUcontext context, int* device) {
   const auto distance =
-      reinterpret_cast<char*>(context) - reinterpret_cast<char*>(context_handle(0));
+      reinterpret_cast<uint64_t*>(context) - reinterpret_cast<uint64_t*>(context_handle(0));
   if (context == nullptr || distance < 0 || distance >= 1024) return false;
   *device = static_cast<int>(distance);
   return true;

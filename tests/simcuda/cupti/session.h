@@ -11,31 +11,11 @@
 #include <string_view>
 
 #include "tests/simcuda/core/port.h"
+#include "tests/simcuda/cupti/faults.h"
 #include "tests/simcuda/cupti/recorder.h"
+#include "tests/simcuda/cupti/switches.h"
 
 namespace gpuprof::simcuda {
-
-// SIMCUDA_CUPTI, comma separated; README.md lists them. Of counts, 0 is never.
-struct CuptiSwitches {
-  bool no_driver = false;
-  bool subscriber_taken = false;
-  bool no_body_records = false;
-  bool late_nodes = false;
-  bool reversed_order = false;
-  std::string refused;        // a function that fails
-  uint64_t refused_kind = 0;  // an activity kind that is refused
-  uint64_t drop_every = 0;
-  uint64_t zero_timestamps_every = 0;
-  uint64_t reversed_timestamps_every = 0;
-  uint64_t duplicate_timestamps_every = 0;
-  uint64_t unknown_kind_every = 0;
-  uint64_t incomplete_every = 0;
-  uint64_t hold_buffers = 0;
-  uint64_t subscribe_ms = 0;  // that subscribing takes
-};
-
-const CuptiSwitches& switches();
-bool is_refused(std::string_view function);
 
 constexpr size_t kRuntimeCallbacks = CUPTI_RUNTIME_TRACE_CBID_SIZE;
 constexpr size_t kDriverCallbacks = CUPTI_DRIVER_TRACE_CBID_SIZE;
@@ -73,12 +53,13 @@ class Session final : public CuptiSink {
   void enable(CUpti_ActivityKind kind, bool on);
   void dump_existing(CUpti_ActivityKind kind);
   void enable_api(bool driver, CUpti_CallbackId cbid, bool on);
+  void enable_event_times(bool on) { event_times_.store(on); }
+  void set_clock(CUpti_TimestampCallbackFunc source);
   void reset();
 
   // CuptiSink
   uint64_t wanted() const override { return wanted_.load(std::memory_order_relaxed); }
-  bool hides_conditional_bodies() const override { return switches().no_body_records; }
-  bool sees_late_nodes() const override { return switches().late_nodes; }
+  GraphRules graph_rules() const override;
   void api_enter(ApiEvent& event) override;
   void api_exit(ApiEvent& event) override;
   void gpu_op(const GpuOpInfo& op) override;
@@ -94,6 +75,7 @@ class Session final : public CuptiSink {
 
   bool wants(CUpti_ActivityKind kind) const { return (wanted() >> kind & 1) != 0; }
   bool wants_api(const ApiEvent& event) const;
+  bool gives_ids() const;
   void call_back(ApiEvent& event, CUpti_ApiCallbackSite site);
   void add_bad_records(const GpuOpInfo& op);
 
@@ -104,6 +86,9 @@ class Session final : public CuptiSink {
   std::atomic<bool> graphs_seen_{false};
   std::array<std::atomic<ApiFilter>, kRuntimeCallbacks> runtime_filter_{};
   std::array<std::atomic<ApiFilter>, kDriverCallbacks> driver_filter_{};
+  std::atomic<bool> event_times_{false};
+  std::atomic<uint64_t> begun_ns_{0};  // of the session, when it began
+  Faults faults_;
   Recorder recorder_;
 };
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuGetProcAddress: the way by which CUDA's runtimes, Triton and others reach the driver. No
 // cuda.h: only addresses count here, and its macros rename functions.
+#include <sys/mman.h>
+
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #define SIM_ENTRY(base, since, per_thread, symbol) extern "C" char entry_##symbol __asm__(#symbol);
 #include "tests/simcuda/driver/entries.def"
@@ -42,6 +46,36 @@ const Entry* find(const char* name, int version, bool per_thread, int* status) {
   return best;
 }
 
+// SIMCUDA_PROC_ADDRESS=other: for each entry a jump to it, in memory of no library.
+void* other_address(const Entry& entry) {
+  constexpr size_t kJumpBytes = 16;
+  static unsigned char* const jumps = [] {
+    constexpr size_t kBytes = std::size(kEntries) * kJumpBytes;
+    void* const memory =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    auto* const code = static_cast<unsigned char*>(memory);
+    for (size_t i = 0; i < std::size(kEntries); ++i) {
+      // movabs $address, %r11; jmp *%r11
+      unsigned char jump[kJumpBytes] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
+      std::memcpy(jump + 2, &kEntries[i].address, sizeof(void*));
+      std::memcpy(code + i * kJumpBytes, jump, kJumpBytes);
+    }
+    if (::mprotect(memory, kBytes, PROT_READ | PROT_EXEC) != 0) std::abort();
+    return code;
+  }();
+  return jumps + static_cast<size_t>(&entry - kEntries) * kJumpBytes;
+}
+
+void* address_of(const Entry* entry) {
+  static const bool other = [] {
+    const char* const text = std::getenv("SIMCUDA_PROC_ADDRESS");
+    return text != nullptr && std::strcmp(text, "other") == 0;
+  }();
+  if (entry == nullptr) return nullptr;
+  return other ? other_address(*entry) : entry->address;
+}
+
 }  // namespace
 
 extern "C" {
@@ -52,7 +86,7 @@ int cuGetProcAddress_v2(const char* symbol, void** out, int version, uint64_t fl
   const Entry* entry = nullptr;
   if (flags & kPerThread) entry = find(symbol, version, true, &found);
   if (entry == nullptr) entry = find(symbol, version, false, &found);
-  *out = entry != nullptr ? entry->address : nullptr;
+  *out = address_of(entry);
   if (status != nullptr) *status = found;
   // As the driver: with somewhere to say why, a missing function is no error.
   return entry != nullptr || status != nullptr ? kSuccess : kNotFound;

@@ -218,7 +218,7 @@ cudaGraphExec_t small_graph(cudaStream_t stream) {
   return exec;
 }
 
-TEST(Cupti, GraphNodesHaveRecordsOnlyIfItWasOnWhenInstantiated) {
+TEST(Cupti, NodesOfEarlierGraphsHaveRecordsAndSuchGraphsAsAWholeNone) {
   const Streams streams(1);
   const cudaGraphExec_t before = small_graph(streams[0]);
   CuptiClient& client = CuptiClient::instance();
@@ -230,20 +230,24 @@ TEST(Cupti, GraphNodesHaveRecordsOnlyIfItWasOnWhenInstantiated) {
   client.stop();
   const auto kernels =
       client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-  ASSERT_EQ(kernels.size(), 2u);
-  EXPECT_EQ(kernels[0].correlationId,
-            select(truth(), "call", "name", "cudaGraphLaunch").back()["corr"]);
+  ASSERT_EQ(kernels.size(), 4u);
+  const auto launches = select(truth(), "call", "name", "cudaGraphLaunch");
+  EXPECT_EQ(kernels[0].correlationId, launches[launches.size() - 2]["corr"]);
+  EXPECT_EQ(kernels[2].correlationId, launches.back()["corr"]);
   EXPECT_NE(kernels[0].graphId, 0u);
   EXPECT_NE(kernels[0].graphNodeId, kernels[1].graphNodeId);
 
   client.start({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_GRAPH_TRACE});
-  ASSERT_EQ(cudaGraphLaunch(after, streams[0]), cudaSuccess);
+  const cudaGraphExec_t whole = small_graph(streams[0]);
+  ASSERT_EQ(cudaGraphLaunch(before, streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaGraphLaunch(whole, streams[0]), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   client.stop();
   EXPECT_TRUE(
       client.records<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL).empty());
   EXPECT_EQ(client.records<CUpti_ActivityGraphTrace2>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE).size(), 1u);
   EXPECT_EQ(cudaGraphExecDestroy(before), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(whole), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(after), cudaSuccess);
 }
 
