@@ -10,7 +10,8 @@
 * docs/COMMANDS.md has a section for each command, with a row for each of its options.
 * docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`, docs/REPORT.md each field of the report.
 * tests/simcuda/README.md names each SIMCUDA_* variable that the simulator reads, and no other.
-* docs/REPORT.md has a row for each cause and each finding of tools/analysis, and no other.
+* docs/REPORT.md has a row for each cause and each finding of tools/analysis, and no other. A finding's row has its limits.
+* A finding is made in tools/analysis, and a test names it.
 * formats/FORMAT.md has the number and the name of each record kind of formats/core/record.h.
 * A unit test that a page names (`B/tests/unit/<name>`) exists.
 
@@ -237,22 +238,38 @@ def names_in_table(text):
     return set(re.findall(r"^\| `([a-z_]+)` \|", text, re.M))
 
 
+FINDINGS = "tools/analysis/findings.def"
+
+
 def analysis_problems(root, files, text):
     """Causes and findings: what the sources name against the tables of docs/REPORT.md."""
     source = "".join((root / file).read_text(errors="replace") for file in sorted(files)
                      if re.fullmatch(r"tools/analysis/\w+\.(cpp|h|def)", file))
+    table = (root / FINDINGS).read_text() if FINDINGS in files else ""
+    findings = {name: re.findall(r'LIMIT\((\d+), "([^"]+)"\)', row)
+                for name, row in re.findall(r"^GPUPROF_FINDING\((\w+),(.*)", table, re.M)}
     named = {"cause": set(re.findall(r'Cause::\w+,\s*"([a-z_]+)"', source)),
-             "finding": set(re.findall(r'push_back\(\s*\{\s*"([a-z_]+)",', source))
-             | set(re.findall(r'Finding\w*::\w+,\s*"([a-z_]+)"', source))}
+             "finding": set(findings)}
     told = {"cause": names_in_table(section(text, "What a fix would save")),
             "finding": names_in_table(section(text, "Findings"))}
+    tests = "".join((root / file).read_text(errors="replace") for file in sorted(files)
+                    if file.startswith("tests/") and file.endswith((".cpp", ".py")))
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \| (.*)", section(text, "Findings"), re.M))
+    for name, limits in findings.items():
+        for value, unit in limits:
+            if name in rows and f"{value} {unit}" not in rows[name]:
+                yield f"docs/REPORT.md: the row of the finding `{name}` does not have its limit, {value} {unit}"
+        if f"FindingKind::{name}>" not in source:
+            yield f"{FINDINGS}: no add_finding<FindingKind::{name}> makes this finding"
+        if not re.search(rf'FindingKind::{name}\b|"{name}"', tests):
+            yield f"{FINDINGS}: no test names {name}"
     for what, names in named.items():
         if not names:
             yield f"tools/analysis: found no {what}; how are they written now?"
         for name in sorted(names - told[what] - {"compute"}):
             yield f"docs/REPORT.md: no row for the {what} `{name}`"
         for name in sorted(told[what]):
-            if f'"{name}"' not in source:
+            if name not in names:
                 yield f"docs/REPORT.md: a row for the {what} `{name}`, which tools/analysis does not name"
 
 
@@ -308,9 +325,10 @@ GOOD = {
     "docs/VIEWERS.md": "`perfetto`\n",
     "docs/SETTINGS.md": "| `GPUPROF_STEP` | `auto` | |\n",
     "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | a |\n",
-    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | |\n",
-    "tools/analysis/a.cpp": '{Cause::slow, "slow"}, out.push_back(\n {"drift", text}',
-    "tests/unit/a_test.cpp": "",
+    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | 5 % |\n",
+    "tools/analysis/a.cpp": '{Cause::slow, "slow"}, add_finding<FindingKind::drift>(out)',
+    "tools/analysis/findings.def": 'GPUPROF_FINDING(drift, LIMIT(5, "%"), NO_LIMIT,\n    "it drifts")\n',
+    "tests/unit/a_test.cpp": "FindingKind::drift",
     "formats/core/record.h": "enum class Kind : uint8_t {\n  none = 0,\n  call = 1,  // a call\n  other = 19,\n};\n",
     "formats/FORMAT.md": "| 1 call | |\n\nKinds 18 and 19 (others)\n",
     "tools/a.cpp": "",
@@ -340,7 +358,11 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("docs/REPORT.md", ("| `gpu` | |", "gpu"), "`gpu`"),
     ("docs/REPORT.md", ("`slow`", "`fast`"), "no row for the cause `slow`"),
     ("docs/REPORT.md", "| `gone` | |", "finding `gone`, which"),
-    ("tools/analysis/a.cpp", ("drift", "drafts"), "no row for the finding `drafts`"),
+    ("tools/analysis/a.cpp", ("drift", "drafts"), "makes this finding"),
+    ("tools/analysis/findings.def", "GPUPROF_FINDING(drafts, NO_LIMIT", "no row for the finding `drafts`"),
+    ("tools/analysis/findings.def", ("5", "6"), "does not have its limit, 6 %"),
+    ("tools/analysis/findings.def", ("GPUPROF_", ""), "found no finding"),
+    ("tests/unit/a_test.cpp", ("drift", "drafts"), "no test names drift"),
     ("tools/analysis/a.cpp", ("Cause::", ""), "found no cause"),
     ("formats/FORMAT.md", ("1 call", "1 calls"), "1 call is not told"),
     ("formats/FORMAT.md", ("19", "20"), "19 other is not told"),

@@ -21,19 +21,11 @@
 namespace gpuprof::analysis {
 namespace {
 
-constexpr size_t kDriftSteps = 40;  // of the whole run, for a trend to mean something
-constexpr double kDriftPct = 5;
+constexpr size_t kDriftSteps = 40;     // of the whole run, for a trend to mean something
 constexpr double kDriftChance = 0.01;  // that two windows differ so by chance
-constexpr double kCopiedBackBytes = 1e6;
-constexpr double kNearFullPct = 95;
-constexpr double kFragmentedPct = 30;
-constexpr double kFragmentedBytes = 256e6;
+constexpr double kMegabyte = 1e6;
 constexpr uint32_t kCuda = 1;  // Shape::device_type
-constexpr double kLowOccupancyPct = 25;
-constexpr double kBusyPct = 80;
-constexpr double kWholeGraphsPct = 2;
 constexpr size_t kHeapSteps = 6;
-constexpr double kHeapSamples = 16;  // held at least, of sampled allocations
 
 std::string who(const Process& process) {
   return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
@@ -55,12 +47,10 @@ void add_drift(const Process& process, const std::string& over, const std::vecto
                const std::vector<double>& late, std::vector<Finding>& out) {
   const double from = quantile(early, 0.5), to = quantile(late, 0.5);
   const double change = from > 0 ? 100 * (to - from) / from : 0;
-  if (std::abs(change) < kDriftPct) return;
-  out.push_back({"step_time_drift",
-                 fmt::format("{}: steps became {:.0f} % {} {} ({:.2f} ms to {:.2f} ms)",
-                             who(process), std::abs(change), change > 0 ? "longer" : "shorter",
-                             over, from / 1000, to / 1000),
-                 change});
+  if (std::abs(change) < finding_row(FindingKind::step_time_drift).limit.value) return;
+  add_finding<FindingKind::step_time_drift>(out, change, who(process), std::abs(change),
+                                            change > 0 ? "longer" : "shorter", over, from / 1000,
+                                            to / 1000);
 }
 
 // By the step log, which is the longest in the last window: medians of the first and the last third
@@ -133,10 +123,8 @@ void memory_growth(const Report& report, const Process& process, const MemoryCur
                        2 * row.bytes > all ? "most of it" : "the largest part", row.name,
                        format_bytes(static_cast<uint64_t>(row.bytes)), row.count);
   }
-  out.push_back({"memory_growth",
-                 fmt::format("{}: device memory grows by {} in each step, and is not released{}",
-                             who(process), format_bytes(static_cast<uint64_t>(each)), most),
-                 each});
+  add_finding<FindingKind::memory_growth>(out, each, who(process),
+                                          format_bytes(static_cast<uint64_t>(each)), most);
 }
 
 // Samples of a few allocations may come to grow by chance.
@@ -144,7 +132,8 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   if (process.heap.empty() || process.window_steps().size() < kHeapSteps) return;
   const double each = growth_a_step(process, heap_curve(process), &HeapPoint::held_bytes);
   const double all = each * static_cast<double>(process.window_steps().size() - 1);
-  if (all < kHeapSamples * static_cast<double>(process.heap.front().interval)) return;
+  const double intervals = all / static_cast<double>(process.heap.front().interval);
+  if (intervals < finding_row(FindingKind::host_memory_growth).limit.value) return;
   std::vector<HeapSite> sites = heap_sites(process);
   const auto most = std::max_element(
       sites.begin(), sites.end(),
@@ -153,12 +142,9 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   for (const HeapSite& site : sites) held += site.held_bytes;
   const char* const how_much = 2 * most->held_bytes > held ? "most of it" : "the largest part";
   const std::string place = host_memory_place(process.stacks, most->stack);
-  out.push_back(
-      {"host_memory_growth",
-       fmt::format("{}: host memory grows by {} in each step, and is not released{}", who(process),
-                   format_bytes(static_cast<uint64_t>(whole_number(each))),
-                   place.empty() ? "" : fmt::format("; {} is allocated at {}", how_much, place)),
-       each});
+  add_finding<FindingKind::host_memory_growth>(
+      out, each, who(process), format_bytes(static_cast<uint64_t>(whole_number(each))),
+      place.empty() ? "" : fmt::format("; {} is allocated at {}", how_much, place));
 }
 
 void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
@@ -170,11 +156,9 @@ void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
       if (device.id() == series.device) all = device.total_memory_bytes();
     }
     const double percent = all ? 100 * static_cast<double>(most) / static_cast<double>(all) : 0;
-    if (percent < kNearFullPct) continue;
-    out.push_back({"near_out_of_memory",
-                   fmt::format("GPU {}: {} of {} in use ({:.0f} %)", series.device,
-                               format_bytes(most), format_bytes(all), percent),
-                   percent});
+    if (percent < finding_row(FindingKind::near_out_of_memory).limit.value) continue;
+    add_finding<FindingKind::near_out_of_memory>(out, percent, series.device, format_bytes(most),
+                                                 format_bytes(all), percent);
   }
 }
 
@@ -189,14 +173,12 @@ void fragmentation(const Process& process, const MemoryCurves& curves, std::vect
   if (extra.value == EventExtra::kNotGiven || extra.value == 0) return;
   const auto reserved = static_cast<double>(extra.value);
   const double unused = reserved - static_cast<double>(peak->total);
-  if (unused < kFragmentedBytes || 100 * unused / reserved < kFragmentedPct) return;
-  out.push_back(
-      {"fragmentation",
-       fmt::format("{}: at most {} of memory are in use, and {} reserved: {:.0f} % in fragments or "
-                   "never used",
-                   who(process), format_bytes(static_cast<uint64_t>(peak->total)),
-                   format_bytes(extra.value), 100 * unused / reserved),
-       100 * unused / reserved});
+  const double percent = 100 * unused / reserved;
+  const FindingRow& row = finding_row(FindingKind::fragmentation);
+  if (unused < row.other_limit.value * kMegabyte || percent < row.limit.value) return;
+  add_finding<FindingKind::fragmentation>(out, percent, who(process),
+                                          format_bytes(static_cast<uint64_t>(peak->total)),
+                                          format_bytes(extra.value), percent);
 }
 
 // How much arithmetic is done, of what the device could do.
@@ -206,11 +188,8 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
   const std::string share =
       done.mfu_pct > 0 ? fmt::format(", {:.1f} % of what the GPU can do (MFU)", done.mfu_pct)
                        : std::string();
-  out.push_back({"achieved_flops",
-                 fmt::format("{:.1f} TFLOP/s over {} time{}: matrix products, convolutions and "
-                             "attention with known shapes, {:.0f} % of kernel time",
-                             done.tflops, report.unit(), share, done.counted_time_pct),
-                 done.tflops});
+  add_finding<FindingKind::achieved_flops>(out, done.tflops, done.tflops, report.unit(), share,
+                                           done.counted_time_pct);
 }
 
 // The GPU is busy, but its multiprocessors are not.
@@ -221,43 +200,28 @@ void low_occupancy(const Report& report, std::vector<Finding>& out) {
     weighted += row.total_us * row.occupancy_pct;
     time += row.total_us;
   }
-  if (time <= 0 || weighted / time > kLowOccupancyPct || report.gpu_utilization_pct < kBusyPct) {
-    return;
-  }
-  out.push_back({"low_gpu_efficiency",
-                 fmt::format("the GPU is busy {:.0f} % of the time, but its kernels can fill only "
-                             "{:.0f} % of it: small grids",
-                             report.gpu_utilization_pct, weighted / time),
-                 weighted / time});
+  if (time <= 0) return;
+  const double percent = weighted / time;
+  const FindingRow& row = finding_row(FindingKind::low_gpu_efficiency);
+  if (percent > row.limit.value || report.gpu_utilization_pct < row.other_limit.value) return;
+  add_finding<FindingKind::low_gpu_efficiency>(out, percent, report.gpu_utilization_pct, percent);
 }
 
 // What ran in them is not known: where it was communication, the verdict cannot say so.
 void whole_graphs(const Report& report, std::vector<Finding>& out) {
   const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
   const double percent = steps_us > 0 ? 100 * report.tables.whole_graph_us / steps_us : 0;
-  if (percent < kWholeGraphsPct) return;
-  out.push_back(
-      {"whole_graphs",
-       fmt::format(
-           "{:.0f} % of {} time is CUDA graphs that are timed as a whole: CUPTI gave no times of "
-           "their kernels (captured before the window), or graph:trace was asked for. "
-           "Their collectives and copies count as compute. A window that is open when "
-           "they are captured has their kernels",
-           percent, report.unit()),
-       percent});
+  if (percent < finding_row(FindingKind::whole_graphs).limit.value) return;
+  add_finding<FindingKind::whole_graphs>(out, percent, percent, report.unit());
 }
 
 // What comes back from the GPU in pieces of the same sizes as what goes there.
 void copies_undone(const Report& report, std::vector<Finding>& out) {
   const CopiesBack& back = report.tables.copies_back;
   const double both = report.per_unit(back.bytes);
-  if (both < kCopiedBackBytes) return;
-  out.push_back(
-      {"copies_undone",
-       fmt::format("{:.1f} MB a {} go to the GPU and come back from it, in {:.1f} pieces "
-                   "of the same sizes: data that could stay there?",
-                   both / 1e6, report.unit(), report.per_unit(static_cast<double>(back.count))),
-       both});
+  if (both < finding_row(FindingKind::copies_undone).limit.value * kMegabyte) return;
+  add_finding<FindingKind::copies_undone>(out, both, both / kMegabyte, report.unit(),
+                                          report.per_unit(static_cast<double>(back.count)));
 }
 
 }  // namespace

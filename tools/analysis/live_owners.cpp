@@ -61,23 +61,23 @@ void out_of_memory(const Trace& trace, const Process& process, std::vector<Findi
     if (counts(each, false)) from_cuda += each.bytes;
   }
   const CodePlace place = memory_place(process.stacks, failed.stack);
-  std::string text = fmt::format(
-      "{}: out of memory {}: {} more were asked for ({}{}{}), {} were allocated by CUDA",
+  std::string given_out, most;
+  for (const AllocatorTotals& each : live->allocators) {
+    given_out += fmt::format("; GPU {}: {} of {} reserved were given out", each.device,
+                             format_bytes(each.allocated), format_bytes(each.reserved));
+  }
+  const std::vector<OwnerRow> owners = live_owners(process, *live);
+  for (size_t i = 0; i < std::min(owners.size(), kMostNamed); ++i) {
+    most += fmt::format("{}{} ({})", i == 0 ? "; most by " : ", ", owners[i].name,
+                        format_bytes(static_cast<uint64_t>(owners[i].bytes)));
+  }
+  add_finding<FindingKind::out_of_memory>(
+      out, static_cast<double>(failed.bytes),
       process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
                                  : fmt::format("pid {}", process.header.pid()),
       step_text(process, failed.time), format_bytes(failed.bytes),
       failed.api == StringIndex::empty ? "the framework's allocator" : trace.text(failed.api),
-      place.text.empty() ? "" : ", ", place.text, format_bytes(from_cuda));
-  for (const AllocatorTotals& each : live->allocators) {
-    text += fmt::format("; GPU {}: {} of {} reserved were given out", each.device,
-                        format_bytes(each.allocated), format_bytes(each.reserved));
-  }
-  const std::vector<OwnerRow> owners = live_owners(process, *live);
-  for (size_t i = 0; i < std::min(owners.size(), kMostNamed); ++i) {
-    text += fmt::format("{}{} ({})", i == 0 ? "; most by " : ", ", owners[i].name,
-                        format_bytes(static_cast<uint64_t>(owners[i].bytes)));
-  }
-  out.push_back({"out_of_memory", std::move(text), static_cast<double>(failed.bytes)});
+      place.text.empty() ? "" : ", ", place.text, format_bytes(from_cuda), given_out, most);
 }
 
 }  // namespace gpuprof::analysis

@@ -57,7 +57,8 @@ void judge_pipeline(Report& report) {
     return;
   }
   report.reason.clear();
-  std::erase_if(report.findings, [](const Finding& f) { return f.kind == "whole_windows"; });
+  std::erase_if(report.findings,
+                [](const Finding& f) { return f.kind == FindingKind::whole_windows; });
   Verdict verdict{Cause::straggler, lost_pct, lost_pct, 0, {}, advice_for(in)};
   const double steps = std::min(1.0, static_cast<double>(in.steps) / 5);
   verdict.confidence =

@@ -99,12 +99,7 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
     share = std::min(share, timeline.found_share);
   }
   if (least == 0) return;
-  report.findings.push_back(
-      {"steps_found",
-       fmt::format("no step is marked: steps were found from the order of the GPU's work "
-                   "(confidence {:.2f}); they hold {:.0f} % of it",
-                   least, 100 * share),
-       least});
+  add_finding<FindingKind::steps_found>(report.findings, least, least, 100 * share);
 }
 
 bool any_whole_window(const std::vector<Timeline>& timelines) {
@@ -116,15 +111,10 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   if (!report.whole_windows) return;
   const bool differ = std::any_of(timelines.begin(), timelines.end(),
                                   [](const Timeline& timeline) { return timeline.ranks_differ; });
-  report.findings.push_back(
-      {"whole_windows",
-       fmt::format("no step is marked, and {}: all figures are of each recorded window as a whole. "
-                   "For figures per step, mark steps (gpuprof run --step; prof.step() of "
-                   "torch.profiler)",
-                   differ ? "the order of the GPU's work shows other steps on some ranks than on "
-                            "others"
-                          : "none was found in the order of the GPU's work"),
-       static_cast<double>(report.steps.size())});
+  add_finding<FindingKind::whole_windows>(
+      report.findings, static_cast<double>(report.steps.size()),
+      differ ? "the order of the GPU's work shows other steps on some ranks than on others"
+             : "none was found in the order of the GPU's work");
 }
 
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
@@ -135,14 +125,15 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
     recovered = recovered || (timeline.untimed_steps && timeline.process->recovered);
   }
   if (most == 0) return;
-  const char* const why =
-      recovered
-          ? "a process was killed or is still running: the report leaves out up to {} steps at its "
-            "end, because CUPTI still had GPU times of them"
-          : "a file was cut off: the report leaves out up to {} steps at its end, because part of "
-            "their GPU work is missing";
-  report.findings.push_back(
-      {"untimed_steps", fmt::format(fmt::runtime(why), most), static_cast<double>(most)});
+  const auto add = [&](const char* what, const char* why) {
+    add_finding<FindingKind::untimed_steps>(report.findings, static_cast<double>(most), what, most,
+                                            why);
+  };
+  if (recovered) {
+    add("a process was killed or is still running", "CUPTI still had GPU times of them");
+  } else {
+    add("a file was cut off", "part of their GPU work is missing");
+  }
 }
 
 // Of processes that say it, for their steps.
@@ -161,14 +152,13 @@ void add_processor_waits(const std::vector<Timeline>& timelines, Report& report)
 
 // Where no verdict says it.
 void add_machine_busy(Report& report) {
-  constexpr double kWorthSayingPct = 5;
   if (!report.processor_wait_us || report.step_time.mean_us <= 0) return;
   for (const Verdict& verdict : report.verdict) {
     if (verdict.cause == Cause::machine_busy) return;
   }
   const double percent = 100 * *report.processor_wait_us / report.step_time.mean_us;
-  if (percent < kWorthSayingPct) return;
-  report.findings.push_back({"machine_busy", machine_busy_text(report), percent});
+  if (percent < finding_row(FindingKind::machine_busy).limit.value) return;
+  add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
 }
 
 // Known of dumps that are whole: the summary, which comes last, says it.
@@ -187,25 +177,17 @@ void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
 
 // The first recorded work waited, perhaps for work of a host that is ahead of the GPU.
 void add_work_of_before(Report& report) {
-  constexpr double kWorthSayingPct = 5;
   const double percent = report.unknown_pct();
-  if (percent < kWorthSayingPct) return;
-  report.findings.push_back(
-      {"work_of_before",
-       fmt::format(
-           "for {:.0f} % of {} time it is unknown what the GPU did: the first recorded work "
-           "waited, and work issued before the window is not recorded. If the host is "
-           "ahead, its steps may be shorter than the GPU's; a window of more steps shows "
-           "both",
-           percent, report.unit()),
-       percent});
+  if (percent < finding_row(FindingKind::work_of_before).limit.value) return;
+  add_finding<FindingKind::work_of_before>(report.findings, percent, percent, report.unit());
 }
 
 // Where no verdict is looked for, whose place it takes.
 void add_standstill(Report& report) {
   if (!report.standstill) return;
-  report.findings.push_back({"job_stands", describe(*report.standstill),
-                             static_cast<double>(report.standstill->silent_ns) / 1e9});
+  add_finding<FindingKind::job_stands>(report.findings,
+                                       static_cast<double>(report.standstill->silent_ns) / 1e9,
+                                       describe(*report.standstill));
 }
 
 // All ranks in one window: windows of the same number are of the same time.
@@ -241,8 +223,6 @@ size_t ranks_of(const std::vector<Timeline>& timelines) {
   return ranks.size();
 }
 
-constexpr double kLateDataPct = 5;
-
 // Where no verdict says it: of a program without GPU work, or with other causes that matter more.
 void add_late_data(Report& report) {
   if (!report.loading) return;
@@ -250,13 +230,10 @@ void add_late_data(Report& report) {
   for (const Verdict& verdict : report.verdict) {
     if (verdict.cause == Cause::data_loading) return;
   }
-  if (share < kLateDataPct) return;
-  report.findings.push_back(
-      {"late_data",
-       fmt::format("The training thread waits {:.0f} % of the time for {}{}. {}", share,
-                   describe(*report.loading), worker_line_text(report.worker_lines),
-                   advice_for(*report.loading)),
-       share});
+  if (share < finding_row(FindingKind::late_data).limit.value) return;
+  add_finding<FindingKind::late_data>(report.findings, share, share, describe(*report.loading),
+                                      worker_line_text(report.worker_lines),
+                                      advice_for(*report.loading));
 }
 
 // Where no verdict says it: the line of code that ran while the host did something of its own.
@@ -264,7 +241,6 @@ void add_python_line(Report& report) {
   for (const Verdict& verdict : report.verdict) {
     if (verdict.cause == Cause::host_work) return;
   }
-  constexpr double kWorthSayingPct = 10;
   const auto other = static_cast<size_t>(Part::other);
   const double idle_pct =
       report.breakdown_pct[other] - report.device_idle_pct - report.no_processor_pct[other];
@@ -276,16 +252,12 @@ void add_python_line(Report& report) {
     samples += line.part_samples[other];
     if (!most || line.part_us[other] > most->part_us[other]) most = &line;
   }
-  if (idle_pct < kWorthSayingPct || all <= 0) return;
+  if (idle_pct < finding_row(FindingKind::python_line).limit.value || all <= 0) return;
   const double percent = 100 * most->part_us[other] / all;
-  report.findings.push_back(
-      {"python_line",
-       fmt::format("for {:.0f} % of {} time the GPU waited for work of the host's own: in {:.0f} "
-                   "% of that the Python line {} ran{}{}",
-                   idle_pct, report.unit(), percent, most->place(),
-                   most->calls().empty() ? std::string() : ", " + most->calls(),
-                   few_samples(samples)),
-       percent});
+  add_finding<FindingKind::python_line>(
+      report.findings, percent, idle_pct, report.unit(), percent, most->place(),
+      most->calls().empty() ? std::string() : ", " + most->calls(),
+      few_samples(samples));
 }
 
 using Tasks = std::vector<std::function<void()>>;

@@ -11,6 +11,7 @@
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/curves.h"
 #include "tools/analysis/data_workers.h"
+#include "tools/analysis/finding_table.h"
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/host_samples.h"
 #include "tools/analysis/operators.h"
@@ -49,12 +50,6 @@ struct Verdict {
   // lie between.
   double median_pct = 0, low_pct = 0, high_pct = 0;
   size_t few_steps = 0;  // most of its time lies in that many; 0: it is steady
-};
-
-struct Finding {
-  std::string kind;  // "step_time_drift", "memory_growth", ...
-  std::string text;  // one line for people
-  double value;      // the figure in it
 };
 
 struct StepRow {

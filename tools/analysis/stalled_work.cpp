@@ -27,8 +27,8 @@ void StalledWork::add(const Timeline& timeline, const Intervals& idle) {
 }
 
 void StalledWork::report(Report& report) const {
-  constexpr double kWorthSayingPct = 10;
-  if (report.device_idle_pct < kWorthSayingPct || idle_us_ <= 0) return;
+  const double least = finding_row(FindingKind::stalled_work).limit.value;
+  if (report.device_idle_pct < least || idle_us_ <= 0) return;
   const auto most =
       std::max_element(calls_us_.begin(), calls_us_.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -37,13 +37,8 @@ void StalledWork::report(Report& report) const {
     meanwhile = fmt::format(". For {:.0f} % of that the main thread is in {}",
                             std::min(100.0, 100 * most->second / idle_us_), most->first);
   }
-  report.findings.push_back(
-      {"stalled_work",
-       fmt::format("for {:.1f} % of {} time no GPU works although work was issued: it waits for "
-                   "what is not recorded (the host inside a graph, an event of another stream or "
-                   "process), and no cause has that time{}",
-                   report.device_idle_pct, report.unit(), meanwhile),
-       report.device_idle_pct});
+  add_finding<FindingKind::stalled_work>(report.findings, report.device_idle_pct,
+                                         report.device_idle_pct, report.unit(), meanwhile);
 }
 
 }  // namespace gpuprof::analysis

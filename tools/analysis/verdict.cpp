@@ -305,26 +305,18 @@ double Judge::confidence(const Report& report) const {
 // Ranks that wait for each other though none is slow throughout: no cause has that time, since
 // nobody's mean would make steps shorter.
 void Judge::find_rank_jitter(double waited_pct, Report& report) const {
-  constexpr double kWorthSayingPct = 5;
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
   waited_pct = std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
-  if (straggler || waited_pct < kWorthSayingPct) return;
+  if (straggler || waited_pct < finding_row(FindingKind::rank_jitter).limit.value) return;
   const auto most = std::max_element(
       report.speeds.begin(), report.speeds.end(),
       [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
   if (most->last_pct > kMostOfTimePct) return;
-  report.findings.push_back(
-      {"rank_jitter",
-       fmt::format("For {:.0f} % of {} time ranks wait in collectives for the last one to come, "
-                   "and no rank is slow throughout: {} is last most often, {:.0f} % of the "
-                   "time. Work that differs between ranks from step to step does that (lengths of "
-                   "sequences, data loading, the host)",
-                   waited_pct, report.unit(),
-                   most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"),
-                   most->last_pct),
-       waited_pct});
+  add_finding<FindingKind::rank_jitter>(
+      report.findings, waited_pct, waited_pct, report.unit(),
+      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct);
 }
 
 void Judge::add_causes(double waited_pct, Report& report) const {
@@ -416,13 +408,7 @@ bool Judge::add_compute(double waited_pct, Report& report) const {
 // Clocks that were lowered in every sample.
 void Judge::find_throttle(Report& report) const {
   if (throttled_at_unknown_cost_.empty()) return;
-  report.findings.push_back({"gpu_throttled",
-                             throttled_at_unknown_cost_ +
-                                 ". What that costs is not known, since neither the device's "
-                                 "highest clock nor a sample at full clock is recorded. Check "
-                                 "cooling and the power limit (nvidia-smi -q -d "
-                                 "PERFORMANCE,POWER)",
-                             100});
+  add_finding<FindingKind::gpu_throttled>(report.findings, 100, throttled_at_unknown_cost_);
 }
 
 void Judge::decide(Report& report) const {

@@ -362,8 +362,9 @@ Json report_json(const Report& report) {
   if (report.depth == Depth::all) add_judgement(report, out);
   out["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
-    out["findings"].push_back(
-        {{"kind", finding.kind}, {"text", finding.text}, {"value", rounded(finding.value)}});
+    out["findings"].push_back({{"kind", finding_row(finding.kind).name},
+                               {"text", finding.text},
+                               {"value", rounded(finding.value)}});
   }
   if (report.standstill) out["standstill"] = to_json(*report.standstill);
   out["gpu"]["tensor_core_pct"] = rounded(report.tables.tensor_core_pct);

@@ -170,7 +170,7 @@ TEST(Heap, PlacesAreOfThoseWhoWantedTheMemory) {
 std::vector<std::string> findings_of(HeapDump& dump, size_t steps) {
   std::vector<std::string> out;
   for (const analysis::Finding& each : analysis::make_report(dump.read(steps)).findings) {
-    if (each.kind == "host_memory_growth") out.push_back(each.text);
+    if (each.kind == analysis::FindingKind::host_memory_growth) out.push_back(each.text);
   }
   return out;
 }

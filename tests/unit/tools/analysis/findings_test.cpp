@@ -23,7 +23,8 @@ constexpr uint64_t kStepUs = 1000;
 class RunMaker {
  public:
   // Step lengths; those before `window_from` are in the step log alone.
-  explicit RunMaker(std::vector<uint64_t> lengths_us, size_t window_from = 0)
+  explicit RunMaker(std::vector<uint64_t> lengths_us, size_t window_from = 0,
+                    uint64_t kernel_pct = 90)
       : window_from_(window_from), lengths_(std::move(lengths_us)) {
     encoder_.begin(0, 1);
     uint64_t at = 0;
@@ -33,7 +34,9 @@ class RunMaker {
       at += lengths_[i];
     }
     boundaries_.push_back(ticks_at(at));
-    for (size_t i = 0; i < starts_.size(); ++i) add_kernel(i, lengths_[window_from + i] * 9 / 10);
+    for (size_t i = 0; i < starts_.size(); ++i) {
+      add_kernel(i, lengths_[window_from + i] * kernel_pct / 100);
+    }
   }
   explicit RunMaker(size_t steps) : RunMaker(std::vector<uint64_t>(steps, kStepUs)) {}
 
@@ -51,18 +54,23 @@ class RunMaker {
     if (!encoder_.add(record, 4242, "python")) throw std::bad_alloc();
   }
 
-  // Beginning 20 us into the step.
-  void add_kernel(size_t step, uint64_t us) {
+  // Launched 10 us into the step.
+  void add_kernel(size_t step, uint64_t us, uint64_t begin_us = 20) {
     Record launch =
         make_record(Kind::launch, at(step, 10), at(step, 15), names.api("cudaLaunchKernel"));
     launch.launch.function = names.intern("_Z4gemmPf");
     launch.flags = kFlagNamed;
     add(launch, ++correlation_);
-    Record kernel = make_record(Kind::gpu_kernel, at(step, 20), at(step, 20 + us));
+    Record kernel = make_record(Kind::gpu_kernel, at(step, begin_us), at(step, begin_us + us));
     kernel.gpu_kernel.name = names.intern("_Z4gemmPf");
     kernel.gpu_kernel.shape = names.shape({{blocks, 1, 1}, {256, 1, 1}, 0, 0, 32, 1, 1, 1, 0, 0});
     kernel.gpu_kernel.stream = 7, kernel.gpu_kernel.context = 1;
     add(kernel, correlation_);
+  }
+
+  void add_wait(size_t step, uint64_t begin_us, uint64_t end_us) {
+    add(make_record(Kind::sync, at(step, begin_us), at(step, end_us),
+                    names.api("cudaDeviceSynchronize")));
   }
 
   void add_copy(size_t step, bool to_gpu, uint64_t bytes) {
@@ -147,7 +155,7 @@ class RunMaker {
 std::string text_of(const analysis::Report& report, std::string_view kind) {
   std::string text;
   for (const analysis::Finding& each : report.findings) {
-    if (each.kind == kind) text += each.text + "\n";
+    if (analysis::finding_row(each.kind).name == kind) text += each.text + "\n";
   }
   return text;
 }
@@ -280,6 +288,24 @@ TEST(Findings, SmallGridsOnABusyGpu) {
   };
   EXPECT_NE(text(8).find("its kernels can fill only"), std::string::npos);
   EXPECT_EQ(text(4096), "");
+}
+
+// Its first kernel ends 320 us into the step.
+TEST(Findings, WorkThatDoesNotBeginThoughTheGpuIsIdle) {
+  const auto text = [](uint64_t begin_us) {
+    RunMaker run(lengths(6, 0), 0, 30);
+    for (size_t step = 0; step < run.steps(); ++step) {
+      run.add_kernel(step, 100, begin_us);
+      run.add_wait(step, 50, begin_us + 100);
+    }
+    return found(run.dump(), "stalled_work");
+  };
+  EXPECT_EQ(text(520).rfind("for 20.0 % of step time no GPU works although work was issued", 0), 0)
+      << text(520);
+  EXPECT_NE(text(520).find("For 100 % of that the main thread is in cudaDeviceSynchronize"),
+            std::string::npos)
+      << text(520);
+  EXPECT_EQ(text(400), "");  // 8 %
 }
 
 TEST(Findings, CopiesThatUndoEachOther) {

@@ -194,7 +194,7 @@ TEST(PythonLine, IsSaidWhereNoVerdictSaysIt) {
   };
   const auto text_of = [](const Report& report) {
     for (const Finding& each : report.findings) {
-      if (each.kind == "python_line") return each.text;
+      if (each.kind == FindingKind::python_line) return each.text;
     }
     return std::string();
   };

@@ -234,8 +234,9 @@ TEST_P(KnownCauses, AsAWhole) {
   const double without = JobModel(scenario.without).truth().step_ns;
   EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
   EXPECT_LT(report.verdict[0].confidence, 0.7);
-  EXPECT_TRUE(std::any_of(report.findings.begin(), report.findings.end(),
-                          [](const Finding& finding) { return finding.kind == "whole_windows"; }));
+  EXPECT_TRUE(std::any_of(
+      report.findings.begin(), report.findings.end(),
+      [](const Finding& finding) { return finding.kind == FindingKind::whole_windows; }));
 }
 
 std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }

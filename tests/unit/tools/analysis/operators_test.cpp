@@ -137,7 +137,7 @@ TEST(Operators, ArithmeticOfKnownShapes) {
   EXPECT_EQ(row_of(report.operators.operators, "aten::linear")->flop, 0);
   const auto found =
       std::find_if(report.findings.begin(), report.findings.end(),
-                   [](const Finding& each) { return each.kind == "achieved_flops"; });
+                   [](const Finding& each) { return each.kind == FindingKind::achieved_flops; });
   ASSERT_NE(found, report.findings.end());
   EXPECT_NEAR(found->value, flop / 1e-3 / 1e12, 1e-6);
   EXPECT_NE(found->text.find(
@@ -212,8 +212,9 @@ TEST(Operators, MemoryAtItsPeakHasOwners) {
   EXPECT_EQ(owners[1].name, "nn.Module: Linear_0");
   EXPECT_EQ(owners[2].name, "before the window");
   EXPECT_EQ(owners[2].bytes, 100'000'000);
-  const auto found = std::find_if(report.findings.begin(), report.findings.end(),
-                                  [](const Finding& each) { return each.kind == "fragmentation"; });
+  const auto found =
+      std::find_if(report.findings.begin(), report.findings.end(),
+                   [](const Finding& each) { return each.kind == FindingKind::fragmentation; });
   ASSERT_NE(found, report.findings.end());
   EXPECT_NEAR(found->value, 60, 0.01);
 }

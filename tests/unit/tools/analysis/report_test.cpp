@@ -20,7 +20,7 @@ using namespace analysis;
 using test::Job;
 using test::JobModel;
 
-bool has_finding(const Report& report, const std::string& kind) {
+bool has_finding(const Report& report, FindingKind kind) {
   return std::any_of(report.findings.begin(), report.findings.end(),
                      [&](const Finding& finding) { return finding.kind == kind; });
 }
@@ -71,7 +71,7 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
   const Report found = make_report(JobModel(job).trace());
   ASSERT_FALSE(found.verdict.empty()) << found.reason;
   EXPECT_EQ(found.verdict[0].cause, marked.verdict[0].cause);
-  EXPECT_EQ(found.findings.back().kind, "steps_found");
+  EXPECT_EQ(found.findings.back().kind, FindingKind::steps_found);
   EXPECT_NEAR(found.verdict[0].confidence,
               marked.verdict[0].confidence * found.findings.back().value, 0.05);
   job.late_rank = 2;
@@ -82,7 +82,7 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
   EXPECT_EQ(differs.verdict.at(0).cause, marked.verdict[0].cause);
   EXPECT_NEAR(differs.verdict[0].saves_pct, marked.verdict[0].saves_pct, 3);
   EXPECT_LT(differs.replay_error_pct, 0.5);  // that rank's first collective is the others' second
-  ASSERT_EQ(differs.findings.back().kind, "whole_windows");
+  ASSERT_EQ(differs.findings.back().kind, FindingKind::whole_windows);
   EXPECT_NE(differs.findings.back().text.find("on some ranks than on others"), std::string::npos);
 }
 
@@ -255,10 +255,10 @@ TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
   job.ranks = 4;
   job.steps = 40;
   job.collective = 20'000;
-  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), FindingKind::rank_jitter));
   job.jitter = 0.5;
   const Report report = make_report(JobModel(job).trace());
-  ASSERT_TRUE(has_finding(report, "rank_jitter"));
+  ASSERT_TRUE(has_finding(report, FindingKind::rank_jitter));
   EXPECT_NE(report.verdict[0].cause, Cause::straggler);
   double last_pct = 0;
   for (const RankSpeed& speed : report.speeds) {
@@ -269,7 +269,7 @@ TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {
   job.jitter = 0;
   job.slow_rank = 1;
   job.slow = 1.5;
-  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), "rank_jitter"));
+  EXPECT_FALSE(has_finding(make_report(JobModel(job).trace()), FindingKind::rank_jitter));
 }
 
 TEST(ReportTest, ACauseOfOneStepIsSaidToBe) {
@@ -357,7 +357,7 @@ TEST(ReportTest, WhatAGpuDidBeforeItsFirstRecordedWorkIsUnknown) {
       job.late_work = late_work;
       Trace trace = JobModel(job).trace();
       const Report report = make_report(trace);
-      EXPECT_EQ(has_finding(report, "work_of_before"), !late_work);
+      EXPECT_EQ(has_finding(report, FindingKind::work_of_before), !late_work);
       if (late_work) {
         ASSERT_EQ(report.verdict.size(), 1u);
         EXPECT_EQ(report.verdict[0].cause, Cause::compute);
@@ -383,7 +383,7 @@ TEST(ReportTest, WorkOfBeforeThatWasIssuedInTheWarmup) {
   const Report report = make_report(JobModel(job).trace());
   EXPECT_GT(report.breakdown_pct[0] + report.unknown_pct(), 98);
   EXPECT_GT(report.unknown_pct(), 10);
-  EXPECT_TRUE(has_finding(report, "work_of_before"));
+  EXPECT_TRUE(has_finding(report, FindingKind::work_of_before));
 }
 
 TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
@@ -393,7 +393,7 @@ TEST(ReportTest, StepsOfAFileThatWasCutOffAreLeftOut) {
   trace.processes[0].completeness = Completeness::truncated;
   const Report report = make_report(trace);
   EXPECT_EQ(report.steps.size(), 8u);
-  ASSERT_TRUE(has_finding(report, "untimed_steps"));
+  ASSERT_TRUE(has_finding(report, FindingKind::untimed_steps));
   EXPECT_NE(report.findings[0].text.find("a file was cut off: the report leaves out up to 4 steps"),
             std::string::npos);
 }
@@ -413,8 +413,9 @@ TEST(ReportTest, StepsWithoutAllTheirGpuTimesAreLeftOut) {
         EXPECT_EQ(row.count, 8u * 4);
       }
     }
-    const auto found = std::find_if(report.findings.begin(), report.findings.end(),
-                                    [](const Finding& f) { return f.kind == "untimed_steps"; });
+    const auto found =
+        std::find_if(report.findings.begin(), report.findings.end(),
+                     [](const Finding& f) { return f.kind == FindingKind::untimed_steps; });
     ASSERT_EQ(found != report.findings.end(), recovered);
     if (recovered) {
       EXPECT_EQ(found->value, 4);
@@ -445,7 +446,7 @@ TEST(ReportTest, StepsOfAKilledProcessWithAllTimesAreKept) {
   trace.processes[0].completeness = Completeness::truncated;
   const Report report = make_report(trace);
   EXPECT_EQ(report.steps.size(), 12u);
-  EXPECT_FALSE(has_finding(report, "untimed_steps"));
+  EXPECT_FALSE(has_finding(report, FindingKind::untimed_steps));
 }
 
 TEST(ReportTest, KernelsAreCountedWhole) {
