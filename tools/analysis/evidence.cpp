@@ -68,22 +68,6 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
-// Of the part's time: what host samples stand for.
-double covered_by_samples(const Report& report, Part part, double sampled_us) {
-  double all = 0;
-  for (const StepRow& row : report.steps) {
-    all += static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
-  }
-  return all > 0 ? std::min(1.0, sampled_us / all) : 1;
-}
-
-// "of that time", or of how much of it.
-std::string of_that_time(double covered) {
-  constexpr double kNearlyAll = 0.9;
-  if (covered >= kNearlyAll) return "of that time";
-  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * covered);
-}
-
 // The Python lines that ran meanwhile, by host samples.
 void lines(const Report& report, Part part, Verdict& verdict) {
   const auto time = [part](const HostLine& line) {
@@ -99,7 +83,7 @@ void lines(const Report& report, Part part, Verdict& verdict) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const HostLine* a, const HostLine* b) { return time(*a) > time(*b); });
-  const std::string of_what = of_that_time(covered_by_samples(report, part, all));
+  const std::string of_what = of_that_time(report.sampled_share(part));
   for (size_t i = 0; i < std::min<size_t>(2, rows.size()); ++i) {
     const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
     if (percent < 10) break;
@@ -125,8 +109,8 @@ void waiting_lines(const Report& report, Verdict& verdict) {
     const double percent = 100 * line.wait_us / std::max(in.wait_us, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
-        "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
-        line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
+        "Python line {} waits: {:.0f} % of the sampled time in calls that do{}{}", line.place(),
+        percent, line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
   }
 }
 
@@ -224,6 +208,12 @@ void straggler(const Report& report, Verdict& verdict) {
 }
 
 }  // namespace
+
+std::string of_that_time(double sampled_share) {
+  constexpr double kNearlyAll = 0.9;
+  if (sampled_share >= kNearlyAll) return "of that time";
+  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * sampled_share);
+}
 
 std::string machine_busy_text(const Report& report) {
   const double us = report.processor_wait_us.value_or(0);

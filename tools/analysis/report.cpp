@@ -255,9 +255,9 @@ void add_python_line(Report& report) {
   if (idle_pct < finding_row(FindingKind::python_line).limit.value || all <= 0) return;
   const double percent = 100 * most->part_us[other] / all;
   add_finding<FindingKind::python_line>(
-      report.findings, percent, idle_pct, report.unit(), percent, most->place(),
-      most->calls().empty() ? std::string() : ", " + most->calls(),
-      few_samples(samples));
+      report.findings, percent, idle_pct, report.unit(), most->place(), percent,
+      of_that_time(report.sampled_share(Part::other)),
+      most->calls().empty() ? std::string() : ", " + most->calls(), few_samples(samples));
 }
 
 using Tasks = std::vector<std::function<void()>>;
@@ -307,6 +307,25 @@ Report make_tables_alone(const Trace& trace) {
 }
 
 }  // namespace
+
+double Report::sampled_share(Part part) const {
+  const auto index = static_cast<size_t>(part);
+  double all = 0, sampled = 0;
+  for (const StepRow& row : steps) all += static_cast<double>(row.anatomy.parts[index]) / 1000;
+  for (const HostLine& line : host_samples.lines) sampled += line.part_us[index];
+  return all > 0 ? std::min(1.0, sampled / all) : 1;
+}
+
+double Report::sampled_share() const {
+  double all = 0;
+  for (const StepRow& row : steps) {
+    for (size_t i = kBusyParts; i < kParts; ++i) {
+      if (static_cast<Part>(i) == Part::unknown) continue;
+      all += static_cast<double>(row.anatomy.parts[i]) / 1000;
+    }
+  }
+  return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
+}
 
 Report make_report(const Trace& trace, Depth depth) {
   if (depth == Depth::tables) return make_tables_alone(trace);

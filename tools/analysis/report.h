@@ -90,9 +90,9 @@ struct Report {
   std::array<double, kParts> no_processor_pct{};
   std::optional<double> processor_wait_us;  // of the threads that steps run on, a step, whatever
                                             // the GPU did meanwhile; nothing: not recorded
-  double gpu_utilization_pct = 0;  // by recorded work
-  std::vector<Verdict> verdict;    // most saving first
-  std::string reason;              // why `verdict` is empty
+  double gpu_utilization_pct = 0;           // by recorded work
+  std::vector<Verdict> verdict;             // most saving first
+  std::string reason;                       // why `verdict` is empty
   std::vector<Finding> findings;
   std::optional<Standstill> standstill;  // then there is no verdict
   Tables tables;
@@ -108,6 +108,10 @@ struct Report {
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
 
+  // Of the idle time, or of one part of it: the share that host samples stand for, 0 to 1; with no
+  // such time 1.
+  double sampled_share() const;
+  double sampled_share(Part part) const;
   double no_processor_sum_pct() const {
     double sum = 0;
     for (const double each : no_processor_pct) sum += each;

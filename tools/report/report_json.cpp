@@ -255,8 +255,10 @@ void add_host_samples(const Report& report, Json& out) {
     waiting.back()["wait_pct"] = rounded(100 * line.wait_us / in.wait_us);
     waiting.back()["samples"] = line.samples;
   }
-  out["host_samples"] = {
-      {"samples", in.samples}, {"idle_us", rounded(in.idle_us)}, {"wait_us", rounded(in.wait_us)}};
+  out["host_samples"] = {{"samples", in.samples},
+                         {"idle_us", rounded(in.idle_us)},
+                         {"idle_covered_pct", rounded(100 * report.sampled_share())},
+                         {"wait_us", rounded(in.wait_us)}};
   out["python_lines"] = std::move(lines);
   out["waiting_lines"] = std::move(waiting);
   out["python_stacks"] = std::move(stacks);

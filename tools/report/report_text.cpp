@@ -248,8 +248,10 @@ class TextReport {
   void python_lines() {
     const HostSamples& samples = report_.host_samples;
     if (samples.lines.empty()) return;
+    const double covered = 100 * report_.sampled_share();
     title((report_.gpu_timed ? "Code that ran while the GPU was idle"
                              : "Code that ran; when the GPU was idle is not known") +
+          (covered < 90 ? fmt::format("; samples cover {:.0f} % of that time", covered) : "") +
           few_samples(samples.idle_samples));
     line("  {:>6} {:>12}  {}", "share", a_unit(), "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {

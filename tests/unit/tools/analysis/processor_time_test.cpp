@@ -32,8 +32,8 @@ TEST(ProcessorTime, WaitsLieBetweenReadings) {
   EXPECT_EQ(ProcessorTime(process, 8).waited(0, 6000), 0);
 }
 
-// In each step the host does something of its own for 6 ms, while the GPU, which takes 5 ms, is idle.
-// For `waited` of them it has no processor.
+// In each step the host does something of its own for 6 ms, while the GPU, which takes 5 ms, is
+// idle. For `waited` of them it has no processor.
 Trace job(int64_t waited) {
   test::Job job;
   job.logging = 6 * kMs;
@@ -74,7 +74,7 @@ TEST(MachineBusy, IsNotBlamedOnTheProgram) {
   EXPECT_EQ(busy.verdict[0].cause, Cause::machine_busy);
   EXPECT_EQ(share(busy, Cause::host_work), 0);
   const double expected = 100 * 5.7 / (busy.step_time.mean_us / 1000);
-  EXPECT_NEAR(busy.verdict[0].share_pct, expected, 4);  // the last step's lies after the last call
+  EXPECT_NEAR(busy.verdict[0].share_pct, expected * 11 / 12, 1);  // no call ends the last one
   EXPECT_NEAR(busy.verdict[0].saves_pct, expected, 4);
   EXPECT_NE(busy.verdict[0].evidence.at(0).find("the machine was busy: "), std::string::npos);
 }
