@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded after libgpuprof.so: a disk that takes SLOW_DISK_MS for each write to a dump. Other files are as fast as ever.
+// Preloaded after libgpuprof.so: a disk that takes SLOW_DISK_MS for each write to a dump. Other
+// files are as fast as ever.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-ssize_t write(int file, const void *data, size_t size) {
+ssize_t write(int file, const void* data, size_t size) {
   char link[64], path[4096];
   snprintf(link, sizeof link, "/proc/self/fd/%d", file);
   const ssize_t length = readlink(link, path, sizeof path - 1);
   if (length > 0) {
     path[length] = '\0';
-    const char *const milliseconds = getenv("SLOW_DISK_MS");
+    const char* const milliseconds = getenv("SLOW_DISK_MS");
     if (milliseconds && strstr(path, ".gpuprof.part")) {
       const long ms = atol(milliseconds);
       const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
