@@ -176,7 +176,7 @@ class TextReport {
       }
       const double waited = report_.no_processor_pct[i];
       if (waited >= 0.05)
-        note = fmt::format("{:.1f} % of it without a processor", 100 * waited / percent);
+        note = fmt::format("{:.0f} % without a processor", 100 * waited / percent);
       const auto bars = static_cast<size_t>(std::lround(percent * 24 / 100));
       line("  {:<16}{:>6.1f} %  {:<24}  {}", part_name(static_cast<Part>(i)), percent,
            std::string(bars, '#'), note);
