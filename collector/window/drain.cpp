@@ -24,6 +24,7 @@
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
 #include "collector/samples/native_samples.h"
+#include "collector/samples/processor_waits.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/device_info.h"
@@ -120,6 +121,10 @@ void write_header(Drain& drain) {
 void write_counters(Drain& drain) {
   drain.body.clear();
   if (encode_counters(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::counters, drain.body);
+  }
+  drain.body.clear();
+  if (encode_processor_waits(drain.body, ring()->header->clock_shift)) {
     drain.file.write(ChunkKind::counters, drain.body);
   }
   drain.body.clear();
