@@ -445,6 +445,7 @@ bool leaves_address_space() {
 bool prepare() {
   if (!leaves_address_space()) return false;
   Session& s = session();
+  if (!s.loads_data) update_latest_link(LatestLink::kept);
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
   prepare_stacks();
@@ -470,7 +471,6 @@ bool prepare() {
   control_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
-  if (!s.loads_data) update_latest_link(LatestLink::kept);
   return true;
 }
 
