@@ -162,6 +162,8 @@ class Hook<A, R(P...)> {
     if constexpr (kDriver) claim_runtime_call();
     if constexpr (sizeof...(Stack) != 0) {
       if (Record* const record = reserve_record_after(stack..., begin, end)) {
+        look_for_silence((stack, ...).id ? record - 1 : record,
+                         end);  // the stack has a record, too
         if constexpr (kHeld) {
           fill(*record, begin, end, result, held);
         } else {
@@ -180,6 +182,7 @@ class Hook<A, R(P...)> {
   template <typename Result, typename... Kept>
   [[gnu::always_inline]] static R write(uint64_t begin, uint64_t end, Result result, Kept... kept) {
     if (Record* const record = try_reserve_record()) {
+      look_for_silence(record, end);
       fill(*record, begin, end, result, kept...);
       commit_record(record);
       return result;
@@ -245,6 +248,7 @@ class Hook<A, R(P...)> {
     }
     if (flags & kHookRecord) {
       if (Record* const place = reserve_record_after(stack, begin, end)) {
+        look_for_silence(stack.id ? place - 1 : place, end);
         *place = record;
         commit_record(place);
       }

@@ -22,6 +22,7 @@ NO_CUDA = "CUDA, CUPTI and NCCL do not work in the child of a process that has i
 KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/base/clock.cpp": {BEGINS: "g_clock_is_tsc"},
     "collector/base/libraries.cpp": {FOUND: "g_lookup g_walk"},
+    "collector/base/redact.cpp": {BEGINS: "g_redacted"},
     "collector/base/log.cpp": {BEGINS: "g_level g_local_rank g_rank"},
     "collector/cupti/cupti_buffers.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_callback.cpp": {NO_CUDA: "*"},
@@ -52,6 +53,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         BEGINS: "g_number",
         WITHIN: "data_workers_possible::config g_settings_memory"},
     "collector/samples/native_samples.cpp": {BEGINS: "g_answer g_asked"},
+    "collector/samples/processor_waits.cpp": {"as many as g_known_count says": "g_known"},
     "collector/samples/samples.cpp": {BEGINS: "g_cpu_ns g_sampler"},
     "collector/samples/workers.cpp": {
         BEGINS: "g_next_look g_next_look_everywhere g_next_sample",
@@ -78,7 +80,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/steps/kernel_steps.cpp": {
         FOUND: "demangler::found",
         BEGINS: "g_any_unknown g_compiled g_pattern g_verdicts"},
-    "collector/steps/marking_device.cpp": {FOUND: "g_get_device"},
+    "collector/steps/marking_device.cpp": {FOUND: "g_get_device", "the time of the last look: the next is a moment away": "g_looked"},
     "collector/steps/period_steps.cpp": {BEGINS: "g_anchor g_anchored g_launches g_looks g_position g_search"},
     "collector/steps/step_calls.cpp": {BEGINS: "g_step_source"},
     "collector/torch/input_shapes.cpp": {FOUND: "g_delete g_functions g_state"},
@@ -89,7 +91,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         WITHIN: "try_out::memory"},
     "collector/window/drain.cpp": {BEGINS: "g_drain_memory", "a word that only has to change": "g_progress"},
     "collector/window/identity.cpp": {
-        WITHIN: "encode_command::text is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
+        WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
     "collector/window/phases.cpp": {SAID: "ignore_profiler::said may_open_bracket::said"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {FOUND: "g_own_path g_row_count g_rows", SAID: "give_up_waiting::said"},

@@ -60,7 +60,6 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
   if (start == 0 || end < start || !is_possible(context, record->begin, record->end)) {
     record->begin = record->end = 0;
     record->flags = kFlagNoTime;
-    if (!is_stream_work(kind)) count_loss(Loss::bad_timestamp);  // else count_losses_of()
   }
   return record;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hot path: what a hook does on the calling thread. No lock, no allocation, no system call but
-// on the first record of a thread and on each 1,023rd (a fresh buffer from a lock-free list).
+// on the first record of a thread, on each 1,023rd (a fresh buffer from a lock-free list), and on
+// one that comes after a millisecond without any.
 #pragma once
 
 #include <atomic>
@@ -222,6 +223,20 @@ inline void commit_record(Record* record) {
   t_state.next = record + 1;
   chunk->committed.store(static_cast<uint32_t>((place & (kChunkBytes - 1)) / sizeof(Record)),
                          std::memory_order_release);
+}
+
+// More than a millisecond without a record of the calling thread, [begin, end): how much of it the
+// thread waited for a processor is read (samples/processor_waits.h). `begin` may be no time at all,
+// that of a buffer's first record.
+void note_silence(uint64_t begin, uint64_t end);
+extern std::atomic<int64_t> g_silence_ticks;  // a millisecond; INT64_MAX: not wanted
+// For a record about to be written at its place, which ends at `end`.
+inline void look_for_silence(const Record* place, uint64_t end) {
+  const uint64_t last = place[-1].end;
+  const auto silent = static_cast<int64_t>(end - last);
+  if (__builtin_expect(silent > g_silence_ticks.load(std::memory_order_relaxed), 0)) {
+    note_silence(last, end);
+  }
 }
 
 // Calls that become a graph's node when their stream is being captured.

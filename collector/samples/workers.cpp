@@ -11,6 +11,7 @@
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
+#include "collector/samples/differences.h"
 #include "collector/torch/record_function.h"
 #include "formats/core/wire.h"
 
@@ -183,22 +184,6 @@ uint32_t usable_cpus() {
   const uint32_t of_group = cpus_of_group();
   return of_group && of_group < own ? of_group : own;
 }
-
-// A packed field of differences.
-class Differences {
- public:
-  void add(uint64_t value) {
-    uint8_t bytes[kMaxVarintBytes];
-    const uint8_t* const end = put_varint(bytes, zigzag(static_cast<int64_t>(value - last_)));
-    (void)bytes_.append(bytes, static_cast<size_t>(end - bytes));
-    last_ = value;
-  }
-  void write(WireWriter& out, uint32_t field) { out.bytes(field, bytes_.data(), bytes_.size()); }
-
- private:
-  ByteBuffer bytes_;
-  uint64_t last_ = 0;
-};
 
 }  // namespace
 

@@ -160,6 +160,7 @@ int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
       if (!g_nvml.DeviceGetMaxClockInfo) return -1;
       result = g_nvml.DeviceGetMaxClockInfo(device, kClockSm, &small);
       break;
+    case Counter::processor_wait:  // of a thread, not of a GPU
     case Counter::none: return -1;
   }
   value = large ? large : small;

@@ -24,6 +24,7 @@
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
 #include "collector/samples/native_samples.h"
+#include "collector/samples/processor_waits.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/device_info.h"
@@ -126,6 +127,10 @@ void write_header(Drain& drain) {
 void write_counters(Drain& drain) {
   drain.body.clear();
   if (encode_counters(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::counters, drain.body);
+  }
+  drain.body.clear();
+  if (encode_processor_waits(drain.body, ring()->header->clock_shift)) {
     drain.file.write(ChunkKind::counters, drain.body);
   }
   drain.body.clear();
@@ -468,6 +473,7 @@ bool leaves_address_space() {
 bool prepare() {
   if (!leaves_address_space()) return false;
   Session& s = session();
+  if (!s.loads_data) update_latest_link(LatestLink::kept);
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
   prepare_stacks();
@@ -493,7 +499,6 @@ bool prepare() {
   control_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
-  if (!s.loads_data) update_latest_link(LatestLink::kept);
   return true;
 }
 

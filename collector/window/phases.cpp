@@ -16,6 +16,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
+#include "collector/samples/processor_waits.h"
 #include "collector/sources/graphs.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
@@ -173,6 +174,8 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   restart_stack_counts();
   open_window(number, first_step, ticks);
   keep_live_memory(number, now_ticks());
+  processor_waits_begin();
+  note_processor_wait(now_ticks());
   operators_begin();
   modules_begin();
   drain_request(DrainCommand::watch);
@@ -285,6 +288,7 @@ void take_boundaries(const StepTracker::Result& result) {
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
   for (size_t i = first; i < result.count; ++i) log_boundary(result.ticks[i]);
+  if (window_is_open()) note_processor_wait(result.ticks[result.count - 1]);
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;

@@ -20,8 +20,11 @@ enum class Counter : uint8_t {
   ecc_corrected = 9,     // errors since the driver was loaded
   ecc_uncorrected = 10,
   max_sm_clock = 11,  // MHz, the highest that the device has; once a window
+  // Of a thread, whose number stands for the device's: ns since it was born in which it could run
+  // but had no processor
+  processor_wait = 12,
 };
-inline constexpr size_t kCounters = 12;
+inline constexpr size_t kCounters = 13;
 
 struct CounterText {
   const char* name;
@@ -40,6 +43,7 @@ inline constexpr CounterText kCounterTexts[kCounters] = {
     {"ECC errors corrected", ""},
     {"ECC errors uncorrected", ""},
     {"SM clock at most", "MHz"},
+    {"without a processor", "ns"},
 };
 
 }  // namespace gpuprof

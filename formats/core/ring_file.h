@@ -146,9 +146,10 @@ enum class Loss : uint8_t {
 // dump counts them: what CUPTI hands over at its end may be work of after the window, half done.
 template <typename Count>
 void count_losses_of(const Record& record, Count count) {
-  if (!is_stream_work(record.kind)) return;
-  if (record.flags & kFlagNoTime) count(Loss::bad_timestamp);
-  if (record.correlation == 0) count(Loss::gpu_unjoined);
+  // A record of an event has a time only where CUPTI gives it.
+  const bool is_timed = is_gpu_kind(record.kind) && record.kind != Kind::gpu_event;
+  if (is_timed && record.flags & kFlagNoTime) count(Loss::bad_timestamp);
+  if (is_stream_work(record.kind) && record.correlation == 0) count(Loss::gpu_unjoined);
 }
 
 // An allocation that failed for want of memory: the newest. Complete while `ticks` is not 0.

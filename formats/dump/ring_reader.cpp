@@ -300,7 +300,8 @@ uint64_t RingReader::Parts::append_events(ByteBuffer& out, uint32_t window,
       append_chunk(out, ChunkKind::events, body.data(), body.size(), kLevel);
     }
   };
-  if (window != load(head().window)) return 0;
+  // Hooks record a moment before the head says that the first window has begun.
+  if (window != load(head().window) || load(head().window_begin_ticks) == 0) return 0;
   const uint32_t last = last_call();
   encoder.begin(window, head().clock_shift);
   for (size_t i = 0; i < chunk_count(); ++i) {

@@ -176,6 +176,9 @@ void TraceBuilder::Segment::convert_times() {
       point.time = time_of_units(static_cast<uint64_t>(point.time));
     }
   }
+  for (ProcessorWaits& waits : process.processor_waits) {
+    for (auto& point : waits.points) point.time = time_of_units(static_cast<uint64_t>(point.time));
+  }
   for (Worker& worker : process.workers) {
     worker.born = time_of_units(static_cast<uint64_t>(worker.born));
     for (auto& sample : worker.samples) {
@@ -299,21 +302,35 @@ void TraceBuilder::on_header(const dump::Header& header, uint64_t) {
   p.has_header = true;
 }
 
+namespace {
+
+// Of a device, or of a thread whose number stands for one.
+std::vector<CounterSeries::Point>& points_of(Process& p, Counter counter, uint32_t number) {
+  if (counter == Counter::processor_wait) {
+    for (ProcessorWaits& each : p.processor_waits) {
+      if (each.thread == number) return each.points;
+    }
+    return p.processor_waits.emplace_back(ProcessorWaits{number, {}}).points;
+  }
+  for (CounterSeries& each : p.counters) {
+    if (each.device == number && each.counter == counter) return each.points;
+  }
+  return p.counters.emplace_back(CounterSeries{number, counter, {}}).points;
+}
+
+}  // namespace
+
 void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
   Process& p = segment().process;
   for (const dump::CounterSeries& in : counters.series()) {
     const auto counter = static_cast<Counter>(in.counter());
     if (in.counter() == 0 || in.counter() >= kCounters) continue;
-    const auto same = [&](const CounterSeries& each) {
-      return each.device == in.device() && each.counter == counter;
-    };
-    auto at = std::find_if(p.counters.begin(), p.counters.end(), same);
-    if (at == p.counters.end()) at = p.counters.insert(at, {in.device(), counter, {}});
+    std::vector<CounterSeries::Point>& points = points_of(p, counter, in.device());
     uint64_t time = 0, value = 0;
     for (int i = 0; i < std::min(in.time_size(), in.value_size()); ++i) {
       time += static_cast<uint64_t>(in.time(i));
       value += static_cast<uint64_t>(in.value(i));
-      at->points.push_back({static_cast<int64_t>(time), value});
+      points.push_back({static_cast<int64_t>(time), value});
     }
   }
 }

@@ -204,6 +204,13 @@ struct CounterSeries {
   std::vector<Point> points;
 };
 
+// For how long a thread could run but had no processor: ns since it was born. Between two points
+// the rest lies anywhere.
+struct ProcessorWaits {
+  uint32_t thread;
+  std::vector<CounterSeries::Point> points;  // in order of time
+};
+
 // What was sampled of a process that loads data for this one.
 struct Worker {
   struct Sample {
@@ -346,6 +353,7 @@ struct Process {
   std::vector<EventIndex> shadowed;
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
+  std::vector<ProcessorWaits> processor_waits;  // by thread; empty: not known
   std::vector<NamedCounter> named_counters;
   std::vector<Worker> workers;          // of a DataLoader
   std::vector<LiveMemory> live_memory;  // one of each moment at most

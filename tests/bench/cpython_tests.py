@@ -82,6 +82,23 @@ def has_tests(python, modules):
     return done.stdout.split() if done.returncode == 0 else []
 
 
+def interpreters(modules):
+    """A CPython of each version, if there is one with these tests; and the versions of which there is none."""
+    versions = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
+    usable, without = {}, []
+    for version, path in sorted(pythons.pythons().items()):
+        if not pythons.OLDEST <= version <= pythons.NEWEST:
+            continue
+        name = ".".join(map(str, version))
+        others = sorted(versions.glob(f"{name}.*/bin/python3"))
+        found = [str(each) for each in [path, *others] if has_tests(each, modules)]
+        if found:
+            usable[name] = found[0]
+        else:
+            without.append(name)
+    return usable, without
+
+
 def compare(version, python, flags, module, folder):
     """Lines on what keeps differing from a bare run; how many tests there are; seconds by mode."""
     keeps, tests, seconds = [], 0, {}
@@ -105,9 +122,8 @@ def compare(version, python, flags, module, folder):
 
 def main():
     modules = OPTIONS.modules or (SHORT if OPTIONS.short else MODULES)
-    found = {".".join(map(str, version)): path for version, path in sorted(pythons.pythons().items())}
-    usable = {version: path for version, path in found.items() if has_tests(path, modules)}
-    print(f"CPythons with tests: {', '.join(usable) or 'none'}; without: {', '.join(version for version in found if version not in usable) or 'none'}")
+    usable, without = interpreters(modules)
+    print(f"CPythons with tests: {', '.join(usable) or 'none'}; without: {', '.join(without) or 'none'}")
     usable = {version: path for version, path in usable.items() if not OPTIONS.python or version in OPTIONS.python}
     if OPTIONS.short and not OPTIONS.python:
         usable = {version: usable[version] for version in {list(usable)[0], list(usable)[-1]}} if usable else {}

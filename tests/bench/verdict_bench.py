@@ -9,9 +9,13 @@ real-time priority, since another process on their core is a cause of its own.
 CUPTI 13.0 is reported to have records of graphs that were captured before it was on, and the simulator's has them here;
 --cupti "" is one that has not: then such a graph has one time for all it ran.
 
-usage: verdict_bench.py BUILD [--only TEXT] [--rounds N] [--markdown] [--cupti SWITCHES]"""
+--busy N: beside N busy loops a core, without priority. Then the first cause is to be the same, or machine_busy, in nine of
+ten runs, that of healthy jobs compute or machine_busy; breakdown and savings have no bound.
+
+usage: verdict_bench.py BUILD [--only TEXT] [--rounds N] [--markdown] [--cupti SWITCHES] [--busy N]"""
 import argparse
 import bisect
+import contextlib
 import json
 import os
 import pathlib
@@ -244,11 +248,24 @@ def furthest(said, truth):
     return max(max(said[part] - truth[part], truth[part] - said[part] - unknown, 0) for part in PARTS)
 
 
+@contextlib.contextmanager
+def busy_loops(each):
+    """So many for each core."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(each * os.cpu_count())]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
 def judge(job):
     """What one run's report says, and how far it is from the simulator's log of that run."""
     truth, verdict = job.parts(), job.report["verdict"]
     first = verdict[0]["cause"] if verdict else "none"
-    return {"first": first, "in_log": truth.get(first, 0.0), "step_us": job.step_us(),
+    second = verdict[1]["cause"] if len(verdict) > 1 else "none"
+    return {"first": first, "second": second, "in_log": truth.get(first, 0.0), "step_us": job.step_us(),
             "saves": {v["cause"]: v["saves_pct"] for v in verdict},
             "unknown": job.report["breakdown_pct"].get("unknown", 0),
             "difference": furthest(job.report["breakdown_pct"], truth)}
@@ -288,20 +305,38 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--cupti", default="")
+    parser.add_argument("--busy", type=int, default=0)
     options = parser.parse_args()
     Job.cupti = options.cupti
-    priority = ["chrt", "-f", "10"]
-    if subprocess.run([*priority, "true"], capture_output=True).returncode != 0:
+    priority = [] if options.busy else ["chrt", "-f", "10"]
+    if priority and subprocess.run([*priority, "true"], capture_output=True).returncode != 0:
         priority = []
         print("verdict_bench: no real-time priority: other processes will be seen as causes", file=sys.stderr)
     rows = [row for row in scenarios() if options.only in row[0]]
     if options.markdown:
         print("| scenario | first cause, in runs | breakdown off by | would save | really saved |\n|---|---|--:|--:|--:|")
     results = []
-    for row in rows:
-        results.append(measure(options.build.resolve(), row, options.rounds, priority))
-        print(line(results[-1], options.markdown), flush=True)
-    return summary(results)
+    with busy_loops(options.busy):
+        for row in rows:
+            results.append(measure(options.build.resolve(), row, options.rounds, priority))
+            print(line(results[-1], options.markdown), flush=True)
+    return busy_summary(results) if options.busy else summary(results)
+
+
+def busy_summary(results):
+    """Bounds beside busy loops: what is known is that the machine was busy."""
+    failed = False
+    print()
+    for strength, bound in (("strong", 0.9), ("middling", 0.9), ("healthy", 1.0), ("weak", 0.0)):
+        runs = [(r["cause"], run) for r in results if r["strength"] == strength for run in r["runs"]]
+        right = sum(run["first"] == cause for cause, run in runs)
+        busy = [(cause, run) for cause, run in runs if run["first"] == "machine_busy"]
+        second = sum(run["second"] == cause for cause, run in busy)
+        others = sorted(run["first"] for cause, run in runs if run["first"] not in (cause, "machine_busy"))
+        print(f"{strength}: of {len(runs)} runs the first cause is right in {right}, machine_busy in {len(busy)} (then the next is "
+              f"right in {second}), another in {len(others)}: {', '.join(others) or 'none'}")
+        failed |= right + len(busy) < bound * len(runs)
+    return 1 if failed else 0
 
 
 def summary(results):

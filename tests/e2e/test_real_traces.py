@@ -82,7 +82,9 @@ def contradictions(found, text):
     check(bool(found["verdict"]) != bool(found["reason"]), "a verdict and a reason, or neither")
     for verdict in found["verdict"]:
         cause, part = verdict["cause"], PART_OF.get(verdict["cause"], verdict["cause"])
-        check(verdict["share_pct"] <= parts[part] + 0.06, f"{cause}: a larger share than its part")
+        idle = found.get("without_processor", {}).get("idle_pct", {})
+        most = sum(idle.values()) if cause == "machine_busy" else parts[part] - idle.get(part, 0)
+        check(verdict["share_pct"] <= most + 0.06, f"{cause}: a larger share than its part")
         check(0 <= verdict["saves_pct"] <= 100, f"{cause}: saves {verdict['saves_pct']}")
         check(verdict["few_steps"] <= len(found["steps"]), f"{cause}: more steps than there are")
         if cause == "compute":

@@ -77,6 +77,8 @@ def check(folder, how, rank, ranks):
     assert report["verdict"] == [] and report["reason"] == found["text"]
     begin = f"the job stands: rank {rank} has made no call since"
     assert found["text"].startswith(begin) and begin in text and info["standstill"]["ranks"] == [rank]
+    tables = json.loads(harness.checked("report", "--tables", "--format", "json", folder / "out/job").out)
+    assert [f["text"][:len(begin)] for f in tables["findings"] if f["kind"] == "job_stands"] == [begin]
     return found
 
 

@@ -46,17 +46,21 @@ EVERY_NTH = {  # source: simtrain's flags, the calls that are its marks, N
 }
 
 
-@pytest.mark.parametrize("flags", [["--layers", "6", "--kernel-us", "300"], ["--layers", "4", "--kernel-us", "200", "--small-kernels", "10"],
-                                   ["--layers", "6", "--kernel-us", "300", "--comm-mb", "4", "--ranks", "2"]], ids=" ".join)
-def test_period(flags, tmp_path):
+PERIOD = [(1000, ["--layers", "6", "--kernel-us", "300"]),  # steps: two looks are over after about 3 s
+          (2000, ["--layers", "4", "--kernel-us", "200", "--small-kernels", "10"]),
+          (1000, ["--layers", "6", "--kernel-us", "300", "--comm-mb", "4", "--ranks", "2"])]
+
+
+@pytest.mark.parametrize("steps, flags", PERIOD, ids=[" ".join(flags) for _, flags in PERIOD])
+def test_period(steps, flags, tmp_path):
     """No mark at all: steps are found from the order of launches, each as long as the program's own and with as many launches."""
-    for comparison in profile(tmp_path, [harness.SIMTRAIN, "--markers", "none", "--steps", "1000", *flags], "--step", "period",
+    for comparison in profile(tmp_path, [harness.SIMTRAIN, "--markers", "none", "--steps", f"{steps}", *flags], "--step", "period",
                               "--schedule", SCHEDULE):
         assert comparison.header["step_source"] == "period"
         found = comparison.window_steps()
         assert found == [5, 6, 7, 8]
         launches = sorted(line["begin"] for line in comparison.truth if line["t"] == "call" and "Launch" in line["name"])
-        per_step = len(launches) / 1000
+        per_step = len(launches) / steps
         assert per_step > 10
         edges = boundaries(comparison)
         for begin, end in list(zip(edges, edges[1:]))[1:9]:

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/analysis/processor_time.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -44,6 +45,15 @@ class StepSums {
     if (device_idle_ && time.begin < time.end) device_idle_->push_back(time);
     each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
   }
+  // `waited` of it.
+  void add_no_processor(Interval time, Part part, int64_t waited) {
+    if (waited <= 0 || time.begin >= time.end) return;
+    const double share = static_cast<double>(waited) / static_cast<double>(time.end - time.begin);
+    each(time, [part, share](StepAnatomy& step, int64_t length) {
+      step.no_processor[static_cast<size_t>(part)] +=
+          static_cast<int64_t>(share * static_cast<double>(length));
+    });
+  }
   // No piece will begin before that.
   void pass(int64_t time) {
     while (first_ < steps_.size() && steps_[first_].end <= time) ++first_;
@@ -70,7 +80,10 @@ class StepSums {
 class GapSplitter {
  public:
   GapSplitter(const Timeline& timeline, StepSums& out) : timeline_(timeline), out_(out) {
-    for (uint32_t i = 0; i < timeline.threads.size(); ++i) near_.emplace_back(timeline, i);
+    for (uint32_t i = 0; i < timeline.threads.size(); ++i) {
+      near_.emplace_back(timeline, i);
+      processor_.push_back({ProcessorTime(*timeline.process, timeline.threads[i].id), INT64_MIN});
+    }
   }
 
   // `next`: the work that ends the gap; null: not known.
@@ -103,11 +116,21 @@ class GapSplitter {
   }
 
   void add(Interval time, Part part) {
-    if (time.begin < time.end) out_.add(time, part);
+    if (time.begin >= time.end) return;
+    out_.add(time, part);
+    Processor& own = processor_[thread_];
+    if (!own.time.known()) return;
+    // A wait before the gap began, while the GPU had work, has made the gap longer all the same.
+    const int64_t since =
+        std::min(time.begin, std::max(own.time.reading_before(time.begin), own.counted_until));
+    const int64_t waited = own.time.waited(since, time.end);
+    out_.add_no_processor(time, part, std::min(waited, time.end - time.begin));
+    own.counted_until = time.end;
   }
 
   // `issued`: when the thread was done with the call that ends the gap.
   void walk(uint32_t thread_index, Interval gap, int64_t issued) {
+    thread_ = thread_index;
     const HostThread& thread = timeline_.threads[thread_index];
     ThreadWalk& first = near_[thread_index];
     while (!first.at_end() && (*first).end + kSlackNs < gap.begin) ++first;
@@ -187,7 +210,9 @@ class GapSplitter {
     if (range != dispatch.begin()) since = std::max(since, std::prev(range)->end);
     while (time.begin < time.end) {
       const Interval issuing = range == dispatch.end() ? Interval{INT64_MAX, INT64_MAX} : *range;
-      const bool long_one = std::min(issuing.begin, whole.end) - since > kOwnWorkNs;
+      const int64_t until = std::min(issuing.begin, whole.end);
+      const int64_t waited = processor_[thread_].time.waited(since, until);
+      const bool long_one = until - since - waited > kOwnWorkNs;
       add({time.begin, std::min(time.end, issuing.begin)},
           long_one ? Part::other : after_opener(Part::kernel_launch));
       if (issuing.begin >= time.end) break;
@@ -226,8 +251,14 @@ class GapSplitter {
   const Timeline& timeline_;
   StepSums& out_;
   std::vector<Work> works_;
-  std::vector<ThreadWalk> near_;  // by thread: its first call that may matter to a gap
-  std::optional<Part> opener_;    // what the call was, under or after which the GPU ran dry
+  struct Processor {
+    ProcessorTime time;
+    int64_t counted_until;
+  };
+  std::vector<Processor> processor_;  // by thread
+  uint32_t thread_ = 0;               // that the gap at hand is divided by
+  std::vector<ThreadWalk> near_;      // by thread: its first call that may matter to a gap
+  std::optional<Part> opener_;        // what the call was, under or after which the GPU ran dry
 };
 
 // Whether work without a recorded call was issued before all calls that were recorded: ids are

@@ -39,6 +39,9 @@ struct StepAnatomy {
   PartTimes parts{};                    // sum: end - begin
   std::array<int64_t, 2> overlapped{};  // communication, transfer: while compute ran
   int64_t device_idle = 0;              // of `other`: work was there, and had not begun
+  // Of the idle parts: what they would not have lasted, had the launching thread had a processor
+  // whenever it could run.
+  PartTimes no_processor{};
 };
 
 // A host thread that makes no traced call and is in no operator of a framework that issues work

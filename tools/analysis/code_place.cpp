@@ -48,12 +48,14 @@ bool is_of_torch(std::string_view path) {
   return false;
 }
 
-// At a prompt, or in a notebook.
-bool is_typed_in(std::string_view path) {
-  static constexpr std::string_view kPrompts[] = {"<stdin>", "<python-input-", "<ipython-input-",
-                                                  "<cell "};
-  return std::any_of(std::begin(kPrompts), std::end(kPrompts),
-                     [path](std::string_view prompt) { return path.starts_with(prompt); });
+// Code without a file that Python or a library made: dataclasses, torch.fx, attrs, decorator,
+// NumPy.
+bool is_made_by_library(std::string_view path) {
+  static constexpr std::string_view kNames[] = {"<frozen",          "<built-in", "<string>",
+                                                "<eval_with_key>",  "<attrs ",   "<decorator-gen-",
+                                                "<__array_function"};
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [path](std::string_view name) { return path.starts_with(name); });
 }
 
 // Functions that allocate for whoever called them.
@@ -106,7 +108,7 @@ CodePlace place_of(const StackTable& stacks, StackIndex stack, const Skip& skip)
 }  // namespace
 
 bool is_library_file(std::string_view path) {
-  if (path.starts_with("<")) return !is_typed_in(path);
+  if (path.starts_with("<")) return is_made_by_library(path);
   static constexpr std::string_view kFolders[] = {"site-packages/", "dist-packages/",
                                                   "/lib/python"};
   // Of Python's own library, where it lies elsewhere.

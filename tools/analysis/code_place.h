@@ -18,8 +18,8 @@ struct CodePlace {
 };
 
 // Whether a file is of Python's own library, or of an installed package, or no file at all: code
-// that a library made ("<string>" of dataclasses, "<eval_with_key>.0" of torch.fx), but not what
-// was typed in.
+// that a library made ("<string>" of dataclasses, "<eval_with_key>.0" of torch.fx). What the
+// program made under another name, or was typed in, is its own.
 bool is_library_file(std::string_view path);
 
 // One frame of Python, "/home/me/train.py(41): main".

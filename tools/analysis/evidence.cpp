@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tools/analysis/verdict.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -15,8 +16,10 @@ namespace {
 std::string worst_step(const Report& report, Part part) {
   constexpr size_t kFewSteps = 5;
   const auto part_us = [part](const StepRow& row) {
-    const int64_t not_its = part == Part::other ? row.anatomy.device_idle : 0;
-    return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)] - not_its) / 1000;
+    const auto index = static_cast<size_t>(part);
+    const int64_t not_its =
+        (part == Part::other ? row.anatomy.device_idle : 0) + row.anatomy.no_processor[index];
+    return static_cast<double>(row.anatomy.parts[index] - not_its) / 1000;
   };
   const auto worst =
       std::max_element(report.steps.begin(), report.steps.end(),
@@ -65,22 +68,6 @@ void places(const Report& report, std::string_view kind, Verdict& verdict) {
   }
 }
 
-// Of the part's time: what host samples stand for.
-double covered_by_samples(const Report& report, Part part, double sampled_us) {
-  double all = 0;
-  for (const StepRow& row : report.steps) {
-    all += static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)]) / 1000;
-  }
-  return all > 0 ? std::min(1.0, sampled_us / all) : 1;
-}
-
-// "of that time", or of how much of it.
-std::string of_that_time(double covered) {
-  constexpr double kNearlyAll = 0.9;
-  if (covered >= kNearlyAll) return "of that time";
-  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * covered);
-}
-
 // The Python lines that ran meanwhile, by host samples.
 void lines(const Report& report, Part part, Verdict& verdict) {
   const auto time = [part](const HostLine& line) {
@@ -96,13 +83,19 @@ void lines(const Report& report, Part part, Verdict& verdict) {
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [&](const HostLine* a, const HostLine* b) { return time(*a) > time(*b); });
-  const std::string of_what = of_that_time(covered_by_samples(report, part, all));
+  const std::string of_what = of_that_time(report.sampled_share(part));
   for (size_t i = 0; i < std::min<size_t>(2, rows.size()); ++i) {
     const double percent = 100 * time(*rows[i]) / std::max(all, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
         "Python line {} ran in {:.0f} % {}{}{}", rows[i]->place(), percent, of_what,
         rows[i]->calls().empty() ? std::string() : ", " + rows[i]->calls(), few_samples(samples)));
+  }
+  const double waited = report.no_processor_pct[static_cast<size_t>(part)];
+  if (!rows.empty() && waited >= kWorthNamingPct) {
+    verdict.evidence.push_back(
+        fmt::format("samples also cover {:.1f} % of {} time in which their thread had no processor",
+                    waited, report.unit()));
   }
 }
 
@@ -116,8 +109,8 @@ void waiting_lines(const Report& report, Verdict& verdict) {
     const double percent = 100 * line.wait_us / std::max(in.wait_us, 1.0);
     if (percent < 10) break;
     verdict.evidence.push_back(fmt::format(
-        "Python line {} waits: {:.0f} % of the time in calls that do{}{}", line.place(), percent,
-        line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
+        "Python line {} waits: {:.0f} % of the sampled time in calls that do{}{}", line.place(),
+        percent, line.calls().empty() ? std::string() : ", " + line.calls(), few_samples(samples)));
   }
 }
 
@@ -216,6 +209,22 @@ void straggler(const Report& report, Verdict& verdict) {
 
 }  // namespace
 
+std::string of_that_time(double sampled_share) {
+  constexpr double kNearlyAll = 0.9;
+  if (sampled_share >= kNearlyAll) return "of that time";
+  return fmt::format("of the {:.0f} % of that time that samples cover", 100 * sampled_share);
+}
+
+std::string machine_busy_text(const Report& report) {
+  const double us = report.processor_wait_us.value_or(0);
+  const double percent = report.step_time.mean_us > 0 ? 100 * us / report.step_time.mean_us : 0;
+  return fmt::format(
+      "the machine was busy: {} a {} ({:.1f} %) without a processor on the thread that {}s run on, "
+      "which could have run; for {:.1f} % of {} time that kept the GPU idle",
+      format_us(us), report.unit(), percent, report.unit(), report.no_processor_sum_pct(),
+      report.unit());
+}
+
 void add_evidence(const Report& report, Verdict& verdict) {
   switch (verdict.cause) {
     case Cause::data_loading:
@@ -259,6 +268,7 @@ void add_evidence(const Report& report, Verdict& verdict) {
       verdict.evidence.push_back(worst_step(report, Part::other));
       lines(report, Part::other, verdict);
       break;
+    case Cause::machine_busy: verdict.evidence.push_back(machine_busy_text(report)); break;
     case Cause::compute:
       verdict.evidence.push_back(
           fmt::format("the GPU works {:.1f} % of the time", report.gpu_utilization_pct));

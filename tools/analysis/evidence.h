@@ -5,6 +5,12 @@
 
 namespace gpuprof::analysis {
 
+// "the machine was busy: ...", where it is known for how long threads had no processor.
+std::string machine_busy_text(const Report& report);
+
+// "of that time"; where host samples cover less than nearly all of it, how much they cover.
+std::string of_that_time(double sampled_share);
+
 // Lines that let a reader check a cause in the trace: which steps, calls, kernels, ranks.
 void add_evidence(const Report& report, Verdict& verdict);
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tools/analysis/collective_args.h"
+#include "tools/analysis/processor_time.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/walks.h"
@@ -198,9 +199,12 @@ class TimesOfSteps {
     add_compute();
     if (timeline_.main_thread != kNone) add_host();
     std::vector<double> host;
+    const ProcessorTime processor = processor_time();
     for (size_t i = 0; i < times_.size(); ++i) {
       const double length = static_cast<double>(times_[i].end - times_[i].begin) / 1000;
-      host.push_back(std::max(0.0, length - waiting_[i] - loading_[i]));
+      const double waited =
+          static_cast<double>(processor.waited(times_[i].begin, times_[i].end)) / 1000;
+      host.push_back(std::max(0.0, length - waiting_[i] - loading_[i] - waited));
     }
     out.compute_us = quantile(compute_, 0.5);
     out.data_loading_us = quantile(loading_, 0.5);
@@ -233,14 +237,28 @@ class TimesOfSteps {
       compute_[step] += static_cast<double>(work.end - work.begin) / 1000;
     });
   }
+  ProcessorTime processor_time() const {
+    if (timeline_.main_thread == kNone) return {};
+    return {*timeline_.process, timeline_.threads[timeline_.main_thread].id};
+  }
+  // Without what the thread then waited for a processor.
+  void add_own(const ProcessorTime& processor, Interval span, std::vector<double>& to) const {
+    for (size_t i = first_after(span.begin); i < times_.size(); ++i) {
+      if (times_[i].begin >= span.end) break;
+      const Interval own{std::max(span.begin, times_[i].begin), std::min(span.end, times_[i].end)};
+      to[i] +=
+          static_cast<double>(own.end - own.begin - processor.waited(own.begin, own.end)) / 1000;
+    }
+  }
   void add_host() {
+    const ProcessorTime processor = processor_time();
     Call call;
     for (ThreadWalk walk(timeline_, timeline_.main_thread); walk.next(call);) {
       const bool waits = call.kind == CallClass::synchronize || call.blocking;
-      if (waits) add({call.begin, call.end}, waiting_);
+      if (waits) add_own(processor, {call.begin, call.end}, waiting_);
     }
     for (const Interval& range : timeline_.threads[timeline_.main_thread].data_loading) {
-      add(range, loading_);
+      add_own(processor, range, loading_);
     }
   }
 

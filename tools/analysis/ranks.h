@@ -31,7 +31,8 @@ struct JointCollective {
 struct RankSpeed {
   int32_t rank;  // as the program counts, -1: not known
   double compute = 1, data_loading = 1, host = 1;
-  double compute_us = 0, data_loading_us = 0, host_us = 0;  // a step
+  // A step; the host's without what its thread waited for a processor.
+  double compute_us = 0, data_loading_us = 0, host_us = 0;
   double waited_us = 0;         // a step, the mean: in collectives, for the last to come
   double waited_median_us = 0;  // the same of the median step
   double last_pct = 0;          // of the joint collectives: it came last

@@ -163,6 +163,9 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
       last_call_(timeline.threads.size()),
       last_on_stream_(timeline.streams.size()),
       awaited_by_stream_(timeline.streams.size()) {
+  for (const HostThread& thread : timeline.threads) {
+    processor_.emplace_back(*timeline.process, thread.id);
+  }
   for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
     const StreamName& name = timeline.streams[i].name;
     for (const StreamLink& link : timeline.process->streams) {
@@ -212,11 +215,28 @@ void RankReplay::add_call(const Call& call) {
   const FixSet without = fixes_without(call);
   const uint32_t end = piece_.add(rank_, call.end - origin_);
   const bool issues = call.kind == CallClass::issue;
-  piece_.add_edge({begin, static_cast<FixSet>(without | (issues ? bit(Fix::kernel_launch) : 0)),
-                   true, waited ? std::min(length, kCheapCallNs) : length});
+  // A thread that is woken may have to wait for a processor.
+  const int64_t no_processor =
+      processor_[call.thread].waited(waited ? std::max(call.begin, last) : call.begin, call.end);
+  add_call_edge({begin, static_cast<FixSet>(without | (issues ? bit(Fix::kernel_launch) : 0)), true,
+                 waited ? std::min(length, kCheapCallNs) : length},
+                no_processor);
   const int64_t tail = waited ? std::max<int64_t>(0, call.end - last) : 0;
-  for (const WorkEnd& work : awaited_) piece_.add_edge({work.node, without, false, tail});
+  for (const WorkEnd& work : awaited_) {
+    add_call_edge({work.node, without, false, tail}, no_processor);
+  }
   last_call_[call.thread] = {call.end, end};
+}
+
+// An edge of which `waited` would not be, if the thread had a processor.
+void RankReplay::add_call_edge(ReplayEdge edge, int64_t waited) {
+  if (waited <= 0 || edge.weight <= 0) return piece_.add_edge(edge);
+  const auto all = static_cast<FixSet>((1u << kFixes) - 1);
+  const ReplayEdge less{edge.from, static_cast<FixSet>(all & ~bit(Fix::machine_busy)), false,
+                        std::max<int64_t>(0, edge.weight - waited)};
+  edge.without |= bit(Fix::machine_busy);
+  piece_.add_edge(edge);
+  piece_.add_edge(less);
 }
 
 FixSet RankReplay::fixes_without(const Call& call) const {
@@ -265,7 +285,7 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
   QuietTime out{};
   const Intervals& loading = timeline_.threads[call.thread].data_loading;
   int64_t at = since;
-  const auto stretch = [&](int64_t end) { add_stretch({at, end}, out); };
+  const auto stretch = [&](int64_t end) { add_stretch({at, end}, processor_[call.thread], out); };
   for (auto range = std::partition_point(loading.begin(), loading.end(),
                                          [&](const Interval& each) { return each.end <= since; });
        range != loading.end() && range->begin < call.begin; ++range) {
@@ -275,25 +295,28 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
     at = end;
   }
   stretch(call.begin);
+  out.waited = processor_[call.thread].waited(since, call.begin);
   return out;
 }
 
 // As GapSplitter::own_time of the anatomy counts it.
-void RankReplay::add_stretch(Interval time, QuietTime& out) const {
+void RankReplay::add_stretch(Interval time, const ProcessorTime& processor, QuietTime& out) const {
   const Intervals& dispatch = timeline_.dispatch;
-  const auto own = [&](int64_t length) {
-    (length > kOwnWorkNs ? out.own : out.brief) += std::max<int64_t>(0, length);
+  const auto own = [&](int64_t end) {
+    const int64_t length = end - time.begin;
+    const bool is_long = length - processor.waited(time.begin, end) > kOwnWorkNs;
+    (is_long ? out.own : out.brief) += std::max<int64_t>(0, length);
   };
   for (auto range =
            std::partition_point(dispatch.begin(), dispatch.end(),
                                 [&](const Interval& each) { return each.end <= time.begin; });
        range != dispatch.end() && range->begin < time.end; ++range) {
-    own(range->begin - time.begin);
+    own(range->begin);
     const int64_t end = std::min(range->end, time.end);
     out.brief += std::max<int64_t>(0, end - std::max(range->begin, time.begin));
     time.begin = end;
   }
-  own(time.end - time.begin);
+  own(time.end);
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {
@@ -301,6 +324,7 @@ FixTimes RankReplay::own_times(const QuietTime& quiet) const {
   of(out, Fix::data_loading) -= quiet.loading;
   of(out, Fix::kernel_launch) -= quiet.brief;
   of(out, Fix::host_work) -= quiet.own;
+  of(out, Fix::machine_busy) -= std::min(quiet.waited, quiet.loading + quiet.brief + quiet.own);
   const RankSpeed& speed = ranks_.speeds[rank_];
   of(out, Fix::straggler) = scaled(quiet.loading, speed.data_loading) +
                             scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host);

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/timeline.h"
 #include "tools/analysis/walks.h"
@@ -31,8 +32,9 @@ enum class Fix : uint8_t {
   transfer,         // copies take no time, and nobody waits for one
   straggler,        // no rank is slower than the median one
   host_work,        // the threads that issue work do nothing of their own beside it
+  machine_busy,     // these threads have a processor whenever they can run
 };
-inline constexpr size_t kFixes = static_cast<size_t>(Fix::host_work) + 1;  // the last
+inline constexpr size_t kFixes = static_cast<size_t>(Fix::machine_busy) + 1;  // the last
 // A set of fixes, a bit each.
 using FixSet = uint16_t;
 static_assert(kFixes <= 8 * sizeof(FixSet));
@@ -132,6 +134,7 @@ class RankReplay {
     int64_t loading;  // in its data loader
     int64_t brief;    // in the framework's operators, and in stretches of at most kOwnWorkNs
     int64_t own;      // in longer ones
+    int64_t waited;   // of all this: the thread had no processor
   };
 
   void skip_to_orphan();
@@ -140,7 +143,7 @@ class RankReplay {
   uint32_t add_call_begin(const Call& call);
   const LastCall* latest_other_call(const Call& call) const;
   QuietTime quiet_time(const Call& call, int64_t since) const;
-  void add_stretch(Interval time, QuietTime& out) const;
+  void add_stretch(Interval time, const ProcessorTime& processor, QuietTime& out) const;
   FixTimes own_times(const QuietTime& quiet) const;
   void note_event_calls(const Call& call);
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);
@@ -153,6 +156,7 @@ class RankReplay {
   void add_awaited(const Call& call, const WorkEnd& work);
   void find_synchronized(const Call& call);
   FixSet fixes_without(const Call& call) const;
+  void add_call_edge(ReplayEdge edge, int64_t waited);
   void remember(const WorkEnd& work);
 
   const Timeline& timeline_;
@@ -163,8 +167,9 @@ class RankReplay {
   MergedWalk<ThreadWalk> calls_;
   MergedWalk<StreamWalk> orphans_;
   size_t step_ = 0;
-  std::vector<LastCall> last_call_;      // by thread
-  std::vector<WorkEnd> last_on_stream_;  // by stream
+  std::vector<LastCall> last_call_;       // by thread
+  std::vector<ProcessorTime> processor_;  // by thread
+  std::vector<WorkEnd> last_on_stream_;   // by stream
   std::vector<std::vector<WorkEnd>> awaited_by_stream_;
   std::unordered_map<uint64_t, WorkEnd> recorded_;    // by event handle
   std::unordered_map<uint64_t, uint32_t> stream_of_;  // by handle

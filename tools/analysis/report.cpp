@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "formats/core/early_window.h"
+#include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
+#include "tools/analysis/processor_time.h"
 #include "tools/analysis/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
@@ -36,16 +38,20 @@ StepTime step_time_of(const std::vector<StepRow>& steps) {
 
 void sum_up(Report& report) {
   double wall = 0, device_idle = 0;
-  std::array<double, kParts> parts{};
+  std::array<double, kParts> parts{}, no_processor{};
   std::array<double, 2> overlapped{};
   for (const StepRow& row : report.steps) {
     wall += static_cast<double>(row.anatomy.end - row.anatomy.begin);
     for (size_t i = 0; i < kParts; ++i) parts[i] += static_cast<double>(row.anatomy.parts[i]);
+    for (size_t i = 0; i < kParts; ++i) {
+      no_processor[i] += static_cast<double>(row.anatomy.no_processor[i]);
+    }
     for (size_t i = 0; i < 2; ++i) overlapped[i] += static_cast<double>(row.anatomy.overlapped[i]);
     device_idle += static_cast<double>(row.anatomy.device_idle);
   }
   if (wall <= 0 || !report.gpu_timed) return;
   for (size_t i = 0; i < kParts; ++i) report.breakdown_pct[i] = 100 * parts[i] / wall;
+  for (size_t i = 0; i < kParts; ++i) report.no_processor_pct[i] = 100 * no_processor[i] / wall;
   for (size_t i = 0; i < 2; ++i) report.overlapped_pct[i] = 100 * overlapped[i] / wall;
   for (size_t i = 0; i < kBusyParts; ++i) report.gpu_utilization_pct += report.breakdown_pct[i];
   report.device_idle_pct = 100 * device_idle / wall;
@@ -141,6 +147,31 @@ void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   }
 }
 
+// Of processes that say it, for their steps.
+void add_processor_waits(const std::vector<Timeline>& timelines, Report& report) {
+  double waited = 0, steps = 0;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.main_thread == kNone || timeline.steps.empty()) continue;
+    const ProcessorTime processor(*timeline.process, timeline.threads[timeline.main_thread].id);
+    if (!processor.known()) continue;
+    waited += static_cast<double>(
+        processor.waited(timeline.steps.front().begin, timeline.steps.back().end));
+    steps += static_cast<double>(timeline.steps.size());
+  }
+  if (steps > 0) report.processor_wait_us = waited / 1000 / steps;
+}
+
+// Where no verdict says it.
+void add_machine_busy(Report& report) {
+  if (!report.processor_wait_us || report.step_time.mean_us <= 0) return;
+  for (const Verdict& verdict : report.verdict) {
+    if (verdict.cause == Cause::machine_busy) return;
+  }
+  const double percent = 100 * *report.processor_wait_us / report.step_time.mean_us;
+  if (percent < finding_row(FindingKind::machine_busy).limit.value) return;
+  add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
+}
+
 // Known of dumps that are whole: the summary, which comes last, says it.
 void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   double cost = 0, length = 0;
@@ -222,7 +253,8 @@ void add_python_line(Report& report) {
     if (verdict.cause == Cause::host_work) return;
   }
   const auto other = static_cast<size_t>(Part::other);
-  const double idle_pct = report.breakdown_pct[other] - report.device_idle_pct;
+  const double idle_pct =
+      report.breakdown_pct[other] - report.device_idle_pct - report.no_processor_pct[other];
   double all = 0;
   uint32_t samples = 0;
   const HostLine* most = nullptr;
@@ -234,7 +266,8 @@ void add_python_line(Report& report) {
   if (idle_pct < finding_row(FindingKind::python_line).limit.value || all <= 0) return;
   const double percent = 100 * most->part_us[other] / all;
   add_finding<FindingKind::python_line>(
-      report.findings, percent, idle_pct, report.unit(), percent, most->place(),
+      report.findings, percent, idle_pct, report.unit(), most->place(), percent,
+      of_that_time(report.sampled_share(Part::other)),
       most->calls().empty() ? std::string() : ", " + most->calls(), few_samples(samples));
 }
 
@@ -287,6 +320,25 @@ Report make_tables_alone(const Trace& trace) {
 
 }  // namespace
 
+double Report::sampled_share(Part part) const {
+  const auto index = static_cast<size_t>(part);
+  double all = 0, sampled = 0;
+  for (const StepRow& row : steps) all += static_cast<double>(row.anatomy.parts[index]) / 1000;
+  for (const HostLine& line : host_samples.lines) sampled += line.part_us[index];
+  return all > 0 ? std::min(1.0, sampled / all) : 1;
+}
+
+double Report::sampled_share() const {
+  double all = 0;
+  for (const StepRow& row : steps) {
+    for (size_t i = kBusyParts; i < kParts; ++i) {
+      if (static_cast<Part>(i) == Part::unknown) continue;
+      all += static_cast<double>(row.anatomy.parts[i]) / 1000;
+    }
+  }
+  return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
+}
+
 Report make_report(const Trace& trace, Depth depth) {
   if (depth == Depth::tables) return make_tables_alone(trace);
   Report report;
@@ -329,6 +381,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
   sum_up(report);
+  add_processor_waits(all, report);
   report.worker_lines = worker_lines_of(trace);
   report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
@@ -344,6 +397,7 @@ Report make_report(const Trace& trace, Depth depth) {
     report.pipeline = analyse(*job);
     judge_pipeline(report);
   }
+  add_machine_busy(report);
   add_python_line(report);
   add_late_data(report);
   return report;

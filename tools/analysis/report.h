@@ -33,7 +33,8 @@ enum class Cause : uint8_t {
   straggler,
   gpu_throttled,
   host_work,
-  compute,  // healthy: the GPU is the limit
+  machine_busy,  // threads could run and had no processor
+  compute,       // healthy: the GPU is the limit
 };
 inline constexpr size_t kCauseCount = static_cast<size_t>(Cause::compute) + 1;  // the last
 std::string_view cause_name(Cause cause);
@@ -84,9 +85,14 @@ struct Report {
   std::array<double, kParts> breakdown_pct{};  // sum 100, or all 0: no steps, no GPU times
   std::array<double, 2> overlapped_pct{};      // communication, transfer
   double device_idle_pct = 0;                  // within `other`
-  double gpu_utilization_pct = 0;              // by recorded work
-  std::vector<Verdict> verdict;                // most saving first
-  std::string reason;                          // why `verdict` is empty
+  // Within the idle parts: what they would not have lasted, had the launching thread had a
+  // processor.
+  std::array<double, kParts> no_processor_pct{};
+  std::optional<double> processor_wait_us;  // of the threads that steps run on, a step, whatever
+                                            // the GPU did meanwhile; nothing: not recorded
+  double gpu_utilization_pct = 0;           // by recorded work
+  std::vector<Verdict> verdict;             // most saving first
+  std::string reason;                       // why `verdict` is empty
   std::vector<Finding> findings;
   std::optional<Standstill> standstill;  // then there is no verdict
   Tables tables;
@@ -102,6 +108,15 @@ struct Report {
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
 
+  // Of the idle time, or of one part of it: the share that host samples stand for, 0 to 1; with no
+  // such time 1.
+  double sampled_share() const;
+  double sampled_share(Part part) const;
+  double no_processor_sum_pct() const {
+    double sum = 0;
+    for (const double each : no_processor_pct) sum += each;
+    return sum;
+  }
   double unknown_pct() const { return breakdown_pct[static_cast<size_t>(Part::unknown)]; }
   // What is looked at: "step", or "window".
   const char* unit() const { return whole_windows ? "window" : "step"; }

@@ -17,8 +17,10 @@ constexpr size_t kFewestSteps = 3;  // of a rank, for one to stand out
 constexpr double kStandsOut = 2;    // times the median
 
 double part_us(const StepRow& row, Part part) {
-  const int64_t not_its = part == Part::other ? row.anatomy.device_idle : 0;
-  return static_cast<double>(row.anatomy.parts[static_cast<size_t>(part)] - not_its) / 1000;
+  const auto index = static_cast<size_t>(part);
+  const int64_t not_its =
+      (part == Part::other ? row.anatomy.device_idle : 0) + row.anatomy.no_processor[index];
+  return static_cast<double>(row.anatomy.parts[index] - not_its) / 1000;
 }
 
 }  // namespace

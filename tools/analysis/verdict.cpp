@@ -55,6 +55,10 @@ constexpr CauseRow kCauses[] = {
      "Take what the host does between its calls out of the training thread, do it less often, or "
      "do it while the GPU works (logging, checkpoints, metrics, preparation of data in the loop). "
      "In a server, waiting for requests counts here, too: then it has time to spare."},
+    {Cause::machine_busy, "machine_busy", Fix::machine_busy, Part::other,
+     "Other programs, or a CPU limit, keep the program from running: give each rank processors of "
+     "its own, run fewer threads and data loader workers (OMP_NUM_THREADS, num_workers), or raise "
+     "the container's CPU limit. What else limits the program is certain only then."},
     {Cause::compute, "compute", Fix::none, Part::compute,
      "The GPU is the limit: lower precision, faster kernels, or more GPUs would make steps "
      "shorter."},
@@ -83,7 +87,7 @@ constexpr double kHardlyAnyWorkPct = 10;
 // Whether the cause's time is a part of the step by itself.
 bool has_own_part(Cause cause) {
   return cause != Cause::straggler && cause != Cause::communication &&
-         cause != Cause::gpu_throttled;
+         cause != Cause::gpu_throttled && cause != Cause::machine_busy;
 }
 
 void add_spread(const Report& report, Part part, Verdict& verdict) {
@@ -112,8 +116,9 @@ LargestPart largest_idle_part(const Report& report) {
   for (size_t i = kBusyParts; i < kParts; ++i) {
     const auto part = static_cast<Part>(i);
     const double device_idle = part == Part::other ? report.device_idle_pct : 0;
-    offer(part_name(part), report.breakdown_pct[i] - device_idle);
+    offer(part_name(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
   }
+  offer("waiting for a processor", report.no_processor_sum_pct());
   offer("work that was issued and did not begin, for a reason that is not recorded",
         report.device_idle_pct);
   return out;
@@ -337,9 +342,15 @@ void Judge::add_causes(double waited_pct, Report& report) const {
       if (one_is_mostly_last(report)) verdict.saves_pct = std::max(verdict.saves_pct, steadily);
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
+    } else if (row.cause == Cause::machine_busy) {
+      verdict.share_pct = report.no_processor_sum_pct();
     } else if (row.cause == Cause::gpu_throttled) {
       verdict.share_pct = verdict.saves_pct = throttled_pct_ * report.breakdown_pct[0] / 100;
       if (!throttle_text_.empty()) verdict.evidence.push_back(throttle_text_);
+    }
+    if (has_own_part(row.cause)) {
+      verdict.share_pct =
+          std::max(0.0, verdict.share_pct - report.no_processor_pct[static_cast<size_t>(row.part)]);
     }
     const double least = row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;

@@ -255,8 +255,10 @@ void add_host_samples(const Report& report, Json& out) {
     waiting.back()["wait_pct"] = rounded(100 * line.wait_us / in.wait_us);
     waiting.back()["samples"] = line.samples;
   }
-  out["host_samples"] = {
-      {"samples", in.samples}, {"idle_us", rounded(in.idle_us)}, {"wait_us", rounded(in.wait_us)}};
+  out["host_samples"] = {{"samples", in.samples},
+                         {"idle_us", rounded(in.idle_us)},
+                         {"idle_covered_pct", rounded(100 * report.sampled_share())},
+                         {"wait_us", rounded(in.wait_us)}};
   out["python_lines"] = std::move(lines);
   out["waiting_lines"] = std::move(waiting);
   out["python_stacks"] = std::move(stacks);
@@ -326,6 +328,14 @@ Json curves_json(const Report& report) {
 void add_judgement(const Report& report, Json& out) {
   out["breakdown_pct"] = breakdown_json(report);
   out["device_idle_pct"] = rounded(report.device_idle_pct);
+  if (report.processor_wait_us) {
+    Json parts = Json::object();
+    for (size_t i = 0; i < kParts; ++i) {
+      parts[part_name(static_cast<Part>(i))] = rounded(report.no_processor_pct[i]);
+    }
+    out["without_processor"] = {{"us_per_step", rounded(*report.processor_wait_us)},
+                                {"idle_pct", std::move(parts)}};
+  }
   out["overlapped_pct"] = {{"communication", rounded(report.overlapped_pct[0])},
                            {"transfer", rounded(report.overlapped_pct[1])}};
   out["verdict"] = verdict_json(report);

@@ -174,6 +174,9 @@ class TextReport {
       } else if (i == 2 && report_.overlapped_pct[1] >= 0.05) {
         note = fmt::format("and {:.1f} % under compute", report_.overlapped_pct[1]);
       }
+      const double waited = report_.no_processor_pct[i];
+      if (waited >= 0.05)
+        note = fmt::format("{:.0f} % without a processor", 100 * waited / percent);
       const auto bars = static_cast<size_t>(std::lround(percent * 24 / 100));
       line("  {:<16}{:>6.1f} %  {:<24}  {}", part_name(static_cast<Part>(i)), percent,
            std::string(bars, '#'), note);
@@ -245,8 +248,10 @@ class TextReport {
   void python_lines() {
     const HostSamples& samples = report_.host_samples;
     if (samples.lines.empty()) return;
+    const double covered = 100 * report_.sampled_share();
     title((report_.gpu_timed ? "Code that ran while the GPU was idle"
                              : "Code that ran; when the GPU was idle is not known") +
+          (covered < 90 ? fmt::format("; samples cover {:.0f} % of that time", covered) : "") +
           few_samples(samples.idle_samples));
     line("  {:>6} {:>12}  {}", "share", a_unit(), "line");
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {

@@ -361,6 +361,7 @@ TEST_F(RingFiles, ProcessKilledBeforeItsWindowIsSeen) {
   idle.head().window_begin_ticks = 0;
   idle.add_step(3'000'000);
   idle.add_step(4'000'000);
+  idle.fill(0, 1, 4242, {make_record(Kind::call, 3'500'000, 3'500'001)});  // the window opens now
   write("run1/node1_r0_4242_1.gpuprof.ring", idle.bytes());
   const Input input = load_input({folder()});
   ASSERT_EQ(input.trace.processes.size(), 1u);

@@ -18,7 +18,7 @@ TEST(CodePlace, FilesOfLibrariesAreToldFromTheProgramsOwn) {
     EXPECT_TRUE(is_library_file(path)) << path;
   }
   for (const char* const path :
-       {"<stdin>", "<ipython-input-3-0123>", "/home/me/train.py", "train.py",
+       {"<stdin>", "<generated>", "<ipython-input-3-0123>", "/home/me/train.py", "train.py",
         "/home/me/torch/train.py", "torch/train.py", "/data/my_torch/nn/model.py",
         "/home/me/my_threading.py", "/home/me/torch/models/net.py"}) {
     EXPECT_FALSE(is_library_file(path)) << path;

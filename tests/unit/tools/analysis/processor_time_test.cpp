@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread waited for a processor is told from what the program did.
+#include "tools/analysis/processor_time.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/unit/support/job_model.h"
+#include "tools/analysis/report.h"
+#include "tools/report/report_json.h"
+#include "tools/report/report_text.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+TEST(ProcessorTime, WaitsLieBetweenReadings) {
+  Process process;
+  process.processor_waits.push_back({7, {{1000, 50}, {2000, 50}, {3000, 850}, {5000, 850}}});
+  const ProcessorTime time(process, 7);
+  ASSERT_TRUE(time.known());
+  EXPECT_EQ(time.waited(0, 6000), 800);
+  EXPECT_EQ(time.waited(1000, 2000), 0);
+  EXPECT_EQ(time.waited(2500, 3000), 400);
+  EXPECT_EQ(time.waited(2990, 3000), 8);
+  EXPECT_EQ(time.reading_before(2500), 2000);
+  EXPECT_EQ(time.reading_before(500), 500);
+  EXPECT_FALSE(ProcessorTime(process, 8).known());
+  EXPECT_EQ(ProcessorTime(process, 8).waited(0, 6000), 0);
+}
+
+// In each step the host does something of its own for 6 ms, while the GPU, which takes 5 ms, is
+// idle. For `waited` of them it has no processor.
+Trace job(int64_t waited) {
+  test::Job job;
+  job.logging = 6 * kMs;
+  Trace trace = test::JobModel(job).trace();
+  for (Process& process : trace.processes) {
+    std::vector<CounterSeries::Point> points;
+    uint64_t sum = 0;
+    const Lane& lane = process.lanes.front();
+    int64_t last = process.window_begin;
+    points.push_back({last, sum});
+    for (const Event event : process.lane_events(lane)) {
+      if (event.begin - last > kMs) {
+        points.push_back({last, sum});
+        points.push_back({event.begin, sum += static_cast<uint64_t>(waited)});
+      }
+      last = std::max(last, event.end);
+    }
+    process.processor_waits.push_back({lane.thread_id, std::move(points)});
+  }
+  return trace;
+}
+
+double share(const Report& report, Cause cause) {
+  for (const Verdict& verdict : report.verdict) {
+    if (verdict.cause == cause) return verdict.share_pct;
+  }
+  return 0;
+}
+
+TEST(MachineBusy, IsNotBlamedOnTheProgram) {
+  const Report alone = make_report(job(0));
+  ASSERT_FALSE(alone.verdict.empty()) << alone.reason;
+  EXPECT_EQ(alone.verdict[0].cause, Cause::host_work);
+  EXPECT_EQ(share(alone, Cause::machine_busy), 0);
+
+  const Report busy = make_report(job(5'700'000));
+  ASSERT_FALSE(busy.verdict.empty()) << busy.reason;
+  EXPECT_EQ(busy.verdict[0].cause, Cause::machine_busy);
+  EXPECT_EQ(share(busy, Cause::host_work), 0);
+  const double expected = 100 * 5.7 / (busy.step_time.mean_us / 1000);
+  EXPECT_NEAR(busy.verdict[0].share_pct, expected * 11 / 12, 1);  // no call ends the last one
+  EXPECT_NEAR(busy.verdict[0].saves_pct, expected, 4);
+  EXPECT_NE(busy.verdict[0].evidence.at(0).find("the machine was busy: "), std::string::npos);
+}
+
+TEST(MachineBusy, WhatTheProgramDoesBesideItIsStillNamed) {
+  const Report report = make_report(job(2 * kMs));
+  ASSERT_GE(report.verdict.size(), 2u) << report.reason;
+  EXPECT_EQ(report.verdict[0].cause, Cause::host_work);
+  EXPECT_EQ(report.verdict[1].cause, Cause::machine_busy);
+  EXPECT_NEAR(report.verdict[0].share_pct / report.verdict[1].share_pct, 2, 0.4);
+}
+
+// No sentence contradicts a number: the text's notes are the shares of the JSON.
+TEST(MachineBusy, IsInTheTables) {
+  const Report report = make_report(job(3 * kMs));
+  const Json json = report_json(report);
+  double sum = 0;
+  for (const auto& [part, percent] : json["without_processor"]["idle_pct"].items()) {
+    EXPECT_LE(percent, json["breakdown_pct"][part]) << part;
+    sum += percent.get<double>();
+  }
+  EXPECT_NEAR(sum, share(report, Cause::machine_busy), 0.1);
+  EXPECT_NEAR(json["without_processor"]["us_per_step"].get<double>(), 3000, 300);
+  EXPECT_NE(report_text(report, false).find("% without a processor"), std::string::npos);
+}
+
+TEST(MachineBusy, IsNotGuessed) {
+  test::Job plain;
+  plain.logging = 6 * kMs;
+  const Report report = make_report(test::JobModel(plain).trace());
+  EXPECT_FALSE(report.processor_wait_us);
+  EXPECT_FALSE(report_json(report).contains("without_processor"));
+  EXPECT_EQ(report.verdict.at(0).cause, Cause::host_work);
+}
+
+}  // namespace
+}  // namespace gpuprof::analysis
