@@ -14,7 +14,7 @@
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
-#include "tools/analysis/replay.h"
+#include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
