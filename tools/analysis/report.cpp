@@ -272,16 +272,17 @@ void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Repor
     }
   };
   add_curves(add_queues);
-  tasks.push_back([&] { report.operators = make_operator_tables(all); });
+  tasks.push_back([&] { report.operators = make_operator_tables(all, report.grouping); });
   tasks.push_back([&] { report.tables = make_tables(all); });
   add_curves(add_utilization);
   add_curves(add_memory);
   tasks.push_back([&] { report.host_memory = host_memory(trace); });
 }
 
-Report make_tables_alone(const Trace& trace) {
+Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
@@ -327,9 +328,10 @@ double Report::sampled_share() const {
   return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
 }
 
-Report make_report(const Trace& trace, Depth depth) {
-  if (depth == Depth::tables) return make_tables_alone(trace);
+Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
+  if (depth == Depth::tables) return make_tables_alone(trace, grouping);
   Report report;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
