@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -400,10 +401,16 @@ class ProcessWalk {
     }
     std::string owner = op.empty() ? range : op;
     if (!module.empty()) owner += (owner.empty() ? "" : " in ") + module;
+    const StackIndex stack = process_.extra(process_.event(event)).stack;
+    const CodePlace place = memory_place(process_.stacks, stack);
+    bool at_line = place.own;
     if (owner.empty()) {
-      const StackIndex stack = process_.extra(process_.event(event)).stack;
-      owner = or_scope(memory_place(process_.stacks, stack)).text;
+      owner = or_scope(place).text;
+      at_line = !owner.empty();
+    } else if (place.own) {
+      owner += " at " + place.text;
     }
+    if (at_line) at_lines_.insert(owner);
     if (owner.empty()) owner = trace_.text(shape.name);
     const auto [at, fresh] = owner_ids_.try_emplace(owner, static_cast<uint32_t>(owners_.size()));
     if (fresh) owners_.push_back(owner);
@@ -430,6 +437,7 @@ class ProcessWalk {
   std::unordered_map<uint32_t, uint32_t> owner_of_;       // by event
   std::map<std::string, uint32_t> owner_ids_;
   std::vector<std::string> owners_;
+  std::set<std::string> at_lines_;  // owners that have a line of code
 };
 
 // Of the allocator of a framework where it says addresses, else of the driver's calls.
@@ -506,7 +514,9 @@ std::vector<OwnerRow> ProcessWalk::kept_memory(const MemoryCurves& curves) const
   }
   std::map<std::string, OwnerRow> rows;
   for (const auto& [address, point] : live) {
-    OwnerRow& row = rows[owner_text(point->event, nullptr)];
+    const std::string owner = owner_text(point->event, nullptr);
+    OwnerRow& row = rows[owner];
+    row.at_line = at_lines_.contains(owner);
     ++row.count;
     row.bytes += point->change;
   }

@@ -51,6 +51,7 @@ struct OwnerRow {
   std::string name;
   uint64_t count = 0;  // allocations
   int64_t bytes = 0;
+  bool at_line = false;  // the name has the line of code
 };
 
 // Arithmetic of operators whose shapes are known, and that began in one of the window's steps; all

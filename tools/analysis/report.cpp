@@ -290,6 +290,12 @@ void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Repor
   tasks.push_back([&] { report.host_memory = host_memory(trace); });
 }
 
+// What ends a program first; else in the order in which they were found.
+void urgent_first(Report& report) {
+  std::stable_partition(report.findings.begin(), report.findings.end(),
+                        [](const Finding& finding) { return ends_program(finding.kind); });
+}
+
 Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
@@ -316,6 +322,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   add_whole_windows(all, report);
   add_early_windows(all, report);
   add_untimed_steps(all, report);
+  urgent_first(report);
   return report;
 }
 
@@ -402,6 +409,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   add_machine_busy(report);
   add_python_line(report);
   add_late_data(report);
+  urgent_first(report);
   return report;
 }
 

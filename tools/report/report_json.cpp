@@ -380,6 +380,7 @@ Json report_json(const Report& report) {
   for (const Finding& finding : report.findings) {
     out["findings"].push_back({{"kind", finding_row(finding.kind).name},
                                {"text", finding.text},
+                               {"ends_program", ends_program(finding.kind)},
                                {"value", rounded(finding.value)}});
   }
   if (report.standstill) out["standstill"] = to_json(*report.standstill);

@@ -52,6 +52,7 @@ class TextReport {
       footing();
       return std::move(out_);
     }
+    findings("What ends the program, now or after more steps", true);
     if (report_.depth == Depth::all) {
       verdict();
       breakdown();
@@ -68,7 +69,7 @@ class TextReport {
     host_memory();
     ranks();
     pipeline();
-    findings();
+    findings("Also", false);
     footing();
     return std::move(out_);
   }
@@ -369,10 +370,14 @@ class TextReport {
     }
   }
 
-  void findings() {
-    if (report_.findings.empty()) return;
-    title("Also");
-    for (const Finding& finding : report_.findings) paragraph("- " + finding.text, 2);
+  void findings(std::string_view name, bool ending) {
+    bool any = false;
+    for (const Finding& finding : report_.findings) {
+      if (ends_program(finding.kind) != ending) continue;
+      if (!any) title(name);
+      any = true;
+      paragraph("- " + finding.text, 2);
+    }
   }
 
   void footing() {
