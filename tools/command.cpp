@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "tools/console.h"
 
@@ -24,11 +25,23 @@ void print_command_help(const CLI::App& app, const Command& command) {
   if (!app.get_footer().empty()) put("\n" + app.get_footer() + "\n");
 }
 
+std::function<void(const CLI::App&)>& looker() {
+  static std::function<void(const CLI::App&)> look;
+  return look;
+}
+
 }  // namespace
+
+void look_at_options(std::function<void(const CLI::App&)> look) { looker() = std::move(look); }
 
 bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments,
                      int& code) {
   app.set_help_flag("-h,--help", "this text");
+  code = kExitDone;
+  if (looker()) {
+    looker()(app);
+    return false;
+  }
   try {
     app.parse(count, arguments);
     return true;

@@ -37,12 +37,14 @@ constexpr Command kCommands[] = {
     {"config", "config [--format text|json]",
      "the settings in force, where each comes from, what is allowed", run_config},
     {"lib", "lib", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
+    {"completion", "completion bash|zsh|fish|man", "a shell's completions, or the manual page",
+     run_completion},
 };
 
 void print_help() {
   put("gpuprof records what a GPU program does, and shows it.\n\nUsage: gpuprof COMMAND ...\n\n");
   for (const Command& command : kCommands) {
-    put_line("  {:<8} {}", command.name, command.usage);
+    put_line("  {:<10} {}", command.name, command.usage);
   }
   put("\ngpuprof COMMAND --help says more. gpuprof --version prints the version.\n"
       "To record without gpuprof run: LD_PRELOAD=$(gpuprof lib) COMMAND...\n");
@@ -107,6 +109,17 @@ int guarded_main(int count, char** arguments) {
 }
 
 }  // namespace
+
+const std::vector<const Command*>& all_commands() {
+  static const std::vector<const Command*> rows = [] {
+    std::vector<const Command*> out;
+    for (const Command& command : kCommands) out.push_back(&command);
+    return out;
+  }();
+  return rows;
+}
+
+const char* version() { return GPUPROF_VERSION; }
 
 }  // namespace gpuprof
 

@@ -12,7 +12,7 @@ int run_lib(const Command& command, int count, char** arguments) {
   CLI::App app;
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
-  put_line("{}", find_library());
+  put_line("{}", find_preloadable_library());
   return kExitDone;
 }
 

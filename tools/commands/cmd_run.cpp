@@ -230,11 +230,7 @@ int run_run(const Command& command, int count, char** arguments) {
   }
   for (auto& assignment : parse_sets(sets)) flags.push_back(std::move(assignment));
 
-  const std::string library = find_library();
-  if (library.find_first_of(" \t:") != std::string::npos) {
-    throw Failure(fmt::format(
-        "run: {}: LD_PRELOAD cannot name a path with a blank or a colon; move it", library));
-  }
+  const std::string library = find_preloadable_library();
   const std::vector<std::string> environment = child_environment(flags, library);
   check_program(program[0]);
   flush_output();
