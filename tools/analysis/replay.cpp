@@ -29,8 +29,9 @@ size_t first_known(const Timeline& timeline) {
   const Interval unknown = unknown_time(timeline);
   const auto& steps = timeline.steps;
   const auto known = std::partition_point(steps.begin(), steps.end(), [&](const Step& step) {
-    const int64_t lacks = std::min(unknown.end, step.end) - std::max(unknown.begin, step.begin);
-    return lacks * kLittle > step.end - step.begin;
+    const int64_t end = std::min(unknown.end, step.end),
+                  begin = std::max(unknown.begin, step.begin);
+    return end > begin && (end - begin) * kLittle > step.end - step.begin;
   });
   return static_cast<size_t>(known - steps.begin());
 }
