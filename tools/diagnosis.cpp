@@ -19,6 +19,7 @@
 #include "tools/output_place.h"
 #include "tools/program_file.h"
 #include "tools/python_packages.h"
+#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {
@@ -35,12 +36,6 @@ std::string output_of(const std::string& shell_command) {
   ::pclose(pipe);
   while (!out.empty() && out.back() == '\n') out.pop_back();
   return out;
-}
-
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
 }
 
 // ld.so says on standard error that it ignores a library, and starts the program all the same.

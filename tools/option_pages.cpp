@@ -106,7 +106,7 @@ std::vector<CommandPage> command_pages(const std::vector<const Command*>& comman
 
 std::string man_page(const std::vector<CommandPage>& pages, const std::string& version) {
   std::string out = fmt::format(
-      ".TH GPUPROF 1 \"\" \"gpuprof {}\" \"User Commands\"\n.SH NAME\n"
+      ".TH GPUPROF 1 \"\" \"gpuprof {}\" \"User Commands\"\n.ad l\n.SH NAME\n"
       "gpuprof \\- record what a GPU program does, and show what is slow, and why\n.SH SYNOPSIS\n",
       version);
   auto end = std::back_inserter(out);

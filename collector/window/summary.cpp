@@ -16,6 +16,7 @@
 #include "collector/sources/device_info.h"
 #include "collector/sources/memory_log.h"
 #include "collector/steps/period_steps.h"
+#include "formats/core/shell_text.h"
 #include "formats/core/wire.h"
 
 namespace gpuprof {
@@ -116,11 +117,12 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
 
 void note_memory_dump(const char* path) {
   g_run.memory_dump = true;
+  char word[1700];
   log_line(
       LogLevel::warn,
       "an allocation of %" PRIu64
       " bytes failed, out of memory; what was allocated then is in %s. Next: gpuprof report %s",
-      failed_allocation_bytes(), path, path);
+      failed_allocation_bytes(), path, quote_for_shell(path, word, sizeof word));
 }
 
 namespace {
@@ -147,7 +149,7 @@ void print_missing_windows() {
            session().directory, std::strerror(g_run.error));
 }
 
-// Where the user finds this run: `latest` if it leads there.
+// Where the user finds this run, as a word of a shell: `latest` if it leads there.
 void run_folder(char* out, size_t size) {
   const char* const directory = session().directory;
   const char* const slash = std::strrchr(directory, '/');
@@ -156,7 +158,7 @@ void run_folder(char* out, size_t size) {
                 directory);
   const bool leads_here = slash && ::readlink(link, target, sizeof target - 1) > 0 &&
                           std::strcmp(target, slash + 1) == 0;
-  std::snprintf(out, size, "%s", leads_here ? link : directory);
+  quote_for_shell(leads_here ? link : directory, out, size);
 }
 
 // One line for all that is not in the dumps as it should be.
@@ -203,6 +205,8 @@ void print_losses() {
 // Why there is no window, and what to set.
 void print_why(uint64_t complete, const char* source) {
   const Session& s = session();
+  char directory[1200];
+  quote_for_shell(s.directory, directory, sizeof directory);
   if (s.plan->postponed()) {
     log_line(LogLevel::warn,
              "nothing was recorded: the program ended while CUPTI was being attached, before the "
@@ -213,14 +217,14 @@ void print_why(uint64_t complete, const char* source) {
     log_line(LogLevel::info,
              "nothing was recorded: recording was switched off by gpuprof trigger --off; "
              "gpuprof trigger %s --on switches it on, while the program runs",
-             s.directory);
+             directory);
     return;
   }
   if (s.plan->armed() && step_source() != StepSource::profiler) {
     log_line(LogLevel::info,
              "nothing was recorded: nobody asked for it in %" PRIu64
              " steps (%s); gpuprof trigger %s does, while the program runs",
-             complete, source, s.directory);
+             complete, source, directory);
     return;
   }
   if (step_source() == StepSource::profiler) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of a CUDA runtime as packaging/tests/program.py calls, linked to nothing: it loads with any glibc, also one
-// that is too old for the simulated CUDA stack.
+// As much of a CUDA runtime as packaging/tests/program.py calls, linked to nothing: it loads with
+// any glibc, also one that is too old for the simulated CUDA stack.
 typedef int Error;
 typedef unsigned long Size;
 
@@ -12,5 +12,7 @@ Error cudaMalloc(void** out, Size bytes) {
   return 0;
 }
 Error cudaFree(void* address) { return address ? 0 : 0; }
-Error cudaMemset(void* address, int value, Size bytes) { return address && value >= 0 && bytes ? 0 : 1; }
+Error cudaMemset(void* address, int value, Size bytes) {
+  return address && value >= 0 && bytes ? 0 : 1;
+}
 Error cudaDeviceSynchronize(void) { return 0; }

@@ -121,6 +121,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   app.add_option("-o,--output", options.output, "file to write")->default_str("standard output");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
+  if (options.output == "-") options.output.clear();
   options.gated = gate_option->count() > 0;
   check(options);
 

@@ -17,6 +17,7 @@
 #include "tools/library_path.h"
 #include "tools/output_place.h"
 #include "tools/program_file.h"
+#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {
@@ -177,19 +178,19 @@ void say_what_is_left(const ChildEnd& end, const std::vector<std::string>& envir
   for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
     if (at->path().extension() != ".ring" || at->last_write_time(failed) < started) continue;
     return print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
-                                  ::strsignal(end.signal), end.signal, run));
+                                  ::strsignal(end.signal), end.signal, shell_quoted(run)));
   }
 }
 
 }  // namespace
 
 int run_run(const Command& command, int count, char** arguments) {
-  // Everything after -- is the program's.
+  // Everything after -- is the program's, and everything from the first word that is no option.
   char** separator = std::find_if(arguments, arguments + count,
                                   [](const char* text) { return std::string_view(text) == "--"; });
   const int own_count = static_cast<int>(separator - arguments);
   const int skipped = std::min(count, own_count + 1);
-  const std::vector<std::string> program(arguments + skipped, arguments + count);
+  std::vector<std::string> program(arguments + skipped, arguments + count);
 
   CLI::App app;
   std::string values[std::size(kFlags)];
@@ -202,19 +203,19 @@ int run_run(const Command& command, int count, char** arguments) {
   app.add_flag("--all", all, "the whole program is recorded, as by --schedule all");
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);
-  app.prefix_command();  // a program without -- before it is told from a mistyped option below
+  app.prefix_command();  // a program without -- before it
   int code = kExitDone;
   if (!parse_arguments(app, command, own_count, arguments, code)) return code;
   const std::vector<std::string> stray = app.remaining();
+  if (!stray.empty() && stray[0].starts_with('-')) {
+    throw Failure(fmt::format("run: {} is no option; see gpuprof run --help", stray[0]));
+  }
   if (!stray.empty()) {
-    throw Failure(
-        stray[0].starts_with('-')
-            ? fmt::format("run: {} is no option; see gpuprof run --help", stray[0])
-            : fmt::format("run: \"{}\": put -- before the program, as in gpuprof run -- {}",
-                          stray[0], stray[0]));
+    program = stray;  // a -- after it is its own
+    program.insert(program.end(), separator, arguments + count);
   }
   if (program.empty()) {
-    throw Failure("run: no program given; put it after --, as in gpuprof run -- python train.py");
+    throw Failure("run: no program given, as in gpuprof run python train.py");
   }
 
   Assignments flags;

@@ -54,7 +54,8 @@ static int look_at_cupti(int count, char** files) {
 
 int main(int count, char** arguments) {
   if (count == 2 && strcmp(arguments[1], "driver") == 0) return look_at_driver();
-  if (count > 2 && strcmp(arguments[1], "cupti") == 0) return look_at_cupti(count - 2, arguments + 2);
+  if (count > 2 && strcmp(arguments[1], "cupti") == 0)
+    return look_at_cupti(count - 2, arguments + 2);
   fputs("usage: gpuprof-probe driver | gpuprof-probe cupti FILE...\n", stderr);
   return 2;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "tools/console.h"
+#include "tools/line_width.h"
 
 namespace gpuprof {
 namespace {
@@ -31,18 +32,19 @@ std::string change_text(const Change& change) {
 
 // A row of the table for people; of kernels that were fused or split each on a line of its own.
 void append_row(const Change& change, std::string& out) {
-  constexpr size_t kIndent = 40, kWidth = 80, kMostNamed = 6;
+  constexpr size_t kIndent = 40, kMostNamed = 6;
   const bool several = change.from.size() + change.to.size() > 2;
-  out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}", format_us(change.base_us),
-                     format_us(change.new_us), change_text(change), change.kind,
-                     several ? std::string() : escaped(shorten(change.name, 31)));
+  out += fmt::format(
+      "  {:>12} {:>12} {:>9}  {:<8} {}", format_us(change.base_us), format_us(change.new_us),
+      change_text(change), change.kind,
+      several ? std::string() : escaped(shorten(change.name, room_beside(49, line_width()))));
   while (out.back() == ' ') out.pop_back();
   out += '\n';
   if (!several) return;
   const auto list = [&](const std::vector<std::string>& names, std::string_view first) {
     for (size_t i = 0; i < std::min(kMostNamed, names.size()); ++i) {
       out += fmt::format("{:{}}{:<3}{}\n", "", kIndent, i ? "+" : first,
-                         escaped(shorten(names[i], kWidth - kIndent - 3)));
+                         escaped(shorten(names[i], room_beside(kIndent + 3, line_width()))));
     }
     if (names.size() > kMostNamed) {
       out += fmt::format("{:{}}and {} more\n", "", kIndent, names.size() - kMostNamed);

@@ -8,13 +8,13 @@
 
 #include "formats/trace/heap.h"
 #include "tools/console.h"
+#include "tools/line_width.h"
 
 namespace gpuprof {
 namespace {
 
 using namespace analysis;
 
-constexpr size_t kWidth = 80;
 constexpr size_t kTopKernels = 8;
 
 }  // namespace
@@ -84,7 +84,7 @@ class TextReport {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find(' ', at), text.size());
       const size_t length = end - at;
-      if (used > indent && used + 1 + length > kWidth) {
+      if (used > indent && used + 1 + length > width_) {
         line("{}", row);
         row.assign(indent, ' ');
         used = indent;
@@ -196,7 +196,7 @@ class TextReport {
       line("  {:>5.1f}% {:>10.1f} {:>10}  {}", 100 * row.total_us / all,
            report_.per_unit(static_cast<double>(row.count)),
            format_us(row.total_us / static_cast<double>(row.count)),
-           shorten(row.name, kWidth - 33));
+           shorten(row.name, room_beside(33, width_)));
     }
     if (rows.size() > kTopKernels) line("  and {} more", rows.size() - kTopKernels);
   }
@@ -208,7 +208,7 @@ class TextReport {
       line("  {:>9.1f} {} {:>10} each {:>8.1f} GB/s  {}",
            report_.per_unit(static_cast<double>(row.count)), a_unit(),
            format_us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
-           shorten(row.name, kWidth - 52));
+           shorten(row.name, room_beside(52, width_)));
     }
   }
 
@@ -241,7 +241,7 @@ class TextReport {
       const PlaceRow& row = rows[i];
       line("  {:>9.1f} {} {:>10} each  {:<15} {}", report_.per_unit(static_cast<double>(row.count)),
            a_unit(), format_us(row.total_us / static_cast<double>(row.count)), row.kind,
-           shorten(row.place, kWidth - 54));
+           shorten(row.place, room_beside(54, width_)));
     }
   }
 
@@ -258,7 +258,8 @@ class TextReport {
       const HostLine& row = samples.lines[i];
       const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
       line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
-           format_us(report_.per_unit(row.idle_us)), shorten(row.place() + within, kWidth - 23));
+           format_us(report_.per_unit(row.idle_us)),
+           shorten(row.place() + within, room_beside(23, width_)));
     }
   }
 
@@ -271,7 +272,7 @@ class TextReport {
     for (size_t i = 0; i < std::min<size_t>(5, workers.lines.size()); ++i) {
       const WorkerLine& row = workers.lines[i];
       const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
-      line("  {:>5.1f}%  {}", row.busy_pct, shorten(row.place() + within, kWidth - 10));
+      line("  {:>5.1f}%  {}", row.busy_pct, shorten(row.place() + within, room_beside(10, width_)));
     }
   }
 
@@ -284,7 +285,7 @@ class TextReport {
       const HostMemoryRow& row = memory.rows[i];
       line("  {:>11} {:>14.1f} {:>11}  {}", bytes_text(report_.per_unit(row.bytes)),
            report_.per_unit(row.count), bytes_text(row.held_bytes),
-           shorten(row.place, kWidth - 43));
+           shorten(row.place, room_beside(43, width_)));
     }
   }
   // Estimates may fall below 0 by what was rounded.
@@ -338,6 +339,7 @@ class TextReport {
 
   const Report& report_;
   const bool colours_;
+  const size_t width_ = line_width();
   std::string out_;
 };
 
