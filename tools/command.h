@@ -50,6 +50,7 @@ int run_trigger(const Command& command, int count, char** arguments);
 int run_doctor(const Command& command, int count, char** arguments);
 int run_config(const Command& command, int count, char** arguments);
 int run_lib(const Command& command, int count, char** arguments);
+int run_open(const Command& command, int count, char** arguments);
 int run_completion(const Command& command, int count, char** arguments);
 
 }  // namespace gpuprof

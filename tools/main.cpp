@@ -19,7 +19,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run",
      "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
-     "[--set NAME=VALUE]... [--] COMMAND...",
+     "[--set NAME=VALUE]... [--report[=FORMAT]] [--open] [--] COMMAND...",
      "run a program and record its windows; exits as the program does", run_run},
     {"report", "report INPUT... [--tables] [--format text|json|html] [--debug-dir DIR] [-o FILE]",
      "what is slow, why, and what fixing it would give", run_report},
@@ -38,6 +38,8 @@ constexpr Command kCommands[] = {
     {"config", "config [--format text|json]",
      "the settings in force, where each comes from, what is allowed", run_config},
     {"lib", "lib [--format text|json]", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
+    {"open", "open INPUT... [-o FILE] | --perfetto [--port N]",
+     "the report's page in the browser, or the trace in Perfetto's", run_open},
     {"completion", "completion bash|zsh|fish|man", "a shell's completions, or the manual page",
      run_completion},
 };
