@@ -282,7 +282,7 @@ FINDINGS = "tools/analysis/findings.def"
 def analysis_problems(root, files, text):
     """Causes and findings: what the sources name against the tables of docs/REPORT.md."""
     source = "".join((root / file).read_text(errors="replace") for file in sorted(files)
-                     if re.fullmatch(r"tools/analysis/\w+\.(cpp|h|def)", file))
+                     if re.fullmatch(r"tools/analysis/[\w/]+\.(cpp|h|def)", file))
     table = (root / FINDINGS).read_text() if FINDINGS in files else ""
     findings = {name: re.findall(r'LIMIT\((\d+), "([^"]+)"\)', row)
                 for name, row in re.findall(r"^GPUPROF_FINDING\((\w+),(.*)", table, re.M)}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/describe.h"
 
+#include "formats/core/early_window.h"
+
 namespace gpuprof {
 namespace {
 
@@ -120,6 +122,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
   return {{"complete", process.completeness == Completeness::complete},
           {"steps", step_json},
           {"partial", process.summary.partial()},
+          {"early", is_early_window(process.header.window())},
           {"end_reason", process.summary.end_reason()},
           {"event_count", process.events.size()},
           {"events", counts_json(count_events(trace, process))},

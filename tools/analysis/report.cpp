@@ -10,10 +10,11 @@
 #include <span>
 #include <utility>
 
+#include "formats/core/early_window.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
-#include "tools/analysis/replay.h"
+#include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
@@ -105,6 +106,16 @@ void add_period(const std::vector<Timeline>& timelines, Report& report) {
 bool any_whole_window(const std::vector<Timeline>& timelines) {
   return std::any_of(timelines.begin(), timelines.end(),
                      [](const Timeline& timeline) { return timeline.whole_window; });
+}
+
+void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
+  const auto early = std::count_if(timelines.begin(), timelines.end(), [](const Timeline& t) {
+    return is_early_window(t.process->header.window());
+  });
+  if (early == 0) return;
+  add_finding<FindingKind::early_window>(
+      report.findings, static_cast<double>(early),
+      early == 1 ? std::string("this window is") : fmt::format("{} windows are", early));
 }
 
 void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
@@ -302,6 +313,7 @@ Report make_tables_alone(const Trace& trace) {
   add_standstill(report);
   add_period(all, report);
   add_whole_windows(all, report);
+  add_early_windows(all, report);
   add_untimed_steps(all, report);
   return report;
 }
@@ -376,6 +388,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.standstill = standstill_of(trace);
   add_period(all, report);
   add_whole_windows(all, report);
+  add_early_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
   stalled.report(report);

@@ -201,6 +201,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
       throttle_text_ = throttle.text;
     }
   }
+  replay_ended_ = replay_ended_ && replay.ended();
   const double recorded = replay.recorded_step_time();
   if (recorded <= 0) return;
   recorded_ns_ += recorded * steps;
@@ -271,6 +272,11 @@ std::string Judge::reason_against(const Report& report) const {
         "for {:.0f} % of {} time it is not known what the GPU did: work of before the window is "
         "not recorded. Record more steps",
         report.unknown_pct(), report.unit());
+  }
+  if (!replay_ended_) {
+    return "the replay was given up, so that no saving is known: ranks do so much between two "
+           "moments without a collective under way that it does not fit into memory. The parts of "
+           "steps and the tables hold. Report fewer ranks, or name the files of one";
   }
   if (recorded_ns_ <= 0) return "the recorded work cannot be told apart by steps";
   const uint64_t untimed = report.losses[static_cast<size_t>(Loss::graph_untimed)];

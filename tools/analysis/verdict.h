@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tools/analysis/ranks.h"
-#include "tools/analysis/replay.h"
+#include "tools/analysis/replay/replay.h"
 #include "tools/analysis/report.h"
 
 namespace gpuprof::analysis {
@@ -51,6 +51,7 @@ class Judge {
   std::string throttle_text_;
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
+  bool replay_ended_ = true;
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out
   bool killed_ = false;         // a process that had called CUDA

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/replay.h"
+#include "tools/analysis/replay/replay.h"
 
 #include <algorithm>
 #include <utility>
@@ -49,7 +49,8 @@ bool first_stands_out(const Timeline& timeline) {
 
 }  // namespace
 
-Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks) {
+Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks, size_t most_nodes)
+    : most_nodes_(most_nodes) {
   bool steps = false;
   for (const Timeline& timeline : timelines) {
     Times<int64_t> none;
@@ -58,14 +59,15 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks)
     steps = steps || timeline.steps.size() > 1 || timeline.whole_window;
   }
   if (!steps) return;
-  run(timelines, ranks);
+  ended_ = run(timelines, ranks);
+  if (!ended_) return;
   for (size_t i = 0; i < step_times_.size(); ++i) {
     step_times_[i] = mean_step(i);
     median_times_[i] = median_step(i);
   }
 }
 
-void Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
+bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
   ReplayPiece piece;
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
@@ -77,7 +79,7 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
     const bool from_begin = (with_first && known) || timeline.whole_window;
     const int64_t begin = from_begin ? timeline.steps.front().begin : INT64_MIN;
     window_begins_.push_back(from_begin ? begin - origin : INT64_MIN);
-    ranks.emplace_back(timeline, comparison, static_cast<uint16_t>(i), origin, begin, piece);
+    ranks.emplace_back(timeline, comparison, static_cast<uint32_t>(i), origin, begin, piece);
   }
   const auto advance = [&](size_t rank) {
     const bool more = !ranks[rank].at_end();
@@ -86,36 +88,45 @@ void Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   };
   for (bool more = true; more;) {
     more = false;
+    // A piece takes no longer than what is kept of it, so that all of them take a time that grows
+    // with the events alone.
+    const size_t share = std::max(kNodesOfPiece, piece.kept()) / ranks.size();
     for (size_t i = 0; i < ranks.size(); ++i) {
-      const size_t enough = piece.nodes.size() + kNodesOfPiece / ranks.size();
-      while (piece.nodes.size() <= enough && advance(i)) more = true;
+      const size_t enough = piece.size() + share;
+      while (piece.size() <= enough && advance(i)) more = true;
     }
     // All ranks have come to a collective, or none has.
     while (!piece.whole()) {
       bool any = false;
       for (size_t i = 0; i < ranks.size(); ++i) {
-        while (piece.lacks(static_cast<uint16_t>(i)) && advance(i)) any = true;
+        while (piece.lacks(static_cast<uint32_t>(i)) && advance(i)) {
+          any = true;
+          if (piece.size() > most_nodes_) return false;
+        }
       }
       if (!any) break;
     }
+    if (piece.size() > most_nodes_) return false;
     finish_piece(piece, ranks);
   }
+  return true;
 }
 
 void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
   piece.work_out();
-  for (size_t i = piece.kept(); i < piece.nodes.size(); ++i) {
-    const ReplayNode& node = piece.nodes[i];
-    if (node.step == kNone) continue;
+  piece.each([&](const ReplayNode& node, const FixTimes& times) {
+    if (node.step == kNone) return;
     Times<int64_t>& ends = step_ends_[node.rank][node.step];
-    for (size_t fix = 0; fix < kFixes; ++fix) ends[fix] = std::max(ends[fix], piece.times[i][fix]);
+    for (size_t fix = 0; fix < kFixes; ++fix) ends[fix] = std::max(ends[fix], times[fix]);
     ends[kFixes] = std::max(ends[kFixes], node.recorded);
-  }
+  });
+  nodes_ += piece.size();
   piece.begin_keeping();
   for (RankReplay& rank : ranks) {
     rank.each_kept([&](uint32_t& node) { node = piece.keep(node); });
   }
   piece.restart();
+  carried_ += piece.kept();
 }
 
 double Replay::mean_step(size_t which) const {

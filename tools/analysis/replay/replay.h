@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/analysis/ranks.h"
-#include "tools/analysis/replay_graph.h"
+#include "tools/analysis/replay/replay_graph.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
@@ -18,8 +18,11 @@ namespace gpuprof::analysis {
 class Replay {
  public:
   // Replays once, under all fixes at a time. Memory: a piece of the graph, which ends where no
-  // collective is under way.
-  Replay(std::span<const Timeline> timelines, const RankComparison& ranks);
+  // collective is under way, and what each rank's later work may depend on. Time: grows with the
+  // events, whatever the number of ranks.
+  // `most_nodes`: of a piece, some 200 bytes each; with more it is given up.
+  Replay(std::span<const Timeline> timelines, const RankComparison& ranks,
+         size_t most_nodes = size_t{1} << 22);
 
   // ns for a step, the mean over ranks: from the end of the first step's work to the end of the
   // last step's, divided by the steps between. 0: fewer than two steps with work. Of whole windows,
@@ -31,13 +34,21 @@ class Replay {
   double median_step_time(Fix fix) const { return median_times_[static_cast<size_t>(fix)]; }
   // The same as it was recorded: how true the replay is.
   double recorded_step_time() const { return step_times_[kFixes]; }
+  // False: it was given up, all times are 0. So many calls lie between two moments at which no
+  // collective is under way that what they depend on fits into no memory.
+  bool ended() const { return ended_; }
+  // How often a time was carried from one piece to the next, by node of the graph: the replay's own
+  // measure of how much it does beside working out each node once.
+  double carried() const {
+    return nodes_ ? static_cast<double>(carried_) / static_cast<double>(nodes_) : 0;
+  }
 
  private:
   // By Fix, and as it was recorded.
   template <typename T>
   using Times = std::array<T, kFixes + 1>;
 
-  void run(std::span<const Timeline> timelines, const RankComparison& ranks);
+  bool run(std::span<const Timeline> timelines, const RankComparison& ranks);
   void finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks);
   double mean_step(size_t which) const;
   double median_step(size_t which) const;
@@ -47,6 +58,8 @@ class Replay {
   std::vector<int64_t> window_begins_;  // by rank; INT64_MIN: its first step's end counts
   std::vector<size_t> first_known_;     // by rank: its first step with all that the GPU did
   Times<double> step_times_{}, median_times_{};
+  bool ended_ = true;
+  size_t most_nodes_, nodes_ = 0, carried_ = 0;
 };
 
 }  // namespace gpuprof::analysis

@@ -16,88 +16,11 @@
 
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/replay/replay_piece.h"
 #include "tools/analysis/timeline.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
-
-// What to take away. Each is the usual fix of that cause, at its best.
-enum class Fix : uint8_t {
-  none,
-  data_loading,     // data is there when the training thread asks: no time in its loader's ranges
-  kernel_launch,    // issuing work costs the thread nothing, as in a CUDA graph
-  allocation,       // a caching allocator: no time in, and no wait for, cudaMalloc and cudaFree
-  synchronization,  // nothing waits for the GPU: no .item(), no cudaDeviceSynchronize
-  communication,    // collectives take no time, but begin when the last rank has come
-  transfer,         // copies take no time, and nobody waits for one
-  straggler,        // no rank is slower than the median one
-  host_work,        // the threads that issue work do nothing of their own beside it
-  machine_busy,     // these threads have a processor whenever they can run
-};
-inline constexpr size_t kFixes = static_cast<size_t>(Fix::machine_busy) + 1;  // the last
-// A set of fixes, a bit each.
-using FixSet = uint16_t;
-static_assert(kFixes <= 8 * sizeof(FixSet));
-using FixTimes = std::array<int64_t, kFixes>;  // ns, by Fix
-
-// The node it belongs to is not before the time of `from` plus `weight`.
-struct ReplayEdge {
-  uint32_t from;
-  // Fixes that take the edge away; `duration`: from the begin of a call to its end, which is then
-  // still no earlier.
-  FixSet without;
-  bool duration;
-  int64_t weight;  // ns
-};
-
-struct ReplayNode {
-  uint32_t first_edge = 0, edge_count = 0;
-  uint32_t step = kNone;  // of the work that ends here: the step that it was issued in
-  uint16_t rank = 0;      // index of the timeline
-  int64_t recorded = 0;   // ns since the earliest node; holds where there are no edges
-  FixTimes own{};         // what passes here beside what edges say
-};
-
-// One piece of the graph. Nodes are known by their index in it.
-class ReplayPiece {
- public:
-  std::vector<ReplayNode> nodes;
-  std::vector<ReplayEdge> edges;
-  std::vector<FixTimes> times;  // of each node, once they are worked out
-
-  uint32_t add(uint16_t rank, int64_t recorded);
-  // To the node that was made last.
-  void add_edge(ReplayEdge edge);
-
-  // A collective's part on `rank` begins at node `begin`. Returns the node at which all have come.
-  uint32_t arrive(uint32_t joint, const JointCollective& collective, uint16_t rank, uint32_t begin);
-  // Of the collectives that some ranks have come to: how many still lack this rank.
-  size_t lacks(uint16_t rank) const { return rank < lacks_.size() ? lacks_[rank] : 0; }
-  bool whole() const { return open_ == 0; }
-
-  void work_out();
-  size_t kept() const { return kept_; }  // the first nodes, of which only the times are known
-  // Then a new piece: of this one only the times of nodes between begin_keeping() and restart() are
-  // kept. Returns what the node will be.
-  void begin_keeping();
-  uint32_t keep(uint32_t node);
-  void restart();
-
- private:
-  struct Join {
-    uint32_t node, missing;
-    std::vector<uint32_t> begins;
-  };
-  void find_order();
-  FixTimes time_of(const ReplayNode& node) const;
-
-  std::unordered_map<uint32_t, Join> joins_;  // by joint collective
-  std::vector<size_t> lacks_;                 // by rank
-  size_t open_ = 0, kept_ = 0;
-  std::vector<uint32_t> order_;  // every node after those it depends on
-  std::vector<uint32_t> places_;
-  std::vector<FixTimes> kept_times_;
-};
 
 // Work that is over at a node.
 struct WorkEnd {
@@ -112,7 +35,7 @@ class RankReplay {
  public:
   // All must outlive it. `origin`: the time of the earliest node of all ranks. `begin`: since when
   // time before the first call is looked at, too; INT64_MIN: it is not.
-  RankReplay(const Timeline& timeline, const RankComparison& ranks, uint16_t rank, int64_t origin,
+  RankReplay(const Timeline& timeline, const RankComparison& ranks, uint32_t rank, int64_t origin,
              int64_t begin, ReplayPiece& piece);
 
   bool at_end() const { return calls_.at_end() && orphans_.at_end(); }
@@ -158,10 +81,11 @@ class RankReplay {
   FixSet fixes_without(const Call& call) const;
   void add_call_edge(ReplayEdge edge, int64_t waited);
   void remember(const WorkEnd& work);
+  void forget_old();
 
   const Timeline& timeline_;
   const RankComparison& ranks_;
-  const uint16_t rank_;
+  const uint32_t rank_;
   const int64_t origin_;
   ReplayPiece& piece_;
   MergedWalk<ThreadWalk> calls_;
@@ -174,6 +98,7 @@ class RankReplay {
   std::unordered_map<uint64_t, WorkEnd> recorded_;    // by event handle
   std::unordered_map<uint64_t, uint32_t> stream_of_;  // by handle
   std::vector<WorkEnd> recent_;  // that later work may have begun after, in order of end
+  size_t recent_limit_ = 64;     // more of them are looked through for what can be forgotten
   std::vector<Work> works_;      // of the call at hand
   std::vector<WorkEnd> own_, awaited_;
 };

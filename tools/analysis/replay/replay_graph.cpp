@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/replay_graph.h"
+#include "tools/analysis/replay/replay_graph.h"
 
 #include <algorithm>
 #include <string_view>
@@ -16,9 +16,8 @@ constexpr int64_t kCheapCallNs = 2'000;    // what a synchronisation costs that 
 constexpr int64_t kLongIssueNs = 50'000;   // a launch that takes this long waits for a full queue
 constexpr int64_t kLongFreeNs = 10'000;
 constexpr int64_t kOtherThreadNs = 200'000;  // quiet this long, a thread may wait for another
-// Work that ended this long before the call at hand began explains nothing that is still to come.
-constexpr int64_t kForgetNs = 10'000'000;
-constexpr size_t kMostRecent = 8192;  // that are looked through for what can be forgotten
+// Work that ended this long before what is still to come explains nothing of it.
+constexpr int64_t kForgetNs = 10 * kNearNs;
 
 constexpr FixSet bit(Fix fix) { return static_cast<FixSet>(1u << static_cast<unsigned>(fix)); }
 
@@ -28,131 +27,9 @@ int64_t scaled(int64_t length, double factor) {
   return static_cast<int64_t>(static_cast<double>(length) / std::max(1.0, factor));
 }
 
-FixTimes same(int64_t time) {
-  FixTimes out;
-  out.fill(time);
-  return out;
-}
-
 }  // namespace
 
-uint32_t ReplayPiece::add(uint16_t rank, int64_t recorded) {
-  ReplayNode node;
-  node.first_edge = static_cast<uint32_t>(edges.size());
-  node.rank = rank;
-  node.recorded = recorded;
-  nodes.push_back(node);
-  return static_cast<uint32_t>(nodes.size()) - 1;
-}
-
-void ReplayPiece::add_edge(ReplayEdge edge) {
-  if (edge.from == kNone) return;
-  edges.push_back(edge);
-  ++nodes.back().edge_count;
-}
-
-uint32_t ReplayPiece::arrive(uint32_t joint, const JointCollective& collective, uint16_t rank,
-                             uint32_t begin) {
-  const auto [at, fresh] = joins_.try_emplace(joint);
-  Join& join = at->second;
-  if (fresh) {
-    join = {add(rank, 0), static_cast<uint32_t>(collective.parts.size()), {}};
-    ++open_;
-    for (const CollectivePart& part : collective.parts) {
-      lacks_.resize(std::max<size_t>(lacks_.size(), part.rank + size_t{1}));
-      ++lacks_[part.rank];
-    }
-  }
-  join.begins.push_back(begin);
-  --lacks_[rank];
-  if (--join.missing == 0) --open_;
-  return join.node;
-}
-
-// As they were made; with collectives depth first, without recursion. An edge that closes a circle
-// (clocks of hosts that disagree) is not followed.
-void ReplayPiece::find_order() {
-  order_.clear();
-  if (joins_.empty()) {
-    for (uint32_t i = static_cast<uint32_t>(kept_); i < nodes.size(); ++i) order_.push_back(i);
-    return;
-  }
-  enum State : uint8_t { fresh, open, done };
-  std::vector<uint8_t> state(nodes.size(), fresh);
-  std::fill_n(state.begin(), kept_, done);
-  std::vector<std::pair<uint32_t, uint32_t>> stack;  // node, next edge
-  for (uint32_t root = static_cast<uint32_t>(kept_); root < nodes.size(); ++root) {
-    if (state[root] != fresh) continue;
-    stack.push_back({root, 0});
-    state[root] = open;
-    while (!stack.empty()) {
-      auto& [at, next] = stack.back();
-      const ReplayNode& node = nodes[at];
-      if (next < node.edge_count) {
-        const uint32_t from = edges[node.first_edge + next++].from;
-        if (state[from] == fresh) {
-          state[from] = open;
-          stack.push_back({from, 0});
-        }
-      } else {
-        state[at] = done;
-        order_.push_back(at);
-        stack.pop_back();
-      }
-    }
-  }
-}
-
-FixTimes ReplayPiece::time_of(const ReplayNode& node) const {
-  if (node.edge_count == 0) return same(node.recorded);
-  FixTimes earliest = same(INT64_MIN);
-  for (uint32_t i = 0; i < node.edge_count; ++i) {
-    const ReplayEdge& edge = edges[node.first_edge + i];
-    const FixTimes& from = times[edge.from];
-    for (size_t fix = 0; fix < kFixes; ++fix) {
-      const bool taken = edge.without >> fix & 1;
-      if (taken && !edge.duration) continue;
-      earliest[fix] = std::max(earliest[fix], from[fix] + (taken ? 0 : edge.weight));
-    }
-  }
-  for (size_t fix = 0; fix < kFixes; ++fix) earliest[fix] += node.own[fix];
-  return earliest;
-}
-
-void ReplayPiece::work_out() {
-  for (const auto& [joint, join] : joins_) {
-    ReplayNode& node = nodes[join.node];
-    node.first_edge = static_cast<uint32_t>(edges.size());
-    node.edge_count = static_cast<uint32_t>(join.begins.size());
-    for (const uint32_t begin : join.begins) edges.push_back({begin, 0, false, 0});
-  }
-  times.resize(nodes.size());
-  find_order();
-  for (const uint32_t index : order_) times[index] = time_of(nodes[index]);
-}
-
-void ReplayPiece::begin_keeping() {
-  places_.assign(nodes.size(), kNone);
-  kept_times_.clear();
-}
-
-uint32_t ReplayPiece::keep(uint32_t node) {
-  if (places_[node] == kNone) {
-    places_[node] = static_cast<uint32_t>(kept_times_.size());
-    kept_times_.push_back(times[node]);
-  }
-  return places_[node];
-}
-
-void ReplayPiece::restart() {
-  times.swap(kept_times_);
-  kept_ = times.size();
-  nodes.assign(kept_, {});
-  edges.clear();
-  joins_.clear();
-}
-
-RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint16_t rank,
+RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint32_t rank,
                        int64_t origin, int64_t begin, ReplayPiece& piece)
     : timeline_(timeline),
       ranks_(ranks),
@@ -266,7 +143,7 @@ uint32_t RankReplay::add_call_begin(const Call& call) {
   piece_.add_edge({own.node, 0, false, 0});
   if (follows_other || !first) {
     const int64_t since = follows_other ? other->end : own.end;
-    piece_.nodes.back().own = own_times(quiet_time(call, since));
+    piece_.set_own(own_times(quiet_time(call, since)));
   }
   return begin;
 }
@@ -320,7 +197,7 @@ void RankReplay::add_stretch(Interval time, const ProcessorTime& processor, Quie
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {
-  FixTimes out = same(quiet.loading + quiet.brief + quiet.own);
+  FixTimes out = same_times(quiet.loading + quiet.brief + quiet.own);
   of(out, Fix::data_loading) -= quiet.loading;
   of(out, Fix::kernel_launch) -= quiet.brief;
   of(out, Fix::host_work) -= quiet.own;
@@ -372,9 +249,9 @@ WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_b
     if (const WorkEnd* const reason = ended_just_before(work)) after(reason->node, 0, reason->end);
   }
   if (ready != INT64_MIN) {
-    FixTimes& own = piece_.nodes.back().own;
-    own = same(work.begin - ready);
+    FixTimes own = same_times(work.begin - ready);
     if (call) of(own, Fix::kernel_launch) -= held_back(work, *call, ready);
+    piece_.set_own(own);
   }
   before = {work.end, work.stream, add_work_end(work, call ? call->begin : work.begin, begin)};
   remember(before);
@@ -404,19 +281,18 @@ uint32_t RankReplay::add_work_end(const Work& work, int64_t issued, uint32_t beg
   }
   const uint32_t end = piece_.add(rank_, work.end - origin_);
   piece_.add_edge({after, 0, false, 0});
-  ReplayNode& node = piece_.nodes.back();
-  node.own = lengths(work, joint);
+  piece_.set_own(lengths(work, joint));
   const std::vector<Step>& steps = timeline_.steps;
   while (step_ < steps.size() && steps[step_].end <= issued) ++step_;
   if (step_ < steps.size() && steps[step_].begin <= issued) {
-    node.step = static_cast<uint32_t>(step_);
+    piece_.set_step(static_cast<uint32_t>(step_));
   }
   return end;
 }
 
 FixTimes RankReplay::lengths(const Work& work, const JointCollective* joint) const {
   const int64_t begin = joint ? joint->last_begin : work.begin;
-  FixTimes out = same(std::max<int64_t>(0, work.end - begin));
+  FixTimes out = same_times(std::max<int64_t>(0, work.end - begin));
   switch (work.kind) {
     case WorkClass::compute:
       of(out, Fix::straggler) = scaled(out[0], ranks_.speeds[rank_].compute);
@@ -429,15 +305,23 @@ FixTimes RankReplay::lengths(const Work& work, const JointCollective* joint) con
 
 // Keeps `recent_` in order; what comes is mostly the last.
 void RankReplay::remember(const WorkEnd& work) {
-  if (recent_.size() >= kMostRecent && !calls_.at_end()) {
-    const int64_t since = calls_->begin - kForgetNs;
-    const auto keep = std::partition_point(recent_.begin(), recent_.end(),
-                                           [&](const WorkEnd& w) { return w.end < since; });
-    recent_.erase(recent_.begin(), keep);
-  }
+  if (recent_.size() >= recent_limit_) forget_old();
   auto at = recent_.end();
   while (at != recent_.begin() && std::prev(at)->end > work.end) --at;
   recent_.insert(at, work);
+}
+
+// Twice as many as are left may come before it is done again.
+void RankReplay::forget_old() {
+  int64_t next = INT64_MAX;  // nothing that is to come begins earlier
+  if (!calls_.at_end()) next = calls_->begin;
+  if (!orphans_.at_end()) next = std::min(next, orphans_->begin);
+  if (next == INT64_MAX) return;
+  const auto keep = std::partition_point(recent_.begin(), recent_.end(), [&](const WorkEnd& work) {
+    return work.end < next - kForgetNs;
+  });
+  recent_.erase(recent_.begin(), keep);
+  recent_limit_ = std::max<size_t>(64, 2 * recent_.size());
 }
 
 // Work of another stream that ended as this one began.
