@@ -4,7 +4,8 @@
 # there, the tarball unpacked, and, in a chroot, the .deb. As a user without rights, in a path with blanks, with a home
 # that cannot be written to. Prints a line for each.
 # usage: packaging/tests/install.sh RELEASE [ROOT...]     ROOT: folders by debootstrap with python3-venv; default: /
-# GPUPROF_PYTHONS: more pythons of a root, with blanks between.
+# GPUPROF_SIMCUDA: the simulated CUDA stack (B/simcuda/lib), which is used where it can be loaded; elsewhere a stub of a
+# CUDA runtime, without GPU times. GPUPROF_PYTHONS: more pythons of a root, with blanks between.
 # Needs root, to change it. Packages come from RELEASE alone: no network.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +54,17 @@ try_root() {
   undo+=("rm -rf '$root$place'")
   mkdir -p "$root$place/home" "$root$place/stack"
   cp "$here/program.py" "$here/use.sh" "$root$place/"
-  cp "$scratch/libcudart.so.13" "$root$place/stack/"
+  local stack=stub
+  if [ -n "${GPUPROF_SIMCUDA:-}" ]; then
+    cp -a "$GPUPROF_SIMCUDA"/. "$root$place/stack/"
+    if as_user "$root" "cd '$place/stack' && LD_LIBRARY_PATH=. python3 -c 'import ctypes; ctypes.CDLL(\"libcudart.so.13\")'" 2>/dev/null; then
+      stack=simulated
+    else
+      rm -rf "$root$place/stack" && mkdir "$root$place/stack"
+    fi
+  fi
+  [ "$stack" = simulated ] || cp "$scratch/libcudart.so.13" "$root$place/stack/"
+  name="$name ($stack stack)"
   cp "$release"/*.whl "$release"/gpuprof-*-linux-x86_64.tar.gz "$release"/gpuprof_*.deb "$root$place/"
   chown -R 65534:65534 "$root$place"
   chmod 0555 "$root$place/home"

@@ -140,3 +140,19 @@ def test_the_action_runs_its_command(tmp_path):
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert pathlib.Path(tmp_path / "ci out/report.html").exists()
+
+
+def test_the_pages_yaml_can_be_read():
+    """What docs/CI.md and docs/RUNNING.md give to be pasted."""
+    yaml = pytest.importorskip("yaml")
+    found = [block for page in ("CI", "RUNNING") for block in
+             re.findall(r"^```yaml\n(.*?)^```", (harness.SOURCE / f"docs/{page}.md").read_text(), flags=re.M | re.S)]
+    assert len(found) == 3
+    github, gitlab, pod = [yaml.safe_load(block) for block in found]
+    action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
+    step, = [s for s in github["jobs"]["speed"]["steps"] if "packaging/ci" in s.get("uses", "")]
+    assert set(step["with"]) <= set(action["inputs"])
+    assert any("packaging/ci/gate.sh" in line for line in gitlab["speed"]["script"])
+    volumes = {v["name"] for v in pod["spec"]["volumes"]}
+    mounts = {m["name"] for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for m in c["volumeMounts"]}
+    assert pod["kind"] == "Pod" and mounts == volumes
