@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 output=${1:-gpuprof-out/demo}
-# shellcheck source=tools/progress.sh
+# shellcheck source=/dev/null  # checked by itself
 . tools/progress.sh
 
 tools/setup.sh

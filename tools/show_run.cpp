@@ -18,6 +18,7 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
+#include "tools/report/text_table.h"
 #include "tools/shell_text.h"
 #include "tools/symbols/symbol_options.h"
 
@@ -141,9 +142,11 @@ void report_run(const std::string& folder, const std::string& format) {
     put_to(path, dump_json(report_json(report), 2) + "\n");
     return print_note(fmt::format("the report: {}", path));
   }
-  const bool colours = ::isatty(STDERR_FILENO) == 1 && !::getenv("NO_COLOR");
-  const std::string text = format == "text" ? report_text(report, colours)
-                                            : verdict_text(report, colours, kVerdictLines);
+  TextOptions options;
+  options.colours = ::isatty(STDERR_FILENO) == 1 && !::getenv("NO_COLOR");
+  options.width = terminal_columns();
+  const std::string text = format == "text" ? report_text(report, options)
+                                            : verdict_text(report, options, kVerdictLines);
   // The program has written to standard output; what we say goes where our lines go.
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t count = ::write(STDERR_FILENO, rest.data(), rest.size());
