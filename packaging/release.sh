@@ -46,7 +46,8 @@ find "$stage/wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the sam
 if [ -n "$sources" ]; then
   say "source of what is under the LGPL"
   mkdir "$stage/sources" "$stage/lists"
-  cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null |
+  # A machine has one of the two.
+  { cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null || true; } |
     sed -e 's/^Types:.*/Types: deb-src/' -e 's/^deb /deb-src /' >"$stage/debian.sources"
   apt=(-o "Dir::Etc::sourcelist=$stage/debian.sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$stage/lists")
   apt-get "${apt[@]}" update -qq
