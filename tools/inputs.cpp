@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/inputs.h"
 
+#include <CLI/CLI.hpp>
 #include <map>
 
 #include "tools/analysis/clock_windows.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -31,11 +33,12 @@ void warn_of_problems(const std::vector<Problem>& problems) {
 
 }  // namespace
 
-Input load_inputs(const std::vector<std::string>& paths) {
+Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input;
   {
     Progress progress("reading");
     InputOptions options;
+    options.choice = choice;
     options.progress = [&](const std::string&, size_t number, size_t count) {
       progress.update(number, count);
     };
@@ -48,17 +51,27 @@ Input load_inputs(const std::vector<std::string>& paths) {
                                    : problems[0].text());
   }
   warn_of_problems(problems);
+  const std::string clocks = analysis::describe_clocks(analysis::align_clocks(input.trace));
+  if (!clocks.empty()) print_note(clocks);
   return input;
 }
 
-Input load_steps(const std::vector<std::string>& paths) {
-  Input input = load_inputs(paths);
+Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
+  Input input = load_inputs(paths, choice);
   const size_t count = analysis::leave_out_clock_windows(input.trace);
   if (count > 0) {
     print_note(fmt::format("left out {} of wall time: the program's own steps were recorded too",
                            count == 1 ? "a window" : fmt::format("{} windows", count)));
   }
   return input;
+}
+
+void add_job_choice(CLI::App& app, JobChoice& choice) {
+  app.add_option("--job", choice.job, "of several jobs in a directory, the one of this id or run")
+      ->default_str("that of the newest whole attempt");
+  app.add_option("--attempt", choice.attempt,
+                 "of several attempts of a job, the one of this number; all: as one")
+      ->default_str("the newest that is whole");
 }
 
 }  // namespace gpuprof

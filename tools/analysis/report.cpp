@@ -13,6 +13,7 @@
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
@@ -161,6 +162,15 @@ void add_machine_busy(Report& report) {
   add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
 }
 
+// Figures that compare ranks are no better than their clocks.
+void add_clocks(const Trace& trace, Report& report) {
+  const std::vector<HostClock> clocks = clocks_of(trace);
+  double error = 0;
+  for (const HostClock& clock : clocks) error = std::max(error, clock.error_us);
+  const std::string text = describe_clocks(clocks);
+  if (!text.empty()) add_finding<FindingKind::host_clocks>(report.findings, error, text);
+}
+
 // Known of dumps that are whole: the summary, which comes last, says it.
 void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   double cost = 0, length = 0;
@@ -300,6 +310,7 @@ Report make_tables_alone(const Trace& trace) {
   report.step_time = step_time_of(report.steps);
   report.standstill = standstill_of(trace);
   add_standstill(report);
+  add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);
@@ -374,6 +385,7 @@ Report make_report(const Trace& trace, Depth depth) {
   report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
+  add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_untimed_steps(all, report);

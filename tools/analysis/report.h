@@ -128,8 +128,8 @@ struct Report {
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// worker_lines, replay_error_pct, and of the findings all but "job_stands", "steps_found",
-// "whole_windows" and "untimed_steps".
+// worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
+// "steps_found", "whole_windows" and "untimed_steps".
 Report make_report(const Trace& trace, Depth depth = Depth::all);
 
 }  // namespace gpuprof::analysis

@@ -94,6 +94,8 @@ int run_convert(const Command& command, int count, char** arguments) {
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
       ->check(CLI::IsMember(format_names()));
@@ -107,7 +109,7 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const Exporter& exporter = *find_exporter(format);
-  Input input = load_inputs(inputs);
+  Input input = load_inputs(inputs, choice);
   const fs::path output = output_path(inputs, wanted, exporter);
   refuse_overwriting_inputs(input, output);
   symbolize(input.trace, symbols);

@@ -36,6 +36,8 @@ int run_report(const Command& command, int count, char** arguments) {
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--format", format, "text, json or html")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
@@ -53,7 +55,7 @@ int run_report(const Command& command, int count, char** arguments) {
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
   }
-  Input input = load_steps(inputs);
+  Input input = load_steps(inputs, choice);
   symbolize(input.trace, symbols);
   const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
   put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal),
