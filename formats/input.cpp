@@ -64,10 +64,12 @@ std::string process_key(const std::string& path) {
       break;
     }
   }
-  const size_t mark = key.rfind("_w");
-  if (mark != std::string_view::npos && mark + 2 < key.size() &&
-      key.find_first_not_of("0123456789", mark + 2) == std::string_view::npos) {
-    key = key.substr(0, mark);
+  for (const std::string_view window : {"_w", "_early"}) {
+    const size_t mark = key.rfind(window), digits = mark + window.size();
+    if (mark != std::string_view::npos && digits < key.size() &&
+        key.find_first_not_of("0123456789", digits) == std::string_view::npos) {
+      return std::string(key.substr(0, mark));
+    }
   }
   return std::string(key);
 }

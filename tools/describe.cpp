@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "formats/core/early_window.h"
+
 namespace gpuprof {
 namespace {
 
@@ -135,6 +137,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
   return {{"complete", process.completeness == Completeness::complete},
           {"steps", step_json},
           {"partial", process.summary.partial()},
+          {"early", is_early_window(process.header.window())},
           {"end_reason", process.summary.end_reason()},
           {"event_count", process.events.size()},
           {"events", counts_json(count_events(trace, process))},

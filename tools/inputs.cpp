@@ -58,6 +58,7 @@ Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice
 
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input = load_inputs(paths, choice);
+  analysis::leave_out_early_windows(input.trace);
   const size_t count = analysis::leave_out_clock_windows(input.trace);
   if (count > 0) {
     print_note(fmt::format("left out {} of wall time: the program's own steps were recorded too",

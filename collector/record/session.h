@@ -37,8 +37,9 @@ struct Window {
   uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
-  bool dropped;   // it is not to leave a dump
-  bool has_step;  // `first_step` is known, of a window that no step has opened
+  bool dropped;      // it is not to leave a dump
+  bool keeps_cupti;  // the next one is near
+  bool has_step;     // `first_step` is known, of a window that no step has opened
 };
 
 struct Session {
@@ -81,6 +82,8 @@ struct Session {
   uint32_t next_window = 0;  // number of the next one
   uint32_t put_off = 0;      // how many steps the window that is due was put off for CUDA graphs
   uint32_t brackets = 0;     // windows that cudaProfilerStart opened
+  bool wants_early = false;  // what comes before the schedule's window is recorded
+  uint32_t early_windows = 0;
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;
 

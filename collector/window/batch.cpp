@@ -47,6 +47,11 @@ bool is_graph_node(const Record& record, uint32_t& graph) {
   return (kernel ? record.gpu_kernel.graph_node : record.gpu_copy.graph_node) != 0;
 }
 
+bool is_gpu_work(Kind kind) {
+  return is_stream_work(kind) || kind == Kind::launch || kind == Kind::copy || kind == Kind::set ||
+         kind == Kind::collective;
+}
+
 bool test(const PodVector<uint64_t>& bits, uint32_t bit) {
   return bit / 64 < bits.size() && (bits[bit / 64] >> (bit % 64) & 1);
 }
@@ -78,7 +83,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   graph_launches_.clear();
   have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
-  events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
+  work_ = events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
   const size_t chunks = ring()->header->chunk_count;
   // A quarter of a small ring, so that hooks never wait for room.
   batch_records_ = chunks * kRecordsPerChunk / 4;
@@ -228,6 +233,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     if (here || is_gpu_kind(record.kind)) note(record);
     if (!here) continue;
     count_losses_of(record, [](Loss loss) { count_loss(loss); });
+    if (is_gpu_work(record.kind)) ++work_;
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;

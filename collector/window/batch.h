@@ -42,6 +42,7 @@ class WindowCollector final : private NameResolver {
 
   const NameResolver& names() const { return *this; }  // of what is in the ring
   uint64_t events() const { return events_; }
+  uint64_t work() const { return work_; }  // launches, copies, sets, collectives; calls or records
   uint64_t hook_records() const { return hook_records_; }
   uint64_t stacks() const { return stacks_; }
   uint64_t stack_ticks() const { return stack_ticks_; }  // that threads spent on them
@@ -92,6 +93,7 @@ class WindowCollector final : private NameResolver {
   uint64_t begin_ticks_ = 0;
   uint64_t events_ = 0;
   uint64_t hook_records_ = 0;
+  uint64_t work_ = 0;
   uint64_t stacks_ = 0;
   uint64_t stack_ticks_ = 0;
 };

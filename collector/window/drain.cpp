@@ -38,11 +38,13 @@
 #include "collector/window/batch.h"
 #include "collector/window/control.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/early_dump.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"
 #include "collector/window/ready_command.h"
 #include "collector/window/step_log.h"
 #include "collector/window/summary.h"
+#include "formats/core/early_window.h"
 
 namespace gpuprof {
 namespace {
@@ -54,7 +56,10 @@ constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
-constexpr uint64_t kWaitForGpu = 2 * kSecond;  // for launches still running when a window ends
+constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
+constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
+constexpr double kEarlySeconds = 10;            // an early window ends, and another one begins
+constexpr double kEarlyShare = 0.25;            // of max_mb
 
 // Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
 // out.
@@ -81,6 +86,7 @@ struct Drain {
   size_t graph_nodes = 0;         // written to it
   uint64_t replayed_graphs = 0;   // number of the newest written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
+  EarlyDump early{};
   bool window_open = false;
   uint64_t last_look = 0;        // for GPU records
   bool said_no_records = false;  // in this window
@@ -173,12 +179,15 @@ void write_failed_allocation(Drain& drain) {
 void open_window(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
+  if (is_early_window(window.number)) drain.early.begin();
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
-  if (!s.loads_data) update_latest_link(LatestLink::replaced);
+  // An early window may leave nothing.
+  const bool early = is_early_window(window.number);
+  if (!s.loads_data) update_latest_link(early ? LatestLink::kept : LatestLink::replaced);
   drain.file.open(s.stem, window.number);
   native_samples_window_begins();
   samples_window_begins();  // the header has the notes of both
@@ -212,7 +221,8 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     cupti_flush(false);
     drain.collector.collect(drain.file, true, window.end_ticks);
     if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
-    if (monotonic_ns() - begun > kWaitForGpu) {
+    const bool hurry = is_early_window(window.number) && !exiting;
+    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
       cupti_flush(exiting);
       drain.collector.collect(drain.file, true, window.end_ticks);
       break;
@@ -254,8 +264,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++,  s.boundaries, ticks,           0,     ticks,
-                    s.boundaries - 1, true,         "out_of_memory", false, true};
+  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
+                    "out_of_memory", false,        false, true};
   update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
@@ -289,6 +299,11 @@ void write_to_the_end(Drain& drain, const Window& window) {
   }
 }
 
+// Of an early window: a process that asks for GPUs and does nothing on them leaves no dump.
+bool is_worth_keeping(const Drain& drain, const Window& window) {
+  return drain.collector.work() != 0 || has_whole_step(window);
+}
+
 void close_window(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_window(drain);
@@ -299,18 +314,25 @@ void close_window(Drain& drain) {
     drain.collector.collect(drain.file, true, window.end_ticks);
     drain.collector.flush(drain.file);
     drain.file.discard();
+  } else if (is_early_window(window.number)) {
+    write_to_the_end(drain, window);
+    const bool worth = is_worth_keeping(drain, window);
+    if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
+    drain.early.keep(drain.file, window, totals_of(drain), worth);
   } else {
     write_to_the_end(drain, window);
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
   // The next window may be near already; then CUPTI stays on.
-  if (!(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
+  if (!window.keeps_cupti &&
+      !(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
     cupti_detach();
   }
-  if (!window.dropped) ++s.windows_done;
+  if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
@@ -327,6 +349,7 @@ void save_window(Drain& drain) {
     window.end_reason = "exec";
   }
   write_to_the_end(drain, window);
+  if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
   drain.file.publish();
   // Should exec fail, there will be more of this dump, and the command is run again.
   run_ready_command(drain.file.path());
@@ -338,6 +361,11 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
+  if (is_early_window(s.window.number)) {
+    const bool large = spec.max_mb > 0 && megabytes > kEarlyShare * spec.max_mb;
+    if (seconds > kEarlySeconds || large) cut_window("early");
+    return;
+  }
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s");
   if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb");
 }
@@ -479,6 +507,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit");
   carry_out_requests(*g_drain);
+  g_drain->early.leave();
   dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
@@ -528,6 +557,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
+  drain.early.leave();
   dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();

@@ -13,6 +13,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
+#include "formats/core/early_window.h"
 
 namespace gpuprof {
 namespace {
@@ -24,7 +25,9 @@ constexpr const char* kPartSuffix = ".part";
 }  // namespace
 
 bool DumpFile::open(const char* stem, uint32_t window) {
-  std::snprintf(path_, sizeof path_, "%s_w%u.gpuprof", stem, window);
+  const bool early = is_early_window(window);
+  std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
+                early ? window - kFirstEarlyWindow : window);
   bytes_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   error_ = 0;
@@ -113,6 +116,30 @@ void DumpFile::discard() {
   if (!file_.is_open()) return;
   remove_in_run(part_);
   (void)file_.close();
+}
+
+DumpOutcome DumpFile::keep(KeptDump& kept) {
+  if (!file_.is_open()) return DumpOutcome::lost;
+  const int error = file_.close();
+  if (error && !error_) fail("close", part_, error);
+  if (error_) return left_behind();
+  std::snprintf(kept.path, sizeof kept.path, "%s", path_);
+  kept.exists = true;
+  return DumpOutcome::complete;
+}
+
+int KeptDump::publish() {
+  char part[sizeof path + 8];
+  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
+  exists = false;
+  return ::rename(part, path) == 0 ? 0 : errno;
+}
+
+void KeptDump::discard() {
+  char part[sizeof path + 8];
+  std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
+  if (exists) ::unlink(part);
+  exists = false;
 }
 
 DumpOutcome DumpFile::finish() {

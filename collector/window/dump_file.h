@@ -18,10 +18,19 @@ enum class DumpOutcome {
   lost,  // nothing lies there
 };
 
+// A dump that is complete and has not its final name, since a better one may make it needless.
+struct KeptDump {
+  char path[1600];
+  bool exists;
+  int publish();  // gives it its name; 0, or an errno value
+  void discard();
+};
+
 class DumpFile {
  public:
-  // Creates `<stem>_w<window>.gpuprof.part` (O_EXCL, 0600). False: writes go nowhere. What fails
-  // first in a run gets a line; the closing line has the rest.
+  // Creates `<stem>_w<window>.gpuprof.part`, of an early window `<stem>_early<number>...` (O_EXCL,
+  // 0600). False: writes go nowhere. What fails first in a run gets a line; the closing line has
+  // the rest.
   bool open(const char* stem, uint32_t window);
   // Compresses and appends one chunk. A failed write is counted (Loss::write_error).
   void write(ChunkKind kind, const ByteBuffer& body);
@@ -34,6 +43,8 @@ class DumpFile {
   int error() const { return error_; }  // errno of this dump's first failure; 0: none
   // Removes it.
   void discard();
+  // Complete, but not to have its final name yet; with write errors as finish().
+  DumpOutcome keep(KeptDump& kept);
   // In a forked child: the file is the parent's.
   void forget() { (void)file_.close(); }
   uint64_t bytes() const { return bytes_; }

@@ -27,6 +27,7 @@
 #include "collector/torch/operators.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
+#include "formats/core/early_window.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
@@ -39,6 +40,7 @@ constexpr uint64_t kEarlyBoundaries = 16;  // DistributedDataParallel is warmed 
 constexpr size_t kChosenAtOnce = 3;        // boundaries of a source that has not had to wait
 constexpr uint32_t kMostPutOff = 3;        // steps, for a wait that may never come
 constexpr uint32_t kMostBrackets = 16;     // by the default schedule
+constexpr double kEarlySeconds = 120;      // from the start; later no early window begins
 constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as long as the last one
 
 double seconds_between(uint64_t from, uint64_t to) {
@@ -48,6 +50,12 @@ double seconds_between(uint64_t from, uint64_t to) {
 void set_phase(SessionPhase phase) {
   session().phase.store(phase, std::memory_order_release);
   ring()->header->phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
+}
+
+// No window is open, before and after.
+void set_phase_between_windows(SessionPhase phase) {
+  set_phase(phase);
+  apply_hook_flags();
 }
 
 void log_boundary(uint64_t ticks) {
@@ -60,7 +68,11 @@ void log_boundary(uint64_t ticks) {
 }
 
 // Whether the open window was begun by no step: its steps are those that lie in it.
-bool is_free_window() { return session().config.schedule.all; }
+bool is_free_window(const Window& window) {
+  return is_early_window(window.number) || session().config.schedule.all;
+}
+
+bool early_is_open() { return window_is_open() && is_early_window(session().window.number); }
 
 void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
@@ -71,7 +83,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   settle_steps(s.window);
   s.window.partial = partial;
   s.window.end_reason = reason;
-  if (!s.window.dropped && !is_free_window()) s.tracker.keep_count();
+  if (!s.window.dropped && !is_free_window(s.window)) s.tracker.keep_count();
   RingHeader& header = *ring()->header;
   header.window_first_step.store(static_cast<uint32_t>(s.window.first_step));
   header.window_last_step.store(static_cast<uint32_t>(s.window.last_step));
@@ -91,8 +103,8 @@ bool begins_by_clock() {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window =
-      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, !is_free_window()};
+  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true};
+  s.window.has_step = !is_free_window(s.window);
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
   s.phase.store(SessionPhase::active, std::memory_order_release);
@@ -102,8 +114,11 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   if (!others_waited && !s.loads_data) {
     // Calls of other threads are recorded from now on, and were not while this one waited for CUPTI
     // or was kept off its processor.
-    s.window.begin_ticks = s.last_boundary_ticks = ticks_after_stores();
-    move_last_step(s.window.begin_ticks);
+    s.window.begin_ticks = ticks_after_stores();
+    if (s.window.has_step) {
+      s.last_boundary_ticks = s.window.begin_ticks;
+      move_last_step(s.window.begin_ticks);
+    }
   }
   // Together, for workers that follow: until here they see the window before as it ended.
   header.window_first_step.store(static_cast<uint32_t>(first_step));
@@ -122,7 +137,7 @@ bool put_off_for_graphs(uint32_t number) {
   if (s.put_off >= kMostPutOff) return false;
   ++s.put_off;
   s.plan->postpone();
-  set_phase(SessionPhase::warmup);
+  set_phase_between_windows(SessionPhase::warmup);
   log_line(LogLevel::debug,
            "window %u takes a step later: nothing has waited for the GPU since "
            "CUPTI was attached",
@@ -136,7 +151,7 @@ void put_off_window(uint32_t number) {
   Session& s = session();
   if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
     s.plan->postpone();
-    set_phase(SessionPhase::warmup);
+    set_phase_between_windows(SessionPhase::warmup);
     log_line(LogLevel::warn,
              "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
              static_cast<double>(kWaitForDrainNs) / 1e9, number);
@@ -147,7 +162,7 @@ void put_off_window(uint32_t number) {
                ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
                : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
   s.plan->cut();
-  set_phase(SessionPhase::waiting);
+  set_phase_between_windows(SessionPhase::waiting);
 }
 
 // False: the drain thread is still at the window before, or attaching CUPTI.
@@ -175,20 +190,38 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   }
 }
 
-// The window of the whole program.
+void end_early(uint64_t ticks, bool another_is_near) {
+  session().window.keeps_cupti = another_is_near;
+  end_window(ticks, "early", true);
+}
+
+// The window of the whole program, or an early one, which no step begins.
 void begin_with_session() {
   Session& s = session();
-  if (s.plan->armed() || !s.config.schedule.all) return;
-  s.next_window = 1;
+  const bool early = s.wants_early && !s.config.schedule.all;
+  if (s.plan->armed() || window_is_open() || !(early || s.config.schedule.all)) return;
+  if (!early) s.next_window = 1;
   if (!prepare_window()) {
     log_line(LogLevel::warn, "CUPTI was not ready within 3 s: the window begins without GPU times");
   }
-  start_recording(0, s.boundaries, s.process_start_ticks);
+  const uint32_t number = early ? kFirstEarlyWindow + s.early_windows++ : 0;
+  start_recording(number, s.boundaries, s.process_start_ticks);
+}
+
+// The one before has ended without a step of the program's: what is kept are the last seconds.
+// Under step_lock, on the drain thread.
+void begin_early_again() {
+  Session& s = session();
+  if (!s.wants_early || s.early_windows == 0 || s.phase.load() != SessionPhase::waiting) return;
+  s.wants_early = seconds_between(s.start_ticks, now_ticks()) < kEarlySeconds;
+  if (!s.wants_early || !prepare_window()) return;
+  start_recording(kFirstEarlyWindow + s.early_windows++, s.boundaries, now_ticks());
 }
 
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
+  s.wants_early = false;
   if (!prepare_window()) return put_off_window(number);
   if (put_off_for_graphs(number)) return;
   s.put_off = 0;
@@ -197,14 +230,19 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 }
 
 void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
+  const bool near = change.window_begins || change.after == Phase::warmup;
+  const bool ends_early = near && early_is_open();
+  if (near) session().wants_early = false;
+  if (ends_early) end_early(ticks, true);
   if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
-    if (!change.window_ends) set_phase(SessionPhase::warmup);
+    if (!change.window_ends && !ends_early) set_phase(SessionPhase::warmup);
+    apply_hook_flags();
     drain_request(DrainCommand::attach);
   } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
 }
@@ -221,16 +259,16 @@ void publish_source() {
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
   const SessionPhase phase = s.phase.load();
-  if (phase == SessionPhase::active && !is_free_window()) {
+  if (phase == SessionPhase::active && !is_free_window(s.window)) {
     s.window.dropped = true;
     end_window(ticks, "no steps", true);
     s.plan->cut();
   } else if (phase == SessionPhase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
   if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
-  s.window.has_step = s.window.has_step && !is_free_window();
+  s.window.has_step = s.window.has_step && !is_free_window(s.window);
   s.plan->restart();
   s.boundaries = 0;
   s.next_window = 0;
@@ -312,10 +350,11 @@ ControlResult ask_for_window(const ControlRequest& request) {
 // Under step_lock, on the drain thread.
 void stop_recording() {
   const SessionPhase phase = session().phase.load();
+  session().wants_early = false;
   if (phase == SessionPhase::active) {
     end_window(now_ticks(), "off", true);
   } else if (phase == SessionPhase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
 }
@@ -375,7 +414,8 @@ Activity activity_of(const ApiRow& row) {
 void apply_hook_flags() {
   Session& s = session();
   s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
-  const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
+  const SessionPhase phase = s.phase.load(std::memory_order_relaxed);
+  const bool recording = phase == SessionPhase::active, warms_up = phase == SessionPhase::warmup;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
   const bool capturing = any_capture();
   for (size_t api = 0; api < api_count(); ++api) {
@@ -385,6 +425,9 @@ void apply_hook_flags() {
       flags |= record;
       if (stack_wanted(row)) flags |= kHookStack;
     }
+    // The first stack through a function reads its unwind rule: stacks of the warm-up are taken
+    // and thrown away, so that the window's first step does not wait for that.
+    if (warms_up && stack_wanted(row)) flags |= kHookStack;
     // A graph is mostly captured before the window that it is launched in: its calls have their
     // stacks at any time.
     if (capturing && makes_graph_node(row.kind)) {
@@ -487,10 +530,12 @@ void step_profiler(bool start, uint64_t ticks) {
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
   const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
-  if (window_is_open() && ours) return ignore_profiler();
+  if (window_is_open() && ours && !early_is_open()) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;
+  s.wants_early = false;
+  if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
   if (result.chosen_now) {
     drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
@@ -518,8 +563,9 @@ static void look_for_period() {
 // without steps may be a validation or a break.
 static void look_for_other_steps(uint64_t ticks) {
   Session& s = session();
-  const bool early = s.next_window == 0 && s.boundaries <= kEarlyBoundaries &&
-                     s.phase.load(std::memory_order_relaxed) != SessionPhase::active;
+  const bool records =
+      s.phase.load(std::memory_order_relaxed) == SessionPhase::active && !early_is_open();
+  const bool early = s.next_window == 0 && s.boundaries <= kEarlyBoundaries && !records;
   if (!early || s.plan->armed() || s.plan->is_off() || ticks < s.last_boundary_ticks) return;
   const double silence = seconds_between(s.last_boundary_ticks, ticks);
   const double patience = kSilentSteps * seconds_between(0, s.last_step_ticks);
@@ -537,6 +583,7 @@ void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
+  begin_early_again();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
     const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
@@ -566,7 +613,7 @@ void settle_steps(Window& window) {
   const Session& s = session();
   if (s.loads_data) return;
   window.last_step = s.boundaries - 2;  // the one before the newest boundary
-  if (!is_free_window()) return;
+  if (!is_free_window(window)) return;
   if (!window.has_step) window.first_step = first_boundary_from(window.begin_ticks);
   window.has_step = window.first_step < s.boundaries;
   // One step alone may be what follows the last work: then all that was recorded says more.
@@ -581,7 +628,7 @@ void follow_parent(uint64_t ticks) {
   const SessionPhase phase = s.phase.load();
   if (phase == SessionPhase::active) {
     follow_open_window(parent, ticks);
-  } else if (phase == SessionPhase::waiting && parent.open &&
+  } else if (phase == SessionPhase::waiting && parent.open && !is_early_window(parent.number) &&
              parent.begin_ticks != s.window.begin_ticks) {
     s.next_window = parent.number + 1;
     open_window(parent.number, parent.first_step, parent.begin_ticks);
@@ -615,9 +662,18 @@ void cut_window(const char* reason) {
     if (tries > 1000) return;
     ::usleep(1000);
   }
-  if (s.phase.load() == SessionPhase::active) {
-    // Read here: what is recorded until hooks are off, and taken already, lies in the window.
-    end_window(now_ticks(), reason, true);
+  // Read here: what is recorded until hooks are off, and taken already, lies in the window.
+  const uint64_t ticks = now_ticks();
+  if (early_is_open()) {
+    // Of a program without steps the last seconds are kept; of others the first ones.
+    settle_steps(s.window);
+    const bool stepped =
+        static_cast<uint32_t>(s.window.last_step + 1) > static_cast<uint32_t>(s.window.first_step);
+    s.wants_early = s.wants_early && (!stepped || s.tracker.source() == StepSource::time);
+    s.window.keeps_cupti = s.wants_early;
+    end_window(ticks, reason, true);
+  } else if (s.phase.load() == SessionPhase::active) {
+    end_window(ticks, reason, true);
     s.plan->cut();
   }
   s.step_lock.unlock();

@@ -77,6 +77,8 @@ bool configure() {
   if (s.config.step.source == StepSource::period) period_begin();
   find_step_calls();
   s.plan = new (s.plan_memory) WindowPlan(s.config.schedule, armed);
+  s.wants_early = !armed && is_default_schedule(s.config.schedule) &&
+                  s.config.step.source != StepSource::profiler;
   return true;
 }
 
@@ -109,8 +111,8 @@ bool start() {
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
   uint64_t window = 0;
   const bool at_once =
-      !s.plan->armed() &&
-      (s.config.schedule.all || s.plan->schedule().phase_of(0, &window) == Phase::active);
+      !s.plan->armed() && (s.config.schedule.all || s.wants_early ||
+                           s.plan->schedule().phase_of(0, &window) == Phase::active);
   if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;

@@ -17,6 +17,7 @@
 #include "collector/sources/device_info.h"
 #include "collector/sources/memory_log.h"
 #include "collector/steps/period_steps.h"
+#include "formats/core/early_window.h"
 #include "formats/core/wire.h"
 
 namespace gpuprof {
@@ -33,6 +34,7 @@ struct RunTotals {
   uint64_t cost_ns, window_ns;
   uint64_t events;
   bool memory_dump;
+  bool early;  // the newest is an early one
 } g_run;
 
 }  // namespace
@@ -105,11 +107,12 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
     return;
   }
   std::snprintf(g_run.last_path, sizeof g_run.last_path, "%s", dump.path);
-  if (g_run.windows++ == 0) g_run.first_step = window.first_step;
+  if (g_run.windows++ == 0 || is_early_window(window.number)) g_run.first_step = window.first_step;
   g_run.last_step = window.last_step;
-  // The window of the whole program ends with it.
+  g_run.early = is_early_window(window.number);
+  // The window of the whole program ends with it; an early one is none of the schedule's.
   const bool whole = session().config.schedule.all && std::strcmp(window.end_reason, "exit") == 0;
-  g_run.partial = window.partial && !whole;
+  g_run.partial = window.partial && !whole && !g_run.early;
   g_run.cost_ns += totals.hook_cost_ns + totals.cupti_overhead_ns;
   g_run.window_ns += static_cast<uint64_t>(
       static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
@@ -202,39 +205,43 @@ void print_losses() {
   if (used) log_line(LogLevel::warn, "missing or wrong in the dump: %s", line);
 }
 
-// Why there is no window, and what to set.
-void print_why(uint64_t complete, const char* source) {
+// Why there is no window of the schedule, and what to set. `what`: what there is instead.
+void print_why(const char* what, uint64_t complete, const char* source) {
   const Session& s = session();
   if (s.plan->postponed()) {
-    log_line(LogLevel::warn,
-             "nothing was recorded: the program ended while CUPTI was being attached, before the "
-             "steps that were to be recorded instead");
+    log_line(
+        LogLevel::warn,
+        "%s: the program ended while CUPTI was being attached, before the steps that were to be "
+        "recorded instead",
+        what);
     return;
   }
   if (s.plan->is_off()) {
     log_line(LogLevel::info,
-             "nothing was recorded: recording was switched off by gpuprof trigger --off; "
+             "%s: recording was switched off by gpuprof trigger --off; "
              "gpuprof trigger %s --on switches it on, while the program runs",
-             s.directory);
+             what, s.directory);
     return;
   }
   if (s.plan->armed() && step_source() != StepSource::profiler) {
     log_line(LogLevel::info,
-             "nothing was recorded: nobody asked for it in %" PRIu64
+             "%s: nobody asked for it in %" PRIu64
              " steps (%s); gpuprof trigger %s does, while the program runs",
-             complete, source, s.directory);
+             what, complete, source, s.directory);
     return;
   }
   if (step_source() == StepSource::profiler) {
     log_line(LogLevel::info,
-             "nothing was recorded: the program never called cudaProfilerStart; set GPUPROF_STEP "
-             "to what else marks a step, or leave it out");
+             "%s: the program never called cudaProfilerStart; set GPUPROF_STEP "
+             "to what else marks a step, or leave it out",
+             what);
     return;
   }
   if (step_source() == StepSource::period && s.boundaries == 0) {
     log_line(LogLevel::info,
-             "nothing was recorded: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
+             "%s: %s; set GPUPROF_STEP to what marks a step (nvtx:NAME, "
              "kernel:REGEX:N, sync:N, time:MS)",
+             what,
              period_looks() < 2 ? "the program ended before its launches could tell its steps"
                                 : "launches came in no order that repeats often enough");
     return;
@@ -242,10 +249,9 @@ void print_why(uint64_t complete, const char* source) {
   const bool by_clock = step_source() == StepSource::time;
   if (complete == 0 && !by_clock && step_source() != StepSource::automatic) {
     log_line(LogLevel::info,
-             "nothing was recorded: no whole step was seen (%s); set GPUPROF_STEP to what marks a "
-             "step, or leave it "
+             "%s: no whole step was seen (%s); set GPUPROF_STEP to what marks a step, or leave it "
              "out",
-             source);
+             what, source);
     return;
   }
   const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
@@ -253,10 +259,9 @@ void print_why(uint64_t complete, const char* source) {
   char schedule[96];
   suggest_schedule(complete, schedule, sizeof schedule);
   log_line(LogLevel::info,
-           "nothing was recorded: the program ended after %" PRIu64
-           " steps (%s), before the window of steps %" PRIu64 "-%" PRIu64
-           "; set GPUPROF_SCHEDULE=all%s%s%s",
-           complete, source, first, last, some ? ", or for example GPUPROF_SCHEDULE=" : "",
+           "%s: the program ended after %" PRIu64 " steps (%s), before the window of steps %" PRIu64
+           "-%" PRIu64 "; set GPUPROF_SCHEDULE=all%s%s%s",
+           what, complete, source, first, last, some ? ", or for example GPUPROF_SCHEDULE=" : "",
            some ? schedule : "",
            step_source() == StepSource::automatic
                ? ", and GPUPROF_STEP to what marks a step (nvtx:NAME, kernel:REGEX:N, sync:N, "
@@ -288,7 +293,13 @@ void print_closing_line() {
              g_run.last_path);
     return;
   }
-  if (g_run.windows == 0) return print_why(complete, source);
+  if (g_run.windows == 0 || g_run.early) {
+    print_why(g_run.windows == 0   ? "nothing was recorded"
+              : g_run.windows == 1 ? "an early window is all that was recorded"
+                                   : "an early window has the only whole steps",
+              complete, source);
+  }
+  if (g_run.windows == 0) return;
   print_losses();
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
@@ -297,7 +308,7 @@ void print_closing_line() {
   if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);
-  } else if (s.config.schedule.all) {
+  } else if (g_run.early || s.config.schedule.all) {
     std::snprintf(steps, sizeof steps, "no whole step");
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GPUPROF_SCHEDULE=all records the whole of any program: of few steps, of many, with and without marks."""
+"""A first run is never empty: programs that end before the schedule's window leave an early one, marked as such, and
+GPUPROF_SCHEDULE=all records all of any."""
 import json
 import re
 import signal
@@ -43,25 +44,72 @@ def report(folder):
     return json.loads(harness.checked("report", "--format", "json", folder / "out").out)
 
 
+def is_early(comparison):
+    return comparison.summary["early"]
+
+
+def said_early(done, what="is all that was recorded"):
+    return f"an early window {what}" in done.err and "GPUPROF_SCHEDULE=all" in done.err
+
+
+@pytest.mark.parametrize("markers", ["nvtx", "sync", "none"])
+@pytest.mark.parametrize("steps", [1, 3, 11])
+def test_programs_of_few_steps(tmp_path, steps, markers):
+    done, comparisons = record(tmp_path, [harness.SIMTRAIN, "--steps", steps, *QUICK, "--markers", markers])
+    comparison, = (each for each in comparisons if is_early(each))
+    # Of 11 steps the last mark opens the schedule's window, which has no step then.
+    has_another = steps == 11 and markers == "sync"
+    assert len(comparisons) == 1 + has_another, done.err
+    assert said_early(done, "has the only whole steps" if has_another else "is all that was recorded"), done.err
+    comparison.assert_right("launch", "gpu_kernel")
+    launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
+    if steps < 11:
+        assert len(harness.of_kind(comparison.records, "launch")) == len(launches), "from the first call to the last"
+    found = report(tmp_path)
+    assert found["kernels"] and found["copies"] and "early_window" in {row["kind"] for row in found["findings"]}
+    info = harness.checked("info", tmp_path / "out").out
+    assert "early" in info
+    if markers == "nvtx" and steps == 11:
+        assert comparison.window_steps() == list(range(10)), "until the schedule's warm-up"
+
+
+@pytest.mark.parametrize("options", [[], ["--all"]])
 @pytest.mark.parametrize("marks", ["marked", "unmarked"])
-def test_a_short_server(tmp_path, marks):
-    done, (comparison,) = record(tmp_path, server(tmp_path, "2", marks, "0.25"), "--all")
+def test_a_short_server(tmp_path, marks, options):
+    done, (comparison,) = record(tmp_path, server(tmp_path, "2", marks, "0.25"), *options)
+    assert is_early(comparison) == said_early(done) == (not options), done.err
     comparison.assert_right("set", "gpu_set")
     assert report(tmp_path)["copies"] and "cut short" not in done.err
 
 
-def test_the_line_of_a_run_without_a_window_names_all(tmp_path):
+def test_a_server_of_20_s_leaves_its_last_seconds(tmp_path):
+    done, (comparison,) = record(tmp_path, server(tmp_path, "20", "unmarked", "0.05"))
+    assert is_early(comparison) and said_early(done), done.err
+    assert 2 < (comparison.end - comparison.begin) / 1e9 < 12
+    calls = [line for line in comparison.truth if line["t"] == "call"]
+    assert comparison.end > max(line["end"] for line in calls) - 3e9, "its last seconds"
+    assert report(tmp_path)["copies"] and len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_the_schedules_window_makes_the_early_one_needless(tmp_path):
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "30", *QUICK])
+    assert not is_early(comparison) and comparison.header["window"] == 0
+    assert comparison.window_steps() == list(range(12, 22)) and "early" not in done.err
+    assert "early_window" not in {row["kind"] for row in report(tmp_path)["findings"]}
+
+
+def test_a_schedule_of_ones_own_has_no_early_window(tmp_path):
     env = harness.environment(GPUPROF_LOG="info")
-    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--", harness.SIMTRAIN, "--steps", "8"], env)
-    assert "nothing was recorded" in done.err and "set GPUPROF_SCHEDULE=all" in done.err, done.err
-    assert harness.dumps(tmp_path / "out") == []
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", "skip_first=20", "--", harness.SIMTRAIN, "--steps", "8"], env)
+    assert "nothing was recorded" in done.err and harness.dumps(tmp_path / "out") == []
 
 
 def test_a_process_that_does_nothing_on_the_gpu_leaves_nothing(tmp_path):
     script = tmp_path / "look.py"
     script.write_text("import ctypes\ncount = ctypes.c_int()\nctypes.CDLL('libcudart.so.13').cudaGetDeviceCount(ctypes.byref(count))\n")
-    done, comparisons = record(tmp_path, [harness.PYTHON, script], "--all")
-    assert comparisons == [] and "Next:" not in done.err, done.err
+    for options in ([], ["--all"]):
+        done, comparisons = record(tmp_path, [harness.PYTHON, script], *options)
+        assert comparisons == [] and "Next:" not in done.err, done.err
 
 
 def test_a_killed_program_leaves_all_of_it(tmp_path):
@@ -77,11 +125,31 @@ def test_a_killed_program_leaves_all_of_it(tmp_path):
     assert found["copies"] and min(row["step"] for row in found["steps"]) <= 1
 
 
+def test_a_killed_program_leaves_its_early_window(tmp_path):
+    """And one that is killed in its own window leaves both, of which the report takes the better one."""
+    for steps, active in ((5, None), (17, "own")):
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        script = folder / "loop.py"
+        script.write_text(SERVER.replace("end = ", f"for _ in range({steps}): gpu.work()\nprint('there', flush=True)\nend = "))
+        env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1")
+        program = subprocess.Popen([harness.PYTHON, script, "60", "unmarked", "1"], env=env, stdout=subprocess.PIPE)
+        assert program.stdout.readline() == b"there\n"
+        time.sleep(1.5)
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+        found = report(folder)
+        assert found["copies"]
+        kinds = {row["kind"] for row in found["findings"]}
+        assert ("early_window" in kinds) == (active is None)
+        assert min(row["step"] for row in found["steps"]) == (12 if active else 0)
+
+
 @pytest.mark.parametrize("markers", ["nvtx", "sync", "none", "profiler"])
 @pytest.mark.parametrize("steps", [1, 3, 11, 30])
 def test_all(tmp_path, steps, markers):
     done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", steps, *QUICK, "--markers", markers], "--all")
-    assert comparison.header["schedule"] == "all,max_s=0,max_mb=256"
+    assert comparison.header["schedule"] == "all,max_s=0,max_mb=256" and not is_early(comparison)
     comparison.assert_right("launch", "gpu_kernel")
     launches = [line for line in comparison.truth if line["t"] == "call" and "LaunchKernel" in line["name"]]
     assert len(harness.of_kind(comparison.records, "launch")) == len(launches)

@@ -13,6 +13,7 @@ import truth
 
 PROGRAM = harness.SOURCE / "tests/programs/python/memory.py"
 STEPS = {"GPUPROF_STEP": "sync:1"}
+BEFORE_ANY_WINDOW = {"GPUPROF_SCHEDULE": "skip_first=50,warmup=0,active=3"}
 MIB = 1 << 20
 
 
@@ -49,7 +50,7 @@ def live_in(records, moment):
 
 
 def test_threads_then_killed(tmp_path):
-    done, left, calls = run(tmp_path, "threads", "kill")
+    done, left, calls = run(tmp_path, "threads", "kill", **BEFORE_ANY_WINDOW)
     assert done.code == -9 and [p.suffix for p in left] == [".ring"], done.err
     records = harness.records(left[0])
     live = live_in(records, "left")
@@ -151,7 +152,7 @@ FULL = {"SIMCUDA_MEMORY_MB": 256, "GPUPROF_STACKS": "alloc"}
 
 
 def test_out_of_memory_before_any_window(tmp_path):
-    done, [dump], calls = run(tmp_path, "full", **FULL)
+    done, [dump], calls = run(tmp_path, "full", **FULL, **BEFORE_ANY_WINDOW)
     assert done.code == 0 and dump.name.endswith("_w0.gpuprof")
     assert [f"an allocation of {16 * MIB} bytes failed, out of memory; what was allocated then is in {dump}" in line
             for line in harness.our_lines(done.err)] == [True], done.err
@@ -167,11 +168,27 @@ def test_out_of_memory_before_any_window(tmp_path):
 
 
 def test_out_of_memory_then_aborted(tmp_path):
-    done, left, calls = run(tmp_path, "full", "abort", **FULL)
+    done, left, calls = run(tmp_path, "full", "abort", **FULL, **BEFORE_ANY_WINDOW)
     assert done.code == -6 and [p.suffix for p in left] == [".ring"]
     records = harness.records(left[0])
     assert_failure(records, calls)
     assert sum(live_in(records, "left").values()) == 36 * MIB  # the program had freed the rest
+
+
+def test_out_of_memory_in_the_early_window(tmp_path):
+    done, [dump], calls = run(tmp_path, "full", **FULL)
+    assert done.code == 0 and dump.name.endswith("_early0.gpuprof")
+    assert_failure(harness.records(dump), calls)
+    assert "out of memory" in harness.checked("report", dump).out
+
+
+def test_killed_in_the_early_window(tmp_path):
+    done, left, calls = run(tmp_path, "full", "abort", **FULL)
+    assert done.code == -6 and sorted(p.suffix for p in left) == [".part", ".ring"]
+    records = harness.records(left[0])  # of both: they are one process
+    assert_failure(records, calls)
+    assert sum(live_in(records, "left").values()) == 36 * MIB
+    assert "out of memory" in harness.checked("report", tmp_path / "out").out
 
 
 def test_out_of_memory_in_a_window(tmp_path):

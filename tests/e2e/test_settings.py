@@ -153,8 +153,9 @@ def test_program_that_ends_before_its_window(tmp_path):
     run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1"))
     assert_unharmed(run)
     lines = harness.our_lines(run.err)
-    assert len(lines) == 1 and "GPUPROF_SCHEDULE" in lines[0] and "skip_first" in lines[0], run.err
-    assert harness.dumps(tmp_path / "out") == []
+    assert len(lines) == 2 and "early window" in lines[0] and "Next: gpuprof report" in lines[1], run.err
+    assert "GPUPROF_SCHEDULE" in lines[0] and "skip_first" in lines[0], run.err
+    assert [dump.name.endswith("_early0.gpuprof") for dump in harness.dumps(tmp_path / "out")] == [True]
 
 
 def test_ranks_not_selected(tmp_path):

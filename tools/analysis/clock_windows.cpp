@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "formats/core/early_window.h"
 #include "formats/trace/process_key.h"
 
 namespace gpuprof::analysis {
@@ -25,6 +26,18 @@ size_t leave_out_clock_windows(Trace& trace) {
   }
   return std::erase_if(trace.processes, [&](const Process& process) {
     return by_clock(process) && with_own_steps.contains(key_of(process));
+  });
+}
+
+size_t leave_out_early_windows(Trace& trace) {
+  std::set<ProcessKey> with_another;
+  for (const Process& process : trace.processes) {
+    if (!is_early_window(process.header.window()) && !process.window_steps().empty()) {
+      with_another.insert(key_of(process));
+    }
+  }
+  return std::erase_if(trace.processes, [&](const Process& process) {
+    return is_early_window(process.header.window()) && with_another.contains(key_of(process));
   });
 }
 

@@ -11,5 +11,8 @@ namespace gpuprof::analysis {
 
 // Takes them out of the trace; returns how many there were.
 size_t leave_out_clock_windows(Trace& trace);
+// Early windows of processes that came to the window of their schedule: of those that were killed
+// meanwhile. Takes them out; returns how many there were.
+size_t leave_out_early_windows(Trace& trace);
 
 }  // namespace gpuprof::analysis

@@ -228,7 +228,8 @@ class TimesOfSteps {
     waiting_.resize(times_.size());
   }
 
-  RankSpeed medians() {
+  // Fills `each`, step by step.
+  RankSpeed medians(StepTimes& each) {
     RankSpeed out{};
     out.rank = timeline_.process->header.rank();
     if (times_.empty()) return out;
@@ -245,6 +246,11 @@ class TimesOfSteps {
     out.compute_us = quantile(compute_, 0.5);
     out.data_loading_us = quantile(loading_, 0.5);
     out.host_us = quantile(host, 0.5);
+    each.rank = out.rank;
+    if (!whole_) {
+      for (const Step& step : timeline_.steps) each.steps.push_back(step.step);
+      each.compute = compute_, each.data_loading = loading_, each.host = std::move(host);
+    }
     return out;
   }
 
@@ -335,10 +341,11 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   out.speeds.resize(timelines.size());
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
+  std::vector<StepTimes> of_steps(timelines.size());
   for (size_t i = 0; i < timelines.size(); ++i) {
     tasks.push_back([&, i] {
       TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
-      out.speeds[i] = times.medians();
+      out.speeds[i] = times.medians(of_steps[i]);
     });
   }
   side_by_side(std::move(tasks));
@@ -349,6 +356,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
     }
   }
   out.comparable = !out.collectives.empty();
+  if (out.comparable) out.slow = find_slow_ranks(of_steps, median_step_us(timelines));
   for (RankSpeed& speed : out.speeds) {
     if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
   }

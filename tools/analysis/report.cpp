@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "formats/core/early_window.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
@@ -108,6 +109,16 @@ bool any_whole_window(const std::vector<Timeline>& timelines) {
                      [](const Timeline& timeline) { return timeline.whole_window; });
 }
 
+void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
+  const auto early = std::count_if(timelines.begin(), timelines.end(), [](const Timeline& t) {
+    return is_early_window(t.process->header.window());
+  });
+  if (early == 0) return;
+  add_finding<FindingKind::early_window>(
+      report.findings, static_cast<double>(early),
+      early == 1 ? std::string("this window is") : fmt::format("{} windows are", early));
+}
+
 void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   if (!report.whole_windows) return;
   const bool differ = std::any_of(timelines.begin(), timelines.end(),
@@ -160,6 +171,12 @@ void add_machine_busy(Report& report) {
   const double percent = 100 * *report.processor_wait_us / report.step_time.mean_us;
   if (percent < finding_row(FindingKind::machine_busy).limit.value) return;
   add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
+}
+
+void add_slow_ranks(Report& report) {
+  for (const SlowRank& slow : report.slow_ranks) {
+    add_finding<FindingKind::slow_rank>(report.findings, slow.excess_us, describe(slow));
+  }
 }
 
 // Figures that compare ranks are no better than their clocks.
@@ -282,16 +299,23 @@ void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Repor
     }
   };
   add_curves(add_queues);
-  tasks.push_back([&] { report.operators = make_operator_tables(all); });
+  tasks.push_back([&] { report.operators = make_operator_tables(all, report.grouping); });
   tasks.push_back([&] { report.tables = make_tables(all); });
   add_curves(add_utilization);
   add_curves(add_memory);
   tasks.push_back([&] { report.host_memory = host_memory(trace); });
 }
 
-Report make_tables_alone(const Trace& trace) {
+// What ends a program first; else in the order in which they were found.
+void urgent_first(Report& report) {
+  std::stable_partition(report.findings.begin(), report.findings.end(),
+                        [](const Finding& finding) { return ends_program(finding.kind); });
+}
+
+Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
@@ -313,7 +337,9 @@ Report make_tables_alone(const Trace& trace) {
   add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
+  add_early_windows(all, report);
   add_untimed_steps(all, report);
+  urgent_first(report);
   return report;
 }
 
@@ -338,9 +364,10 @@ double Report::sampled_share() const {
   return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
 }
 
-Report make_report(const Trace& trace, Depth depth) {
-  if (depth == Depth::tables) return make_tables_alone(trace);
+Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
+  if (depth == Depth::tables) return make_tables_alone(trace, grouping);
   Report report;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
@@ -375,7 +402,10 @@ Report make_report(const Trace& trace, Depth depth) {
   Judge judge;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);
-    if (window.comparison.comparable) report.speeds = window.comparison.speeds;
+    if (!window.comparison.comparable) continue;
+    report.speeds = window.comparison.speeds;
+    report.slow_ranks.insert(report.slow_ranks.end(), window.comparison.slow.begin(),
+                             window.comparison.slow.end());
   }
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
@@ -388,10 +418,12 @@ Report make_report(const Trace& trace, Depth depth) {
   add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
+  add_early_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
   stalled.report(report);
   judge.decide(report);
+  add_slow_ranks(report);
   if (const auto job = pipeline_job(trace)) {
     report.pipeline = analyse(*job);
     judge_pipeline(report);
@@ -399,6 +431,7 @@ Report make_report(const Trace& trace, Depth depth) {
   add_machine_busy(report);
   add_python_line(report);
   add_late_data(report);
+  urgent_first(report);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/early_window.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/standstill.h"
 #include "tools/command.h"
@@ -136,7 +137,10 @@ std::string window_text(const Process& process) {
   const dump::Summary& summary = process.summary;
   const bool parents = process.is_data_worker() && summary.last_step() >= summary.first_step();
   std::string out =
-      process.source == Source::dump ? fmt::format("{}, ", process.header.window()) : "";
+      process.source != Source::dump ? ""
+      : is_early_window(process.header.window())
+          ? "early, recorded from the program's start in case that it ends before its window, "
+          : fmt::format("{}, ", process.header.window());
   out += !steps.empty() ? fmt::format("steps {}-{}", steps.front().step, steps.back().step)
          : parents      ? fmt::format("steps {}-{}", summary.first_step(), summary.last_step())
                         : "no whole step";

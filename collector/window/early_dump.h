@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dump of an early window: complete, and needless once the schedule's window is. It has its
+// final name only where the program ends before that. Drain thread only.
+#pragma once
+
+#include "collector/window/dump_file.h"
+#include "collector/window/summary.h"
+
+namespace gpuprof {
+
+// Whether a step of the program lies in the window as a whole.
+bool has_whole_step(const Window& window);
+
+class EarlyDump {
+ public:
+  // An early window begins: what is lost in it is no loss of the one after it.
+  void begin();
+  // It has ended, `file` is complete. One that is not `worth` it (no work, no step) is dropped, and
+  // one that is much shorter than the one before.
+  void keep(DumpFile& file, const Window& window, const WindowTotals& totals, bool worth);
+  // There is a better one.
+  void drop();
+  // The program ends, and there is no better one.
+  void leave();
+
+ private:
+  KeptDump dump_{};
+  Window window_{};
+  WindowTotals totals_{};
+  DumpOutcome outcome_{};
+  int error_ = 0;
+  bool any_ = false;
+  uint64_t losses_before_[kLossKinds] = {};
+};
+
+}  // namespace gpuprof
