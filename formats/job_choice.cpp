@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "formats/core/early_window.h"
 #include "formats/trace/process_key.h"
 
 namespace gpuprof {
@@ -234,7 +235,7 @@ void note_late(Trace& trace, const Attempt& attempt) {
   for (const Member& member : attempt.members) {
     for (const Process* window : member.windows) {
       const auto steps = window->window_steps();
-      if (steps.empty() || member.rank < 0) continue;
+      if (steps.empty() || member.rank < 0 || is_early_window(window->header.window())) continue;
       windows[window->header.window()][{steps.front().step, steps.back().step}].push_back(
           member.rank);
     }

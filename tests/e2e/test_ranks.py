@@ -2,7 +2,6 @@
 """One job of several processes: each call on a communicator is to be found on all its ranks, whatever was recorded before."""
 import collections
 import json
-import os
 import subprocess
 import sys
 
@@ -51,7 +50,7 @@ for step in range(6):
     if rest:
         reduce(rest)
     check(cuda.cudaDeviceSynchronize())
-    check(own.gpuprof_step())
+    own.gpuprof_step()
 """
 STEPS = 6
 
@@ -119,3 +118,12 @@ def test_report_joins_them(tmp_path):
     assert rows["ncclAllReduce"]["count"] > rows["ncclBroadcast"]["count"] * 4
     assert rows["ncclSend"]["count"] and rows["ncclRecv"]["count"]
     assert "rank 1 recorded other steps than" in done.err
+
+
+def test_convert_writes_the_ranks_asked_for(tmp_path):
+    profile(tmp_path, 2, 1)
+    out = tmp_path / "trace.json"
+    harness.checked("convert", "--to", "chrome", "--ranks", "1", tmp_path / "out", "-o", out)
+    assert json.loads(out.read_text())["distributedInfo"]["rank"] == 1
+    refused = harness.gpuprof("convert", "--to", "chrome", "--ranks", "7", tmp_path / "out", "-o", out)
+    assert refused.code == 2 and "--ranks 7: none of these ranks is in the input" in refused.err

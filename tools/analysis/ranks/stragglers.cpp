@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tools/analysis/statistics.h"
-#include "tools/describe.h"
+#include "tools/console.h"
 
 namespace gpuprof::analysis {
 namespace {

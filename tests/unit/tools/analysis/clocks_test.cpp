@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clocks of hosts against clocks that are known. GPUPROF_CLOCK_SEEDS=100: as many seeds.
+// Clocks of hosts against clocks that are known. CLOCK_SEEDS=100: as many seeds.
 #include "tools/analysis/ranks/clocks.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ double largest_error(const Trace& aligned, const Trace& recorded,
 }
 
 TEST(Clocks, AreAlignedWithinTheStatedError) {
-  const char* const wanted = std::getenv("GPUPROF_CLOCK_SEEDS");
+  const char* const wanted = std::getenv("CLOCK_SEEDS");
   const int seeds = wanted ? std::atoi(wanted) : 6;
   for (const int ranks_per_host : {1, 2}) {
     int covered = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slow ranks against jobs that have one. GPUPROF_STRAGGLER_SEEDS=100: as many seeds of each.
+// Slow ranks against jobs that have one. STRAGGLER_SEEDS=100: as many seeds of each.
 #include "tools/analysis/ranks/stragglers.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace gpuprof::analysis {
 namespace {
 
 int seeds() {
-  const char* const wanted = std::getenv("GPUPROF_STRAGGLER_SEEDS");
+  const char* const wanted = std::getenv("STRAGGLER_SEEDS");
   return wanted ? std::atoi(wanted) : 3;
 }
 
