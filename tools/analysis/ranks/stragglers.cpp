@@ -16,6 +16,7 @@ constexpr size_t kLeastSteps = 4;
 constexpr double kCountsPart = 0.01;      // of a step
 constexpr double kUsually = 6;            // times the median distance of ranks from their median
 constexpr double kPersistentShare = 0.8;  // of the steps since the first slow one
+constexpr double kOnceAsMuch = 3;         // what is slow once stands out by so many times the limit
 constexpr size_t kPersistentSteps = 3;
 constexpr size_t kPeriodicSteps = 3;
 
@@ -135,6 +136,7 @@ class Finder {
       }
       out.since = steps_[slow.front()];
       out.excess_us = quantile(excess, 0.5);
+      if (out.pattern == SlowPattern::one_off && out.excess_us < kOnceAsMuch * limit) continue;
       out.factor = quantile(factors, 0.5);
       found_.push_back(out);
     }

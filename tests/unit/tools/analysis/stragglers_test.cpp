@@ -101,6 +101,11 @@ TEST(Stragglers, TheVerdictNamesTheOneThatIsSlowThroughout) {
                    [](const Verdict& each) { return each.cause == Cause::straggler; });
   ASSERT_NE(verdict, report.verdict.end());
   ASSERT_FALSE(verdict->evidence.empty());
+  const auto finding = std::find_if(report.findings.begin(), report.findings.end(), [](auto& each) {
+    return finding_row(each.kind).name == "slow_rank";
+  });
+  ASSERT_NE(finding, report.findings.end());
+  EXPECT_EQ(finding->text.find("rank"), 0u) << finding->text;
   EXPECT_EQ(verdict->evidence[0].find("rank 2 waits least"), 0u) << verdict->evidence[0];
   EXPECT_NE(verdict->evidence[0].find("kernels 1.5"), std::string::npos) << verdict->evidence[0];
 }
