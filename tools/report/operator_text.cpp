@@ -22,10 +22,10 @@ constexpr size_t kWide = 100;  // columns of a terminal from which on there is r
 std::string time_text(double us) {
   if (us <= 0) return us < 0 ? "-" : "";
   const char* unit = "us";
-  if (us >= 1e6) {
+  if (us >= 999.5e3) {
     us /= 1e6;
     unit = "s";
-  } else if (us >= 1e3) {
+  } else if (us >= 999.5) {
     us /= 1e3;
     unit = "ms";
   }
@@ -75,6 +75,14 @@ bool matches(const std::string& text, const TextOptions& options) {
   return !options.filter || std::regex_search(text, *options.filter);
 }
 
+// "[[64,32],[16,32]]" with room between inputs, where a line may end.
+std::string spaced(std::string text) {
+  for (size_t at = text.find("],["); at != text.npos; at = text.find("],[", at)) {
+    text.insert(at + 2, " ");
+  }
+  return text;
+}
+
 using Rows = std::vector<const OperatorRow*>;
 
 Rows chosen(const std::vector<OperatorRow>& rows, const TextOptions& options, bool ranges) {
@@ -119,10 +127,13 @@ std::string title(std::string_view text, const Report& report, const TextOptions
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 
-std::string layer_name(std::string_view name) {
-  if (name.starts_with(kModulePrefix)) name.remove_prefix(kModulePrefix.size());
-  return std::string(name);
+// "aten::mm in GPT.head (Linear)".
+std::string without_prefix(std::string text) {
+  const size_t at = text.find(kModulePrefix);
+  return at == text.npos ? text : text.erase(at, kModulePrefix.size());
 }
+
+std::string layer_name(const std::string& name) { return without_prefix(name); }
 
 // "GPT.blocks.0.attention (CausalAttention)" by its path.
 std::string_view path_of(std::string_view name) { return name.substr(0, name.find(" (")); }
@@ -218,7 +229,7 @@ std::string operator_text(const Report& report, const TextOptions& options) {
     if (by == Grouping::layer) {
       name += "  " + (row.by.empty() ? "(no layer)" : layer_name(row.by));
     } else if (by != Grouping::name) {
-      name += "  " + (row.by.empty() ? "(not recorded)" : row.by);
+      name += "  " + (row.by.empty() ? "(not recorded)" : spaced(row.by));
     }
     table.row({time_text(row.gpu_us), time_text(row.gpu_self_us), time_text(row.cpu_us),
                time_text(row.cpu_self_us), fmt::format("{}", row.count),
@@ -270,7 +281,8 @@ std::string memory_text(const Report& report, const TextOptions& options) {
     }
     const size_t shown = shown_of(wanted.size(), options);
     for (size_t i = 0; i < shown; ++i) {
-      table.row({bytes(wanted[i]->bytes), fmt::format("{}", wanted[i]->count), wanted[i]->name});
+      table.row({bytes(wanted[i]->bytes), fmt::format("{}", wanted[i]->count),
+                 without_prefix(wanted[i]->name)});
     }
     if (!table.empty()) out += table.text() + more_of(wanted.size(), shown);
   };
