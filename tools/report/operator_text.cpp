@@ -75,6 +75,10 @@ bool matches(const std::string& text, const TextOptions& options) {
   return !options.filter || std::regex_search(text, *options.filter);
 }
 
+bool matches(const OperatorRow& row, const TextOptions& options) {
+  return matches(row.name, options) || (!row.by.empty() && matches(row.by, options));
+}
+
 // "[[64,32],[16,32]]" with room between inputs, where a line may end.
 std::string spaced(std::string text) {
   for (size_t at = text.find("],["); at != text.npos; at = text.find("],[", at)) {
@@ -89,7 +93,7 @@ Rows chosen(const std::vector<OperatorRow>& rows, const TextOptions& options, bo
   Rows out;
   for (const OperatorRow& row : rows) {
     const bool wanted = ranges || row.kind != "range" || row.gpu_us > 0 || options.filter;
-    if (wanted && matches(row.name + " " + row.by, options)) out.push_back(&row);
+    if (wanted && matches(row, options)) out.push_back(&row);
   }
   const SortBy by = order_of(rows, options, SortBy::gpu_self, SortBy::cpu_self);
   std::stable_sort(out.begin(), out.end(),
@@ -273,6 +277,7 @@ std::string memory_text(const Report& report, const TextOptions& options) {
                                 options.colours ? "\033[0m" : "");
   out += fmt::format("  peak {} at {}; {} at the end\n", bytes(most->peak_bytes),
                      format_us(most->peak_us), bytes(most->end_bytes));
+  bool listed = false;
   const auto list = [&](std::string_view what, const std::vector<OwnerRow>& rows) {
     TextTable table({"bytes", "blocks", std::string(what)}, options.width);
     std::vector<const OwnerRow*> wanted;
@@ -284,6 +289,7 @@ std::string memory_text(const Report& report, const TextOptions& options) {
       table.row({bytes(wanted[i]->bytes), fmt::format("{}", wanted[i]->count),
                  without_prefix(wanted[i]->name)});
     }
+    listed |= !table.empty();
     if (!table.empty()) out += table.text() + more_of(wanted.size(), shown);
   };
   list("at the peak, allocated by", report.operators.memory_owners);
@@ -296,7 +302,7 @@ std::string memory_text(const Report& report, const TextOptions& options) {
     largest = std::max(largest, sum);
   }
   if (kept) list("allocated after the first step and not freed, by", *kept);
-  return out;
+  return listed || !options.filter ? out : std::string();
 }
 
 }  // namespace gpuprof
