@@ -185,7 +185,8 @@ def test_perfettos_page_is_opened(trace, tmp_path):
     try:
         address, = asked(tmp_path)
         assert address.startswith(f"{ORIGIN}/#!/?url=http://127.0.0.1:")
-        assert urllib.request.urlopen(address.split("?url=")[1], timeout=10).status == 200
+        with urllib.request.urlopen(address.split("?url=")[1], timeout=10) as answer:
+            assert answer.status == 200 and answer.read()
         assert child.wait(10) == 0
     finally:
         child.kill()
