@@ -283,7 +283,7 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
   for (const Attempt& attempt : attempts) {
     jobs.insert(attempt.job);
     all.push_back(&attempt);
-    if (attempt.job == choice.job) of_job.push_back(&attempt);
+    if (!choice.job.empty() && attempt.job == choice.job) of_job.push_back(&attempt);
   }
   if (!choice.job.empty() && of_job.empty()) {
     return refuse(trace, fmt::format("no job {} is here; --job takes one of: {}", choice.job,
@@ -313,9 +313,9 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
     chosen = *named;
   } else if (of_job.size() > 1) {
     trace.notes.push_back(fmt::format(
-        "{} attempts of job {} are here: {}; taking {}, the newest{}; --attempt takes another",
-        of_job.size(), chosen->job, list(of_job, false), chosen->number,
-        chosen->whole() ? " whole one" : ", as none is whole"));
+        "{} attempts of {} are here: {}; taking {}, the newest{}; --attempt takes another",
+        of_job.size(), chosen->job.empty() ? "a job" : "job " + chosen->job, list(of_job, false),
+        chosen->number, chosen->whole() ? " whole one" : ", as none is whole"));
   }
   note_missing(trace, *chosen);
   note_truncated(trace, *chosen);

@@ -20,7 +20,7 @@ namespace {
 struct Dump {
   int rank = 0;
   uint32_t pid = 100;
-  const char *job = "77", *attempt = "";
+  const char *job = "77", *attempt = "", *run = "shared";
   uint64_t from_us = 1000, to_us = 2000;  // its window
   uint32_t first_step = 12;
   bool whole = true;
@@ -34,7 +34,7 @@ std::string dump_of(const Dump& d, int world) {
   header.set_os_start_time(d.pid);
   header.set_world_size(world);
   header.set_job(d.job);
-  header.set_run("shared");
+  header.set_run(d.run);
   header.set_attempt(d.attempt);
   header.set_tool_version(d.version);
   header.set_window_begin_ticks(ticks(d.from_us));
@@ -178,6 +178,10 @@ TEST_F(JobChoiceTest, NamesSeveralVersions) {
 
 TEST_F(JobChoiceTest, SaysNothingOfAWholeJob) {
   EXPECT_EQ(notes(read({{.rank = 0}, {.rank = 1}}, 2)), "");
+  // Nor of one that has no name.
+  const std::vector<Dump> dumps = {{.rank = 0, .job = "", .run = ""},
+                                   {.rank = 1, .job = "", .run = ""}};
+  EXPECT_EQ(notes(read(dumps, 2)), "");
 }
 
 // As SLURM_PROCID of a batch script: all at once, so none is an attempt of its own.
