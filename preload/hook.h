@@ -123,12 +123,15 @@ class Hook<A, R(P...)> {
     R result;
     if (kCapturable && flags & (kHookCapture | kHookMemory)) {
       result = call_with_record(scope, flags, args...);
-    } else if (kCanHaveStack && flags & kHookStack) {
-      const TakenStack stack = take_stack(kId);
-      result = record_call<&now_ticks>(scope, args..., stack);
     } else if (flags & kHookRecord) {
-      result = record_call<&now_ticks>(scope, args...);
+      if (kCanHaveStack && flags & kHookStack) {
+        const TakenStack stack = take_stack(kId);
+        result = record_call<&now_ticks>(scope, args..., stack);
+      } else {
+        result = record_call<&now_ticks>(scope, args...);
+      }
     } else {
+      if (kCanHaveStack && flags & kHookStack) take_stack(kId);  // of the warm-up
       scope.enter();
       result = call_real(args...);
       scope.leave();

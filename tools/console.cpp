@@ -106,13 +106,6 @@ std::string format_duration(double nanoseconds) {
 
 std::string format_us(double microseconds) { return format_duration(microseconds * 1e3); }
 
-std::string shorten(std::string_view text, size_t width) {
-  if (text.size() <= width) return std::string(text);
-  size_t end = width - 3;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + "...";
-}
-
 Progress::Progress(std::string label)
     : label_(std::move(label)),
       terminal_(isatty(STDERR_FILENO) == 1),

@@ -73,8 +73,6 @@ std::string format_bytes(uint64_t bytes);
 // 1234567 -> "1.235 ms".
 std::string format_duration(double nanoseconds);
 std::string format_us(double microseconds);
-// At most `width` bytes: what is longer ends in "...", never within a character.
-std::string shorten(std::string_view text, size_t width);
 
 // Shows how far a piece of work is, on a terminal only and only when it takes over a second.
 class Progress {

@@ -20,7 +20,9 @@ constexpr Command kCommands[] = {
      "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
      "[--set NAME=VALUE]... -- COMMAND...",
      "run a program and record its windows; exits as the program does", run_run},
-    {"report", "report INPUT... [--tables] [--format text|json|html] [--debug-dir DIR] [-o FILE]",
+    {"report",
+     "report INPUT... [--tables] [--by shape|stack|layer|line] [--sort COLUMN] [--top N] "
+     "[--filter REGEX] [--full-names] [--format text|json|html] [--debug-dir DIR] [-o FILE]",
      "what is slow, why, and what fixing it would give", run_report},
     {"diff", "diff BASE NEW [--fail-over PERCENT] | diff --baseline DIR NEW [--update]",
      "what changed between two runs, and whether it is more than noise", run_diff},

@@ -14,8 +14,10 @@ struct KnownModule {
   uint32_t number;  // 0: there was no room
 };
 
-// With the GIL. `around`: the module in whose call this one is called, or null: it says what this
-// one is called there. What an object is called when first seen stays until forget_modules().
+// With the GIL. `around`: the module in whose call this one is called, or null. The outermost
+// module gives all below it the names that PyTorch's named_modules() has for them, through
+// containers and wrappers; they stay until forget_modules(), or a module around the outermost one
+// is called.
 KnownModule know_module(const PythonApi& python, PyObject* module, const void* around);
 void forget_modules(const PythonApi& python);
 

@@ -91,7 +91,7 @@ enum HookFlags : uint8_t {
   kHookStep = 2,      // the call is a candidate for a step boundary
   kHookSettled = 4,   // the session is decided
   kHookTsc = 8,       // with kHookRecord: the clock is the TSC
-  kHookStack = 16,    // with kHookRecord: some calls have their stack recorded
+  kHookStack = 16,    // some calls have their stack taken; without kHookRecord for later ones
   kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
   kHookMemory = 64,   // the call is kept track of, recorded or not: see memory_log.h
 };

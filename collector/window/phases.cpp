@@ -52,6 +52,12 @@ void set_phase(SessionPhase phase) {
   ring()->header->phase.store(static_cast<uint32_t>(phase), std::memory_order_release);
 }
 
+// No window is open, before and after.
+void set_phase_between_windows(SessionPhase phase) {
+  set_phase(phase);
+  apply_hook_flags();
+}
+
 void log_boundary(uint64_t ticks) {
   Session& s = session();
   ticks = std::max(ticks, s.last_boundary_ticks);  // of another thread, which came first
@@ -131,7 +137,7 @@ bool put_off_for_graphs(uint32_t number) {
   if (s.put_off >= kMostPutOff) return false;
   ++s.put_off;
   s.plan->postpone();
-  set_phase(SessionPhase::warmup);
+  set_phase_between_windows(SessionPhase::warmup);
   log_line(LogLevel::debug,
            "window %u takes a step later: nothing has waited for the GPU since "
            "CUPTI was attached",
@@ -145,7 +151,7 @@ void put_off_window(uint32_t number) {
   Session& s = session();
   if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
     s.plan->postpone();
-    set_phase(SessionPhase::warmup);
+    set_phase_between_windows(SessionPhase::warmup);
     log_line(LogLevel::warn,
              "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
              static_cast<double>(kWaitForDrainNs) / 1e9, number);
@@ -156,7 +162,7 @@ void put_off_window(uint32_t number) {
                ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
                : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
   s.plan->cut();
-  set_phase(SessionPhase::waiting);
+  set_phase_between_windows(SessionPhase::waiting);
 }
 
 // False: the drain thread is still at the window before, or attaching CUPTI.
@@ -234,9 +240,10 @@ void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {
     if (!change.window_ends && !ends_early) set_phase(SessionPhase::warmup);
+    apply_hook_flags();
     drain_request(DrainCommand::attach);
   } else if (change.before == Phase::warmup && change.after != Phase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
 }
@@ -258,7 +265,7 @@ bool forget_steps(uint64_t ticks) {
     end_window(ticks, "no steps", true);
     s.plan->cut();
   } else if (phase == SessionPhase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
   if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
@@ -348,7 +355,7 @@ void stop_recording() {
   if (phase == SessionPhase::active) {
     end_window(now_ticks(), "off", true);
   } else if (phase == SessionPhase::warmup) {
-    set_phase(SessionPhase::waiting);
+    set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
 }
@@ -408,7 +415,8 @@ Activity activity_of(const ApiRow& row) {
 void apply_hook_flags() {
   Session& s = session();
   s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
-  const bool recording = s.phase.load(std::memory_order_relaxed) == SessionPhase::active;
+  const SessionPhase phase = s.phase.load(std::memory_order_relaxed);
+  const bool recording = phase == SessionPhase::active, warms_up = phase == SessionPhase::warmup;
   const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
   const bool capturing = any_capture();
   for (size_t api = 0; api < api_count(); ++api) {
@@ -418,6 +426,9 @@ void apply_hook_flags() {
       flags |= record;
       if (stack_wanted(row)) flags |= kHookStack;
     }
+    // The first stack through a function reads its unwind rule: stacks of the warm-up are taken
+    // and thrown away, so that the window's first step does not wait for that.
+    if (warms_up && stack_wanted(row)) flags |= kHookStack;
     // A graph is mostly captured before the window that it is launched in: its calls have their
     // stacks at any time.
     if (capturing && makes_graph_node(row.kind)) {

@@ -188,6 +188,39 @@ def test_an_optimizer_over_another_makes_one_step(tmp_path):
     assert [r["number"] for r in harness.records(dump) if r["kind"] == "step"] == list(range(STEPS))
 
 
+def test_layers_have_the_names_that_pytorch_gives_them(tmp_path):
+    """Six models: lists, dictionaries, sequences, lists in lists, a layer at two places, checkpoints, DDP, FSDP2."""
+    steps, first = 4, 1
+    command = [sys.executable, HERE / "scripts/layers.py", tmp_path / "expected.json", str(steps)]
+    seen = harness.run(command, timeout=400, env=environment_of(harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="optimizer", GPUPROF_ACTIVITIES="+module",
+        GPUPROF_SCHEDULE=f"skip_first={first},warmup=0,active={steps - first}"), {}))
+    assert seen.code == 0, seen.err
+    expected = json.loads((tmp_path / "expected.json").read_text())
+    [dump] = harness.dumps(tmp_path / "out")
+    found = {}
+    for record in harness.records(dump):
+        if record["kind"] == "module":
+            name = re.fullmatch(r"nn.Module: ([^ ]+)(?: \((\w+)\))?", record["name"])
+            found[name[1]] = name[2] or name[1]
+    assert found == expected
+    rows = {row["name"].removeprefix("nn.Module: ").split(" ")[0]: row for row in
+            json.loads(harness.checked("report", dump, "--format", "json").out)["modules"]}
+    assert rows.keys() == expected.keys()
+
+    def around(path):
+        while "." in path:
+            path = path.rpartition(".")[0]
+            if path in rows:
+                return path
+        return None
+    for path, row in rows.items():
+        if path.startswith(("Checkpointed", "Wrapped")):  # blocks run once more in the backward pass, outside of the model
+            continue
+        inner = sum(each["cpu_us"] for name, each in rows.items() if around(name) == path)
+        assert inner + row["cpu_self_us"] == pytest.approx(row["cpu_us"], rel=0.02), path
+
+
 def test_a_module_that_raises(tmp_path):
     """Once caught, once not, in the window: calls around it end where it does, and so does the program."""
     command = (sys.executable, HERE / "scripts/raises.py")

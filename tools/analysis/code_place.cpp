@@ -148,6 +148,18 @@ CodePlace native_place(const StackTable& stacks, StackIndex stack) {
   return place_of(stacks, stack, [](const Frame&, const Module*) { return false; });
 }
 
+std::vector<std::string> python_frames(const StackTable& stacks, StackIndex stack) {
+  std::vector<std::string> out;
+  if (stack == StackIndex::none) return out;
+  for (const uint64_t address : stacks[stack]) {
+    for (const Frame& frame : stacks.frames(address)) {
+      if (!frame.python) continue;
+      out.push_back(fmt::format("{}:{} {}", base_name(frame.file), frame.line, frame.function));
+    }
+  }
+  return out;
+}
+
 CodePlace memory_place(const StackTable& stacks, StackIndex stack) {
   return place_of(stacks, stack, is_allocator);
 }

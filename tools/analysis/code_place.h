@@ -32,6 +32,9 @@ CodePlace python_stack_place(std::string_view frames);
 // own.
 CodePlace native_place(const StackTable& stacks, StackIndex stack);
 
+// Its frames of Python, innermost first, as CodePlace::text.
+std::vector<std::string> python_frames(const StackTable& stacks, StackIndex stack);
+
 // Who asked for memory: as native_place(), but never a function of an allocator's own.
 CodePlace memory_place(const StackTable& stacks, StackIndex stack);
 

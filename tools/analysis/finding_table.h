@@ -50,6 +50,19 @@ constexpr const FindingRow& finding_row(FindingKind kind) {
   return kFindings[static_cast<size_t>(kind)];
 }
 
+// Whether it ends a program, now or after more steps: the report says such a thing first.
+constexpr bool ends_program(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::job_stands:
+    case FindingKind::out_of_memory:
+    case FindingKind::failed_allocations:
+    case FindingKind::near_out_of_memory:
+    case FindingKind::memory_growth:
+    case FindingKind::host_memory_growth: return true;
+    default: return false;
+  }
+}
+
 struct Finding {
   FindingKind kind;
   std::string text;  // one line for people

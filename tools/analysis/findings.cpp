@@ -13,6 +13,7 @@
 
 #include "formats/trace/heap.h"
 #include "formats/views/slices.h"
+#include "tools/analysis/code_place.h"
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"
@@ -122,6 +123,7 @@ void memory_growth(const Report& report, const Process& process, const MemoryCur
     most = fmt::format("; {} by {} ({} in {} blocks)",
                        2 * row.bytes > all ? "most of it" : "the largest part", row.name,
                        format_bytes(static_cast<uint64_t>(row.bytes)), row.count);
+    if (!row.at_line) most += ". GPUPROF_STACKS=alloc names the line of code";
   }
   add_finding<FindingKind::memory_growth>(out, each, who(process),
                                           format_bytes(static_cast<uint64_t>(each)), most);
@@ -145,6 +147,29 @@ void host_memory_growth(const Process& process, std::vector<Finding>& out) {
   add_finding<FindingKind::host_memory_growth>(
       out, each, who(process), format_bytes(static_cast<uint64_t>(whole_number(each))),
       place.empty() ? "" : fmt::format("; {} is allocated at {}", how_much, place));
+}
+
+// Calls that CUDA refused. A framework may free what it keeps and ask again: that they ended the
+// program is not said.
+void failed_allocations(const Trace& trace, const Process& process, std::vector<Finding>& out) {
+  constexpr int32_t kOutOfMemory = 2;  // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
+  const LiveMemory* const live = process.live_at(LiveMoment::out_of_memory);
+  if (live && !live->failed.empty()) return;  // that says more
+  uint32_t last = 0;
+  size_t count = 0;
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
+    if (shape.kind != Kind::alloc || shape.result != kOutOfMemory) continue;
+    last = i;
+    ++count;
+  }
+  if (count == 0) return;
+  const Event event = process.events[last];
+  const EventExtra& extra = process.extra(event);
+  const std::string place = memory_place(process.stacks, extra.stack).text;
+  add_finding<FindingKind::failed_allocations>(
+      out, static_cast<double>(count), who(process), trace.text(trace.shape(event).name),
+      format_bytes(extra.bytes), place.empty() ? "" : ", " + place, count);
 }
 
 void near_out_of_memory(const Process& process, std::vector<Finding>& out) {
@@ -243,6 +268,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     fragmentation(process, curves, out);
     near_out_of_memory(process, out);
     out_of_memory(trace, process, out);
+    failed_allocations(trace, process, out);
   }
   low_occupancy(report, out);
   arithmetic(report, out);

@@ -71,6 +71,7 @@ void out_of_memory(const Trace& trace, const Process& process, std::vector<Findi
     most += fmt::format("{}{} ({})", i == 0 ? "; most by " : ", ", owners[i].name,
                         format_bytes(static_cast<uint64_t>(owners[i].bytes)));
   }
+  if (place.text.empty()) most += ". GPUPROF_STACKS=alloc names the lines of code";
   add_finding<FindingKind::out_of_memory>(
       out, static_cast<double>(failed.bytes),
       process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 #include "formats/views/slices.h"
@@ -41,6 +43,8 @@ struct Scope {
   double inner_flop = 0;
   bool tensor_cores = false;  // some work of its own uses them
   bool of_forward = false;    // its GPU time goes to a module of the forward pass
+  int64_t memory = 0, inner_memory = 0;
+  StackIndex stack = StackIndex::none;  // of the first call in it that has one
 };
 
 bool same_sort(const Scope& a, const Scope& b) {
@@ -50,6 +54,7 @@ bool same_sort(const Scope& a, const Scope& b) {
 
 struct Sums {
   std::map<std::string, OperatorRow> operators, modules;
+  std::map<std::pair<std::string, std::string>, OperatorRow> grouped;  // by name and what else
   std::map<std::pair<std::string, std::string>, PlaceRow> places;
   double flop = 0, seconds_at_peak = 0;
   bool peak_known = true;
@@ -61,8 +66,12 @@ using Modules = std::vector<std::string>;
 
 class ProcessWalk {
  public:
-  ProcessWalk(const Timeline& timeline, Sums& sums)
-      : timeline_(timeline), trace_(*timeline.trace), process_(*timeline.process), sums_(sums) {
+  ProcessWalk(const Timeline& timeline, Grouping grouping, Sums& sums)
+      : timeline_(timeline),
+        trace_(*timeline.trace),
+        process_(*timeline.process),
+        grouping_(grouping),
+        sums_(sums) {
     begin_ = timeline.steps.front().begin;
     end_ = timeline.steps.back().end;
     for (const ForwardBackward& pair : process_.forward_backward) {
@@ -97,6 +106,7 @@ class ProcessWalk {
       if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) {
         note_owner(static_cast<EventIndex>(i), shape);
       }
+      if (shape.kind == Kind::tensor && shape.device_type == kCuda) take_memory(events[i]);
       const ScopeKind kind = scope_kind(shape.kind);
       if (kind == ScopeKind::none) continue;
       const Event event = events[i];
@@ -148,6 +158,9 @@ class ProcessWalk {
       parent->gpu += scope.gpu;
       parent->inner_gpu += scope.gpu;
       parent->compute += scope.compute;
+      parent->memory += scope.memory;
+      parent->inner_memory += scope.memory;
+      if (parent->stack == StackIndex::none) parent->stack = scope.stack;
       parent->inner_flop += scope.inner_flop > 0 ? scope.inner_flop : flop;
       parent->tensor_cores |= scope.tensor_cores;
     }
@@ -179,22 +192,94 @@ class ProcessWalk {
     return *row;
   }
 
-  void add_row(const Scope& scope, double flop) {
-    OperatorRow& row = row_of(scope);
-    const std::string_view name = name_of(scope.event);
+  // `again`: time in a call of the same name, further out, is counted there.
+  static void add_call(const Scope& scope, double flop, bool again, OperatorRow& row) {
     ++row.count;
-    // Time in a call of the same name, further out, is counted there.
-    const bool again = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
-      return same_sort(each, scope) && name_of(each.event) == name;
-    });
     const int64_t length = scope.end - scope.begin;
     if (!again) row.cpu_us += us(length);
     if (!again) row.gpu_us += us(scope.gpu);
+    if (!again) row.memory_bytes += scope.memory;
     row.cpu_self_us += us(std::max<int64_t>(0, length - scope.inner_cpu));
     row.gpu_self_us += us(scope.gpu - scope.inner_gpu);
+    row.memory_self_bytes += scope.memory - scope.inner_memory;
     if (flop > 0) row.flop += flop;
+  }
+
+  void add_row(const Scope& scope, double flop) {
+    OperatorRow& row = row_of(scope);
+    const std::string_view name = name_of(scope.event);
+    const bool again = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
+      return same_sort(each, scope) && name_of(each.event) == name;
+    });
+    add_call(scope, flop, again, row);
+    if (grouping_ != Grouping::name && scope.kind != ScopeKind::module) {
+      OperatorRow& grouped = sums_.grouped[{std::string(name), group_of(scope)}];
+      grouped.kind = row.kind;
+      add_call(scope, flop, again, grouped);
+    }
     if (flop > 0 && timeline_.step_at(scope.begin)) add_arithmetic(scope, flop);
     if (scope.kind != ScopeKind::module) add_to_forward_module(scope);
+  }
+
+  std::string group_of(const Scope& scope) {
+    const Shape& shape = trace_.shape(process_.event(scope.event));
+    switch (grouping_) {
+      case Grouping::shape: return std::string(trace_.text(shape.input_dims));
+      case Grouping::stack: return python_stack(shape, scope.stack);
+      case Grouping::layer: return layer_of(scope);
+      case Grouping::line: {
+        CodePlace place = python_stack_place(trace_.text(shape.call_stack));
+        if (!place.own) place = or_scope(native_place(process_.stacks, scope.stack));
+        return place.text;
+      }
+      case Grouping::name: break;
+    }
+    return {};
+  }
+
+  // Lines of Python around a call, innermost first: its own stack, else that of a call in it, else
+  // the functions that are open.
+  std::string python_stack(const Shape& shape, StackIndex stack) const {
+    constexpr size_t kMostFrames = 5;
+    std::vector<std::string> frames;
+    std::string_view listed = trace_.text(shape.call_stack);
+    while (!listed.empty()) {
+      const size_t end = std::min(listed.find(';'), listed.size());
+      frames.push_back(python_place(listed.substr(0, end)).text);
+      listed.remove_prefix(std::min(end + 1, listed.size()));
+    }
+    if (frames.empty() && stack != StackIndex::none) frames = python_frames(process_.stacks, stack);
+    if (frames.empty()) {
+      for (auto scope = open_.rbegin(); scope != open_.rend(); ++scope) {
+        if (scope->kind != ScopeKind::python) continue;
+        frames.push_back(python_place(name_of(scope->event)).text);
+      }
+    }
+    std::string out;
+    size_t count = 0;
+    for (const std::string& frame : frames) {
+      if (frame.empty() || ++count > kMostFrames) continue;
+      out += (out.empty() ? "" : " < ") + frame;
+    }
+    return out;
+  }
+
+  std::string layer_of(const Scope& scope) const {
+    for (auto each = open_.rbegin(); each != open_.rend(); ++each) {
+      if (each->kind == ScopeKind::module) return std::string(name_of(each->event));
+    }
+    const auto forward_layer = [&](EventIndex event) -> std::string {
+      const auto forward = forward_of_.find(number(event));
+      if (forward == forward_of_.end()) return {};
+      const auto modules = modules_of_.find(forward->second);
+      if (modules == modules_of_.end() || modules->second.empty()) return {};
+      return modules->second.front();
+    };
+    std::string found = forward_layer(scope.event);
+    for (auto each = open_.rbegin(); found.empty() && each != open_.rend(); ++each) {
+      found = forward_layer(each->event);
+    }
+    return found;
   }
 
   void add_arithmetic(const Scope& scope, double flop) {
@@ -226,6 +311,18 @@ class ProcessWalk {
       OperatorRow& row = sums_.modules[modules[i]];
       if (i == 0) row.gpu_self_us += us(scope.gpu);
       row.gpu_us += us(scope.gpu);
+      row.gpu_backward_us += us(scope.gpu);
+    }
+  }
+
+  void take_memory(const Event& event) {
+    const auto change = static_cast<int64_t>(process_.extra(event).bytes);
+    bool to_operator = true, to_module = true;
+    for (auto scope = open_.rbegin(); scope != open_.rend(); ++scope) {
+      if (scope->kind == ScopeKind::python) continue;
+      bool& wanted = scope->kind == ScopeKind::module ? to_module : to_operator;
+      if (wanted) scope->memory += change;
+      wanted = false;
     }
   }
 
@@ -251,6 +348,14 @@ class ProcessWalk {
       wanted = false;
     }
     const StackIndex stack = process_.extras[process_.events.extra_of(call.event)].stack;
+    if (stack != StackIndex::none) {
+      const auto innermost = std::find_if(open_.rbegin(), open_.rend(), [](const Scope& each) {
+        return each.kind == ScopeKind::op || each.kind == ScopeKind::range;
+      });
+      if (innermost != open_.rend() && innermost->stack == StackIndex::none) {
+        innermost->stack = stack;
+      }
+    }
     if (call.kind == CallClass::synchronize) {
       add_place("synchronization", call.end - call.begin, stack);
     } else if (call.kind == CallClass::allocate) {
@@ -296,10 +401,16 @@ class ProcessWalk {
     }
     std::string owner = op.empty() ? range : op;
     if (!module.empty()) owner += (owner.empty() ? "" : " in ") + module;
+    const StackIndex stack = process_.extra(process_.event(event)).stack;
+    const CodePlace place = memory_place(process_.stacks, stack);
+    bool at_line = place.own;
     if (owner.empty()) {
-      const StackIndex stack = process_.extra(process_.event(event)).stack;
-      owner = or_scope(memory_place(process_.stacks, stack)).text;
+      owner = or_scope(place).text;
+      at_line = !owner.empty();
+    } else if (place.own) {
+      owner += " at " + place.text;
     }
+    if (at_line) at_lines_.insert(owner);
     if (owner.empty()) owner = trace_.text(shape.name);
     const auto [at, fresh] = owner_ids_.try_emplace(owner, static_cast<uint32_t>(owners_.size()));
     if (fresh) owners_.push_back(owner);
@@ -314,6 +425,7 @@ class ProcessWalk {
   const Timeline& timeline_;
   const Trace& trace_;
   const Process& process_;
+  const Grouping grouping_;
   Sums& sums_;
   int64_t begin_, end_;
   std::vector<Scope> open_;
@@ -325,6 +437,7 @@ class ProcessWalk {
   std::unordered_map<uint32_t, uint32_t> owner_of_;       // by event
   std::map<std::string, uint32_t> owner_ids_;
   std::vector<std::string> owners_;
+  std::set<std::string> at_lines_;  // owners that have a line of code
 };
 
 // Of the allocator of a framework where it says addresses, else of the driver's calls.
@@ -401,7 +514,9 @@ std::vector<OwnerRow> ProcessWalk::kept_memory(const MemoryCurves& curves) const
   }
   std::map<std::string, OwnerRow> rows;
   for (const auto& [address, point] : live) {
-    OwnerRow& row = rows[owner_text(point->event, nullptr)];
+    const std::string owner = owner_text(point->event, nullptr);
+    OwnerRow& row = rows[owner];
+    row.at_line = at_lines_.contains(owner);
     ++row.count;
     row.bytes += point->change;
   }
@@ -444,12 +559,12 @@ Arithmetic arithmetic_of(std::span<const Timeline> timelines, const Sums& sums) 
 
 }  // namespace
 
-OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
+OperatorTables make_operator_tables(std::span<const Timeline> timelines, Grouping grouping) {
   OperatorTables out;
   Sums sums;
   for (const Timeline& timeline : timelines) {
     if (timeline.steps.empty()) continue;
-    ProcessWalk walk(timeline, sums);
+    ProcessWalk walk(timeline, grouping, sums);
     walk.walk();
     const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
     std::vector<OwnerRow> owners = walk.memory_owners(curves);
@@ -464,6 +579,14 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines) {
   }
   out.operators = sorted(std::move(sums.operators));
   out.modules = sorted(std::move(sums.modules));
+  for (auto& [key, row] : sums.grouped) {
+    std::tie(row.name, row.by) = key;
+    out.grouped.push_back(std::move(row));
+  }
+  std::stable_sort(out.grouped.begin(), out.grouped.end(),
+                   [](const OperatorRow& a, const OperatorRow& b) {
+                     return std::pair(a.gpu_us, a.cpu_us) > std::pair(b.gpu_us, b.cpu_us);
+                   });
   for (auto& [key, row] : sums.places) out.places.push_back(std::move(row));
   std::stable_sort(out.places.begin(), out.places.end(),
                    [](const PlaceRow& a, const PlaceRow& b) { return a.total_us > b.total_us; });

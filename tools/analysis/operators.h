@@ -18,11 +18,24 @@ namespace gpuprof::analysis {
 // is that of the work which was launched, whenever it ran.
 struct OperatorRow {
   std::string name;
+  std::string by;    // OperatorTables::grouped: the shape, stack, layer or line; empty: not known
   std::string kind;  // "operator", "range" (NVTX, record_function), "module"
   uint64_t count = 0;
   double cpu_us = 0, cpu_self_us = 0;
   double gpu_us = 0, gpu_self_us = 0;
-  double flop = 0;  // of operators whose shapes are known; else 0
+  double gpu_backward_us = 0;  // modules: of gpu_us, what the backward pass launched
+  double flop = 0;             // of operators whose shapes are known; else 0
+  // Device memory that it allocated less what it freed, as a framework's allocator reports it.
+  int64_t memory_bytes = 0, memory_self_bytes = 0;
+};
+
+// What calls of one operator or range are told apart by.
+enum class Grouping : uint8_t {
+  name,   // nothing else
+  shape,  // of the inputs, as recorded: "[[64,32],[16,32]]"
+  stack,  // lines of Python around it, innermost first, 5 at most
+  layer,  // the innermost module around it; of the backward pass: that of the forward operator
+  line,   // the line of the program's own code
 };
 
 // A line of code from which calls of one kind were made.
@@ -38,6 +51,7 @@ struct OwnerRow {
   std::string name;
   uint64_t count = 0;  // allocations
   int64_t bytes = 0;
+  bool at_line = false;  // the name has the line of code
 };
 
 // Arithmetic of operators whose shapes are known, and that began in one of the window's steps; all
@@ -55,6 +69,7 @@ struct Arithmetic {
 
 struct OperatorTables {
   std::vector<OperatorRow> operators, modules;  // most GPU time first
+  std::vector<OperatorRow> grouped;             // operators by name and Grouping; by name: empty
   std::vector<PlaceRow> places;                 // most time first
   std::vector<OwnerRow> memory_owners;          // of the process that holds most; most bytes first
   // By process: of device memory given out after its first step and before its last, what was still
@@ -63,6 +78,7 @@ struct OperatorTables {
   Arithmetic arithmetic;
 };
 
-OperatorTables make_operator_tables(std::span<const Timeline> timelines);
+OperatorTables make_operator_tables(std::span<const Timeline> timelines,
+                                    Grouping grouping = Grouping::name);
 
 }  // namespace gpuprof::analysis

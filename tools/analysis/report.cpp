@@ -283,16 +283,23 @@ void add_table_tasks(const Trace& trace, const std::vector<Timeline>& all, Repor
     }
   };
   add_curves(add_queues);
-  tasks.push_back([&] { report.operators = make_operator_tables(all); });
+  tasks.push_back([&] { report.operators = make_operator_tables(all, report.grouping); });
   tasks.push_back([&] { report.tables = make_tables(all); });
   add_curves(add_utilization);
   add_curves(add_memory);
   tasks.push_back([&] { report.host_memory = host_memory(trace); });
 }
 
-Report make_tables_alone(const Trace& trace) {
+// What ends a program first; else in the order in which they were found.
+void urgent_first(Report& report) {
+  std::stable_partition(report.findings.begin(), report.findings.end(),
+                        [](const Finding& finding) { return ends_program(finding.kind); });
+}
+
+Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
@@ -315,6 +322,7 @@ Report make_tables_alone(const Trace& trace) {
   add_whole_windows(all, report);
   add_early_windows(all, report);
   add_untimed_steps(all, report);
+  urgent_first(report);
   return report;
 }
 
@@ -339,9 +347,10 @@ double Report::sampled_share() const {
   return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
 }
 
-Report make_report(const Trace& trace, Depth depth) {
-  if (depth == Depth::tables) return make_tables_alone(trace);
+Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
+  if (depth == Depth::tables) return make_tables_alone(trace, grouping);
   Report report;
+  report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
@@ -400,6 +409,7 @@ Report make_report(const Trace& trace, Depth depth) {
   add_machine_busy(report);
   add_python_line(report);
   add_late_data(report);
+  urgent_first(report);
   return report;
 }
 

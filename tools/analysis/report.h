@@ -76,6 +76,7 @@ enum class Depth : uint8_t {
 
 struct Report {
   Depth depth = Depth::all;
+  Grouping grouping = Grouping::name;
   Program program;
   size_t ranks = 0;            // distinct ones
   bool gpu_timed = false;      // some work on a GPU was recorded
@@ -130,6 +131,8 @@ struct Report {
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
 // worker_lines, replay_error_pct, and of the findings all but "job_stands", "steps_found",
 // "whole_windows", "early_window" and "untimed_steps".
-Report make_report(const Trace& trace, Depth depth = Depth::all);
+// `grouping`: of `operators.grouped`.
+Report make_report(const Trace& trace, Depth depth = Depth::all,
+                   Grouping grouping = Grouping::name);
 
 }  // namespace gpuprof::analysis

@@ -14,6 +14,9 @@
 namespace gpuprof::analysis {
 namespace {
 
+// torch.profiler's older traces list them with the operators.
+bool names_step(std::string_view name) { return name.starts_with("ProfilerStep#"); }
+
 // A step of all ranks: its place in RunSample::step_us, and how many ranks had it.
 struct StepSlot {
   size_t index;
@@ -84,7 +87,7 @@ class Sampler {
     by_shape.clear();
     for (const Event& event : timeline.process->events) {
       const Shape& shape = trace.shape(event);
-      if (shape.kind != Kind::op) continue;
+      if (shape.kind != Kind::op || names_step(trace.text(shape.label))) continue;
       KeySample*& sample = by_shape[number(event.shape)];
       if (!sample) sample = &sample_of({"operator", std::string(trace.text(shape.label))});
       add_event(timeline, event.begin, event.end - event.begin, *sample);

@@ -61,7 +61,7 @@ MeanChange welch(std::span<const double> base, std::span<const double> other) {
   out.p = 2 * boost::math::cdf(boost::math::complement(t, std::abs(difference) / error));
   if (a.mean != 0) {
     const double width = 100 * boost::math::quantile(t, 0.975) * error / std::abs(a.mean);
-    out.low_pct = out.change_pct - width;
+    out.low_pct = std::max(-100.0, out.change_pct - width);
     out.high_pct = out.change_pct + width;
   }
   return out;

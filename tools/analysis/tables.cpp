@@ -12,6 +12,7 @@
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/kernel_names.h"
 #include "tools/analysis/named_rows.h"
+#include "tools/analysis/short_names.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -216,6 +217,10 @@ class TableMaker {
       row.occupancy_pct = sum.occupancy;
     }
     out_.kernels = by_time(std::move(rows));
+    std::vector<std::string> names;
+    for (const KernelRow& row : out_.kernels) names.push_back(row.name);
+    const auto short_ones = short_names(names);
+    for (KernelRow& row : out_.kernels) row.short_name = short_ones.at(row.name);
     out_.kernel_families = by_time(std::move(families));
     if (all_)
       out_.tiny_kernels_pct = 100.0 * static_cast<double>(tiny_) / static_cast<double>(all_);

@@ -12,7 +12,8 @@
 namespace gpuprof::analysis {
 
 struct KernelRow {
-  std::string name;  // demangled
+  std::string name;        // demangled
+  std::string short_name;  // short_names.h
   uint64_t count = 0;
   double total_us = 0;
   WorkClass kind = WorkClass::compute;

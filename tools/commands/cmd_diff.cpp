@@ -12,6 +12,7 @@
 #include "tools/inputs.h"
 #include "tools/report/diff_html.h"
 #include "tools/report/diff_output.h"
+#include "tools/report/text_table.h"
 
 namespace gpuprof {
 namespace {
@@ -21,7 +22,7 @@ struct Options {
   std::vector<std::string> more_base, more_new;
   std::string baseline, format = "text", output;
   double fail_over_pct = 0;
-  bool gated = false, update = false;
+  bool gated = false, update = false, full_names = false;
 };
 
 // Each input is a run; their steps make one sample.
@@ -90,7 +91,8 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
   } else if (options.format == "markdown") {
     text = diff_markdown(diff, gate);
   } else {
-    text = named("base", runs.base) + named("new", runs.other) + "\n" + diff_text(diff, gate);
+    text = named("base", runs.base) + named("new", runs.other) + "\n" +
+           diff_text(diff, gate, {terminal_columns(), options.full_names});
   }
   put_to(options.output, text, options.format == "html" ? Escaping::ready : Escaping::needed);
 }
@@ -119,6 +121,8 @@ int run_diff(const Command& command, int count, char** arguments) {
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html", "markdown"}));
   app.add_option("-o,--output", options.output, "file to write")->default_str("standard output");
+  app.add_flag("--full-names", options.full_names,
+               "text: kernels by their whole names instead of the parts that tell them apart");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
   options.gated = gate_option->count() > 0;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -13,15 +15,38 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
+#include "tools/report/text_table.h"
 #include "tools/symbols/symbol_options.h"
 
 namespace gpuprof {
 namespace {
 
-std::string text_of(const analysis::Report& report, const std::string& format, bool terminal) {
+const std::map<std::string, analysis::Grouping> kGroupings = {{"shape", analysis::Grouping::shape},
+                                                              {"stack", analysis::Grouping::stack},
+                                                              {"layer", analysis::Grouping::layer},
+                                                              {"line", analysis::Grouping::line}};
+const std::map<std::string, SortBy> kOrders = {{"gpu", SortBy::gpu},
+                                               {"gpu-self", SortBy::gpu_self},
+                                               {"cpu", SortBy::cpu},
+                                               {"cpu-self", SortBy::cpu_self},
+                                               {"count", SortBy::count},
+                                               {"memory", SortBy::memory},
+                                               {"memory-self", SortBy::memory_self},
+                                               {"name", SortBy::name}};
+
+std::regex regex_of(const std::string& text) {
+  try {
+    return std::regex(text);
+  } catch (const std::regex_error&) {
+    throw Failure(fmt::format("--filter {} is not a regular expression (ECMAScript)", text));
+  }
+}
+
+std::string text_of(const analysis::Report& report, const std::string& format,
+                    const TextOptions& options) {
   if (format == "json") return dump_json(report_json(report), 2) + "\n";
   if (format == "html") return report_html(report_json(report));
-  return report_text(report, terminal);
+  return report_text(report, options);
 }
 
 }  // namespace
@@ -43,6 +68,25 @@ int run_report(const Command& command, int count, char** arguments) {
       "--tables", tables,
       "the tables and curves alone, in a third of the time: no parts of steps, no verdict, "
       "no findings");
+  TextOptions text;
+  analysis::Grouping by = analysis::Grouping::name;
+  SortBy sort = SortBy::gpu;
+  std::string filter;
+  const auto lower = CLI::ignore_case;
+  CLI::Option* const by_option =
+      app.add_option("--by", by, "operators by shape, stack, layer or line of code as well")
+          ->transform(CLI::CheckedTransformer(kGroupings, lower).description("shape|stack|..."));
+  CLI::Option* const sort_option =
+      app.add_option("--sort", sort,
+                     "text: rows of operators and layers by gpu, gpu-self, cpu, cpu-self, count, "
+                     "memory, memory-self or name")
+          ->transform(CLI::CheckedTransformer(kOrders, lower).description("COLUMN"));
+  CLI::Option* const top_option =
+      app.add_option("--top", text.top, "text: rows of a table; 0: all")->capture_default_str();
+  CLI::Option* const filter_option = app.add_option(
+      "--filter", filter, "text: only kernels, operators, layers and owners of memory that match");
+  app.add_flag("--full-names", text.full_names,
+               "text: kernels by their whole names instead of the parts that tell them apart");
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
   app.add_option("-o,--output", output, "file to write")->default_str("standard output");
@@ -53,10 +97,19 @@ int run_report(const Command& command, int count, char** arguments) {
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
   }
+  if (format != "text" && sort_option->count() + top_option->count() + filter_option->count() > 0) {
+    throw Failure("--sort, --top and --filter are for --format text; JSON has all rows");
+  }
+  if (sort_option->count() > 0) text.sort = sort;
+  if (filter_option->count() > 0) text.filter = regex_of(filter);
+  text.tables_alone = format == "text" && (by_option->count() > 0 || text.sort || text.filter);
   Input input = load_steps(inputs);
   symbolize(input.trace, symbols);
-  const analysis::Depth depth = tables ? analysis::Depth::tables : analysis::Depth::all;
-  put_to(output, text_of(analysis::make_report(input.trace, depth), format, terminal),
+  const analysis::Depth depth =
+      tables || text.tables_alone ? analysis::Depth::tables : analysis::Depth::all;
+  text.colours = terminal;
+  text.width = terminal_columns();
+  put_to(output, text_of(analysis::make_report(input.trace, depth, by), format, text),
          format == "json" ? Escaping::needed : Escaping::ready);
   return kExitDone;
 }

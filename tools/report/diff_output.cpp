@@ -5,16 +5,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string_view>
+#include <vector>
 
+#include "tools/analysis/short_names.h"
 #include "tools/console.h"
+#include "tools/report/text_table.h"
 
 namespace gpuprof {
 namespace {
 
 using namespace analysis;
 
-constexpr size_t kShown = 12;
+constexpr size_t kShown = 8;  // of each kind
+constexpr size_t kShownInMarkdown = 12;
+constexpr double kListedOfStepPct = 5;
 constexpr double kTimesPct = 1000;  // from there on percentages say less than a factor
 
 // A part that was not there before has no percentage either.
@@ -29,27 +35,92 @@ std::string change_text(const Change& change) {
   return fmt::format("{:+.1f} %", change.change_pct);
 }
 
-// A row of the table for people; of kernels that were fused or split each on a line of its own.
-void append_row(const Change& change, std::string& out) {
-  constexpr size_t kIndent = 40, kWidth = 80, kMostNamed = 6;
-  const bool several = change.from.size() + change.to.size() > 2;
-  out += fmt::format("  {:>12} {:>12} {:>9}  {:<8} {}", format_us(change.base_us),
-                     format_us(change.new_us), change_text(change), change.kind,
-                     several ? std::string() : escaped(shorten(change.name, 31)));
-  while (out.back() == ' ') out.pop_back();
-  out += '\n';
-  if (!several) return;
-  const auto list = [&](const std::vector<std::string>& names, std::string_view first) {
-    for (size_t i = 0; i < std::min(kMostNamed, names.size()); ++i) {
-      out += fmt::format("{:{}}{:<3}{}\n", "", kIndent, i ? "+" : first,
-                         escaped(shorten(names[i], kWidth - kIndent - 3)));
+// "name <<<8x1x1, 128x1x1>>>": a kernel and its launch shape.
+std::string_view kernel_of(std::string_view key) { return key.substr(0, key.rfind(" <<<")); }
+
+// Short names of all kernels of a comparison.
+class KernelNames {
+ public:
+  KernelNames(const Diff& diff, bool full) : full_(full) {
+    std::vector<std::string> names;
+    for (const Change& change : diff.changes) {
+      if (!is_kernel(change)) continue;
+      if (change.from.empty()) names.emplace_back(kernel_of(change.name));
+      for (const auto* const list : {&change.from, &change.to}) {
+        for (const std::string& key : *list) names.emplace_back(kernel_of(key));
+      }
     }
-    if (names.size() > kMostNamed) {
-      out += fmt::format("{:{}}and {} more\n", "", kIndent, names.size() - kMostNamed);
-    }
-  };
-  list(change.from, "");
-  list(change.to, "->");
+    names_ = short_names(names);
+  }
+
+  static bool is_kernel(const Change& change) { return change.kind.starts_with("kernel"); }
+
+  std::string of(const std::string& key) const {
+    const std::string_view kernel = kernel_of(key);
+    const auto found = names_.find(kernel);
+    if (full_ || found == names_.end()) return key;
+    return found->second + key.substr(kernel.size());
+  }
+
+  // Of a change: "name", "old -> new", "A + B -> C".
+  std::string of(const Change& change) const {
+    if (!is_kernel(change)) return change.name;
+    if (change.from.empty()) return of(change.name);
+    return sum_of(change.from) + " -> " + sum_of(change.to);
+  }
+
+ private:
+  std::string sum_of(const std::vector<std::string>& keys) const {
+    std::string out;
+    for (const std::string& key : keys) out += (out.empty() ? "" : " + ") + of(key);
+    return out;
+  }
+
+  bool full_;
+  std::map<std::string, std::string, std::less<>> names_;
+};
+
+double difference_of(const Change& change) { return std::abs(change.new_us - change.base_us); }
+
+// What the text lists: what is beyond noise, and what may be noise but is large; that in brackets.
+bool is_listed(const Change& change, const Diff& diff) {
+  return change.significant ||
+         difference_of(change) >= kListedOfStepPct / 100 * diff.step_time.base;
+}
+
+struct Section {
+  std::string_view title, kind;  // kind: how it begins
+};
+constexpr Section kSections[] = {{"Parts of a step", "cause"},
+                                 {"Kernels", "kernel"},
+                                 {"Copies", "copy"},
+                                 {"Operators", "operator"}};
+
+// Of one kind, the largest difference first.
+using Rows = std::vector<const Change*>;
+Rows rows_of(const Diff& diff, std::string_view kind) {
+  Rows out;
+  for (const Change& change : diff.changes) {
+    if (change.kind.starts_with(kind) && is_listed(change, diff)) out.push_back(&change);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Change* a, const Change* b) {
+    return difference_of(*a) > difference_of(*b);
+  });
+  return out;
+}
+
+std::string table_of(const Rows& rows, const KernelNames& names, const DiffTextOptions& options) {
+  TextTable table({"before", "now", "change", "name"}, options.full_names ? 0 : options.width);
+  for (size_t i = 0; i < std::min(kShown, rows.size()); ++i) {
+    const Change& change = *rows[i];
+    const std::string text = change_text(change);
+    table.row({format_us(change.base_us), format_us(change.new_us),
+               change.significant ? text + " " : "(" + text + ")", names.of(change)});
+  }
+  if (rows.size() > kShown) {
+    table.note(fmt::format("and {} more: --format html lists all", rows.size() - kShown));
+  }
+  return table.text();
 }
 
 // Within `...` in a cell of a table: nothing ends either.
@@ -94,6 +165,7 @@ DiffGate gate_of(const Diff& diff, double fail_over_pct) {
 }
 
 Json diff_json(const Diff& diff, const DiffGate& gate) {
+  const KernelNames names(diff, false);
   const MeanChange& step = diff.step_time;
   Json out = {{"schema", kDiffSchema},
               {"base_steps", diff.base_steps},
@@ -116,6 +188,7 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
                 {"significant", change.significant},
                 {"gone", change.gone},
                 {"new", is_new(change)}};
+    if (KernelNames::is_kernel(change)) row["short_name"] = names.of(change);
     if (!change.from.empty()) {
       row["from"] = change.from;
       row["to"] = change.to;
@@ -128,19 +201,32 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
   return out;
 }
 
-std::string diff_text(const Diff& diff, const DiffGate& gate) {
+std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOptions& options) {
   if (!diff.reason.empty()) return "No comparison: " + diff.reason + "\n";
-  std::string out = headline(diff) + "\n";
-  size_t shown = 0;
-  for (const Change& change : diff.changes) {
-    if (!change.significant || shown == kShown) break;
-    if (shown++ == 0) {
-      out += fmt::format("\nWhat changed, in a step\n  {:>12} {:>12} {:>9}  {:<8} {}\n", "before",
-                         "now", "change", "kind", "name");
+  const KernelNames names(diff, options.full_names);
+  struct Part {
+    std::string_view title;
+    Rows rows;
+  };
+  std::vector<Part> parts;
+  bool beyond = false, bracketed = false;
+  for (const Section& section : kSections) {
+    Part part{section.title, rows_of(diff, section.kind)};
+    for (const Change* const change : part.rows) {
+      beyond |= change->significant;
+      bracketed |= !change->significant;
     }
-    append_row(change, out);
+    if (!part.rows.empty()) parts.push_back(std::move(part));
   }
-  if (!shown) out += "Nothing in a step changed beyond noise\n";
+  std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return difference_of(*a.rows.front()) > difference_of(*b.rows.front());
+  });
+  std::string out = headline(diff) + "\n";
+  if (!beyond) out += "Nothing in a step changed beyond noise\n";
+  if (bracketed) out += "In brackets: changes that may be noise\n";
+  for (const Part& part : parts) {
+    out += fmt::format("\n{}, in a step\n{}", part.title, table_of(part.rows, names, options));
+  }
   return out + "\n" + gate_text(gate) + "\n";
 }
 
@@ -149,7 +235,7 @@ std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
   std::string out = fmt::format("**{}**\n\n{}\n", gate_text(gate), headline(diff));
   size_t shown = 0;
   for (const Change& change : diff.changes) {
-    if (!change.significant || shown == kShown) break;
+    if (!change.significant || shown == kShownInMarkdown) break;
     if (shown++ == 0) out += "\n| kind | name | before | now | change |\n|---|---|--:|--:|--:|\n";
     const std::string name = markdown_cell(change.name);
     out += fmt::format("| {} | `{}` | {} | {} | {} |\n", change.kind, name,

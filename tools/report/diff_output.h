@@ -19,7 +19,13 @@ DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
 
 Json diff_json(const analysis::Diff& diff, const DiffGate& gate);
 std::string gate_text(const DiffGate& gate);  // whether it is a regression, for people
-std::string diff_text(const analysis::Diff& diff, const DiffGate& gate);      // 80 columns
+struct DiffTextOptions {
+  size_t width = 80;        // columns
+  bool full_names = false;  // of kernels, on one line
+};
+// For a terminal: by kind, the largest difference first.
+std::string diff_text(const analysis::Diff& diff, const DiffGate& gate,
+                      const DiffTextOptions& options = {});
 std::string diff_markdown(const analysis::Diff& diff, const DiffGate& gate);  // for a comment
 
 }  // namespace gpuprof

@@ -38,10 +38,11 @@ class HtmlReport {
 
   std::string body() {
     heading();
+    findings("ends", "What ends the program, now or after more steps", true);
     if (!tables_only_) verdict();
     figures();
     if (!tables_only_) breakdown();
-    findings();
+    findings("findings", "Also worth knowing", false);
     return std::move(out_);
   }
 
@@ -183,12 +184,16 @@ class HtmlReport {
     line("</ul></section>");
   }
 
-  void findings() {
-    if (report_["findings"].empty()) return;
-    line("<section id=\"findings\"><h2>Also worth knowing</h2><ul>");
+  void findings(const char* id, const char* name, bool ending) {
+    std::string items;
     for (const Json& each : report_["findings"]) {
-      line("<li data-kind=\"{}\">{}</li>", html_text_of(each["kind"]), html_text_of(each["text"]));
+      if (each["ends_program"].get<bool>() != ending) continue;
+      items += fmt::format("<li data-kind=\"{}\">{}</li>\n", html_text_of(each["kind"]),
+                           html_text_of(each["text"]));
     }
+    if (items.empty()) return;
+    line("<section id=\"{}\"><h2>{}</h2><ul>", id, name);
+    out_ += items;
     line("</ul></section>");
   }
 

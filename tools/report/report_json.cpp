@@ -56,6 +56,7 @@ Json kernels_json(const Tables& tables) {
   Json out = Json::array();
   for (const KernelRow& row : tables.kernels) {
     out.push_back({{"name", row.name},
+                   {"short_name", row.short_name},
                    {"count", row.count},
                    {"total_us", rounded(row.total_us)},
                    {"mean_us", rounded(row.total_us / static_cast<double>(row.count))},
@@ -91,9 +92,22 @@ Json operators_json(const std::vector<OperatorRow>& rows) {
                    {"cpu_self_us", rounded(row.cpu_self_us)},
                    {"gpu_us", rounded(row.gpu_us)},
                    {"gpu_self_us", rounded(row.gpu_self_us)},
+                   {"memory_bytes", row.memory_bytes},
+                   {"memory_self_bytes", row.memory_self_bytes},
                    {"flop", row.flop}});
+    if (row.kind == "module") out.back()["gpu_backward_us"] = rounded(row.gpu_backward_us);
   }
   return out;
+}
+
+// Operators by name and what else tells calls apart; that stands in a field of the grouping's name.
+void add_grouped(const Report& report, Json& out) {
+  static constexpr const char* kNames[] = {"name", "shape", "stack", "layer", "line"};
+  const char* const by = kNames[static_cast<size_t>(report.grouping)];
+  if (report.grouping == Grouping::name) return;
+  Json rows = operators_json(report.operators.grouped);
+  for (size_t i = 0; i < rows.size(); ++i) rows[i][by] = report.operators.grouped[i].by;
+  out["operators_by"] = {{"by", by}, {"rows", std::move(rows)}};
 }
 
 Json places_json(const OperatorTables& tables) {
@@ -140,9 +154,9 @@ void add_worker_lines(const WorkerLines& in, Json& out) {
   out["worker_lines"] = std::move(lines);
 }
 
-Json owners_json(const OperatorTables& tables) {
+Json owners_json(const std::vector<OwnerRow>& rows) {
   Json out = Json::array();
-  for (const OwnerRow& row : tables.memory_owners) {
+  for (const OwnerRow& row : rows) {
     out.push_back({{"name", row.name}, {"bytes", row.bytes}, {"count", row.count}});
   }
   return out;
@@ -366,6 +380,7 @@ Json report_json(const Report& report) {
   for (const Finding& finding : report.findings) {
     out["findings"].push_back({{"kind", finding_row(finding.kind).name},
                                {"text", finding.text},
+                               {"ends_program", ends_program(finding.kind)},
                                {"value", rounded(finding.value)}});
   }
   if (report.standstill) out["standstill"] = to_json(*report.standstill);
@@ -383,7 +398,8 @@ Json report_json(const Report& report) {
   out["operators"] = operators_json(report.operators.operators);
   out["modules"] = operators_json(report.operators.modules);
   out["places"] = places_json(report.operators);
-  out["memory_owners"] = owners_json(report.operators);
+  add_grouped(report, out);
+  out["memory_owners"] = owners_json(report.operators.memory_owners);
   if (report.host_memory.samples > 0) add_host_memory(report.host_memory, out);
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
   add_worker_lines(report.worker_lines, out);

@@ -8,14 +8,15 @@
 
 #include "formats/trace/heap.h"
 #include "tools/console.h"
+#include "tools/report/operator_text.h"
+#include "tools/report/text_table.h"
 
 namespace gpuprof {
 namespace {
 
 using namespace analysis;
 
-constexpr size_t kWidth = 80;
-constexpr size_t kTopKernels = 8;
+constexpr size_t kProseWidth = 100;
 
 }  // namespace
 // Escaped text, in bold on a terminal.
@@ -39,15 +40,25 @@ namespace {
 
 class TextReport {
  public:
-  TextReport(const Report& report, bool colours) : report_(report), colours_(colours) {}
+  TextReport(const Report& report, const TextOptions& options)
+      : report_(report), options_(options), colours_(options.colours) {}
 
   std::string write() {
     heading();
+    if (options_.tables_alone) {
+      framework_tables();
+      kernels();
+      if (!listed_) line("Nothing matches");
+      footing();
+      return std::move(out_);
+    }
+    findings("What ends the program, now or after more steps", true);
     if (report_.depth == Depth::all) {
       verdict();
       breakdown();
     }
     kernels();
+    framework_tables();
     copies();
     collectives();
     calls("Waiting for the GPU", report_.tables.synchronizations);
@@ -58,7 +69,7 @@ class TextReport {
     host_memory();
     ranks();
     pipeline();
-    findings();
+    findings("Also", false);
     footing();
     return std::move(out_);
   }
@@ -84,7 +95,7 @@ class TextReport {
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find(' ', at), text.size());
       const size_t length = end - at;
-      if (used > indent && used + 1 + length > kWidth) {
+      if (used > indent && used + 1 + length > std::min(options_.width, kProseWidth)) {
         line("{}", row);
         row.assign(indent, ' ');
         used = indent;
@@ -183,66 +194,106 @@ class TextReport {
     }
   }
 
-  void kernels() {
-    const auto& rows = report_.tables.kernels;
-    if (rows.empty()) return;
-    double all = 0;
-    for (const KernelRow& row : rows) all += row.total_us;
-    title("Kernels that took longest");
-    line("  {:>6} {:>10} {:>10}  {}", "share", fmt::format("per {}", report_.unit()), "each",
-         "name");
-    for (size_t i = 0; i < std::min(kTopKernels, rows.size()); ++i) {
-      const KernelRow& row = rows[i];
-      line("  {:>5.1f}% {:>10.1f} {:>10}  {}", 100 * row.total_us / all,
-           report_.per_unit(static_cast<double>(row.count)),
-           format_us(row.total_us / static_cast<double>(row.count)),
-           shorten(row.name, kWidth - 33));
+  void framework_tables() {
+    for (const auto& part : {operator_text, layer_text, memory_text}) {
+      const std::string text = part(report_, options_);
+      listed_ |= !text.empty();
+      out_ += text;
     }
-    if (rows.size() > kTopKernels) line("  and {} more", rows.size() - kTopKernels);
+  }
+
+  // Those that the options choose.
+  std::vector<const KernelRow*> chosen_kernels() const {
+    std::vector<const KernelRow*> out;
+    for (const KernelRow& row : report_.tables.kernels) {
+      if (!options_.filter || std::regex_search(row.name, *options_.filter) ||
+          std::regex_search(row.short_name, *options_.filter)) {
+        out.push_back(&row);
+      }
+    }
+    return out;
+  }
+
+  size_t shown(size_t count) const {
+    return options_.top == 0 ? count : std::min(options_.top, count);
+  }
+
+  std::string per_unit(uint64_t count) const {
+    return fmt::format("{:.1f}", report_.per_unit(static_cast<double>(count)));
+  }
+  static std::string each(double total_us, uint64_t count) {
+    return format_us(total_us / static_cast<double>(std::max<uint64_t>(1, count)));
+  }
+  TextTable table(std::vector<std::string> titles) const {
+    return {std::move(titles), options_.width};
+  }
+
+  void kernels() {
+    const std::vector<const KernelRow*> rows = chosen_kernels();
+    if (rows.empty()) return;
+    listed_ = true;
+    double all = 0;
+    for (const KernelRow& row : report_.tables.kernels) all += row.total_us;
+    title("Kernels that took longest");
+    TextTable table({"share", fmt::format("per {}", report_.unit()), "each", "name"},
+                    options_.full_names ? 0 : options_.width);
+    for (size_t i = 0; i < shown(rows.size()); ++i) {
+      const KernelRow& row = *rows[i];
+      table.row({fmt::format("{:.1f}%", 100 * row.total_us / all),
+                 fmt::format("{:.1f}", report_.per_unit(static_cast<double>(row.count))),
+                 format_us(row.total_us / static_cast<double>(row.count)),
+                 options_.full_names ? row.name : row.short_name});
+    }
+    out_ += table.text();
+    if (rows.size() > shown(rows.size())) line("  and {} more", rows.size() - shown(rows.size()));
   }
 
   void copies() {
     if (report_.tables.copies.empty()) return;
     title("Copies");
+    TextTable rows = table({a_unit(), "each", "GB/s", "copy"});
     for (const CopyRow& row : report_.tables.copies) {
-      line("  {:>9.1f} {} {:>10} each {:>8.1f} GB/s  {}",
-           report_.per_unit(static_cast<double>(row.count)), a_unit(),
-           format_us(row.total_us / static_cast<double>(row.count)), row.gigabytes_per_second(),
-           shorten(row.name, kWidth - 52));
+      rows.row({per_unit(row.count), each(row.total_us, row.count),
+                fmt::format("{:.1f}", row.gigabytes_per_second()), row.name});
     }
+    out_ += rows.text();
   }
 
   void collectives() {
     if (report_.tables.collectives.empty()) return;
     title("Collectives");
+    TextTable rows = table({a_unit(), "each", "bytes", "collective"});
     for (const CollectiveRow& row : report_.tables.collectives) {
-      line("  {:>9.1f} {} {:>10} each {:>10}  {}", report_.per_unit(static_cast<double>(row.count)),
-           a_unit(),
-           format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count))),
-           format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name);
+      rows.row({per_unit(row.count), each(row.total_us, row.count),
+                format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name});
     }
+    out_ += rows.text();
   }
 
-  void calls(std::string_view name, const std::vector<CallRow>& rows) {
-    if (rows.empty()) return;
+  void calls(std::string_view name, const std::vector<CallRow>& all) {
+    if (all.empty()) return;
     title(name);
-    for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
-      line("  {:>9.1f} {} {:>10} each  {}", report_.per_unit(static_cast<double>(rows[i].count)),
-           a_unit(), format_us(rows[i].total_us / static_cast<double>(rows[i].count)),
-           rows[i].name);
+    TextTable rows = table({a_unit(), "each", "call"});
+    for (size_t i = 0; i < std::min<size_t>(5, all.size()); ++i) {
+      rows.row({per_unit(all[i].count), each(all[i].total_us, all[i].count), all[i].name});
     }
+    out_ += rows.text();
   }
 
   void places() {
-    const std::vector<PlaceRow>& rows = report_.operators.places;
-    if (rows.empty()) return;
+    const std::vector<PlaceRow>& all = report_.operators.places;
+    if (all.empty()) return;
     title("Lines of code that wait, allocate, copy or load data");
-    for (size_t i = 0; i < std::min<size_t>(5, rows.size()); ++i) {
-      const PlaceRow& row = rows[i];
-      line("  {:>9.1f} {} {:>10} each  {:<15} {}", report_.per_unit(static_cast<double>(row.count)),
-           a_unit(), format_us(row.total_us / static_cast<double>(row.count)), row.kind,
-           shorten(row.place, kWidth - 54));
+    TextTable rows = table({a_unit(), "each", "what for", "line"});
+    for (size_t i = 0; i < std::min<size_t>(5, all.size()); ++i) {
+      rows.row(
+          {per_unit(all[i].count), each(all[i].total_us, all[i].count), all[i].kind, all[i].place});
     }
+    out_ += rows.text();
+  }
+
+  static std::string line_text(const CodeLine& row) {
+    return row.place() + (row.within.empty() ? "" : fmt::format(" (in {})", row.within));
   }
 
   void python_lines() {
@@ -253,13 +304,13 @@ class TextReport {
                              : "Code that ran; when the GPU was idle is not known") +
           (covered < 90 ? fmt::format("; samples cover {:.0f} % of that time", covered) : "") +
           few_samples(samples.idle_samples));
-    line("  {:>6} {:>12}  {}", "share", a_unit(), "line");
+    TextTable rows = table({"share", a_unit(), "line"});
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];
-      const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
-      line("  {:>5.1f}% {:>12}  {}", 100 * row.idle_us / samples.idle_us,
-           format_us(report_.per_unit(row.idle_us)), shorten(row.place() + within, kWidth - 23));
+      rows.row({fmt::format("{:.1f}%", 100 * row.idle_us / samples.idle_us),
+                format_us(report_.per_unit(row.idle_us)), line_text(row)});
     }
+    out_ += rows.text();
   }
 
   void worker_lines() {
@@ -268,24 +319,26 @@ class TextReport {
     title("Where data loader workers spend their time");
     line("  {} worker{}: make batches {:.0f} % of the time, on a CPU {:.0f} %", workers.workers,
          workers.workers == 1 ? "" : "s", workers.busy_pct, workers.cpu_pct);
+    TextTable rows = table({"share", "line"});
     for (size_t i = 0; i < std::min<size_t>(5, workers.lines.size()); ++i) {
       const WorkerLine& row = workers.lines[i];
-      const std::string within = row.within.empty() ? "" : fmt::format(" (in {})", row.within);
-      line("  {:>5.1f}%  {}", row.busy_pct, shorten(row.place() + within, kWidth - 10));
+      rows.row({fmt::format("{:.1f}%", row.busy_pct), line_text(row)});
     }
+    if (!rows.empty()) out_ += rows.text();
   }
 
   void host_memory() {
     const HostMemory& memory = report_.host_memory;
     if (memory.rows.empty()) return;
     title(fmt::format("Host memory allocated, by {} samples", memory.samples));
-    line("  {:>11} {:>14} {:>11}  {}", a_unit(), "calls " + a_unit(), "held", "by");
+    TextTable rows = table({a_unit(), "calls " + a_unit(), "held", "by"});
     for (size_t i = 0; i < std::min<size_t>(5, memory.rows.size()); ++i) {
       const HostMemoryRow& row = memory.rows[i];
-      line("  {:>11} {:>14.1f} {:>11}  {}", bytes_text(report_.per_unit(row.bytes)),
-           report_.per_unit(row.count), bytes_text(row.held_bytes),
-           shorten(row.place, kWidth - 43));
+      rows.row({bytes_text(report_.per_unit(row.bytes)),
+                fmt::format("{:.1f}", report_.per_unit(row.count)), bytes_text(row.held_bytes),
+                row.place});
     }
+    out_ += rows.text();
   }
   // Estimates may fall below 0 by what was rounded.
   static std::string bytes_text(double bytes) {
@@ -317,10 +370,14 @@ class TextReport {
     }
   }
 
-  void findings() {
-    if (report_.findings.empty()) return;
-    title("Also");
-    for (const Finding& finding : report_.findings) paragraph("- " + finding.text, 2);
+  void findings(std::string_view name, bool ending) {
+    bool any = false;
+    for (const Finding& finding : report_.findings) {
+      if (ends_program(finding.kind) != ending) continue;
+      if (!any) title(name);
+      any = true;
+      paragraph("- " + finding.text, 2);
+    }
   }
 
   void footing() {
@@ -337,14 +394,16 @@ class TextReport {
   }
 
   const Report& report_;
+  const TextOptions options_;
   const bool colours_;
+  bool listed_ = false;  // any row of framework_tables() or kernels()
   std::string out_;
 };
 
 }  // namespace
 
-std::string report_text(const Report& report, bool colours) {
-  return TextReport(report, colours).write();
+std::string report_text(const Report& report, const TextOptions& options) {
+  return TextReport(report, options).write();
 }
 
 }  // namespace gpuprof

@@ -304,7 +304,8 @@ function compare(a, b) {
 function cellOf(row, [key, , format, share], {sum, most}) {
   const value = row[key] ?? '', cell = element('td');
   cell.dataset.value = Array.isArray(value) ? value.join(',') : String(value);
-  const text = value === '' ? '' : FORMATS[format](value);
+  const shown = key === 'name' && row.short_name ? row.short_name : value;
+  const text = shown === '' ? '' : FORMATS[format](shown);
   if (format === 'code') { cell.append(element('code', {}, text)); cell.title = value; } else cell.append(text);
   if (share && sum > 0) {
     const bar = element('i', {className: 'share'});

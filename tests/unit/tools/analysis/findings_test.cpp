@@ -99,6 +99,14 @@ class RunMaker {
     r.memory.address = address, r.memory.bytes = bytes;
     add(r);
   }
+  // A call that fails with an error of CUDA's.
+  void refuse(size_t step, uint64_t bytes, int32_t error) {
+    const uint64_t us = next_us(step);
+    Record r = make_record(Kind::alloc, at(step, us), at(step, us + 1), names.api("cudaMalloc"));
+    r.memory.bytes = bytes;
+    r.memory.result = static_cast<int16_t>(error);
+    add(r);
+  }
   void take(size_t step, uint64_t address) {
     const uint64_t us = next_us(step);
     Record r = make_record(Kind::dealloc, at(step, us), at(step, us + 1), names.api("cudaFree"));
@@ -164,6 +172,15 @@ std::string found(const std::string& dumps, std::string_view kind) {
   return text_of(analysis::make_report(load(dumps)), kind);
 }
 
+std::vector<uint64_t> lengths(size_t count, double growth) {
+  std::vector<uint64_t> out;
+  for (size_t i = 0; i < count; ++i) {
+    const double part = static_cast<double>(i) / static_cast<double>(count - 1);
+    out.push_back(static_cast<uint64_t>(kStepUs * (1 + growth * part)) + i % 3);
+  }
+  return out;
+}
+
 // ---- memory ------------------------------------------------------------------------------------
 
 TEST(Findings, MemoryThatGrowsInEachStepAndWhoTakesIt) {
@@ -178,7 +195,36 @@ TEST(Findings, MemoryThatGrowsInEachStepAndWhoTakesIt) {
   EXPECT_EQ(
       found(run.dump(), "memory_growth"),
       "rank 0: device memory grows by 1.0 MiB in each step, and is not released; most of it by "
-      "history (8.0 MiB in 8 blocks)\n");
+      "history (8.0 MiB in 8 blocks). GPUPROF_STACKS=alloc names the line of code\n");
+}
+
+TEST(Findings, WhatEndsAProgramComesFirst) {
+  RunMaker run(lengths(60, 0.5));
+  for (size_t step = 0; step < run.steps(); ++step) {
+    run.give(step, 0x1000000 + step * 0x100000, 1 << 20, "history");
+  }
+  run.add_counter(Counter::memory_used, {1 << 30, uint64_t{79} << 30});
+  const auto found = analysis::make_report(load(run.dump())).findings;
+  std::vector<std::string> ending, others;
+  for (const analysis::Finding& each : found) {
+    auto& list = analysis::ends_program(each.kind) ? ending : others;
+    EXPECT_TRUE(others.empty() || &list == &others) << each.text;
+    list.emplace_back(analysis::finding_row(each.kind).name);
+  }
+  EXPECT_EQ(ending, (std::vector<std::string>{"memory_growth", "near_out_of_memory"}));
+  EXPECT_FALSE(others.empty()) << "the drift of step times";
+}
+
+TEST(Findings, AllocationsThatFailForWantOfMemory) {
+  RunMaker run(4);
+  run.refuse(1, uint64_t{3} << 30, 2);
+  run.refuse(2, uint64_t{2} << 30, 2);
+  run.refuse(3, 1 << 20, 1);  // for another reason
+  EXPECT_EQ(found(run.dump(), "failed_allocations"),
+            "rank 0: cudaMalloc of 2.0 GiB failed for want of memory, 2 times in the window. "
+            "GPUPROF_MEMORY=1 lists what holds memory then, GPUPROF_STACKS=alloc its lines of "
+            "code\n");
+  EXPECT_EQ(found(RunMaker(4).dump(), "failed_allocations"), "");
 }
 
 TEST(Findings, NoOwnerOfMostIsNamedWhereThereIsNone) {
@@ -208,20 +254,13 @@ TEST(Findings, MemoryThatIsNearlyFull) {
     run.add_counter(Counter::memory_used, {1 << 30, (uint64_t{80} << 30) / 100 * percent, 1 << 30});
     return found(run.dump(), "near_out_of_memory");
   };
-  EXPECT_EQ(full(97), "GPU 0: 77.6 GiB of 80.0 GiB in use (97 %)\n");
+  EXPECT_EQ(full(97),
+            "GPU 0: 77.6 GiB of 80.0 GiB in use (97 %). GPUPROF_MEMORY=1 lists what holds them, "
+            "GPUPROF_STACKS=alloc its lines of code\n");
   EXPECT_EQ(full(90), "");
 }
 
 // ---- time --------------------------------------------------------------------------------------
-
-std::vector<uint64_t> lengths(size_t count, double growth) {
-  std::vector<uint64_t> out;
-  for (size_t i = 0; i < count; ++i) {
-    const double part = static_cast<double>(i) / static_cast<double>(count - 1);
-    out.push_back(static_cast<uint64_t>(kStepUs * (1 + growth * part)) + i % 3);
-  }
-  return out;
-}
 
 TEST(Findings, StepsThatBecomeSlowerOverTheRun) {
   const std::string text = found(RunMaker(lengths(100, 0.3), 90).dump(), "step_time_drift");

@@ -15,6 +15,7 @@
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/kernel_names.h"
 #include "tools/analysis/report.h"
+#include "tools/report/operator_text.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -91,6 +92,130 @@ const OperatorRow* row_of(const std::vector<OperatorRow>& rows, std::string_view
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+// A row of the grouped operators.
+const OperatorRow* row_of(const Report& report, std::string_view name, std::string_view by) {
+  for (const OperatorRow& row : report.operators.grouped) {
+    if (row.name == name && row.by == by) return &row;
+  }
+  return nullptr;
+}
+
+Report grouped(const std::string& events, Grouping grouping) {
+  static Trace trace;
+  trace = trace_of(events);
+  return make_report(trace, Depth::tables, grouping);
+}
+
+TEST(Operators, AreToldApartByTheShapesOfTheirInputs) {
+  const Report report = grouped(three_steps(), Grouping::shape);
+  const OperatorRow* const mm = row_of(report, "aten::mm", "[[16,64],[64,32]]");
+  ASSERT_TRUE(mm && row_of(report, "aten::linear", "[[64,32],[16,32]]"));
+  EXPECT_EQ(mm->count, 3U);
+  EXPECT_DOUBLE_EQ(mm->gpu_self_us, 600);
+  EXPECT_TRUE(row_of(report, "AddmmBackward0", "")) << "its shapes are not recorded";
+  double self = 0, all = 0;
+  for (const OperatorRow& row : report.operators.grouped) self += row.gpu_self_us;
+  for (const OperatorRow& row : report.operators.operators) all += row.gpu_self_us;
+  EXPECT_DOUBLE_EQ(self, all);
+}
+
+TEST(Operators, AreToldApartByLayerInBothPasses) {
+  const Report report = grouped(three_steps(), Grouping::layer);
+  EXPECT_TRUE(row_of(report, "aten::addmm", "nn.Module: Linear_0"));
+  EXPECT_TRUE(row_of(report, "aten::mm", "nn.Module: Linear_0")) << "of the backward pass";
+  EXPECT_TRUE(row_of(report, "AddmmBackward0", "nn.Module: Linear_0"));
+  const OperatorRow* const layer = row_of(report.operators.modules, "nn.Module: Linear_0");
+  ASSERT_TRUE(layer);
+  EXPECT_DOUBLE_EQ(layer->gpu_us, 900);
+  EXPECT_DOUBLE_EQ(layer->gpu_backward_us, 600);
+}
+
+// With an operator that has a stack of its own, and one within functions of Python.
+std::string stack_events() {
+  std::string out = three_steps();
+  const auto add = [&](const char* name, int begin, const char* args) {
+    out += fmt::format(
+        R"(,{{"ph":"X","cat":"cpu_op","name":"{}","ts":{},"dur":4,"pid":9,"tid":9,"args":{{{}}}}})",
+        name, begin, args);
+  };
+  add("aten::own", 11650,
+      R"("Call stack":"torch/nn/functional.py(7): call;/home/me/net.py(3): forward")");
+  add("aten::open", 11660, "");
+  return out;
+}
+
+TEST(Operators, AreToldApartByStackAndLine) {
+  const Report by_stack = grouped(stack_events(), Grouping::stack);
+  EXPECT_TRUE(row_of(by_stack, "aten::own", "functional.py:7 call < net.py:3 forward"));
+  EXPECT_TRUE(row_of(by_stack, "aten::open", "_tensor.py:5 item < train.py:41 main"));
+  const Report by_line = grouped(stack_events(), Grouping::line);
+  EXPECT_TRUE(row_of(by_line, "aten::own", "net.py:3 forward"));
+  EXPECT_TRUE(row_of(by_line, "aten::open", "train.py:41 main"));
+}
+
+TEST(Operators, MemoryIsWhatIsGivenOutLessWhatIsTakenBack) {
+  std::string events = three_steps();
+  const auto memory = [&](int at, int64_t bytes, int address) {
+    events += fmt::format(
+        R"(,{{"ph":"i","cat":"cpu_instant_event","s":"t","name":"[memory]","ts":{},"pid":9,"tid":9,"args":{{"Bytes":{},"Addr":{},"Device Type":1,"Device Id":0,"Total Allocated":9000,"Total Reserved":9000}}}})",
+        at, bytes, address);
+  };
+  memory(11025, 1000, 1);  // in aten::linear, and in the module
+  memory(11035, 500, 2);   // in aten::addmm below it
+  memory(11045, -200, 3);
+  const Report report = report_of(events);
+  const OperatorRow* const linear = row_of(report.operators.operators, "aten::linear");
+  const OperatorRow* const addmm = row_of(report.operators.operators, "aten::addmm");
+  const OperatorRow* const layer = row_of(report.operators.modules, "nn.Module: Linear_0");
+  ASSERT_TRUE(linear && addmm && layer);
+  EXPECT_EQ(linear->memory_bytes, 1300);
+  EXPECT_EQ(linear->memory_self_bytes, 1000);
+  EXPECT_EQ(addmm->memory_self_bytes, 300);
+  EXPECT_EQ(layer->memory_bytes, 1300);
+}
+
+// A model of three layers and a head.
+Report layered() {
+  Report report;
+  report.gpu_timed = true;
+  report.steps.resize(2);
+  const auto add = [&](const char* name, double gpu, double backward) {
+    OperatorRow row;
+    row.name = std::string("nn.Module: ") + name;
+    row.kind = "module";
+    row.count = 2;
+    row.gpu_us = gpu;
+    row.gpu_backward_us = backward;
+    report.operators.modules.push_back(row);
+  };
+  add("GPT.blocks.1 (Block)", 450, 300);
+  add("GPT.blocks.0.attention (Attention)", 400, 250);
+  add("GPT.blocks.0 (Block)", 500, 300);
+  add("GPT.head (Linear)", 50, 0);
+  add("GPT", 1000, 600);
+  return report;
+}
+
+TEST(LayerText, IsATreeByPaths) {
+  const std::string text = layer_text(layered(), {});
+  size_t at = 0;
+  for (const char* const row :
+       {"  GPT\n", "    blocks.0 (Block)\n", "      attention (Attention)\n",
+        "    blocks.1 (Block)\n", "    head (Linear)\n"}) {
+    at = text.find(row, at);
+    ASSERT_NE(at, std::string::npos) << row << text;
+  }
+  EXPECT_NE(text.find("500 us   200 us    300 us"), std::string::npos) << text;
+}
+
+TEST(LayerText, OneWhoseSurroundingsAreNotListedHasItsWholePath) {
+  TextOptions options;
+  options.filter = "attention|blocks.1";
+  const std::string text = layer_text(layered(), options);
+  EXPECT_NE(text.find("  GPT.blocks.0.attention (Attention)\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("head"), std::string::npos) << text;
 }
 
 TEST(Operators, SelfAndTotal) {

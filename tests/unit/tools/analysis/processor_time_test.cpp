@@ -98,7 +98,7 @@ TEST(MachineBusy, IsInTheTables) {
   }
   EXPECT_NEAR(sum, share(report, Cause::machine_busy), 0.1);
   EXPECT_NEAR(json["without_processor"]["us_per_step"].get<double>(), 3000, 300);
-  EXPECT_NE(report_text(report, false).find("% without a processor"), std::string::npos);
+  EXPECT_NE(report_text(report, {}).find("% without a processor"), std::string::npos);
 }
 
 TEST(MachineBusy, IsNotGuessed) {
