@@ -27,8 +27,10 @@ GPUPROF_CUPTI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc 
 }
 
 // Where it allows others, we are one of them.
-__attribute__((always_inline)) static inline CUptiResult join(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback, void* user,
-                        CUpti_SubscriberParams* params) {
+__attribute__((always_inline)) static inline CUptiResult join(CUpti_SubscriberHandle* handle,
+                                                              CUpti_CallbackFunc callback,
+                                                              void* user,
+                                                              CUpti_SubscriberParams* params) {
   CUptiResult result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
   const bool in_its_way = gpuprof::cupti_is_attached() && !gpuprof::cupti_serves_one();
   if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && in_its_way) {

@@ -61,9 +61,8 @@ struct CuptiActivities {
                       : api->ActivityGetNextRecord(buffer, valid, record);
   }
   CUptiResult dropped(CUcontext context, uint32_t stream, size_t* count) const {
-    return subscriber
-               ? api->v2.ActivityGetNumDroppedRecords_v2(subscriber, context, stream, count)
-               : api->ActivityGetNumDroppedRecords(context, stream, count);
+    return subscriber ? api->v2.ActivityGetNumDroppedRecords_v2(subscriber, context, stream, count)
+                      : api->ActivityGetNumDroppedRecords(context, stream, count);
   }
   CUptiResult timestamp(uint64_t* now) const {
     return subscriber ? api->v2.GetTimestamp_v2(subscriber, now) : api->GetTimestamp(now);

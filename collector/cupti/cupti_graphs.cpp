@@ -218,8 +218,8 @@ bool graph_order_awaits_wait() {
   return !g_order->waited() && (known || g_order->has_launches());
 }
 
-void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context, uint8_t* buffer,
-                         size_t valid) {
+void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context,
+                         uint8_t* buffer, size_t valid) {
   PodVector<NodeRecord> records;
   CUpti_Activity* raw = nullptr;
   while (valid && activities.next_record(buffer, valid, &raw) == CUPTI_SUCCESS) {

@@ -50,8 +50,8 @@ void on_context_wait(uint64_t context, uint64_t begin);
 void on_stream_wait(uint64_t stream, uint64_t begin);
 // Writes into all records of graph nodes in a buffer which launch they belong to; 0 where that
 // cannot be told. On the thread that delivers the buffer.
-void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context, uint8_t* buffer,
-                         size_t valid);
+void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context,
+                         uint8_t* buffer, size_t valid);
 // Records are missing.
 void lose_graph_order();
 

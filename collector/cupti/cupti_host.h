@@ -27,11 +27,11 @@ class HostTakesCupti {
   HostTakesCupti& operator=(const HostTakesCupti&) = delete;
 };
 
-// A subscriber that allows others beside it (CUPTI 13.3). It is no user of what is shared: nothing is
-// given up for it, unless we hold CUPTI by functions that exclude it.
+// A subscriber that allows others beside it (CUPTI 13.3). It is no user of what is shared: nothing
+// is given up for it, unless we hold CUPTI by functions that exclude it.
 bool host_wants_several(const CUpti_SubscriberParams* params);
 void host_has_joined(CUpti_SubscriberHandle handle, const char* name);  // name: may be null
-bool host_leaves(CUpti_SubscriberHandle handle);  // false: it has not joined
+bool host_leaves(CUpti_SubscriberHandle handle);                        // false: it has not joined
 // CUPTI has answered a call by which the program takes it: it may refuse that for what we did.
 void host_was_answered(CUptiResult result);
 

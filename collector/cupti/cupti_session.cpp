@@ -37,7 +37,7 @@ std::atomic<bool> g_said_refusal{false};
 char g_first_name[64] = "";  // of the subscriber that was there before ours
 char g_use_text[200] = "";
 bool g_said_use = false;
-bool g_refused_several = false;        // by the newest attempt to be one of several
+bool g_refused_several = false;         // by the newest attempt to be one of several
 std::atomic<bool> g_serves_one{false};  // and nobody else was there
 CuptiRecordContext g_context{};
 char g_missing[512] = "";
@@ -455,7 +455,8 @@ void note_attach(uint64_t took_ns) {
 // Where another subscriber was there first, that is said, once.
 void say_use() {
   const bool beside = is_subscriber() && g_first_name[0] && !std::exchange(g_said_use, true);
-  log_line(beside ? LogLevel::info : LogLevel::debug, "CUPTI: %s is in use", cupti_api_in_use());
+  log_line(beside ? LogLevel::info : LogLevel::debug, "CUPTI's functions in use: %s",
+           cupti_api_in_use());
 }
 
 // Once for each reason: it is tried again several times a second.

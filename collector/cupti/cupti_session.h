@@ -39,7 +39,7 @@ uint64_t cupti_attach_ns();  // how long the newest attach took; 0: there was no
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
 bool cupti_times_graphs();
-uint32_t cupti_version();         // 0: not loaded
+uint32_t cupti_version();  // 0: not loaded
 // Drain thread. Which functions of CUPTI the newest session has used, and beside whom: "V1",
 // "V2 beside NAME"; "": there was none.
 const char* cupti_api_in_use();

@@ -6,6 +6,7 @@ import re
 import pytest
 
 import harness
+import test_graphs as graphs_alone
 import truth
 
 PROGRAM = harness.HAZARDS / "subscribers"
@@ -89,13 +90,16 @@ def test_graphs_as_a_whole_beside_another(tmp_path):
     assert "another subscriber of CUPTI records graphs' nodes" in done.err
 
 
-def test_graphs_as_a_whole_alone(tmp_path):
-    done = run_both(tmp_path, [harness.HAZARDS / "kineto_like", "activity", "after", "graph"],
-                    GPUPROF_ACTIVITIES="+graph:trace", GPUPROF_SCHEDULE="skip_first=9,warmup=1,active=20,repeat=1")
+@pytest.mark.parametrize("mode", ["node", "trace"])
+def test_graphs_alone(mode, tmp_path):
+    """Graphs made in the window, with gpuprof the only subscriber."""
+    graphs, _ = graphs_alone.profile_kinds(tmp_path, "kcsahegw0", graphs_alone.FIRST, f"+graph:{mode}", **SIMULATED)
     dump, = harness.dumps(tmp_path / "out")
-    records = harness.records(dump)
-    assert len(harness.of_kind(records, "gpu_graph")) == 20 and harness.info(dump)["files"][0]["cupti_api"] == "V2"
-    assert len(harness.our_lines(done.err)) == 1, done.err
+    assert harness.info(dump)["files"][0]["cupti_api"] == "V2"
+    if mode == "node":
+        return graphs_alone.assert_same_work(graphs)
+    graphs.assert_whole()
+    assert harness.of_kind(graphs.records, "gpu_graph") and "graph_untimed" not in graphs.losses
 
 
 def test_many_windows(tmp_path):

@@ -242,8 +242,11 @@ static void tell_errors(void) {
   char first[64] = "";
   Params several = {.size = sizeof several, .name = "one", .several = 1};
   Params alone = {.size = sizeof alone, .name = "alone"};
-  Params second = {.size = sizeof second, .name = "two", .several = 1,
-                   .first_name = first, .first_name_size = sizeof first};
+  Params second = {.size = sizeof second,
+                   .name = "two",
+                   .several = 1,
+                   .first_name = first,
+                   .first_name_size = sizeof first};
   const CUpti_ActivityKind kernel = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   uint8_t value = 0;
   size_t size = sizeof value, count = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI's exported functions: subscribing and activity recording.
+#include "tests/simcuda/cupti/activity_api.h"
+
 #include <cstring>
 
 #include "tests/simcuda/core/version.h"
-#include "tests/simcuda/cupti/activity_api.h"
 #include "tests/simcuda/cupti/callbacks.h"
 #include "tests/simcuda/cupti/session.h"
 
@@ -256,7 +257,8 @@ CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind 
                                                   uint64_t* last) {
   if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
-  return pop_external_id(Session::instance().process(), kind, last) ? CUPTI_SUCCESS : CUPTI_ERROR_QUEUE_EMPTY;
+  return pop_external_id(Session::instance().process(), kind, last) ? CUPTI_SUCCESS
+                                                                    : CUPTI_ERROR_QUEUE_EMPTY;
 }
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
   return set_api(false, cbid, on);

@@ -203,9 +203,7 @@ void Recorder::release_held() {
   held_.clear();
 }
 
-void Recorder::deliver() {
-  complete_buffer(std::exchange(buffer_, Buffer{}));
-}
+void Recorder::deliver() { complete_buffer(std::exchange(buffer_, Buffer{})); }
 
 void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
   if (!wants_overhead_.load()) return;

@@ -237,9 +237,8 @@ void Session::call_back(ApiEvent& event, CUpti_ApiCallbackSite site) {
     const std::atomic<bool>* enabled = subscriber->slot(domain, event.cbid);
     if (enabled == nullptr || !enabled->load(std::memory_order_relaxed)) continue;
     // Whether subscribers share the word from entry to exit no document tells.
-    data.correlationData = switches().own_call_words
-                               ? &thread_records().words[event.driver][place]
-                               : &event.correlation_data;
+    data.correlationData = switches().own_call_words ? &thread_records().words[event.driver][place]
+                                                     : &event.correlation_data;
     subscriber->callback(subscriber->userdata, domain, event.cbid, &data);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user of CUPTI's activity functions, with what it has enabled and its records: the process (the
-// functions without a subscriber, "V1") or one subscriber (those with one, "V2"; cupti_activity.h of
-// 13.3: "for the subscriber").
+// functions without a subscriber, "V1") or one subscriber (those with one, "V2"; cupti_activity.h
+// of 13.3: "for the subscriber").
 #pragma once
 
 #include <cupti.h>
@@ -39,7 +39,7 @@ struct Subscriber {
   CUpti_CallbackFunc callback = nullptr;
   void* userdata = nullptr;
   std::string name;
-  bool several = false;                     // it allows others beside it
+  bool several = false;                      // it allows others beside it
   std::atomic<Client*> activities{nullptr};  // since its first V2 call
   std::array<std::atomic<bool>, kRuntimeCallbacks> runtime{};
   std::array<std::atomic<bool>, kDriverCallbacks> driver{};

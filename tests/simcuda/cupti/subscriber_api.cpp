@@ -51,7 +51,7 @@ CUptiResult set_attribute(Client& client, CuptiV2Attribute which, uint8_t value)
     // refused later is not told.
     case CuptiV2Attribute::multi_subscriber_graph_trace:
       return Session::instance().time_whole_graphs(value != 0) ? CUPTI_SUCCESS
-                                                                : CUPTI_ERROR_NOT_COMPATIBLE;
+                                                               : CUPTI_ERROR_NOT_COMPATIBLE;
     // "cannot be used when multiple subscribers are allowed"; which error that gives is not told.
     case CuptiV2Attribute::timestamp_callback: return CUPTI_ERROR_NOT_SUPPORTED;
   }
