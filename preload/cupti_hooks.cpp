@@ -5,6 +5,7 @@
 #include <cupti.h>
 
 #include "collector/cupti/cupti_host.h"
+#include "collector/cupti/cupti_session.h"
 #include "preload/export.h"
 #include "preload/hook.h"
 
@@ -21,22 +22,42 @@ GPUPROF_CUPTI cuptiSubscribe(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc 
   const auto through = gpuprof::host_subscribes(callback, user, nullptr);
   const CUptiResult result = GPUPROF_REAL(cuptiSubscribe)(handle, through, user);
   if (result == CUPTI_SUCCESS) gpuprof::host_has_subscribed(*handle);
+  gpuprof::host_was_answered(result);
+  return result;
+}
+
+// Where it allows others, we are one of them.
+__attribute__((always_inline)) static inline CUptiResult join(CUpti_SubscriberHandle* handle,
+                                                              CUpti_CallbackFunc callback,
+                                                              void* user,
+                                                              CUpti_SubscriberParams* params) {
+  CUptiResult result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
+  const bool in_its_way = gpuprof::cupti_is_attached() && !gpuprof::cupti_serves_one();
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED && in_its_way) {
+    GPUPROF_TAKES();
+    result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
+  }
+  if (result == CUPTI_SUCCESS) gpuprof::host_has_joined(*handle, params->subscriberName);
   return result;
 }
 
 GPUPROF_CUPTI cuptiSubscribe_v2(CUpti_SubscriberHandle* handle, CUpti_CallbackFunc callback,
                                 void* user, CUpti_SubscriberParams* params) {
   if (!GPUPROF_FOLLOWED()) return GPUPROF_REAL(cuptiSubscribe_v2)(handle, callback, user, params);
+  if (gpuprof::host_wants_several(params)) return join(handle, callback, user, params);
   GPUPROF_TAKES();
   const auto through =
       gpuprof::host_subscribes(callback, user, params ? params->subscriberName : nullptr);
   const CUptiResult result = GPUPROF_REAL(cuptiSubscribe_v2)(handle, through, user, params);
   if (result == CUPTI_SUCCESS) gpuprof::host_has_subscribed(*handle);
+  gpuprof::host_was_answered(result);
   return result;
 }
 
 GPUPROF_CUPTI cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
-  if (!GPUPROF_FOLLOWED()) return GPUPROF_REAL(cuptiUnsubscribe)(handle);
+  if (!GPUPROF_FOLLOWED() || gpuprof::host_leaves(handle)) {
+    return GPUPROF_REAL(cuptiUnsubscribe)(handle);
+  }
   GPUPROF_TAKES();
   const CUptiResult result = GPUPROF_REAL(cuptiUnsubscribe)(handle);
   if (result == CUPTI_SUCCESS) gpuprof::host_has_unsubscribed();
@@ -70,8 +91,10 @@ GPUPROF_CUPTI cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc re
                                              CUpti_BuffersCallbackCompleteFunc complete) {
   if (!GPUPROF_FOLLOWED()) return GPUPROF_REAL(cuptiActivityRegisterCallbacks)(request, complete);
   GPUPROF_TAKES();
-  return GPUPROF_REAL(cuptiActivityRegisterCallbacks)(
+  const CUptiResult result = GPUPROF_REAL(cuptiActivityRegisterCallbacks)(
       request, gpuprof::host_registers_buffers(request, complete));
+  gpuprof::host_was_answered(result);
+  return result;
 }
 
 GPUPROF_CUPTI cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc clock) {
@@ -87,6 +110,7 @@ GPUPROF_CUPTI cuptiActivityEnable(CUpti_ActivityKind kind) {
   GPUPROF_TAKES();
   const CUptiResult result = GPUPROF_REAL(cuptiActivityEnable)(kind);
   if (result == CUPTI_SUCCESS) gpuprof::host_has_enabled(kind, true);
+  gpuprof::host_was_answered(result);
   return result;
 }
 
@@ -95,6 +119,7 @@ GPUPROF_CUPTI cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
   GPUPROF_TAKES();
   const CUptiResult result = GPUPROF_REAL(cuptiActivityEnableAndDump)(kind);
   if (result == CUPTI_SUCCESS) gpuprof::host_has_enabled(kind, true);
+  gpuprof::host_was_answered(result);
   return result;
 }
 

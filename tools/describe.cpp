@@ -151,6 +151,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"heap_samples", process.heap.size()},
           {"cupti_attach_ns", process.summary.cupti_attach_ns()},
           {"gpu_time_error_ns", process.summary.gpu_time_error_ns()},
+          {"cupti_api", process.summary.cupti_api()},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},

@@ -131,6 +131,12 @@ bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   GPUPROF_LOOK_UP(GetGraphExecId)
   GPUPROF_LOOK_UP(ActivityEnableCudaEventDeviceTimestamps)
 #undef GPUPROF_LOOK_UP
+  api.has_v2 = api.Subscribe_v2 != nullptr;
+#define GPUPROF_LOOK_UP(name, ...)                                                            \
+  api.v2.name = reinterpret_cast<decltype(api.v2.name)>(real_symbol(library, "cupti" #name)); \
+  api.has_v2 = api.has_v2 && api.v2.name;
+  GPUPROF_CUPTI_V2_FUNCTIONS(GPUPROF_LOOK_UP)
+#undef GPUPROF_LOOK_UP
   return true;
 }
 

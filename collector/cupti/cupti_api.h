@@ -8,6 +8,8 @@
 
 #include <cstddef>
 
+#include "collector/cupti/cupti_v2.h"
+
 namespace gpuprof {
 
 struct CuptiApi {
@@ -36,6 +38,44 @@ struct CuptiApi {
   decltype(&::cuptiGetGraphExecId) GetGraphExecId;  // null before 12.3
   decltype(&::cuptiActivityEnableCudaEventDeviceTimestamps)
       ActivityEnableCudaEventDeviceTimestamps;  // null before 13.0
+  CuptiV2Api v2;
+  bool has_v2;  // all of them
+};
+
+// The activity functions as we use them: those of the process, of which CUPTI serves one user, or
+// those of our subscriber (13.3 and later).
+struct CuptiActivities {
+  const CuptiApi* api = nullptr;
+  CUpti_SubscriberHandle subscriber = nullptr;  // null: those of the process
+
+  CUptiResult enable(CUpti_ActivityKind kind) const {
+    return subscriber ? api->v2.ActivityEnable_v2(subscriber, kind, nullptr)
+                      : api->ActivityEnable(kind);
+  }
+  CUptiResult disable(CUpti_ActivityKind kind) const {
+    return subscriber ? api->v2.ActivityDisable_v2(subscriber, kind, nullptr)
+                      : api->ActivityDisable(kind);
+  }
+  CUptiResult next_record(uint8_t* buffer, size_t valid, CUpti_Activity** record) const {
+    return subscriber ? api->v2.ActivityGetNextRecord_v2(subscriber, buffer, valid, record)
+                      : api->ActivityGetNextRecord(buffer, valid, record);
+  }
+  CUptiResult dropped(CUcontext context, uint32_t stream, size_t* count) const {
+    return subscriber ? api->v2.ActivityGetNumDroppedRecords_v2(subscriber, context, stream, count)
+                      : api->ActivityGetNumDroppedRecords(context, stream, count);
+  }
+  CUptiResult timestamp(uint64_t* now) const {
+    return subscriber ? api->v2.GetTimestamp_v2(subscriber, now) : api->GetTimestamp(now);
+  }
+  // Of a subscriber alone.
+  CUptiResult attribute(CuptiV2Attribute which, uint8_t* value) const {
+    size_t size = sizeof *value;
+    return api->v2.ActivityGetAttribute_v2(subscriber, which, &size, value);
+  }
+  CUptiResult set_attribute(CuptiV2Attribute which, uint8_t value) const {
+    size_t size = sizeof value;
+    return api->v2.ActivitySetAttribute_v2(subscriber, which, &size, &value);
+  }
 };
 
 // Fills `api`. False: `why` tells what was looked for and what is missing.

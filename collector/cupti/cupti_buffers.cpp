@@ -2,6 +2,7 @@
 #include "collector/cupti/cupti_buffers.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <bit>
@@ -37,6 +38,9 @@ SpinLock g_clock_lock;  // guards the clock in it; nothing is called while it is
 
 SpinLock g_lock;  // guards g_lent; a few words, never held while CUPTI runs
 uint64_t g_lent[kBuffers / 64];
+uint64_t g_lent_before[kBuffers / 64];  // when our subscriber came
+std::atomic<CUpti_SubscriberHandle> g_subscriber{nullptr};
+std::atomic<uint32_t> g_completing{0};  // threads in subscriber_buffer_completed()
 std::atomic<uint8_t*> g_region{nullptr};
 std::atomic<uint8_t*> g_discard{nullptr};
 std::atomic<uint32_t> g_next_discard{0};
@@ -90,14 +94,17 @@ CuptiRecordContext context_now() {
   return context;
 }
 
+CuptiActivities activities() { return {g_api, g_subscriber.load(std::memory_order_acquire)}; }
+
 void read_records(uint8_t* buffer, size_t valid, bool store) {
   const CuptiRecordContext context = context_now();
-  if (store && graphs_are_ordered()) order_graph_records(*g_api, context, buffer, valid);
+  const CuptiActivities ours = activities();
+  if (store && graphs_are_ordered()) order_graph_records(ours, context, buffer, valid);
   CUpti_Activity* record = nullptr;
   uint64_t count = 0;
   CUptiResult result = valid ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
   while (result == CUPTI_SUCCESS) {
-    result = g_api->ActivityGetNextRecord(buffer, valid, &record);
+    result = ours.next_record(buffer, valid, &record);
     if (result != CUPTI_SUCCESS) break;
     ++count;
     if (store) store_activity(context, record);
@@ -117,7 +124,7 @@ void read_ours(CUcontext context, uint32_t stream, uint8_t* buffer, size_t valid
   const BlockedScope blocked;
   const GpuBufferScope gpu_buffer;
   size_t dropped = 0;
-  if (g_api->ActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS && dropped) {
+  if (activities().dropped(context, stream, &dropped) == CUPTI_SUCCESS && dropped) {
     count_loss(Loss::cupti_dropped, dropped);
     lose_graph_order();
   }
@@ -193,6 +200,41 @@ void CUPTIAPI cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t
   if (ours) take_back(buffer);
 }
 
+void read_as_subscriber(CUpti_SubscriberHandle subscriber) {
+  if (subscriber) {
+    const LockGuard guard(g_lock);
+    std::memcpy(g_lent_before, g_lent, sizeof g_lent);
+  }
+  g_subscriber.store(subscriber, std::memory_order_release);
+}
+
+void take_back_subscriber_buffers() {
+  constexpr int kTries = 1000;
+  for (int i = 0; i < kTries && g_completing.load(); ++i) ::usleep(1000);
+  if (g_completing.load()) return;  // a buffer that is still read is not lent again
+  const LockGuard guard(g_lock);
+  for (size_t word = 0; word < kBuffers / 64; ++word) g_lent[word] &= g_lent_before[word];
+}
+
+void CUPTIAPI subscriber_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records,
+                                          CuptiV2RequestInfo*) {
+  cupti_buffer_requested(buffer, size, max_records);
+}
+
+void CUPTIAPI subscriber_buffer_completed(uint8_t* buffer, size_t, size_t valid,
+                                          CuptiV2CompleteInfo*) {
+  const bool ours = buffer && lies_in(g_region, kRegionBytes, buffer);
+  if (!ours) return;
+  g_completing.fetch_add(1);
+  if (g_subscriber.load()) {
+    read_ours(nullptr, 0, buffer, valid, true);
+    take_back(buffer);
+  } else if (valid) {
+    count_loss(Loss::cupti_incomplete);  // it came after its subscriber had left
+  }
+  g_completing.fetch_sub(1);
+}
+
 uint64_t cupti_clock_error_ticks() {
   const LockGuard guard(g_clock_lock);
   return g_context ? g_context->clock.error_ticks() : 0;
@@ -201,6 +243,8 @@ uint64_t cupti_clock_error_ticks() {
 void forget_cupti_buffers() {
   g_lock.unlock();
   g_clock_lock.unlock();
+  g_subscriber = nullptr;
+  g_completing = 0;
 }
 
 }  // namespace gpuprof

@@ -28,12 +28,22 @@ bool reserve_cupti_buffers();
 // empty.
 void records_are_ours(bool ours);
 
+// Our subscriber from here on reads its records with functions of its own; null: it has left.
+void read_as_subscriber(CUpti_SubscriberHandle subscriber);
+// CUPTI gives no buffer back that our subscriber has not had back when it left.
+void take_back_subscriber_buffers();
+
 // To be registered with CUPTI. On threads of the program or of CUPTI, or inside
 // cuptiActivityFlushAll; they hold no lock while they call CUPTI.
 void CUPTIAPI cupti_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);
 // Also hands buffers that are not ours to the program's own callback.
 void CUPTIAPI cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer,
                                      size_t size, size_t valid);
+// The same for a subscriber: what comes is ours alone.
+void CUPTIAPI subscriber_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records,
+                                          CuptiV2RequestInfo* info);
+void CUPTIAPI subscriber_buffer_completed(uint8_t* buffer, size_t size, size_t valid,
+                                          CuptiV2CompleteInfo* info);
 
 // How far GPU times of this session may be off (CuptiClock). Any thread.
 uint64_t cupti_clock_error_ticks();

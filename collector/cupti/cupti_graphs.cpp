@@ -29,10 +29,33 @@ SpinLock g_order_lock;  // nothing is called while it is held
 constinit Immortal<GraphOrder> g_order;
 uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that of their launch
 
-void time_as_a_whole(const CuptiApi& api) {
-  const bool granted = api.ActivityEnable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
+bool g_whole_for_all = false;  // by us
+
+void time_as_a_whole(const CuptiActivities& activities) {
+  const bool granted = activities.enable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE) == CUPTI_SUCCESS;
   if (!granted) log_line(LogLevel::warn, "this libcupti cannot time CUDA graphs as a whole");
   g_whole.store(granted, std::memory_order_release);
+}
+
+// With several subscribers one choice is in force for all, from the first kind that any of them
+// enables on.
+void choose_with_others(const CuptiActivities& activities, bool whole) {
+  constexpr auto kWhole = CuptiV2Attribute::multi_subscriber_graph_trace;
+  uint8_t in_force = 0;
+  if (activities.attribute(kWhole, &in_force) != CUPTI_SUCCESS) in_force = 0;
+  if (whole && !in_force) {
+    g_whole_for_all = activities.set_attribute(kWhole, 1) == CUPTI_SUCCESS;
+    if (!g_whole_for_all) {
+      log_line(LogLevel::warn,
+               "graph:trace: another subscriber of CUPTI records graphs' nodes, so does gpuprof");
+      return;
+    }
+  }
+  if (!whole && in_force) {
+    log_line(LogLevel::warn,
+             "another subscriber of CUPTI has it time CUDA graphs as a whole: nodes have no times");
+  }
+  if (whole || in_force) time_as_a_whole(activities);
 }
 
 // Of the nodes that CUPTI has told the calling thread of since it last told it of an executable
@@ -82,7 +105,9 @@ bool read_node_record(CUpti_Activity* record, NodeRecord& out) {
 
 }  // namespace
 
-void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool ordered) {
+void attach_graphs(const CuptiActivities& activities, CUpti_SubscriberHandle subscriber,
+                   bool ordered) {
+  const CuptiApi& api = *activities.api;
   g_node_id.store(api.GetGraphNodeId, std::memory_order_release);
   g_exec_id.store(api.GetGraphExecId, std::memory_order_release);
   {
@@ -95,8 +120,12 @@ void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool 
   }
   cupti_tells_of_graphs(true);
   g_whole.store(false, std::memory_order_release);
-  if (activity_on(Activity::kernel) && session().config.graph_times == GraphTimes::whole) {
-    time_as_a_whole(api);
+  if (!activity_on(Activity::kernel)) return;
+  const bool whole = session().config.graph_times == GraphTimes::whole;
+  if (activities.subscriber) {
+    choose_with_others(activities, whole);
+  } else if (whole) {
+    time_as_a_whole(activities);
   }
 }
 
@@ -106,9 +135,13 @@ void graphs_are_recorded() {
   g_order->begin_recording(now);
 }
 
-void detach_graphs(const CuptiApi& api) {
+void detach_graphs(const CuptiActivities& activities) {
   cupti_tells_of_graphs(false);
-  if (g_whole.load()) api.ActivityDisable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (g_whole.load()) activities.disable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  // Where others record by now, CUPTI refuses that.
+  if (std::exchange(g_whole_for_all, false)) {
+    activities.set_attribute(CuptiV2Attribute::multi_subscriber_graph_trace, 0);
+  }
 }
 
 void report_graph_order() {
@@ -185,11 +218,11 @@ bool graph_order_awaits_wait() {
   return !g_order->waited() && (known || g_order->has_launches());
 }
 
-void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
-                         size_t valid) {
+void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context,
+                         uint8_t* buffer, size_t valid) {
   PodVector<NodeRecord> records;
   CUpti_Activity* raw = nullptr;
-  while (valid && api.ActivityGetNextRecord(buffer, valid, &raw) == CUPTI_SUCCESS) {
+  while (valid && activities.next_record(buffer, valid, &raw) == CUPTI_SUCCESS) {
     NodeRecord record{};
     if (!read_node_record(raw, record)) continue;
     if (record.start != 0) record.start = context.clock.to_ticks(record.start);
@@ -242,6 +275,7 @@ void on_graph_callback(CUpti_CallbackId id, const void* data) {
 void forget_cupti_graphs() {
   g_order_lock.unlock();
   g_graphs_are_ordered = false;
+  g_whole_for_all = false;
 }
 
 }  // namespace gpuprof

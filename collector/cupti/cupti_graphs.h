@@ -21,10 +21,11 @@ namespace gpuprof {
 // At attach, on the drain thread, before any activity is enabled: asks for the resource callbacks,
 // and for GRAPH_TRACE where the settings want it. `ordered`: correlation ids of graph launches are
 // wrong in this session; callbacks of graph launches and waits must be on already.
-void attach_graphs(const CuptiApi& api, CUpti_SubscriberHandle subscriber, bool ordered);
+void attach_graphs(const CuptiActivities& activities, CUpti_SubscriberHandle subscriber,
+                   bool ordered);
 // All activities are enabled: graphs launched from now on are surely recorded.
 void graphs_are_recorded();
-void detach_graphs(const CuptiApi& api);
+void detach_graphs(const CuptiActivities& activities);
 // Says, once all records have come, how often CUPTI's own ids were right where they need not be.
 void report_graph_order();
 
@@ -49,8 +50,8 @@ void on_context_wait(uint64_t context, uint64_t begin);
 void on_stream_wait(uint64_t stream, uint64_t begin);
 // Writes into all records of graph nodes in a buffer which launch they belong to; 0 where that
 // cannot be told. On the thread that delivers the buffer.
-void order_graph_records(const CuptiApi& api, const CuptiRecordContext& context, uint8_t* buffer,
-                         size_t valid);
+void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context,
+                         uint8_t* buffer, size_t valid);
 // Records are missing.
 void lose_graph_order();
 

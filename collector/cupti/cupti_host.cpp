@@ -38,11 +38,14 @@ struct Host {
   std::atomic<void*> user{nullptr};
   std::atomic<uint64_t> ids[3][kIds / 64];  // runtime, driver, resource
   std::atomic<bool> shared{false};
+  std::atomic<bool> used_v1{false};
+  std::atomic<CUpti_SubscriberHandle> joined[8];
   std::atomic<CUpti_BuffersCallbackRequestFunc> request{nullptr};
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete{nullptr};
   std::atomic<CUpti_TimestampCallbackFunc> clock{nullptr};
   SpinLock name_lock;
   char name[96] = "another tool";
+  char joined_name[96] = "";
 };
 constinit Host g_host;
 
@@ -84,19 +87,66 @@ void CUPTIAPI on_host_callback(void*, CUpti_CallbackDomain domain, CUpti_Callbac
                                const void* data) {
   const int index = index_of(domain);
   if (index >= 0 && g_host.shared.load(std::memory_order_acquire) && callback_is_ours(domain, id)) {
-    if (domain == CUPTI_CB_DOMAIN_RESOURCE) {
-      on_api_callback(nullptr, domain, id, data);
-    } else {
-      CUpti_CallbackData ours = *static_cast<const CUpti_CallbackData*>(data);
-      ours.correlationData = &t_call_words[index];
-      on_api_callback(nullptr, domain, id, &ours);
-    }
+    on_callback_beside_others(nullptr, domain, id, data);
   }
   const CUpti_CallbackFunc callback = g_host.callback.load(std::memory_order_acquire);
   if (callback && host_wants_callback(domain, id)) callback(g_host.user.load(), domain, id, data);
 }
 
 }  // namespace
+
+void CUPTIAPI on_callback_beside_others(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                        const void* data) {
+  const int index = index_of(domain);
+  if (index < 0) return;
+  if (domain == CUPTI_CB_DOMAIN_RESOURCE) return on_api_callback(nullptr, domain, id, data);
+  CUpti_CallbackData ours = *static_cast<const CUpti_CallbackData*>(data);
+  ours.correlationData = &t_call_words[index];
+  on_api_callback(nullptr, domain, id, &ours);
+}
+
+bool host_wants_several(const CUpti_SubscriberParams* params) {
+  if (!params || params->structSize < kCuptiV2SubscriberParamsSize) return false;
+  CuptiV2SubscriberParams all;
+  std::memcpy(&all, params, sizeof all);
+  return all.allowMultipleSubscribers == 1;
+}
+
+void host_has_joined(CUpti_SubscriberHandle handle, const char* name) {
+  {
+    const LockGuard guard(g_host.name_lock);
+    std::snprintf(g_host.joined_name, sizeof g_host.joined_name, "CUPTI for %s",
+                  name && name[0] ? name : "the program");
+  }
+  for (auto& each : g_host.joined) {
+    CUpti_SubscriberHandle none = nullptr;
+    if (each.compare_exchange_strong(none, handle)) return;
+  }
+}
+
+bool host_leaves(CUpti_SubscriberHandle handle) {
+  for (auto& each : g_host.joined) {
+    CUpti_SubscriberHandle expected = handle;
+    if (handle && each.compare_exchange_strong(expected, nullptr)) return true;
+  }
+  return false;
+}
+
+void joined_host_name(char* out, size_t size) {
+  const LockGuard guard(g_host.name_lock);
+  std::snprintf(out, size, "%s", g_host.joined_name);
+}
+
+void host_was_answered(CUptiResult result) {
+  if (result == CUPTI_SUCCESS) {
+    g_host.used_v1.store(true);
+  } else if (result == CUPTI_ERROR_NOT_COMPATIBLE ||
+             result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    cupti_refused_host(static_cast<int>(result));
+  }
+}
+
+bool host_has_used_v1() { return g_host.used_v1.load() || g_host.subscription.load(); }
 
 bool host_cupti_is_followed() { return !t_state.blocked && ensure_configured(); }
 
@@ -177,6 +227,7 @@ bool host_has_kind(CUpti_ActivityKind kind) {
 }
 
 void host_has_flushed() {
+  if (!host_has_used_v1()) return;  // of several subscribers any may flush
   note_call();
   if (g_host.kinds.load() == 0) g_host.unflushed = false;
 }
@@ -227,6 +278,7 @@ void forget_host_cupti() {
   g_host.name_lock.unlock();
   g_host.inside = 0;
   g_host.shared = false;
+  for (auto& each : g_host.joined) each = nullptr;
 }
 
 }  // namespace gpuprof

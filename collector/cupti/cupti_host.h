@@ -27,6 +27,14 @@ class HostTakesCupti {
   HostTakesCupti& operator=(const HostTakesCupti&) = delete;
 };
 
+// A subscriber that allows others beside it (CUPTI 13.3). It is no user of what is shared: nothing
+// is given up for it, unless we hold CUPTI by functions that exclude it.
+bool host_wants_several(const CUpti_SubscriberParams* params);
+void host_has_joined(CUpti_SubscriberHandle handle, const char* name);  // name: may be null
+bool host_leaves(CUpti_SubscriberHandle handle);                        // false: it has not joined
+// CUPTI has answered a call by which the program takes it: it may refuse that for what we did.
+void host_was_answered(CUptiResult result);
+
 // The callback to subscribe with in place of the program's, which it calls. `name` may be null.
 CUpti_CallbackFunc host_subscribes(CUpti_CallbackFunc callback, void* user, const char* name);
 void host_has_subscribed(CUpti_SubscriberHandle handle);
@@ -49,6 +57,9 @@ void host_has_finalized();
 // Uses CUPTI now, or did a moment ago.
 bool host_is_at_cupti();
 bool host_was_ever_at_cupti();
+bool host_has_used_v1();  // functions of which CUPTI serves one user
+// Of a subscriber that has joined, or nothing.
+void joined_host_name(char* out, size_t size);
 void host_cupti_name(char* out, size_t size);
 CUpti_SubscriberHandle host_subscription();       // null: none
 CUpti_BuffersCallbackRequestFunc host_request();  // null: never registered
@@ -57,6 +68,10 @@ bool host_wants_callback(uint32_t domain, uint32_t id);
 // A buffer that is not ours.
 void host_buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t size,
                            size_t valid);
+// on_api_callback() for a subscriber beside others: the word from a call's entry to its exit is not
+// CUPTI's, which may be of all.
+void CUPTIAPI on_callback_beside_others(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                                        const void* data);
 // Our callbacks arrive through the program's subscription.
 void share_host_subscription(bool shared);
 void forget_host_cupti();  // in the child after fork

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
@@ -28,6 +29,16 @@ bool g_loaded = false;
 std::atomic<bool> g_load_failed{false};
 std::atomic<bool> g_attached{false};
 CUpti_SubscriberHandle g_subscriber = nullptr;
+// The functions of our subscriber alone (V2), while one of several; else those of the process (V1).
+CuptiActivities g_activities{&g_api};
+bool g_v2_fails = false;  // in this process: not tried again
+std::atomic<bool> g_v2_used{false};
+std::atomic<bool> g_said_refusal{false};
+char g_first_name[64] = "";  // of the subscriber that was there before ours
+char g_use_text[200] = "";
+bool g_said_use = false;
+bool g_refused_several = false;         // by the newest attempt to be one of several
+std::atomic<bool> g_serves_one{false};  // and nobody else was there
 CuptiRecordContext g_context{};
 char g_missing[512] = "";
 
@@ -66,6 +77,8 @@ constexpr ActivityRow kActivities[] = {
 constexpr CUpti_ActivityKind kApiKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
                                             CUPTI_ACTIVITY_KIND_DRIVER};
 bool g_asked_for_ids = false;
+
+bool is_subscriber() { return g_activities.subscriber != nullptr; }
 
 const char* text_of(CUptiResult result) {
   const char* text = nullptr;
@@ -146,7 +159,7 @@ uint64_t CUPTIAPI realtime_ns() { return clock_ns(CLOCK_REALTIME); }
 uint64_t CUPTIAPI raw_ns() { return clock_ns(CLOCK_MONOTONIC_RAW); }
 uint64_t CUPTIAPI ask_cupti() {
   uint64_t now = 0;
-  return g_api.GetTimestamp(&now) == CUPTI_SUCCESS ? now : realtime_ns();
+  return g_activities.timestamp(&now) == CUPTI_SUCCESS ? now : realtime_ns();
 }
 
 // CUPTI's own: CLOCK_REALTIME, in WSL CLOCK_MONOTONIC_RAW, read without a call into CUPTI; whatever
@@ -160,9 +173,10 @@ CUpti_TimestampCallbackFunc default_clock() {
   return ask_cupti;
 }
 
-// What the program has registered, or CUPTI's own; none is ever registered (cupti_clock.h).
+// What the program has registered, or CUPTI's own; none is ever registered (cupti_clock.h). With
+// several subscribers no clock can be.
 void choose_clock() {
-  const CUpti_TimestampCallbackFunc other = host_clock();
+  const CUpti_TimestampCallbackFunc other = is_subscriber() ? nullptr : host_clock();
   g_context.clock.begin(other ? other : default_clock(), session().clock.ticks_per_ns);
 }
 
@@ -179,7 +193,52 @@ bool taken_by_host() {
   return taken_by(name);
 }
 
+bool refused_v2(const char* call, CUptiResult result) {
+  log_line(LogLevel::debug, "%s: %s (%d): CUPTI's functions for one user are used", call,
+           text_of(result), static_cast<int>(result));
+  return false;
+}
+
+// As one of several subscribers (CUPTI 13.3 and drivers from R610 on). Its functions cannot be
+// mixed with the older ones: where the program has used those, so do we.
+bool join_subscribers() {
+  if (!g_api.has_v2 || g_v2_fails || host_has_used_v1()) return false;
+  g_first_name[0] = '\0';
+  g_refused_several = false;
+  CuptiV2SubscriberParams params{};
+  params.structSize = sizeof params;
+  params.subscriberName = "gpuprof";
+  params.oldSubscriberName = g_first_name;
+  params.oldSubscriberSize = sizeof g_first_name;
+  params.allowMultipleSubscribers = 1;
+  CUpti_SubscriberHandle handle = nullptr;
+  CUptiResult result = g_api.Subscribe_v2(&handle, on_callback_beside_others, nullptr,
+                                          reinterpret_cast<CUpti_SubscriberParams*>(&params));
+  g_first_name[sizeof g_first_name - 1] = '\0';
+  g_refused_several = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
+  if (result != CUPTI_SUCCESS) return refused_v2("cuptiSubscribe_v2", result);
+  const CuptiActivities joined{&g_api, handle};
+  uint8_t several = 0;
+  result = joined.attribute(CuptiV2Attribute::multiple_subscriber_state, &several);
+  uint64_t now = 0;
+  if (result == CUPTI_SUCCESS && several != 1) result = CUPTI_ERROR_NOT_SUPPORTED;
+  if (result == CUPTI_SUCCESS) result = joined.timestamp(&now);
+  if (result != CUPTI_SUCCESS) {
+    g_api.Unsubscribe(handle);
+    g_v2_fails = true;
+    return refused_v2("as one of several subscribers", result);
+  }
+  if (std::strstr(g_first_name, "gpuprof")) g_first_name[0] = '\0';
+  g_activities = joined;
+  g_subscriber = handle;
+  g_shared = false;
+  g_v2_used = true;
+  return true;
+}
+
 bool subscribe() {
+  g_activities = {&g_api};
+  if (join_subscribers()) return true;
   if (CUpti_SubscriberHandle const other = host_subscription()) {
     g_subscriber = other;
     g_shared = true;
@@ -203,15 +262,11 @@ bool subscribe() {
     other[sizeof other - 1] = '\0';
     return taken_by(other[0] ? other : "another tool (torch.profiler, Nsight or a debugger)");
   }
+  g_serves_one = result == CUPTI_SUCCESS && g_refused_several;
   return result == CUPTI_SUCCESS || fail("cuptiSubscribe", result);
 }
 
-void unsubscribe() {
-  if (!g_shared) {
-    g_api.Unsubscribe(g_subscriber);
-    return;
-  }
-  share_host_subscription(false);
+void disable_callbacks() {
   constexpr struct {
     CUpti_CallbackDomain domain;
     uint32_t last_id;
@@ -220,25 +275,65 @@ void unsubscribe() {
                   {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE}};
   for (const auto& row : kDomains) {
     for (uint32_t id = 1; id <= row.last_id; ++id) {
-      if (callback_is_ours(row.domain, id) && !host_wants_callback(row.domain, id)) {
-        g_api.EnableCallback(0, g_subscriber, row.domain, id);
-      }
+      if (!callback_is_ours(row.domain, id)) continue;
+      if (g_shared && host_wants_callback(row.domain, id)) continue;
+      g_api.EnableCallback(0, g_subscriber, row.domain, id);
     }
   }
+}
+
+void unsubscribe() {
+  if (!g_shared) {
+    g_api.Unsubscribe(g_subscriber);
+    return;
+  }
+  share_host_subscription(false);
+  disable_callbacks();
+}
+
+// Our subscriber goes, and with it what CUPTI still holds for it.
+void leave_subscribers() {
+  g_api.Unsubscribe(g_subscriber);
+  read_as_subscriber(nullptr);
+  take_back_subscriber_buffers();
+  g_activities = {&g_api};
+}
+
+// Whether any other subscriber records, once we do not. A flush is for all of them, and a forced
+// one would take the times from what they have not had yet.
+bool others_record() {
+  uint32_t kinds = 0;
+  return g_api.v2.ActivityGetEnabledKinds(nullptr, nullptr, nullptr, &kinds) != CUPTI_SUCCESS ||
+         kinds != 0;
+}
+
+void disable_kinds() {
+  for (const ActivityRow& row : kActivities) {
+    if (activity_on(row.wanted_by)) g_activities.disable(row.kind);
+  }
+  if (g_asked_for_ids) {
+    for (const CUpti_ActivityKind kind : kApiKinds) g_activities.disable(kind);
+  }
+}
+
+void give_back_subscriber() {
+  // First of all callbacks: a call with a correlation id is waited for.
+  disable_callbacks();
+  disable_kinds();
+  detach_graphs(g_activities);
+  g_api.ActivityFlushAll(others_record() ? 0 : CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  leave_subscribers();
+  g_attached = false;
 }
 
 // cuptiFinalize is never called: it is for the whole process, whoever else may use CUPTI, crashed
 // with CUDA graphs before 12.6, and with all kinds and callbacks off nothing is left to take down.
 void give_back() {
+  if (is_subscriber()) return give_back_subscriber();
   // First of all callbacks: a call with a correlation id is waited for.
   unsubscribe();
-  for (const ActivityRow& row : kActivities) {
-    if (activity_on(row.wanted_by)) g_api.ActivityDisable(row.kind);
-  }
-  if (g_asked_for_ids) {
-    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityDisable(kind);
-  }
-  detach_graphs(g_api);
+  disable_kinds();
+  detach_graphs(g_activities);
   // What is left is ours; after this it would be for whoever comes next.
   g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   report_graph_order();
@@ -247,6 +342,39 @@ void give_back() {
     g_api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
   }
   g_attached = false;
+}
+
+CUptiResult register_buffers() {
+  set_buffer_reader(g_api, g_context);
+  if (is_subscriber()) {
+    read_as_subscriber(g_subscriber);
+    return g_api.v2.ActivityRegisterCallbacks_v2(g_subscriber, subscriber_buffer_requested,
+                                                 subscriber_buffer_completed);
+  }
+  records_are_ours(true);
+  return g_api.ActivityRegisterCallbacks(cupti_buffer_requested, cupti_buffer_completed);
+}
+
+// Before anything was recorded.
+bool undo_attach(const char* call, CUptiResult result) {
+  if (is_subscriber()) {
+    detach_graphs(g_activities);
+    leave_subscribers();
+    g_v2_fails = true;
+  } else {
+    records_are_ours(false);
+    unsubscribe();
+  }
+  return fail(call, result);
+}
+
+void enable_event_times() {
+  if (!activity_on(Activity::sync)) return;
+  if (is_subscriber()) {
+    g_activities.set_attribute(CuptiV2Attribute::cuda_event_device_timestamps, 1);
+  } else if (g_api.ActivityEnableCudaEventDeviceTimestamps) {
+    g_api.ActivityEnableCudaEventDeviceTimestamps(1);
+  }
 }
 
 bool attach() {
@@ -259,30 +387,23 @@ bool attach() {
   }
   if (!subscribe()) return false;
   // What CUPTI still holds is the program's.
-  if (host_request()) g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  if (!is_subscriber() && host_request()) {
+    g_api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  }
   choose_clock();
   g_context.attach_ticks = now_ticks();
-  set_buffer_reader(g_api, g_context);
-  records_are_ours(true);
-  CUptiResult result =
-      g_api.ActivityRegisterCallbacks(cupti_buffer_requested, cupti_buffer_completed);
-  if (result != CUPTI_SUCCESS) {
-    records_are_ours(false);
-    unsubscribe();
-    return fail("cuptiActivityRegisterCallbacks", result);
-  }
+  CUptiResult result = register_buffers();
+  if (result != CUPTI_SUCCESS) return undo_attach("cuptiActivityRegisterCallbacks", result);
   ++g_sessions;
   const bool ordered = graph_ids_are_wrong();
-  attach_graphs(g_api, g_subscriber, ordered);
+  attach_graphs(g_activities, g_subscriber, ordered);
   if (ordered) enable_callbacks(true);
-  if (g_api.ActivityEnableCudaEventDeviceTimestamps && activity_on(Activity::sync)) {
-    g_api.ActivityEnableCudaEventDeviceTimestamps(1);
-  }
+  enable_event_times();
   size_t enabled = 0;
   char refused[64] = "";
   for (const ActivityRow& row : kActivities) {
     if (!activity_on(row.wanted_by)) continue;
-    result = g_api.ActivityEnable(row.kind);
+    result = g_activities.enable(row.kind);
     if (result == CUPTI_SUCCESS) {
       ++enabled;
     } else {
@@ -292,12 +413,12 @@ bool attach() {
     }
   }
   if (g_asked_for_ids) {
-    for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
+    for (const CUpti_ActivityKind kind : kApiKinds) g_activities.enable(kind);
   }
   if (enabled == 0) {
-    records_are_ours(false);
-    unsubscribe();
-    if (refused[0]) return fail("cuptiActivityEnable", result);
+    undo_attach("cuptiActivityEnable", result);
+    if (refused[0]) return false;
+    g_v2_fails = false;
     std::snprintf(g_missing, sizeof g_missing, "GPUPROF_ACTIVITIES has none of the GPU's");
     return false;
   }
@@ -307,6 +428,12 @@ bool attach() {
   g_missing[0] = '\0';
   if (g_shared) share_host_subscription(true);
   return true;
+}
+
+// Where functions of V2 are there and fail, those of V1 are tried in the same attempt.
+bool attach_either_way() {
+  const bool failed_before = g_v2_fails;
+  return attach() || (g_v2_fails && !failed_before && attach());
 }
 
 void begin_gap() {
@@ -323,6 +450,13 @@ void note_attach(uint64_t took_ns) {
   constexpr uint64_t kLongNs = 100000000;
   log_line(took_ns < kLongNs ? LogLevel::debug : LogLevel::info, "attaching CUPTI took %.3f s",
            static_cast<double>(took_ns) / 1e9);
+}
+
+// Where another subscriber was there first, that is said, once.
+void say_use() {
+  const bool beside = is_subscriber() && g_first_name[0] && !std::exchange(g_said_use, true);
+  log_line(beside ? LogLevel::info : LogLevel::debug, "CUPTI's functions in use: %s",
+           cupti_api_in_use());
 }
 
 // Once for each reason: it is tried again several times a second.
@@ -342,11 +476,12 @@ bool cupti_attach() {
   g_attaching = true;
   {
     const CuptiThreadsWatch watch;
-    g_attached = attach();
+    g_attached = attach_either_way();
   }
   g_attaching = false;
   if (g_attached) {
     note_attach(monotonic_ns() - g_last_try_ns);
+    say_use();
     end_gap();
     g_said[0] = '\0';
     // Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
@@ -369,7 +504,7 @@ void cupti_try_again() {
 void cupti_ask_for_ids() {
   if (!g_attached || g_asked_for_ids || !calls_lack_ids()) return;
   g_asked_for_ids = true;
-  for (const CUpti_ActivityKind kind : kApiKinds) g_api.ActivityEnable(kind);
+  for (const CUpti_ActivityKind kind : kApiKinds) g_activities.enable(kind);
   log_line(
       LogLevel::warn,
       "this CUPTI gives no correlation ids without records of API calls: these are on now; GPU "
@@ -391,7 +526,32 @@ void cupti_window_begins() {
 }
 
 void cupti_flush(bool forced) {
+  // Of several subscribers one may not force what is for all.
+  forced = forced && !is_subscriber();
   if (g_attached) g_api.ActivityFlushAll(forced ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+}
+
+const char* cupti_api_in_use() {
+  if (!g_attached) return g_use_text;
+  if (!is_subscriber()) {
+    std::snprintf(g_use_text, sizeof g_use_text, "V1");
+    return g_use_text;
+  }
+  char other[96];
+  joined_host_name(other, sizeof other);
+  if (g_first_name[0]) std::snprintf(other, sizeof other, "%s", g_first_name);
+  std::snprintf(g_use_text, sizeof g_use_text, "V2%s%s", other[0] ? " beside " : "", other);
+  return g_use_text;
+}
+
+bool cupti_serves_one() { return g_serves_one; }
+
+void cupti_refused_host(int error) {
+  if (!g_v2_used || g_said_refusal.exchange(true)) return;
+  log_line(LogLevel::warn,
+           "CUPTI refuses the program's own profiler (error %d), perhaps since gpuprof was one of "
+           "several subscribers before; with GPUPROF_CUPTI=off it was not",
+           error);
 }
 
 void cupti_detach() {
@@ -426,6 +586,7 @@ void forget_cupti() {
   forget_cupti_graphs();
   forget_cupti_threads();
   g_attached = g_attaching = false;
+  g_activities = {&g_api};
   g_attach_ns = 0;
   g_try_again = false;
   g_gap_begin_ns = g_gap_ns = 0;

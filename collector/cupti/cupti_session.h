@@ -39,7 +39,15 @@ uint64_t cupti_attach_ns();  // how long the newest attach took; 0: there was no
 
 // Whether graph launches have one record for the whole graph, and none for nodes. Any thread.
 bool cupti_times_graphs();
-uint32_t cupti_version();         // 0: not loaded
+uint32_t cupti_version();  // 0: not loaded
+// Drain thread. Which functions of CUPTI the newest session has used, and beside whom: "V1",
+// "V2 beside NAME"; "": there was none.
+const char* cupti_api_in_use();
+// CUPTI refuses to have several subscribers even where there is none (drivers before R610). Any
+// thread.
+bool cupti_serves_one();
+// CUPTI has refused the program's own profiler: said once, if our use of it may be why. Any thread.
+void cupti_refused_host(int error);
 const char* gpu_times_missing();  // "" while attached or never tried
 uint64_t cupti_overhead_ticks();  // sum of CUPTI's own overhead records since attach
 void forget_cupti();              // in the child after fork

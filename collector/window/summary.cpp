@@ -95,6 +95,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
   out.uint(19, cupti_attach_ns());
+  out.text(22, cupti_api_in_use());
   out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
                                      session().clock.ticks_per_ns));
   encode_communicators(out, 21, window.begin_ticks);

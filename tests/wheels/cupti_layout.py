@@ -15,9 +15,9 @@ import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 WHEELS = ["nvidia-cuda-cupti-cu12==12.4.127", "nvidia-cuda-cupti-cu12==12.8.90", "nvidia-cuda-cupti==13.0.85",
-          "nvidia-cuda-cupti==13.5.25"]
+          "nvidia-cuda-cupti==13.3.75", "nvidia-cuda-cupti==13.5.25"]
 # cuptiGetVersion; and with which names of the records that are read the header of 13.0 spells them.
-VERSIONS = {"12.4.127": 22, "12.8.90": 26, "13.0.85": 130001, "13.5.25": 130500}
+VERSIONS = {"12.4.127": 22, "12.8.90": 26, "13.0.85": 130001, "13.3.75": 130301, "13.5.25": 130500}
 OPTIONAL = {"Subscribe_v2": 130000, "GetGraphExecId": 21, "ActivityEnableCudaEventDeviceTimestamps": 130000}
 FIELDS = {
     "Kernel": "registersPerThread start end deviceId contextId streamId gridX blockX staticSharedMemory dynamicSharedMemory "
@@ -40,6 +40,20 @@ KINDS = ["MEMCPY", "MEMSET", "CONCURRENT_KERNEL", "MEMCPY2", "OVERHEAD", "CUDA_E
          "GRAPH_TRACE"]
 
 
+# The functions of one subscriber and their structs: ours, and NVIDIA's from 13.3 on.
+V2_SINCE = 130300
+V2_STRUCTS = {
+    "CuptiV2SubscriberParams": ("CUpti_SubscriberParams", "structSize subscriberName oldSubscriberName oldSubscriberSize "
+                                "allowMultipleSubscribers padding"),
+    "CuptiV2RequestInfo": ("CUpti_BufferCallbackRequestInfo", "structSize"),
+    "CuptiV2CompleteInfo": ("CUpti_BufferCallbackCompleteInfo", "structSize threadId ppRecordLayouts numRecordLayouts"),
+}
+V2_ATTRIBUTES = {"multiple_subscriber_state": "MULTIPLE_SUBSCRIBER_STATE",
+                 "cuda_event_device_timestamps": "ENABLE_CUDA_EVENT_DEVICE_TIMESTAMPS",
+                 "multi_subscriber_graph_trace": "ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE",
+                 "timestamp_callback": "TIMESTAMP_CALLBACK"}
+
+
 def newest(headers, record):
     """The newest record of this kind in these headers, that which CUPTI of that release delivers."""
     text = (headers / "cupti_activity.h").read_text(errors="replace")
@@ -49,10 +63,14 @@ def newest(headers, record):
     return max(found, key=lambda name: int(name[1] or 0))[0]
 
 
+def cuda_headers():
+    return next(p for p in (pathlib.Path("/usr/local/cuda/include"), pathlib.Path("/usr/local/cuda-13.0/include"),
+                            pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")) if (p / "cuda.h").exists())
+
+
 def facts(headers, names):
     """Offsets, sizes and numbers by these headers, as lines."""
-    cuda = next(p for p in (pathlib.Path("/usr/local/cuda/include"), pathlib.Path("/usr/local/cuda-13.0/include"),
-                            pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")) if (p / "cuda.h").exists())
+    cuda = cuda_headers()
     lines = ["#include <stddef.h>", "#include <stdio.h>", "#include <cuda.h>",
              *(f"#include <cupti_{part}.h>" for part in ("activity", "callbacks", "runtime_cbid", "driver_cbid")), "int main(void) {"]
     for record, fields in FIELDS.items():
@@ -71,6 +89,36 @@ def facts(headers, names):
         return dict(line.rsplit(" ", 1) for line in subprocess.check_output([program], text=True).splitlines())
 
 
+def v2_functions():
+    """What collector/cupti/cupti_v2.h looks up."""
+    return re.findall(r"X\((\w+),", (SOURCE / "collector/cupti/cupti_v2.h").read_text())
+
+
+def check_v2(headers, release):
+    """What collector/cupti/cupti_v2.h says of the functions of one subscriber, by the compiler."""
+    lines = ['#include "collector/cupti/cupti_v2.h"', "#include <type_traits>", "using namespace gpuprof;",
+             "template <class A, class B> struct Like : std::false_type {};",
+             "template <class R, class... A, class... B> requires(sizeof...(A) == sizeof...(B))",
+             "struct Like<R (*)(A...), R (*)(B...)> : std::bool_constant<((sizeof(A) == sizeof(B) && "
+             "std::is_pointer_v<A> == std::is_pointer_v<B>) && ...)> {};"]
+    for ours, (theirs, fields) in V2_STRUCTS.items():
+        lines.append(f"static_assert(sizeof({ours}) == sizeof({theirs}));")
+        lines += [f"static_assert(offsetof({ours}, {field}) == offsetof({theirs}, {field}));" for field in fields.split()]
+    lines += [f"static_assert(int(CuptiV2Attribute::{ours}) == CUPTI_ACTIVITY_ATTR_{theirs});"
+              for ours, theirs in V2_ATTRIBUTES.items()]
+    lines.append("static_assert(CUpti_SubscriberParams_STRUCT_SIZE == kCuptiV2SubscriberParamsSize);")
+    lines += [f"static_assert(Like<decltype(CuptiV2Api::{name}), decltype(&cupti{name})>::value);" for name in v2_functions()]
+    for ours, theirs in (("CuptiV2Request", "Request"), ("CuptiV2Complete", "Complete")):
+        lines.append(f"static_assert(Like<{ours}, CUpti_BuffersCallback{theirs}Func_v2>::value);")
+    with tempfile.TemporaryDirectory() as folder:
+        # Of CUPTI's headers only these do without CUDA's of the same release, which the wheel does not have.
+        (pathlib.Path(folder) / "cupti.h").write_text("#include <cuda.h>\n#include <cupti_activity.h>\n#include <cupti_callbacks.h>\n")
+        done = subprocess.run(["c++", "-w", "-std=c++20", "-fsyntax-only", f"-I{folder}", f"-I{headers}", f"-I{SOURCE}",
+                               "-idirafter", cuda_headers(), "-x", "c++", "-"],
+                              input="\n".join(lines), capture_output=True, text=True)
+    return [f"{release}: {line}" for line in done.stderr.splitlines() if "error" in line]
+
+
 def functions():
     """What collector/cupti/cupti_api.h looks up."""
     text = (SOURCE / "collector/cupti/cupti_api.h").read_text()
@@ -81,15 +129,17 @@ def functions():
 def check_library(path, version, release):
     required, optional = functions()
     assert len(required) > 10 and set(optional) == set(OPTIONAL), (required, optional)
+    assert len(v2_functions()) > 5
     wanted = required + [name for name in optional if version >= OPTIONAL[name]]
+    wanted += v2_functions() if version >= V2_SINCE else []
     # In a process of its own: of two libraries of one soname the second would be the first.
     done = subprocess.run([sys.executable, __file__, "--ask", path, *wanted], capture_output=True, text=True)
     if done.returncode != 0:
         return [f"{release}: {path} cannot be loaded without a driver: {done.stderr.strip()[-300:]}"]
     said, *missing = done.stdout.split()
     problems = [f"{release}: libcupti has no function cupti{name}" for name in missing]
-    # Of those that are checked 13.5 alone does not say its version without a driver (CUPTI_ERROR_UNKNOWN).
-    if said != str(version) and not (said == "error-999" and version >= 130500):
+    # Of those that are checked 13.3 and 13.5 do not say their version without a driver (CUPTI_ERROR_UNKNOWN).
+    if said != str(version) and not (said == "error-999" and version >= V2_SINCE):
         problems.append(f"{release}: cuptiGetVersion says {said}, {version} is expected")
     return problems
 
@@ -135,6 +185,8 @@ def main():
         theirs = facts(headers, {record: newest(headers, record) for record in FIELDS})
         problems += [f"{release}: {name} is {theirs.get(name)}, {value} in the headers of 13.0"
                      for name, value in ours.items() if theirs.get(name) != value]
+        if VERSIONS[release] >= V2_SINCE:
+            problems += check_v2(headers, release)
         problems += check_library(next((folder / "lib").glob("libcupti.so.1*")), VERSIONS[release], release)
         print(f"{release}: {len(theirs)} offsets and numbers, {len(functions()[0])} functions")
     print("\n".join(problems))

@@ -246,6 +246,7 @@ std::string gpu_times_text(const Process& process) {
   const auto attach = static_cast<double>(process.summary.cupti_attach_ns());
   const auto error = static_cast<double>(process.summary.gpu_time_error_ns());
   if (attach > 0) text += ", CUPTI attached in " + format_duration(attach);
+  if (!process.summary.cupti_api().empty()) text += ", by " + process.summary.cupti_api();
   if (error > 0) text += ", at most " + format_duration(error) + " off";
   return text;
 }

@@ -17,9 +17,9 @@ struct Release {
 };
 // The CUPTI numbers are those of cupti_version.h.
 constexpr Release kReleases[] = {
-    {"12.0", 12000, 19}, {"12.2", 12020, 20}, {"12.3", 12030, 21},
-    {"12.4", 12040, 22}, {"12.5", 12050, 23}, {"12.6", 12060, 24},
-    {"12.8", 12080, 26}, {"12.9", 12090, 27}, {"13.0", 13000, 130001},
+    {"12.0", 12000, 19},     {"12.2", 12020, 20},     {"12.3", 12030, 21}, {"12.4", 12040, 22},
+    {"12.5", 12050, 23},     {"12.6", 12060, 24},     {"12.8", 12080, 26}, {"12.9", 12090, 27},
+    {"13.0", 13000, 130001}, {"13.3", 13030, 130301},
 };
 
 const Release& find(std::string_view name) {
@@ -27,7 +27,7 @@ const Release& find(std::string_view name) {
     if (release.name == name) return release;
   }
   fmt::print(stderr, "simcuda: SIMCUDA_VERSION={} is not simulated; 13.0 is\n", name);
-  return kReleases[std::size(kReleases) - 1];
+  return find("13.0");
 }
 
 const Release& release() {

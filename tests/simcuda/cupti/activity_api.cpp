@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI's exported functions: subscribing and activity recording.
+#include "tests/simcuda/cupti/activity_api.h"
+
 #include <cstring>
 
+#include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/callbacks.h"
 #include "tests/simcuda/cupti/session.h"
 
 namespace gpuprof::simcuda {
-namespace {
 
-// CUPTI_ERROR_UNKNOWN, as the real library says without a driver, else CUPTI_SUCCESS with the
-// session connected to the runtime, if that is in the process.
 CUptiResult start() {
   if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
   Session::instance().attach();
@@ -32,22 +32,48 @@ CUptiResult check_kind(CUpti_ActivityKind kind) {
   }
 }
 
+CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record) {
+  if (record == nullptr || buffer == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  uint8_t* next = buffer;
+  if (*record != nullptr) {
+    next = reinterpret_cast<uint8_t*>(*record) + Recorder::record_size((*record)->kind);
+  }
+  if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  auto* found = reinterpret_cast<CUpti_Activity*>(next);
+  if (Recorder::record_size(found->kind) == 0) return CUPTI_ERROR_INVALID_KIND;
+  *record = found;
+  return CUPTI_SUCCESS;
+}
+
+bool valid_external(CUpti_ExternalCorrelationKind kind) {
+  return kind > CUPTI_EXTERNAL_CORRELATION_KIND_INVALID &&
+         kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
+}
+
+namespace {
+
+// start(), for a function without a subscriber.
+CUptiResult start_global() {
+  const CUptiResult r = start();
+  return r != CUPTI_SUCCESS ? r : Session::instance().use(Scope::global);
+}
+
 CUptiResult set_kind(CUpti_ActivityKind kind, bool on) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (const CUptiResult r = check_kind(kind); r != CUPTI_SUCCESS) return r;
   if (on && (is_refused("cuptiActivityEnable") || kind == switches().refused_kind)) {
     return CUPTI_ERROR_NOT_COMPATIBLE;
   }
-  Session::instance().enable(kind, on);
+  Session::instance().enable(Session::instance().process(), kind, on);
   return CUPTI_SUCCESS;
 }
 
 CUptiResult set_api(bool driver, CUpti_CallbackId cbid, uint8_t on) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (cbid == 0 || cbid >= (driver ? kDriverCallbacks : kRuntimeCallbacks)) {
     return CUPTI_ERROR_INVALID_PARAMETER;
   }
-  Session::instance().enable_api(driver, cbid, on != 0);
+  Session::enable_api(Session::instance().process(), driver, cbid, on != 0);
   return CUPTI_SUCCESS;
 }
 
@@ -63,7 +89,7 @@ Attributes& attributes() {
 }
 
 CUptiResult attribute(CUpti_ActivityAttribute which, size_t* size, void* value, bool set) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   const auto index = static_cast<size_t>(which);
   if (size == nullptr || value == nullptr || index > 10) return CUPTI_ERROR_INVALID_PARAMETER;
   if (*size > sizeof(size_t)) return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
@@ -103,9 +129,14 @@ CUptiResult set_domain(uint32_t on, CUpti_SubscriberHandle handle, CUpti_Callbac
   return count != 0 ? CUPTI_SUCCESS : set_callback(on, handle, domain, 0);
 }
 
-bool valid_external(CUpti_ExternalCorrelationKind kind) {
-  return kind > CUPTI_EXTERNAL_CORRELATION_KIND_INVALID &&
-         kind < CUPTI_EXTERNAL_CORRELATION_KIND_SIZE;
+// Its part since 13.2, where the client and the library have it.
+bool wants_several(const CUpti_SubscriberParams* params) {
+  constexpr uint32_t kKnown = 130200;
+  if (params == nullptr || cupti_version() < kKnown) return false;
+  CuptiV2SubscriberParams all{};
+  if (params->structSize < sizeof all) return false;
+  std::memcpy(&all, params, sizeof all);
+  return all.allowMultipleSubscribers == 1;
 }
 
 }  // namespace
@@ -118,12 +149,19 @@ extern "C" {
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,
                            void* userdata) {
   const CUptiResult r = start();
-  return r != CUPTI_SUCCESS ? r : Session::instance().subscribe(out, callback, userdata, nullptr);
+  return r != CUPTI_SUCCESS ? r : Session::instance().subscribe(out, {callback, userdata});
 }
 CUptiResult cuptiSubscribe_v2(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback,
                               void* userdata, CUpti_SubscriberParams* params) {
-  const CUptiResult r = start();
-  return r != CUPTI_SUCCESS ? r : Session::instance().subscribe(out, callback, userdata, params);
+  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  Session::Wish wish{callback, userdata};
+  if (params != nullptr) {
+    wish.name = params->subscriberName;
+    wish.several = wants_several(params);
+    wish.first_name = params->oldSubscriberName;
+    wish.first_name_size = params->oldSubscriberSize;
+  }
+  return Session::instance().subscribe(out, wish);
 }
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle handle) {
   return Session::instance().unsubscribe(handle);
@@ -156,40 +194,37 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
                                            CUpti_BuffersCallbackCompleteFunc complete) {
   if (request == nullptr || complete == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   if (is_refused("cuptiActivityRegisterCallbacks")) return CUPTI_ERROR_NOT_COMPATIBLE;
+  if (const CUptiResult r = Session::instance().use(Scope::global); r != CUPTI_SUCCESS) return r;
   Session::instance().recorder().set_callbacks(request, complete);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) { return set_kind(kind, true); }
 CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
-  const bool was_on = (Session::instance().wanted() >> kind & 1) != 0;
+  Client& process = Session::instance().process();
+  const bool was_on = process.wants(kind);
   const CUptiResult r = set_kind(kind, true);
-  if (r == CUPTI_SUCCESS && was_on) Session::instance().dump_existing(kind);
+  if (r == CUPTI_SUCCESS && was_on) Session::instance().dump_existing(process, kind);
   return r;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) { return set_kind(kind, false); }
+// "When multiple subscribers are allowed, the buffers of all subscribers are flushed with the same
+// flag." (cupti_activity.h)
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
-  return Session::instance().recorder().flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
+  return Session::instance().flush((flag & CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) != 0);
 }
 // Full buffers are delivered at once anyhow, whatever the period.
 CUptiResult cuptiActivityFlushPeriod(uint32_t) { return start(); }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* dropped) {
   if (dropped == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  if (const CUptiResult r = Session::instance().use(Scope::global); r != CUPTI_SUCCESS) return r;
   *dropped = Session::instance().recorder().take_dropped();
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNextRecord(uint8_t* buffer, size_t valid_bytes,
                                        CUpti_Activity** record) {
-  if (record == nullptr || buffer == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  uint8_t* next = buffer;
-  if (*record != nullptr) {
-    next = reinterpret_cast<uint8_t*>(*record) + Recorder::record_size((*record)->kind);
-  }
-  if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-  auto* found = reinterpret_cast<CUpti_Activity*>(next);
-  if (Recorder::record_size(found->kind) == 0) return CUPTI_ERROR_INVALID_KIND;
-  *record = found;
-  return CUPTI_SUCCESS;
+  const CUptiResult r = Session::instance().use(Scope::global);
+  return r != CUPTI_SUCCESS ? r : next_record(buffer, valid_bytes, record);
 }
 CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute which, size_t* size, void* value) {
   return attribute(which, size, value, false);
@@ -198,7 +233,7 @@ CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute which, size_t* siz
   return attribute(which, size, value, true);
 }
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc source) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (is_refused("cuptiActivityRegisterTimestampCallback")) return CUPTI_ERROR_NOT_COMPATIBLE;
   if (source == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   Session::instance().set_clock(source);
@@ -206,21 +241,24 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc s
 }
 CUptiResult cuptiGetTimestamp(uint64_t* out) {
   if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
+  // Beside a subscriber of V2: https://github.com/openxla/xla/pull/44322
+  if (const CUptiResult r = Session::instance().use(Scope::global); r != CUPTI_SUCCESS) return r;
   *out = Session::instance().recorder().clock().client_now();
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                    uint64_t id) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
-  push_external_id(kind, id);
+  push_external_id(Session::instance().process(), kind, id);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                   uint64_t* last) {
-  if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
   if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
-  return pop_external_id(kind, last) ? CUPTI_SUCCESS : CUPTI_ERROR_QUEUE_EMPTY;
+  return pop_external_id(Session::instance().process(), kind, last) ? CUPTI_SUCCESS
+                                                                    : CUPTI_ERROR_QUEUE_EMPTY;
 }
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId cbid, uint8_t on) {
   return set_api(false, cbid, on);
@@ -229,8 +267,9 @@ CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId cbid, uint8_t on) {
   return set_api(true, cbid, on);
 }
 CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
-  Session::instance().enable_event_times(on != 0);
-  return start();
+  if (const CUptiResult r = start_global(); r != CUPTI_SUCCESS) return r;
+  Session::instance().process().event_times = on != 0;
+  return CUPTI_SUCCESS;
 }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;

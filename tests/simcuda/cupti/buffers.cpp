@@ -37,6 +37,20 @@ void Recorder::set_callbacks(CUpti_BuffersCallbackRequestFunc request,
   complete_.store(complete);
 }
 
+void Recorder::set_callbacks(CuptiV2Request request, CuptiV2Complete complete) {
+  request_v2_.store(request);
+  complete_v2_.store(complete);
+}
+
+void Recorder::stop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  stopped_ = true;
+  active_ = false;
+  pending_.clear();
+  wake_.notify_all();
+  done_.wait(lock, [&] { return worker_pid_ != ::getpid() || on_worker; });
+}
+
 void Recorder::add(const PendingRecord& record) {
   const std::lock_guard<std::mutex> lock(mutex_);
   pending_.push_back(record);
@@ -54,7 +68,7 @@ void Recorder::set_active(bool active) {
 }
 
 void Recorder::start_worker() {
-  if (worker_pid_ == ::getpid()) return;
+  if (worker_pid_ == ::getpid() || stopped_) return;
   worker_pid_ = ::getpid();
   std::thread([this] { work(); }).detach();
 }
@@ -63,11 +77,12 @@ CUptiResult Recorder::flush(bool everything) {
   if (on_worker) return CUPTI_SUCCESS;
   std::unique_lock<std::mutex> lock(mutex_);
   if (worker_pid_ != 0 && worker_pid_ != ::getpid()) return CUPTI_ERROR_NOT_INITIALIZED;
+  if (stopped_) return CUPTI_SUCCESS;
   start_worker();
   const uint64_t mine = ++flush_requested_;
   flush_everything_ |= everything;
   wake_.notify_all();
-  done_.wait(lock, [&] { return flush_finished_ >= mine; });
+  done_.wait(lock, [&] { return flush_finished_ >= mine || stopped_; });
   return CUPTI_SUCCESS;
 }
 
@@ -75,7 +90,7 @@ void Recorder::work() {
   on_worker = true;
   pthread_setname_np(pthread_self(), "simcupti");
   std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
+  while (!stopped_) {
     const auto asked = [this] { return flush_requested_ != flush_finished_; };
     if (!asked()) {
       if (active_ || !pending_.empty()) {
@@ -101,6 +116,8 @@ void Recorder::work() {
     flush_finished_ = request;
     done_.notify_all();
   }
+  worker_pid_ = 0;
+  done_.notify_all();
 }
 
 // In the order of arrival, which within a stream is the order of execution.
@@ -144,16 +161,20 @@ bool Recorder::have_room(size_t bytes) {
   };
   if (fits()) return true;
   if (buffer_.data != nullptr) deliver();
-  const auto request = request_.load();
-  if (request == nullptr) return false;
-  hold_buffers(request);
-  buffer_ = request_buffer(request);
+  if (request_.load() == nullptr && request_v2_.load() == nullptr) return false;
+  hold_buffers();
+  buffer_ = request_buffer();
   return fits();
 }
 
-Recorder::Buffer Recorder::request_buffer(CUpti_BuffersCallbackRequestFunc request) {
+Recorder::Buffer Recorder::request_buffer() {
   Buffer buffer;
-  request(&buffer.data, &buffer.size, &buffer.max_records);
+  if (const auto request = request_v2_.load()) {
+    CuptiV2RequestInfo info{sizeof info};
+    request(&buffer.data, &buffer.size, &buffer.max_records, &info);
+  } else if (const auto old_request = request_.load()) {
+    old_request(&buffer.data, &buffer.size, &buffer.max_records);
+  }
   constexpr uint32_t kMayBeRefused = 27;
   if (buffer.data == nullptr && cupti_version() < kMayBeRefused) {
     fmt::print(stderr, "simcuda: a buffer was refused; before CUDA 12.9 CUPTI crashes\n");
@@ -162,24 +183,27 @@ Recorder::Buffer Recorder::request_buffer(CUpti_BuffersCallbackRequestFunc reque
   return buffer;
 }
 
-void Recorder::hold_buffers(CUpti_BuffersCallbackRequestFunc request) {
-  while (held_.size() < switches().hold_buffers) held_.push_back(request_buffer(request));
+void Recorder::complete_buffer(const Buffer& buffer) {
+  if (const auto complete = complete_v2_.load()) {
+    CuptiV2CompleteInfo info{sizeof info, static_cast<uint64_t>(::gettid()), nullptr, 0};
+    complete(buffer.data, buffer.size, buffer.used, &info);
+  } else if (const auto old_complete = complete_.load()) {
+    old_complete(nullptr, 0, buffer.data, buffer.size, buffer.used);
+  }
+}
+
+void Recorder::hold_buffers() {
+  while (held_.size() < switches().hold_buffers) held_.push_back(request_buffer());
 }
 
 void Recorder::release_held() {
-  const auto complete = complete_.load();
   for (const Buffer& buffer : held_) {
-    if (complete != nullptr && buffer.data != nullptr) {
-      complete(nullptr, 0, buffer.data, buffer.size, 0);
-    }
+    if (buffer.data != nullptr) complete_buffer(buffer);
   }
   held_.clear();
 }
 
-void Recorder::deliver() {
-  const Buffer full = std::exchange(buffer_, Buffer{});
-  if (const auto complete = complete_.load()) complete(nullptr, 0, full.data, full.size, full.used);
-}
+void Recorder::deliver() { complete_buffer(std::exchange(buffer_, Buffer{})); }
 
 void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
   if (!wants_overhead_.load()) return;
@@ -203,10 +227,14 @@ size_t Recorder::record_size(CUpti_ActivityKind kind) {
   const uint32_t version = cupti_version();
   const bool v12_8 = version >= 26;
   const bool v13_0 = version >= 130000;
+  const bool v13_3 = version >= 130300;  // sizes by the headers of 13.3.75
+  constexpr size_t kDevice6Bytes = 192, kContext4Bytes = 40;
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL:
-      return v13_0 ? sizeof(CUpti_ActivityKernel10) : sizeof(CUpti_ActivityKernel9);
+      return v13_3   ? kKernel12Bytes
+             : v13_0 ? sizeof(CUpti_ActivityKernel10)
+                     : sizeof(CUpti_ActivityKernel9);
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       return v12_8 ? sizeof(CUpti_ActivityMemcpy6) : sizeof(CUpti_ActivityMemcpy5);
     case CUPTI_ACTIVITY_KIND_MEMCPY2: return sizeof(CUpti_ActivityMemcpyPtoP4);
@@ -225,9 +253,12 @@ size_t Recorder::record_size(CUpti_ActivityKind kind) {
     case CUPTI_ACTIVITY_KIND_DRIVER: return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION: return sizeof(CUpti_ActivityExternalCorrelation);
     case CUPTI_ACTIVITY_KIND_DEVICE:
-      return v13_0 ? sizeof(CUpti_ActivityDevice5) : sizeof(CUpti_ActivityDevice4);
+      return v13_3   ? kDevice6Bytes
+             : v13_0 ? sizeof(CUpti_ActivityDevice5)
+                     : sizeof(CUpti_ActivityDevice4);
     case CUPTI_ACTIVITY_KIND_CONTEXT:
-      return v13_0           ? sizeof(CUpti_ActivityContext3)
+      return v13_3           ? kContext4Bytes
+             : v13_0         ? sizeof(CUpti_ActivityContext3)
              : version >= 22 ? sizeof(CUpti_ActivityContext2)
                              : sizeof(CUpti_ActivityContext);
     case CUPTI_ACTIVITY_KIND_STREAM: return sizeof(CUpti_ActivityStream);

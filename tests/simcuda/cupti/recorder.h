@@ -13,11 +13,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "collector/cupti/cupti_v2.h"
 #include "tests/simcuda/cupti/clock_map.h"
 
 namespace gpuprof::simcuda {
 
-constexpr size_t kMaxRecordBytes = sizeof(CUpti_ActivityKernel10);
+constexpr size_t kKernel12Bytes = 232;  // sizeof(CUpti_ActivityKernel12), CUDA 13.3
+constexpr size_t kMaxRecordBytes = kKernel12Bytes;
+static_assert(kMaxRecordBytes >= sizeof(CUpti_ActivityKernel10));
 
 // A record whose time fields still hold CLOCK_MONOTONIC ns.
 struct PendingRecord {
@@ -28,12 +31,15 @@ struct PendingRecord {
   bool default_clock = false;  // of CLOCK_REALTIME, whatever clock was registered
   alignas(8) unsigned char data[kMaxRecordBytes];
 
+  CUpti_ActivityKind kind() const { return reinterpret_cast<const CUpti_Activity*>(data)->kind; }
+
   template <typename Record>
   static PendingRecord of(const Record& record, uint64_t ready) {
     static_assert(std::is_trivially_copyable_v<Record> && sizeof(Record) <= kMaxRecordBytes);
     PendingRecord pending;
     pending.ready = ready;
     pending.bytes = sizeof(Record);
+    std::memset(pending.data, 0, sizeof pending.data);
     std::memcpy(pending.data, &record, sizeof(Record));
     return pending;
   }
@@ -56,6 +62,10 @@ class Recorder {
 
   void set_callbacks(CUpti_BuffersCallbackRequestFunc request,
                      CUpti_BuffersCallbackCompleteFunc complete);
+  void set_callbacks(CuptiV2Request request, CuptiV2Complete complete);
+
+  // For good: the worker ends, and what was not delivered is lost.
+  void stop();
 
   // Any thread, possibly under the core's lock.
   void add(const PendingRecord& record);
@@ -98,6 +108,8 @@ class Recorder {
   ClockMap clock_;
   std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
+  std::atomic<CuptiV2Request> request_v2_{nullptr};
+  std::atomic<CuptiV2Complete> complete_v2_{nullptr};
   std::atomic<void (*)()> progress_{nullptr};
   std::atomic<uint64_t> dropped_{0};
   std::atomic<bool> wants_overhead_{false};
@@ -107,13 +119,15 @@ class Recorder {
   std::condition_variable done_;
   std::vector<PendingRecord> pending_;
   bool active_ = false;
+  bool stopped_ = false;
   bool flush_everything_ = false;
   uint64_t flush_requested_ = 0;
   uint64_t flush_finished_ = 0;
   int worker_pid_ = 0;  // 0: none; a forked child has none either
 
-  Buffer request_buffer(CUpti_BuffersCallbackRequestFunc request);
-  void hold_buffers(CUpti_BuffersCallbackRequestFunc request);
+  Buffer request_buffer();
+  void complete_buffer(const Buffer& buffer);
+  void hold_buffers();
   void release_held();
 
   // The worker's alone.

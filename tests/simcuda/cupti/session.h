@@ -7,31 +7,18 @@
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <string>
-#include <string_view>
+#include <utility>
 
 #include "tests/simcuda/core/port.h"
+#include "tests/simcuda/cupti/client.h"
 #include "tests/simcuda/cupti/faults.h"
-#include "tests/simcuda/cupti/recorder.h"
 #include "tests/simcuda/cupti/switches.h"
 
 namespace gpuprof::simcuda {
 
-constexpr size_t kRuntimeCallbacks = CUPTI_RUNTIME_TRACE_CBID_SIZE;
-constexpr size_t kDriverCallbacks = CUPTI_DRIVER_TRACE_CBID_SIZE;
-constexpr size_t kResourceCallbacks = CUPTI_CBID_RESOURCE_SIZE;
-
-// One client of the callback API. Never freed: a callback may be running when it unsubscribes.
-struct Subscriber {
-  CUpti_CallbackFunc callback = nullptr;
-  void* userdata = nullptr;
-  std::string name;
-  std::array<std::atomic<bool>, kRuntimeCallbacks> runtime{};
-  std::array<std::atomic<bool>, kDriverCallbacks> driver{};
-  std::array<std::atomic<bool>, kResourceCallbacks> resource{};
-
-  std::atomic<bool>* slot(CUpti_CallbackDomain domain, CUpti_CallbackId cbid);
-};
+// Which of the two kinds of activity functions is in use: those without a subscriber (V1) or those
+// with one (V2). "Cannot mix global-scope and subscriber-scope activity APIs."
+enum class Scope : uint8_t { none, global, subscriber };
 
 class Session final : public CuptiSink {
  public:
@@ -43,17 +30,36 @@ class Session final : public CuptiSink {
   void attach_to(SimCore* core);
   SimCore* core() const { return core_.load(std::memory_order_acquire); }
 
-  Recorder& recorder() { return recorder_; }
+  Client& process() { return process_; }
+  Recorder& recorder() { return process_.recorder; }
 
-  CUptiResult subscribe(CUpti_SubscriberHandle* out, CUpti_CallbackFunc callback, void* userdata,
-                        CUpti_SubscriberParams* params);
+  // What a subscriber asks for; `v2`: by cuptiSubscribe_v2.
+  struct Wish {
+    CUpti_CallbackFunc callback = nullptr;
+    void* userdata = nullptr;
+    const char* name = nullptr;
+    bool several = false;
+    char* first_name = nullptr;  // returns that of the first subscriber
+    size_t first_name_size = 0;
+  };
+  CUptiResult subscribe(CUpti_SubscriberHandle* out, const Wish& wish);
   CUptiResult unsubscribe(CUpti_SubscriberHandle handle);
   Subscriber* subscriber(CUpti_SubscriberHandle handle);
 
-  void enable(CUpti_ActivityKind kind, bool on);
-  void dump_existing(CUpti_ActivityKind kind);
-  void enable_api(bool driver, CUpti_CallbackId cbid, bool on);
-  void enable_event_times(bool on) { event_times_.store(on); }
+  // Whether functions of this scope may be called now; and that they are.
+  CUptiResult use(Scope scope);
+  // The subscriber's own activities; null: it is none.
+  Client* activities(CUpti_SubscriberHandle handle);
+  uint8_t several_state();  // CUPTI_ACTIVITY_ATTR_MULTIPLE_SUBSCRIBER_STATE
+  // Of all: whether graphs have one record each in place of their nodes'. False: too late.
+  bool time_whole_graphs(bool on);
+  bool times_whole_graphs() const { return whole_graphs_.load(); }
+  uint64_t wanted_by_all();
+  CUptiResult flush(bool everything);
+
+  void enable(Client& client, CUpti_ActivityKind kind, bool on);
+  void dump_existing(Client& client, CUpti_ActivityKind kind);
+  static void enable_api(Client& client, bool driver, CUpti_CallbackId cbid, bool on);
   void set_clock(CUpti_TimestampCallbackFunc source);
   void reset();
 
@@ -71,30 +77,49 @@ class Session final : public CuptiSink {
   void context_created(int device, uint32_t context_id) override;
 
  private:
-  enum class ApiFilter : uint8_t { kByKind, kOn, kOff };
+  static constexpr size_t kSubscribers = 8;
 
-  bool wants(CUpti_ActivityKind kind) const { return (wanted() >> kind & 1) != 0; }
-  bool wants_api(const ApiEvent& event) const;
+  template <typename Function>
+  void for_each_subscriber(Function function) {
+    for (auto& each : subscribers_) {
+      if (Subscriber* const subscriber = each.load(std::memory_order_acquire)) {
+        function(*subscriber);
+      }
+    }
+  }
+  template <typename Function>
+  void for_each_client(Function function) {
+    function(process_);
+    for_each_subscriber([&](Subscriber& subscriber) {
+      if (Client* const client = subscriber.activities.load()) function(*client);
+    });
+  }
+  // To all that want such records.
+  void add(const PendingRecord& record);
+
+  static bool wants_api(const Client& client, const ApiEvent& event);
   bool gives_ids() const;
+  bool wants(CUpti_ActivityKind kind) const { return (wanted() >> kind & 1) != 0; }
   void call_back(ApiEvent& event, CUpti_ApiCallbackSite site);
   void add_bad_records(const GpuOpInfo& op);
+  void update_wanted();
+  Scope scope_now();
+  std::pair<Subscriber*, size_t> any_subscriber();  // the first one, and how many there are
 
   std::atomic<SimCore*> core_{nullptr};
   std::atomic<uint64_t> wanted_{0};
-  std::atomic<Subscriber*> subscriber_{nullptr};
+  std::array<std::atomic<Subscriber*>, kSubscribers> subscribers_{};
   std::mutex mutex_;
   std::atomic<bool> graphs_seen_{false};
-  std::array<std::atomic<ApiFilter>, kRuntimeCallbacks> runtime_filter_{};
-  std::array<std::atomic<ApiFilter>, kDriverCallbacks> driver_filter_{};
-  std::atomic<bool> event_times_{false};
-  std::atomic<uint64_t> begun_ns_{0};  // of the session, when it began
+  std::atomic<bool> whole_graphs_{false};
+  Scope first_scope_ = Scope::none;
   Faults faults_;
-  Recorder recorder_;
+  Client process_;
 };
 
-// The stack of client ids of one thread, per kind.
-void push_external_id(CUpti_ExternalCorrelationKind kind, uint64_t id);
-bool pop_external_id(CUpti_ExternalCorrelationKind kind, uint64_t* last);
+// The stack of client ids of one thread, per kind; `owner`: the client they are for.
+void push_external_id(const Client& owner, CUpti_ExternalCorrelationKind kind, uint64_t id);
+bool pop_external_id(const Client& owner, CUpti_ExternalCorrelationKind kind, uint64_t* last);
 
 // Fake but stable handles of the devices' contexts.
 CUcontext context_handle(int device);

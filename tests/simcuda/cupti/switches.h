@@ -27,6 +27,9 @@ struct CuptiSwitches {
   uint64_t dead_after_empty_session = 0;
   uint64_t no_device_sync_records = 0;
   uint64_t ids_need_api_kinds = 0;
+  uint64_t old_driver = 0;
+  uint64_t v1_v2_once = 0;
+  uint64_t own_call_words = 0;
   // Numbers; of counts, 0 is never.
   uint64_t refused_kind = 0;  // an activity kind that is refused
   uint64_t drop_every = 0;
