@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuprof convert: turns dumps into a trace for a viewer.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <vector>
 
 #include "formats/core/setting_values.h"
+#include "formats/io/unfinished.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
 #include "tools/command.h"
@@ -50,6 +53,7 @@ fs::path output_path(const std::vector<std::string>& inputs, const std::string& 
   const fs::path first = inputs[0];
   const bool one_dump = inputs.size() == 1 && !fs::is_directory(first, error);
   const std::string name = (one_dump ? stem_of(first) : "trace") + std::string(exporter.suffix);
+  if (wanted == "-" || (wanted.empty() && inputs[0] == "-")) return "-";
   if (!wanted.empty()) {
     const bool into = !exporter.directory && fs::is_directory(wanted, error);
     return into ? fs::path(wanted) / name : fs::path(wanted);
@@ -67,6 +71,16 @@ void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
     if (beside || fs::equivalent(path, output, error)) {
       throw Failure(fmt::format("convert: {} is an input; give -o another name", file.path));
     }
+  }
+}
+
+// A trace for a viewer, not for a terminal, and of one file.
+void check_standard_output(const Exporter& exporter) {
+  if (exporter.directory) {
+    throw Failure(fmt::format("convert: {} is a directory: give -o a name for it", exporter.name));
+  }
+  if (::isatty(STDOUT_FILENO) == 1) {
+    throw Failure("convert: standard output is a terminal: give -o a file, or pipe it");
   }
 }
 
@@ -105,6 +119,7 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
     events += process.events.size();
     steps = std::max(steps, process.window_steps().size());
   }
+  if (output == "-") return;
   std::error_code error;
   std::string size;
   if (!exporter.directory) size = format_bytes(fs::file_size(output, error)) + ", ";
@@ -120,7 +135,8 @@ int run_convert(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format, wanted, ranks;
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();
@@ -131,8 +147,9 @@ int run_convert(const Command& command, int count, char** arguments) {
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
       ->check(CLI::IsMember(format_names()));
-  app.add_option("-o,--output", wanted,
-                 "file to write (gzip where it ends in .gz), or a directory for it")
+  app.add_option(
+         "-o,--output", wanted,
+         "file to write (gzip where it ends in .gz), a directory for it, or - for standard output")
       ->default_str("beside the input");
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
@@ -145,6 +162,8 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (!ranks.empty()) keep_ranks(input.trace, ranks);
   note_size(input.trace, format);
   const fs::path output = output_path(inputs, wanted, exporter);
+  const bool to_standard_output = output == "-";
+  if (to_standard_output) check_standard_output(exporter);
   refuse_overwriting_inputs(input, output);
   symbolize(input.trace, symbols);
   if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
@@ -154,11 +173,15 @@ int run_convert(const Command& command, int count, char** arguments) {
   }
   std::string error;
   {
+    WholeOutput whole;
     Progress progress("writing");
     ExportOptions options;
     if (output.extension() == ".gz") options.compression = Compression::gzip;
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    if (!exporter.write(input.trace, output.string(), options, error)) throw Failure(error);
+    if (!exporter.write(input.trace, to_standard_output ? "/dev/stdout" : output.string(), options,
+                        error))
+      throw Failure(error);
+    whole.keep();
   }
   report(input.trace, output, exporter);
   return kExitDone;

@@ -49,7 +49,7 @@ uint64_t sum(const std::map<Kind, uint64_t>& counts) {
 
 void print_json(const Trace& trace) {
   const Totals totals = total(trace);
-  Json out = {{"files", Json::array()}, {"ranks", totals.ranks}};
+  Json out = {{"schema", 1}, {"files", Json::array()}, {"ranks", totals.ranks}};
   for (const Process& process : trace.processes) {
     Json file = describe_header(process);
     file.update(describe_summary(trace, process));
@@ -325,7 +325,8 @@ int run_info(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text";
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();

@@ -57,7 +57,8 @@ int run_report(const Command& command, int count, char** arguments) {
   std::string format = "text", output;
   bool tables = false;
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();
@@ -95,6 +96,7 @@ int run_report(const Command& command, int count, char** arguments) {
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
+  if (output == "-") output.clear();
   const bool terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
