@@ -187,8 +187,7 @@ std::string describe_clocks(const std::vector<HostClock>& clocks) {
     out = fmt::format(
         "the clocks of {} hosts are aligned by the ends of {} collectives: times of ranks are "
         "comparable to {:.1f} us (largest correction: {}, {:+.3f} ms)",
-        aligned + 1, least, std::max(0.1, error), most->host, most->offset_us / 1000,
-        most->drift_ppm);
+        aligned + 1, least, std::max(0.1, error), most->host, most->offset_us / 1000);
   }
   if (!apart.empty()) {
     out += fmt::format(
