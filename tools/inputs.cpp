@@ -4,12 +4,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <map>
 
 #include "tools/analysis/clock_windows.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -96,11 +98,12 @@ Input load_with_standard_input(std::vector<std::string> paths, const InputOption
 
 }  // namespace
 
-Input load_inputs(const std::vector<std::string>& paths) {
+Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input;
   {
     Progress progress("reading");
     InputOptions options;
+    options.choice = choice;
     options.progress = [&](const std::string&, size_t number, size_t count) {
       progress.update(number, count);
     };
@@ -114,11 +117,13 @@ Input load_inputs(const std::vector<std::string>& paths) {
                                    : problems[0].text());
   }
   warn_of_problems(problems);
+  const std::string clocks = analysis::describe_clocks(analysis::align_clocks(input.trace));
+  if (!clocks.empty()) print_note(clocks);
   return input;
 }
 
-Input load_steps(const std::vector<std::string>& paths) {
-  Input input = load_inputs(paths);
+Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
+  Input input = load_inputs(paths, choice);
   analysis::leave_out_early_windows(input.trace);
   const size_t count = analysis::leave_out_clock_windows(input.trace);
   if (count > 0) {
@@ -126,6 +131,14 @@ Input load_steps(const std::vector<std::string>& paths) {
                            count == 1 ? "a window" : fmt::format("{} windows", count)));
   }
   return input;
+}
+
+void add_job_choice(CLI::App& app, JobChoice& choice) {
+  app.add_option("--job", choice.job, "of several jobs in a directory, the one of this id or run")
+      ->default_str("that of the newest whole attempt");
+  app.add_option("--attempt", choice.attempt,
+                 "of several attempts of a job, the one of this number; all: as one")
+      ->default_str("the newest that is whole");
 }
 
 }  // namespace gpuprof

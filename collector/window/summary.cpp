@@ -12,6 +12,7 @@
 #include "collector/base/log.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/record/communicators.h"
 #include "collector/record/ring.h"
 #include "collector/sources/device_info.h"
 #include "collector/sources/memory_log.h"
@@ -96,6 +97,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(19, cupti_attach_ns());
   out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
                                      session().clock.ticks_per_ns));
+  encode_communicators(out, 21, window.begin_ticks);
   return out.ok();
 }
 

@@ -99,7 +99,7 @@ def test_host_memory(heap_dump, tmp_path):
         places = texts(page, "#host_allocations tbody td:first-child")
         by_bytes = [row["place"] for row in found.json["host_allocations"]]
         assert len(places) >= 8 and places == by_bytes[:len(places)]
-        assert any("place_kept" in text for text in texts(page, "#findings li"))
+        assert any("place_kept" in text for text in texts(page, "#ends li"))
         assert_quiet(page)
     finally:
         page.close()

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
@@ -83,6 +84,35 @@ void check_standard_output(const Exporter& exporter) {
   }
 }
 
+// Takes other ranks out of the trace; clocks and what is missing have been looked at with all.
+void keep_ranks(Trace& trace, const std::string& ranks) {
+  const auto selected = [&](const Process& process) {
+    Reason reason;
+    bool out = true;
+    if (!read_ranks(ranks, process.header.rank(), out, reason)) {
+      throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
+    }
+    return out;
+  };
+  std::erase_if(trace.processes, [&](const Process& process) { return !selected(process); });
+  if (trace.processes.empty()) {
+    throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
+  }
+}
+
+// Before gigabytes are written. JSON has some 450 bytes an event, whatever the job.
+void note_size(const Trace& trace, const std::string& format) {
+  constexpr uint64_t kBytesOfEvent = 450, kLarge = 1'000'000'000;
+  if (format != "chrome" && format != "kineto") return;
+  uint64_t bytes = 0;
+  for (const Process& process : trace.processes) bytes += process.events.size() * kBytesOfEvent;
+  if (bytes < kLarge) return;
+  print_note(
+      fmt::format("this writes about {:.1f} GB; --ranks writes fewer ranks, and a name that "
+                  "ends in .gz a tenth of it",
+                  static_cast<double>(bytes) / 1e9));
+}
+
 void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
   size_t events = 0, steps = 0;
   for (const Process& process : trace.processes) {
@@ -103,13 +133,17 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
 int run_convert(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
-  std::string format, wanted;
+  std::string format, wanted, ranks;
   app.add_option("INPUT", inputs,
                  "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
                  "standard input, or "
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
+  app.add_option("--ranks", ranks, "ranks and ranges of ranks to write, as in 0,8-15")
+      ->default_str("all");
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
       ->check(CLI::IsMember(format_names()));
@@ -124,7 +158,9 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const Exporter& exporter = *find_exporter(format);
-  Input input = load_inputs(inputs);
+  Input input = load_inputs(inputs, choice);
+  if (!ranks.empty()) keep_ranks(input.trace, ranks);
+  note_size(input.trace, format);
   const fs::path output = output_path(inputs, wanted, exporter);
   const bool to_standard_output = output == "-";
   if (to_standard_output) check_standard_output(exporter);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/core/early_window.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/standstill.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -68,6 +69,7 @@ void print_json(const Trace& trace) {
         {{"file", problem.file}, {"offset", problem.offset}, {"reason", problem.reason}});
   }
   out["notes"] = trace.notes;
+  out["clocks"] = analysis::clocks_json(trace);
   if (const auto standstill = analysis::standstill_of(trace)) {
     out["standstill"] = analysis::to_json(*standstill);
   }
@@ -312,6 +314,8 @@ void print_totals(const Trace& trace) {
   put_line("{} dumps, {} known ranks", trace.processes.size(), totals.ranks.size());
   print_row("events", counts_text(totals.events));
   print_row("lost", losses_text(totals.losses));
+  const std::string clocks = analysis::describe_clocks(analysis::clocks_of(trace));
+  if (!clocks.empty()) print_row("clocks", clocks);
 }
 
 }  // namespace
@@ -326,13 +330,15 @@ int run_info(const Command& command, int count, char** arguments) {
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
-  const Input input = load_inputs(inputs);
+  const Input input = load_inputs(inputs, choice);
   const Trace& trace = input.trace;
   if (format == "json") {
     print_json(trace);

@@ -62,6 +62,8 @@ int run_report(const Command& command, int count, char** arguments) {
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--format", format, "text, json or html")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
@@ -105,7 +107,7 @@ int run_report(const Command& command, int count, char** arguments) {
   if (sort_option->count() > 0) text.sort = sort;
   if (filter_option->count() > 0) text.filter = regex_of(filter);
   text.tables_alone = format == "text" && (by_option->count() > 0 || text.sort || text.filter);
-  Input input = load_steps(inputs);
+  Input input = load_steps(inputs, choice);
   symbolize(input.trace, symbols);
   const analysis::Depth depth =
       tables || text.tables_alone ? analysis::Depth::tables : analysis::Depth::all;

@@ -251,7 +251,8 @@ class TextReport {
                  options_.full_names ? row.name : row.short_name});
     }
     out_ += table.text();
-    if (rows.size() > shown(rows.size())) line("  and {} more", rows.size() - shown(rows.size()));
+    if (rows.size() > shown(rows.size()))
+      line("  and {} more: --top {} lists all", rows.size() - shown(rows.size()), rows.size());
   }
 
   void copies() {
