@@ -98,13 +98,14 @@ class Loader {
     }
   }
 
-  void load() {
+  void load(bool choose) {
     for (const auto& [key, files] : groups_) {
       count_ += files.dumps.size() + files.parts.size() + files.rings.size() + files.traces.size();
     }
     for (const std::string& key : order_) load_process(groups_[key]);
     auto& processes = input_.trace.processes;
     number_windows(input_.trace);
+    if (choose && !choose_job(input_.trace, options_.choice)) processes.clear();
     find_ranks(input_.trace);
     std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
       const auto key = [](const Process& p) {
@@ -206,6 +207,8 @@ class Loader {
   std::string choose_run(const std::string& path,
                          const std::map<std::string, fs::file_time_type>& newest) {
     if (newest.size() == 1) return newest.begin()->first;
+    // A run without a name of its own has that of its job.
+    if (newest.contains(options_.choice.job)) return options_.choice.job;
     std::error_code error;
     const fs::path link = fs::path(path) / "latest";
     const bool linked = fs::is_symlink(link, error);
@@ -424,7 +427,8 @@ Input load_input(const std::vector<std::string>& paths, const InputOptions& opti
   Input input;
   Loader loader(input, options);
   for (const std::string& path : paths) loader.add(path);
-  loader.load();
+  const JobChoice& choice = options.choice;
+  loader.load(paths.size() == 1 || !choice.job.empty() || !choice.attempt.empty());
   note_mixed_runs(input.trace);
   return input;
 }

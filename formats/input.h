@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/job_choice.h"
 #include "formats/trace/trace.h"
 
 namespace gpuprof {
@@ -30,6 +31,9 @@ struct Input {
 struct InputOptions {
   // Called before each file with its path, its number from 0 and the number of files; may be empty.
   std::function<void(const std::string& path, size_t number, size_t count)> progress;
+  // Of one path, or where a choice is made, one attempt of one job is kept (job_choice.h). Several
+  // paths without a choice are read as named.
+  JobChoice choice;
 };
 
 // Loads every input. A directory is searched with what is below it; where it holds several runs,

@@ -3,6 +3,10 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <atomic>
+
+#include "collector/base/os.h"
+#include "collector/record/communicators.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook.h"
 
@@ -45,6 +49,15 @@ static void learn(ncclComm_t communicator) {
   remember(communicator, known ? ranks : 0, known ? rank : 0);
 }
 
+// Calls count whether recorded or not: all ranks number them alike. A record takes the number
+// first.
+[[gnu::tls_model("initial-exec")]] static thread_local bool t_counted = false;
+
+static MessagePath path_of(Api api, int peer) {
+  const bool sends = api == Api::ncclSend;
+  return sends || api == Api::ncclRecv ? MessagePath{peer, sends} : MessagePath{};
+}
+
 #endif
 
 static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t count, int type,
@@ -59,7 +72,9 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
   out.result = static_cast<int16_t>(result);
 #ifndef GPUPROF_NOP
   learn(communicator);
-  const CommunicatorPlace place = note_collective(communicator, &out.sequence);
+  const CommunicatorPlace place =
+      note_collective(communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer));
+  t_counted = true;
   out.rank_count = place.rank_count;
   out.rank = place.rank;
 #endif
@@ -148,32 +163,128 @@ static bool is_usable(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }
 
+// In a group NCCL gives the handle when the outermost one ends, to where the program wants it.
+struct AwaitedCommunicator {
+  std::atomic<uint32_t> thread;  // 0: free
+  ncclComm_t* made;
+  uint64_t identity;
+};
+constinit AwaitedCommunicator g_awaited[256];
+[[gnu::tls_model("initial-exec")]] static thread_local int t_groups = 0;
+
+static void adopt(ncclComm_t communicator, uint64_t identity) {
+  learn(communicator);
+  if (identity) identify_communicator(communicator, identity);
+}
+
+static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity) {
+  if (!is_usable(result) || !made) return;
+  if (*made) return adopt(*made, identity);
+  if (t_groups == 0) return;
+  const uint32_t own = current_tid();
+  for (AwaitedCommunicator& row : g_awaited) {
+    uint32_t nobody = 0;
+    if (!row.thread.compare_exchange_strong(nobody, own)) continue;
+    row.made = made, row.identity = identity;
+    return;
+  }
+}
+
+[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupStart>, ncclResult_t) { ++t_groups; }
+[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupEnd>, ncclResult_t result) {
+  if (t_groups > 0 && --t_groups > 0) return;
+  const uint32_t own = current_tid();
+  for (AwaitedCommunicator& row : g_awaited) {
+    if (row.thread.load() != own) continue;
+    if (is_usable(result) && *row.made) adopt(*row.made, row.identity);
+    row.thread = 0;
+  }
+}
+
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
-                                     ncclComm_t* made, int rank_count, ncclUniqueId, int rank) {
+                                     ncclComm_t* made, int rank_count, ncclUniqueId id, int rank) {
   if (result == ncclSuccess && made) remember(*made, rank_count, rank);
+  made_communicator(result, made, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
-                                     ncclComm_t* made, int rank_count, ncclUniqueId, int rank,
+                                     ncclComm_t* made, int rank_count, ncclUniqueId id, int rank,
                                      ncclConfig_t*) {
   if (is_usable(result) && made) remember(*made, rank_count, rank);
+  made_communicator(result, made, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
-                                     ncclComm_t* made, int rank_count, int rank, int, ncclUniqueId*,
-                                     ncclConfig_t*) {
+                                     ncclComm_t* made, int rank_count, int rank, int id_count,
+                                     ncclUniqueId* ids, ncclConfig_t*) {
   if (is_usable(result) && made) remember(*made, rank_count, rank);
+  if (!ids || id_count < 1) return;
+  made_communicator(result, made,
+                    communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitAll>, ncclResult_t result,
                                      ncclComm_t* made, int devices, const int*) {
-  for (int i = 0; result == ncclSuccess && made && i < devices; ++i) remember(made[i], devices, i);
+  if (result != ncclSuccess || !made) return;
+  // All ranks are in this process: the first one's address and the time are theirs alone.
+  const uint64_t parts[] = {reinterpret_cast<uint64_t>(made[0]), now_ticks()};
+  for (int i = 0; i < devices; ++i) {
+    remember(made[i], devices, i);
+    identify_communicator(made[i], communicator_identity(parts, sizeof parts));
+  }
 }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result, ncclComm_t,
-                                     int, int, ncclComm_t* made, ncclConfig_t*) {
-  if (is_usable(result) && made) learn(*made);
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result,
+                                     ncclComm_t parent, int color, int, ncclComm_t* made,
+                                     ncclConfig_t*) {
+  const uint64_t identity = child_identity(parent, CommunicatorWay::split,
+                                           static_cast<uint64_t>(static_cast<uint32_t>(color)));
+  if (color >= 0) made_communicator(result, made, identity);
 }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommShrink>, ncclResult_t result, ncclComm_t,
-                                     int*, int, ncclComm_t* made, ncclConfig_t*, int) {
-  if (is_usable(result) && made) learn(*made);
+// Those that are excluded do not call it, so the others count it alike.
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommShrink>, ncclResult_t result,
+                                     ncclComm_t parent, int* excluded, int count, ncclComm_t* made,
+                                     ncclConfig_t*, int) {
+  const size_t bytes = excluded && count > 0 ? static_cast<size_t>(count) * sizeof *excluded : 0;
+  made_communicator(
+      result, made,
+      child_identity(parent, CommunicatorWay::shrink, communicator_identity(excluded, bytes)));
 }
+
+// ---- calls on communicators: counted whether recorded or not
+
+static void count_call(ncclComm_t communicator, MessagePath path) {
+  uint32_t sequence;
+  if (!t_counted) note_collective(communicator, &sequence, path);
+  t_counted = false;
+}
+static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t) { return communicator; }
+template <typename First, typename... Rest>
+static ncclComm_t communicator_in(First, Rest... rest) {
+  return communicator_in(rest...);
+}
+#define GPUPROF_COUNTED(symbol)                                                                 \
+  template <typename... Arguments>                                                              \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, ncclResult_t, Arguments... given) { \
+    count_call(communicator_in(given...), {});                                                  \
+  }
+GPUPROF_COUNTED(ncclAllReduce)
+GPUPROF_COUNTED(ncclBroadcast)
+GPUPROF_COUNTED(ncclBcast)
+GPUPROF_COUNTED(ncclReduce)
+GPUPROF_COUNTED(ncclAllGather)
+GPUPROF_COUNTED(ncclReduceScatter)
+GPUPROF_COUNTED(ncclAlltoAll)
+GPUPROF_COUNTED(ncclGather)
+GPUPROF_COUNTED(ncclScatter)
+#undef GPUPROF_COUNTED
+[[maybe_unused]] static void observe(ApiTag<Api::ncclSend>, ncclResult_t, const void*, size_t,
+                                     ncclDataType_t, int peer, ncclComm_t communicator,
+                                     cudaStream_t) {
+  count_call(communicator, path_of(Api::ncclSend, peer));
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclRecv>, ncclResult_t, void*, size_t,
+                                     ncclDataType_t, int peer, ncclComm_t communicator,
+                                     cudaStream_t) {
+  count_call(communicator, path_of(Api::ncclRecv, peer));
+}
+
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t,
                                      ncclComm_t communicator) {
   forget_communicator(communicator);

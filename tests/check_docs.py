@@ -30,7 +30,7 @@ import tempfile
 
 from markdown_pages import pages
 
-ROOMS = ("preload/", "collector/", "formats/", "tools/", "tests/", "docs/", "examples/", "cmake/", ".ci/")
+ROOMS = ("preload/", "collector/", "formats/", "tools/", "tests/", "docs/", "examples/", "cmake/", "packaging/", ".ci/")
 # Tables of the report's JSON that are elsewhere: report_html.cpp writes these two, so that they can be read without
 # JavaScript; the text has what fits a terminal.
 NOT_IN_PAGE = {"findings", "verdict"}

@@ -45,9 +45,9 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/python/own_frames.cpp": {
         FOUND: "g_interpreter g_is_finalizing g_loop g_state_of_thread",
         "taken for another's where the generation differs, which each session raises": "g_frames g_generation"},
+    "collector/record/communicators.cpp": {NO_CUDA: "g_communicators g_messages g_most_ranks"},
     "collector/record/names.cpp": {
-        "addresses of functions mean the same": "g_functions g_index g_indexed",
-        NO_CUDA: "g_communicators g_most_ranks"},
+        "addresses of functions mean the same": "g_functions g_index g_indexed"},
     "collector/record/ring.cpp": {"a key of the threads library holds in the child": "g_have_key g_thread_key"},
     "collector/samples/data_worker.cpp": {
         BEGINS: "g_number",

@@ -7,28 +7,49 @@
 #include <charconv>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "tools/console.h"
 
 namespace gpuprof {
 namespace {
 
+// "-o,--output", or what it is called without one.
+std::string names_of(const CLI::Option& option) {
+  if (option.get_positional()) return option.get_name(true);
+  std::string out;
+  for (const std::string& name : option.get_snames()) out += (out.empty() ? "-" : ",-") + name;
+  for (const std::string& name : option.get_lnames()) out += (out.empty() ? "--" : ",--") + name;
+  return out;
+}
+
 void print_command_help(const CLI::App& app, const Command& command) {
   put(fmt::format("{}\n\nUsage: gpuprof {}\n\n", command.usage, command.synopsis));
   for (const CLI::Option* option : app.get_options()) {
     const std::string value = option->get_default_str();
-    put_line("  {:<16} {}{}",
-             option->get_positional() ? option->get_name(true) : option->get_name(false, true),
-             option->get_description(), value.empty() ? "" : " (default: " + value + ")");
+    put_line("  {:<16} {}{}", names_of(*option), option->get_description(),
+             value.empty() ? "" : " (default: " + value + ")");
   }
   if (!app.get_footer().empty()) put("\n" + app.get_footer() + "\n");
 }
 
+std::function<void(const CLI::App&)>& looker() {
+  static std::function<void(const CLI::App&)> look;
+  return look;
+}
+
 }  // namespace
+
+void look_at_options(std::function<void(const CLI::App&)> look) { looker() = std::move(look); }
 
 bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments,
                      int& code) {
   app.set_help_flag("-h,--help", "this text");
+  code = kExitDone;
+  if (looker()) {
+    looker()(app);
+    return false;
+  }
   try {
     app.parse(count, arguments);
     return true;

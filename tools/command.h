@@ -3,6 +3,9 @@
 // run function.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 namespace CLI {
 class App;
 class Validator;
@@ -26,8 +29,16 @@ struct Command {
 // once with `code`: after --help (printed here), or after a mistake (one line on standard error).
 bool parse_arguments(CLI::App& app, const Command& command, int count, char** arguments, int& code);
 
+// While `look` is set, parse_arguments() hands it each command's options in place of parsing, and
+// the command ends. Not thread-safe.
+void look_at_options(std::function<void(const CLI::App&)> look);
+
 // Of an option's value: a number from `low` to `high`, both included; `whole`: without a fraction.
 CLI::Validator number_between(double low, double high, bool whole);
+
+// The rows of main.cpp, and its version.
+const std::vector<const Command*>& all_commands();
+const char* version();
 
 int run_run(const Command& command, int count, char** arguments);
 int run_report(const Command& command, int count, char** arguments);
@@ -39,5 +50,7 @@ int run_trigger(const Command& command, int count, char** arguments);
 int run_doctor(const Command& command, int count, char** arguments);
 int run_config(const Command& command, int count, char** arguments);
 int run_lib(const Command& command, int count, char** arguments);
+int run_open(const Command& command, int count, char** arguments);
+int run_completion(const Command& command, int count, char** arguments);
 
 }  // namespace gpuprof

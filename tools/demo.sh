@@ -6,13 +6,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 output=${1:-gpuprof-out/demo}
+# shellcheck source=/dev/null  # checked by itself
+. tools/progress.sh
 
 tools/setup.sh
 echo "demo: building in build/"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-{ cmake --preset dev && cmake --build build --parallel "$(nproc)" --target gpuprof gpuprof_preload simcuda; } \
-  >"$log" 2>&1 || { tail -50 "$log"; exit 1; }
+build() { cmake --preset dev && cmake --build build --parallel "$(nproc)" --target gpuprof gpuprof_preload simcuda; }
+with_progress "demo: building" "$log" build || { tail -50 "$log"; exit 1; }
 
 # A GPU counts only with a CUDA runtime that a program can load.
 find_cudart() {

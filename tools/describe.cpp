@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/describe.h"
 
+#include <fmt/format.h>
+
 #include "formats/core/early_window.h"
 
 namespace gpuprof {
@@ -49,6 +51,17 @@ Json counters_json(const Process& process) {
   return out;
 }
 
+Json communicators_json(const Process& process) {
+  Json out = Json::array();
+  for (const dump::Communicator& each : process.summary.communicator()) {
+    out.push_back({{"handle", each.handle()},
+                   {"identity", fmt::format("{:016x}", each.identity())},
+                   {"rank_count", each.rank_count()},
+                   {"rank", each.rank()}});
+  }
+  return out;
+}
+
 void add_sample(CounterSummary& to, double value) {
   if (to.count == 0 || value < to.min) to.min = value;
   if (to.count == 0 || value > to.max) to.max = value;
@@ -77,6 +90,8 @@ Json describe_header(const Process& process) {
           {"worker", static_cast<int64_t>(header.worker()) - 1},
           {"run", header.run()},
           {"job", header.job()},
+          {"node", static_cast<int64_t>(header.node()) - 1},
+          {"attempt", header.attempt()},
           {"user", header.user()},
           {"window", header.window()},
           {"command", command},
@@ -130,6 +145,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"graph_nodes", process.graph_nodes.size()},
           {"graph_work", {{"nodes", graph_work.nodes}, {"named", graph_work.named}}},
           {"counters", counters_json(process)},
+          {"communicators", communicators_json(process)},
           {"samples", process.samples.size()},
           {"process_cpu_ns", process.summary.process_cpu_ns()},
           {"heap_samples", process.heap.size()},

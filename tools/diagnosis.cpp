@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/diagnosis.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "tools/output_place.h"
 #include "tools/program_file.h"
 #include "tools/python_packages.h"
+#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {
@@ -38,17 +38,11 @@ std::string output_of(const std::string& shell_command) {
   return out;
 }
 
-std::string shell_quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? "'\\''" : std::string(1, c);
-  return out + "'";
-}
-
 // ld.so says on standard error that it ignores a library, and starts the program all the same.
 void check_library(Findings& out) {
   std::string path;
   try {
-    path = find_library();
+    path = find_preloadable_library();
   } catch (const Failure& failure) {
     out.push_back({State::bad, "library", failure.what(), ""});
     return;
@@ -104,41 +98,46 @@ void check_output(const Config& config, Findings& out) {
                  free < wanted ? fmt::format("a process may need {}", format_bytes(wanted)) : ""});
 }
 
-template <typename Function>
-Function function_of(void* library, const char* name) {
-  return reinterpret_cast<Function>(::dlsym(library, name));
+// What gpuprof-probe prints for `arguments`; empty where it cannot be run, and then `why` says so.
+std::string ask_probe(const std::string& arguments, std::string& why) {
+  try {
+    const std::string out =
+        output_of(shell_quoted(find_probe()) + " " + arguments + " 2>/dev/null");
+    if (out.empty()) why = "gpuprof-probe, which opens it, did not end well";
+    return out;
+  } catch (const Failure& failure) {
+    why = failure.what();
+  }
+  return "";
 }
 
 void check_driver(Findings& out) {
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (!driver) {
+  std::string why;
+  const std::string said = ask_probe("driver", why);
+  int opened = 0, init = -1, version = 0, devices = -1;
+  if (std::sscanf(said.c_str(), "opened=%d init=%d version=%d devices=%d", &opened, &init, &version,
+                  &devices) != 4) {
+    out.push_back({State::limited, "driver", "not looked at: " + why, "nvidia-smi tells more"});
+  } else if (!opened) {
     out.push_back({State::bad, "driver", "there is no libcuda.so.1", "no CUDA program runs here"});
-    return;
-  }
-  const auto init = function_of<int (*)(unsigned)>(driver, "cuInit");
-  const auto version_of = function_of<int (*)(int*)>(driver, "cuDriverGetVersion");
-  const auto count_of = function_of<int (*)(int*)>(driver, "cuDeviceGetCount");
-  int version = 0, devices = 0;
-  const int failed = init ? init(0) : -1;
-  if (failed || !version_of || version_of(&version) || !count_of || count_of(&devices)) {
+  } else if (version == 0 || devices < 0) {
     out.push_back({State::bad, "driver",
-                   fmt::format("libcuda.so.1 is there, but cuInit fails ({})", failed),
+                   fmt::format("libcuda.so.1 is there, but cuInit fails ({})", init),
                    "nvidia-smi tells more"});
-    return;
+  } else {
+    out.push_back({devices ? State::good : State::bad, "driver",
+                   fmt::format("CUDA {}.{}, {} {}", version / 1000, version % 1000 / 10, devices,
+                               devices == 1 ? "GPU" : "GPUs"),
+                   devices ? "" : "no GPU is visible; see CUDA_VISIBLE_DEVICES"});
   }
-  out.push_back({devices ? State::good : State::bad, "driver",
-                 fmt::format("CUDA {}.{}, {} {}", version / 1000, version % 1000 / 10, devices,
-                             devices == 1 ? "GPU" : "GPUs"),
-                 devices ? "" : "no GPU is visible; see CUDA_VISIBLE_DEVICES"});
 }
 
 // Of the libcupti in `path`; 0: it is none that can be loaded.
 uint32_t cupti_version_of(const std::string& path) {
-  void* const library = ::dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  const auto version_of =
-      library ? function_of<int (*)(uint32_t*)>(library, "cuptiGetVersion") : nullptr;
+  std::string why;
   uint32_t version = 0;
-  return version_of && version_of(&version) == 0 ? version : 0;
+  const std::string said = ask_probe("cupti " + shell_quoted(path), why);
+  return std::sscanf(said.c_str(), "version=%u", &version) == 1 ? version : 0;
 }
 
 // A program's own copy, and the one beside its runtime, come first: check_packages().

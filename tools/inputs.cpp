@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/inputs.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "tools/analysis/clock_windows.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -29,17 +37,78 @@ void warn_of_problems(const std::vector<Problem>& problems) {
   }
 }
 
+constexpr const char* kStandardInput = "-";
+
+// Readers seek: what comes by a pipe is kept in memory, under a path that this process can open.
+class SpooledInput {
+ public:
+  SpooledInput() : file_(::memfd_create("standard input", MFD_CLOEXEC)) {
+    if (file_ < 0) fail("cannot be kept");
+    path_ = fmt::format("/proc/self/fd/{}", file_);
+    std::string part(1 << 20, '\0');
+    for (;;) {
+      const ssize_t got = ::read(STDIN_FILENO, part.data(), part.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) fail("cannot be read");
+      if (got == 0) return;
+      write(part.data(), static_cast<size_t>(got));
+    }
+  }
+  ~SpooledInput() { ::close(file_); }
+  SpooledInput(const SpooledInput&) = delete;
+  SpooledInput& operator=(const SpooledInput&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // For people it has another name.
+  void rename(std::string& text) const {
+    for (size_t at; (at = text.find(path_)) != std::string::npos;) {
+      text.replace(at, path_.size(), "standard input");
+    }
+  }
+
+ private:
+  [[noreturn]] static void fail(const char* what) {
+    throw Failure(fmt::format("standard input {}: {}", what, std::strerror(errno)));
+  }
+  void write(const char* data, size_t size) {
+    while (size > 0) {
+      const ssize_t put = ::write(file_, data, size);
+      if (put < 0 && errno != EINTR) fail("cannot be kept");
+      if (put < 0) continue;
+      data += put;
+      size -= static_cast<size_t>(put);
+    }
+  }
+
+  int file_;
+  std::string path_;
+};
+
+Input load_with_standard_input(std::vector<std::string> paths, const InputOptions& options) {
+  const SpooledInput spooled;
+  std::replace(paths.begin(), paths.end(), std::string(kStandardInput), spooled.path());
+  Input input = load_input(paths, options);
+  for (Problem& problem : input.trace.problems) spooled.rename(problem.file);
+  for (std::string& note : input.trace.notes) spooled.rename(note);
+  for (Process& process : input.trace.processes) spooled.rename(process.path);
+  for (InputFile& file : input.files) spooled.rename(file.path);
+  return input;
+}
+
 }  // namespace
 
-Input load_inputs(const std::vector<std::string>& paths) {
+Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice) {
   Input input;
   {
     Progress progress("reading");
     InputOptions options;
+    options.choice = choice;
     options.progress = [&](const std::string&, size_t number, size_t count) {
       progress.update(number, count);
     };
-    input = load_input(paths, options);
+    const bool piped = std::find(paths.begin(), paths.end(), kStandardInput) != paths.end();
+    input = piped ? load_with_standard_input(paths, options) : load_input(paths, options);
   }
   for (const std::string& note : input.trace.notes) print_note(note);
   const std::vector<Problem>& problems = input.trace.problems;
@@ -48,11 +117,13 @@ Input load_inputs(const std::vector<std::string>& paths) {
                                    : problems[0].text());
   }
   warn_of_problems(problems);
+  const std::string clocks = analysis::describe_clocks(analysis::align_clocks(input.trace));
+  if (!clocks.empty()) print_note(clocks);
   return input;
 }
 
-Input load_steps(const std::vector<std::string>& paths) {
-  Input input = load_inputs(paths);
+Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice) {
+  Input input = load_inputs(paths, choice);
   analysis::leave_out_early_windows(input.trace);
   const size_t count = analysis::leave_out_clock_windows(input.trace);
   if (count > 0) {
@@ -60,6 +131,14 @@ Input load_steps(const std::vector<std::string>& paths) {
                            count == 1 ? "a window" : fmt::format("{} windows", count)));
   }
   return input;
+}
+
+void add_job_choice(CLI::App& app, JobChoice& choice) {
+  app.add_option("--job", choice.job, "of several jobs in a directory, the one of this id or run")
+      ->default_str("that of the newest whole attempt");
+  app.add_option("--attempt", choice.attempt,
+                 "of several attempts of a job, the one of this number; all: as one")
+      ->default_str("the newest that is whole");
 }
 
 }  // namespace gpuprof

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "formats/core/text.h"
+#include "formats/io/unfinished.h"
 #include "tools/command.h"
 #include "tools/console.h"
 
@@ -18,7 +19,7 @@ namespace {
 constexpr Command kCommands[] = {
     {"run",
      "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
-     "[--set NAME=VALUE]... -- COMMAND...",
+     "[--set NAME=VALUE]... [--report[=FORMAT]] [--open] [--] COMMAND...",
      "run a program and record its windows; exits as the program does", run_run},
     {"report",
      "report INPUT... [--tables] [--by shape|stack|layer|line] [--sort COLUMN] [--top N] "
@@ -32,19 +33,23 @@ constexpr Command kCommands[] = {
      run_info},
     {"parse", "parse INPUT [--format text|json]", "every record of a dump, one line each",
      run_parse},
-    {"trigger", "trigger PID|DIR [--at-step N] [--steps N] | --off | --on",
+    {"trigger", "trigger PID|DIR [--at-step N] [--steps N] | --off | --on [--format text|json]",
      "record a window of a running program, at the same step on all ranks", run_trigger},
     {"doctor", "doctor [--format text|json] [-- COMMAND...]",
      "what would be captured here, what not, and why", run_doctor},
     {"config", "config [--format text|json]",
      "the settings in force, where each comes from, what is allowed", run_config},
-    {"lib", "lib", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
+    {"lib", "lib [--format text|json]", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
+    {"open", "open INPUT... [-o FILE] | --perfetto [--port N]",
+     "the report's page in the browser, or the trace in Perfetto's", run_open},
+    {"completion", "completion bash|zsh|fish|man", "a shell's completions, or the manual page",
+     run_completion},
 };
 
 void print_help() {
   put("gpuprof records what a GPU program does, and shows it.\n\nUsage: gpuprof COMMAND ...\n\n");
   for (const Command& command : kCommands) {
-    put_line("  {:<8} {}", command.name, command.usage);
+    put_line("  {:<10} {}", command.name, command.usage);
   }
   put("\ngpuprof COMMAND --help says more. gpuprof --version prints the version.\n"
       "To record without gpuprof run: LD_PRELOAD=$(gpuprof lib) COMMAND...\n");
@@ -57,10 +62,15 @@ const Command* find_command(std::string_view name) {
   return nullptr;
 }
 
-const char* nearest_command(std::string_view name) {
-  const char* nearest = kCommands[0].name;
+// Empty: no name is near.
+std::string_view nearest_command(std::string_view name) {
+  std::string_view nearest;
+  size_t best = 2 + name.size() / 4;
   for (const Command& command : kCommands) {
-    if (edit_distance(name, command.name) < edit_distance(name, nearest)) nearest = command.name;
+    const size_t distance = edit_distance(name, command.name);
+    if (distance >= best) continue;
+    best = distance;
+    nearest = command.name;
   }
   return nearest;
 }
@@ -81,13 +91,17 @@ int dispatch(int count, char** arguments) {
   }
   const Command* command = find_command(name);
   if (command == nullptr) {
-    print_error(fmt::format("\"{}\" is no command; did you mean {}? gpuprof --help lists them",
-                            name, nearest_command(name)));
+    const std::string_view nearest = nearest_command(name);
+    print_error(fmt::format("\"{}\" is no command{}{}{} gpuprof --help lists them", name,
+                            nearest.empty() ? ";" : "; did you mean ", nearest,
+                            nearest.empty() ? "" : "?"));
     return kExitBadUsage;
   }
   // Writes to a closed pipe then fail, and end the command quietly. A program that `run` starts
   // must not inherit this.
   if (command->run != run_run) std::signal(SIGPIPE, SIG_IGN);
+  // These two start programs, and pass signals on to them.
+  if (command->run != run_run && command->run != run_doctor) remove_unfinished_on_signals();
   return command->run(*command, count - 1, arguments + 1);
 }
 
@@ -109,6 +123,17 @@ int guarded_main(int count, char** arguments) {
 }
 
 }  // namespace
+
+const std::vector<const Command*>& all_commands() {
+  static const std::vector<const Command*> rows = [] {
+    std::vector<const Command*> out;
+    for (const Command& command : kCommands) out.push_back(&command);
+    return out;
+  }();
+  return rows;
+}
+
+const char* version() { return GPUPROF_VERSION; }
 
 }  // namespace gpuprof
 

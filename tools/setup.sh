@@ -6,6 +6,8 @@
 # usage: tools/setup.sh [--fuzz | --viewers]     --fuzz: clang and its sanitizer runtimes, too; --viewers: Chromium
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=/dev/null  # checked by itself
+. tools/progress.sh
 
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 1; }
@@ -81,10 +83,13 @@ install_packages() {
   fi
   say "installing ${missing[*]}"
   # The lists may be days old on a fresh image; a failing update is the install's to report.
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2 || true
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}" >&2 </dev/null ||
-    die "apt-get could not install ${missing[*]}"
+  local log
+  log=$(mktemp)
+  with_progress "setup: apt-get update" "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq || true
+  with_progress "setup: apt-get install" "$log" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -q -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}" ||
+    { tail -20 "$log" >&2; die "apt-get could not install ${missing[*]}; its output is in $log"; }
+  rm -f "$log"
   mapfile -t missing < <(missing_packages "$@")
   [ ${#missing[@]} -eq 0 ] || die "still missing after apt-get: ${missing[*]}"
 }
@@ -144,15 +149,17 @@ PYTHON
 }
 
 install_cuda_headers() {
-  local row missing=() python
+  local row missing=() python log
   for row in "${wheels[@]}"; do
     has_cuda_header "${row#*|}" || missing+=("${row%%|*}")
   done
   [ ${#missing[@]} -eq 0 ] && return
   python=$(find_pip) || { install_packages "python3-pip|find_pip"; python=$(find_pip); }
   say "no CUDA toolkit with these headers: taking them from ${missing[*]} into .deps/cuda/include"
-  fetch_wheel_headers "$python" "${missing[@]}" ||
-    die "could not fetch ${missing[*]} with pip. Install a CUDA 13 toolkit with CUPTI and NCCL, or set GPUPROF_CUDA_INCLUDE to its headers"
+  log=$(mktemp)
+  with_progress "setup: pip download" "$log" fetch_wheel_headers "$python" "${missing[@]}" ||
+    { tail -20 "$log" >&2; rm -f "$log"; die "could not fetch ${missing[*]} with pip. Install a CUDA 13 toolkit with CUPTI and NCCL, or set GPUPROF_CUDA_INCLUDE to its headers"; }
+  rm -f "$log"
   for row in "${wheels[@]}"; do
     has_cuda_header "${row#*|}" || die "${row#*|} is not in ${row%%|*}, which should hold it"
   done

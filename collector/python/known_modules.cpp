@@ -187,6 +187,8 @@ void forget_parents_modules() {
   if (g_entries) ::munmap(g_entries, kTableBytes);
   g_entries = nullptr;
   g_count = 0;
+  g_waiting = nullptr;
+  g_walks = 0;
 }
 GPUPROF_FORGET_IN_CHILD(forget_parents_modules);
 

@@ -87,7 +87,14 @@ void register_communicator(const void* communicator, CommunicatorPlace place);
 void forget_communicator(const void* communicator);
 // Whether its size and rank were never registered; false where there is no room for one more.
 bool is_new_communicator(const void* communicator);
-// Place and the next sequence number (counted since the warm-up of the window began).
-CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence);
+// Between two ranks; `peer` -1: a collective of all of them.
+struct MessagePath {
+  int peer = -1;
+  bool sends = false;
+};
+// Place, and the next sequence number: the call's index on its communicator, among collectives or
+// on that path, over the whole run.
+CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence,
+                                  MessagePath path = {});
 
 }  // namespace gpuprof

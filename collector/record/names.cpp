@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernel a host function pointer or a cudaKernel_t stands for, and what is known of NCCL
-// communicators. Both change rarely (module load, communicator creation) and are looked up on the
-// drain thread and at collectives.
+// Which kernel a host function pointer or a cudaKernel_t stands for. That changes rarely (module
+// load), and is looked up on the drain thread.
 #include "collector/record/names.h"
 
 #include <cstdlib>
@@ -74,42 +73,6 @@ void add(const FunctionRow& row) {
   forget_unknown_kernels();
 }
 
-constexpr size_t kCommunicators = 1024;  // live at once; one more goes without place and sequence
-
-struct CommunicatorRow {
-  std::atomic<const void*> communicator;
-  std::atomic<uint32_t> place;  // rank_count << 16 | rank; 0: not registered yet
-  std::atomic<uint32_t> sequence;
-};
-CommunicatorRow g_communicators[kCommunicators];
-std::atomic<uint32_t> g_most_ranks{0};  // of any of them
-constexpr uint32_t kPlaceUnknown = 1;   // registered, but nobody knows: no ranks
-const void* const kGone = reinterpret_cast<const void*>(1);
-
-CommunicatorRow* find_communicator(const void* communicator, bool make) {
-  CommunicatorRow* reusable = nullptr;
-  const size_t start = slot_of(communicator, kCommunicators);
-  for (size_t i = 0; i < kCommunicators; ++i) {
-    CommunicatorRow& row = g_communicators[(start + i) % kCommunicators];
-    const void* there = row.communicator.load(std::memory_order_acquire);
-    if (there == communicator) return &row;
-    if (there == kGone && !reusable) reusable = &row;
-    if (there != nullptr) continue;
-    if (!make) return nullptr;
-    if (!reusable) reusable = &row;
-    break;
-  }
-  if (!make || !reusable) return nullptr;
-  const void* expected = reusable->communicator.load(std::memory_order_relaxed);
-  if (expected != nullptr && expected != kGone) return nullptr;
-  if (!reusable->communicator.compare_exchange_strong(expected, communicator)) {
-    return find_communicator(communicator, make);
-  }
-  reusable->place = 0;
-  reusable->sequence = 0;
-  return reusable;
-}
-
 }  // namespace
 
 void register_function(const void* module, const void* host_function, const char* name) {
@@ -163,51 +126,6 @@ std::string_view lookup_function(const void* function) {
   const FunctionRow* row = find(function);
   if (row && !row->name && row->alias) row = find(row->alias);
   return row && row->name ? std::string_view(row->name) : std::string_view();
-}
-
-void register_communicator(const void* communicator, CommunicatorPlace place) {
-  if (CommunicatorRow* const row = find_communicator(communicator, true)) {
-    row->place = place.rank_count ? uint32_t{place.rank_count} << 16 | place.rank : kPlaceUnknown;
-  }
-  uint32_t most = g_most_ranks.load();
-  while (most < place.rank_count && !g_most_ranks.compare_exchange_weak(most, place.rank_count)) {
-  }
-}
-
-void forget_communicator(const void* communicator) {
-  if (CommunicatorRow* const row = find_communicator(communicator, false)) {
-    row->communicator.store(kGone, std::memory_order_release);
-  }
-  uint32_t most = 0;
-  for (const CommunicatorRow& row : g_communicators) {
-    const void* const there = row.communicator.load(std::memory_order_relaxed);
-    const uint32_t ranks = row.place.load(std::memory_order_relaxed) >> 16;
-    if (there != nullptr && there != kGone && ranks > most) most = ranks;
-  }
-  g_most_ranks = most;
-}
-
-bool is_new_communicator(const void* communicator) {
-  const CommunicatorRow* const row = find_communicator(communicator, true);
-  return row && row->place.load(std::memory_order_relaxed) == 0;
-}
-
-CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence) {
-  CommunicatorRow* const row = find_communicator(communicator, true);
-  *sequence = row ? row->sequence.fetch_add(1, std::memory_order_relaxed) : 0;
-  const uint32_t place = row ? row->place.load(std::memory_order_relaxed) : 0;
-  if (place == kPlaceUnknown) return {};
-  return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff)};
-}
-
-bool is_largest_communicator(const void* communicator) {
-  const CommunicatorRow* const row = find_communicator(communicator, false);
-  const uint32_t own = row ? row->place.load(std::memory_order_relaxed) >> 16 : 0;
-  return own >= g_most_ranks.load(std::memory_order_relaxed);
-}
-
-void restart_sequences() {
-  for (CommunicatorRow& row : g_communicators) row.sequence.store(0, std::memory_order_relaxed);
 }
 
 namespace {

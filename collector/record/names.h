@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-ups over what hooks registered (collector.h): kernel names and communicators.
+// Look-ups over what hooks registered (collector.h): kernel names.
 #pragma once
 
 #include <string_view>
@@ -11,11 +11,5 @@ std::string_view lookup_function(const void* function);
 
 // Copies the names of kernel handles known so far into the ring. Drain thread, once.
 void store_known_kernels();
-
-// Whether no communicator known is larger than this one: its collectives are those of all ranks.
-bool is_largest_communicator(const void* communicator);
-
-// Sequence numbers of collectives start again from 0: all ranks do so at the same step.
-void restart_sequences();
 
 }  // namespace gpuprof

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collector/record/collector.h"
+#include "collector/record/communicators.h"
 #include "collector/record/names.h"
 #include "collector/record/session.h"
 #include "collector/steps/kernel_steps.h"

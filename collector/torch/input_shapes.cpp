@@ -111,13 +111,65 @@ class Array {
   bool first_ = true, fits_ = true;
 };
 
-StringId intern_sizes(const Vector<Sizes>& all) {
+void add(const Sizes& sizes, Array& array) {
+  array.open();
+  for (const int64_t* size = sizes.first; size != sizes.last; ++size) array.number(*size);
+  array.close();
+}
+
+// Where a list of tensors stands among an operator's inputs, and how many it has.
+struct List {
+  ptrdiff_t at = -1, tensors = 1;  // at -1: there is none
+};
+
+StringId intern_sizes(const Vector<Sizes>& all, List list) {
   Array array;
   array.open();
-  for (const Sizes* sizes = all.first; sizes != all.last; ++sizes) {
+  const Sizes* sizes = all.first;
+  for (ptrdiff_t i = 0; sizes != all.last || i == list.at; ++i) {
+    if (i != list.at) {
+      add(*sizes++, array);
+      continue;
+    }
     array.open();
-    for (const int64_t* size = sizes->first; size != sizes->last; ++size) array.number(*size);
+    for (ptrdiff_t k = 0; k < list.tensors; ++k) add(*sizes++, array);
     array.close();
+  }
+  array.close();
+  return array.intern();
+}
+
+bool is_list(const String& type) {
+  const std::string_view text{type.text, type.length};
+  return text == "GenericList" || text == "TensorList";
+}
+
+// `flat` has an entry for each tensor of a list, and one, without sizes, for a list of something
+// else. Of several lists it does not say where one ends and the next begins.
+List list_in(const Vector<Sizes>& flat, const Vector<String>& types) {
+  List out;
+  for (const String* type = types.first; type != types.last; ++type) {
+    if (is_list(*type)) out.at = type - types.first;
+  }
+  const ptrdiff_t entries = flat.last - flat.first, inputs = types.last - types.first;
+  if (out.at < 0) return out;
+  out.tensors = entries - inputs + 1;
+  const Sizes* const first = flat.first + out.at;
+  const bool other = out.tensors == 1 && first->first == first->last;
+  return other || out.tensors < 1 ? List{} : out;
+}
+
+ptrdiff_t lists_of(const Vector<String>& types) {
+  ptrdiff_t count = 0;
+  for (const String* type = types.first; type != types.last; ++type) count += is_list(*type);
+  return count;
+}
+
+StringId intern_types(const Vector<String>& types) {
+  Array array;
+  array.open();
+  for (const String* type = types.first; type != types.last; ++type) {
+    array.text({type->text, type->length});
   }
   array.close();
   return array.intern();
@@ -141,22 +193,16 @@ bool input_shapes_are_known() {
 
 InputShapes input_shapes(const RecordFunction& function) {
   const Functions& f = g_functions;
-  InputShapes out{};
-  if (f.sizes_in) {
-    out.dims = intern_sizes(f.sizes_in(function, false));
-  } else {
-    out.dims = intern_sizes(f.sizes_of(function));
+  if (!f.types) {
+    if (f.sizes_in) return {intern_sizes(f.sizes_in(function, false), {}), StringId{0}};
+    return {intern_sizes(f.sizes_of(function), {}), StringId{0}};
   }
-  if (!f.types) return out;
   const Vector<String> types = f.types(function);
-  Array array;
-  array.open();
-  for (const String* type = types.first; type != types.last; ++type) {
-    array.text({type->text, type->length});
-  }
-  array.close();
-  out.types = array.intern();
-  return out;
+  const StringId of_types = intern_types(types);
+  if (!f.sizes_in) return {intern_sizes(f.sizes_of(function), {}), of_types};
+  const bool one_list = lists_of(types) == 1;
+  const Vector<Sizes> sizes = f.sizes_in(function, one_list);
+  return {intern_sizes(sizes, one_list ? list_in(sizes, types) : List{}), of_types};
 }
 
 }  // namespace gpuprof

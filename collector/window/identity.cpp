@@ -314,6 +314,8 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
     out.uint(32, data_worker_number() + 1);
   }
   out.text(33, native_samples_note());
+  out.uint(34, static_cast<uint32_t>(s.place.node + 1));
+  out.text(35, s.place.attempt);
   return out.ok();
 }
 

@@ -176,7 +176,6 @@ bool prepare_window() {
 
 void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  restart_sequences();
   restart_stack_counts();
   open_window(number, first_step, ticks);
   keep_live_memory(number, now_ticks());

@@ -12,11 +12,13 @@
 #include "collector/base/log.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/record/communicators.h"
 #include "collector/record/ring.h"
 #include "collector/sources/device_info.h"
 #include "collector/sources/memory_log.h"
 #include "collector/steps/period_steps.h"
 #include "formats/core/early_window.h"
+#include "formats/core/shell_text.h"
 #include "formats/core/wire.h"
 
 namespace gpuprof {
@@ -93,9 +95,10 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
   out.uint(19, cupti_attach_ns());
-  out.text(21, cupti_api_in_use());
+  out.text(22, cupti_api_in_use());
   out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
                                      session().clock.ticks_per_ns));
+  encode_communicators(out, 21, window.begin_ticks);
   return out.ok();
 }
 
@@ -120,11 +123,12 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
 
 void note_memory_dump(const char* path) {
   g_run.memory_dump = true;
+  char word[1700];
   log_line(
       LogLevel::warn,
       "an allocation of %" PRIu64
       " bytes failed, out of memory; what was allocated then is in %s. Next: gpuprof report %s",
-      failed_allocation_bytes(), path, path);
+      failed_allocation_bytes(), path, quote_for_shell(path, word, sizeof word));
 }
 
 namespace {
@@ -151,7 +155,7 @@ void print_missing_windows() {
            session().directory, std::strerror(g_run.error));
 }
 
-// Where the user finds this run: `latest` if it leads there.
+// Where the user finds this run, as a word of a shell: `latest` if it leads there.
 void run_folder(char* out, size_t size) {
   const char* const directory = session().directory;
   const char* const slash = std::strrchr(directory, '/');
@@ -160,7 +164,7 @@ void run_folder(char* out, size_t size) {
                 directory);
   const bool leads_here = slash && ::readlink(link, target, sizeof target - 1) > 0 &&
                           std::strcmp(target, slash + 1) == 0;
-  std::snprintf(out, size, "%s", leads_here ? link : directory);
+  quote_for_shell(leads_here ? link : directory, out, size);
 }
 
 // One line for all that is not in the dumps as it should be.
@@ -207,6 +211,8 @@ void print_losses() {
 // Why there is no window of the schedule, and what to set. `what`: what there is instead.
 void print_why(const char* what, uint64_t complete, const char* source) {
   const Session& s = session();
+  char directory[1200];
+  quote_for_shell(s.directory, directory, sizeof directory);
   if (s.plan->postponed()) {
     log_line(
         LogLevel::warn,
@@ -219,14 +225,14 @@ void print_why(const char* what, uint64_t complete, const char* source) {
     log_line(LogLevel::info,
              "%s: recording was switched off by gpuprof trigger --off; "
              "gpuprof trigger %s --on switches it on, while the program runs",
-             what, s.directory);
+             what, directory);
     return;
   }
   if (s.plan->armed() && step_source() != StepSource::profiler) {
     log_line(LogLevel::info,
              "%s: nobody asked for it in %" PRIu64
              " steps (%s); gpuprof trigger %s does, while the program runs",
-             what, complete, source, s.directory);
+             what, complete, source, directory);
     return;
   }
   if (step_source() == StepSource::profiler) {

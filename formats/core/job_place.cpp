@@ -8,14 +8,41 @@ namespace {
 
 // In order of preference: what the framework was told beats what the launcher below it says.
 constexpr std::string_view kRankNames[] = {
-    "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"};
-constexpr std::string_view kLocalRankNames[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                                "MPI_LOCALRANKID", "MV2_COMM_WORLD_LOCAL_RANK",
+    "RANK",                  // torchrun, DeepSpeed, Ray Train, PyTorchJob
+    "JAX_PROCESS_ID",        // JAX
+    "HOROVOD_RANK",          // Horovod
+    "OMPI_COMM_WORLD_RANK",  // Open MPI, and the MPIJob that uses it
+    "PMI_RANK",              // MPICH, Intel MPI
+    "MV2_COMM_WORLD_RANK",   // MVAPICH
+    "PALS_RANKID",           // HPE Cray
+    "JSM_NAMESPACE_RANK",    // IBM
+    "FLUX_TASK_RANK",        // Flux
+    "PMIX_RANK",             // any PMIx server
+    "SLURM_PROCID"};
+constexpr std::string_view kLocalRankNames[] = {"LOCAL_RANK",
+                                                "HOROVOD_LOCAL_RANK",
+                                                "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                "MPI_LOCALRANKID",
+                                                "MV2_COMM_WORLD_LOCAL_RANK",
+                                                "PALS_LOCAL_RANKID",
+                                                "JSM_NAMESPACE_LOCAL_RANK",
+                                                "FLUX_TASK_LOCAL_ID",
                                                 "SLURM_LOCALID"};
 constexpr std::string_view kWorldNames[] = {
-    "WORLD_SIZE",          "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-    "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
-constexpr std::string_view kJobNames[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
+    "WORLD_SIZE",           "JAX_NUM_PROCESSES", "HOROVOD_SIZE",
+    "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",          "MV2_COMM_WORLD_SIZE",
+    "JSM_NAMESPACE_SIZE",   "FLUX_JOB_SIZE",     "SLURM_STEP_NUM_TASKS",
+    "SLURM_NTASKS"};
+// GROUP_RANK: torchrun's agent; CROSS_RANK: DeepSpeed; the last: an indexed Job, also of a JobSet.
+constexpr std::string_view kNodeNames[] = {"GROUP_RANK",          "NODE_RANK",   "CROSS_RANK",
+                                           "HOROVOD_CROSS_RANK",  "PALS_NODEID", "SLURM_NODEID",
+                                           "JOB_COMPLETION_INDEX"};
+constexpr std::string_view kJobNames[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID",
+                                          "COBALT_JOBID"};
+// Ids of a launcher, where no scheduler and no pod has one.
+constexpr std::string_view kLauncherJobNames[] = {"RAY_JOB_ID", "PMIX_NAMESPACE"};
+constexpr std::string_view kSchedulerAttemptNames[] = {"SLURM_RESTART_COUNT"};
+constexpr std::string_view kLauncherAttemptNames[] = {"TORCHELASTIC_RESTART_COUNT"};
 
 template <size_t N>
 int find_number(char* const* environment, const std::string_view (&names)[N], int otherwise) {
@@ -78,7 +105,26 @@ std::string_view find_job(char* const* environment) {
     if (!job.empty()) return job;
   }
   const std::string_view run = text_of(environment, "TORCHELASTIC_RUN_ID");
-  return run == "none" ? std::string_view() : run;  // "none" is torchrun's default, not an id
+  if (!run.empty() && run != "none") return run;  // "none" is torchrun's default, not an id
+  for (const std::string_view name : kLauncherJobNames) {
+    const std::string_view job = text_of(environment, name);
+    if (!job.empty()) return job;
+  }
+  return {};
+}
+
+// The launcher counts anew after the scheduler has started the job again.
+void find_attempt(char* const* environment, JobPlace& place) {
+  const int scheduler = find_number(environment, kSchedulerAttemptNames, -1);
+  const int launcher = find_number(environment, kLauncherAttemptNames, -1);
+  TextBuilder out(place.attempt, sizeof(place.attempt));
+  if (scheduler > 0) out.add_whole(static_cast<uint64_t>(scheduler));
+  if (scheduler > 0 && launcher >= 0) out.add('.');
+  if (launcher >= 0) {
+    out.add_whole(static_cast<uint64_t>(launcher));
+  } else if (scheduler == 0) {
+    out.add('0');
+  }
 }
 
 // What stands for the sequence at the front of `rest` (after the %), which is taken off.
@@ -121,7 +167,9 @@ JobPlace find_job_place(char* const* environment) {
   place.rank = find_number(environment, kRankNames, -1);
   place.local_rank = find_number(environment, kLocalRankNames, -1);
   place.world_size = find_number(environment, kWorldNames, 0);
+  place.node = find_number(environment, kNodeNames, -1);
   if (place.rank >= place.world_size) place.world_size = 0;  // they are not of the same job
+  find_attempt(environment, place);
   TextBuilder job(place.job, sizeof(place.job));
   for (const char c : find_job(environment)) {
     // It becomes the name of a directory.

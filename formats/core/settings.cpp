@@ -57,11 +57,19 @@ bool refuse_file(const char* path, std::string_view problem, int code, SettingEr
   return false;
 }
 
+// Null: no known name is near.
+const char* near_setting(std::string_view name) {
+  constexpr size_t kPrefix = std::string_view("GPUPROF_").size();
+  const char* const nearest = nearest_setting(name);
+  const size_t own = name.size() > kPrefix ? name.size() - kPrefix : 0;
+  return edit_distance(name, nearest) < 2 + own / 4 ? nearest : nullptr;
+}
+
 void report_unknown(std::string_view name, UnknownSetting unknown, void* context) {
   if (unknown == nullptr) return;
   char text[128];
   copy_text(name, text, sizeof(text));
-  unknown(text, nearest_setting(name), context);
+  unknown(text, near_setting(name), context);
 }
 
 // Takes quotes or a trailing comment off the value of a line. False when a quote is left open or
@@ -173,10 +181,12 @@ bool Settings::set(std::string_view name, std::string_view value, SettingSource 
                    SettingError& error) {
   const SettingRow* row = find_row(name);
   if (row == nullptr) {
+    const char* const near = near_setting(name);
     describe(error)
         .add(slice(name, 0, 80))
-        .add(" is not a setting; did you mean ")
-        .add(nearest_setting(name));
+        .add(" is not a setting; ")
+        .add(near ? "did you mean " : "gpuprof config lists them")
+        .add(near ? near : "");
     return false;
   }
   if (value.empty()) value = row->default_value;

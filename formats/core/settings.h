@@ -187,13 +187,15 @@ bool parse_step(std::string_view text, StepSpec& spec, SettingError& error);
 size_t format_schedule(const ScheduleSpec& spec, char* out, size_t size);
 size_t format_step(const StepSpec& spec, char* out, size_t size);
 
-// What is known of the process's place in the job, from RANK, LOCAL_RANK, WORLD_SIZE and what Open
-// MPI, MPICH/PMI, Slurm and torchrun set instead. -1 and 0 when not known.
+// What is known of the process's place in the job, from the variables of its launcher
+// (job_place.cpp has the tables). -1 and 0 when not known.
 struct JobPlace {
   int rank;
   int local_rank;
   int world_size;
-  char job[128];  // job id: Slurm, PBS, LSF, Kubernetes pod's job, torchrun's run id; "" if none
+  char job[128];  // job id of the scheduler, Kubernetes pod's job, launcher's run; "" if none
+  int node = -1;  // number of the host among those of the job
+  char attempt[24] = "";  // restarts so far: "2"; of scheduler and launcher "1.2"; "" if none says
 };
 JobPlace find_job_place(char* const* environment);
 

@@ -128,15 +128,37 @@ OutputFile::OutputFile(std::string path, Compression compression)
   const std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
   const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
   temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
+  open_beside_target();
+}
+
+void OutputFile::open_beside_target() {
+  const std::string folder = temporary_.substr(0, temporary_.rfind('/') + 1);
   ::unlink(temporary_.c_str());
-  file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  listed_.emplace(temporary_);
+  // /proc is how such a file gets its name.
+  if (::access("/proc/self/fd", X_OK) == 0) {
+    file_ = ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    nameless_ = file_ >= 0;
+  }
+  if (!nameless_) {
+    file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }
   if (file_ < 0) fail("cannot be written");
+}
+
+bool OutputFile::name_temporary() {
+  const std::string open_file = "/proc/self/fd/" + std::to_string(file_);
+  if (::linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    return false;
+  }
+  nameless_ = false;
+  return true;
 }
 
 OutputFile::~OutputFile() {
   if (file_ < 0) return;
   ::close(file_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty() && !nameless_) ::unlink(temporary_.c_str());
 }
 
 void OutputFile::fail(const char* what) {
@@ -204,12 +226,14 @@ bool OutputFile::commit() {
     gzip_member({}, members_);
     put(members_.data(), members_.size());
   }
+  if (ok() && nameless_ && !name_temporary()) fail("cannot be given its name");
   if (ok() && ::close(file_) != 0) fail("cannot be written");
   if (ok()) file_ = -1;
   if (temporary_.empty()) return ok();
+  if (ok() && ::access(target_.c_str(), F_OK) != 0) list_until_all_is_there(target_);
   if (ok() && ::rename(temporary_.c_str(), target_.c_str()) != 0)
     fail("cannot be renamed into place");
-  if (!ok()) ::unlink(temporary_.c_str());
+  if (!ok() && !nameless_) ::unlink(temporary_.c_str());
   return ok();
 }
 

@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "formats/io/unfinished.h"
 
 struct stat;  // <sys/stat.h>
 
@@ -25,9 +28,10 @@ enum class Compression { none, gzip };
 // Thread-safe.
 void gzip_member(std::string_view bytes, std::string& out);
 
-// Writes to a temporary file beside `path` (mode 0600 less the umask's bits)
-// and renames it in commit(); without a successful commit nothing is left
-// behind. A link is followed; what is no regular file (a pipe, a device), or is open already
+// Writes to a file beside `path` that has no name until commit() renames it into place, or a hidden
+// one where the file system knows no such files (mode 0666 less the umask's bits). Without a
+// successful commit nothing is left behind, nor by a signal (unfinished.h). A link is followed;
+// what is no regular file (a pipe, a device), or is open already
 // (/dev/stdout, /dev/fd/N), is written where it is.
 // Errors are kept until commit(). gzip: a member for each megabyte (RFC
 // 1952, section 2.2), which every reader of the format takes. Not thread-safe.
@@ -56,10 +60,14 @@ class OutputFile {
   void flush();
   void put(const char* data, size_t size);
   void fail(const char* what);
+  void open_beside_target();
+  bool name_temporary();
 
   const Compression compression_;
   std::string path_, target_, error_;
   std::string temporary_;  // renamed to `target_` when it is whole; empty: written where it is
+  std::optional<Unfinished> listed_;
+  bool nameless_ = false;  // `temporary_` is not there yet
   std::string buffer_, members_;
   uint64_t written_ = 0;
   int file_ = -1;

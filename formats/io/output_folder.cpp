@@ -3,10 +3,13 @@
 
 #include <filesystem>
 
+#include "formats/io/unfinished.h"
+
 namespace gpuprof {
 
 bool make_folder(const std::string& path, std::string& error) {
   std::error_code code;
+  if (!std::filesystem::exists(path, code)) list_until_all_is_there(path);
   std::filesystem::create_directory(path, code);
   if (!code && !std::filesystem::is_directory(path, code) && !code) {
     code = std::make_error_code(std::errc::not_a_directory);

@@ -140,10 +140,9 @@ def test_wrong_setting_stops_run_before_the_program(name, value, words, tmp_path
 
 
 @pytest.mark.parametrize("arguments, words", [
-    (["run"], ["--"]),
-    (["run", "--"], ["--"]),
-    (["run", "true"], ["--", "true"]),
-    (["run", "true", "--flag"], ["--", "true"]),
+    (["run"], ["no program given"]),
+    (["run", "--"], ["no program given"]),
+    (["run", "--quiet", "true"], ["--quiet"]),
     (["run", "--schedul", "active=1", "--", "true"], ["--schedul"]),
     (["run", "--schedule", "--", "true"], ["--schedule"]),
     (["run", "--set", "GPUPROF_LOG", "--", "true"], ["GPUPROF_LOG", "NAME=VALUE"]),

@@ -250,7 +250,7 @@ def test_a_window_within_one_step_is_looked_at_as_a_whole(tmp_path):
                         "--", harness.SIMTRAIN, "--steps", "14"], env=harness.environment())
     assert done.code == 0, done.err
     found = report(tmp_path / "out" / "latest")
-    assert found["whole_windows"] and found["kernels"] and found["findings"][-1]["kind"] == "whole_windows"
+    assert found["whole_windows"] and found["kernels"] and "whole_windows" in [row["kind"] for row in found["findings"]]
 
 
 def without_steps(folder, *kept):

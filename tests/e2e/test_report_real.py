@@ -2,6 +2,7 @@
 """gpuprof report and diff on two real traces of torch.profiler: the same training with the data loaded in the training
 process, and by four workers. Skipped where the traces are not."""
 import json
+import re
 
 import harness
 import pytest
@@ -51,6 +52,56 @@ def test_loading_in_the_training_process_is_the_first_cause():
     assert found["verdict"][0]["cause"] == "data_loading"
     assert found["breakdown_pct"]["data_loading"] == pytest.approx(idle_in_loader_pct(ALONE), abs=1)
     assert sum(row["count"] for row in found["kernels"]) > 1000
+
+
+def text_of(*options, columns=80):
+    return harness.checked("report", ALONE, *options, env=harness.environment(COLUMNS=str(columns))).out
+
+
+def operator_rows(text):
+    lines = text[text.index("Operators"):].split("\n\n")[0].splitlines()[2:]
+    return [line for line in lines if re.match(r"  .{0,80}\d [um]?s  ", line)]
+
+
+def test_operators_in_the_terminal(tmp_path):
+    """Those that JSON has, sorted as asked for; no line is longer than the terminal."""
+    rows = {row["name"]: row for row in report(ALONE)["operators"]}
+    for columns in (80, 160):
+        text = text_of(columns=columns)
+        assert max(map(len, text.splitlines())) <= columns
+        assert "Operators, sums over 6 steps" in text and "Device memory" in text
+    by_count = operator_rows(text_of("--sort", "count", "--top", "3", columns=160))
+    most = sorted(rows.values(), key=lambda row: -row["count"])[:3]
+    assert [line.split()[-1] for line in by_count] == [row["name"] for row in most]
+    some = text_of("--filter", "^aten::conv2d$", columns=160)
+    assert [line.split()[-1] for line in operator_rows(some)] == ["aten::conv2d"]
+    assert "Verdict" not in some and "aten::add_" not in some
+    assert "Nothing matches" in text_of("--filter", "no such name")
+
+
+def test_operators_by_shape():
+    found = json.loads(harness.checked("report", ALONE, "--by", "shape", "--format", "json").out)
+    names = {row["name"] for row in found["operators"]}
+    assert found["operators_by"]["by"] == "shape" and {row["name"] for row in found["operators_by"]["rows"]} == names
+    for row in found["operators"]:
+        of_name = [each for each in found["operators_by"]["rows"] if each["name"] == row["name"]]
+        assert sum(each["count"] for each in of_name) == row["count"]
+        assert sum(each["gpu_self_us"] for each in of_name) == pytest.approx(row["gpu_self_us"], abs=0.1)
+    counts = {}
+    for event in test_kineto.load(ALONE)["traceEvents"]:
+        if event.get("cat") == "Operator" and event["name"] == "aten::conv2d":
+            shape = json.dumps(event["args"]["Input Dims"], separators=(",", ":"))
+            counts[shape] = counts.get(shape, 0) + 1
+    ours = {row["shape"]: row["count"] for row in found["operators_by"]["rows"] if row["name"] == "aten::conv2d"}
+    assert ours.keys() == counts.keys() and all(count <= counts[shape] for shape, count in ours.items())
+    assert "aten::conv2d  [[32,3,224,224], [64,3,7,7]" in text_of("--by", "shape", "--filter", "conv2d", "--top", "0", columns=200)
+
+
+def test_options_of_tables_that_are_wrong():
+    for options, what in ((("--by", "colour"), "--by"), (("--sort", "size"), "--sort"), (("--filter", "("), "--filter ("),
+                          (("--top", "3", "--format", "json"), "--top")):
+        done = harness.gpuprof("report", ALONE, *options)
+        assert done.code == 2 and what in done.err and len(done.err.splitlines()) == 1, done.err
 
 
 def test_one_iteration_without_marks_says_the_same(tmp_path):

@@ -15,5 +15,6 @@ fi
 mkdir -p "$folder/programs"
 strip -o "$folder/libgpuprof.so" "$build/preload/libgpuprof.so"
 strip -o "$folder/gpuprof" "$build/tools/gpuprof"
+strip -o "$folder/gpuprof-probe" "$build/tools/gpuprof-probe"
 python3 -B "$here/build_programs.py" "$folder" || echo "package.sh: the CUDA programs are left to the GPU machine's nvcc"
 du -sh "$folder"

@@ -112,10 +112,39 @@ def assert_exported(folder, dump, ours):
 
 
 def inputs_of(name, dims, types):
-    """What both tell of an operator's inputs: of tensors all; of scalars torch.profiler has not the type, we have not the
-    shapes in lists of tensors."""
-    tensors = [[] if each and isinstance(each[0], list) else each for each in dims]
+    """What both tell of an operator's inputs: of tensors and one list of them all; of scalars torch.profiler has not the
+    type, we have not the shapes in several lists."""
+    lists = sum(isinstance(each, list) and bool(each) and isinstance(each[0], list) for each in dims)
+    tensors = [[] if lists > 1 and each and isinstance(each[0], list) else each for each in dims]
     return name, str(tensors), str([each if each[:1].islower() else "" for each in types])
+
+
+def test_shapes_in_lists_of_tensors(tmp_path):
+    """A script of joins and stacks: each operator with each shapes as often as torch.profiler has it. Its trace has the
+    shapes in lists of tensors; its table, key_averages(group_by_input_shape=True), has none for them."""
+    command = [sys.executable, HERE / "scripts/lists.py", tmp_path / "theirs.json"]
+    seen = harness.run(command, timeout=400, env=environment_of(harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="optimizer", GPUPROF_ACTIVITIES="+op:shapes",
+        GPUPROF_SCHEDULE="skip_first=2,warmup=0,active=2"), {}))
+    assert seen.code == 0, seen.err
+    theirs = {way: {tuple(key): count for key, count in rows}
+              for way, rows in json.loads((tmp_path / "theirs.json").read_text()).items()}
+    [dump] = harness.dumps(tmp_path / "out")
+    rows = json.loads(harness.checked("report", dump, "--by", "shape", "--format", "json").out)["operators_by"]["rows"]
+    ours = collections.Counter({(row["name"], row["shape"]): row["count"] for row in rows if row["kind"] == "operator"})
+    assert ("aten::cat", "[[[3,4],[2,4]],[]]") in ours and ("aten::cat", "[[[3,4]],[]]") in ours
+
+    def different(theirs, ours):
+        return {key: (ours.get(key, 0), count) for key, count in theirs.items() if ours.get(key, 0) != count}
+    of_optional = ("aten::index", "aten::_index_put_impl_")  # lists of tensors that may be none: its trace has no shapes of them
+    assert ("aten::index", "[[3,4],[[2]]]") in ours
+    assert different({key: count for key, count in theirs["trace"].items() if key[0] not in of_optional}, ours) == {}
+    collapsed = collections.Counter()
+    for (name, shape), count in ours.items():
+        inputs = [[] if each and isinstance(each[0], list) else each for each in json.loads(shape or "[]")]
+        collapsed[name, json.dumps(inputs, separators=(",", ":"))] += count
+    assert different({key: count for key, count in theirs["table"].items() if not key[0].startswith("Optimizer.")}, collapsed) == {}
+    assert len(theirs["table"]) > 20
 
 
 def test_shapes_and_layers(tmp_path):

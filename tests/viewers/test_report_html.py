@@ -27,10 +27,10 @@ def open_page(path, page):
 
 
 class Report:
-    def __init__(self, folder, *inputs):
+    def __init__(self, folder, *inputs, options=()):
         self.path = folder / "report.html"
-        harness.checked("report", *inputs, "--format", "html", "-o", self.path)
-        self.json = json.loads(harness.checked("report", *inputs, "--format", "json").out)
+        harness.checked("report", *inputs, *options, "--format", "html", "-o", self.path)
+        self.json = json.loads(harness.checked("report", *inputs, *options, "--format", "json").out)
 
     def open(self, page):
         return open_page(self.path, page)
@@ -92,6 +92,26 @@ def test_a_page_without_steps(tmp_path):
         page.close()
 
 
+def test_operators_by_shape_and_short_names_of_kernels(tmp_path):
+    trace = tmp_path / "trace.json"
+    kernel = "void lib::map_kernel<4, lib::Add<float> >(int)"
+    events = [{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9, "ts": 0, "dur": 100, "args": {}},
+              {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 12, "dur": 2, "args": {"correlation": 1}},
+              {"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": 20, "dur": 30,
+               "args": {"correlation": 1, "stream": 7, "device": 0, "context": 1, "grid": [1, 1, 1], "block": [32, 1, 1]}}]
+    events += [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 9, "tid": 9, "ts": begin, "dur": 5,
+                "args": {"Input Dims": [[begin, 4]]}} for begin in (10, 60)]
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    page = Report(tmp_path, trace, options=("--by", "shape")).open(browser.Page(1280, 2400))
+    try:
+        assert texts(page, "#operators_grouped tbody td:nth-child(2)") == ["[[10,4]]", "[[60,4]]"]
+        assert texts(page, "#kernels tbody td:first-child") == ["map_kernel<4, Add<float>>"]
+        assert page.evaluate("document.querySelector('#kernels tbody td').title") == kernel
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_host_memory(heap_dump, tmp_path):
     found = Report(tmp_path, heap_dump)
     page = found.open(browser.Page(1280, 2400))
@@ -99,7 +119,7 @@ def test_host_memory(heap_dump, tmp_path):
         places = texts(page, "#host_allocations tbody td:first-child")
         by_bytes = [row["place"] for row in found.json["host_allocations"]]
         assert len(places) >= 8 and places == by_bytes[:len(places)]
-        assert any("place_kept" in text for text in texts(page, "#findings li"))
+        assert any("place_kept" in text for text in texts(page, "#ends li"))
         assert_quiet(page)
     finally:
         page.close()

@@ -179,8 +179,17 @@ void straggler(const Report& report, Verdict& verdict) {
   const auto excess = [](const RankSpeed& speed) {
     return std::max({speed.compute, speed.data_loading, speed.host});
   };
+  // One that is slow throughout; else the one for which others wait in the median step.
   const RankSpeed* slow = nullptr;
+  for (const SlowRank& each : report.slow_ranks) {
+    if (slow || each.pattern != SlowPattern::persistent) continue;
+    for (const RankSpeed& speed : report.speeds) {
+      if (speed.collectives && speed.rank == each.rank) slow = &speed;
+    }
+  }
+  const bool known = slow != nullptr;
   for (const RankSpeed& speed : report.speeds) {
+    if (known) break;
     if (speed.collectives && (!slow || speed.waited_median_us < slow->waited_median_us)) {
       slow = &speed;
     }

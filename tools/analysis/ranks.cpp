@@ -5,11 +5,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/identity.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/walks.h"
@@ -17,9 +19,10 @@
 namespace gpuprof::analysis {
 namespace {
 
-// Where a collective is to be found again on another rank: ranks number their steps alike, and do
-// the same collectives in the same order: those of the same group, or with the same peer, where
-// that is known, else those on each of their communication streams.
+// Where a collective is to be found again on another rank whose dumps do not name NCCL's calls:
+// ranks number their steps alike, and do the same collectives in the same order: those of the same
+// group, or with the same peer, where that is known, else those on each of their communication
+// streams.
 struct Place {
   uint64_t step;
   uint32_t stream;  // kNamed and a name's number; or the how-manieth communication stream
@@ -35,12 +38,27 @@ struct Issued {
 using Placed = std::vector<std::pair<Place, Work>>;
 using Names = std::map<std::string, uint32_t>;  // of collectives, over all ranks
 constexpr uint32_t kNamed = 1u << 31;
+// Of collectives whose calls all ranks name alike: the stream is that, the number theirs.
+constexpr uint32_t kByCall = 0xfffffffe;
 
 std::string name_of(const Timeline& timeline, const Work& work) {
   const Process& process = *timeline.process;
   const EventExtra& extra = process.extras[timeline.events().extra_of(work.event)];
   const auto args = collective_in(timeline.trace->text(extra.args));
   return args ? common_name(*args, process.header.rank()) : std::string();
+}
+
+// By NCCL's calls, which their dumps name; what has no name is in none.
+Placed places_by_call(const Timeline& timeline,
+                      const std::unordered_map<uint32_t, uint32_t>& numbers) {
+  Placed out;
+  each_issued_work_of_steps(timeline, [&](const Work& work, int64_t issued) {
+    const auto found = numbers.find(work.event);
+    if (found == numbers.end()) return;
+    const Step* const step = timeline.step_at(issued);
+    if (step) out.emplace_back(Place{step->step, kByCall, found->second}, work);
+  });
+  return out;
 }
 
 Placed places(const Timeline& timeline, Names& names) {
@@ -127,27 +145,45 @@ void align(std::span<const Placed> before, Placed& own) {
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
   std::vector<Placed> placed;
   Names names;
-  for (const Timeline& timeline : timelines) {
+  const std::optional<NumbersOfWork> by_call = numbers_by_name(timelines);
+  for (size_t i = 0; i < timelines.size(); ++i) {
+    const Timeline& timeline = timelines[i];
+    if (by_call) {
+      placed.push_back(places_by_call(timeline, (*by_call)[i]));
+      continue;
+    }
     Placed own = places(timeline, names);
     if (timeline.whole_window) align(placed, own);
     placed.push_back(std::move(own));
   }
-  std::map<Place, JointCollective> joint;
+  struct Joint {
+    JointCollective collective;
+    std::vector<uint64_t> steps;  // by part
+  };
+  std::map<Place, Joint> joint;
   std::vector<std::map<uint64_t, double>> waits(timelines.size());  // by rank and step, us
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const int64_t length = work.end - work.begin;
-      const auto [at, fresh] = joint.try_emplace(place, JointCollective{{}, length, work.begin});
-      JointCollective& collective = at->second;
+      Place common = place;
+      if (by_call) common.step = 0;  // steps may be counted from elsewhere
+      const auto [at, fresh] =
+          joint.try_emplace(common, Joint{JointCollective{{}, length, work.begin}, {}});
+      JointCollective& collective = at->second.collective;
+      at->second.steps.push_back(place.step);
       collective.shortest_ns = std::min(collective.shortest_ns, length);
       collective.last_begin = std::max(collective.last_begin, work.begin);
       collective.parts.push_back({rank, work.event});
     }
   }
-  for (auto& [place, collective] : joint) {
+  for (auto& [place, both] : joint) {
+    JointCollective& collective = both.collective;
+    out.works += collective.parts.size();
     if (collective.parts.size() < 2) continue;
+    out.matched += collective.parts.size();
     const auto index = static_cast<uint32_t>(out.collectives.size());
-    for (const CollectivePart& part : collective.parts) {
+    for (size_t i = 0; i < collective.parts.size(); ++i) {
+      const CollectivePart& part = collective.parts[i];
       out.joint_of[part.rank].emplace(part.event, index);
       ++out.speeds[part.rank].collectives;
       const EventTable& events = timelines[part.rank].events();
@@ -155,7 +191,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
       out.speeds[part.rank].last_pct += length == collective.shortest_ns;  // clocks may differ
       const double waited = static_cast<double>(length - collective.shortest_ns) / 1000;
       out.speeds[part.rank].waited_us += waited;
-      waits[part.rank][place.step] += waited;
+      waits[part.rank][both.steps[i]] += waited;
     }
     out.collectives.push_back(std::move(collective));
   }
@@ -192,7 +228,8 @@ class TimesOfSteps {
     waiting_.resize(times_.size());
   }
 
-  RankSpeed medians() {
+  // Fills `each`, step by step.
+  RankSpeed medians(StepTimes& each) {
     RankSpeed out{};
     out.rank = timeline_.process->header.rank();
     if (times_.empty()) return out;
@@ -209,6 +246,11 @@ class TimesOfSteps {
     out.compute_us = quantile(compute_, 0.5);
     out.data_loading_us = quantile(loading_, 0.5);
     out.host_us = quantile(host, 0.5);
+    each.rank = out.rank;
+    if (!whole_) {
+      for (const Step& step : timeline_.steps) each.steps.push_back(step.step);
+      each.compute = compute_, each.data_loading = loading_, each.host = std::move(host);
+    }
     return out;
   }
 
@@ -299,10 +341,11 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   out.speeds.resize(timelines.size());
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
+  std::vector<StepTimes> of_steps(timelines.size());
   for (size_t i = 0; i < timelines.size(); ++i) {
     tasks.push_back([&, i] {
       TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
-      out.speeds[i] = times.medians();
+      out.speeds[i] = times.medians(of_steps[i]);
     });
   }
   side_by_side(std::move(tasks));
@@ -313,6 +356,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
     }
   }
   out.comparable = !out.collectives.empty();
+  if (out.comparable) out.slow = find_slow_ranks(of_steps, median_step_us(timelines));
   for (RankSpeed& speed : out.speeds) {
     if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
   }

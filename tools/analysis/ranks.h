@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tools/analysis/ranks/stragglers.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
@@ -43,7 +44,10 @@ struct RankComparison {
   std::vector<JointCollective> collectives;
   std::vector<std::unordered_map<uint32_t, uint32_t>> joint_of;  // by rank: event -> `collectives`
   std::vector<RankSpeed> speeds;                                 // by timeline
+  std::vector<SlowRank> slow;                                    // most excess first
   bool comparable = false;  // more than one rank in the same steps
+  // Pieces of work that collectives did in the steps, and those found on another rank, too.
+  size_t works = 0, matched = 0;
 };
 
 RankComparison compare_ranks(std::span<const Timeline> timelines);

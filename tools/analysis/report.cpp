@@ -14,6 +14,7 @@
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
@@ -172,6 +173,21 @@ void add_machine_busy(Report& report) {
   add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
 }
 
+void add_slow_ranks(Report& report) {
+  for (const SlowRank& slow : report.slow_ranks) {
+    add_finding<FindingKind::slow_rank>(report.findings, slow.excess_us, describe(slow));
+  }
+}
+
+// Figures that compare ranks are no better than their clocks.
+void add_clocks(const Trace& trace, Report& report) {
+  const std::vector<HostClock> clocks = clocks_of(trace);
+  double error = 0;
+  for (const HostClock& clock : clocks) error = std::max(error, clock.error_us);
+  const std::string text = describe_clocks(clocks);
+  if (!text.empty()) add_finding<FindingKind::host_clocks>(report.findings, error, text);
+}
+
 // Known of dumps that are whole: the summary, which comes last, says it.
 void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   double cost = 0, length = 0;
@@ -318,6 +334,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   report.step_time = step_time_of(report.steps);
   report.standstill = standstill_of(trace);
   add_standstill(report);
+  add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
@@ -385,7 +402,10 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   Judge judge;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);
-    if (window.comparison.comparable) report.speeds = window.comparison.speeds;
+    if (!window.comparison.comparable) continue;
+    report.speeds = window.comparison.speeds;
+    report.slow_ranks.insert(report.slow_ranks.end(), window.comparison.slow.begin(),
+                             window.comparison.slow.end());
   }
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
@@ -395,6 +415,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
+  add_clocks(trace, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
@@ -402,6 +423,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   add_work_of_before(report);
   stalled.report(report);
   judge.decide(report);
+  add_slow_ranks(report);
   if (const auto job = pipeline_job(trace)) {
     report.pipeline = analyse(*job);
     judge_pipeline(report);

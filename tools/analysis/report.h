@@ -104,6 +104,7 @@ struct Report {
   std::vector<Curves> curves;  // by process and window
   HostSamples host_samples;
   std::vector<RankSpeed> speeds;     // of ranks that can be compared, else empty
+  std::vector<SlowRank> slow_ranks;  // of these, by window
   std::optional<Pipeline> pipeline;  // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
@@ -129,8 +130,8 @@ struct Report {
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// worker_lines, replay_error_pct, and of the findings all but "job_stands", "steps_found",
-// "whole_windows", "early_window" and "untimed_steps".
+// worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
+// "steps_found", "whole_windows", "early_window" and "untimed_steps".
 // `grouping`: of `operators.grouped`.
 Report make_report(const Trace& trace, Depth depth = Depth::all,
                    Grouping grouping = Grouping::name);

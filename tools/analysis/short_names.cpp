@@ -194,8 +194,8 @@ std::string lambda_text(const std::vector<std::string_view>& components) {
     if (const auto lambda = lambda_of(each)) {
       numbers += (numbers.empty() ? "" : ".") + lambda->number;
       parameters = lambda->parameters;
-    } else if (numbers.empty()) {
-      function = component_text(each);
+    } else if (numbers.empty() && (function.empty() || !each.starts_with("operator()"))) {
+      function = component_text(each);  // of a functor's operator(): the functor
     }
   }
   for (const std::string_view launcher : kLaunchers) {

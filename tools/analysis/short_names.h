@@ -12,7 +12,7 @@
 namespace gpuprof::analysis {
 
 // The longest short name, in bytes.
-inline constexpr size_t kShortNameBytes = 96;
+inline constexpr size_t kShortNameBytes = 120;
 
 // The parts of a demangled C++ name that tell it from others: the function and its template
 // arguments, functors and types among them. It leaves out

@@ -58,7 +58,8 @@ void print_json(const Settings& settings, const Config& config) {
 }
 
 void warn_unknown(const char* name, const char* nearest, void*) {
-  print_warning(fmt::format("{} is not a setting; did you mean {}?", name, nearest));
+  print_warning(nearest ? fmt::format("{} is not a setting; did you mean {}?", name, nearest)
+                        : fmt::format("{} is not a setting; gpuprof config lists them", name));
 }
 
 }  // namespace

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuprof convert: turns dumps into a trace for a viewer.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "formats/core/setting_values.h"
+#include "formats/io/unfinished.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
 #include "tools/command.h"
@@ -49,6 +53,7 @@ fs::path output_path(const std::vector<std::string>& inputs, const std::string& 
   const fs::path first = inputs[0];
   const bool one_dump = inputs.size() == 1 && !fs::is_directory(first, error);
   const std::string name = (one_dump ? stem_of(first) : "trace") + std::string(exporter.suffix);
+  if (wanted == "-" || (wanted.empty() && inputs[0] == "-")) return "-";
   if (!wanted.empty()) {
     const bool into = !exporter.directory && fs::is_directory(wanted, error);
     return into ? fs::path(wanted) / name : fs::path(wanted);
@@ -69,12 +74,52 @@ void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
   }
 }
 
+// A trace for a viewer, not for a terminal, and of one file.
+void check_standard_output(const Exporter& exporter) {
+  if (exporter.directory) {
+    throw Failure(fmt::format("convert: {} is a directory: give -o a name for it", exporter.name));
+  }
+  if (::isatty(STDOUT_FILENO) == 1) {
+    throw Failure("convert: standard output is a terminal: give -o a file, or pipe it");
+  }
+}
+
+// Takes other ranks out of the trace; clocks and what is missing have been looked at with all.
+void keep_ranks(Trace& trace, const std::string& ranks) {
+  const auto selected = [&](const Process& process) {
+    Reason reason;
+    bool out = true;
+    if (!read_ranks(ranks, process.header.rank(), out, reason)) {
+      throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
+    }
+    return out;
+  };
+  std::erase_if(trace.processes, [&](const Process& process) { return !selected(process); });
+  if (trace.processes.empty()) {
+    throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
+  }
+}
+
+// Before gigabytes are written. JSON has some 450 bytes an event, whatever the job.
+void note_size(const Trace& trace, const std::string& format) {
+  constexpr uint64_t kBytesOfEvent = 450, kLarge = 1'000'000'000;
+  if (format != "chrome" && format != "kineto") return;
+  uint64_t bytes = 0;
+  for (const Process& process : trace.processes) bytes += process.events.size() * kBytesOfEvent;
+  if (bytes < kLarge) return;
+  print_note(
+      fmt::format("this writes about {:.1f} GB; --ranks writes fewer ranks, and a name that "
+                  "ends in .gz a tenth of it",
+                  static_cast<double>(bytes) / 1e9));
+}
+
 void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
   size_t events = 0, steps = 0;
   for (const Process& process : trace.processes) {
     events += process.events.size();
     steps = std::max(steps, process.window_steps().size());
   }
+  if (output == "-") return;
   std::error_code error;
   std::string size;
   if (!exporter.directory) size = format_bytes(fs::file_size(output, error)) + ", ";
@@ -88,17 +133,23 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
 int run_convert(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
-  std::string format, wanted;
+  std::string format, wanted, ranks;
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
+  app.add_option("--ranks", ranks, "ranks and ranges of ranks to write, as in 0,8-15")
+      ->default_str("all");
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
       ->check(CLI::IsMember(format_names()));
-  app.add_option("-o,--output", wanted,
-                 "file to write (gzip where it ends in .gz), or a directory for it")
+  app.add_option(
+         "-o,--output", wanted,
+         "file to write (gzip where it ends in .gz), a directory for it, or - for standard output")
       ->default_str("beside the input");
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
@@ -107,8 +158,12 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const Exporter& exporter = *find_exporter(format);
-  Input input = load_inputs(inputs);
+  Input input = load_inputs(inputs, choice);
+  if (!ranks.empty()) keep_ranks(input.trace, ranks);
+  note_size(input.trace, format);
   const fs::path output = output_path(inputs, wanted, exporter);
+  const bool to_standard_output = output == "-";
+  if (to_standard_output) check_standard_output(exporter);
   refuse_overwriting_inputs(input, output);
   symbolize(input.trace, symbols);
   if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
@@ -118,11 +173,15 @@ int run_convert(const Command& command, int count, char** arguments) {
   }
   std::string error;
   {
+    WholeOutput whole;
     Progress progress("writing");
     ExportOptions options;
     if (output.extension() == ".gz") options.compression = Compression::gzip;
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
-    if (!exporter.write(input.trace, output.string(), options, error)) throw Failure(error);
+    if (!exporter.write(input.trace, to_standard_output ? "/dev/stdout" : output.string(), options,
+                        error))
+      throw Failure(error);
+    whole.keep();
   }
   report(input.trace, output, exporter);
   return kExitDone;

@@ -125,6 +125,7 @@ int run_diff(const Command& command, int count, char** arguments) {
                "text: kernels by their whole names instead of the parts that tell them apart");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
+  if (options.output == "-") options.output.clear();
   options.gated = gate_option->count() > 0;
   check(options);
 

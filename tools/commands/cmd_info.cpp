@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/core/early_window.h"
+#include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/standstill.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -48,7 +49,7 @@ uint64_t sum(const std::map<Kind, uint64_t>& counts) {
 
 void print_json(const Trace& trace) {
   const Totals totals = total(trace);
-  Json out = {{"files", Json::array()}, {"ranks", totals.ranks}};
+  Json out = {{"schema", 1}, {"files", Json::array()}, {"ranks", totals.ranks}};
   for (const Process& process : trace.processes) {
     Json file = describe_header(process);
     file.update(describe_summary(trace, process));
@@ -68,6 +69,7 @@ void print_json(const Trace& trace) {
         {{"file", problem.file}, {"offset", problem.offset}, {"reason", problem.reason}});
   }
   out["notes"] = trace.notes;
+  out["clocks"] = analysis::clocks_json(trace);
   if (const auto standstill = analysis::standstill_of(trace)) {
     out["standstill"] = analysis::to_json(*standstill);
   }
@@ -313,6 +315,8 @@ void print_totals(const Trace& trace) {
   put_line("{} dumps, {} known ranks", trace.processes.size(), totals.ranks.size());
   print_row("events", counts_text(totals.events));
   print_row("lost", losses_text(totals.losses));
+  const std::string clocks = analysis::describe_clocks(analysis::clocks_of(trace));
+  if (!clocks.empty()) print_row("clocks", clocks);
 }
 
 }  // namespace
@@ -322,17 +326,20 @@ int run_info(const Command& command, int count, char** arguments) {
   std::vector<std::string> inputs;
   std::string format = "text";
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
-  const Input input = load_inputs(inputs);
+  const Input input = load_inputs(inputs, choice);
   const Trace& trace = input.trace;
   if (format == "json") {
     print_json(trace);

@@ -57,10 +57,13 @@ int run_report(const Command& command, int count, char** arguments) {
   std::string format = "text", output;
   bool tables = false;
   app.add_option("INPUT", inputs,
-                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, or "
+                 "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
+                 "standard input, or "
                  "directories of "
                  "them")
       ->required();
+  JobChoice choice;
+  add_job_choice(app, choice);
   app.add_option("--format", format, "text, json or html")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
@@ -93,6 +96,7 @@ int run_report(const Command& command, int count, char** arguments) {
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
+  if (output == "-") output.clear();
   const bool terminal = output.empty() && isatty(STDOUT_FILENO) != 0;
   if (format == "html" && terminal) {
     throw Failure("--format html is a page for a browser: name a file for it with -o");
@@ -103,7 +107,7 @@ int run_report(const Command& command, int count, char** arguments) {
   if (sort_option->count() > 0) text.sort = sort;
   if (filter_option->count() > 0) text.filter = regex_of(filter);
   text.tables_alone = format == "text" && (by_option->count() > 0 || text.sort || text.filter);
-  Input input = load_steps(inputs);
+  Input input = load_steps(inputs, choice);
   symbolize(input.trace, symbols);
   const analysis::Depth depth =
       tables || text.tables_alone ? analysis::Depth::tables : analysis::Depth::all;

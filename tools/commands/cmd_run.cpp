@@ -11,12 +11,16 @@
 #include <vector>
 
 #include "formats/core/settings.h"
+#include "tools/browser.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/library_path.h"
 #include "tools/output_place.h"
+#include "tools/page_server.h"
 #include "tools/program_file.h"
+#include "tools/shell_text.h"
+#include "tools/show_run.h"
 
 namespace gpuprof {
 namespace {
@@ -159,10 +163,8 @@ void check_program(const std::string& name) {
   print_warning(fmt::format("{} runs unprofiled: {}", path, reason));
 }
 
-// A killed program says nothing more. What it recorded is in the run's folder, of which `latest`
-// is the last one.
-void say_what_is_left(const ChildEnd& end, const std::vector<std::string>& environment,
-                      fs::file_time_type started) {
+// The folder of the run, by the link to the last one; empty: not known.
+std::string run_folder(const ChildEnd& end, const std::vector<std::string>& environment) {
   const std::vector<char*> entries = pointers(environment);
   char host[256] = "", output[4096];
   ::gethostname(host, sizeof host - 1);
@@ -170,31 +172,68 @@ void say_what_is_left(const ChildEnd& end, const std::vector<std::string>& envir
   const std::string pattern = value_of(environment, "GPUPROF_OUTPUT");
   if (!expand_output(pattern.c_str(), find_job_place(entries.data()), host, end.pid, entries.data(),
                      output, sizeof output, error)) {
-    return;
+    return "";
   }
-  const std::string run = std::string(output) + "/latest";
+  return std::string(output) + "/latest";
+}
+
+// A killed program says nothing more. What it recorded is in the run's folder.
+void say_what_is_left(const ChildEnd& end, const std::string& run, fs::file_time_type started) {
   std::error_code failed;
   for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
     if (at->path().extension() != ".ring" || at->last_write_time(failed) < started) continue;
     return print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
-                                  ::strsignal(end.signal), end.signal, run));
+                                  ::strsignal(end.signal), end.signal, shell_quoted(run)));
+  }
+}
+
+// Whether the program has left something to report. One of several ranks that were started by
+// this command each leaves that to rank 0.
+bool has_something_new(const std::string& run, fs::file_time_type started) {
+  if (find_job_place(environ).rank > 0) return false;
+  std::error_code failed;
+  for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
+    std::error_code ignored;
+    if (at->path().filename().string().find(".gpuprof") != std::string::npos &&
+        at->last_write_time(ignored) >= started) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What goes wrong here does not change how the program ended.
+void show(const std::string& run, fs::file_time_type started, const std::string& format,
+          bool open) {
+  if ((format.empty() && !open) || !has_something_new(run, started)) return;
+  try {
+    if (!format.empty()) report_run(run, format);
+    if (!open) return;
+    if (is_remote_session()) {
+      print_note(fmt::format("over ssh: gpuprof open {}", shell_quoted(run)));
+    } else {
+      show_page(write_page({run}, run + "/report.html"), kPagePort);
+    }
+  } catch (const std::exception& error) {
+    print_error(error.what());
   }
 }
 
 }  // namespace
 
 int run_run(const Command& command, int count, char** arguments) {
-  // Everything after -- is the program's.
+  // Everything after -- is the program's, and everything from the first word that is no option.
   char** separator = std::find_if(arguments, arguments + count,
                                   [](const char* text) { return std::string_view(text) == "--"; });
   const int own_count = static_cast<int>(separator - arguments);
   const int skipped = std::min(count, own_count + 1);
-  const std::vector<std::string> program(arguments + skipped, arguments + count);
+  std::vector<std::string> program(arguments + skipped, arguments + count);
 
   CLI::App app;
   std::string values[std::size(kFlags)];
   std::vector<std::string> sets;
-  bool all = false;
+  std::string report;
+  bool all = false, open = false;
   for (size_t i = 0; i < std::size(kFlags); ++i) {
     app.add_option(kFlags[i].option, values[i], kFlags[i].help)
         ->default_str(kSettingRows[static_cast<size_t>(kFlags[i].setting)].default_value);
@@ -202,19 +241,24 @@ int run_run(const Command& command, int count, char** arguments) {
   app.add_flag("--all", all, "the whole program is recorded, as by --schedule all");
   app.add_option("--set", sets, "any setting, as NAME=VALUE; gpuprof config lists them")
       ->allow_extra_args(false);
-  app.prefix_command();  // a program without -- before it is told from a mistyped option below
+  app.add_flag("--report{verdict}", report,
+               "when it ends: the verdict, in ten lines at most; --report=text, =json or =html: "
+               "the report, the last two into the run's folder")
+      ->check(CLI::IsMember({"verdict", "text", "json", "html"}));
+  app.add_flag("--open", open, "when it ends: the report's page in the browser");
+  app.prefix_command();  // a program without -- before it
   int code = kExitDone;
   if (!parse_arguments(app, command, own_count, arguments, code)) return code;
   const std::vector<std::string> stray = app.remaining();
+  if (!stray.empty() && stray[0].starts_with('-')) {
+    throw Failure(fmt::format("run: {} is no option; see gpuprof run --help", stray[0]));
+  }
   if (!stray.empty()) {
-    throw Failure(
-        stray[0].starts_with('-')
-            ? fmt::format("run: {} is no option; see gpuprof run --help", stray[0])
-            : fmt::format("run: \"{}\": put -- before the program, as in gpuprof run -- {}",
-                          stray[0], stray[0]));
+    program = stray;  // a -- after it is its own
+    program.insert(program.end(), separator, arguments + count);
   }
   if (program.empty()) {
-    throw Failure("run: no program given; put it after --, as in gpuprof run -- python train.py");
+    throw Failure("run: no program given, as in gpuprof run python train.py");
   }
 
   Assignments flags;
@@ -230,17 +274,15 @@ int run_run(const Command& command, int count, char** arguments) {
   }
   for (auto& assignment : parse_sets(sets)) flags.push_back(std::move(assignment));
 
-  const std::string library = find_library();
-  if (library.find_first_of(" \t:") != std::string::npos) {
-    throw Failure(fmt::format(
-        "run: {}: LD_PRELOAD cannot name a path with a blank or a colon; move it", library));
-  }
+  const std::string library = find_preloadable_library();
   const std::vector<std::string> environment = child_environment(flags, library);
   check_program(program[0]);
   flush_output();
   const auto started = fs::file_time_type::clock::now();
   const ChildEnd end = run_child(program, environment);
-  if (end.signal) say_what_is_left(end, environment, started);
+  const std::string run = run_folder(end, environment);
+  if (end.signal) say_what_is_left(end, run, started);
+  show(run, started, app.count("--report") ? report : "", open);
   return end.code;
 }
 

@@ -19,7 +19,9 @@
 #include "formats/io/file_bytes.h"
 #include "tools/command.h"
 #include "tools/console.h"
+#include "tools/describe.h"
 #include "tools/live_processes.h"
+#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {
@@ -105,7 +107,7 @@ void check_recording(const LiveRun& run, const std::string& target) {
   for (const auto& process : run.processes) {
     if (process->header().recording_off.load() == 0) continue;
     throw Failure(fmt::format("trigger: recording is switched off in {}; gpuprof trigger {} --on",
-                              process->name(), target));
+                              process->name(), shell_quoted(target)));
   }
 }
 
@@ -223,6 +225,29 @@ void request_window(const LiveRun& run, ControlRequest& request, const CLI::Opti
   }
 }
 
+void print_json(const LiveRun& run, const ControlRequest& request) {
+  const bool window = request.command == ControlCommand::window;
+  Json out = {{"schema", 1},
+              {"request", window                                   ? "window"
+                          : request.command == ControlCommand::off ? "off"
+                                                                   : "on"},
+              {"directory", run.directory},
+              {"elsewhere", run.elsewhere},
+              {"processes", Json::array()}};
+  if (window) {
+    out["first_step"] = request.step;
+    out["last_step"] = request.step + request.steps - 1;
+  }
+  for (const auto& process : run.processes) {
+    const char* const reason = why_not(*process, request);
+    out["processes"].push_back({{"name", process->name()},
+                                {"pid", process->pid()},
+                                {"accepted", reason == nullptr},
+                                {"reason", reason ? reason : ""}});
+  }
+  put(dump_json(out, 2) + "\n");
+}
+
 bool is_on_everywhere(const LiveRun& run) {
   return std::none_of(run.processes.begin(), run.processes.end(), [](const auto& process) {
     return process->header().recording_off.load() != 0;
@@ -268,6 +293,10 @@ int run_trigger(const Command& command, int count, char** arguments) {
   auto* const on_option = app.add_flag("--on", on, "record again after --off");
   off_option->excludes(at_option)->excludes(steps_option)->excludes(on_option);
   on_option->excludes(at_option)->excludes(steps_option);
+  std::string format = "text";
+  app.add_option("--format", format, "text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   app.footer("Exits 0 when all processes took the request, 1 when some did not, 2 when none did.");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
@@ -285,9 +314,10 @@ int run_trigger(const Command& command, int count, char** arguments) {
     check_recording(run, target);
     request_window(run, request, *at_option);
   }
+  if (format == "json") print_json(run, request);
   const size_t accepted = count_accepted(run, request);
   if (accepted == 0) throw Failure("trigger: no process took the request");
-  say_what_follows(run, request, was_on);
+  if (format == "text") say_what_follows(run, request, was_on);
   return accepted == run.processes.size() ? kExitDone : kExitGateFailed;
 }
 

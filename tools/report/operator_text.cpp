@@ -22,10 +22,10 @@ constexpr size_t kWide = 100;  // columns of a terminal from which on there is r
 std::string time_text(double us) {
   if (us <= 0) return us < 0 ? "-" : "";
   const char* unit = "us";
-  if (us >= 1e6) {
+  if (us >= 999.5e3) {
     us /= 1e6;
     unit = "s";
-  } else if (us >= 1e3) {
+  } else if (us >= 999.5) {
     us /= 1e3;
     unit = "ms";
   }
@@ -75,13 +75,25 @@ bool matches(const std::string& text, const TextOptions& options) {
   return !options.filter || std::regex_search(text, *options.filter);
 }
 
+bool matches(const OperatorRow& row, const TextOptions& options) {
+  return matches(row.name, options) || (!row.by.empty() && matches(row.by, options));
+}
+
+// "[[64,32],[16,32]]" with room between inputs, where a line may end.
+std::string spaced(std::string text) {
+  for (size_t at = text.find("],["); at != text.npos; at = text.find("],[", at)) {
+    text.insert(at + 2, " ");
+  }
+  return text;
+}
+
 using Rows = std::vector<const OperatorRow*>;
 
 Rows chosen(const std::vector<OperatorRow>& rows, const TextOptions& options, bool ranges) {
   Rows out;
   for (const OperatorRow& row : rows) {
     const bool wanted = ranges || row.kind != "range" || row.gpu_us > 0 || options.filter;
-    if (wanted && matches(row.name + " " + row.by, options)) out.push_back(&row);
+    if (wanted && matches(row, options)) out.push_back(&row);
   }
   const SortBy by = order_of(rows, options, SortBy::gpu_self, SortBy::cpu_self);
   std::stable_sort(out.begin(), out.end(),
@@ -119,10 +131,13 @@ std::string title(std::string_view text, const Report& report, const TextOptions
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 
-std::string layer_name(std::string_view name) {
-  if (name.starts_with(kModulePrefix)) name.remove_prefix(kModulePrefix.size());
-  return std::string(name);
+// "aten::mm in GPT.head (Linear)".
+std::string without_prefix(std::string text) {
+  const size_t at = text.find(kModulePrefix);
+  return at == text.npos ? text : text.erase(at, kModulePrefix.size());
 }
+
+std::string layer_name(const std::string& name) { return without_prefix(name); }
 
 // "GPT.blocks.0.attention (CausalAttention)" by its path.
 std::string_view path_of(std::string_view name) { return name.substr(0, name.find(" (")); }
@@ -218,7 +233,7 @@ std::string operator_text(const Report& report, const TextOptions& options) {
     if (by == Grouping::layer) {
       name += "  " + (row.by.empty() ? "(no layer)" : layer_name(row.by));
     } else if (by != Grouping::name) {
-      name += "  " + (row.by.empty() ? "(not recorded)" : row.by);
+      name += "  " + (row.by.empty() ? "(not recorded)" : spaced(row.by));
     }
     table.row({time_text(row.gpu_us), time_text(row.gpu_self_us), time_text(row.cpu_us),
                time_text(row.cpu_self_us), fmt::format("{}", row.count),
@@ -262,6 +277,7 @@ std::string memory_text(const Report& report, const TextOptions& options) {
                                 options.colours ? "\033[0m" : "");
   out += fmt::format("  peak {} at {}; {} at the end\n", bytes(most->peak_bytes),
                      format_us(most->peak_us), bytes(most->end_bytes));
+  bool listed = false;
   const auto list = [&](std::string_view what, const std::vector<OwnerRow>& rows) {
     TextTable table({"bytes", "blocks", std::string(what)}, options.width);
     std::vector<const OwnerRow*> wanted;
@@ -270,8 +286,10 @@ std::string memory_text(const Report& report, const TextOptions& options) {
     }
     const size_t shown = shown_of(wanted.size(), options);
     for (size_t i = 0; i < shown; ++i) {
-      table.row({bytes(wanted[i]->bytes), fmt::format("{}", wanted[i]->count), wanted[i]->name});
+      table.row({bytes(wanted[i]->bytes), fmt::format("{}", wanted[i]->count),
+                 without_prefix(wanted[i]->name)});
     }
+    listed |= !table.empty();
     if (!table.empty()) out += table.text() + more_of(wanted.size(), shown);
   };
   list("at the peak, allocated by", report.operators.memory_owners);
@@ -284,7 +302,7 @@ std::string memory_text(const Report& report, const TextOptions& options) {
     largest = std::max(largest, sum);
   }
   if (kept) list("allocated after the first step and not freed, by", *kept);
-  return out;
+  return listed || !options.filter ? out : std::string();
 }
 
 }  // namespace gpuprof

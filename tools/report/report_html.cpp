@@ -187,7 +187,7 @@ class HtmlReport {
   void findings(const char* id, const char* name, bool ending) {
     std::string items;
     for (const Json& each : report_["findings"]) {
-      if (each["ends_program"].get<bool>() != ending) continue;
+      if (each.value("ends_program", false) != ending) continue;
       items += fmt::format("<li data-kind=\"{}\">{}</li>\n", html_text_of(each["kind"]),
                            html_text_of(each["text"]));
     }

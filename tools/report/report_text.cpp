@@ -43,6 +43,12 @@ class TextReport {
   TextReport(const Report& report, const TextOptions& options)
       : report_(report), options_(options), colours_(options.colours) {}
 
+  std::string write_verdict() {
+    heading();
+    verdict();
+    return std::move(out_);
+  }
+
   std::string write() {
     heading();
     if (options_.tables_alone) {
@@ -88,27 +94,26 @@ class TextReport {
     line("{}", bold(text));
   }
 
-  // Wrapped at spaces to the width, each line after `indent` spaces.
-  void paragraph(std::string_view text, size_t indent) {
-    std::string row(indent, ' ');
-    size_t used = indent;
+  // Wrapped at spaces to the width, each line after `indent` columns: spaces, or, of the first one,
+  // `before`. `loud`: in bold on a terminal.
+  void paragraph(std::string_view text, size_t indent, std::string_view before = "",
+                 bool loud = false) {
+    const size_t width = std::min(options_.width, kProseWidth);
+    std::string row;
+    const auto end_row = [&] {
+      const Bold shown{escaped(row), loud && colours_};
+      line("{:<{}}{}", before, indent, shown);
+      before = "";
+      row.clear();
+    };
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find(' ', at), text.size());
-      const size_t length = end - at;
-      if (used > indent && used + 1 + length > std::min(options_.width, kProseWidth)) {
-        line("{}", row);
-        row.assign(indent, ' ');
-        used = indent;
-      }
-      if (used > indent) {
-        row += ' ';
-        ++used;
-      }
-      row += text.substr(at, length);
-      used += length;
+      if (!row.empty() && indent + row.size() + 1 + (end - at) > width) end_row();
+      if (!row.empty()) row += ' ';
+      row += text.substr(at, end - at);
       at = end + 1;
     }
-    if (used > indent) line("{}", row);
+    if (!row.empty()) end_row();
   }
 
   bool whole() const { return report_.whole_windows && !report_.pipeline; }
@@ -159,13 +164,14 @@ class TextReport {
     for (const Verdict& verdict : report_.verdict) {
       const std::string name(cause_name(verdict.cause));
       if (verdict.cause == Cause::compute) {
-        line("  {}", bold(fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
-                                      verdict.share_pct, report_.unit())));
+        paragraph(fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
+                              verdict.share_pct, report_.unit()),
+                  2, "", true);
       } else {
-        line("{:>2}. {}", ++number,
-             bold(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
+        paragraph(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
                               verdict.share_pct, whole() ? "the" : "step",
-                              whole() ? "window" : "step", verdict.saves_pct)));
+                              whole() ? "window" : "step", verdict.saves_pct),
+                  4, fmt::format("{:>2}. ", ++number), true);
       }
       for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
       paragraph(verdict.advice, 4);
@@ -245,7 +251,8 @@ class TextReport {
                  options_.full_names ? row.name : row.short_name});
     }
     out_ += table.text();
-    if (rows.size() > shown(rows.size())) line("  and {} more", rows.size() - shown(rows.size()));
+    if (rows.size() > shown(rows.size()))
+      line("  and {} more: --top {} lists all", rows.size() - shown(rows.size()), rows.size());
   }
 
   void copies() {
@@ -404,6 +411,19 @@ class TextReport {
 
 std::string report_text(const Report& report, const TextOptions& options) {
   return TextReport(report, options).write();
+}
+
+std::string verdict_text(const Report& report, const TextOptions& options, size_t most) {
+  const std::string all = TextReport(report, options).write_verdict();
+  std::string out;
+  size_t lines = 0;
+  for (size_t at = 0, end; at < all.size() && lines < most; at = end + 1) {
+    end = std::min(all.find('\n', at), all.size());
+    if (end == at) continue;
+    out += all.substr(at, end - at) + '\n';
+    ++lines;
+  }
+  return out;
 }
 
 }  // namespace gpuprof

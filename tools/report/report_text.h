@@ -25,5 +25,7 @@ struct TextOptions {
 };
 
 std::string report_text(const analysis::Report& report, const TextOptions& options);
+// Its first lines: the steps and the verdict, `most` at most.
+std::string verdict_text(const analysis::Report& report, const TextOptions& options, size_t most);
 
 }  // namespace gpuprof

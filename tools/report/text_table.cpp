@@ -12,7 +12,7 @@
 namespace gpuprof {
 namespace {
 
-constexpr size_t kLeastColumns = 80, kMostColumns = 240, kLeastRoom = 16;
+constexpr size_t kLeastColumns = 40, kUsualColumns = 80, kMostColumns = 240, kLeastRoom = 16;
 constexpr size_t kMargin = 2, kGap = 2, kHanging = 2;
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
@@ -49,7 +49,7 @@ size_t terminal_columns() {
   winsize size{};
   if (const char* const set = std::getenv("COLUMNS")) columns = std::strtoul(set, nullptr, 10);
   if (columns == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
-  return std::clamp(columns, kLeastColumns, kMostColumns);
+  return columns == 0 ? kUsualColumns : std::clamp(columns, kLeastColumns, kMostColumns);
 }
 
 std::vector<std::string> wrapped(std::string_view text, size_t room) {

@@ -9,7 +9,7 @@
 
 namespace gpuprof {
 
-// Columns of the terminal: COLUMNS, else what standard output says; 80 where neither does. From 80
+// Columns of the terminal: COLUMNS, else what standard output says; 80 where neither does. From 40
 // to 240.
 size_t terminal_columns();
 

@@ -265,6 +265,8 @@ function flameGraph() {
 }
 
 // --- tables ------------------------------------------------------------------------------------------------
+const grouped = report.operators_by ?? {by: '', rows: []};
+report.operators_grouped = grouped.rows;
 const TABLES = [
   ['changes', 'What changed, in a step', [['name', 'name', 'code'], ['kind', 'kind', 'text'], ['base_us', 'before', 'us'], ['new_us', 'now', 'us'],
     ['difference_us', 'difference', 'us', true], ['change_pct', 'change', 'change'], ['significant', 'beyond noise', 'yes'],
@@ -273,7 +275,9 @@ const TABLES = [
     ['grid', 'grid', 'dims'], ['block', 'block', 'dims'], ['occupancy_pct', 'occupancy', 'pct'], ['tensor_cores', 'tensor cores', 'yes']]],
   ['operators', 'Operators and ranges', [['name', 'operator', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
     ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n'], ['flop', 'TFLOP', 'tera']]],
-  ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_self_us', 'GPU self', 'us'],
+  ['operators_grouped', `Operators by ${grouped.by}`, [['name', 'operator', 'code'], [grouped.by, grouped.by, 'code'], ['gpu_us', 'GPU total', 'us', true],
+    ['gpu_self_us', 'GPU self', 'us'], ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
+  ['modules', 'Layers', [['name', 'layer', 'code'], ['gpu_us', 'GPU total', 'us', true], ['gpu_backward_us', 'of it backward', 'us'], ['gpu_self_us', 'GPU self', 'us'],
     ['cpu_us', 'CPU total', 'us'], ['cpu_self_us', 'CPU self', 'us'], ['count', 'count', 'n']]],
   ['kernel_families', 'Kernels by family', [['name', 'family', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'],
     ['tensor_core_pct', 'on Tensor cores', 'pct']]],

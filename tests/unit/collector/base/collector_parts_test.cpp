@@ -17,6 +17,7 @@
 #include "collector/base/os.h"
 #include "collector/base/own_file.h"
 #include "collector/record/collector.h"
+#include "collector/record/communicators.h"
 #include "collector/record/names.h"
 
 namespace gpuprof {
@@ -126,11 +127,37 @@ TEST(Communicators, PlaceAndSequence) {
   EXPECT_EQ(sequence, 1u);
   EXPECT_EQ(note_collective(&b, &sequence).rank_count, 0) << "not known, still counted";
   EXPECT_EQ(sequence, 0u);
-  restart_sequences();
+  // Messages by peer and direction, beside collectives.
+  for (const auto& [peer, sends] : {std::pair{1, true}, {1, false}, {3, true}}) {
+    for (uint32_t i = 0; i < 3; ++i) {
+      note_collective(&a, &sequence, {peer, sends});
+      EXPECT_EQ(sequence, i) << peer;
+    }
+  }
   note_collective(&a, &sequence);
-  EXPECT_EQ(sequence, 0u);
+  EXPECT_EQ(sequence, 2u);
   forget_communicator(&a);
   EXPECT_EQ(note_collective(&a, &sequence).rank_count, 0);
+}
+
+// On each rank the same calls give the same identity, whatever the handles.
+TEST(Communicators, IdentityOfSplitsAndShrinks) {
+  int world[2]{}, half[2]{};
+  const char id[128] = "unique";
+  uint64_t made[2][4];
+  for (int rank = 0; rank < 2; ++rank) {
+    identify_communicator(&world[rank], communicator_identity(id, sizeof id));
+    made[rank][0] = child_identity(&world[rank], CommunicatorWay::split, 0);
+    made[rank][1] = child_identity(&world[rank], CommunicatorWay::split, 0);
+    made[rank][2] = child_identity(&world[rank], CommunicatorWay::shrink, 0);
+    identify_communicator(&half[rank], made[rank][0]);
+    made[rank][3] = child_identity(&half[rank], CommunicatorWay::split, 0);
+  }
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(made[0][i], made[1][i]);
+    for (int j = 0; j < i; ++j) EXPECT_NE(made[0][i], made[0][j]);
+  }
+  EXPECT_EQ(child_identity(&made, CommunicatorWay::split, 0), 0u) << "of one that nobody knows";
 }
 
 TEST(Communicators, MoreThanThereIsRoomForDoNoHarm) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "collector/record/collector.h"
+#include "collector/record/communicators.h"
 #include "collector/record/names.h"
 #include "collector/steps/kernel_steps.h"
 

@@ -55,6 +55,145 @@ TEST(JobPlace, comes_from_the_launcher) {
   }
 }
 
+// One row a launcher, with the variables that it sets.
+TEST(JobPlace, comes_from_each_launcher_whole) {
+  struct Row {
+    const char* launcher;
+    std::vector<std::string> environment;
+    int rank, local_rank, world_size, node;
+    const char *job, *attempt;
+  };
+  const Row rows[] = {
+      {"torchrun, restarted",
+       {"RANK=9", "LOCAL_RANK=1", "WORLD_SIZE=16", "GROUP_RANK=1", "LOCAL_WORLD_SIZE=8",
+        "TORCHELASTIC_RUN_ID=abc", "TORCHELASTIC_RESTART_COUNT=2"},
+       9,
+       1,
+       16,
+       1,
+       "abc",
+       "2"},
+      {"torchrun in a job that Slurm requeued",
+       {"RANK=9", "LOCAL_RANK=1", "WORLD_SIZE=16", "GROUP_RANK=1", "SLURM_PROCID=1",
+        "SLURM_NODEID=1", "SLURM_JOB_ID=77", "SLURM_RESTART_COUNT=1", "TORCHELASTIC_RUN_ID=abc",
+        "TORCHELASTIC_RESTART_COUNT=0"},
+       9,
+       1,
+       16,
+       1,
+       "77",
+       "1.0"},
+      {"Slurm",
+       {"SLURM_PROCID=5", "SLURM_LOCALID=1", "SLURM_STEP_NUM_TASKS=8", "SLURM_NODEID=1",
+        "SLURM_JOB_ID=77", "SLURM_RESTART_COUNT=3"},
+       5,
+       1,
+       8,
+       1,
+       "77",
+       "3"},
+      {"Open MPI, also in an MPIJob",
+       {"OMPI_COMM_WORLD_RANK=2", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=4",
+        "PMIX_RANK=2", "PMIX_NAMESPACE=prterun-launcher-1@1"},
+       2,
+       0,
+       4,
+       -1,
+       "prterun-launcher-1@1",
+       ""},
+      {"MPICH", {"PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALRANKID=1"}, 3, 1, 4, -1, "", ""},
+      {"PMIx", {"PMIX_RANK=3", "PMIX_NAMESPACE=batch.12"}, 3, -1, 0, -1, "batch.12", ""},
+      {"Flux",
+       {"FLUX_TASK_RANK=3", "FLUX_TASK_LOCAL_ID=1", "FLUX_JOB_SIZE=4", "FLUX_JOB_ID=f2a"},
+       3,
+       1,
+       4,
+       -1,
+       "f2a",
+       ""},
+      {"JSM",
+       {"JSM_NAMESPACE_RANK=3", "JSM_NAMESPACE_LOCAL_RANK=1", "JSM_NAMESPACE_SIZE=4",
+        "LSB_JOBID=12"},
+       3,
+       1,
+       4,
+       -1,
+       "12",
+       ""},
+      {"HPE Cray", {"PALS_RANKID=3", "PALS_LOCAL_RANKID=1", "PALS_NODEID=1"}, 3, 1, 0, 1, "", ""},
+      {"JAX", {"JAX_PROCESS_ID=3", "JAX_NUM_PROCESSES=4"}, 3, -1, 4, -1, "", ""},
+      {"JAX under Slurm",
+       {"JAX_PROCESS_ID=1", "JAX_NUM_PROCESSES=2", "SLURM_PROCID=0", "SLURM_JOB_ID=8"},
+       1,
+       -1,
+       2,
+       -1,
+       "8",
+       ""},
+      {"DeepSpeed",
+       {"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "CROSS_RANK=1", "CROSS_SIZE=2", "LOCAL_SIZE=2"},
+       3,
+       1,
+       4,
+       1,
+       "",
+       ""},
+      {"Horovod",
+       {"HOROVOD_RANK=3", "HOROVOD_LOCAL_RANK=1", "HOROVOD_SIZE=4", "HOROVOD_CROSS_RANK=1"},
+       3,
+       1,
+       4,
+       1,
+       "",
+       ""},
+      {"Ray",
+       {"RANK=3", "LOCAL_RANK=1", "WORLD_SIZE=4", "NODE_RANK=1", "RAY_JOB_ID=02000000"},
+       3,
+       1,
+       4,
+       1,
+       "02000000",
+       ""},
+      {"Kubernetes JobSet, torchrun in it",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=llama-worker-0-3-x4b7k",
+        "JOB_COMPLETION_INDEX=3", "RANK=25", "LOCAL_RANK=1", "WORLD_SIZE=32",
+        "TORCHELASTIC_RESTART_COUNT=0"},
+       25,
+       1,
+       32,
+       3,
+       "llama-worker-0",
+       "0"},
+      {"Kubernetes PyTorchJob",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=llama-worker-0", "RANK=1", "WORLD_SIZE=2"},
+       1,
+       -1,
+       2,
+       -1,
+       "llama",
+       ""},
+      {"Kubernetes MPIJob",
+       {"KUBERNETES_SERVICE_HOST=10.0.0.1", "HOSTNAME=llama-worker-1", "OMPI_COMM_WORLD_RANK=1",
+        "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_SIZE=2"},
+       1,
+       0,
+       2,
+       -1,
+       "llama",
+       ""},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.launcher);
+    const JobPlace place = find_job_place(Environment(row.environment).get());
+    EXPECT_EQ(place.rank, row.rank);
+    EXPECT_EQ(place.local_rank, row.local_rank);
+    EXPECT_EQ(place.world_size, row.world_size);
+    EXPECT_EQ(place.node, row.node);
+    EXPECT_STREQ(place.job, row.job);
+    EXPECT_STREQ(place.attempt, row.attempt);
+  }
+}
+
 TEST(ExpandOutput, sequences) {
   const Environment environment({"USER=ann", "EMPTY="});
   JobPlace place{3, 1, 8, "77"};

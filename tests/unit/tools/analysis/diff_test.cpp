@@ -292,6 +292,48 @@ TEST(StatisticsTest, AgreesWithReferenceValues) {
   EXPECT_NEAR(rates[3], 0.5, 1e-12);
 }
 
+TEST(StatisticsTest, TimesDoNotFallByMoreThanAll) {
+  const MeanChange change = welch(std::vector<double>{20, 100, 500}, std::vector<double>{1, 2, 3});
+  EXPECT_GT(change.change_pct, -100);
+  EXPECT_EQ(change.low_pct, -100);
+  EXPECT_GT(change.high_pct, 0);
+}
+
+Change changed(const char* kind, const char* name, double before, double now, bool significant) {
+  Change out;
+  out.kind = kind;
+  out.name = name;
+  out.base_us = before;
+  out.new_us = now;
+  out.change_pct = before > 0 ? 100 * (now - before) / before : 0;
+  out.gone = now == 0;
+  out.significant = significant;
+  return out;
+}
+
+TEST(DiffText, LargestFirstByKindAndWhatMayBeNoiseInBrackets) {
+  Diff diff;
+  diff.step_time.base = 200'000;
+  diff.step_time.other = 120'000;
+  diff.changes = {
+      changed("kernel", "void a::tiny<float>(float*) <<<1x1x1, 32x1x1>>>", 500, 900, true),
+      changed("operator", "aten::relu", 9'000, 8'000, true),
+      changed("operator", "aten::mul", 38'000, 0, false),
+      changed("operator", "aten::add", 30'000, 29'000, false),
+      changed("cause", "data_loading", 135'000, 40'000, false)};
+  const std::string text = diff_text(diff, {});
+  size_t at = 0;
+  for (const char* const part :
+       {"In brackets: changes that may be noise\n", "Parts of a step", "(-70.4 %)  data_loading\n",
+        "Operators", "(gone)  aten::mul\n", "-11.1 %   aten::relu\n", "Kernels",
+        "+80.0 %   tiny<float> <<<1x1x1, 32x1x1>>>\n"}) {
+    at = text.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << text;
+  }
+  EXPECT_EQ(text.find("aten::add"), std::string::npos) << "less than 5 % of the step";
+  EXPECT_EQ(text.find("Nothing in a step"), std::string::npos);
+}
+
 TEST(StatisticsTest, SamplesWithoutSpread) {
   const std::vector<double> a{2, 2, 2}, b{3, 3, 3};
   EXPECT_EQ(welch(a, a).p, 1);

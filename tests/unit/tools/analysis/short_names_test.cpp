@@ -36,6 +36,8 @@ TEST(ShortNames, FunctorAndTypesAreKept) {
       {"void elementwise_kernel<128, 2, at::native::gpu_kernel_impl<lib::Add<float> >(lib::It&, "
        "lib::Add<float> const&)::{lambda(int)#1}>(int)",
        "elementwise_kernel<128, 2, Add<float>>"},
+      {"void reduce<lib::Sum<float>::operator()(lib::Iterator&)::{lambda(float, float)#1}>(int)",
+       "reduce<Sum<float>{1(float, float)}>"},
       {"_Z5scaleIfEvPT_", "scale<float>"},
       {"attention.kd", "attention"},
       {"void scale<float>(float*) [clone .kd]", "scale<float>"},

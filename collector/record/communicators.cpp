@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/record/communicators.h"
+
+#include <atomic>
+
+#include "collector/base/clock.h"
+#include "collector/record/ring.h"
+#include "formats/core/wire.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr size_t kCommunicators = 1024;  // live at once; one more goes without place and sequence
+constexpr size_t kWays = 2;
+
+struct CommunicatorRow {
+  std::atomic<const void*> communicator;
+  std::atomic<uint32_t> place;  // rank_count << 16 | rank; 0: not registered yet
+  std::atomic<uint32_t> sequence;
+  std::atomic<uint32_t> generation;  // of the row: how often it has been used anew
+  std::atomic<uint32_t> children[kWays];
+  std::atomic<uint64_t> identity;
+  std::atomic<const void*> handle;  // also of one that is gone
+  std::atomic<uint64_t> made_ticks, gone_ticks;
+};
+CommunicatorRow g_communicators[kCommunicators];
+std::atomic<uint32_t> g_most_ranks{0};  // of any of them
+constexpr uint32_t kPlaceUnknown = 1;   // registered, but nobody knows: no ranks
+const void* const kGone = reinterpret_cast<const void*>(1);
+
+// Calls between two ranks, each direction by itself. What is of a row's earlier generation stays:
+// communicators are few.
+struct MessageRow {
+  std::atomic<uint64_t> key;  // 0: free
+  std::atomic<uint32_t> count;
+};
+constexpr size_t kMessageRows = 1 << 14;
+MessageRow g_messages[kMessageRows];
+
+uint64_t mixed(uint64_t value) {
+  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9ull;
+  value = (value ^ value >> 27) * 0x94d049bb133111ebull;
+  return value ^ value >> 31;
+}
+
+CommunicatorRow* find_communicator(const void* communicator, bool make) {
+  CommunicatorRow* reusable = nullptr;
+  const size_t start = mixed(reinterpret_cast<uintptr_t>(communicator)) % kCommunicators;
+  for (size_t i = 0; i < kCommunicators; ++i) {
+    CommunicatorRow& row = g_communicators[(start + i) % kCommunicators];
+    const void* there = row.communicator.load(std::memory_order_acquire);
+    if (there == communicator) return &row;
+    if (there == kGone && !reusable) reusable = &row;
+    if (there != nullptr) continue;
+    if (!make) return nullptr;
+    if (!reusable) reusable = &row;
+    break;
+  }
+  if (!make || !reusable) return nullptr;
+  const void* expected = reusable->communicator.load(std::memory_order_relaxed);
+  if (expected != nullptr && expected != kGone) return nullptr;
+  if (!reusable->communicator.compare_exchange_strong(expected, communicator)) {
+    return find_communicator(communicator, make);
+  }
+  reusable->place = 0;
+  reusable->sequence = 0;
+  ++reusable->generation;
+  for (auto& children : reusable->children) children = 0;
+  reusable->identity = 0;
+  reusable->gone_ticks = 0;
+  reusable->made_ticks = now_ticks();
+  reusable->handle = communicator;
+  return reusable;
+}
+
+// Null: there is no room.
+std::atomic<uint32_t>* messages_of(const CommunicatorRow& row, MessagePath path) {
+  const auto index = static_cast<uint64_t>(&row - g_communicators);
+  const uint64_t key = index << 48 | uint64_t{row.generation & 0x3fff} << 34 |
+                       uint64_t{static_cast<uint32_t>(path.peer)} << 2 | (path.sends ? 2u : 0u) |
+                       1u;
+  const size_t start = mixed(key) % kMessageRows;
+  for (size_t i = 0; i < 64; ++i) {
+    MessageRow& message = g_messages[(start + i) % kMessageRows];
+    uint64_t there = message.key.load(std::memory_order_acquire);
+    if (there == 0 && message.key.compare_exchange_strong(there, key)) there = key;
+    if (there == key) return &message.count;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint64_t communicator_identity(const void* bytes, size_t size) {
+  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
+  for (size_t i = 0; i < size; ++i) {
+    hash = (hash ^ static_cast<const uint8_t*>(bytes)[i]) * 0x100000001b3ull;
+  }
+  hash = mixed(hash);
+  return hash ? hash : 1;
+}
+
+uint64_t child_identity(const void* parent, CommunicatorWay way, uint64_t argument) {
+  CommunicatorRow* const row = find_communicator(parent, false);
+  if (!row) return 0;
+  const auto kind = static_cast<uint64_t>(way);
+  const uint64_t number = row->children[kind].fetch_add(1);
+  const uint64_t parts[] = {row->identity.load(), kind, number, argument};
+  return parts[0] ? communicator_identity(parts, sizeof parts) : 0;
+}
+
+void identify_communicator(const void* communicator, uint64_t identity) {
+  if (CommunicatorRow* const row = find_communicator(communicator, true)) row->identity = identity;
+}
+
+void register_communicator(const void* communicator, CommunicatorPlace place) {
+  if (CommunicatorRow* const row = find_communicator(communicator, true)) {
+    row->place = place.rank_count ? uint32_t{place.rank_count} << 16 | place.rank : kPlaceUnknown;
+  }
+  uint32_t most = g_most_ranks.load();
+  while (most < place.rank_count && !g_most_ranks.compare_exchange_weak(most, place.rank_count)) {
+  }
+}
+
+void forget_communicator(const void* communicator) {
+  if (CommunicatorRow* const row = find_communicator(communicator, false)) {
+    row->gone_ticks = now_ticks();
+    row->communicator.store(kGone, std::memory_order_release);
+  }
+  uint32_t most = 0;
+  for (const CommunicatorRow& row : g_communicators) {
+    const void* const there = row.communicator.load(std::memory_order_relaxed);
+    const uint32_t ranks = row.place.load(std::memory_order_relaxed) >> 16;
+    if (there != nullptr && there != kGone && ranks > most) most = ranks;
+  }
+  g_most_ranks = most;
+}
+
+bool is_new_communicator(const void* communicator) {
+  const CommunicatorRow* const row = find_communicator(communicator, true);
+  return row && row->place.load(std::memory_order_relaxed) == 0;
+}
+
+CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, MessagePath path) {
+  CommunicatorRow* const row = find_communicator(communicator, true);
+  *sequence = 0;
+  if (!row) return {};
+  std::atomic<uint32_t>* const count = path.peer < 0 ? &row->sequence : messages_of(*row, path);
+  if (count) *sequence = count->fetch_add(1, std::memory_order_relaxed);
+  const uint32_t place = row->place.load(std::memory_order_relaxed);
+  if (place == kPlaceUnknown) return {};
+  return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff)};
+}
+
+bool is_largest_communicator(const void* communicator) {
+  const CommunicatorRow* const row = find_communicator(communicator, false);
+  const uint32_t own = row ? row->place.load(std::memory_order_relaxed) >> 16 : 0;
+  return own >= g_most_ranks.load(std::memory_order_relaxed);
+}
+
+void encode_communicators(WireWriter& out, uint32_t field, uint64_t begin_ticks) {
+  for (const CommunicatorRow& row : g_communicators) {
+    const uint64_t identity = row.identity.load(), gone = row.gone_ticks.load();
+    if (!identity || (gone && gone < begin_ticks)) continue;
+    const uint32_t place = row.place.load();
+    const size_t mark = out.open(field);
+    out.uint(1, reinterpret_cast<uint64_t>(row.handle.load()));
+    out.fixed64(2, identity);
+    if (place > kPlaceUnknown) {
+      out.uint(3, place >> 16);
+      out.uint(4, place & 0xffff);
+    }
+    out.uint(5, row.made_ticks.load());
+    out.uint(6, gone);
+    out.close(mark);
+  }
+}
+
+}  // namespace gpuprof

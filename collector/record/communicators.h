@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// NCCL's communicators: place and identity of each, and how many calls it has had. Any thread; no
+// lock, no allocation.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/record/collector.h"
+
+namespace gpuprof {
+
+class WireWriter;
+
+// ---- identity: equal on all ranks of a communicator, 0 where nobody knows
+
+// Of bytes that all its ranks have.
+uint64_t communicator_identity(const void* bytes, size_t size);
+// Of one that was made from another, by a call that all ranks of that make in the same order;
+// `argument` tells apart what one such call makes. Counts the calls of each `way`.
+enum class CommunicatorWay : uint8_t { split, shrink };
+uint64_t child_identity(const void* parent, CommunicatorWay way, uint64_t argument);
+// Of a communicator that is registered, or will be.
+void identify_communicator(const void* communicator, uint64_t identity);
+
+// Whether no communicator known is larger than this one: its collectives are those of all ranks.
+bool is_largest_communicator(const void* communicator);
+
+// Field `field` of a Summary: those that lived at `begin_ticks` or since, with an identity.
+void encode_communicators(WireWriter& out, uint32_t field, uint64_t begin_ticks);
+
+}  // namespace gpuprof

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/job_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "formats/core/early_window.h"
+#include "formats/trace/process_key.h"
+
+namespace gpuprof {
+namespace {
+
+// One process, with all its windows.
+struct Member {
+  std::vector<Process*> windows;
+  int64_t begin = INT64_MAX, end = INT64_MIN;  // ns since the Unix epoch
+  int32_t rank = -1, world = 0;
+};
+
+struct Attempt {
+  std::string job, number;
+  bool numbered = false;  // by the dumps themselves
+  std::vector<Member> members;
+
+  int64_t begin() const {
+    int64_t out = INT64_MAX;
+    for (const Member& member : members) out = std::min(out, member.begin);
+    return out;
+  }
+  int32_t world() const {
+    int32_t out = 0;
+    for (const Member& member : members) out = std::max(out, member.world);
+    return out;
+  }
+  std::set<int32_t> ranks() const {
+    std::set<int32_t> out;
+    for (const Member& member : members) {
+      if (member.rank >= 0) out.insert(member.rank);
+    }
+    return out;
+  }
+  bool whole() const {
+    for (const Member& member : members) {
+      for (const Process* window : member.windows) {
+        if (window->completeness != Completeness::complete) return false;
+      }
+    }
+    return world() == 0 || ranks().size() == static_cast<size_t>(world());
+  }
+};
+
+std::string job_of(const Process& process) {
+  return process.header.job().empty() ? process.header.run() : process.header.job();
+}
+
+std::vector<Member> members_of(Trace& trace) {
+  std::map<ProcessKey, Member> found;
+  for (Process& process : trace.processes) {
+    if (process.is_data_worker() || process.source != Source::dump || !process.has_header) continue;
+    Member& member = found[key_of(process)];
+    member.windows.push_back(&process);
+    member.begin = std::min(member.begin, process.window_begin);
+    member.end = std::max(member.end, process.window_end);
+    member.rank = process.header.rank();
+    member.world = std::max(member.world, process.header.world_size());
+  }
+  std::vector<Member> out;
+  for (auto& [key, member] : found) out.push_back(std::move(member));
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Member& a, const Member& b) { return a.begin < b.begin; });
+  return out;
+}
+
+// Whether this process can only be of the attempt after: its rank has run before, and ended.
+bool begins_another(const Attempt& attempt, const Member& member) {
+  return std::any_of(attempt.members.begin(), attempt.members.end(), [&](const Member& other) {
+    return member.rank >= 0 && other.rank == member.rank && member.begin >= other.end;
+  });
+}
+
+std::vector<Attempt> attempts_of(Trace& trace) {
+  std::vector<Attempt> out;
+  for (Member& member : members_of(trace)) {
+    const std::string job = job_of(*member.windows[0]);
+    const std::string number = member.windows[0]->header.attempt();
+    Attempt* found = nullptr;
+    size_t before = 0;
+    for (Attempt& attempt : out) {
+      if (attempt.job != job) continue;
+      ++before;
+      if (attempt.numbered != !number.empty()) continue;
+      if (attempt.numbered && attempt.number != number) continue;
+      found = begins_another(attempt, member) ? nullptr : &attempt;
+    }
+    if (!found) {
+      out.push_back({job, number.empty() ? std::to_string(before) : number, !number.empty(), {}});
+      found = &out.back();
+    }
+    found->members.push_back(std::move(member));
+  }
+  return out;
+}
+
+// "0-3, 7"
+std::string ranges(const std::vector<int32_t>& ranks) {
+  std::string out;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", ranks[i]);
+    if (last > i) out += fmt::format("-{}", ranks[last]);
+    i = last + 1;
+  }
+  return out;
+}
+
+std::string ranks_text(const std::vector<int32_t>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranges(ranks));
+}
+
+std::string describe(const Attempt& attempt) {
+  const auto seconds = static_cast<time_t>(attempt.begin() / 1'000'000'000);
+  struct tm utc {};
+  gmtime_r(&seconds, &utc);
+  char when[32];
+  strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  const size_t ranks = attempt.ranks().size();
+  return fmt::format("{} ({} of {} ranks, from {}{})", attempt.number,
+                     ranks ? ranks : attempt.members.size(),
+                     attempt.world() ? std::to_string(attempt.world()) : std::string("unknown"),
+                     when, attempt.whole() ? "" : ", not whole");
+}
+
+const Attempt* newest_whole(const std::vector<const Attempt*>& attempts) {
+  return *std::max_element(attempts.begin(), attempts.end(), [](auto* a, auto* b) {
+    return std::pair(a->whole(), a->begin()) < std::pair(b->whole(), b->begin());
+  });
+}
+
+std::string list(const std::vector<const Attempt*>& attempts, bool of_jobs) {
+  std::string out;
+  for (const Attempt* attempt : attempts) {
+    out += out.empty() ? "" : ", ";
+    if (of_jobs) out += attempt->job + " attempt ";
+    out += describe(*attempt);
+  }
+  return out;
+}
+
+bool refuse(Trace& trace, const std::string& reason) {
+  trace.problems.insert(trace.problems.begin(), {trace.processes[0].path, 0, reason, true});
+  return false;
+}
+
+void keep_only(Trace& trace, const Attempt& chosen) {
+  std::set<const Process*> kept;
+  std::set<std::pair<std::string, uint32_t>> parents;
+  for (const Member& member : chosen.members) {
+    kept.insert(member.windows.begin(), member.windows.end());
+    const dump::Header& header = member.windows[0]->header;
+    parents.insert({header.host(), header.pid()});
+  }
+  const auto stays = [&](const Process& process) {
+    if (process.source != Source::dump || !process.has_header) return true;
+    if (!process.is_data_worker()) return kept.contains(&process);
+    return parents.contains({process.header.host(), process.header.parent_pid()});
+  };
+  std::vector<Process> left;
+  for (Process& process : trace.processes) {
+    if (stays(process)) left.push_back(std::move(process));
+  }
+  trace.processes = std::move(left);
+}
+
+// The same window of the same process, once more.
+void drop_copies(Trace& trace) {
+  std::map<std::pair<ProcessKey, uint32_t>, const Process*> seen;
+  std::vector<std::string> copies;
+  const auto is_copy = [&](const Process& process) {
+    if (process.source != Source::dump || process.is_data_worker() || !process.has_header) {
+      return false;
+    }
+    const auto [at, fresh] = seen.try_emplace({key_of(process), process.header.window()}, &process);
+    const Process& first = *at->second;
+    const bool same = !fresh && first.path != process.path &&
+                      first.window_begin == process.window_begin &&
+                      first.header.process_start_ticks() == process.header.process_start_ticks();
+    if (same) copies.push_back(fmt::format("{} is a copy of {}", process.path, first.path));
+    return same;
+  };
+  std::vector<bool> drop;
+  for (const Process& process : trace.processes) drop.push_back(is_copy(process));
+  std::vector<Process> left;
+  for (size_t i = 0; i < drop.size(); ++i) {
+    if (!drop[i]) left.push_back(std::move(trace.processes[i]));
+  }
+  trace.processes = std::move(left);
+  for (std::string& copy : copies) trace.notes.push_back(std::move(copy) + "; it counts once");
+}
+
+void note_missing(Trace& trace, const Attempt& attempt) {
+  const std::set<int32_t> there = attempt.ranks();
+  const int32_t world = attempt.world();
+  if (there.empty() || world <= static_cast<int32_t>(there.size())) return;
+  std::vector<int32_t> missing;
+  for (int32_t rank = 0; rank < world; ++rank) {
+    if (!there.contains(rank)) missing.push_back(rank);
+  }
+  trace.notes.push_back(fmt::format("{} of {} ranks have dumps; {} missing", there.size(), world,
+                                    ranks_text(missing) + (missing.size() == 1 ? " is" : " are")));
+}
+
+void note_truncated(Trace& trace, const Attempt& attempt) {
+  std::vector<int32_t> ranks;
+  for (const Member& member : attempt.members) {
+    const bool cut = std::any_of(member.windows.begin(), member.windows.end(), [](auto* window) {
+      return window->completeness != Completeness::complete;
+    });
+    if (cut && member.rank >= 0) ranks.push_back(member.rank);
+  }
+  if (ranks.empty() || attempt.members.size() < 2) return;
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  trace.notes.push_back(ranks_text(ranks) + ": the dump is not whole; what is readable counts");
+}
+
+// By the steps of each window, what most ranks have.
+void note_late(Trace& trace, const Attempt& attempt) {
+  std::map<uint32_t, std::map<std::pair<uint64_t, uint64_t>, std::vector<int32_t>>> windows;
+  for (const Member& member : attempt.members) {
+    for (const Process* window : member.windows) {
+      const auto steps = window->window_steps();
+      if (steps.empty() || member.rank < 0 || is_early_window(window->header.window())) continue;
+      windows[window->header.window()][{steps.front().step, steps.back().step}].push_back(
+          member.rank);
+    }
+  }
+  for (const auto& [number, by_steps] : windows) {
+    if (by_steps.size() < 2) continue;
+    const auto most = std::max_element(by_steps.begin(), by_steps.end(), [](auto& a, auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    std::vector<int32_t> others;
+    uint64_t first = most->first.first, last = most->first.second;
+    for (const auto& [steps, ranks] : by_steps) {
+      if (steps != most->first) others.insert(others.end(), ranks.begin(), ranks.end());
+      first = std::max(first, steps.first);
+      last = std::min(last, steps.second);
+    }
+    std::sort(others.begin(), others.end());
+    trace.notes.push_back(
+        fmt::format("window {}: {} recorded other steps than {}-{}, which most ranks have; {}",
+                    number, ranks_text(others), most->first.first, most->first.second,
+                    first <= last ? fmt::format("steps {}-{} are common and compared", first, last)
+                                  : std::string("none is common to all")));
+  }
+}
+
+void note_versions(Trace& trace, const Attempt& attempt) {
+  std::set<std::string> versions;
+  for (const Member& member : attempt.members) {
+    versions.insert(member.windows[0]->header.tool_version());
+  }
+  if (versions.size() < 2) return;
+  std::string text;
+  for (const std::string& version : versions) text += (text.empty() ? "" : ", ") + version;
+  trace.notes.push_back(fmt::format("the dumps are of several versions of gpuprof: {}", text));
+}
+
+}  // namespace
+
+bool choose_job(Trace& trace, const JobChoice& choice) {
+  drop_copies(trace);
+  std::vector<Attempt> attempts = attempts_of(trace);
+  if (attempts.empty()) return choice.job.empty() && choice.attempt.empty();
+  std::set<std::string> jobs;
+  std::vector<const Attempt*> all, of_job;
+  for (const Attempt& attempt : attempts) {
+    jobs.insert(attempt.job);
+    all.push_back(&attempt);
+    if (!choice.job.empty() && attempt.job == choice.job) of_job.push_back(&attempt);
+  }
+  if (!choice.job.empty() && of_job.empty()) {
+    return refuse(trace, fmt::format("no job {} is here; --job takes one of: {}", choice.job,
+                                     fmt::join(jobs, ", ")));
+  }
+  if (choice.job.empty()) {
+    const std::string newest = newest_whole(all)->job;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(of_job),
+                 [&](const Attempt* attempt) { return attempt->job == newest; });
+    if (jobs.size() > 1) {
+      trace.notes.push_back(
+          fmt::format("{} jobs are here: {}; taking {}, the one of the newest whole attempt; --job "
+                      "takes another",
+                      jobs.size(), list(all, true), newest));
+    }
+  }
+  if (choice.attempt == "all") return true;
+  const Attempt* chosen = newest_whole(of_job);
+  if (!choice.attempt.empty()) {
+    const auto named = std::find_if(of_job.begin(), of_job.end(), [&](const Attempt* attempt) {
+      return attempt->number == choice.attempt;
+    });
+    if (named == of_job.end()) {
+      return refuse(trace, fmt::format("no attempt {} is here; --attempt takes one of: {}",
+                                       choice.attempt, list(of_job, false)));
+    }
+    chosen = *named;
+  } else if (of_job.size() > 1) {
+    trace.notes.push_back(fmt::format(
+        "{} attempts of {} are here: {}; taking {}, the newest{}; --attempt takes another",
+        of_job.size(), chosen->job.empty() ? "a job" : "job " + chosen->job, list(of_job, false),
+        chosen->number, chosen->whole() ? " whole one" : ", as none is whole"));
+  }
+  note_missing(trace, *chosen);
+  note_truncated(trace, *chosen);
+  note_late(trace, *chosen);
+  note_versions(trace, *chosen);
+  if (attempts.size() > 1) keep_only(trace, *chosen);
+  return true;
+}
+
+}  // namespace gpuprof

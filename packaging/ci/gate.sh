@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# A CI job's gate: records a program, compares the run with a baseline of good ones, says what became slower in a
+# comment as Markdown, and fails when steps did. docs/CI.md has the GitHub and GitLab jobs that call it.
+#
+# usage: gate.sh [COMMAND...]     Without COMMAND, GPUPROF_GATE_RUN is a run that was recorded before
+#
+# GPUPROF_GATE_BASELINE   folder of good runs, which the job keeps from run to run; made by the first
+# GPUPROF_GATE_FAIL_OVER  per cent that steps may become slower (default 5)
+# GPUPROF_GATE_UPDATE     yes: a run that passes joins the baseline (set it on the main branch alone)
+# GPUPROF_GATE_OUT        folder for comment.md, report.html and the run (default gpuprof-ci)
+# GPUPROF_GATE_OPTIONS    options of `gpuprof run`, with blanks between
+# GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
+# GPUPROF_BIN             the command (default gpuprof)
+#
+# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared. Else: as COMMAND failed.
+set -euo pipefail
+gpuprof=${GPUPROF_BIN:-gpuprof}
+baseline=${GPUPROF_GATE_BASELINE:?gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs}
+fail_over=${GPUPROF_GATE_FAIL_OVER:-5}
+out=${GPUPROF_GATE_OUT:-gpuprof-ci}
+run=${GPUPROF_GATE_RUN:-}
+comment=$out/comment.md
+mkdir -p "$out"
+
+if [ $# -gt 0 ]; then
+  read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
+  code=0
+  GPUPROF_RUN=ci "$gpuprof" run -o "$out/runs" "${options[@]}" -- "$@" || code=$?
+  if [ "$code" -ne 0 ]; then
+    echo "gate.sh: the program ended with $code; nothing is compared" >&2
+    exit "$code"
+  fi
+  run=$out/runs/ci
+fi
+[ -n "$run" ] || { echo "gate.sh: give a command, or set GPUPROF_GATE_RUN to a run's folder" >&2; exit 2; }
+
+"$gpuprof" report "$run" --format html -o "$out/report.html" || exit 2
+compare=("$gpuprof" diff --baseline "$baseline" "$run")
+code=0
+if [ -z "$(ls -A "$baseline" 2>/dev/null)" ]; then
+  if [ "${GPUPROF_GATE_UPDATE:-}" = yes ]; then
+    "${compare[@]}" --update
+    echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"
+  else
+    echo "There is no baseline yet: a run on the main branch makes it." >"$comment"
+  fi
+else
+  [ "${GPUPROF_GATE_UPDATE:-}" != yes ] || compare+=(--update)
+  "${compare[@]}" --fail-over "$fail_over" --format markdown -o "$comment" || code=$?
+  [ -s "$comment" ] || echo "The runs cannot be compared; the job's log says why." >"$comment"
+fi
+if [ -n "${GPUPROF_GATE_PAGE:-}" ]; then
+  printf '\n[The whole report](%s)\n' "$GPUPROF_GATE_PAGE" >>"$comment"
+fi
+
+# Where the job runs: its summary, its outputs, and a comment at the request, where it may write one.
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$comment" >>"$GITHUB_STEP_SUMMARY"; fi
+if [ -n "${GITHUB_OUTPUT:-}" ]; then
+  printf 'exit-code=%s\ncomment=%s\nreport=%s\n' "$code" "$comment" "$out/report.html" >>"$GITHUB_OUTPUT"
+fi
+failed() { echo "gate.sh: the comment could not be written; it is in $comment" >&2; }
+if [[ ${GITHUB_REF:-} =~ ^refs/pull/([0-9]+)/ ]] && [ -n "${GH_TOKEN:-}" ]; then
+  gh pr comment "${BASH_REMATCH[1]}" --repo "$GITHUB_REPOSITORY" --body-file "$comment" >/dev/null || failed
+elif [ -n "${CI_MERGE_REQUEST_IID:-}" ] && [ -n "${GPUPROF_GITLAB_TOKEN:-}" ]; then
+  # The token goes by standard input: arguments can be read by others on the machine.
+  printf 'header = "PRIVATE-TOKEN: %s"\n' "$GPUPROF_GITLAB_TOKEN" |
+    curl -sSf --config - -o /dev/null --data-urlencode "body@$comment" \
+      "$CI_API_V4_URL/projects/$CI_PROJECT_ID/merge_requests/$CI_MERGE_REQUEST_IID/notes" || failed
+fi
+cat "$comment"
+exit "$code"

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Lays out a wheel's files, for `wheel pack`, from what `cmake --install` put into a folder.
+
+usage: wheel_tree.py INSTALLED OUT VERSION
+"""
+import pathlib
+import shutil
+import sys
+
+# Where the command looks for the library, from its own folder: ../lib.
+FILES = {
+    "bin/gpuprof": "gpuprof/bin/gpuprof",
+    "lib/gpuprof/libgpuprof.so": "gpuprof/lib/libgpuprof.so",
+    "lib/gpuprof/gpuprof-probe": "gpuprof/lib/gpuprof-probe",
+}
+DATA = ["share/man", "share/bash-completion", "share/zsh", "share/fish"]
+LICENCES = ["LICENSE", "NOTICE", "THIRD-PARTY.txt"]
+# glibc's floor of the library and of gpuprof-probe; the command needs none.
+TAG = "py3-none-manylinux_2_17_x86_64"
+
+
+def metadata(version, readme):
+    licences = "".join(f"License-File: {name}\n" for name in LICENCES)
+    return (f"Metadata-Version: 2.4\nName: gpuprof\nVersion: {version}\n"
+            "Summary: Profiles a GPU training or inference program without a change to its code\n"
+            f"License-Expression: Apache-2.0\n{licences}Requires-Python: >=3.8\n"
+            "Classifier: Operating System :: POSIX :: Linux\nClassifier: Environment :: GPU :: NVIDIA CUDA\n"
+            "Keywords: cuda,gpu,profiler,pytorch\nDescription-Content-Type: text/markdown\n\n" + readme)
+
+
+def main(installed, out, version):
+    installed, out = pathlib.Path(installed), pathlib.Path(out)
+    here = pathlib.Path(__file__).resolve().parent
+    info = out / f"gpuprof-{version}.dist-info"
+    (info / "licenses").mkdir(parents=True)
+    for source, target in FILES.items():
+        (out / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(installed / source, out / target)
+        (out / target).chmod(0o755)
+    for source in (here / "python/gpuprof").glob("*.py"):
+        shutil.copy(source, out / "gpuprof" / source.name)
+    for folder in DATA:
+        shutil.copytree(installed / folder, out / f"gpuprof-{version}.data/data" / folder)
+    documents = installed / "share/doc/gpuprof"
+    for name in LICENCES:
+        shutil.copy(documents / name, info / "licenses" / name)
+    (info / "METADATA").write_text(metadata(version, (documents / "README.md").read_text()))
+    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: gpuprof\nRoot-Is-Purelib: false\nTag: {TAG}\n")
+    (info / "entry_points.txt").write_text("[console_scripts]\ngpuprof = gpuprof:main\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])

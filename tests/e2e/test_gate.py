@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packaging/ci/gate.sh, which the GitHub Action and the GitLab job run, in an environment as a runner sets it."""
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+import pytest
+
+import harness
+from support import kineto_traces
+
+GATE = harness.SOURCE / "packaging/ci/gate.sh"
+STEPS = 40
+
+
+def write_run(folder, seed, slower=0.0):
+    """A trace of steps of some 300 us, each 2 % of noise longer or shorter; `slower`: by that part."""
+    noise = random.Random(seed)
+    trace = kineto_traces.training(steps=STEPS)
+    marks = [e for e in trace.events if e["name"].startswith("ProfilerStep#")]
+    ends = [e["ts"] + e["dur"] for e in marks]
+    longer = [e["dur"] * (slower + 0.05 + noise.gauss(0, 0.02)) for e in marks]
+    for event in trace.events:
+        if not event["name"].startswith("ProfilerStep#"):
+            event["ts"] += sum(l for end, l in zip(ends, longer) if end <= event["ts"])
+    moved = 0
+    for event, more in zip(marks, longer):
+        event["ts"] += moved
+        event["dur"] += more
+        moved += more
+    folder.mkdir(parents=True)
+    (folder / "worker0.pt.trace.json").write_text(json.dumps(trace.document()))
+    return folder
+
+
+class Runner:
+    """What a runner gives to a job, with a `gh` and a `curl` that note how they are called."""
+
+    def __init__(self, folder, **settings):
+        self.folder = folder
+        self.tools = folder / "tools"
+        self.tools.mkdir()
+        for name in ("gh", "curl"):
+            (self.tools / name).write_text(f'#!/bin/sh\necho "$*" >>"{folder}/{name}.txt"\n[ "{name}" = gh ] || cat >>"{folder}/stdin.txt"\n')
+            (self.tools / name).chmod(0o755)
+        self.env = harness.environment(PATH=f"{self.tools}:{os.environ['PATH']}", GPUPROF_BIN=harness.BIN,
+                                       GPUPROF_GATE_BASELINE=folder / "baseline", GPUPROF_GATE_OUT=folder / "ci out", **settings)
+        for name in [n for n in self.env if n.startswith(("GITHUB_", "GH_", "CI_"))]:
+            if name not in settings:
+                del self.env[name]
+
+    def gate(self, *command, **settings):
+        env = {**self.env, **{k: str(v) for k, v in settings.items()}}
+        return harness.run(["bash", GATE, *command], env=env, cwd=self.folder)
+
+    def comment(self):
+        return (self.folder / "ci out/comment.md").read_text()
+
+
+def test_healthy_pairs_pass_and_a_planted_slow_down_fails(tmp_path):
+    runner = Runner(tmp_path)
+    first = runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "base", 0), GPUPROF_GATE_UPDATE="yes")
+    assert first.code == 0, first.err
+    assert "nothing to compare" in runner.comment()
+    for number in range(1, 21):
+        done = runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / f"healthy{number}", number))
+        assert done.code == 0, f"pair {number}: {done.out}{done.err}"
+    done = runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "slow", 99, slower=0.10), GPUPROF_GATE_PAGE="https://example.org/1")
+    assert done.code == 1, done.out + done.err
+    assert "[The whole report](https://example.org/1)" in runner.comment()
+    assert re.search(r"\|.*\|", runner.comment()) and (tmp_path / "ci out/report.html").stat().st_size > 100_000
+
+
+def test_a_slower_run_does_not_join_the_baseline(tmp_path):
+    runner = Runner(tmp_path, GPUPROF_GATE_UPDATE="yes")
+    assert runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "base", 0)).code == 0
+    assert runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "slow", 1, slower=0.10)).code == 1
+    assert len(os.listdir(tmp_path / "baseline")) == 1
+    assert runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "good", 2)).code == 0
+    assert len(os.listdir(tmp_path / "baseline")) == 2
+
+
+def test_without_a_baseline_a_request_passes_and_makes_none(tmp_path):
+    runner = Runner(tmp_path)
+    assert runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0)).code == 0
+    assert "no baseline yet" in runner.comment() and not (tmp_path / "baseline").exists()
+
+
+def test_a_program_is_recorded_and_its_failure_is_the_jobs(tmp_path):
+    program = "import ctypes, time; c = ctypes.CDLL('libcudart.so.13'); [(time.sleep(0.002), c.cudaDeviceSynchronize()) for _ in range(60)]"
+    runner = Runner(tmp_path, GPUPROF_GATE_UPDATE="yes", GPUPROF_GATE_OPTIONS="--step sync:1 --preset light")
+    done = runner.gate(harness.PYTHON, "-c", program)
+    assert done.code == 0, done.err
+    assert len(os.listdir(tmp_path / "baseline")) == 1
+    assert runner.gate(harness.PYTHON, "-c", "raise SystemExit(7)").code == 7
+
+
+def test_github_gets_a_summary_outputs_and_a_comment(tmp_path):
+    runner = Runner(tmp_path, GITHUB_STEP_SUMMARY=tmp_path / "summary.md", GITHUB_OUTPUT=tmp_path / "output",
+                    GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b", GH_TOKEN="secret")
+    runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
+    assert (tmp_path / "summary.md").read_text() == runner.comment()
+    assert dict(line.split("=") for line in (tmp_path / "output").read_text().splitlines()) == {
+        "exit-code": "0", "comment": f"{tmp_path}/ci out/comment.md", "report": f"{tmp_path}/ci out/report.html"}
+    assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo a/b --body-file {tmp_path}/ci out/comment.md\n"
+
+
+def test_gitlab_gets_a_note_and_its_token_is_in_no_argument(tmp_path):
+    runner = Runner(tmp_path, CI_MERGE_REQUEST_IID="5", CI_API_V4_URL="https://gitlab.example/api/v4", CI_PROJECT_ID="3",
+                    GPUPROF_GITLAB_TOKEN="secret")
+    runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
+    said = (tmp_path / "curl.txt").read_text()
+    assert "https://gitlab.example/api/v4/projects/3/merge_requests/5/notes" in said and "secret" not in said
+    assert (tmp_path / "stdin.txt").read_text() == 'header = "PRIVATE-TOKEN: secret"\n'
+
+
+def test_the_action_hands_each_input_to_the_gate():
+    """Its inputs reach the script by the environment, and none is written into the script itself."""
+    yaml = pytest.importorskip("yaml")
+    action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
+    step, = action["runs"]["steps"]
+    used = set(re.findall(r"inputs\.([\w-]+)", json.dumps(step["env"])))
+    assert used == set(action["inputs"]) and "${{" not in step["run"]
+    documented = re.findall(r"^# (GPUPROF_GATE_\w+)", GATE.read_text(), flags=re.M)
+    assert {n for n in step["env"] if n.startswith("GPUPROF_GATE")} == set(documented) | {"GPUPROF_GATE_RUN"}
+
+
+def test_the_action_runs_its_command(tmp_path):
+    """The action's step as a runner runs it, with what it puts in place of the expressions."""
+    yaml = pytest.importorskip("yaml")
+    step, = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())["runs"]["steps"]
+    runner = Runner(tmp_path, GITHUB_ACTION_PATH=GATE.parent, GPUPROF_GATE_RUN="", GPUPROF_GATE_UPDATE="yes",
+                    GPUPROF_GATE_OPTIONS="--step sync:1",
+                    COMMAND=f"{harness.PYTHON} -c \"import ctypes; c = ctypes.CDLL('libcudart.so.13'); [c.cudaDeviceSynchronize() for _ in range(60)]\"")
+    (tmp_path / "step.sh").write_text(step["run"])
+    done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", tmp_path / "step.sh"], env=runner.env, cwd=tmp_path,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert pathlib.Path(tmp_path / "ci out/report.html").exists()
+
+
+def test_the_pages_yaml_can_be_read():
+    """What docs/CI.md and docs/RUNNING.md give to be pasted."""
+    yaml = pytest.importorskip("yaml")
+    found = [block for page in ("CI", "RUNNING") for block in
+             re.findall(r"^```yaml\n(.*?)^```", (harness.SOURCE / f"docs/{page}.md").read_text(), flags=re.M | re.S)]
+    assert len(found) == 3
+    github, gitlab, pod = [yaml.safe_load(block) for block in found]
+    action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
+    step, = [s for s in github["jobs"]["speed"]["steps"] if "packaging/ci" in s.get("uses", "")]
+    assert set(step["with"]) <= set(action["inputs"])
+    assert any("packaging/ci/gate.sh" in line for line in gitlab["speed"]["script"])
+    volumes = {v["name"] for v in pod["spec"]["volumes"]}
+    mounts = {m["name"] for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for m in c["volumeMounts"]}
+    assert pod["kind"] == "Pod" and mounts == volumes

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `cmake --install` puts where, and the pages that are made from the tables of options."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+
+COMMANDS = re.findall(r'^    \{"(\w+)",', (harness.SOURCE / "tools/main.cpp").read_text(), flags=re.M)
+pytestmark = pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitized build is not installed")
+
+
+def page(kind):
+    return harness.checked("completion", kind).out
+
+
+def options_of(command):
+    """Each option that `gpuprof COMMAND --help` lists."""
+    text = harness.checked(command, "--help").out
+    return {name for line in text.splitlines() if line.startswith("  -") for name in re.findall(r"(?<![\w-])--?[a-z][a-z-]*", line[:20])}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("a blank") / "in stalled"
+    for name in ("gpuprof", "gpuprof-probe"):
+        assert (harness.BUILD / "tools" / name).exists()
+    subprocess.run(["cmake", "--install", harness.BUILD, "--prefix", folder], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+def test_the_installation_is_stripped_and_complete(installed):
+    for name in ("bin/gpuprof", "lib/gpuprof/libgpuprof.so", "lib/gpuprof/gpuprof-probe", "share/man/man1/gpuprof.1",
+                 "share/bash-completion/completions/gpuprof", "share/zsh/site-functions/_gpuprof",
+                 "share/fish/vendor_completions.d/gpuprof.fish", "share/doc/gpuprof/LICENSE", "share/doc/gpuprof/NOTICE"):
+        assert (installed / name).stat().st_size > 0, name
+    for name in ("bin/gpuprof", "lib/gpuprof/libgpuprof.so", "lib/gpuprof/gpuprof-probe"):
+        said = subprocess.run(["nm", installed / name], capture_output=True, text=True)
+        assert "no symbols" in said.stderr, name
+    assert sum(f.stat().st_size for f in installed.rglob("*") if f.is_file()) < 20e6
+
+
+def test_debug_information_is_found_by_build_id(installed, tmp_path):
+    subprocess.run(["cmake", "--install", harness.BUILD, "--prefix", tmp_path, "--component", "debug"], check=True,
+                   stdout=subprocess.DEVNULL)
+    notes = subprocess.run(["readelf", "-n", installed / "lib/gpuprof/libgpuprof.so"], capture_output=True, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    debug = tmp_path / f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    assert ".debug_info" in subprocess.run(["readelf", "-SW", debug], capture_output=True, text=True).stdout
+
+
+def test_an_installation_in_a_path_with_blanks_is_used(installed, tmp_path):
+    """LD_PRELOAD cannot name such a path: a link in a folder of this user's stands for it."""
+    for name in ("program.py", "use.sh"):
+        shutil.copy(harness.SOURCE / "packaging/tests" / name, tmp_path)
+    shutil.copytree(harness.SIMCUDA, tmp_path / "stack")
+    done = harness.run(["bash", tmp_path / "use.sh", tmp_path, installed / "bin/gpuprof"], env=harness.environment(TMPDIR=tmp_path))
+    assert done.code == 0 and done.out == "ok\n", done.out + done.err
+    link = pathlib.Path(harness.run([installed / "bin/gpuprof", "lib"], env=harness.environment(TMPDIR=tmp_path)).out.rstrip("\n"))
+    assert link.parent.parent.parent == tmp_path and link.resolve() == installed / "lib/gpuprof/libgpuprof.so"
+
+
+def test_a_folder_that_others_made_is_not_used_for_the_link(installed, tmp_path):
+    """Whoever could write there would choose what is preloaded."""
+    mine = tmp_path / f"gpuprof-{os.geteuid()}"
+    mine.mkdir()
+    mine.chmod(0o777)
+    path = harness.run([installed / "bin/gpuprof", "lib"], env=harness.environment(TMPDIR=tmp_path)).out.rstrip("\n")
+    assert path and not path.startswith(str(mine)) and not list(mine.iterdir())
+
+
+def test_without_the_probe_doctor_says_what_it_did_not_look_at(installed, tmp_path):
+    shutil.copytree(installed, tmp_path / "copy")
+    (tmp_path / "copy/lib/gpuprof/gpuprof-probe").unlink()
+    done = harness.run([tmp_path / "copy/bin/gpuprof", "doctor"])
+    assert "limited  driver     not looked at: gpuprof-probe is not in" in done.out, done.out + done.err
+
+
+def test_a_driver_that_crashes_does_not_take_doctor_with_it(tmp_path):
+    (tmp_path / "driver.c").write_text("int cuInit(unsigned flags) { return *(volatile int*)8 + (int)flags; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libcuda.so.1", tmp_path / "driver.c"], check=True)
+    done = harness.gpuprof("doctor", env=harness.environment(LD_LIBRARY_PATH=tmp_path))
+    assert done.code in (0, 1) and "limited  driver     not looked at: gpuprof-probe" in done.out, done.out + done.err
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish", "man"])
+def test_every_option_is_in_the_page(kind):
+    text = page(kind)
+    for command in COMMANDS:
+        for option in options_of(command):
+            spelled = {"fish": f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}",
+                       "man": option.replace("-", "\\-")}.get(kind, option)
+            assert spelled in text, f"{command} {option}"
+
+
+@pytest.mark.parametrize("kind", ["bash", "zsh", "fish"])
+def test_the_shell_reads_its_completion(kind, tmp_path):
+    if not shutil.which(kind):
+        pytest.skip(f"no {kind} here")
+    (tmp_path / "script").write_text(page(kind))
+    done = harness.run([kind, "--no-execute" if kind == "fish" else "-n", tmp_path / "script"])
+    assert done.code == 0 and not done.err, done.err
+
+
+def completed(words, tmp_path):
+    """What bash completes the last of `words` to."""
+    (tmp_path / "script").write_text(page("bash"))
+    array = " ".join(f"'{w}'" for w in words)
+    done = harness.run(["bash", "-c", f"source '{tmp_path}/script'; COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _gpuprof;"
+                                      " printf '%s\\n' \"${COMPREPLY[@]}\""])
+    assert done.code == 0, done.err
+    return done.out.split()
+
+
+def test_bash_completes(tmp_path):
+    assert completed(["gpuprof", "conv"], tmp_path) == ["convert"]
+    assert "speedscope" in completed(["gpuprof", "convert", "--to", ""], tmp_path)
+    assert completed(["gpuprof", "report", "--form"], tmp_path) == ["--format"]
+    assert completed(["gpuprof", "completion", "fi"], tmp_path) == ["fish"]
+
+
+def test_the_manual_page_is_without_faults(tmp_path):
+    if not shutil.which("groff"):
+        pytest.skip("no groff here")
+    (tmp_path / "gpuprof.1").write_text(page("man"))
+    done = harness.run(["groff", "-man", "-Tutf8", "-ww", "-z", tmp_path / "gpuprof.1"])
+    assert done.code == 0 and not done.err, done.err

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a run to a picture: `run --report`, `run --open`, `gpuprof open`, and the server for Perfetto's page."""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+import harness
+from support import kineto_traces
+
+PROGRAM = ("import ctypes, time; c = ctypes.CDLL('libcudart.so.13')\n"
+           "for _ in range(60): time.sleep(0.002); c.cudaDeviceSynchronize()")
+ORIGIN = "https://ui.perfetto.dev"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory):
+    path = tmp_path_factory.mktemp("trace") / "x.json"
+    path.write_text(kineto_traces.training().text())
+    return path
+
+
+def browser(tmp_path):
+    """A browser that notes what it is asked for."""
+    path = tmp_path / "browser"
+    path.write_text(f'#!/bin/sh\necho "$1" >>"{tmp_path}/asked"\n')
+    path.chmod(0o755)
+    return path
+
+
+def asked(tmp_path):
+    for _ in range(100):
+        if (tmp_path / "asked").exists() and (tmp_path / "asked").read_text():
+            return (tmp_path / "asked").read_text().splitlines()
+        time.sleep(0.05)
+    return []
+
+
+def recorded(tmp_path, *flags, env=None, program=PROGRAM):
+    return harness.gpuprof("run", "-o", tmp_path / "out", "--step", "sync:1", *flags, "--", harness.PYTHON, "-c", program, env=env)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_verdict_ends_a_run(tmp_path, code):
+    done = recorded(tmp_path, "--report", program=PROGRAM + f"\nraise SystemExit({code})")
+    assert done.code == code and not done.out
+    closing, report = done.err.split("Next: ", 1)
+    lines = report.splitlines()[1:]
+    assert re.match(r"Steps 12 to 21: ", lines[0]) and 2 <= len(lines) <= 10
+
+
+def test_the_whole_report_ends_a_run(tmp_path):
+    done = recorded(tmp_path, "--report=text")
+    assert harness.checked("report", tmp_path / "out/latest").out.strip() in done.err
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+def test_a_report_goes_into_the_runs_folder(tmp_path, form):
+    done = recorded(tmp_path, f"--report={form}")
+    path = tmp_path / "out/latest" / f"report.{form}"
+    assert f"the report: {path}" in done.err
+    if form == "json":
+        assert json.loads(path.read_text())["schema"] == 1
+    else:
+        assert "Chart.js v3" in path.read_text()
+
+
+def test_a_format_that_is_none_stops_before_the_program(tmp_path):
+    done = harness.gpuprof("run", "--report=pdf", "touch", tmp_path / "ran")
+    assert done.code == 2 and "pdf" in done.err and not (tmp_path / "ran").exists()
+
+
+def test_a_run_without_steps_has_no_report(tmp_path):
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--report", "--open", "true")
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_run_opens_the_page(tmp_path):
+    done = recorded(tmp_path, "--open", env=harness.environment(BROWSER=browser(tmp_path)))
+    assert done.code == 0 and asked(tmp_path) == [f"file://{tmp_path}/out/latest/report.html"]
+
+
+def test_open_makes_a_page_beside_the_input_and_names_it_where_there_is_no_browser(trace, tmp_path):
+    path = tmp_path / "a b.json"
+    path.write_bytes(trace.read_bytes())
+    env = harness.environment()
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME"):
+        env.pop(name, None)
+    done = harness.checked("open", path, env=env)
+    assert f"no browser was found here; the page is file://{tmp_path}/a%20b.json.html" in done.err
+    assert "Chart.js v3" in (tmp_path / "a b.json.html").read_text()
+
+
+class Server:
+    """`gpuprof open` that waits for a browser, on a port that the kernel chooses."""
+
+    def __init__(self, *arguments, **env):
+        clean = {k: v for k, v in harness.environment(**env).items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        self.child = subprocess.Popen([harness.BIN, "open", *arguments, "--port", "0"], stderr=subprocess.PIPE, text=True, env=clean)
+        self.said = ""
+        while not (found := re.search(r"http://127\.0\.0\.1:(\d+)(/[0-9a-f]{16}/\S+)", self.said)):
+            line = self.child.stderr.readline()
+            assert line, self.said
+            self.said += line
+        self.port, self.path = int(found[1]), found[2]
+
+    def ask(self, path=None, method="GET", **headers):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path or self.path}", method=method, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, dict(answer.headers), answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, dict(error.headers), b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
+
+
+def test_perfettos_page_gets_the_trace_once(trace, tmp_path):
+    harness.checked("convert", trace, "--to", "perfetto", "-o", tmp_path / "whole")
+    with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
+        assert f"{ORIGIN}/#!/?url=http://127.0.0.1:{server.port}" in server.said
+        assert server.ask("/") [0] == 404
+        assert server.ask(server.path + "x")[0] == 404
+        assert server.ask(Origin="https://example.org")[0] == 403
+        assert server.ask(Host="example.org")[0] == 403  # a name that was made to point here
+        assert server.ask(method="POST")[0] == 405
+        status, headers, _ = server.ask(method="OPTIONS", Origin=ORIGIN, **{"Access-Control-Request-Private-Network": "true"})
+        assert (status, headers["Access-Control-Allow-Origin"], headers["Access-Control-Allow-Private-Network"]) == (204, ORIGIN, "true")
+        status, headers, body = server.ask(Origin=ORIGIN)
+        assert (status, headers["Access-Control-Allow-Origin"]) == (200, ORIGIN)
+        assert body == (tmp_path / "whole").read_bytes()
+        assert server.child.wait(10) == 0
+    assert os.listdir(tmp_path) == ["whole"]
+
+
+def test_only_this_machine_is_listened_to(trace, tmp_path):
+    with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
+        rows = [line.split() for line in open("/proc/net/tcp").read().splitlines()[1:]]
+        places = {row[1] for row in rows if row[3] == "0A" and int(row[1].split(":")[1], 16) == server.port}
+        assert places == {f"0100007F:{server.port:04X}"}
+        with open("/proc/net/tcp6") as other:
+            assert not [line for line in other if f":{server.port:04X} " in line]
+
+
+def test_one_who_says_nothing_does_not_stop_the_others(trace, tmp_path):
+    import socket
+    with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
+        with socket.create_connection(("127.0.0.1", server.port)) as silent:
+            silent.send(b"not http\r\n\r\n")
+            assert server.ask()[0] == 200
+        assert server.child.wait(10) == 0
+
+
+@pytest.mark.parametrize("chosen", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_server_leaves_nothing(trace, tmp_path, chosen):
+    with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
+        assert os.listdir(tmp_path)
+        server.child.send_signal(chosen)
+        assert server.child.wait(10) == 128 + chosen
+    assert not os.listdir(tmp_path)
+
+
+def test_over_ssh_the_page_is_served_and_the_forwarding_said(trace, tmp_path):
+    with Server(trace, "-o", tmp_path / "page.html", SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22") as server:
+        assert re.search(r"ssh -L \d+:127\.0\.0\.1:\d+ ", server.said)
+        status, headers, body = server.ask()
+        assert status == 200 and headers["Content-Type"].startswith("text/html") and "Access-Control-Allow-Origin" not in headers
+        assert body == (tmp_path / "page.html").read_bytes()
+
+
+def test_perfettos_page_is_opened(trace, tmp_path):
+    child = subprocess.Popen([harness.BIN, "open", trace, "--perfetto", "--port", "0"],
+                             env=harness.environment(BROWSER=browser(tmp_path)), stderr=subprocess.PIPE)
+    try:
+        address, = asked(tmp_path)
+        assert address.startswith(f"{ORIGIN}/#!/?url=http://127.0.0.1:")
+        with urllib.request.urlopen(address.split("?url=")[1], timeout=10) as answer:
+            assert answer.status == 200 and answer.read()
+        assert child.wait(10) == 0
+    finally:
+        child.kill()
+        child.wait()

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories as they are in life: several jobs and attempts, ranks that are missing, cut off,
+// there twice or late.
+#include "formats/job_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "formats/input.h"
+#include "tests/unit/support/dump_maker.h"
+
+namespace gpuprof::test {
+namespace {
+
+struct Dump {
+  int rank = 0;
+  uint32_t pid = 100;
+  const char *job = "77", *attempt = "", *run = "shared";
+  uint64_t from_us = 1000, to_us = 2000;  // its window
+  uint32_t first_step = 12;
+  bool whole = true;
+  const char* version = "0.1.0";
+};
+
+std::string dump_of(const Dump& d, int world) {
+  const auto ticks = [](uint64_t us) { return 2'000'000 + us * kTicksPerUs; };
+  dump::Header header = make_header(0, d.rank);
+  header.set_pid(d.pid + static_cast<uint32_t>(d.rank));
+  header.set_os_start_time(d.pid);
+  header.set_world_size(world);
+  header.set_job(d.job);
+  header.set_run(d.run);
+  header.set_attempt(d.attempt);
+  header.set_tool_version(d.version);
+  header.set_window_begin_ticks(ticks(d.from_us));
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, header);
+  MemoryNames names;
+  BatchEncoder encoder(names);
+  encoder.begin(0, 0);
+  Record r = make_record(Kind::launch, ticks(d.from_us + 1), ticks(d.from_us + 2),
+                         names.api("cudaLaunchKernel"));
+  if (!encoder.add(r, 1, "python")) throw std::bad_alloc();
+  append_events(bytes, encoder);
+  const uint64_t third = (d.to_us - d.from_us) / 3;
+  append_steps(
+      bytes,
+      {ticks(d.from_us), ticks(d.from_us + third), ticks(d.from_us + 2 * third), ticks(d.to_us)},
+      d.first_step, 0);
+  if (d.whole) {
+    dump::Summary summary = make_summary(ticks(d.to_us), d.first_step, d.first_step + 2);
+    summary.set_window_begin_ticks(ticks(d.from_us));
+    append(bytes, ChunkKind::summary, summary);
+  }
+  return std::string(view(bytes));
+}
+
+class JobChoiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/gpuprof_job_choice_XXXXXX";
+    folder_ = ::mkdtemp(name);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // From a directory of their own.
+  Input read(const std::vector<Dump>& dumps, int world, const JobChoice& choice = {}) {
+    const std::string folder = folder_ + "/" + std::to_string(++reads_) + "/shared";
+    std::filesystem::create_directories(folder);
+    size_t number = 0;
+    for (const Dump& d : dumps) {
+      std::ofstream(folder + "/node1_r" + std::to_string(d.rank) + "_" + std::to_string(number++) +
+                        "_w0.gpuprof",
+                    std::ios::binary)
+          << dump_of(d, world);
+    }
+    InputOptions options;
+    options.choice = choice;
+    return load_input({folder}, options);
+  }
+  static std::vector<uint32_t> pids(const Input& input) {
+    std::vector<uint32_t> out;
+    for (const Process& process : input.trace.processes) out.push_back(process.header.pid());
+    return out;
+  }
+  static std::string notes(const Input& input) {
+    std::string out;
+    for (const std::string& note : input.trace.notes) out += note + "\n";
+    return out;
+  }
+
+  std::string folder_;
+  int reads_ = 0;
+};
+
+using Pids = std::vector<uint32_t>;
+
+std::vector<Dump> two_attempts(const char* first = "", const char* second = "") {
+  return {{.rank = 0, .pid = 100, .attempt = first},
+          {.rank = 1, .pid = 100, .attempt = first},
+          {.rank = 0, .pid = 200, .attempt = second, .from_us = 5000, .to_us = 6000},
+          {.rank = 1, .pid = 200, .attempt = second, .from_us = 5000, .to_us = 6000}};
+}
+
+TEST_F(JobChoiceTest, TakesTheNewestWholeAttempt) {
+  const Input input = read(two_attempts(), 2);
+  EXPECT_EQ(pids(input), (Pids{200, 201}));
+  EXPECT_NE(notes(input).find("2 attempts of job 77 are here: 0 (2 of 2 ranks, from "),
+            std::string::npos)
+      << notes(input);
+  EXPECT_NE(notes(input).find("taking 1, the newest whole one; --attempt"), std::string::npos);
+}
+
+TEST_F(JobChoiceTest, GoesByTheAttemptsThatDumpsName) {
+  std::vector<Dump> dumps = two_attempts("3", "4");
+  EXPECT_EQ(pids(read(dumps, 2, {"", "3"})), (Pids{100, 101}));
+  dumps.pop_back();  // the newer one lacks a rank
+  EXPECT_EQ(pids(read(dumps, 2)), (Pids{100, 101}));
+}
+
+TEST_F(JobChoiceTest, TakesAllAttemptsAsOneIfAsked) {
+  EXPECT_EQ(read(two_attempts(), 2, {"", "all"}).trace.processes.size(), 4u);
+}
+
+TEST_F(JobChoiceTest, RefusesWhatIsNotThere) {
+  const Input input = read(two_attempts(), 2, {"", "9"});
+  EXPECT_FALSE(input.readable());
+  ASSERT_FALSE(input.trace.problems.empty());
+  EXPECT_NE(input.trace.problems[0].reason.find("no attempt 9 is here; --attempt takes one of: 0"),
+            std::string::npos);
+}
+
+TEST_F(JobChoiceTest, KeepsTwoJobsApart) {
+  const std::vector<Dump> dumps = {{.rank = 0, .pid = 100, .job = "77"},
+                                   {.rank = 1, .pid = 100, .job = "77"},
+                                   {.rank = 0, .pid = 200, .job = "78", .from_us = 1500},
+                                   {.rank = 1, .pid = 200, .job = "78", .from_us = 1500}};
+  const Input newest = read(dumps, 2);
+  EXPECT_EQ(pids(newest), (Pids{200, 201}));
+  EXPECT_NE(notes(newest).find("2 jobs are here: 77 attempt 0"), std::string::npos);
+  EXPECT_EQ(pids(read(dumps, 2, {"77", ""})), (Pids{100, 101}));
+}
+
+TEST_F(JobChoiceTest, NamesMissingRanks) {
+  const Input input = read({{.rank = 0}, {.rank = 2}, {.rank = 5}}, 6);
+  EXPECT_EQ(input.trace.processes.size(), 3u);
+  EXPECT_EQ(notes(input), "3 of 6 ranks have dumps; ranks 1, 3-4 are missing\n");
+}
+
+TEST_F(JobChoiceTest, NamesRanksThatWereCutOff) {
+  const Input input = read({{.rank = 0}, {.rank = 1, .whole = false}}, 2);
+  EXPECT_EQ(input.trace.processes.size(), 2u);
+  EXPECT_NE(notes(input).find("rank 1: the dump is not whole"), std::string::npos) << notes(input);
+}
+
+TEST_F(JobChoiceTest, CountsACopyOnce) {
+  const Input input = read({{.rank = 0}, {.rank = 1}, {.rank = 1}}, 2);
+  EXPECT_EQ(input.trace.processes.size(), 2u);
+  EXPECT_NE(notes(input).find("is a copy of"), std::string::npos) << notes(input);
+}
+
+TEST_F(JobChoiceTest, NamesLateRanks) {
+  const Input input = read({{.rank = 0}, {.rank = 1}, {.rank = 2, .first_step = 13}}, 3);
+  EXPECT_EQ(notes(input),
+            "window 0: rank 2 recorded other steps than 12-14, which most ranks have; steps 13-14 "
+            "are common and compared\n");
+}
+
+TEST_F(JobChoiceTest, NamesSeveralVersions) {
+  const Input input = read({{.rank = 0}, {.rank = 1, .version = "0.2.0"}}, 2);
+  EXPECT_EQ(notes(input), "the dumps are of several versions of gpuprof: 0.1.0, 0.2.0\n");
+}
+
+TEST_F(JobChoiceTest, SaysNothingOfAWholeJob) {
+  EXPECT_EQ(notes(read({{.rank = 0}, {.rank = 1}}, 2)), "");
+  // Nor of one that has no name.
+  const std::vector<Dump> dumps = {{.rank = 0, .job = "", .run = ""},
+                                   {.rank = 1, .job = "", .run = ""}};
+  EXPECT_EQ(notes(read(dumps, 2)), "");
+}
+
+// As SLURM_PROCID of a batch script: all at once, so none is an attempt of its own.
+TEST_F(JobChoiceTest, KeepsProcessesThatInheritedARank) {
+  const std::vector<Dump> dumps = {
+      {.rank = 0, .pid = 100}, {.rank = 0, .pid = 200}, {.rank = 0, .pid = 300}};
+  EXPECT_EQ(read(dumps, 1).trace.processes.size(), 3u);
+}
+
+}  // namespace
+}  // namespace gpuprof::test

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slow ranks against jobs that have one. STRAGGLER_SEEDS=100: as many seeds of each.
+#include "tools/analysis/ranks/stragglers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/unit/support/rank_job.h"
+#include "tools/analysis/report.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+int seeds() {
+  const char* const wanted = std::getenv("STRAGGLER_SEEDS");
+  return wanted ? std::atoi(wanted) : 3;
+}
+
+test::RankJob job_of(uint64_t seed) {
+  test::RankJob job;
+  job.ranks = 8, job.steps = 12, job.seed = seed;
+  job.kernel = 40'000;
+  job.data = 400'000;
+  return job;
+}
+
+struct Case {
+  const char* name;
+  test::Slow cause;
+  double factor;
+  SlowPart part;
+};
+constexpr Case kCases[] = {{"compute", test::Slow::compute, 1.5, SlowPart::compute},
+                           {"data", test::Slow::data_loading, 4, SlowPart::data_loading},
+                           {"host", test::Slow::host, 8, SlowPart::host}};
+
+const SlowRank* persistent(const std::vector<SlowRank>& found) {
+  const auto at = std::find_if(found.begin(), found.end(), [](const SlowRank& slow) {
+    return slow.pattern == SlowPattern::persistent;
+  });
+  return at == found.end() ? nullptr : &*at;
+}
+
+std::vector<SlowRank> found_in(const test::RankJob& job) {
+  return make_report(test::load_rank_job(job)).slow_ranks;
+}
+
+TEST(Stragglers, OneThatIsSlowThroughoutIsNamedBesideAPauseOfAnother) {
+  for (const Case& each : kCases) {
+    int right = 0;
+    for (int seed = 1; seed <= seeds(); ++seed) {
+      test::RankJob job = job_of(static_cast<uint64_t>(seed));
+      job.slow_rank = seed % job.ranks, job.slow = each.cause, job.factor = each.factor;
+      job.slow_from = 4;
+      job.pausing_rank = (seed + 3) % job.ranks, job.pausing_step = 6, job.pause_once = 30'000'000;
+      const auto found = found_in(job);
+      const SlowRank* const slow = persistent(found);
+      right += slow && slow->rank == job.slow_rank && slow->part == each.part && slow->since == 4;
+    }
+    std::printf("%s: %d of %d\n", each.name, right, seeds());
+    EXPECT_GE(right * 100, seeds() * 98) << each.name;
+  }
+}
+
+TEST(Stragglers, NobodyInHealthyJobs) {
+  int wrong = 0;
+  for (int seed = 1; seed <= seeds(); ++seed) {
+    wrong += !found_in(job_of(static_cast<uint64_t>(seed))).empty();
+  }
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Stragglers, PeriodicAndOnceAreToldApart) {
+  test::RankJob job = job_of(5);
+  job.slow_rank = 2, job.slow_from = 1, job.slow_every = 4;
+  job.pausing_rank = 5, job.pausing_step = 7, job.pause_once = 20'000'000;
+  const auto found = found_in(job);
+  ASSERT_EQ(found.size(), 2u);
+  const auto of = [&](int rank) {
+    return std::find_if(found.begin(), found.end(), [&](auto& each) { return each.rank == rank; });
+  };
+  ASSERT_NE(of(2), found.end());
+  EXPECT_EQ(of(2)->pattern, SlowPattern::periodic);
+  EXPECT_EQ(of(2)->period, 4u);
+  EXPECT_EQ(of(2)->since, 1u);
+  ASSERT_NE(of(5), found.end());
+  EXPECT_EQ(of(5)->pattern, SlowPattern::one_off);
+  EXPECT_EQ(of(5)->since, 7u);
+  EXPECT_NEAR(of(5)->excess_us, 20'000, 2'000);
+}
+
+TEST(Stragglers, TheVerdictNamesTheOneThatIsSlowThroughout) {
+  test::RankJob job = job_of(2);
+  job.slow_rank = 2;
+  job.pausing_rank = 1, job.pausing_step = 3, job.pause_once = 60'000'000;
+  const Report report = make_report(test::load_rank_job(job));
+  const auto verdict =
+      std::find_if(report.verdict.begin(), report.verdict.end(),
+                   [](const Verdict& each) { return each.cause == Cause::straggler; });
+  ASSERT_NE(verdict, report.verdict.end());
+  ASSERT_FALSE(verdict->evidence.empty());
+  const auto finding = std::find_if(report.findings.begin(), report.findings.end(), [](auto& each) {
+    return finding_row(each.kind).name == "slow_rank";
+  });
+  ASSERT_NE(finding, report.findings.end());
+  EXPECT_EQ(finding->text.find("rank"), 0u) << finding->text;
+  EXPECT_EQ(verdict->evidence[0].find("rank 2 waits least"), 0u) << verdict->evidence[0];
+  EXPECT_NE(verdict->evidence[0].find("kernels 1.5"), std::string::npos) << verdict->evidence[0];
+}
+
+}  // namespace
+}  // namespace gpuprof::analysis

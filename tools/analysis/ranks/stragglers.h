@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rank makes the others wait, in which steps, and by what part of its own work: in every step
+// since some step, in steps at equal distances, or once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gpuprof::analysis {
+
+// What a rank itself does in each of its steps, us.
+struct StepTimes {
+  int32_t rank = -1;
+  std::vector<uint64_t> steps;
+  std::vector<double> compute, data_loading, host;  // by step
+};
+
+enum class SlowPart : uint8_t { compute, data_loading, host };
+enum class SlowPattern : uint8_t { persistent, periodic, one_off };
+
+struct SlowRank {
+  int32_t rank;
+  SlowPattern pattern;
+  SlowPart part;
+  uint64_t since;        // the first of its slow steps
+  size_t steps;          // how many they are
+  uint64_t period;       // periodic: steps from one to the next
+  double excess_us = 0;  // beyond the median rank, in the median of these steps
+  double factor = 1;     // the part's time to that of the median rank, likewise
+};
+
+// Of ranks that did at least four steps in common. A part counts as slow in a step where it is
+// beyond the median rank's by a hundredth of the median step (`step_us`) and by more than ranks
+// usually differ in it. Most excess over all steps first.
+std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double step_us);
+
+// "rank 2: kernels 1.50 x the median rank's (3.2 ms a step), in every step since step 12"
+std::string describe(const SlowRank& slow);
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// A run's report, as a page in the browser or as a few lines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gpuprof {
+
+// Writes the page to `output`, or, where that is empty, beside the input, or where that cannot be
+// written to, into a directory of this user's for temporary files. Returns its path. Throws
+// Failure.
+std::string write_page(const std::vector<std::string>& inputs, const std::string& output);
+
+// Shows a page of this machine. Over ssh it is served on 127.0.0.1:`port`, once, and a line says
+// what to forward.
+void show_page(const std::string& path, uint16_t port);
+
+// Serves a Perfetto trace to ui.perfetto.dev, which a browser opens, as Perfetto's own scripts do.
+void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port);
+
+// After a run: `format` is "verdict" (at most ten lines on standard error), "text", or "json" or
+// "html", which are written into the run's folder.
+void report_run(const std::string& folder, const std::string& format);
+
+}  // namespace gpuprof
