@@ -184,7 +184,8 @@ def test_out_of_memory_in_the_early_window(tmp_path):
 
 def test_killed_in_the_early_window(tmp_path):
     done, left, calls = run(tmp_path, "full", "abort", **FULL)
-    assert done.code == -6 and sorted(p.suffix for p in left) == [".part", ".ring"]
+    # The drain thread opens the dump when it comes to it.
+    assert done.code == -6 and sorted(p.suffix for p in left) in ([".ring"], [".part", ".ring"])
     records = harness.records(left[0])  # of both: they are one process
     assert_failure(records, calls)
     assert sum(live_in(records, "left").values()) == 36 * MIB
