@@ -6,10 +6,12 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
@@ -86,6 +88,7 @@ struct Drain {
   size_t graph_nodes = 0;         // written to it
   uint64_t replayed_graphs = 0;   // number of the newest written to it
   uint32_t failures_written = 0;  // which failed allocation is in a dump
+  uint32_t failures_before_early = 0;
   EarlyDump early{};
   bool window_open = false;
   uint64_t last_look = 0;        // for GPU records
@@ -179,7 +182,10 @@ void write_failed_allocation(Drain& drain) {
 void open_window(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
-  if (is_early_window(window.number)) drain.early.begin();
+  if (is_early_window(window.number)) {
+    drain.early.begin();
+    drain.failures_before_early = drain.failures_written;
+  }
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
@@ -259,6 +265,12 @@ WindowTotals totals_of(const Drain& drain) {
   return totals;
 }
 
+// The process ends without a better window.
+void leave_early_dump(Drain& drain) {
+  if (!drain.early.leave()) return;
+  drain.failures_written = std::max(drain.failures_written, drain.early.failures());
+}
+
 // The process ends, and an allocation has failed that is in no dump: it gets one of its own.
 void dump_failed_allocation(Drain& drain) {
   Session& s = session();
@@ -318,7 +330,9 @@ void close_window(Drain& drain) {
     write_to_the_end(drain, window);
     const bool worth = is_worth_keeping(drain, window);
     if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
-    drain.early.keep(drain.file, window, totals_of(drain), worth);
+    // Until it is left, what is in it is in no dump.
+    const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
+    drain.early.keep(drain.file, window, totals_of(drain), failures, worth);
   } else {
     write_to_the_end(drain, window);
     const DumpOutcome outcome = drain.file.finish();
@@ -507,7 +521,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit");
   carry_out_requests(*g_drain);
-  g_drain->early.leave();
+  leave_early_dump(*g_drain);
   dump_failed_allocation(*g_drain);
   samples_stop();
   cupti_detach();
@@ -557,7 +571,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
-  drain.early.leave();
+  leave_early_dump(drain);
   dump_failed_allocation(drain);
   samples_stop();
   cupti_detach();

@@ -28,7 +28,8 @@ void EarlyDump::begin() {
   }
 }
 
-void EarlyDump::keep(DumpFile& file, const Window& window, const WindowTotals& totals, bool worth) {
+void EarlyDump::keep(DumpFile& file, const Window& window, const WindowTotals& totals,
+                     uint32_t failures, bool worth) {
   for (uint32_t i = 0; i < kLossKinds; ++i) {
     auto& counter = loss_counter(*ring()->header, i);
     counter.fetch_sub(counter.load(std::memory_order_relaxed) - losses_before_[i]);
@@ -40,6 +41,7 @@ void EarlyDump::keep(DumpFile& file, const Window& window, const WindowTotals& t
   error_ = file.error();
   window_ = window;
   totals_ = totals;
+  failures_ = failures;
   any_ = true;
 }
 
@@ -48,13 +50,14 @@ void EarlyDump::drop() {
   any_ = false;
 }
 
-void EarlyDump::leave() {
-  if (!any_) return;
+bool EarlyDump::leave() {
+  if (!any_) return false;
   any_ = false;
   if (outcome_ == DumpOutcome::complete) error_ = dump_.publish();
   if (outcome_ == DumpOutcome::complete && error_) outcome_ = DumpOutcome::cut;
   if (outcome_ == DumpOutcome::complete) run_ready_command(dump_.path);
   note_window_totals(window_, totals_, {outcome_, error_, dump_.path});
+  return true;
 }
 
 }  // namespace gpuprof

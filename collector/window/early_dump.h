@@ -15,13 +15,16 @@ class EarlyDump {
  public:
   // An early window begins: what is lost in it is no loss of the one after it.
   void begin();
-  // It has ended, `file` is complete. One that is not `worth` it (no work, no step) is dropped, and
-  // one that is much shorter than the one before.
-  void keep(DumpFile& file, const Window& window, const WindowTotals& totals, bool worth);
+  // It has ended, `file` is complete, with failed allocations up to the number `failures`. One that
+  // is not `worth` it (no work, no step) is dropped, and one that is much shorter than the one
+  // before.
+  void keep(DumpFile& file, const Window& window, const WindowTotals& totals, uint32_t failures,
+            bool worth);
   // There is a better one.
   void drop();
-  // The program ends, and there is no better one.
-  void leave();
+  // The program ends, and there is no better one. Whether there is one.
+  bool leave();
+  uint32_t failures() const { return failures_; }  // of the one that was left
 
  private:
   KeptDump dump_{};
@@ -29,6 +32,7 @@ class EarlyDump {
   WindowTotals totals_{};
   DumpOutcome outcome_{};
   int error_ = 0;
+  uint32_t failures_ = 0;
   bool any_ = false;
   uint64_t losses_before_[kLossKinds] = {};
 };

@@ -182,6 +182,12 @@ def test_out_of_memory_in_the_early_window(tmp_path):
     assert "out of memory" in harness.checked("report", dump).out
 
 
+def test_out_of_memory_in_an_early_window_that_is_dropped(tmp_path):
+    done, [dump], calls = run(tmp_path, "full", "on", **FULL)
+    assert done.code == 0 and dump.name.endswith("_w0.gpuprof"), done.err
+    assert_failure(harness.records(dump), calls)
+
+
 def test_killed_in_the_early_window(tmp_path):
     done, left, calls = run(tmp_path, "full", "abort", **FULL)
     # The drain thread opens the dump when it comes to it.

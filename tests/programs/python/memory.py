@@ -3,7 +3,7 @@
 
 usage: memory.py threads [kill]   four threads allocate and free at random
        memory.py weights [kill]   some memory for good in step 0, more in each step
-       memory.py full [abort]     allocates until there is no more, in step 3
+       memory.py full [abort|on]  allocates until there is no more, in step 3; on: steps follow
 """
 import ctypes
 import glob
@@ -85,6 +85,9 @@ def main(what, then=""):
                 break
             time.sleep(0.01)
         os.kill(os.getpid(), 9)
+    elif then == "on":
+        for _ in range(30):
+            step()
     elif then == "abort":
         os.abort()
 
