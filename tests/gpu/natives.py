@@ -167,9 +167,9 @@ def graph_case(lab, name, mode, arguments, bare_runs):
 def three_windows(lab):
     """Three windows of one process: from the second on CUPTI's correlation ids of graph launches may be wrong."""
     def run():
-        command = [program(lab, "graphs"), *GRAPHS["before"], 300]
+        command = [program(lab, "graphs"), *GRAPHS["before"], 3000]
         done, dumps = lab.windows("three-windows", command, GPUPROF_STEP="sync:1",
-                                  GPUPROF_SCHEDULE="skip_first=4,wait=80,skip_first_wait=1,warmup=4,active=4,repeat=3")
+                                  GPUPROF_SCHEDULE="skip_first=4,wait=900,skip_first_wait=1,warmup=4,active=4,repeat=3")
         order = re.findall(r"CUPTI's ids of (\d+) graph records are those of their launches, of (\d+) they are not", done.err)
         agreed, differed = (sum(int(pair[i]) for pair in order) for i in (0, 1))
         wrong = [f"{len(dumps)} windows"] if len(dumps) != 3 else []
