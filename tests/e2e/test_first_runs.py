@@ -112,15 +112,20 @@ def test_a_process_that_does_nothing_on_the_gpu_leaves_nothing(tmp_path):
         assert comparisons == [] and "Next:" not in done.err, done.err
 
 
-def test_a_killed_program_leaves_all_of_it(tmp_path):
-    script = tmp_path / "loop.py"
-    script.write_text(SERVER.replace("end = ", "for _ in range(5): gpu.work()\nprint('there', flush=True)\nend = "))
-    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="all")
+def kill_server(folder, steps, **settings):
+    """Kills a server that has waited for its GPU `steps` times, and does not wait for it after that."""
+    script = folder / "loop.py"
+    script.write_text(SERVER.replace("end = ", f"for _ in range({steps}): gpu.work()\nprint('there', flush=True)\nend = "))
+    env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1", **settings)
     program = subprocess.Popen([harness.PYTHON, script, "60", "unmarked", "1"], env=env, stdout=subprocess.PIPE)
     assert program.stdout.readline() == b"there\n"
     time.sleep(1.5)
     program.send_signal(signal.SIGKILL)
     program.wait()
+
+
+def test_a_killed_program_leaves_all_of_it(tmp_path):
+    kill_server(tmp_path, 5, GPUPROF_SCHEDULE="all")
     found = report(tmp_path)
     assert found["copies"] and min(row["step"] for row in found["steps"]) <= 1
 
@@ -130,14 +135,7 @@ def test_a_killed_program_leaves_its_early_window(tmp_path):
     for steps, active in ((5, None), (17, "own")):
         folder = tmp_path / str(steps)
         folder.mkdir()
-        script = folder / "loop.py"
-        script.write_text(SERVER.replace("end = ", f"for _ in range({steps}): gpu.work()\nprint('there', flush=True)\nend = "))
-        env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="sync:1")
-        program = subprocess.Popen([harness.PYTHON, script, "60", "unmarked", "1"], env=env, stdout=subprocess.PIPE)
-        assert program.stdout.readline() == b"there\n"
-        time.sleep(1.5)
-        program.send_signal(signal.SIGKILL)
-        program.wait()
+        kill_server(folder, steps)
         found = report(folder)
         assert found["copies"]
         kinds = {row["kind"] for row in found["findings"]}
