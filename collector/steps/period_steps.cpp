@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "formats/core/interned.h"
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 
 namespace gpuprof {
 namespace {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step source `period`: steps found from the order of launches alone (formats/core/period.h).
-// Launches are noted; the drain thread looks among them for what repeats; from then on the launch
-// that comes once in each step tells where one begins. Nothing is said where nothing repeats.
+// The step source `period`: steps found from the order of launches alone
+// (formats/core/period/period.h). Launches are noted; the drain thread looks among them for what
+// repeats; from then on the launch that comes once in each step tells where one begins. Nothing is
+// said where nothing repeats.
 #pragma once
 
 #include <cstdint>

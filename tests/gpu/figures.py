@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pure functions of the GPU test: what a dump holds, whether two profilers saw the same kernels, and what times of
-several rounds say. Tested without a GPU (tests/e2e/test_gpu_test.py)."""
+several rounds say. Tested without a GPU (tests/e2e/command/test_gpu_test.py)."""
 import collections
 import json
 import re

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hazard programs share: a kernel, a bit of GPU work, and a choice of cases by argv[1].
 // A program prints the same text and ends in the same way each time it runs, so that a run under
-// the preloaded library can be compared with a bare one (tests/e2e/test_hazards.py).
+// the preloaded library can be compared with a bare one (tests/e2e/safety/test_hazards.py).
 #pragma once
 
 #include <cuda_runtime_api.h>

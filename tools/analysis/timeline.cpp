@@ -9,7 +9,7 @@
 #include <map>
 #include <utility>
 
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/kernel_names.h"
 #include "tools/analysis/side_by_side.h"

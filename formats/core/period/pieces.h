@@ -4,7 +4,7 @@
 // step of a piece comes once in each step of all. Not thread-safe; memory comes from mmap.
 #pragma once
 
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 
 namespace gpuprof {
 

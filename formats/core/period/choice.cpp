@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/period_choice.h"
+#include "formats/core/period/choice.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 
 #include <utility>
 
-#include "formats/core/period_choice.h"
-#include "formats/core/period_pieces.h"
+#include "formats/core/period/choice.h"
+#include "formats/core/period/pieces.h"
 
 namespace gpuprof {
 namespace {

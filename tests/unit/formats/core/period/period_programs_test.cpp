@@ -8,7 +8,7 @@
 #include <ostream>
 #include <string>
 
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 #include "tests/unit/support/program_streams.h"
 
 namespace gpuprof {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/period_pieces.h"
+#include "formats/core/period/pieces.h"
 
 #include <algorithm>
 
-#include "formats/core/period_choice.h"
+#include "formats/core/period/choice.h"
 
 namespace gpuprof {
 namespace {

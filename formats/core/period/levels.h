@@ -5,7 +5,7 @@
 #pragma once
 
 #include "formats/core/byte_buffer.h"
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 
 namespace gpuprof {
 

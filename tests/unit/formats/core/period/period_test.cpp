@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps from the order of launches alone: generated programs, with up to 5 % of kernels missing or
 // added.
-#include "formats/core/period.h"
+#include "formats/core/period/period.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // mmap.
 #pragma once
 
-#include "formats/core/period_levels.h"
+#include "formats/core/period/levels.h"
 
 namespace gpuprof {
 

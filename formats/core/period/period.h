@@ -3,7 +3,7 @@
 // launched once in each (or in one burst) comes back at equal distances. Each such kernel, or short
 // sequence of kernels, votes for its distance; the largest distance with enough votes that is not
 // made of smaller steps and something else (evaluation, a prompt, a checkpoint) is the step. Where
-// steps grow or shrink, pieces of the stream tell (period_pieces.h). Not thread-safe; memory comes
+// steps grow or shrink, pieces of the stream tell (pieces.h). Not thread-safe; memory comes
 // from mmap.
 #pragma once
 
