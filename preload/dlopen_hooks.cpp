@@ -80,7 +80,7 @@ extern "C" const void* gpuprof_before_dlopen(const char* file, int flags, const 
     void* const real = symbol_in_libc("dlopen");
     gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
   }
-  if (!is_glibc()) return nullptr;
+  if (!has_libc()) return nullptr;
   if (file) python_opens(file);
   if (!(flags & RTLD_DEEPBIND) && !is_injected() && !heap_calls_are_patched()) return nullptr;
   if (flags & RTLD_NOLOAD || has_shadow_stack()) return nullptr;

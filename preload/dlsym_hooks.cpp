@@ -32,7 +32,7 @@ void* nothing(void*, const char*) { return nullptr; }
 void find_real_lookups() {
   if (gpuprof_real_dlsym) return;
   void* const dlvsym_found = symbol_in_libc("dlvsym");
-  const DlsymFunction found = real_dlsym();
+  const SymbolLookup found = real_dlsym();
   gpuprof_real_dlvsym = dlvsym_found ? dlvsym_found : reinterpret_cast<void*>(&nothing);
   gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);
 }
@@ -49,9 +49,10 @@ bool is_of_same_library(Api api, void* known, void* found) {
 void* filter(void* handle, const char* name) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
-  if (!is_glibc() && handle != RTLD_DEFAULT) return kAskReal;
+  if (!has_libc() && handle != RTLD_DEFAULT) return kAskReal;
   const Api api = find_api(name);
   if (api == Api::count) return kAskReal;
+  prepare_slots();
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return kAskReal;
   const ErrnoGuard keep_errno;

@@ -90,6 +90,7 @@ void* hooked(const char* symbol, int version, cuuint64_t flags, void* real, cons
   // function than for the last version that the table is of.
   if (version > CUDA_VERSION && ask(CUDA_VERSION) != real) return real;
   prepare_library();
+  prepare_slots();
   HookSlot& slot = hook_slot(row->api);
   if (!slot.wrapper) return real;
   if (!slot.get()) slot.set(real);

@@ -95,6 +95,7 @@ void* replacement(const Object& object, ElfW(Addr) place, void* handle, const ch
   if (void* const hook = process_hook(name)) return hook;
   const Api api = find_api(name);
   if (api == Api::count) return nullptr;
+  prepare_slots();
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return nullptr;
   void* const real = bound_to(object, place, handle, api, name);

@@ -5,14 +5,21 @@
 
 #include <atomic>
 
-#include "collector/base/libraries.h"
+#include "collector/base/host.h"
+#include "collector/base/libc.h"
 #include "collector/record/collector.h"
 #include "collector/sources/nvtx.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/resolve.h"
 
-extern "C" GPUPROF_EXPORT void gpuprof_step();
+// The dynamic linker gives the name to the first copy of this library, wherever it is asked for;
+// the alias is this copy's.
+extern "C" {
+extern const char gpuprof_first_copy GPUPROF_EXPORT;
+const char gpuprof_first_copy = 0;
+extern const char g_this_copy [[gnu::alias("gpuprof_first_copy")]];
+}
 
 namespace gpuprof {
 
@@ -22,34 +29,52 @@ void fill_driver_slots();
 void fill_nccl_slots();
 void fill_cupti_slots();
 
-bool another_copy_works() {
-  const DlsymFunction lookup = real_dlsym();
-  void* const first = lookup ? lookup(RTLD_DEFAULT, "gpuprof_step") : nullptr;
-  return first && first != reinterpret_cast<void*>(&::gpuprof_step);
+namespace {
+
+static_assert(kApiCount <= kMaxApis);
+
+// For the thread that comes first; the others wait until it is done.
+template <typename Action>
+void do_once(std::atomic<uint32_t>& state, Action action) {
+  uint32_t seen = state.load(std::memory_order_acquire);
+  if (seen == 2) return;
+  if (seen == 0 && state.compare_exchange_strong(seen, 1)) {
+    action();
+    state.store(2, std::memory_order_release);
+    return;
+  }
+  while (state.load(std::memory_order_acquire) == 1) ::sched_yield();
+}
+
+}  // namespace
+
+[[gnu::cold]] bool another_copy_works() { return &::gpuprof_first_copy != &g_this_copy; }
+
+void prepare_slots() {
+  static std::atomic<uint32_t> state{0};
+  do_once(state, [] {
+    fill_cudart_slots();
+    fill_registration_slots();
+    fill_driver_slots();
+    fill_nccl_slots();
+    fill_cupti_slots();
+  });
 }
 
 // Opens nothing and allocates nothing: most processes that load this library never touch a GPU.
-void prepare_library() {
-  static std::atomic<uint32_t> state{0};  // 1: someone is at it, 2: done
-  uint32_t seen = 0;
-  if (!state.compare_exchange_strong(seen, 1)) {
-    while (state.load(std::memory_order_acquire) == 1) ::sched_yield();
-    return;
-  }
-  fill_cudart_slots();
-  fill_registration_slots();
-  fill_driver_slots();
-  fill_nccl_slots();
-  fill_cupti_slots();
-  set_symbol_lookup(real_dlsym(), symbol_in_loaded);
-  Dl_info self{};
-  const bool known = ::dladdr(reinterpret_cast<void*>(&prepare_library), &self) && self.dli_fname;
-  if (another_copy_works()) {
-    collector_stays_off();
-  } else {
-    collector_init(kApiRows, kApiCount, known ? self.dli_fname : "");
-  }
-  state.store(2, std::memory_order_release);
+[[gnu::cold]] void prepare_library() {
+  do_once(g_host.prepared, [] {
+    g_host.rows = kApiRows;
+    g_host.row_count = kApiCount;
+    g_host.find_lookup = real_dlsym;
+    g_host.walk = symbol_in_loaded;
+    if (another_copy_works()) return collector_stays_off();
+    Dl_info self{};
+    // The name lives as long as the library, which is never unloaded.
+    const bool known = has_libc() && ::dladdr(&g_this_copy, &self) && self.dli_fname;
+    if (known) g_host.own_path = self.dli_fname;
+    collector_init();
+  });
 }
 
 namespace {

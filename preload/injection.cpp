@@ -9,10 +9,10 @@
 
 #include <atomic>
 
+#include "collector/base/host.h"
 #include "collector/base/os.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
-#include "collector/sources/heap.h"
 #include "formats/core/text.h"
 #include "preload/export.h"
 #include "preload/got_patch.h"
@@ -20,6 +20,9 @@
 #include "preload/resolve.h"
 
 extern char** environ;
+
+// Where this library is loaded into an interpreter that runs.
+extern "C" [[gnu::weak]] int Py_IsInitialized();
 
 namespace gpuprof {
 namespace {
@@ -34,7 +37,7 @@ bool look(const char* path, struct stat& found) {
 bool is_own_file(const char* path) {
   struct stat own {
   }, other{};
-  return look(own_path(), own) && look(path, other) && own.st_dev == other.st_dev &&
+  return look(g_host.own_path, own) && look(path, other) && own.st_dev == other.st_dev &&
          own.st_ino == other.st_ino;
 }
 
@@ -47,8 +50,8 @@ namespace {
 // The loader's lock is held: no other thread is half through loading something.
 void follow_injection() {
   const char* const path = find_in_environment(environ, "CUDA_INJECTION64_PATH");
-  const DlsymFunction lookup = real_dlsym();
-  if (!path || !lookup) return;
+  const SymbolLookup lookup = path ? real_dlsym() : nullptr;
+  if (!lookup) return;
   // What everybody finds under a name that we interpose is ours: preloaded.
   const bool preloaded = lookup(RTLD_DEFAULT, "fexecve") == reinterpret_cast<void*>(&::fexecve);
   if (preloaded || !is_own_file(path) || !wants_injection()) return;
@@ -61,9 +64,9 @@ void follow_injection() {
   prepare_library();
   if (another_copy_works()) return;
   const ErrnoGuard keep_errno;
-  set_heap_patcher(patch_heap_calls);
+  g_host.patch_heap = patch_heap_calls;
   follow_injection();
-  python_watch();
+  if (::Py_IsInitialized && ::Py_IsInitialized()) python_watch();
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "collector/record/collector.h"
+#include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/named_hook.h"
 #include "preload/resolve.h"
@@ -21,8 +22,10 @@ namespace {
 
 template <typename Function>
 Function next(const char* name) {
-  const gpuprof::DlsymFunction lookup = gpuprof::real_dlsym();
-  return lookup ? reinterpret_cast<Function>(lookup(RTLD_NEXT, name)) : nullptr;
+  // An old glibc without libdl has no dlsym.
+  const gpuprof::SymbolLookup lookup = gpuprof::real_dlsym();
+  return reinterpret_cast<Function>(lookup ? lookup(RTLD_NEXT, name)
+                                           : gpuprof::symbol_in_libc(name));
 }
 
 [[noreturn]] void end_now(int status) {
@@ -128,7 +131,7 @@ GPUPROF_C char* getenv(const char* name) noexcept {
     }
   }
   if (std::strcmp(name, "NVTX_INJECTION64_PATH") == 0 && gpuprof::wants_injection()) {
-    return const_cast<char*>(gpuprof::own_path());
+    return const_cast<char*>(gpuprof::g_host.own_path);
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include "collector/base/libc.h"
 #include "preload/elf_symbols.h"
 
 namespace gpuprof {
@@ -23,7 +24,7 @@ template <size_t N>
 void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
   for (const char* soname : sonames) {
     // RTLD_NOLOAD takes a reference, kept on purpose: what a hook calls must stay mapped.
-    void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+    void* const handle = ::dlopen ? ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     void* const found = handle ? real_dlsym()(handle, name) : nullptr;
     if (found) return found;
   }
@@ -34,17 +35,17 @@ void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
 
 HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
 
-DlsymFunction real_dlsym() {
-  static std::atomic<DlsymFunction> found{nullptr};
-  if (const DlsymFunction function = found.load(std::memory_order_acquire)) return function;
-  const auto function = reinterpret_cast<DlsymFunction>(symbol_in_libc("dlsym"));
+SymbolLookup real_dlsym() {
+  static std::atomic<SymbolLookup> found{nullptr};
+  if (const SymbolLookup function = found.load(std::memory_order_acquire)) return function;
+  const auto function = reinterpret_cast<SymbolLookup>(symbol_in_libc("dlsym"));
   if (function) found.store(function, std::memory_order_release);
   return function;
 }
 
 void* find_real(Api api) {
   const ApiRow& row = kApiRows[static_cast<size_t>(api)];
-  const DlsymFunction lookup = real_dlsym();
+  const SymbolLookup lookup = real_dlsym();
   if (!lookup) return nullptr;
   if (void* const next = lookup(RTLD_NEXT, row.name)) return next;
   switch (row.library) {

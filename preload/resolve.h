@@ -2,6 +2,7 @@
 // From a row of the table to the real function behind it.
 #pragma once
 
+#include "collector/base/host.h"
 #include "preload/api.h"
 
 namespace gpuprof {
@@ -11,7 +12,7 @@ namespace gpuprof {
 // wrapper.
 void* find_real(Api api);
 
-// The pointer through which a row's hook calls, for the dlsym hook. Filled by each *_hooks.cpp.
+// The pointer through which a row's hook calls, for the dlsym hook. Filled by prepare_slots().
 struct HookSlot {
   void* wrapper;   // the exported function
   void* (*get)();  // the real function, null while not resolved
@@ -19,13 +20,15 @@ struct HookSlot {
 };
 HookSlot& hook_slot(Api api);
 
+// Fills the slots, once: most processes that load this library never look a function of CUDA's up.
+void prepare_slots();
+
 // Once, by the constructor or by the first hook that is called before it.
 void prepare_library();
 // Whether a copy of this library in another file was loaded before.
 bool another_copy_works();
 
 // The real dlsym, found without calling any dlsym. Null only if libc cannot be walked.
-using DlsymFunction = void* (*)(void*, const char*);
-DlsymFunction real_dlsym();
+SymbolLookup real_dlsym();
 
 }  // namespace gpuprof

@@ -21,7 +21,7 @@ WITHIN = "holds something only while its function runs"
 NO_CUDA = "CUDA, CUPTI and NCCL do not work in the child of a process that has initialized them"
 KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/base/clock.cpp": {BEGINS: "g_clock_is_tsc"},
-    "collector/base/libraries.cpp": {FOUND: "g_lookup g_walk"},
+    "collector/base/host.cpp": {FOUND: "g_host"},
     "collector/base/redact.cpp": {BEGINS: "g_redacted"},
     "collector/base/log.cpp": {BEGINS: "g_level g_local_rank g_rank"},
     "collector/cupti/cupti_buffers.cpp": {NO_CUDA: "*"},
@@ -61,7 +61,6 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/sources/device_info.cpp": {WITHIN: "encode_one_device::buffer"},
     "collector/sources/graphs.cpp": {FOUND: "capture_info::found"},
     "collector/sources/heap.cpp": {
-        FOUND: "g_patch",
         "the next window empties and marks it": "g_heap_marks g_samples",
         "a sequence of random numbers": "g_draws"},
     "collector/sources/memory_log.cpp": {FOUND: "device_of::known device_of::looked"},
@@ -94,7 +93,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
     "collector/window/phases.cpp": {SAID: "ignore_profiler::said may_open_bracket::said"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
-    "collector/window/session.cpp": {FOUND: "g_own_path g_row_count g_rows", SAID: "give_up_waiting::said"},
+    "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
     "collector/window/summary.cpp": {WITHIN: "measure_hook_cost::scratch"},
 }
 

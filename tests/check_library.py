@@ -12,7 +12,13 @@ import subprocess
 import sys
 import tempfile
 
-NEEDED = {"libc.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libm.so.6", "ld-linux-x86-64.so.2"}
+NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+# Where libc.so.6 itself does not have these, before glibc 2.34, the program may not have them either.
+IN_LIBDL_OR_LIBPTHREAD = {
+    "dladdr", "dladdr1", "dlclose", "dlerror", "dlinfo", "dlopen", "dlsym", "dlvsym", "pthread_attr_setstacksize", "pthread_create",
+    "pthread_detach", "pthread_getspecific", "pthread_join", "pthread_key_create", "pthread_key_delete", "pthread_kill", "pthread_once",
+    "pthread_setspecific", "pthread_sigmask", "sem_init", "sem_post", "sem_timedwait", "sem_wait",
+}
 NEWEST_GLIBC = (2, 28)
 MOST_TLS = 256  # static TLS has about 1,600 bytes for all libraries that are opened later, 512 in new glibc
 OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|ncclProfiler_v[0-9]+)$")
@@ -70,6 +76,10 @@ def problems_of(library, interposed):
     for name in re.findall(r" (_GLOBAL__sub_I_\S+)", run("nm", library)):
         problems.append(f"has {name}: an object with a constructor or destructor, but hooks are called before and after both")
 
+    for kind, name in re.findall(r"^\s+([A-Za-z]) (\w+)", run("nm", "-D", "--undefined-only", library), flags=re.M):
+        if kind == "U" and name in IN_LIBDL_OR_LIBPTHREAD:
+            problems.append(f"needs {name}, which is not in libc.so.6 before glibc 2.34; declare it weak (collector/base/glibc_compat.h)")
+
     stack = re.search(r"GNU_STACK.*", run("readelf", "-lW", library))
     if not stack or re.search(r"\bRWE\b", stack[0]):
         problems.append("asks for an executable stack")
@@ -95,6 +105,7 @@ SELF_TEST = [  # what, source, link options, part of the expected problem (None:
     ("executable stack", "void gpuprof_step(void) {}", ["-Wl,-z,execstack"], "executable stack"),
     ("static constructor", "__attribute__((used)) static void _GLOBAL__sub_I_x(void) {}", [], "_GLOBAL__sub_I_x"),
     ("much TLS", "__thread char gpuprof_t[300]; char *gpuprof_f(void) { return gpuprof_t; }", ["-ftls-model=initial-exec"], "bytes of TLS"),
+    ("of libpthread", "int pthread_detach(unsigned long); int gpuprof_d(void) { return pthread_detach(0); }", [], "needs pthread_detach"),
     ("new glibc", "unsigned arc4random(void); unsigned gpuprof_r(void) { return arc4random(); }", [], "GLIBC_2.36"),
 ]
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that only glibc has. They are weak: a program of another libc (musl) loads this library
-// all the same, and the library does nothing in it.
+// Functions that not every libc has. They are weak: a program of another libc (musl), or one of an
+// old glibc that was started without libpthread or libdl, loads this library all the same, and the
+// library does nothing in it.
 #pragma once
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 extern "C" {
 [[gnu::weak]] const char* gnu_get_libc_version(void);
@@ -13,11 +15,21 @@ extern "C" {
                                     void* library);
 extern void* __dso_handle;
 }
+// Before glibc 2.34 these are of libpthread and libdl (glibc_compat.h).
+#pragma weak pthread_create
+#pragma weak pthread_key_create
+#pragma weak dlopen
+#pragma weak dladdr
 
 namespace gpuprof {
 
 // False in musl and others. Any thread, at any time.
 inline bool is_glibc() { return gnu_get_libc_version != nullptr; }
+
+// Whether the process has every function of libc that the library calls.
+inline bool has_libc() {
+  return is_glibc() && ::pthread_create && ::pthread_key_create && ::dlopen && ::dladdr;
+}
 
 // Registers what runs in the child of each fork. Only where is_glibc().
 inline void at_fork_in_child(void (*handler)()) {

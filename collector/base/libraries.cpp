@@ -5,11 +5,10 @@
 
 #include <initializer_list>
 
+#include "collector/base/host.h"
+
 namespace gpuprof {
 namespace {
-
-SymbolLookup g_lookup = nullptr;
-SymbolWalk g_walk = nullptr;
 
 void* first_loaded(std::initializer_list<const char*> sonames) {
   for (const char* soname : sonames) {
@@ -18,6 +17,9 @@ void* first_loaded(std::initializer_list<const char*> sonames) {
   }
   return nullptr;
 }
+
+// Null in programs without preload, as tests are: their dlsym is the real one.
+SymbolLookup real_lookup() { return g_host.find_lookup ? g_host.find_lookup() : nullptr; }
 
 }  // namespace
 
@@ -31,24 +33,21 @@ void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
 
 void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
 
-void set_symbol_lookup(SymbolLookup lookup, SymbolWalk walk) {
-  g_lookup = lookup;
-  g_walk = walk;
-}
-
 void* exported_symbol(const char* library, const char* name) {
-  if (!g_walk) return nullptr;
-  void* const of_program = g_walk(nullptr, name);
-  return of_program ? of_program : g_walk(library, name);
+  if (!g_host.walk) return nullptr;
+  void* const of_program = g_host.walk(nullptr, name);
+  return of_program ? of_program : g_host.walk(library, name);
 }
 
 void* program_symbol(const char* name) {
-  return g_lookup ? g_lookup(RTLD_DEFAULT, name) : ::dlsym(RTLD_DEFAULT, name);
+  const SymbolLookup lookup = real_lookup();
+  return lookup ? lookup(RTLD_DEFAULT, name) : ::dlsym(RTLD_DEFAULT, name);
 }
 
 void* real_symbol(void* handle, const char* name) {
   if (!handle) return nullptr;
-  return g_lookup ? g_lookup(handle, name) : ::dlsym(handle, name);
+  const SymbolLookup lookup = real_lookup();
+  return lookup ? lookup(handle, name) : ::dlsym(handle, name);
 }
 
 }  // namespace gpuprof

@@ -20,10 +20,4 @@ void* program_symbol(const char* name);
 // if neither does. Unlike a dlsym that finds nothing it allocates nothing and leaves dlerror alone.
 void* exported_symbol(const char* library, const char* name);
 
-// Set by preload at load: the real dlsym behind the interposed one, and a walk through the symbols
-// of the program (library null) or of loaded libraries.
-using SymbolLookup = void* (*)(void* handle, const char* name);
-using SymbolWalk = void* (*)(const char* library, const char* name);
-void set_symbol_lookup(SymbolLookup lookup, SymbolWalk walk);
-
 }  // namespace gpuprof

@@ -12,10 +12,9 @@ namespace gpuprof {
 
 // ---- process life ------------------------------------------------------------------------------
 
-// From the library's constructor, which hooks may precede. Notes the time and where the program was
-// started; opens and allocates nothing.
-// `rows` lives as long as the process. `own_path` is this library's path ("" if unknown).
-void collector_init(const ApiRow* rows, size_t count, const char* own_path);
+// From the library's constructor, which hooks may precede, after it has filled g_host. Notes the
+// time and where the program was started; opens and allocates nothing.
+void collector_init();
 // In its place, in a second copy of this library: for good, every hook calls the real function at
 // once.
 void collector_stays_off();
@@ -51,7 +50,6 @@ bool session_is_live();
 
 // True unless GPUPROF_MODE=off stands in the environment: whether to answer NVTX's look-up.
 bool wants_injection();
-const char* own_path();
 
 // ---- steps -------------------------------------------------------------------------------------
 

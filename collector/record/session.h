@@ -52,7 +52,6 @@ struct Session {
   Settings* settings = nullptr;  // in settings_memory: nothing here may need a constructor at load
   Config config{};
   JobPlace place{};
-  char start_directory[1024] = {};  // "" if it cannot be named
   char host[256] = {};
   char own_host[256] = {};    // as the machine calls itself; `host` is what dumps tell
   char directory[1100] = {};  // <OUTPUT>/<run>

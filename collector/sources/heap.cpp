@@ -7,6 +7,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
@@ -26,7 +27,6 @@ static_assert(std::size(kNames) == kHeapCallCount);
 
 constexpr uint64_t kSlots = 1 << 16;  // samples that can be live at a time; then they are losses
 
-constinit HeapPatcher g_patch = nullptr;
 constinit LiveTable g_samples;
 constinit std::atomic<uint64_t> g_draws{0};
 
@@ -74,8 +74,6 @@ void record(HeapCall call, uint64_t address, uint64_t bytes, bool released, uint
 
 const char* heap_call_name(HeapCall call) { return kNames[static_cast<size_t>(call)]; }
 
-void set_heap_patcher(HeapPatcher patch) { g_patch = patch; }
-
 // The thread's count has run out, or was never drawn.
 void sample_heap(HeapCall call, void* address, uint64_t bytes) {
   if (t_state.blocked) return;  // our own, or CUPTI's
@@ -122,8 +120,8 @@ void put_heap_sample_back(const LiveRow& was) {
 }
 
 void heap_prepare() {
-  if (!activity_on(Activity::heap) || window_is_open() || !g_patch) return;
-  g_patch();
+  if (!activity_on(Activity::heap) || window_is_open() || !g_host.patch_heap) return;
+  g_host.patch_heap();
   if (g_samples.slots() == 0) {
     void* const memory = ::mmap(nullptr, LiveTable::bytes_for(kSlots), PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -31,10 +31,6 @@ enum class HeapCall : uint8_t {
 inline constexpr size_t kHeapCallCount = static_cast<size_t>(HeapCall::count);
 const char* heap_call_name(HeapCall call);
 
-// Makes the program's calls of these functions come to us; see preload/heap_hooks.h.
-using HeapPatcher = void (*)();
-void set_heap_patcher(HeapPatcher patch);
-
 // ---- on the thread that allocates; outside windows one load and a branch ----
 
 extern std::atomic<bool> g_heap_on;

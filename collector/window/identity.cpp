@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
@@ -202,7 +203,7 @@ bool make_output_names() {
     return false;
   }
   char absolute[2200];
-  const char* const here = output[0] == '/' ? "" : s.start_directory;
+  const char* const here = output[0] == '/' ? "" : g_host.start_directory;
   const int length = std::snprintf(absolute, sizeof absolute, "%s%s%s/%s", here, here[0] ? "/" : "",
                                    output, s.run);
   if (length < 0 || static_cast<size_t>(length) >= sizeof s.directory) {
@@ -235,8 +236,8 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
     std::snprintf(path, path_size, "%s.gpuprof.ring", s.stem);
     return;
   }
-  static char place[sizeof s.scratch + sizeof s.start_directory];  // which the directory keeps
-  const char* const here = scratch[0] == '/' ? "" : s.start_directory;
+  static char place[sizeof s.scratch + sizeof g_host.start_directory];  // which the directory keeps
+  const char* const here = scratch[0] == '/' ? "" : g_host.start_directory;
   std::snprintf(place, sizeof place, "%s%s%s", here, here[0] ? "/" : "", scratch);
   char why[1800];
   if (!scratch_directory().open(place, OwnDirectory::Kind::scratch, why, sizeof why)) {

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
 #include "collector/base/redact.h"
@@ -32,9 +33,6 @@ namespace gpuprof {
 namespace {
 
 constinit Session g_session;
-constinit const ApiRow* g_rows = nullptr;
-constinit size_t g_row_count = 0;
-constinit char g_own_path[1024] = {};
 
 constexpr uint64_t kSecond = 1000000000;
 
@@ -203,11 +201,8 @@ void let_driver_thread_start() {
 
 // All but what is of the process and not of its session.
 void forget_session(Session& session) {
-  char start_directory[sizeof session.start_directory];
-  std::memcpy(start_directory, session.start_directory, sizeof start_directory);
   const bool tells_optimizers = session.tells_optimizers;  // its observer is in the interpreter
   new (&session) Session;
-  std::memcpy(session.start_directory, start_directory, sizeof start_directory);
   session.tells_optimizers = tells_optimizers;
 }
 
@@ -216,24 +211,23 @@ void forget_session(Session& session) {
 constinit std::atomic<uint8_t> g_hook_flags[kMaxApis] = {};
 
 Session& session() { return g_session; }
-const ApiRow* api_rows() { return g_rows; }
-size_t api_count() { return g_row_count; }
-const char* own_path() { return g_own_path; }
+const ApiRow* api_rows() { return g_host.rows; }
+size_t api_count() { return g_host.row_count; }
 
-void collector_init(const ApiRow* rows, size_t count, const char* own_path) {
-  g_rows = rows;
-  g_row_count = count < kMaxApis ? count : kMaxApis;
-  if (!is_glibc()) return turn_off();
-  std::snprintf(g_own_path, sizeof g_own_path, "%s", own_path);
+[[gnu::cold]] void collector_init() {
+  if (!has_libc()) return collector_stays_off();
   g_session.process_start_ticks = now_ticks();
   // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
-  if (!::getcwd(g_session.start_directory, sizeof g_session.start_directory)) {
-    g_session.start_directory[0] = '\0';
+  if (!::getcwd(g_host.start_directory, sizeof g_host.start_directory)) {
+    g_host.start_directory[0] = '\0';
   }
   at_fork_in_child(forget_session_in_child);
 }
 
-void collector_stays_off() { turn_off(); }
+void collector_stays_off() {
+  g_host.own_path = "";
+  turn_off();
+}
 
 bool ensure_configured() {
   const SessionState seen = g_session.state.load(std::memory_order_acquire);
@@ -285,7 +279,7 @@ bool wants_injection() {
   for (char** entry = environ; entry && *entry; ++entry) {
     if (std::strcmp(*entry, "GPUPROF_MODE=off") == 0) return false;
   }
-  return g_own_path[0] != '\0';
+  return g_host.own_path[0] != '\0';
 }
 
 void save_before_exec() {

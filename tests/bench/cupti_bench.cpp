@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "collector/base/host.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/record/collector.h"
@@ -122,7 +123,9 @@ double clock_cost() {
 
 int main() {
   Session& s = session();
-  collector_init(kRows, 1, "");
+  g_host.rows = kRows;
+  g_host.row_count = 1;
+  collector_init();
   s.clock = choose_clock();
   char why[200] = "";
   // Memory only: a place that no file can be made in.
