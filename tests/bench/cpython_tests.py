@@ -45,7 +45,7 @@ OPTIONS = options()
 os.environ["GPUPROF_TEST_BUILD"] = str(OPTIONS.build.resolve())
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 import harness  # noqa: E402  (it reads the environment)
-import pythons  # noqa: E402
+from support import pythons  # noqa: E402
 
 MODES = {"bare": {}, "idle": {"preload": True}, "live": {"preload": True, "live": True}}
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first step of a window beside the other ones of it, with call stacks: what gpuprof does at a window's start is over when
-its first step begins. As root, programs get real-time priority. Exit 1 above the bound.
-
-usage: first_steps.py [RUNS] [BUILD]      20 runs of three windows by default"""
+its first step begins. As root, programs get real-time priority. Exit 1 above the bound."""
+import argparse
 import os
 import pathlib
 import statistics
@@ -10,8 +9,12 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-RUNS = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-os.environ["GPUPROF_TEST_BUILD"] = str(pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else SOURCE / "build").resolve())
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("runs", nargs="?", type=int, default=20, help="of three windows each (default: %(default)s)")
+parser.add_argument("build", nargs="?", type=pathlib.Path, default=SOURCE / "build")
+OPTIONS = parser.parse_args()
+os.environ["GPUPROF_TEST_BUILD"] = str(OPTIONS.build.resolve())
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 import harness  # noqa: E402  (it reads the environment)
 
@@ -34,7 +37,7 @@ def main():
     if os.geteuid() == 0:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     with tempfile.TemporaryDirectory() as folder:
-        runs = [list(ratios(pathlib.Path(folder) / f"{run}")) for run in range(RUNS)]
+        runs = [list(ratios(pathlib.Path(folder) / f"{run}")) for run in range(OPTIONS.runs)]
     failed = False
     for window, found in enumerate(zip(*runs)):
         middle = statistics.median(found)

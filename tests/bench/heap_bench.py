@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `+malloc` costs a pair of malloc and free: within one process, in steps before the first window (nothing is
-changed yet), between windows (calls come to the library and go on), and in windows (they are counted and sampled).
-
-usage: heap_bench.py [BUILD]"""
+changed yet), between windows (calls come to the library and go on), and in windows (they are counted and sampled)."""
+import argparse
 import os
 import pathlib
 import statistics
 import subprocess
-import sys
 import tempfile
 
 FIRST, CYCLES, PAIRS = 8, 12, 2_000_000  # steps before the first warm-up; then wait, warm-up, active
 
 
 def main():
-    build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("build", nargs="?", type=pathlib.Path, default=pathlib.Path("build"))
+    build = parser.parse_args().build.resolve()
     print(f"{'bytes':>6} {'interval':>9} {'before':>8} {'between':>8} {'window':>8}   ns a pair, medians")
     for size, kib in ((64, 512), (1024, 512), (16384, 512), (1024, 64)):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program that runs for long, with a window every 2 s, windows on request, children and threads: its resident memory,
-descriptors and threads stay as they are. The same program without the library is the control. Exit 1 where anything grows.
-
-usage: soak.py [SECONDS] [BUILD]      1800 s by default; the first sixth is not judged"""
+descriptors and threads stay as they are. The same program without the library is the control. Exit 1 where anything grows."""
+import argparse
 import os
 import pathlib
 import shutil
@@ -12,9 +11,13 @@ import tempfile
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else SOURCE / "build").resolve()
-SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1800
-os.environ["GPUPROF_TEST_BUILD"] = str(BUILD)
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("seconds", nargs="?", type=int, default=1800, help="the first sixth is not judged (default: %(default)s)")
+parser.add_argument("build", nargs="?", type=pathlib.Path, default=SOURCE / "build")
+OPTIONS = parser.parse_args()
+SECONDS = OPTIONS.seconds
+os.environ["GPUPROF_TEST_BUILD"] = str(OPTIONS.build.resolve())
 sys.path.insert(0, str(SOURCE / "tests/e2e"))
 import harness  # noqa: E402  (it reads the environment)
 
