@@ -106,7 +106,7 @@ class Program:
             help_text = run(command, "--help")
             rows = re.findall(r"^  (-[^ ]+)", help_text, re.M)
             self.options[command] = {option for row in rows for option in row.split(",")}
-        rows = json.loads(run("config", "--format", "json"))
+        rows = json.loads(run("config", "--format", "json"))["settings"]
         rows = rows["settings"] if isinstance(rows, dict) else rows
         self.settings = {row["name"]: row for row in rows}
         step = self.settings.get("GPUPROF_STEP", {}).get("allowed", "")

@@ -4,12 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "formats/core/settings.h"
 #include "tools/command.h"
 #include "tools/console.h"
+#include "tools/describe.h"
 
 namespace gpuprof {
 namespace {
@@ -44,17 +45,17 @@ void print_text(const Settings& settings, const Config& config) {
 }
 
 void print_json(const Settings& settings, const Config& config) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  Json rows = Json::array();
   for (const SettingRow& row : kSettingRows) {
-    out.push_back({{"name", row.name},
-                   {"value", value_in_force(settings, config, row.id)},
-                   {"text", settings.text(row.id)},
-                   {"source", settings.source_name(row.id)},
-                   {"default", row.default_value},
-                   {"allowed", row.allowed},
-                   {"help", row.help}});
+    rows.push_back({{"name", row.name},
+                    {"value", value_in_force(settings, config, row.id)},
+                    {"text", settings.text(row.id)},
+                    {"source", settings.source_name(row.id)},
+                    {"default", row.default_value},
+                    {"allowed", row.allowed},
+                    {"help", row.help}});
   }
-  put(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  put(dump_json({{"schema", 1}, {"settings", std::move(rows)}}, 2) + "\n");
 }
 
 void warn_unknown(const char* name, const char* nearest, void*) {

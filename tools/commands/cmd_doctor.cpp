@@ -5,12 +5,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/command.h"
 #include "tools/console.h"
+#include "tools/describe.h"
 #include "tools/diagnosis.h"
 #include "tools/stress.h"
 
@@ -34,14 +35,14 @@ void print_text(const std::vector<Finding>& findings) {
 }
 
 void print_json(const std::vector<Finding>& findings) {
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  Json checks = Json::array();
   for (const Finding& finding : findings) {
-    out.push_back({{"subject", finding.subject},
-                   {"state", state_name(finding.state)},
-                   {"text", finding.text},
-                   {"advice", finding.advice}});
+    checks.push_back({{"subject", finding.subject},
+                      {"state", state_name(finding.state)},
+                      {"text", finding.text},
+                      {"advice", finding.advice}});
   }
-  put(out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  put(dump_json({{"schema", 1}, {"checks", std::move(checks)}}, 2) + "\n");
 }
 
 }  // namespace

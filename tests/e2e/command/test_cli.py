@@ -97,7 +97,7 @@ def test_config_says_where_each_comes_from(tmp_path):
     file = tmp_path / "settings"
     file.write_text("GPUPROF_LOG=info\nGPUPROF_STEP=sync:2\n")
     env = clean_environment(GPUPROF_CONFIG=file, GPUPROF_STEP="manual", GPUPROF_PRESET="light")
-    rows = {row["name"]: row for row in json.loads(harness.checked("config", "--format", "json", env=env).out)}
+    rows = {row["name"]: row for row in json.loads(harness.checked("config", "--format", "json", env=env).out)["settings"]}
     assert (rows["GPUPROF_LOG"]["value"], rows["GPUPROF_LOG"]["source"]) == ("info", str(file))
     assert (rows["GPUPROF_STEP"]["value"], rows["GPUPROF_STEP"]["source"]) == ("manual", "environment")
     assert rows["GPUPROF_ACTIVITIES"]["value"] == "step,kernel,memcpy,memset,sync,nccl"

@@ -14,7 +14,7 @@ import harness
 def findings(*program, env=None, cwd=None):
     done = harness.gpuprof("doctor", "--format", "json", *(["--", *program] if program else []),
                            env=env or harness.environment(), cwd=cwd)
-    found = json.loads(done.out)
+    found = json.loads(done.out)["checks"]
     assert done.code == int(any(f["state"] == "missing" for f in found)), done.err
     return found
 
@@ -185,7 +185,7 @@ def test_a_library_that_does_not_load_here(tmp_path):
     library.write_bytes(pathlib.Path(harness.LIB).read_bytes()[:200])
     os.chmod(library, 0o755)
     done = harness.run([command, "doctor", "--format", "json"])
-    row = of(json.loads(done.out), "library")[0]
+    row = of(json.loads(done.out)["checks"], "library")[0]
     assert row["state"] == "missing" and "ld.so" in row["text"]
 
 
@@ -197,7 +197,7 @@ def test_text(tmp_path):
 
 def stress(cwd, *program, runs=2):
     done = harness.gpuprof("doctor", "--stress", "--runs", str(runs), "--format", "json", "--", *program, cwd=cwd)
-    found = json.loads(done.out)
+    found = json.loads(done.out)["checks"]
     assert done.code == int(any(f["state"] == "missing" for f in found)), done.err
     return {f["subject"]: f for f in found}
 
