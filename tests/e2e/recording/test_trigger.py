@@ -150,6 +150,23 @@ def test_a_step_that_is_named(tmp_path):
         assert done.code == 2 and "--at-step 3" in done.err and len(done.err.splitlines()) == 1
 
 
+def test_answers_for_machines(tmp_path):
+    def answer(*arguments):
+        return json.loads(harness.checked("trigger", tmp_path / "out", *arguments, "--format", "json").out)
+
+    with running(tmp_path, ranks=2):
+        wait_until(lambda: len(answer("--on")["processes"]) == 2)  # both have begun
+        asked = answer("--steps", 3)
+        assert (asked["schema"], asked["request"], asked["elsewhere"]) == (1, "window", 0)
+        assert asked["last_step"] == asked["first_step"] + 2
+        assert [(process["accepted"], process["reason"]) for process in asked["processes"]] == [(True, "")] * 2
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        for dump in finished(tmp_path):
+            assert_window(dump, tmp_path, asked["first_step"], asked["last_step"])
+        off = answer("--off")
+        assert off["request"] == "off" and "first_step" not in off
+
+
 def test_off_and_on_again(tmp_path):
     with running(tmp_path):
         assert "recording is off" in harness.checked("trigger", tmp_path / "out", "--off").out
