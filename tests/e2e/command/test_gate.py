@@ -156,3 +156,23 @@ def test_the_pages_yaml_can_be_read():
     volumes = {v["name"] for v in pod["spec"]["volumes"]}
     mounts = {m["name"] for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for m in c["volumeMounts"]}
     assert pod["kind"] == "Pod" and mounts == volumes
+
+
+def test_reference_jobs_of_every_week(tmp_path):
+    """One job stays as fast, one becomes slower, one fails, and a line is none."""
+    train = f"{harness.SIMTRAIN} --steps 30 --layers 4 --kernel-us"
+    jobs = tmp_path / "jobs.txt"
+    weekly = lambda: harness.run(["bash", GATE.parent / "weekly.sh", jobs, tmp_path / "weekly"], cwd=tmp_path,
+                                 env=harness.environment(GPUPROF_BIN=harness.BIN, GPUPROF_GATE_FAIL_OVER="25"))
+    jobs.write_text(f"# name command\nsteady {train} 200\nchanged {train} 200\n")
+    first = weekly()
+    assert first.code == 0 and first.out.count("no slower") == 2, first.out + first.err
+    jobs.write_text(f"steady {train} 200\nchanged {train} 400\n")
+    second = weekly()
+    outcomes = dict(re.findall(r"^(\w+) +(no slower|SLOWER|FAILED|NOT COMPARED)", second.out, flags=re.M))
+    assert (second.code, outcomes) == (1, {"steady": "no slower", "changed": "SLOWER"}), second.out + second.err
+    jobs.write_text("breaks exit 7\nbad/name true\n")
+    third = weekly()
+    assert third.code == 2 and "FAILED (7)" in third.out and "'bad/name true'" in third.err, third.out + third.err
+    jobs.write_text("\n")
+    assert weekly().code == 2
