@@ -352,7 +352,7 @@ case "$*" in
   'run --help') printf '  --step  what marks a step\n  -o,--output  a folder\n' ;;
   'convert --help') printf '  --to  a format\n\nFormats:\n  perfetto  one file\n' ;;
   report*) printf '{"steps":[],"gpu":{}}' ;;
-  config*) printf '[{"name":"GPUPROF_STEP","default":"auto","allowed":"auto, graph:N"}]' ;;
+  config*) printf '{"settings":[{"name":"GPUPROF_STEP","default":"auto","allowed":"auto, graph:N"}]}' ;;
 esac
 """
 GOOD = {
