@@ -6,12 +6,10 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
@@ -25,27 +23,18 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
-#include "collector/samples/native_samples.h"
-#include "collector/samples/processor_waits.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
-#include "collector/sources/device_info.h"
-#include "collector/sources/graphs.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
-#include "collector/sources/replayed_graphs.h"
 #include "collector/stacks/modules.h"
 #include "collector/stacks/stacks.h"
-#include "collector/window/batch.h"
 #include "collector/window/control.h"
-#include "collector/window/dump_file.h"
-#include "collector/window/early_dump.h"
 #include "collector/window/identity.h"
-#include "collector/window/late_calls.h"
 #include "collector/window/ready_command.h"
-#include "collector/window/step_log.h"
 #include "collector/window/summary.h"
+#include "collector/window/window_dump.h"
 #include "formats/core/early_window.h"
 
 namespace gpuprof {
@@ -58,10 +47,8 @@ constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
-constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
-constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
-constexpr double kEarlySeconds = 10;            // an early window ends, and another one begins
-constexpr double kEarlyShare = 0.25;            // of max_mb
+constexpr double kEarlySeconds = 10;  // an early window ends, and another one begins
+constexpr double kEarlyShare = 0.25;  // of max_mb
 
 // Requests are bits in `wanted`; `word` changes with each, for the futex. `done` counts carried
 // out.
@@ -72,302 +59,10 @@ std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
 std::atomic<uint32_t> g_ended{0};
 std::atomic<uint32_t> g_tid{0};
 
-// All of the thread's state; in memory of its own, made anew for each session (fork).
-struct Drain {
-  WindowCollector collector;
-  DumpFile file;
-  StepLog steps;
-  ByteBuffer body;
-  HookCost hook_cost{};
-  uint64_t last_flush = 0;
-  uint64_t last_anchor = 0;
-  uint64_t last_counters = 0;
-  uint64_t cpu_at_begin = 0;
-  uint64_t process_cpu_at_begin = 0;
-  size_t modules_written = 0;     // of the window's dump
-  size_t graph_nodes = 0;         // written to it
-  uint64_t replayed_graphs = 0;   // number of the newest written to it
-  uint32_t failures_written = 0;  // which failed allocation is in a dump
-  uint32_t failures_before_early = 0;
-  EarlyDump early{};
-  bool window_open = false;
-  uint64_t last_look = 0;        // for GPU records
-  bool said_no_records = false;  // in this window
-};
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
 
 bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
-
-// The first anchor and the newest always stay; in between, evenly thinned out.
-void add_anchor() {
-  RingHeader& header = *ring()->header;
-  uint32_t count = header.anchor_count.load(std::memory_order_relaxed);
-  if (count == kMaxAnchors) {
-    for (uint32_t i = 1; i < kMaxAnchors / 2; ++i) header.anchors[i] = header.anchors[i * 2];
-    count = kMaxAnchors / 2;
-  }
-  header.anchors[count] = read_anchor();
-  header.anchor_count.store(count + 1, std::memory_order_release);
-}
-
-// A process that is killed before its first batch, or its first window, can be identified.
-void keep_identity(const ByteBuffer& header) {
-  RingRegion& identity = ring()->header->identity;
-  if (header.size() > identity.bytes) return;
-  identity.used.store(0);  // none rather than parts of two
-  std::memcpy(ring()->region<void>(identity), header.data(), header.size());
-  identity.used.store(header.size(), std::memory_order_release);
-}
-
-void write_header(Drain& drain) {
-  drain.body.clear();
-  if (encode_header(drain.body, gpu_times_missing(), true))
-    drain.file.write(ChunkKind::header, drain.body);
-  keep_identity(drain.body);
-}
-
-void write_counters(Drain& drain) {
-  drain.body.clear();
-  if (encode_counters(drain.body, ring()->header->clock_shift)) {
-    drain.file.write(ChunkKind::counters, drain.body);
-  }
-  drain.body.clear();
-  if (encode_processor_waits(drain.body, ring()->header->clock_shift)) {
-    drain.file.write(ChunkKind::counters, drain.body);
-  }
-  drain.body.clear();
-  if (encode_workers(drain.body, ring()->header->clock_shift)) {
-    drain.file.write(ChunkKind::workers, drain.body);
-  }
-}
-
-// New modules go to the ring at once, and to the dump: each Modules message names all of them.
-void keep_modules(Drain& drain) {
-  const size_t known = note_modules();
-  if (!drain.window_open || known == drain.modules_written) return;
-  drain.body.clear();
-  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
-  drain.modules_written = known;
-}
-
-// Those that are new since the last time.
-void write_graph_nodes(Drain& drain) {
-  drain.body.clear();
-  const size_t end = encode_graph_nodes(drain.body, ring()->header->clock_shift, drain.graph_nodes);
-  if (end == drain.graph_nodes) return;
-  drain.file.write(ChunkKind::graphs, drain.body);
-  drain.graph_nodes = end;
-  ring()->header->graph_nodes_written.store(end, std::memory_order_release);
-}
-
-// Those that may be launched in the window.
-void write_replayed_graphs(Drain& drain) {
-  drain.body.clear();
-  const uint64_t newest = encode_replayed_graphs(drain.body, ring()->header->clock_shift,
-                                                 drain.collector.names(), drain.replayed_graphs);
-  if (newest == drain.replayed_graphs) return;
-  drain.file.write(ChunkKind::graphs, drain.body);
-  drain.replayed_graphs = newest;
-}
-
-// The newest failed allocation, if it is in no dump yet.
-void write_failed_allocation(Drain& drain) {
-  drain.body.clear();
-  if (encode_failed_allocation(drain.body, drain.failures_written)) {
-    drain.file.write(ChunkKind::live_memory, drain.body);
-  }
-}
-
-void open_window(Drain& drain) {
-  Session& s = session();
-  const Window& window = s.window;  // its ready_ticks may be written now
-  if (is_early_window(window.number)) {
-    drain.early.begin();
-    drain.failures_before_early = drain.failures_written;
-  }
-  add_anchor();
-  cupti_window_begins();
-  drain.collector.begin(window.number, window.begin_ticks);
-  drain.cpu_at_begin = thread_cpu_ns();
-  drain.process_cpu_at_begin = process_cpu_ns();
-  // An early window may leave nothing.
-  const bool early = is_early_window(window.number);
-  if (!s.loads_data) update_latest_link(early ? LatestLink::kept : LatestLink::replaced);
-  drain.file.open(s.stem, window.number);
-  native_samples_window_begins();
-  samples_window_begins();  // the header has the notes of both
-  write_header(drain);
-  nvml_begin();
-  workers_begin();
-  drain.window_open = true;
-  drain.last_look = 0;
-  drain.said_no_records = false;
-  drain.modules_written = 0;
-  keep_modules(drain);
-  drain.graph_nodes = 0;
-  write_graph_nodes(drain);
-  drain.replayed_graphs = 0;
-  write_replayed_graphs(drain);
-  drain.body.clear();
-  if (encode_live_at_begin(drain.body, window.number)) {
-    drain.file.write(ChunkKind::live_memory, drain.body);
-  }
-  drain.last_flush = monotonic_ns();
-}
-
-// Takes records until every launch of the window has its GPU record, 2 s at most.
-void collect_to_the_end(Drain& drain, const Window& window) {
-  const bool exiting = g_wanted.load() & static_cast<uint32_t>(DrainCommand::exit);
-  let_calls_be_recorded();
-  const uint64_t begun = monotonic_ns();
-  // Without launch records nothing tells what to wait for: give running kernels a moment.
-  if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);
-  for (;;) {
-    cupti_flush(false);
-    drain.collector.collect(drain.file, true, window.end_ticks);
-    if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
-    const bool hurry = is_early_window(window.number) && !exiting;
-    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
-      cupti_flush(exiting);
-      drain.collector.collect(drain.file, true, window.end_ticks);
-      break;
-    }
-    ::usleep(5000);
-    g_progress.fetch_add(1, std::memory_order_relaxed);
-  }
-  if (!cupti_is_attached()) return;
-  const WindowCollector::Missing missing = drain.collector.missing();
-  count_loss(Loss::unfinished_gpu, missing.unfinished);
-  const uint64_t untimed = missing.untimed_graph_launches;
-  if (untimed == 0) return;
-  count_loss(Loss::graph_untimed, untimed);
-  log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
-           static_cast<unsigned long long>(untimed),
-           cupti_times_graphs()
-               ? "CUPTI has none for the whole of a graph that was instantiated before it was "
-                 "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
-               : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
-}
-
-WindowTotals totals_of(const Drain& drain) {
-  WindowTotals totals{};
-  totals.events = drain.collector.events();
-  totals.hook_records = drain.collector.hook_records();
-  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
-                        static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
-                                              session().clock.ticks_per_ns);
-  totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
-  totals.samples_cpu_ns = samples_cpu_ns();
-  if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
-  totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
-                                                   session().clock.ticks_per_ns);
-  return totals;
-}
-
-// The process ends without a better window.
-void leave_early_dump(Drain& drain) {
-  if (!drain.early.leave()) return;
-  drain.failures_written = std::max(drain.failures_written, drain.early.failures());
-}
-
-// The process ends, and an allocation has failed that is in no dump: it gets one of its own.
-void dump_failed_allocation(Drain& drain) {
-  Session& s = session();
-  const uint64_t ticks = failed_allocation_ticks();
-  if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
-                    "out_of_memory", false,        false, true};
-  update_latest_link(LatestLink::replaced);
-  drain.file.open(s.stem, s.window.number);
-  write_header(drain);
-  write_failed_allocation(drain);
-  drain.body.clear();
-  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
-  drain.steps.write(drain.file);
-  drain.body.clear();
-  if (encode_summary(drain.body, s.window, WindowTotals{})) {
-    drain.file.write(ChunkKind::summary, drain.body);
-  }
-  if (drain.file.finish() != DumpOutcome::complete) return;
-  run_ready_command(drain.file.path());
-  note_memory_dump(drain.file.path());
-}
-
-// Everything so far, in the order that makes the file a complete dump.
-void write_to_the_end(Drain& drain, const Window& window) {
-  collect_to_the_end(drain, window);
-  add_anchor();
-  keep_modules(drain);
-  drain.collector.flush(drain.file);
-  if (activity_on(Activity::step)) drain.steps.write(drain.file);
-  write_graph_nodes(drain);
-  write_failed_allocation(drain);
-  workers_sample(now_ticks(), true);
-  write_counters(drain);
-  drain.body.clear();
-  if (encode_summary(drain.body, window, totals_of(drain))) {
-    drain.file.write(ChunkKind::summary, drain.body);
-  }
-}
-
-// Of an early window: a process that asks for GPUs and does nothing on them leaves no dump.
-bool is_worth_keeping(const Drain& drain, const Window& window) {
-  return drain.collector.work() != 0 || has_whole_step(window);
-}
-
-void close_window(Drain& drain) {
-  Session& s = session();
-  if (!drain.window_open) open_window(drain);
-  const Window window = s.window;
-  samples_window_ends();
-  native_samples_window_ends();
-  if (window.dropped) {
-    drain.collector.collect(drain.file, true, window.end_ticks);
-    drain.collector.flush(drain.file);
-    drain.file.discard();
-  } else if (is_early_window(window.number)) {
-    write_to_the_end(drain, window);
-    const bool worth = is_worth_keeping(drain, window);
-    if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
-    // Until it is left, what is in it is in no dump.
-    const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
-    drain.early.keep(drain.file, window, totals_of(drain), failures, worth);
-  } else {
-    write_to_the_end(drain, window);
-    const DumpOutcome outcome = drain.file.finish();
-    if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
-    note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
-    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
-  }
-  drain.window_open = false;
-  // The next window may be near already; then CUPTI stays on.
-  if (!window.keeps_cupti &&
-      !(g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(DrainCommand::attach))) {
-    cupti_detach();
-  }
-  if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
-  SessionPhase closing = SessionPhase::closing;
-  s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
-  ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
-}
-
-// The program may be replaced the next moment.
-void save_window(Drain& drain) {
-  if (!drain.window_open) return;
-  Window window = session().window;
-  if (window.end_ticks == 0) {
-    window.end_ticks = now_ticks();
-    settle_steps(window);
-    window.partial = true;
-    window.end_reason = "exec";
-  }
-  write_to_the_end(drain, window);
-  if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
-  drain.file.publish();
-  // Should exec fail, there will be more of this dump, and the command is run again.
-  run_ready_command(drain.file.path());
-}
 
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
@@ -390,17 +85,16 @@ void carry_out_requests(Drain& drain) {
        {DrainCommand::close, DrainCommand::yield, DrainCommand::detach, DrainCommand::attach,
         DrainCommand::watch, DrainCommand::save, DrainCommand::unsave}) {
     const uint32_t bit = static_cast<uint32_t>(command);
-    if (!(g_wanted.load(std::memory_order_acquire) & bit)) continue;
+    if (!drain_is_asked_for(command)) continue;
     if (command == DrainCommand::yield) cupti_yield();
     if (command == DrainCommand::attach) {
       heap_prepare();
       cupti_attach();
     }
-    if (command == DrainCommand::watch && window_is_open() && !drain.window_open)
-      open_window(drain);
-    if (command == DrainCommand::close) close_window(drain);
+    if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_dump(drain);
+    if (command == DrainCommand::close) close_dump(drain);
     if (command == DrainCommand::detach && !window_is_open()) cupti_detach();
-    if (command == DrainCommand::save) save_window(drain);
+    if (command == DrainCommand::save) save_dump(drain);
     if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
     g_progress.fetch_add(1, std::memory_order_release);
@@ -521,8 +215,7 @@ void finish_from_drain_thread() {
   if (s.finishing.exchange(true)) return;
   cut_window("exit");
   carry_out_requests(*g_drain);
-  leave_early_dump(*g_drain);
-  dump_failed_allocation(*g_drain);
+  leave_last_dumps(*g_drain);
   samples_stop();
   cupti_detach();
   wait_for_ready_commands();
@@ -571,8 +264,7 @@ void* run(void*) {
     if (near && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
-  leave_early_dump(drain);
-  dump_failed_allocation(drain);
+  leave_last_dumps(drain);
   samples_stop();
   cupti_detach();
   wait_for_ready_commands();
@@ -616,6 +308,10 @@ void drain_request(DrainCommand command) {
   g_wanted.fetch_or(static_cast<uint32_t>(command), std::memory_order_acq_rel);
   g_word.fetch_add(1, std::memory_order_release);
   futex_wake_all(g_word);
+}
+
+bool drain_is_asked_for(DrainCommand command) {
+  return g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(command);
 }
 
 bool drain_wait_idle(uint64_t timeout_ns) {

@@ -21,6 +21,7 @@ enum class DrainCommand : uint32_t {
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.
 bool start_drain_thread();
 void drain_request(DrainCommand command);
+bool drain_is_asked_for(DrainCommand command);  // and it is not carried out yet
 // Waits until the thread has carried out all requests but watch, detach and exit. True at once on
 // the thread itself, which carries them out first. False after the time-out.
 bool drain_wait_idle(uint64_t timeout_ns);

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/window_dump.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/cupti/cupti_session.h"
+#include "collector/record/ring.h"
+#include "collector/record/session.h"
+#include "collector/samples/data_worker.h"
+#include "collector/samples/native_samples.h"
+#include "collector/samples/samples.h"
+#include "collector/samples/workers.h"
+#include "collector/sources/memory_log.h"
+#include "collector/sources/nvml.h"
+#include "collector/stacks/modules.h"
+#include "collector/window/drain.h"
+#include "collector/window/identity.h"
+#include "collector/window/late_calls.h"
+#include "collector/window/ready_command.h"
+#include "formats/core/early_window.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kSecond = 1000000000;
+constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
+constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
+
+// Takes records until every launch of the window has its GPU record, 2 s at most.
+void collect_to_the_end(Drain& drain, const Window& window) {
+  const bool exiting = drain_is_asked_for(DrainCommand::exit);
+  let_calls_be_recorded();
+  const uint64_t begun = monotonic_ns();
+  // Without launch records nothing tells what to wait for: give running kernels a moment.
+  if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);
+  for (;;) {
+    cupti_flush(false);
+    drain.collector.collect(drain.file, true, window.end_ticks);
+    if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
+    const bool hurry = is_early_window(window.number) && !exiting;
+    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
+      cupti_flush(exiting);
+      drain.collector.collect(drain.file, true, window.end_ticks);
+      break;
+    }
+    ::usleep(5000);
+    drain_note_progress();
+  }
+  if (!cupti_is_attached()) return;
+  const WindowCollector::Missing missing = drain.collector.missing();
+  count_loss(Loss::unfinished_gpu, missing.unfinished);
+  const uint64_t untimed = missing.untimed_graph_launches;
+  if (untimed == 0) return;
+  count_loss(Loss::graph_untimed, untimed);
+  log_line(LogLevel::warn, "%llu graph launches have no GPU times: %s",
+           static_cast<unsigned long long>(untimed),
+           cupti_times_graphs()
+               ? "CUPTI has none for the whole of a graph that was instantiated before it was "
+                 "attached; GPUPROF_ACTIVITIES=+graph:node records its nodes"
+               : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
+}
+
+WindowTotals totals_of(const Drain& drain) {
+  WindowTotals totals{};
+  totals.events = drain.collector.events();
+  totals.hook_records = drain.collector.hook_records();
+  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
+                        static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
+                                              session().clock.ticks_per_ns);
+  totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
+  totals.samples_cpu_ns = samples_cpu_ns();
+  if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
+  totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
+                                                   session().clock.ticks_per_ns);
+  return totals;
+}
+
+// The process ends without a better window.
+void leave_early_dump(Drain& drain) {
+  if (!drain.early.leave()) return;
+  drain.failures_written = std::max(drain.failures_written, drain.early.failures());
+}
+
+// The process ends, and an allocation has failed that is in no dump: it gets one of its own.
+void dump_failed_allocation(Drain& drain) {
+  Session& s = session();
+  const uint64_t ticks = failed_allocation_ticks();
+  if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
+  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
+                    "out_of_memory", false,        false, true};
+  update_latest_link(LatestLink::replaced);
+  drain.file.open(s.stem, s.window.number);
+  write_header(drain);
+  write_failed_allocation(drain);
+  drain.body.clear();
+  if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
+  drain.steps.write(drain.file);
+  drain.body.clear();
+  if (encode_summary(drain.body, s.window, WindowTotals{})) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+  if (drain.file.finish() != DumpOutcome::complete) return;
+  run_ready_command(drain.file.path());
+  note_memory_dump(drain.file.path());
+}
+
+// Everything so far, in the order that makes the file a complete dump.
+void write_to_the_end(Drain& drain, const Window& window) {
+  collect_to_the_end(drain, window);
+  add_anchor();
+  keep_modules(drain);
+  drain.collector.flush(drain.file);
+  if (activity_on(Activity::step)) drain.steps.write(drain.file);
+  write_graph_nodes(drain);
+  write_failed_allocation(drain);
+  workers_sample(now_ticks(), true);
+  write_counters(drain);
+  drain.body.clear();
+  if (encode_summary(drain.body, window, totals_of(drain))) {
+    drain.file.write(ChunkKind::summary, drain.body);
+  }
+}
+
+// Of an early window: a process that asks for GPUs and does nothing on them leaves no dump.
+bool is_worth_keeping(const Drain& drain, const Window& window) {
+  return drain.collector.work() != 0 || has_whole_step(window);
+}
+
+}  // namespace
+
+void open_dump(Drain& drain) {
+  Session& s = session();
+  const Window& window = s.window;  // its ready_ticks may be written now
+  if (is_early_window(window.number)) {
+    drain.early.begin();
+    drain.failures_before_early = drain.failures_written;
+  }
+  add_anchor();
+  cupti_window_begins();
+  drain.collector.begin(window.number, window.begin_ticks);
+  drain.cpu_at_begin = thread_cpu_ns();
+  drain.process_cpu_at_begin = process_cpu_ns();
+  // An early window may leave nothing.
+  const bool early = is_early_window(window.number);
+  if (!s.loads_data) update_latest_link(early ? LatestLink::kept : LatestLink::replaced);
+  drain.file.open(s.stem, window.number);
+  native_samples_window_begins();
+  samples_window_begins();  // the header has the notes of both
+  write_header(drain);
+  nvml_begin();
+  workers_begin();
+  drain.window_open = true;
+  drain.last_look = 0;
+  drain.said_no_records = false;
+  drain.modules_written = 0;
+  keep_modules(drain);
+  drain.graph_nodes = 0;
+  write_graph_nodes(drain);
+  drain.replayed_graphs = 0;
+  write_replayed_graphs(drain);
+  drain.body.clear();
+  if (encode_live_at_begin(drain.body, window.number)) {
+    drain.file.write(ChunkKind::live_memory, drain.body);
+  }
+  drain.last_flush = monotonic_ns();
+}
+
+void close_dump(Drain& drain) {
+  Session& s = session();
+  if (!drain.window_open) open_dump(drain);
+  const Window window = s.window;
+  samples_window_ends();
+  native_samples_window_ends();
+  if (window.dropped) {
+    drain.collector.collect(drain.file, true, window.end_ticks);
+    drain.collector.flush(drain.file);
+    drain.file.discard();
+  } else if (is_early_window(window.number)) {
+    write_to_the_end(drain, window);
+    const bool worth = is_worth_keeping(drain, window);
+    if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
+    // Until it is left, what is in it is in no dump.
+    const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
+    drain.early.keep(drain.file, window, totals_of(drain), failures, worth);
+  } else {
+    write_to_the_end(drain, window);
+    const DumpOutcome outcome = drain.file.finish();
+    if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
+    note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+    if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
+  }
+  drain.window_open = false;
+  // The next window may be near already; then CUPTI stays on.
+  if (!window.keeps_cupti && !drain_is_asked_for(DrainCommand::attach)) cupti_detach();
+  if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
+  SessionPhase closing = SessionPhase::closing;
+  s.phase.compare_exchange_strong(closing, SessionPhase::waiting);
+  ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
+}
+
+void save_dump(Drain& drain) {
+  if (!drain.window_open) return;
+  Window window = session().window;
+  if (window.end_ticks == 0) {
+    window.end_ticks = now_ticks();
+    settle_steps(window);
+    window.partial = true;
+    window.end_reason = "exec";
+  }
+  write_to_the_end(drain, window);
+  if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
+  drain.file.publish();
+  // Should exec fail, there will be more of this dump, and the command is run again.
+  run_ready_command(drain.file.path());
+}
+
+void leave_last_dumps(Drain& drain) {
+  leave_early_dump(drain);
+  dump_failed_allocation(drain);
+}
+
+}  // namespace gpuprof

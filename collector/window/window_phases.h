@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What begins and ends a window. Under step_lock but where something else is said.
+#pragma once
+
+#include <cstdint>
+
+#include "collector/record/session.h"
+
+namespace gpuprof {
+
+// How long a step may wait for the drain thread at a window's begin.
+inline constexpr uint64_t kWaitForDrainNs = 3000000000;
+
+// Seconds between two readings of the session's clock.
+double seconds_between(uint64_t from, uint64_t to);
+
+void set_phase(SessionPhase phase);
+// No window is open, before and after.
+void set_phase_between_windows(SessionPhase phase);
+
+// Whether the window was begun by no step: its steps are those that lie in it.
+bool is_free_window(const Window& window);
+bool early_is_open();
+
+// Opens a window with the step that begins now, or puts it off.
+void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks);
+// Opens it without waiting for anything: of a worker that follows its parent's.
+void open_window(uint32_t number, uint64_t first_step, uint64_t ticks);
+// `reason` as in Summary.end_reason.
+void end_window(uint64_t ticks, const char* reason, bool partial);
+
+// The window of the whole program, or an early one, which no step begins.
+void begin_with_session();
+// The one before has ended without a step of the program's: what is kept are the last seconds. On
+// the drain thread.
+void begin_early_again();
+void end_early(uint64_t ticks, bool another_is_near);
+
+}  // namespace gpuprof
