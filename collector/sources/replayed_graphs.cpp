@@ -131,7 +131,7 @@ bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift
                 const NameResolver& names, PythonCodes& codes) {
   const Record& record = call.record;
   GraphNodeRow row{};
-  ReplayedCall replayed{};
+  ReplayedWork replayed{};
   replayed.kind = call.node_kind;
   if (record.kind == Kind::none) return write_replayed_call(wire, row, {}, {}, 0, codes, replayed);
   row = {0, record.begin, call.stream, call.capture, call.thread, call.stack, record.api, {}};

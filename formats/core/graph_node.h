@@ -12,9 +12,8 @@
 
 namespace gpuprof {
 
-// A captured call as a node that it was replayed as is told by: what CUPTI's record of the node
-// has.
-struct ReplayedCall {
+// What CUPTI's record of a replayed node has to tell which captured call the node is of.
+struct ReplayedWork {
   Kind kind = Kind::none;  // of that record
   std::string_view name;   // kernels: mangled, "": not known
   Dim3 grid{}, block{};    // kernels
@@ -63,7 +62,7 @@ inline bool write_graph_node(WireWriter& wire, const GraphNodeRow& row, std::str
 // The same as a node of an open ReplayedGraph. Without an API the call is not known.
 inline bool write_replayed_call(WireWriter& wire, const GraphNodeRow& row, std::string_view api,
                                 std::string_view frames, uint32_t clock_shift, PythonCodes& codes,
-                                const ReplayedCall& call) {
+                                const ReplayedWork& call) {
   const size_t mark = wire.open(4);
   wire.uint(1, static_cast<uint32_t>(call.kind));
   wire.text(2, call.name);

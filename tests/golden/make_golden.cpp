@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iterator>
 
-#include "formats/file_bytes.h"
+#include "formats/io/file_bytes.h"
 #include "tests/unit/support/dump_maker.h"
 
 namespace gpuprof::test {
