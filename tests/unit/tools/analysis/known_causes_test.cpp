@@ -39,7 +39,7 @@ void set(std::vector<Scenario>& out, const std::string& name, Job job, Cause cau
 std::vector<Scenario> scenarios() {
   std::vector<Scenario> out;
   uint64_t seed = 0;
-  for (const int ranks : {1, 4}) {
+  for (const int ranks : {1, 2, 4}) {
     for (const int pct : {8, 20, 50}) {
       Job job;
       job.ranks = ranks;
@@ -92,7 +92,7 @@ std::vector<Scenario> scenarios() {
       set(out, name("stalled_launch"), one, Cause::kernel_launch, [](Job& j) { j.stall = 0; });
       if (ranks > 1) {
         one = job;
-        one.slow_rank = 2;
+        one.slow_rank = ranks / 2;
         one.slow = 100.0 / (100 - pct);
         set(out, name("straggler"), one, Cause::straggler, [](Job& j) { j.slow = 1; });
       }
@@ -105,7 +105,7 @@ std::vector<Scenario> scenarios() {
 std::vector<Scenario> pairs() {
   std::vector<Scenario> out;
   uint64_t seed = 100;
-  for (const int ranks : {1, 4}) {
+  for (const int ranks : {1, 2, 4}) {
     Job job;
     job.ranks = ranks;
     job.seed = ++seed;
@@ -174,7 +174,7 @@ std::vector<Scenario> healthy() {
   Job without = orphans;
   without.data = 0;
   out.push_back({"loader_bound_with_work_of_before", orphans, Cause::data_loading, without});
-  for (const int ranks : {1, 4}) {
+  for (const int ranks : {1, 2, 4}) {
     for (const int sync_every : {1, 3}) {
       for (uint64_t seed = 1; seed <= 2; ++seed) {
         Job job;
