@@ -232,3 +232,22 @@ def test_kernel_launches_of_each_way(way, tmp_path):
     comparison.assert_right("launch")
     marks = calls(comparison, "^(cuda|cu)Launch(Cooperative)?Kernel", "ways_kernel")
     assert len(marks) > 10 and len(boundaries(comparison)) == len(marks) + 1
+
+
+MARKS = {"nvtx": "nvtx:step", "sync": "sync:1", "graph": "graph:1", "kernel": "kernel:hazard_kernel:10", "auto": "auto"}
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_threads_that_each_drive_a_gpu(mark, tmp_path):
+    """A step is a round of the four replicas, not of one of them."""
+    env = harness.environment(GPUPROF_STEP=MARKS[mark], GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=2,active=10,repeat=1", SIMCUDA_DEVICES="4")
+    program = [harness.HAZARDS / "replica_threads", "4", "30", "-1", "1", "nvtx" if mark == "auto" else mark]
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--", *program, env=env)
+    assert done.code == 0 and done.out == "4 GPUs, 30 rounds\n", done.err
+    dump, = harness.dumps(tmp_path / "out")
+    kernels = [r for r in harness.records(dump) if r["kind"] == "gpu_kernel"]
+    steps = [r for r in harness.records(dump) if r["kind"] == "step" and r["in_window"]]
+    assert len(steps) == 10
+    # Replicas begin a round together, but not in the same microsecond. Were each one's marks steps, a step would hold ten.
+    held = [sum(step["begin_mono_ns"] <= k["begin_mono_ns"] < step["end_mono_ns"] for k in kernels) for step in steps[1:-1]]
+    assert 200 <= sum(held) <= 440, held  # of 320
