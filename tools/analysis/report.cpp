@@ -15,6 +15,7 @@
 #include "tools/analysis/findings.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks/clocks.h"
+#include "tools/analysis/ranks/slow_gpus.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
@@ -176,6 +177,15 @@ void add_machine_busy(Report& report) {
 void add_slow_ranks(Report& report) {
   for (const SlowRank& slow : report.slow_ranks) {
     add_finding<FindingKind::slow_rank>(report.findings, slow.excess_us, describe(slow));
+  }
+}
+
+// Of a process that drives several.
+void add_slow_gpus(const std::vector<Timeline>& timelines, Report& report) {
+  for (const Timeline& timeline : timelines) {
+    for (const SlowGpu& slow : find_slow_gpus(timeline)) {
+      add_finding<FindingKind::slow_gpu>(report.findings, slow.excess_us, describe(slow));
+    }
   }
 }
 
@@ -424,6 +434,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   stalled.report(report);
   judge.decide(report);
   add_slow_ranks(report);
+  add_slow_gpus(all, report);
   if (const auto job = pipeline_job(trace)) {
     report.pipeline = analyse(*job);
     judge_pipeline(report);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step sources: what marks a step, and which windows follow, against the simulator's truth."""
+import json
 import re
 
 import pytest
@@ -238,10 +239,11 @@ MARKS = {"nvtx": "nvtx:step", "sync": "sync:1", "graph": "graph:1", "kernel": "k
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_threads_that_each_drive_a_gpu(mark, tmp_path):
-    """A step is a round of the four replicas, not of one of them."""
+@pytest.mark.parametrize("slow", (-1, 2))
+def test_threads_that_each_drive_a_gpu(mark, slow, tmp_path):
+    """A step is a round of the four replicas, not of one of them; the one that is slow is named."""
     env = harness.environment(GPUPROF_STEP=MARKS[mark], GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=2,active=10,repeat=1", SIMCUDA_DEVICES="4")
-    program = [harness.HAZARDS / "replica_threads", "4", "30", "-1", "1", "nvtx" if mark == "auto" else mark]
+    program = [harness.HAZARDS / "replica_threads", "4", "30", str(slow), "1.5", "nvtx" if mark == "auto" else mark]
     done = harness.gpuprof("run", "-o", tmp_path / "out", "--", *program, env=env)
     assert done.code == 0 and done.out == "4 GPUs, 30 rounds\n", done.err
     dump, = harness.dumps(tmp_path / "out")
@@ -251,3 +253,6 @@ def test_threads_that_each_drive_a_gpu(mark, tmp_path):
     # Replicas begin a round together, but not in the same microsecond. Were each one's marks steps, a step would hold ten.
     held = [sum(step["begin_mono_ns"] <= k["begin_mono_ns"] < step["end_mono_ns"] for k in kernels) for step in steps[1:-1]]
     assert 200 <= sum(held) <= 440, held  # of 320
+    report = json.loads(harness.checked("report", "--format", "json", tmp_path / "out/latest").out)
+    named = [finding["text"] for finding in report["findings"] if finding["kind"] == "slow_gpu"]
+    assert len(named) == (slow >= 0) and all("of GPU 2 take 1.50 x" in text for text in named), named
