@@ -5,26 +5,11 @@
 #include <cstring>
 #include <new>
 
+#include "formats/core/steps/step_names.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
 namespace {
-
-// Names that training loops give their step ranges; `auto` looks for these.
-constexpr std::string_view kLikelyNames[] = {
-    "step",         "train_step", "training_step", "train step", "training step",
-    "ProfilerStep", "iteration",  "iter",          "train_iter", "train_iteration",
-};
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (lower(a[i]) != lower(b[i])) return false;
-  }
-  return true;
-}
 
 // A silence is so many times longer than the burst before it, and than the longest burst: a loop
 // that the operating system keeps waiting for a processor is no burst.
@@ -32,19 +17,7 @@ constexpr uint64_t kBurstGap = 4;
 constexpr size_t kMostBursts = 8;  // who marks like this all the time does so each step
 constexpr uint64_t kLongestCycle = 256;
 
-// The message without its number: "step 12" -> "step".
-std::string_view base_name(std::string_view message) {
-  size_t end = message.size();
-  while (end && message[end - 1] >= '0' && message[end - 1] <= '9') --end;
-  if (end && end < message.size() && std::strchr(" #_:", message[end - 1])) --end;
-  return slice(message, 0, end);
-}
-
 }  // namespace
-
-bool step_name_matches(std::string_view message, std::string_view name) {
-  return message == name || base_name(message) == name;
-}
 
 void StepTracker::start(const StepSpec& spec, uint64_t process_start, bool armed) {
   new (this) StepTracker;  // too large for the stack of a thread of the program's
@@ -274,12 +247,8 @@ bool StepTracker::nvtx_matches(std::string_view message) {
                            : chosen_ == StepSource::nvtx ? spec_.name
                                                          : likely_name_;
   if (name[0]) return step_name_matches(message, name);
-  const std::string_view base = base_name(message);
-  for (const std::string_view likely : kLikelyNames) {
-    if (!equal_ignoring_case(base, likely)) continue;
-    return copy_text(base, likely_name_, sizeof likely_name_);
-  }
-  return false;
+  const std::string_view base = likely_step_name(message);
+  return !base.empty() && copy_text(base, likely_name_, sizeof likely_name_);
 }
 
 StepTracker::Result StepTracker::first_boundary() {

@@ -176,7 +176,4 @@ class StepTracker {
   uint64_t out_[kKept]{};
 };
 
-// `message` is NAME, or NAME, one of " #_:" or nothing, and digits.
-bool step_name_matches(std::string_view message, std::string_view name);
-
 }  // namespace gpuprof

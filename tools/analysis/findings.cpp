@@ -17,6 +17,7 @@
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/timeline.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -61,6 +62,7 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
   const Process& longest = **std::max_element(
       windows.begin(), windows.end(),
       [](const Process* a, const Process* b) { return a->steps.size() < b->steps.size(); });
+  if (is_bracketed(longest)) return;  // brackets and what lies between them
   if (longest.steps.size() >= kDriftSteps) {
     std::vector<double> lengths = lengths_of(longest.steps);
     lengths.erase(lengths.begin(), lengths.begin() + static_cast<int64_t>(lengths.size() / 10));

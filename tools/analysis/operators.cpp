@@ -125,7 +125,7 @@ class ProcessWalk {
   // Steps are not among the operators.
   bool is_step(std::string_view name) const {
     if (name.starts_with("ProfilerStep#")) return true;
-    const std::string_view source = process_.step_source;
+    const std::string_view source = timeline_.step_source();
     return source.starts_with("nvtx:") && name.starts_with(source.substr(5));
   }
 

@@ -92,17 +92,48 @@ Program program_of(const Trace& trace) {
   return out;
 }
 
+// Why a window's own steps are not those that are shown.
+std::string no_own_steps(const Process& process) {
+  if (is_bracketed(process)) {
+    return "the program brackets what is recorded (cudaProfilerStart, cudaProfilerStop)";
+  }
+  if (process.step_source.empty() || process.step_source == "auto") return "no step is marked";
+  return fmt::format("no whole step ({}) was recorded", process.step_source);
+}
+
+// Steps of a window that come from marks inside it.
+void add_nested_steps(const std::vector<Timeline>& timelines, Report& report) {
+  const Timeline* first = nullptr;
+  double count = 0;
+  std::set<std::string> others;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.nested_source.empty() || timeline.period_confidence > 0) continue;
+    if (!first) first = &timeline;
+    if (timeline.nested_source != first->nested_source) others.insert(timeline.nested_source);
+    count += static_cast<double>(timeline.steps.size());
+  }
+  if (!first) return;
+  add_finding<FindingKind::nested_steps>(
+      report.findings, count,
+      is_bracketed(*first->process) ? no_own_steps(*first->process) : "no whole step was recorded",
+      first->nested_source,
+      others.empty() ? "" : fmt::format(", in other windows of {}", fmt::join(others, ", ")));
+}
+
 // Steps that nobody marked are to be known as such.
 void add_period(const std::vector<Timeline>& timelines, Report& report) {
   double least = 0, share = 1;
+  const Process* process = nullptr;
   for (const Timeline& timeline : timelines) {
     const double own = timeline.period_confidence;
     if (own <= 0) continue;
     least = least > 0 ? std::min(least, own) : own;
     share = std::min(share, timeline.found_share);
+    process = timeline.process;
   }
   if (least == 0) return;
-  add_finding<FindingKind::steps_found>(report.findings, least, least, 100 * share);
+  add_finding<FindingKind::steps_found>(report.findings, least, no_own_steps(*process), least,
+                                        100 * share);
 }
 
 bool any_whole_window(const std::vector<Timeline>& timelines) {
@@ -345,6 +376,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   report.standstill = standstill_of(trace);
   add_standstill(report);
   add_clocks(trace, report);
+  add_nested_steps(all, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
@@ -426,6 +458,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
   add_clocks(trace, report);
+  add_nested_steps(all, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);

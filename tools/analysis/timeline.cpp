@@ -12,6 +12,7 @@
 #include "formats/core/period/period.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/kernel_names.h"
+#include "tools/analysis/nested_steps.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 
@@ -72,6 +73,8 @@ constexpr uint32_t kStretch = 500'000;  // events
 // Of a trace's GPU work, by count and by time: what steps that nobody marked must hold. With less,
 // most of what the program did lies outside of them.
 constexpr double kLeastOfTrace = 0.5;
+// Pieces of work: what repeats in a bracket and is shorter may be the layers of its only step.
+constexpr double kLongerThanLayer = 30;
 
 class TimelineBuilder {
  public:
@@ -130,7 +133,7 @@ class TimelineBuilder {
     }
     find_launch_latency();
     find_main_thread();
-    if (out_.steps.empty()) find_steps();
+    if (out_.steps.empty() || is_bracketed(process_)) look_inside();
     if (process_.recovered || cut_off()) drop_untimed_steps();
     return std::move(out_);
   }
@@ -174,6 +177,15 @@ class TimelineBuilder {
     return out;
   }
 
+  // A bracket that holds one step, or none that is known, stays one.
+  void look_inside() {
+    NestedSteps nested = find_nested_steps(out_);
+    if (nested.one_iteration && !out_.steps.empty()) return;
+    if (nested.steps.empty()) return find_steps();
+    out_.steps = std::move(nested.steps);
+    out_.nested_source = std::move(nested.source);
+  }
+
   // Without marks of steps, those that the order of work tells; where these are layers of one
   // graph, or lie in a small part of the trace, those that the order of calls tells.
   void find_steps() {
@@ -192,6 +204,8 @@ class TimelineBuilder {
     for (const Issued& each : order) labels.push_back(each.label);
     Period period;
     if (!find_period(labels.data(), labels.size(), period)) return false;
+    const bool unsure = period.confidence <= kLeastConfidence || period.length < kLongerThanLayer;
+    if (unsure && !out_.steps.empty()) return false;
     const auto length = static_cast<size_t>(period.length);
     std::vector<Step> steps;
     int64_t busy = 0, all_busy = 0;
@@ -218,6 +232,7 @@ class TimelineBuilder {
     const double time =
         all_busy > 0 ? static_cast<double>(busy) / static_cast<double>(all_busy) : 1;
     if (std::min(works, time) < kLeastOfTrace) return false;
+    if (!out_.steps.empty()) out_.nested_source = "period";
     out_.steps = std::move(steps);
     out_.period_confidence = period.confidence;
     out_.found_share = std::min(works, time);
@@ -390,7 +405,8 @@ bool same_steps(const Timeline& a, const Timeline& b) {
   return true;
 }
 
-// Each rank numbers the steps that it finds from 0: they can be compared if all found the same.
+// Each rank numbers the steps that it finds from 0, or as its ranges are: they can be compared if
+// all found the same.
 void compare_found_steps(std::vector<Timeline>& timelines) {
   std::map<uint32_t, std::vector<Timeline*>> windows;
   for (Timeline& timeline : timelines) {
@@ -398,13 +414,17 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
   }
   for (const auto& [window, of_window] : windows) {
     const std::vector<Timeline*>& ranks = of_window;  // clang 14 captures no bindings
-    const auto found = [](const Timeline* rank) { return rank->period_confidence > 0; };
+    const auto found = [](const Timeline* rank) {
+      return rank->period_confidence > 0 || !rank->nested_source.empty();
+    };
     const auto agrees = [&](const Timeline* rank) { return same_steps(*ranks.front(), *rank); };
     if (std::none_of(ranks.begin(), ranks.end(), found)) continue;
     if (std::all_of(ranks.begin(), ranks.end(), agrees)) continue;
     for (Timeline* const rank : ranks) {
       if (!found(rank)) continue;
-      rank->steps.clear();
+      const std::span<const Step> own = rank->process->window_steps();
+      rank->steps.assign(own.begin(), own.end());
+      rank->nested_source.clear();
       rank->period_confidence = 0;
       rank->ranks_differ = true;
     }
@@ -453,6 +473,8 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
     timeline.whole_window = true;
   }
 }
+
+bool is_bracketed(const Process& process) { return process.step_source == "profiler"; }
 
 bool names_data_loading(std::string_view name) {
   return begins_with(name, "enumerate(dataloader)#") || begins_with(name, "dataloader");

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -93,6 +94,8 @@ struct Timeline {
   uint32_t main_thread = kNone;   // the one that steps run on
   Intervals dispatch;             // of all threads
   std::vector<Step> steps;        // those of the window
+  std::string nested_source;      // what marks them inside it (nested_steps.h); empty: they are
+                                  // the window's own
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   double found_share = 0;         // of the GPU work, by count or time: what such steps hold
@@ -100,6 +103,10 @@ struct Timeline {
   bool whole_window = false;      // no process has steps: its window as a whole stands for one
   int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least
 
+  // What marks the steps, as GPUPROF_STEP names it; empty: not known.
+  std::string_view step_source() const {
+    return nested_source.empty() ? process->step_source : nested_source;
+  }
   const EventTable& events() const { return process->events; }
   const Shape& shape(uint32_t event) const { return trace->shapes[events().shape_of(event)]; }
   const ShapeTraits& traits_of(uint32_t event) const {
@@ -170,6 +177,9 @@ std::vector<Timeline> make_timelines(const Trace& trace);
 // Where no process has made a step, in its window or before: each one's window as a whole becomes
 // its only one. Of processes without work on a GPU only if none has any.
 void look_at_whole_windows(std::vector<Timeline>& timelines);
+
+// Whether its window lies between cudaProfilerStart and cudaProfilerStop: its only step.
+bool is_bracketed(const Process& process);
 
 // Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
 // PyTorch, or a user's "dataloader..." in any case.

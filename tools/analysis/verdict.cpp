@@ -220,6 +220,7 @@ void Judge::note_step_log(const Timeline& timeline) {
   constexpr size_t kTimesTheWindow = 3;
   constexpr double kLong = 1.5;  // times the median
   const std::vector<Step>& log = timeline.process->steps;
+  if (!timeline.nested_source.empty()) return;  // it is of brackets, or of longer steps
   if (log.empty() || log.size() < kTimesTheWindow * timeline.steps.size()) return;
   std::vector<double> lengths;
   for (const Step& step : log) lengths.push_back(static_cast<double>(step.end - step.begin));

@@ -62,9 +62,10 @@ Options parse_options(int argc, char** argv) {
   app.add_option("--slow-rank", o.slow_rank, "R:FACTOR: rank R's kernels take FACTOR times longer");
   app.add_option("--asleep", o.asleep, "R:STEP: rank R sleeps for ever in that step");
   app.add_option("--markers", o.markers, "what marks a step")
-      ->check(CLI::IsMember({"nvtx", "sync", "none", "profiler"}));
+      ->check(
+          CLI::IsMember({"nvtx", "sync", "none", "profiler", "profiler+nvtx", "profiler+sync"}));
   app.add_option("--profile-steps", o.profile_steps,
-                 "--markers profiler: cudaProfilerStart and Stop around steps, as in 5-9,20-22");
+                 "--markers profiler...: cudaProfilerStart and Stop around steps, as in 5-9,20-22");
   app.add_option("--seed", o.seed, "of the data and of the kernels' jitter");
   app.add_option("--threads", o.threads, "threads that launch kernels")->check(CLI::Range(1, 64));
   try {

@@ -114,9 +114,13 @@ Result Trainer::run() {
   return result_;
 }
 
+bool Trainer::marks(std::string_view how) const {
+  return options_.markers.find(how) != std::string::npos;
+}
+
 // Whether a range of --profile-steps begins (ends) with this step.
 bool Trainer::profile_edge(int index, bool first) const {
-  if (options_.markers != "profiler") return false;
+  if (!marks("profiler")) return false;
   std::istringstream ranges(options_.profile_steps);
   for (std::string range; std::getline(ranges, range, ',');) {
     const size_t dash = range.find('-');
@@ -127,7 +131,7 @@ bool Trainer::profile_edge(int index, bool first) const {
 }
 
 void Trainer::step(int index) {
-  const NvtxRange range(options_.markers == "nvtx", fmt::format("step {}", index));
+  const NvtxRange range(marks("nvtx"), fmt::format("step {}", index));
   const uint64_t begin = simcuda::now_ns();
   load_batch(index);
   passes();
@@ -142,8 +146,7 @@ void Trainer::step(int index) {
 void Trainer::load_batch(int index) {
   while (index == options_.asleep_in) ::pause();
   {
-    const NvtxRange range(options_.markers == "nvtx" || options_.markers == "sync",
-                          "enumerate(DataLoader)#sim.__next__");
+    const NvtxRange range(marks("nvtx") || marks("sync"), "enumerate(DataLoader)#sim.__next__");
     const uint64_t begin = simcuda::now_ns();
     if (options_.data_ms > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options_.data_ms));
@@ -276,7 +279,7 @@ void Trainer::read_loss(int index) {
     check(cudaStreamSynchronize(compute_), "cudaStreamSynchronize");
     result_.checksum = simcuda::mix64(result_.checksum ^ *host_loss_);
   }
-  if (options_.markers == "sync") check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  if (marks("sync")) check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 }  // namespace gpuprof::simtrain

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "tests/programs/simtrain/options.h"
@@ -33,6 +34,8 @@ class Trainer {
   bool has_comm() const { return comm_handle_ != nullptr; }
   void all_reduce(float* data, size_t count, cudaStream_t stream);
   void step(int index);
+  // Whether --markers names it.
+  bool marks(std::string_view how) const;
   bool profile_edge(int index, bool first) const;
   void load_batch(int index);
   void passes();

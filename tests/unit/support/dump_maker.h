@@ -120,9 +120,9 @@ inline void append_events(ByteBuffer& out, BatchEncoder& encoder) {
 
 // Boundaries in ticks, the first being boundary `first`.
 inline void append_steps(ByteBuffer& out, const std::vector<uint64_t>& ticks, uint64_t first,
-                         uint32_t shift) {
+                         uint32_t shift, const char* source = "nvtx:step") {
   ByteBuffer body;
-  if (!encode_steps(body, ticks.data(), ticks.size(), first, shift, "nvtx:step") ||
+  if (!encode_steps(body, ticks.data(), ticks.size(), first, shift, source) ||
       !append_chunk(out, ChunkKind::steps, body.data(), body.size(), 6)) {
     throw std::bad_alloc();
   }

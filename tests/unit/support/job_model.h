@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/support/dump_maker.h"
@@ -52,8 +53,10 @@ struct Job {
   // in one kernel that takes `fused_time` of the two.
   enum class Layer { plain, separate, fused } layer = Layer::plain;
   double fused_time = 1;
-  bool lone_bias = false;    // the step's third kernel is a bias, too
-  bool marked = true;        // steps have boundaries in the dumps
+  bool lone_bias = false;  // the step's third kernel is a bias, too
+  bool marked = true;      // steps have boundaries in the dumps
+  // The window is a bracket of cudaProfilerStart and Stop, with marks of steps inside it.
+  enum class Bracket { no, ranges, optimizers, two_optimizers, nothing } bracket = Bracket::no;
   bool one_off = false;      // each compute kernel has a name of its own: no order tells steps
   int64_t tail = 1'000'000;  // from all that the job did to the window's end
   int late_rank = -1;        // its window begins later, by
@@ -135,6 +138,7 @@ class JobModel {
     std::vector<Piece> pieces;
     std::vector<Span> spans;
     std::vector<int64_t> boundaries, step_ends;
+    std::vector<std::pair<int64_t, int64_t>> optimizers;  // when each ran
     uint32_t correlation = 0;
     int64_t busy_until() const { return *std::max_element(free.begin(), free.end()); }
   };
@@ -237,8 +241,10 @@ class JobModel {
       call(rank, "cudaStreamWaitEvent", 1000, JobPart::launch, kCompute);
       rank.free[0] = std::max(rank.free[0], rank.free[1]);
     }
-    work(rank, 0, noisy(job_.kernel / 2), JobPart::compute);  // the optimizer
+    const int64_t optimizer = rank.now;
+    work(rank, 0, noisy(job_.kernel / 2), JobPart::compute);
     call(rank, "cudaLaunchKernel", job_.issue, JobPart::launch);
+    rank.optimizers.emplace_back(optimizer, rank.now);
     rank.now += 1000;
     for (int i = 0; i < job_.allocations; ++i) {
       call(rank, "cudaMalloc", job_.allocation, JobPart::allocation);
@@ -350,6 +356,7 @@ class JobModel {
     for (const Span& s : rank.spans) {
       if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
     }
+    add_marks(encoder, names, rank, begin, thread);
     for (const Piece& p : rank.pieces) {
       if (!is_recorded(rank, p, begin)) continue;
       const bool untimed = job_.killed_at >= 0 && p.stream == 0;
@@ -382,19 +389,46 @@ class JobModel {
     dump::Header header = make_header(0, number);
     header.set_world_size(static_cast<uint32_t>(job_.ranks));
     header.set_window_begin_ticks(ticks(begin));
+    const bool bracket = job_.bracket != Job::Bracket::no;
+    if (bracket) header.set_step_source("profiler");
     append(bytes, ChunkKind::header, header);
     append_events(bytes, encoder);
     std::vector<uint64_t> boundaries;
     for (size_t i = first(); i < rank.boundaries.size(); ++i) {
       boundaries.push_back(ticks(rank.boundaries[i]));
     }
-    if (job_.marked) append_steps(bytes, boundaries, 5, 0);
+    if (bracket) boundaries = {boundaries.front(), boundaries.back()};
+    if (job_.marked) append_steps(bytes, boundaries, 5, 0, bracket ? "profiler" : "nvtx:step");
     const int64_t end = std::max(rank.busy_until(), rank.boundaries.back()) + job_.tail;
-    dump::Summary summary =
-        make_summary(ticks(end), 5, 4 + static_cast<uint32_t>(job_.steps - job_.unrecorded));
+    const auto last = static_cast<uint32_t>(job_.steps - job_.unrecorded);
+    dump::Summary summary = make_summary(ticks(end), 5, bracket ? 5 : 4 + last);
     summary.set_window_begin_ticks(ticks(begin));
     append(bytes, ChunkKind::summary, summary);
     return std::string(view(bytes));
+  }
+
+  // "iteration N" around each step; or the optimizer's ranges, of a second one that steps in every
+  // third step only.
+  void add_marks(BatchEncoder& encoder, MemoryNames& names, const Rank& rank, int64_t begin,
+                 uint32_t thread) const {
+    const auto add = [&](Kind kind, int64_t from, int64_t to, const std::string& text) {
+      Record r = make_record(kind, ticks(from), ticks(to));
+      (kind == Kind::annotation ? r.framework.name : r.nvtx.message) = names.intern(text);
+      if (!encoder.add(r, thread, "python")) throw std::bad_alloc();
+    };
+    for (size_t i = 0; i + 1 < rank.boundaries.size(); ++i) {
+      if (rank.boundaries[i] < begin) continue;
+      const auto [from, to] = rank.optimizers[i];
+      if (job_.bracket == Job::Bracket::ranges) {
+        add(Kind::nvtx_range, rank.boundaries[i], rank.boundaries[i + 1],
+            "iteration " + std::to_string(100 + i));
+      } else if (job_.bracket == Job::Bracket::optimizers) {
+        add(Kind::annotation, from, to, "Optimizer.step#SGD.step");
+      } else if (job_.bracket == Job::Bracket::two_optimizers) {
+        add(Kind::annotation, from, to, "Optimizer.step#SGD.step");
+        if (i % 3 == 2) add(Kind::annotation, to + 1, to + 2, "Optimizer.step#Adam.step");
+      }
+    }
   }
 
   void add_span(BatchEncoder& encoder, MemoryNames& names, const Span& s, uint32_t thread) {

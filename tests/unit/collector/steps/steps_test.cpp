@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/steps/step_names.h"
 #include "tests/unit/support/step_tracker.h"
 
 namespace gpuprof::test {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of NVTX ranges that stand for steps. Views into their arguments; thread-safe.
+#pragma once
+
+#include <string_view>
+
+namespace gpuprof {
+
+// Without the number at its end, and one of " #_:" before that: "step 12" -> "step".
+std::string_view base_name(std::string_view message);
+
+// `message` is NAME, or NAME, one of " #_:" or nothing, and digits.
+bool step_name_matches(std::string_view message, std::string_view name);
+
+// The base name, where it is one that training loops give their steps, in any case; else empty.
+std::string_view likely_step_name(std::string_view message);
+
+}  // namespace gpuprof
