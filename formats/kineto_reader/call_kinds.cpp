@@ -17,6 +17,8 @@ bool launches(std::string_view name) {
   if (name.starts_with("LaunchHostFunc")) return false;
   return name.starts_with("Launch") || name.starts_with("GraphLaunch") ||
          name.find("LaunchKernel") != std::string_view::npos ||
+         name.find("KernelLaunch") != std::string_view::npos ||
+         name.find("job_prep_and_submit") != std::string_view::npos ||
          name.find("LaunchCooperative") != std::string_view::npos;
 }
 
@@ -39,6 +41,17 @@ Kind kind_of_call(std::string_view name) {
   constexpr std::string_view kEvents[] = {"EventCreate", "EventRecord", "EventDestroy"};
   constexpr std::string_view kStreams[] = {"StreamCreate", "StreamDestroy", "StreamWaitEvent",
                                            "GreenCtxStreamCreate", "ExtStreamCreate"};
+  // Intel's Unified Runtime names a queue's calls after what they enqueue.
+  constexpr std::string_view kEnqueue = "urEnqueue";
+  if (name.starts_with(kEnqueue)) {
+    if (name.find("Memcpy") != std::string_view::npos) return Kind::copy;
+    if (name.find("Fill") != std::string_view::npos) return Kind::set;
+  }
+  if (name.starts_with("urQueueFinish") || name.starts_with("urEventWait")) return Kind::sync;
+  if (name.starts_with("urUSM")) {
+    if (name.ends_with("Alloc")) return Kind::alloc;
+    if (name.ends_with("Free")) return Kind::dealloc;
+  }
   if (launches(name)) return Kind::launch;
   if (name.starts_with("Memcpy")) return Kind::copy;
   if (name.starts_with("Memset")) return Kind::set;

@@ -36,6 +36,15 @@ constexpr Spelling kSpellings[] = {
     {"python", Category::python},
     {"hip_runtime", Category::runtime},
     {"hip_driver", Category::driver},
+    // Other devices' names, which Kineto of today has as aliases of the above.
+    {"xpu_runtime", Category::runtime},
+    {"xpu_driver", Category::driver},
+    {"mtia_runtime", Category::runtime},
+    {"mtia_ccp_events", Category::kernel},
+    {"privateuse1_runtime", Category::runtime},
+    {"privateuse1_driver", Category::driver},
+    {"glow_runtime", Category::runtime},
+    {"hpu_op", Category::runtime},
     {"trace", Category::span},
 };
 

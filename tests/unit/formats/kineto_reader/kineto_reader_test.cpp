@@ -449,6 +449,13 @@ TEST(KinetoCallKinds, AgreeWithTheTable) {
   EXPECT_EQ(kineto::kind_of_call("hipLaunchKernel"), Kind::launch);
   EXPECT_EQ(kineto::kind_of_call("hipMemcpyWithStream"), Kind::copy);
   EXPECT_EQ(kineto::kind_of_call("hipDeviceSynchronize"), Kind::sync);
+  EXPECT_EQ(kineto::kind_of_call("urEnqueueKernelLaunchWithArgsExp"), Kind::launch);
+  EXPECT_EQ(kineto::kind_of_call("urEnqueueUSMMemcpy"), Kind::copy);
+  EXPECT_EQ(kineto::kind_of_call("urEnqueueUSMFill"), Kind::set);
+  EXPECT_EQ(kineto::kind_of_call("urQueueFinish"), Kind::sync);
+  EXPECT_EQ(kineto::kind_of_call("urUSMDeviceAlloc"), Kind::alloc);
+  EXPECT_EQ(kineto::kind_of_call("urUSMFree"), Kind::dealloc);
+  EXPECT_EQ(kineto::kind_of_call("runFunction - job_prep_and_submit_for_execution"), Kind::launch);
 }
 
 }  // namespace
