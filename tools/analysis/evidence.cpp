@@ -2,6 +2,7 @@
 #include "tools/analysis/evidence.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -153,15 +154,32 @@ void launches(const Report& report, Verdict& verdict) {
 void communication(const Report& report, Verdict& verdict) {
   for (const CollectiveRow& row : report.tables.collectives) {
     if (verdict.evidence.size() >= 3) break;
+    const uint64_t count = std::max<uint64_t>(1, row.count);
     verdict.evidence.push_back(fmt::format(
-        "{}: {:.1f} a {}, {} on the GPU each", row.name,
+        "{}: {:.1f} a {}, {} on the GPU each{}", row.name,
         report.per_unit(static_cast<double>(row.count)), report.unit(),
-        format_us(row.total_us / static_cast<double>(std::max<uint64_t>(1, row.count)))));
+        format_us(row.total_us / static_cast<double>(count)),
+        row.bytes ? fmt::format(", {}", format_bytes(row.bytes / count)) : std::string()));
   }
   verdict.evidence.push_back(fmt::format(
       "{:.0f} % of {} time overlaps compute, {:.0f} % does not", report.overlapped_pct[0],
       report.unit(), report.breakdown_pct[static_cast<size_t>(Part::communication)]));
+  if (report.ranks < report.world_size) {
+    verdict.evidence.push_back(fmt::format(
+        "{} of the job's {} ranks {} here: what {} for the others is in that time, too. The files "
+        "of all ranks tell the two apart",
+        report.ranks, report.world_size, report.ranks == 1 ? "is" : "are",
+        report.ranks == 1 ? "it waits" : "they wait"));
+  } else if (report.ranks == 1) {
+    verdict.evidence.push_back(
+        "the files of one rank are here: what it waits for others is in that time, too");
+  }
 }
+
+constexpr const char* kAdviceOnDeviceCopies =
+    "Most of this is copies and sets within GPU memory: write results where they are needed (out=, "
+    "buffers that are kept), avoid clone(), contiguous(), cat() and changes of layout, use "
+    "zero_grad(set_to_none=True), or let torch.compile fuse them.";
 
 void copies(const Report& report, Verdict& verdict) {
   for (size_t i = 0; i < std::min<size_t>(3, report.tables.copies.size()); ++i) {
@@ -172,6 +190,14 @@ void copies(const Report& report, Verdict& verdict) {
                     static_cast<double>(row.bytes) / 1e6 / static_cast<double>(row.count),
                     row.gigabytes_per_second(), row.pageable ? ", pageable memory" : ""));
   }
+  double all = 0, within = 0;  // the GPU's memory, or that of several
+  for (const CopyRow& row : report.tables.copies) {
+    const bool to_host =
+        row.name.find("HtoD") != std::string::npos || row.name.find("DtoH") != std::string::npos;
+    all += row.total_us;
+    if (!to_host) within += row.total_us;
+  }
+  if (2 * within > all) verdict.advice = kAdviceOnDeviceCopies;
 }
 
 // The rank that the others wait for, and what it is slower in.
@@ -222,6 +248,18 @@ std::string of_that_time(double sampled_share) {
   constexpr double kNearlyAll = 0.9;
   if (sampled_share >= kNearlyAll) return "of that time";
   return fmt::format("of the {:.0f} % of that time that samples cover", 100 * sampled_share);
+}
+
+bool machine_was_busy(const Report& report) {
+  const double us = report.processor_wait_us.value_or(0), step_us = report.step_time.mean_us;
+  const double percent = step_us > 0 ? 100 * us / step_us : 0;
+  return percent >= finding_row(FindingKind::machine_busy).limit.value ||
+         report.no_processor_sum_pct() >= kWorthNamingPct;
+}
+
+std::string pauses_text(const Report& report) {
+  return fmt::format("pauses of few {}s may be the machine's, too, and are not named as causes: {}",
+                     report.unit(), fmt::join(report.pauses, ", "));
 }
 
 std::string machine_busy_text(const Report& report) {

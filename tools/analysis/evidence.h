@@ -5,6 +5,11 @@
 
 namespace gpuprof::analysis {
 
+// Whether threads waited so long for a processor that pauses of the program tell nothing.
+bool machine_was_busy(const Report& report);
+// What was left out for that.
+std::string pauses_text(const Report& report);
+
 // "the machine was busy: ...", where it is known for how long threads had no processor.
 std::string machine_busy_text(const Report& report);
 

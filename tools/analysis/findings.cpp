@@ -215,7 +215,9 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
   const std::string share =
       done.mfu_pct > 0 ? fmt::format(", {:.1f} % of what the GPU can do (MFU)", done.mfu_pct)
                        : std::string();
-  add_finding<FindingKind::achieved_flops>(out, done.tflops, done.tflops, report.unit(), share,
+  const std::string speed = done.tflops >= 1 ? fmt::format("{:.1f} TFLOP/s", done.tflops)
+                                             : fmt::format("{:.2g} GFLOP/s", 1000 * done.tflops);
+  add_finding<FindingKind::achieved_flops>(out, done.tflops, speed, report.unit(), share,
                                            done.counted_time_pct);
 }
 

@@ -13,6 +13,7 @@
 #include "formats/core/early_window.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
+#include "tools/analysis/gpu_shares.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/ranks/slow_gpus.h"
@@ -202,7 +203,9 @@ void add_machine_busy(Report& report) {
   }
   const double percent = 100 * *report.processor_wait_us / report.step_time.mean_us;
   if (percent < finding_row(FindingKind::machine_busy).limit.value) return;
-  add_finding<FindingKind::machine_busy>(report.findings, percent, machine_busy_text(report));
+  std::string text = machine_busy_text(report);
+  if (!report.pauses.empty()) text += "; " + pauses_text(report);
+  add_finding<FindingKind::machine_busy>(report.findings, percent, text);
 }
 
 void add_slow_ranks(Report& report) {
@@ -218,6 +221,25 @@ void add_slow_gpus(const std::vector<Timeline>& timelines, Report& report) {
       add_finding<FindingKind::slow_gpu>(report.findings, slow.excess_us, describe(slow));
     }
   }
+}
+
+// What each GPU of a process with several does: some of them always work where they work in turn.
+void add_gpus_in_turn(const std::vector<Timeline>& timelines, Report& report) {
+  double sum = 0, length = 0;
+  for (const Timeline& timeline : timelines) {
+    if (timeline.steps.empty() || timeline.works == 0) continue;
+    const GpuShares shares = gpu_shares_of(timeline);
+    const auto wall = static_cast<double>(timeline.steps.back().end - timeline.steps.front().begin);
+    sum += shares.busiest_pct * wall;
+    length += wall;
+    const double apart = shares.any_pct - shares.busiest_pct;
+    if (apart < finding_row(FindingKind::gpus_in_turn).limit.value) continue;
+    const int32_t rank = timeline.process->header.rank();
+    add_finding<FindingKind::gpus_in_turn>(
+        report.findings, apart, rank < 0 ? "the process" : fmt::format("rank {}", rank),
+        shares.gpus, shares.any_pct, report.unit(), shares.busiest_pct);
+  }
+  if (length > 0) report.busiest_gpu_pct = sum / length;
 }
 
 // Figures that compare ranks are no better than their clocks.
@@ -285,6 +307,14 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += timeline.process->losses[i];
 }
 
+size_t world_size_of(const std::vector<Timeline>& timelines) {
+  int32_t size = 0;
+  for (const Timeline& timeline : timelines) {
+    size = std::max(size, timeline.process->header.world_size());
+  }
+  return static_cast<size_t>(size);
+}
+
 size_t ranks_of(const std::vector<Timeline>& timelines) {
   std::set<int32_t> ranks;
   for (const Timeline& timeline : timelines) ranks.insert(timeline.process->header.rank());
@@ -294,6 +324,9 @@ size_t ranks_of(const std::vector<Timeline>& timelines) {
 // Where no verdict says it: of a program without GPU work, or with other causes that matter more.
 void add_late_data(Report& report) {
   if (!report.loading) return;
+  // Where the GPU has work meanwhile, its steps are no longer for it.
+  const double idle_pct = report.breakdown_pct[static_cast<size_t>(Part::data_loading)];
+  if (report.gpu_timed && idle_pct < kWorthNamingPct) return;
   const double share = 100 * report.loading->waited_us / report.loading->steps_us;
   for (const Verdict& verdict : report.verdict) {
     if (verdict.cause == Cause::data_loading) return;
@@ -370,6 +403,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
+  report.world_size = world_size_of(all);
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
@@ -439,6 +473,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   }
   add_own_cost(all, report);
   report.ranks = ranks_of(all);
+  report.world_size = world_size_of(all);
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   Judge judge;
@@ -464,6 +499,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   add_early_windows(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
+  add_gpus_in_turn(all, report);
   stalled.report(report);
   judge.decide(report);
   add_slow_ranks(report);

@@ -79,6 +79,7 @@ struct Report {
   Grouping grouping = Grouping::name;
   Program program;
   size_t ranks = 0;            // distinct ones
+  size_t world_size = 0;       // of the job, as far as a rank says it; 0: not known
   bool gpu_timed = false;      // some work on a GPU was recorded
   std::vector<StepRow> steps;  // Depth::tables: without their parts
   bool whole_windows = false;  // there are none: `steps` are the processes' windows as a whole
@@ -91,8 +92,11 @@ struct Report {
   std::array<double, kParts> no_processor_pct{};
   std::optional<double> processor_wait_us;  // of the threads that steps run on, a step, whatever
                                             // the GPU did meanwhile; nothing: not recorded
-  double gpu_utilization_pct = 0;           // by recorded work
+  double gpu_utilization_pct = 0;           // by recorded work of any GPU of a process
+  double busiest_gpu_pct = 100;             // of processes with several: that of the busiest one,
+                                            // mean over processes
   std::vector<Verdict> verdict;             // most saving first
+  std::vector<std::string> pauses;          // of a busy machine: what is not taken for a cause
   std::string reason;                       // why `verdict` is empty
   std::vector<Finding> findings;
   std::optional<Standstill> standstill;  // then there is no verdict

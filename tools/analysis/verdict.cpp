@@ -103,12 +103,35 @@ void add_spread(const Report& report, Part part, Verdict& verdict) {
   if (!text.empty()) verdict.evidence.insert(second, text);
 }
 
+// What a fix saves beyond the cause's own time. The slow rank itself does not wait, so that what
+// ranks wait for it, as a mean, is less than what it costs.
+void add_hidden(const Report& report, Verdict& verdict) {
+  const double hidden = verdict.saves_pct - verdict.share_pct;
+  if (hidden < kWorthNamingPct || verdict.cause == Cause::straggler) return;
+  const char* const what = report.ranks > 1 ? "time of other causes, which the host would then "
+                                              "spend while the GPU works, and waits of other ranks"
+                                            : "time of other causes, which the host would then "
+                                              "spend while the GPU works";
+  verdict.evidence.push_back(
+      fmt::format("{:.1f} of these {:.1f} % are {}", hidden, verdict.saves_pct, what));
+}
+
 struct LargestPart {
   std::string name;
   double percent = 0;
 };
 
-LargestPart largest_idle_part(const Report& report) {
+std::string_view text_of(Part part) {
+  switch (part) {
+    case Part::kernel_launch: return "kernel_launch, the issuing of work";
+    case Part::synchronization: return "synchronization, calls that wait for the GPU";
+    case Part::other: return "other, what the host does between its calls";
+    default: return part_name(part);
+  }
+}
+
+// `waited_pct`: of the time, in collectives for other ranks.
+LargestPart largest_idle_part(const Report& report, double waited_pct = 0) {
   LargestPart out;
   const auto offer = [&](std::string_view name, double percent) {
     if (percent > out.percent) out = {std::string(name), percent};
@@ -116,21 +139,54 @@ LargestPart largest_idle_part(const Report& report) {
   for (size_t i = kBusyParts; i < kParts; ++i) {
     const auto part = static_cast<Part>(i);
     const double device_idle = part == Part::other ? report.device_idle_pct : 0;
-    offer(part_name(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
+    offer(text_of(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
   }
+  offer("waiting for other ranks in collectives", waited_pct);
   offer("waiting for a processor", report.no_processor_sum_pct());
   offer("work that was issued and did not begin, for a reason that is not recorded",
         report.device_idle_pct);
   return out;
 }
 
+// What of the waiting in collectives no kernel ran beside.
+double exposed_pct(const Report& report, double waited_pct) {
+  return std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
+}
+
 // Neither is the GPU the limit, nor would any fix make steps shorter.
-std::string nothing_explains(const Report& report) {
-  const LargestPart most = largest_idle_part(report);
+std::string nothing_explains(const Report& report, double waited_pct) {
+  if (report.gpu_utilization_pct - report.busiest_gpu_pct >= kWorthNamingPct) {
+    return fmt::format(
+        "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %: "
+        "they work in turn, so none of them is the limit",
+        report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
+  }
+  const LargestPart most = largest_idle_part(report, waited_pct);
+  if (waited_pct >= kWorthNamingPct) {
+    return fmt::format(
+        "the GPU works for {:.1f} % of {} time, and in {:.1f} of these it waits for other ranks in "
+        "collectives: its own work is not the limit, and no single cause explains the rest. Most "
+        "of it is {} ({:.1f} %)",
+        report.gpu_utilization_pct, report.unit(), waited_pct, most.name, most.percent);
+  }
   return fmt::format(
       "the GPU works for {:.1f} % of {} time, so it is not the limit, and no single cause explains "
       "the rest. Most of it is {} ({:.1f} %)",
       report.gpu_utilization_pct, report.unit(), most.name, most.percent);
+}
+
+// Stages of a pipeline wait by sends and receives.
+const char* why_ranks_wait(const Report& report) {
+  double all = 0, between_two = 0;
+  for (const CollectiveRow& row : report.tables.collectives) {
+    all += row.total_us;
+    if (row.name == "ncclSend" || row.name == "ncclRecv") between_two += row.total_us;
+  }
+  return 2 * between_two > all
+             ? "They wait in sends and receives, as stages of a pipeline do while it fills and "
+               "drains: more micro-batches in a step, or an interleaved schedule, make that less"
+             : "Work that differs between ranks from step to step does that (lengths of "
+               "sequences, data loading, the host)";
 }
 
 constexpr double kMostOfTimePct = 75;  // of the joint collectives
@@ -315,7 +371,7 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
   const bool straggler =
       std::any_of(report.verdict.begin(), report.verdict.end(),
                   [](const Verdict& verdict) { return verdict.cause == Cause::straggler; });
-  waited_pct = std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
+  waited_pct = exposed_pct(report, waited_pct);
   if (straggler || waited_pct < finding_row(FindingKind::rank_jitter).limit.value) return;
   const auto most = std::max_element(
       report.speeds.begin(), report.speeds.end(),
@@ -323,7 +379,8 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
   if (most->last_pct > kMostOfTimePct) return;
   add_finding<FindingKind::rank_jitter>(
       report.findings, waited_pct, waited_pct, report.unit(),
-      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct);
+      most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct,
+      why_ranks_wait(report));
 }
 
 void Judge::add_causes(double waited_pct, Report& report) const {
@@ -363,14 +420,27 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
-    const double hidden = verdict.saves_pct - verdict.share_pct;
-    if (hidden >= kWorthNamingPct) {
-      verdict.evidence.push_back(
-          fmt::format("{:.1f} % of the saving is time of other causes, which the host would then "
-                      "spend while the GPU works",
-                      hidden));
-    }
+    add_hidden(report, verdict);
     report.verdict.push_back(std::move(verdict));
+  }
+}
+
+// On a machine that kept threads waiting for a processor a pause proves nothing: of threads that
+// make no calls of the program's (the driver's, a loader's) such waits are not recorded.
+void Judge::leave_out_pauses(Report& report) const {
+  if (!machine_was_busy(report)) return;
+  std::erase_if(report.verdict, [&](const Verdict& verdict) {
+    if (verdict.few_steps == 0 || !has_own_part(verdict.cause)) return false;
+    const double steady = spread_of(report, row_of(verdict.cause).part).steady;
+    if (steady * std::min(verdict.saves_pct, verdict.share_pct) >= kWorthNamingPct) return false;
+    report.pauses.push_back(fmt::format("{} {:.1f} % in {} of {} {}s", cause_name(verdict.cause),
+                                        verdict.share_pct, verdict.few_steps, report.steps.size(),
+                                        report.unit()));
+    return true;
+  });
+  for (Verdict& verdict : report.verdict) {
+    if (verdict.cause != Cause::machine_busy || report.pauses.empty()) continue;
+    verdict.evidence.push_back(pauses_text(report));
   }
 }
 
@@ -396,9 +466,9 @@ void Judge::sort_causes(Report& report) const {
 // The GPU is the limit only where its own work fills most of the time that is known.
 bool Judge::add_compute(double waited_pct, Report& report) const {
   const double known_pct = 100 - report.unknown_pct();
-  const double waited =
-      std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
-  const double busy_pct = report.gpu_utilization_pct - waited;
+  // Of a process with several GPUs the one that works most: they may work in turn.
+  const double works_pct = std::min(report.gpu_utilization_pct, report.busiest_gpu_pct);
+  const double busy_pct = works_pct - exposed_pct(report, waited_pct);
   if (busy_pct < kLeastBusyPct || busy_pct < kLimitBusyPct * known_pct / 100) return false;
   Verdict healthy{Cause::compute,
                   report.breakdown_pct[0],
@@ -426,6 +496,7 @@ void Judge::decide(Report& report) const {
   const double waited_pct =
       waited_steps_ > 0 ? 100 * waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
   add_causes(waited_pct, report);
+  leave_out_pauses(report);
   sort_causes(report);
   find_rank_jitter(waited_pct, report);
   if (stalls_outweigh_causes(report)) {
@@ -444,7 +515,8 @@ void Judge::decide(Report& report) const {
         idle_pct, report.unit());
     return;
   }
-  if (!add_compute(waited_pct, report)) report.reason = nothing_explains(report);
+  if (add_compute(waited_pct, report)) return;
+  report.reason = nothing_explains(report, exposed_pct(report, waited_pct));
 }
 
 }  // namespace gpuprof::analysis

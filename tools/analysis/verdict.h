@@ -36,6 +36,7 @@ class Judge {
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
   void add_causes(double waited_pct, Report& report) const;
+  void leave_out_pauses(Report& report) const;
   void sort_causes(Report& report) const;
   bool add_compute(double waited_pct, Report& report) const;
 

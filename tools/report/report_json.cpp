@@ -357,6 +357,7 @@ void add_judgement(const Report& report, Json& out) {
   out["replay_error_pct"] = rounded(report.replay_error_pct);
   out["gpu"]["timed"] = report.gpu_timed;
   out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
+  out["gpu"]["busiest_pct"] = rounded(std::min(report.busiest_gpu_pct, report.gpu_utilization_pct));
   out["stragglers"] = stragglers_json(report);
   if (report.pipeline) out["pipeline"] = pipeline_json(*report.pipeline);
   add_host_samples(report, out);

@@ -147,8 +147,12 @@ class TextReport {
                                   report_.steps.size() > 1 ? " each" : "", busy)));
       return;
     }
-    line("{}", bold(fmt::format("Steps {} to {}{}: {} each{}", first, last, ranks,
-                                format_us(report_.step_time.mean_us), busy)));
+    const std::string which =
+        first == last ? fmt::format("Step {}", first) : fmt::format("Steps {} to {}", first, last);
+    const bool several = report_.steps.size() > 1;
+    line("{}", bold(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
+                                several ? " each" : "", busy)));
+    if (!several) return;
     line("median {}, 95 of 100 within {}", format_us(report_.step_time.median_us),
          format_us(report_.step_time.p95_us));
   }
@@ -197,6 +201,17 @@ class TextReport {
       const auto bars = static_cast<size_t>(std::lround(percent * 24 / 100));
       line("  {:<16}{:>6.1f} %  {:<24}  {}", part_name(static_cast<Part>(i)), percent,
            std::string(bars, '#'), note);
+      if (static_cast<Part>(i) == Part::other) parts_of_other(percent - waited);
+    }
+  }
+
+  // What of it is the cause host_work, and what is not.
+  void parts_of_other(double percent) {
+    const double own = percent - report_.device_idle_pct;
+    if (own >= 0.05) line("    {:<14}{:>6.1f} %", "host_work", own);
+    if (report_.device_idle_pct >= 0.05) {
+      line("    {:<14}{:>6.1f} %  issued work did not begin, why is not recorded", "stalled_work",
+           report_.device_idle_pct);
     }
   }
 

@@ -95,6 +95,11 @@ def contradictions(found, text):
     for part in PARTS:
         for said in re.findall(rf"^  {part} +([\d.]+) %", text, re.M):
             check(close(said, parts[part]), f"text: {part} {said}")
+    without = found.get("without_processor", {}).get("idle_pct", {}).get("other", 0)
+    for said in re.findall(r"^    host_work +([\d.]+) %", text, re.M):
+        check(close(said, parts["other"] - found["device_idle_pct"] - without), f"text: host_work {said}")
+    for said in re.findall(r"^    stalled_work +([\d.]+) %", text, re.M):
+        check(close(said, found["device_idle_pct"]), f"text: stalled_work {said}")
     flat = " ".join(text.split())
     for said in re.findall(r"the GPU works (?:for )?([\d.]+) % of", flat):
         check(close(said, busy), f"'the GPU works {said} %', of {busy:.1f}")
