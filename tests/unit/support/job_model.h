@@ -65,6 +65,9 @@ struct Job {
   // The first step of which the compute stream's work is not recorded: it was when the process was
   // killed that CUPTI had its times.
   int killed_at = -1;
+  // Other programs on its processor: having run for `slice`, a host thread waits `queue`. Its share
+  // is what it is entitled to while it sleeps, too.
+  int64_t slice = 3'000'000, queue = 0;
 };
 
 // As analysis::Part.
@@ -96,7 +99,11 @@ class JobModel {
   Trace trace() {
     std::string bytes;
     for (size_t i = 0; i < ranks_.size(); ++i) bytes += dump_of(static_cast<int>(i));
-    return load(bytes);
+    Trace out = load(bytes);
+    for (size_t i = 0; job_.queue > 0 && i < ranks_.size(); ++i) {
+      add_waits(static_cast<int>(i), out.processes[i]);
+    }
+    return out;
   }
 
   JobTruth truth() const {
@@ -132,6 +139,9 @@ class JobModel {
     uint32_t correlation;
     uint64_t value;  // stream of work, waited event
   };
+  struct Interval {
+    int64_t begin, end;
+  };
   struct Rank {
     int64_t now = kWindow;
     std::array<int64_t, kStreams> free{};  // when each stream is idle
@@ -140,6 +150,8 @@ class JobModel {
     std::vector<int64_t> boundaries, step_ends;
     std::vector<std::pair<int64_t, int64_t>> optimizers;  // when each ran
     uint32_t correlation = 0;
+    int64_t ran = 0;              // since it last waited for a processor
+    std::vector<Interval> waits;  // for one
     int64_t busy_until() const { return *std::max_element(free.begin(), free.end()); }
   };
 
@@ -147,9 +159,65 @@ class JobModel {
     return length + length * static_cast<int64_t>(random_() % 401) / 10000 - length * 2 / 100;
   }
 
-  void call(Rank& rank, const char* api, int64_t length, JobPart part, uint64_t value = 0) {
-    rank.spans.push_back({rank.now, rank.now + length, part, api, ++rank.correlation, value});
+  // `asleep` of the call's length the thread waits for the GPU.
+  void call(Rank& rank, const char* api, int64_t length, JobPart part, uint64_t value = 0,
+            int64_t asleep = 0) {
+    const int64_t begin = rank.now;
+    sleep(rank, asleep);
+    run(rank, length - asleep);
+    rank.spans.push_back({begin, rank.now, part, api, ++rank.correlation, value});
+  }
+
+  void run(Rank& rank, int64_t length) {
+    while (job_.queue > 0 && rank.ran + length >= job_.slice) {
+      const int64_t until = rank.now + std::max<int64_t>(0, job_.slice - rank.ran);
+      length -= until - rank.now;
+      rank.waits.push_back({until, until + job_.queue});
+      rank.now = until + job_.queue;
+      rank.ran = 0;
+    }
+    rank.ran += length;
     rank.now += length;
+  }
+
+  void sleep(Rank& rank, int64_t length) {
+    rank.now += length;
+    if (job_.queue == 0) return;
+    const int64_t entitled = length * job_.slice / (job_.slice + job_.queue);
+    rank.ran = std::max<int64_t>(0, rank.ran - entitled);
+  }
+
+  // As the collector has it: at step boundaries, and after a call that ends more than a millisecond
+  // after the one before, whose silence then has all of it.
+  void add_waits(int number, Process& process) const {
+    const Rank& rank = ranks_[static_cast<size_t>(number)];
+    std::vector<Interval> readings;  // the silence before it, if any, and the reading
+    for (const int64_t time : rank.boundaries) readings.push_back({time, time});
+    int64_t last = begin_of(rank);
+    for (const Span& span : rank.spans) {
+      if (!span.api || span.begin < begin_of(rank)) continue;
+      if (span.end - last > 1'000'000) readings.push_back({last, span.end});
+      last = span.end;
+    }
+    std::sort(readings.begin(), readings.end(),
+              [](const Interval& a, const Interval& b) { return a.end < b.end; });
+    std::vector<CounterSeries::Point> points;
+    uint64_t before = 0;
+    for (const Interval& reading : readings) {
+      if (reading.end < begin_of(rank)) continue;
+      uint64_t sum = 0;
+      for (const Interval& wait : rank.waits) {
+        sum += static_cast<uint64_t>(
+            std::max<int64_t>(0, std::min(wait.end, reading.end) - wait.begin));
+      }
+      const auto at = [&](int64_t time) { return process.window_begin + time - begin_of(rank); };
+      if (!points.empty() && at(reading.begin) > points.back().time) {
+        points.push_back({at(reading.begin), before});
+      }
+      points.push_back({at(reading.end), sum});
+      before = sum;
+    }
+    process.processor_waits.push_back({static_cast<uint32_t>(4242 + number), std::move(points)});
   }
 
   Piece& work(Rank& rank, int stream, int64_t length, JobPart part) {
@@ -192,7 +260,7 @@ class JobModel {
             .kernel = i;
         rank.now -= stall;
         call(rank, "cudaLaunchKernel", stall + job_.issue, JobPart::launch);
-        rank.now += job_.pause;
+        run(rank, job_.pause);
       }
       if (job_.collective && i % 6 == 5) collective();
     }
@@ -203,15 +271,17 @@ class JobModel {
   void begin_step(Rank& rank) {
     if (job_.data && (job_.late_batch < 0 || job_.late_batch == step_)) {
       const auto data = static_cast<int64_t>(static_cast<double>(job_.data) * slower_);
-      rank.spans.push_back({rank.now, rank.now + data, JobPart::data, nullptr, 0, 0});
-      rank.now += data;
+      const int64_t begin = rank.now;
+      run(rank, data);
+      rank.spans.push_back({begin, rank.now, JobPart::data, nullptr, 0, 0});
     }
-    rank.now += 1000;
+    run(rank, 1000);
     if (!job_.copy) return;
     const Piece copy = work(rank, 0, job_.copy, JobPart::transfer);
     const int64_t length = job_.blocking_copy ? copy.end + 2000 - rank.now : job_.issue;
-    call(rank, "cudaMemcpyAsync", length, JobPart::launch);
-    rank.now += 1000;
+    call(rank, "cudaMemcpyAsync", length, JobPart::launch, 0,
+         job_.blocking_copy ? length - 2000 : 0);
+    run(rank, 1000);
   }
 
   void collective() {
@@ -227,7 +297,7 @@ class JobModel {
       const Piece& piece = work(rank, stream, job_.collective, JobPart::communication);
       begin = std::max(begin, piece.begin);
       call(rank, "cudaLaunchKernelExC", job_.issue, JobPart::launch);
-      rank.now += job_.pause;
+      run(rank, job_.pause);
     }
     for (Rank& rank : ranks_) {
       rank.pieces.back().end = begin + job_.collective;
@@ -245,22 +315,22 @@ class JobModel {
     work(rank, 0, noisy(job_.kernel / 2), JobPart::compute);
     call(rank, "cudaLaunchKernel", job_.issue, JobPart::launch);
     rank.optimizers.emplace_back(optimizer, rank.now);
-    rank.now += 1000;
+    run(rank, 1000);
     for (int i = 0; i < job_.allocations; ++i) {
       call(rank, "cudaMalloc", job_.allocation, JobPart::allocation);
-      rank.now += 500;
+      run(rank, 500);
       const int64_t wait = std::max<int64_t>(0, rank.busy_until() - rank.now);
-      call(rank, "cudaFree", wait + job_.allocation, JobPart::allocation);
-      rank.now += 500;
+      call(rank, "cudaFree", wait + job_.allocation, JobPart::allocation, 0, wait);
+      run(rank, 500);
     }
     rank.step_ends.push_back(rank.busy_until());
     const bool waits = job_.syncing_rank >= 0 && &rank == &ranks_[job_.syncing_rank];
     if (waits || (step_ + 1) % job_.sync_every == 0) {
       const int64_t wait = std::max<int64_t>(0, rank.busy_until() - rank.now);
-      call(rank, "cudaDeviceSynchronize", wait + 4000, JobPart::sync);
-      rank.now += job_.after_sync;
+      call(rank, "cudaDeviceSynchronize", wait + 4000, JobPart::sync, 0, wait);
+      run(rank, job_.after_sync);
     }
-    rank.now += job_.logging;
+    run(rank, job_.logging);
   }
 
   size_t first() const { return static_cast<size_t>(job_.unrecorded); }

@@ -239,6 +239,23 @@ TEST_P(KnownCauses, AsAWhole) {
       [](const Finding& finding) { return finding.kind == FindingKind::whole_windows; }));
 }
 
+// Four programs as busy as the rank on each rank's processor: the first cause is the same, or that
+// the machine was busy, and then the next one is the same. A healthy job has no other; a weak cause
+// may be too little beside what the machine costs.
+TEST_P(KnownCauses, OnABusyMachine) {
+  Job job = GetParam().job;
+  job.steps = 40;
+  job.queue = 4 * job.slice;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_FALSE(report.verdict.empty()) << report.reason;
+  const bool busy = report.verdict[0].cause == Cause::machine_busy;
+  const bool healthy = GetParam().cause == Cause::compute;
+  const bool weak = GetParam().name.find("_8_ranks") != std::string::npos;
+  if (busy && (healthy || weak) && report.verdict.size() == 1) return;
+  ASSERT_GT(report.verdict.size(), size_t{busy});
+  EXPECT_EQ(cause_name(report.verdict[busy].cause), cause_name(GetParam().cause));
+}
+
 std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Single, KnownCauses, testing::ValuesIn(scenarios()), name_of);

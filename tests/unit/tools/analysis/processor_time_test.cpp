@@ -79,6 +79,30 @@ TEST(MachineBusy, IsNotBlamedOnTheProgram) {
   EXPECT_NE(busy.verdict[0].evidence.at(0).find("the machine was busy: "), std::string::npos);
 }
 
+// One batch that is late, in one of twelve steps.
+TEST(MachineBusy, APauseIsThenNoCause) {
+  for (const bool busy : {false, true}) {
+    test::Job job;
+    job.data = 8 * kMs;
+    job.late_batch = 6;
+    Trace trace = test::JobModel(job).trace();
+    Process& process = trace.processes.front();
+    const uint32_t thread = process.lanes.front().thread_id;
+    const auto length = static_cast<uint64_t>(process.window_end - process.window_begin);
+    if (busy) {
+      process.processor_waits.push_back(
+          {thread, {{process.window_begin, 0}, {process.window_end, length / 12}}});
+    }
+    const Report report = make_report(trace);
+    EXPECT_EQ(share(report, Cause::data_loading) > 0, !busy);
+    ASSERT_EQ(report.pauses.size(), size_t{busy});
+    if (!busy) continue;
+    EXPECT_NE(report_text(report, {}).find("data_loading"), std::string::npos);
+    EXPECT_EQ(report.pauses[0].find("data_loading "), 0u);
+    EXPECT_NE(report.pauses[0].find(" in 1 of 12 steps"), std::string::npos) << report.pauses[0];
+  }
+}
+
 TEST(MachineBusy, WhatTheProgramDoesBesideItIsStillNamed) {
   const Report report = make_report(job(2 * kMs));
   ASSERT_GE(report.verdict.size(), 2u) << report.reason;
