@@ -198,6 +198,7 @@ class Hook<A, R(P...)> {
   [[gnu::noinline]] static R write_to_new_buffer(uint64_t begin, uint64_t end, Result result,
                                                  Kept... kept) {
     if (Record* const record = reserve_record_slow()) {
+      look_for_silence_in_new_buffer(end);
       fill(*record, begin, end, result, kept...);
       commit_record(record);
     }

@@ -266,6 +266,7 @@ void record_call(bool driver, uint32_t id, const CUpti_CallbackData& data, uint6
   Record* const record =
       reserve_record_after({t_state.callback_stack, t_state.callback_stack_ticks}, begin, end);
   if (!record) return;
+  look_for_silence(t_state.callback_stack ? record - 1 : record, end);
   record->begin = begin;
   record->end = end;
   record->correlation = data.correlationId;

@@ -226,8 +226,8 @@ inline void commit_record(Record* record) {
 }
 
 // More than a millisecond without a record of the calling thread, [begin, end): how much of it the
-// thread waited for a processor is read (samples/processor_waits.h). `begin` may be no time at all,
-// that of a buffer's first record.
+// thread waited for a processor is read (samples/processor_waits.h). `begin` may be no time at all:
+// 0, or that of a buffer's first record.
 void note_silence(uint64_t begin, uint64_t end);
 extern std::atomic<int64_t> g_silence_ticks;  // a millisecond; INT64_MAX: not wanted
 // For a record about to be written at its place, which ends at `end`.
@@ -237,6 +237,23 @@ inline void look_for_silence(const Record* place, uint64_t end) {
   if (__builtin_expect(silent > g_silence_ticks.load(std::memory_order_relaxed), 0)) {
     note_silence(last, end);
   }
+}
+
+// A buffer's first record has none before it: what came since the last reading is read, whatever
+// that was.
+inline void look_for_silence_in_new_buffer(uint64_t end) {
+  if (g_silence_ticks.load(std::memory_order_relaxed) != INT64_MAX) note_silence(0, end);
+}
+// reserve_record() for what the calling thread of the program did until `end`, not CUPTI or
+// gpuprof.
+inline Record* reserve_program_record(uint64_t end) {
+  Record* record = try_reserve_record();
+  if (__builtin_expect(record != nullptr, 1)) {
+    look_for_silence(record, end);
+  } else if ((record = reserve_record_slow())) {
+    look_for_silence_in_new_buffer(end);
+  }
+  return record;
 }
 
 // Calls that become a graph's node when their stream is being captured.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // For how long threads that issue work could run but had no processor, in a window: other programs
 // had it, or a CPU limit was used up. The kernel counts it for each thread
-// (/proc/thread-self/schedstat). A thread's own hooks read it after a call that ends more than a
-// millisecond after the one before, and at each step boundary: two microseconds, a thousand times a
-// second at most.
+// (/proc/thread-self/schedstat). A thread's own hooks read it after a record of the program's that
+// ends more than a millisecond after the one before, with the first one of each buffer, and at each
+// step boundary: two microseconds, a thousand times a second or once in a thousand records.
 #pragma once
 
 #include <cstdint>

@@ -75,7 +75,7 @@ NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes
 }
 
 void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id, uint32_t depth) {
-  Record* const record = reserve_record();
+  Record* const record = reserve_program_record(end);
   if (!record) return;
   record->begin = range.begin;
   record->end = end;

@@ -34,7 +34,7 @@ RangeThread* this_thread() {
 }
 
 void publish(const OpenRange& range, uint64_t end, uint8_t flags) {
-  Record* const record = reserve_record();
+  Record* const record = reserve_program_record(end);
   if (!record) return;
   record->begin = range.begin;
   record->end = end;

@@ -33,6 +33,7 @@ void record_tensor(const TensorChange& change) {
   if (!recorded) return;
   Record* const record = reserve_record_after(stack, now, now);
   if (!record) return;
+  look_for_silence(stack.id ? record - 1 : record, now);
   record->begin = record->end = now;
   record->correlation = 0;
   record->api = kNoApi;
