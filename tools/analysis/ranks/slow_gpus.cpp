@@ -20,43 +20,66 @@ constexpr size_t kLeastSteps = 4;
 constexpr double kAboutAsMany = 0.25;  // kernels, of the median GPU's
 constexpr double kCounts = 0.01;       // of a step
 
-struct Kernel {
-  int64_t issued;
-  double us;
-};
 using Means = std::array<double, kQuarters>;  // us a kernel
 
-std::map<uint32_t, std::vector<Kernel>> kernels_by_gpu(const Timeline& timeline) {
-  std::map<uint32_t, std::vector<Kernel>> out;
-  const int64_t begin = timeline.steps.front().begin, end = timeline.steps.back().end;
-  each_work(timeline, [&](const Work& work) {
-    const int64_t issued = timeline.issued_at(work);
-    if (work.kind != WorkClass::compute || issued < begin || issued >= end) return;
-    const auto us = static_cast<double>(work.end - work.begin) / 1000;
-    out[timeline.streams[work.stream].name.device].push_back({issued, us});
-  });
-  return out;
-}
+// Kernels whose calls lie in the steps.
+class KernelsOfSteps {
+ public:
+  explicit KernelsOfSteps(const Timeline& timeline)
+      : timeline_(timeline),
+        begin_(timeline.steps.front().begin),
+        end_(timeline.steps.back().end) {}
 
-bool run_as_many(const std::map<uint32_t, std::vector<Kernel>>& gpus) {
+  std::map<uint32_t, size_t> count_by_gpu() const {
+    std::map<uint32_t, size_t> out;
+    each_work(timeline_, [&](const Work& work) {
+      if (holds(work)) ++out[gpu_of(work.stream)];
+    });
+    return out;
+  }
+
+  // Of the quarters of the `count` kernels of one GPU, in the order in which they ran. Keeps none
+  // of them: a window can have millions.
+  Means means_of(uint32_t gpu, size_t count) const {
+    MergedWalk<StreamWalk> walk;
+    for (uint32_t i = 0; i < timeline_.streams.size(); ++i) {
+      if (gpu_of(i) == gpu) walk.add(StreamWalk(timeline_, i));
+    }
+    walk.begin();
+    Means out{};
+    size_t quarter = 0;
+    for (size_t at = 0; !walk.at_end(); ++walk) {
+      if (!holds(*walk)) continue;
+      while (at >= count * (quarter + 1) / kQuarters) ++quarter;
+      out[quarter] += static_cast<double>(walk->end - walk->begin) / 1000;
+      ++at;
+    }
+    for (size_t i = 0; i < kQuarters; ++i) {
+      out[i] /= static_cast<double>(count * (i + 1) / kQuarters - count * i / kQuarters);
+    }
+    return out;
+  }
+
+ private:
+  uint32_t gpu_of(uint32_t stream) const { return timeline_.streams[stream].name.device; }
+  bool holds(const Work& work) const {
+    if (work.kind != WorkClass::compute) return false;
+    const int64_t issued = timeline_.issued_at(work);
+    return issued >= begin_ && issued < end_;
+  }
+
+  const Timeline& timeline_;
+  const int64_t begin_, end_;
+};
+
+bool run_as_many(const std::map<uint32_t, size_t>& kernels) {
   std::vector<double> counts;
-  for (const auto& [gpu, kernels] : gpus) counts.push_back(static_cast<double>(kernels.size()));
+  for (const auto& [gpu, count] : kernels) counts.push_back(static_cast<double>(count));
   const double middle = lower_median(counts);
-  return middle >= kQuarters && std::all_of(counts.begin(), counts.end(), [middle](double count) {
+  return middle >= 2 * kQuarters &&
+         std::all_of(counts.begin(), counts.end(), [middle](double count) {
            return std::abs(count - middle) <= kAboutAsMany * middle;
          });
-}
-
-Means means_of(std::vector<Kernel> kernels) {
-  std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const Kernel& a, const Kernel& b) { return a.issued < b.issued; });
-  Means out{};
-  for (size_t i = 0; i < kQuarters; ++i) {
-    const size_t first = kernels.size() * i / kQuarters, end = kernels.size() * (i + 1) / kQuarters;
-    for (size_t at = first; at < end; ++at) out[i] += kernels[at].us;
-    out[i] /= static_cast<double>(end - first);
-  }
-  return out;
 }
 
 double median_step_us(const Timeline& timeline) {
@@ -71,10 +94,11 @@ double median_step_us(const Timeline& timeline) {
 
 std::vector<SlowGpu> find_slow_gpus(const Timeline& timeline) {
   if (timeline.steps.size() < kLeastSteps || timeline.whole_window) return {};
-  const auto gpus = kernels_by_gpu(timeline);
+  const KernelsOfSteps kernels(timeline);
+  const std::map<uint32_t, size_t> gpus = kernels.count_by_gpu();
   if (gpus.size() < 2 || !run_as_many(gpus)) return {};
   std::vector<Means> means;
-  for (const auto& [gpu, kernels] : gpus) means.push_back(means_of(kernels));
+  for (const auto& [gpu, count] : gpus) means.push_back(kernels.means_of(gpu, count));
   Means middle{};
   for (size_t i = 0; i < kQuarters; ++i) {
     std::vector<double> column;
@@ -84,9 +108,8 @@ std::vector<SlowGpu> find_slow_gpus(const Timeline& timeline) {
   const double least_us = kCounts * median_step_us(timeline);
   std::vector<SlowGpu> out;
   auto row = means.begin();
-  for (const auto& [gpu, kernels] : gpus) {
-    const double per_step =
-        static_cast<double>(kernels.size()) / static_cast<double>(timeline.steps.size());
+  for (const auto& [gpu, count] : gpus) {
+    const double per_step = static_cast<double>(count) / static_cast<double>(timeline.steps.size());
     double excess = std::numeric_limits<double>::max();
     std::vector<double> factors;
     for (size_t i = 0; i < kQuarters; ++i) {
