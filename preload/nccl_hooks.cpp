@@ -4,6 +4,7 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <type_traits>
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
@@ -295,6 +296,26 @@ GPUPROF_COUNTED(ncclScatter)
 }
 #endif
 
+#ifndef GPUPROF_NOP
+// What has to be observed: a call that makes a communicator, and one that counts on it.
+template <typename Signature>
+constexpr bool kMakesCommunicator = false;
+template <typename R, typename... P>
+constexpr bool kMakesCommunicator<R(P...)> = (std::is_same_v<P, ncclComm_t*> || ...);
+
+template <Api A, typename Signature>
+constexpr bool kIsObserved = false;
+template <Api A, typename R, typename... P>
+constexpr bool kIsObserved<A, R(P...)> = requires(R result, P... args) {
+  observe(ApiTag<A>{}, result, args...);
+};
+
+template <Api A, typename Signature>
+constexpr bool kIsComplete =
+    kIsObserved<A, Signature> || !(kMakesCommunicator<Signature> ||
+                                   kApiRows[static_cast<size_t>(A)].role == ApiRole::collective);
+#endif
+
 // ---- hooks -------------------------------------------------------------------------------------
 
 // Expands to X(...) for rows of this file's library, to nothing for the others.
@@ -325,6 +346,16 @@ void fill_nccl_slots() {
 #undef GPUPROF_API
 #undef GPUPROF_FILL_SLOT
 }
+
+#ifndef GPUPROF_NOP
+#define GPUPROF_CHECK_ROW(symbol)                             \
+  static_assert(kIsComplete<Api::symbol, decltype(::symbol)>, \
+                #symbol " makes a communicator or counts on one: it needs an observe()");
+#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_CHECK_ROW, symbol)
+#include "preload/apis.def"
+#undef GPUPROF_API
+#undef GPUPROF_CHECK_ROW
+#endif
 
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_driver
