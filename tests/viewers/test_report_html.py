@@ -4,6 +4,7 @@ elsewhere, and names of any sort are shown as they are."""
 import json
 import os
 import pathlib
+import re
 import sys
 
 import pytest
@@ -250,6 +251,45 @@ def test_tables(page, report):
     assert seen >= 5
 
 
+def with_report(html, change):
+    """The text of a page whose report is what `change` makes of the one in it."""
+    begin = html.index(">", html.index('id="report"')) + 1
+    end = html.index("</script>", begin)
+    return html[:begin] + json.dumps(change(json.loads(html[begin:end]))).replace("<", "\\u003c") + html[end:]
+
+
+def page_tables():
+    """Table -> its columns and their formats, of the page's script."""
+    script = (pathlib.Path(__file__).parents[2] / "tools/report/html/page.js").read_text(encoding="utf-8")
+    rows = re.findall(r"^  \['(\w+)', (.*?)\]\],?$", script[script.index("const TABLES"):script.index("const sortValue")], re.M | re.S)
+    return {name: dict(re.findall(r"\['?([\w.]+)'?, [^,]+, '(\w+)'", columns)) for name, columns in rows}
+
+
+def test_each_table_has_a_place(report, tmp_path):
+    """A row of each table that the page knows, with a value in each column."""
+    tables = page_tables()
+    assert len(tables) > 15 and all(tables.values())
+    values = {"code": "a <name>", "text": "a text", "yes": True, "dims": [2, 3, 4]}
+
+    def fill(data):
+        rows = {name: [{column.replace("grouped.by", "shape"): values.get(form, at + 7.5)
+                        for at, (column, form) in enumerate(columns.items())}] for name, columns in tables.items()}
+        return {**data, **rows, "operators_by": {"by": "shape", "rows": rows["operators_grouped"]}}
+
+    filled = Report.__new__(Report)
+    filled.path = tmp_path / "report.html"
+    filled.path.write_text(with_report(report.path.read_text(encoding="utf-8"), fill), encoding="utf-8")
+    page = filled.open(browser.Page())
+    try:
+        for name, columns in tables.items():
+            shown = rows_of(page, name)
+            assert len(shown) == 1 and all(shown[0]), f"{name}: {shown}"
+            assert len(shown[0]) == len(columns), name
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def is_number(text):
     try:
         float(text)
@@ -336,13 +376,11 @@ def test_hostile_names(tmp_path):
 
 def test_many_ranks_and_steps(report, tmp_path):
     """More values than a call has room for arguments, and more columns than a canvas has pixels."""
-    html = report.path.read_text(encoding="utf-8")
-    begin = html.index(">", html.index('id="report"')) + 1
-    end = html.index("</script>", begin)
-    data = json.loads(html[begin:end])
-    one = data["steps"][0]
-    data["steps"] = [{**one, "rank": rank, "step": step} for rank in range(1024) for step in range(200)]
-    (tmp_path / "report.html").write_text(html[:begin] + json.dumps(data).replace("<", "\\u003c") + html[end:], encoding="utf-8")
+    def many(data):
+        steps = [{**data["steps"][0], "rank": rank, "step": step} for rank in range(1024) for step in range(200)]
+        return {**data, "steps": steps}
+
+    (tmp_path / "report.html").write_text(with_report(report.path.read_text(encoding="utf-8"), many), encoding="utf-8")
     large = Report.__new__(Report)
     large.path = tmp_path / "report.html"
     page = large.open(browser.Page())
