@@ -32,7 +32,8 @@ def causes_but_the_machine(found):
     return [verdict for verdict in found["verdict"] if verdict["cause"] != "machine_busy"]
 
 
-@pytest.mark.parametrize("model, loops", [(model, 0) for model in MODELS] + [(model, 4) for model in (MODELS if LONG else MODELS[:1])])
+@pytest.mark.parametrize("loops", LOOPS)
+@pytest.mark.parametrize("model", MODELS)
 def test_the_framework_is_the_limit(tmp_path, model, loops):
     found = report(tmp_path, model, "nothing", loops)
     assert causes_but_the_machine(found)[0]["cause"] == "kernel_launch", (found["verdict"], found["reason"])
