@@ -34,6 +34,14 @@ bool set(RankJob& job, const std::string& name, double value) {
       {"pausing-rank", [&] { job.pausing_rank = number; }},
       {"pausing-step", [&] { job.pausing_step = number; }},
       {"pause-ms", [&] { job.pause_once = whole * 1'000'000; }},
+      {"collective-us", [&] { job.collective = whole * 1000; }},
+      {"identified", [&] { job.identified = number != 0; }},
+      {"grouped", [&] { job.grouped = number; }},
+      {"split", [&] { job.split = number; }},
+      {"shrunk", [&] { job.shrunk = number != 0; }},
+      {"message-us", [&] { job.message = whole * 1000; }},
+      {"step-log-only", [&] { job.step_log_only = number != 0; }},
+      {"late-windows", [&] { job.late_windows = number; }},
       {"seed", [&] { job.seed = static_cast<uint64_t>(whole); }},
   };
   const auto at = names.find(name);

@@ -2,22 +2,37 @@
 // A training job of many ranks in virtual time, written as dumps: each rank issues kernels at its
 // own pace, collectives begin when the last rank has come and are left within a jitter, hosts have
 // clocks that are off and drift. The times that the hosts' clocks would show are what is written.
+// Communicators are those of the job and, if asked for, of groups of ranks that were split off, and
+// of all but the last rank. Calls are counted over the whole run.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/support/dump_maker.h"
 
 namespace gpuprof::test {
 
-enum class Slow { nothing, compute, data_loading, host };
+enum class Slow {
+  nothing,
+  compute,
+  data_loading,
+  host,
+  copies,
+  allocation,
+  launches,
+  processor,  // its host's thread waits for one
+  throttled,  // compute, and NVML says so
+};
 
 // Times in ns, of the true clock.
 struct RankJob {
@@ -25,24 +40,46 @@ struct RankJob {
   int layers = 8, forward = 4, backward = 6, tail = 4;  // kernels: of a layer, and after all
   int64_t kernel = 10'000, issue = 4'000, pause = 6'000, data = 2'000'000;
   int64_t collective = 60'000, leaving = 0;  // leaving: at most, later than the first
-  double noise = 0.05;                       // of a kernel
-  int64_t offset = 0;                        // of a host's clock, at most, either way
-  double drift_ppm = 0;                      // likewise
+  bool identified = true;                    // the dumps name communicators
+  int grouped = 1;                           // calls in each collective's kernel
+  int split = 0;            // a ReduceScatter a step in each group of so many ranks
+  bool shrunk = false;      // a Broadcast a step in all ranks but the last
+  int64_t message = 0;      // a step: each rank sends to the next one, for so long
+  int late_windows = 0;     // every second rank's window begins so many steps later
+  int64_t copy = 0;         // to the GPU, each step, before all kernels
+  int64_t allocation = 0;   // cudaMalloc and cudaFree, each so long, likewise
+  int64_t unscheduled = 0;  // its thread waits for a processor, likewise
+  double noise = 0.05;      // of a kernel, and of all these
+  int64_t offset = 0;       // of a host's clock, at most, either way
+  double drift_ppm = 0;     // likewise
   int slow_rank = -1;
   Slow slow = Slow::compute;
   double factor = 1.5;                      // of that rank's part
   int slow_from = 0, slow_every = 1;        // in these steps
   int pausing_rank = -1, pausing_step = 0;  // its host does nothing, once
   int64_t pause_once = 0;
-  int first_step = 0;  // number of the first one that is written
+  int first_step = 0;          // number of the first one that is written
+  bool step_log_only = false;  // nothing but steps is recorded
   uint64_t seed = 1;
 };
+
+enum class RankCommunicator : uint8_t { job, split, shrunk };
 
 struct HostClock {
   double offset = 0, drift = 0;  // ns; ns per ns
   int64_t at(int64_t time) const {
     return time + static_cast<int64_t>(std::llround(offset + drift * static_cast<double>(time)));
   }
+};
+
+// What a rank calls: one collective, several alike in a group, or one end of a message.
+struct RankCall {
+  const char* name = "ncclAllReduce";
+  RankCommunicator communicator = RankCommunicator::job;
+  int ranks = 0, rank = 0;   // of the communicator
+  int peer = -1;             // of a message
+  uint64_t count = 1 << 20;  // of floats
+  int calls = 1;
 };
 
 // Of one rank: its records, as they come.
@@ -71,47 +108,58 @@ class RankWriter {
   }
 
   void begin_step(int step) {
-    boundaries_.push_back(host_);
+    recorded_ = step >= late();
+    if (recorded_) boundaries_.push_back(host_);
     step_begin_ = host_;
     const bool slow = job_.slow_rank == rank_ && step >= job_.slow_from &&
                       (step - job_.slow_from) % job_.slow_every == 0;
     const auto factor = [&](Slow part) { return slow && job_.slow == part ? job_.factor : 1.0; };
-    compute_ = factor(Slow::compute);
+    compute_ = factor(Slow::compute) * factor(Slow::throttled);
     host_factor_ = factor(Slow::host);
+    launch_factor_ = factor(Slow::launches);
+    throttled_ = throttled_ || (slow && job_.slow == Slow::throttled);
     if (job_.pausing_rank == rank_ && job_.pausing_step == step) host_ += job_.pause_once;
     const int64_t begin = host_;
     host_ += noisy(job_.data, factor(Slow::data_loading));
     range(loading_, begin);
+    const int64_t unscheduled = noisy(job_.unscheduled, factor(Slow::processor));
+    host_ += 5'000;
+    if (unscheduled > 0) stalls_.push_back({host_, unscheduled});
+    host_ += unscheduled + 5'000;
+    for (const bool frees : {false, true}) {
+      if (job_.allocation > 0) allocate(frees, noisy(job_.allocation, factor(Slow::allocation)));
+    }
+    if (job_.copy > 0) copy(noisy(job_.copy, factor(Slow::copies)));
   }
   void kernels(int count) {
     for (int i = 0; i < count; ++i) launch();
   }
-  // When it comes to the collective.
+  // When it comes to a collective or message.
   int64_t arrive() {
     call_begin_ = host_;
     host_ += job_.issue;
     arrival_ = std::max({comm_free_, compute_free_, host_});
     return arrival_;
   }
-  void leave(int64_t end) {
+  void leave(int64_t end, const RankCall& call) {
     comm_free_ = end;
     compute_free_ = std::max(compute_free_, end);
     ++correlation_;
-    Record r = make_record(Kind::launch, ticks(call_begin_ + 500), ticks(host_ - 500),
+    const int64_t piece = (host_ - call_begin_) / (call.calls + 2);
+    int64_t at = call_begin_;
+    if (call.calls > 1) group_call("ncclGroupStart", at, at + piece);
+    for (int i = 0; i < call.calls; ++i) {
+      const int64_t begin = at + piece * (call.calls > 1 ? i + 1 : 0);
+      add(collective_record(call, begin, call.calls > 1 ? begin + piece : host_), true);
+    }
+    if (call.calls > 1) at += piece * (call.calls + 1), group_call("ncclGroupEnd", at, host_);
+    Record r = make_record(Kind::launch, ticks(at + piece / 4), ticks(host_ - piece / 4),
                            names_.api("cudaLaunchKernelExC"));
     r.correlation = correlation_;
     r.launch.function = nccl_, r.flags = kFlagNamed, r.launch.stream = 0x6000;
     r.launch.grid_x = 24, r.launch.grid_y = r.launch.grid_z = 1;
     r.launch.block_x = 512, r.launch.block_y = r.launch.block_z = 1;
     add(r, true);
-    Record c = make_record(Kind::collective, ticks(call_begin_), ticks(host_),
-                           names_.api("ncclAllReduce", 3));
-    c.collective.communicator = 0x1234 + static_cast<uint64_t>(rank_) * 64;
-    c.collective.stream = 0x6000, c.collective.count = 1 << 20, c.collective.data_type = 7;
-    c.collective.peer = -1, c.collective.sequence = sequence_++;
-    c.collective.rank_count = static_cast<uint16_t>(job_.ranks);
-    c.collective.rank = static_cast<uint16_t>(rank_);
-    add(c, true);
     Record k = make_record(Kind::gpu_kernel, ticks(arrival_), ticks(end));
     k.correlation = correlation_;
     k.gpu_kernel.stream = 20, k.gpu_kernel.context = 1;
@@ -134,7 +182,7 @@ class RankWriter {
     boundaries_.push_back(host_);
     std::vector<uint64_t> boundaries;
     for (const int64_t time : boundaries_) boundaries.push_back(ticks(time));
-    const auto first = static_cast<uint32_t>(job_.first_step);
+    const auto first = static_cast<uint32_t>(job_.first_step + late());
     ByteBuffer chunk;
     append_steps(chunk, boundaries, first, 1);
     sink_(view(chunk));
@@ -142,9 +190,34 @@ class RankWriter {
         make_summary(ticks(host_), first, first + static_cast<uint32_t>(boundaries_.size()) - 2);
     summary.set_window_begin_ticks(ticks(kBegin));
     summary.set_events(events_);
+    if (job_.identified) add_communicators(summary);
     write(ChunkKind::summary, summary);
   }
   uint64_t events() const { return events_; }
+
+  // What no record of the dump has, as the analysis sees it: of a thread, of a GPU.
+  ProcessorWaits processor_waits() const {
+    ProcessorWaits out{static_cast<uint32_t>(4242 + rank_), {}};
+    uint64_t waited = 1000;
+    const auto at = [&](int64_t time) { return kEpochNs + clock_.at(time); };
+    out.points.push_back({at(kBegin), waited});
+    for (const auto& [begin, length] : stalls_) {
+      out.points.push_back({at(begin), waited});
+      waited += static_cast<uint64_t>(length);
+      out.points.push_back({at(begin + length), waited});
+    }
+    out.points.push_back({at(host_), waited});
+    return out;
+  }
+  std::vector<CounterSeries> counters() const {
+    const auto at = [&](int64_t time) { return kEpochNs + clock_.at(time); };
+    CounterSeries clock{0, Counter::sm_clock, {}}, reasons{0, Counter::throttle_reasons, {}};
+    for (int64_t time = kBegin; time < host_; time += 10'000'000) {
+      clock.points.push_back({at(time), throttled_ ? 1300u : 1980u});
+      reasons.points.push_back({at(time), throttled_ ? 0x40u : 0u});  // temperature
+    }
+    return {clock, reasons, {0, Counter::max_sm_clock, {{at(kBegin), 1980}}}};
+  }
   int64_t jitter(int64_t most) {
     return most > 0 ? static_cast<int64_t>(random_() % static_cast<uint64_t>(most + 1)) : 0;
   }
@@ -172,7 +245,39 @@ class RankWriter {
     sink_(view(chunk));
     encoder_.begin(0, 1);
   }
+  int late() const { return rank_ % 2 ? job_.late_windows : 0; }
+  // Two ranks may have the same handle for different communicators, as processes do.
+  static uint64_t handle_of(RankCommunicator communicator) {
+    return 0x1234'0000 + static_cast<uint64_t>(communicator) * 64;
+  }
+  void add_communicators(dump::Summary& summary) const {
+    const auto add = [&](RankCommunicator which, uint64_t identity) {
+      dump::Communicator* const out = summary.add_communicator();
+      out->set_handle(handle_of(which));
+      out->set_identity(identity);
+      out->set_made_ticks(ticks(0));
+    };
+    add(RankCommunicator::job, 0xabc1);
+    if (job_.split > 0) {
+      add(RankCommunicator::split, 0xabd000 + static_cast<uint64_t>(rank_ / job_.split));
+    }
+    if (job_.shrunk && rank_ + 1 < job_.ranks) add(RankCommunicator::shrunk, 0xabe1);
+  }
+  void group_call(const char* name, int64_t begin, int64_t end) {
+    add(make_record(Kind::call, ticks(begin), ticks(end), names_.api(name, 3)), true);
+  }
+  Record collective_record(const RankCall& call, int64_t begin, int64_t end) {
+    Record c = make_record(Kind::collective, ticks(begin), ticks(end), names_.api(call.name, 3));
+    c.collective.communicator = handle_of(call.communicator);
+    c.collective.stream = 0x6000, c.collective.count = call.count, c.collective.data_type = 7;
+    c.collective.peer = call.peer;
+    c.collective.sequence = sequences_[{call.communicator, call.peer < 0 ? "" : call.name}]++;
+    c.collective.rank_count = static_cast<uint16_t>(call.ranks);
+    c.collective.rank = static_cast<uint16_t>(call.rank);
+    return c;
+  }
   void add(const Record& record, bool host) {
+    if (!recorded_ || job_.step_log_only) return;
     const auto thread = host ? static_cast<uint32_t>(4242 + rank_) : 0;
     if (!encoder_.add(record, thread, "python")) throw std::bad_alloc();
     ++events_;
@@ -183,22 +288,48 @@ class RankWriter {
     r.nvtx.message = text;
     add(r, true);
   }
-  void launch() {
-    const auto which = static_cast<size_t>(number_++ * 7 % kKernels);
+  void allocate(bool frees, int64_t length) {
+    ++correlation_;
+    Record r = make_record(frees ? Kind::dealloc : Kind::alloc, ticks(host_), ticks(host_ + length),
+                           names_.api(frees ? "cudaFree" : "cudaMalloc"));
+    r.correlation = correlation_;
+    r.memory.address = 0x7f00'0000'0000, r.memory.bytes = 1 << 20;
+    host_ += length + 1'000;
+    add(r, true);
+  }
+  void copy(int64_t length) {
     ++correlation_;
     const int64_t begin = std::max(compute_free_, host_ + 4'000);
+    compute_free_ = begin + length;
+    Record k = make_record(Kind::gpu_copy, ticks(begin), ticks(compute_free_));
+    k.correlation = correlation_;
+    k.gpu_copy.bytes = 1 << 20, k.gpu_copy.stream = 7, k.gpu_copy.context = 1;
+    k.gpu_copy.direction = 1, k.gpu_copy.source_kind = 2, k.gpu_copy.destination_kind = 3;
+    k.gpu_copy.peer_source = k.gpu_copy.peer_destination = 0xffff;
+    Record r = make_record(Kind::copy, ticks(host_), ticks(host_ + job_.issue),
+                           names_.api("cudaMemcpyAsync"));
+    r.correlation = correlation_, r.copy.stream = 0x5000;
+    host_ += job_.issue + 1'000;
+    add(r, true);
+    add(k, false);
+  }
+  void launch() {
+    const int64_t issue = launch_factor_ == 1 ? job_.issue : noisy(job_.issue, launch_factor_);
+    const auto which = static_cast<size_t>(number_++ * 7 % kKernels);
+    ++correlation_;
+    const int64_t begin = std::max(compute_free_, host_ + issue);
     compute_free_ = begin + noisy(job_.kernel, compute_);
     Record k = make_record(Kind::gpu_kernel, ticks(begin), ticks(compute_free_));
     k.correlation = correlation_;
     k.gpu_kernel.stream = 7, k.gpu_kernel.context = 1;
     k.gpu_kernel.name = kernels_[which], k.gpu_kernel.shape = shapes_[which];
-    Record r = make_record(Kind::launch, ticks(host_), ticks(host_ + job_.issue),
+    Record r = make_record(Kind::launch, ticks(host_), ticks(host_ + issue),
                            names_.api("cudaLaunchKernel"));
     r.correlation = correlation_;
     r.launch.function = kernels_[which], r.flags = kFlagNamed, r.launch.stream = 0x5000;
     r.launch.grid_x = r.launch.grid_y = r.launch.grid_z = 1;
     r.launch.block_x = 128, r.launch.block_y = r.launch.block_z = 1;
-    host_ += job_.issue + noisy(job_.pause, host_factor_);
+    host_ += issue + noisy(job_.pause, host_factor_);
     add(r, true);
     add(k, false);
   }
@@ -216,15 +347,20 @@ class RankWriter {
   StringId step_, loading_, nccl_;
   int64_t host_ = kBegin, compute_free_ = 0, comm_free_ = 0;
   int64_t step_begin_ = 0, call_begin_ = 0, arrival_ = 0;
-  double compute_ = 1, host_factor_ = 1;
+  double compute_ = 1, host_factor_ = 1, launch_factor_ = 1;
+  bool throttled_ = false;
+  std::vector<std::pair<int64_t, int64_t>> stalls_;  // begin and length
   uint64_t events_ = 0, number_ = 0;
-  uint32_t correlation_ = 0, sequence_ = 0;
+  uint32_t correlation_ = 0;
+  bool recorded_ = true;
+  std::map<std::pair<RankCommunicator, std::string>, uint32_t> sequences_;  // of messages: by way
   std::vector<int64_t> boundaries_;
 };
 
 // Runs the job; `sink(rank, bytes)` gets each rank's dump in pieces. Returns the hosts' clocks.
-inline std::vector<HostClock> run_rank_job(const RankJob& job,
-                                           const std::function<void(int, std::string_view)>& sink) {
+inline std::vector<HostClock> run_rank_job(
+    const RankJob& job, const std::function<void(int, std::string_view)>& sink,
+    const std::function<void(int, const RankWriter&)>& done = {}) {
   std::mt19937_64 random(job.seed);
   std::uniform_real_distribution<double> either(-1, 1);
   std::vector<HostClock> clocks;
@@ -238,37 +374,74 @@ inline std::vector<HostClock> run_rank_job(const RankJob& job,
         job, rank, clocks[static_cast<size_t>(rank / job.ranks_per_host)],
         [&sink, rank](std::string_view bytes) { sink(rank, bytes); }));
   }
-  const auto collective = [&] {
+  // Of ranks first to end, who are all of the communicator.
+  const auto collective = [&](int first, int end, RankCall call) {
+    const auto members =
+        std::span(ranks).subspan(static_cast<size_t>(first), static_cast<size_t>(end - first));
     int64_t last = 0;
-    for (const auto& rank : ranks) last = std::max(last, rank->arrive());
-    for (const auto& rank : ranks) rank->leave(last + job.collective + rank->jitter(job.leaving));
+    for (const auto& rank : members) last = std::max(last, rank->arrive());
+    call.ranks = end - first;
+    for (const auto& rank : members) {
+      rank->leave(last + call.calls * job.collective + rank->jitter(job.leaving), call);
+      ++call.rank;
+    }
+  };
+  const auto message = [&](int from, int to) {
+    RankWriter &sender = *ranks[static_cast<size_t>(from)],
+               &receiver = *ranks[static_cast<size_t>(to)];
+    const int64_t end = std::max(sender.arrive(), receiver.arrive()) + job.message;
+    sender.leave(end, {"ncclSend", RankCommunicator::job, job.ranks, from, to});
+    receiver.leave(end, {"ncclRecv", RankCommunicator::job, job.ranks, to, from});
   };
   for (int step = 0; step < job.steps; ++step) {
     for (const auto& rank : ranks) {
       rank->begin_step(step);
       rank->kernels(job.layers * job.forward);
     }
+    for (int rank = 0; job.message > 0 && rank + 1 < job.ranks; ++rank) message(rank, rank + 1);
     for (int layer = 0; layer < job.layers; ++layer) {
       for (const auto& rank : ranks) rank->kernels(job.backward);
-      collective();
+      RankCall call;
+      call.calls = job.grouped;
+      collective(0, job.ranks, call);
     }
+    for (int first = 0; job.split > 0 && first < job.ranks; first += job.split) {
+      const int end = std::min(first + job.split, job.ranks);
+      collective(first, end, {"ncclReduceScatter", RankCommunicator::split});
+    }
+    if (job.shrunk) collective(0, job.ranks - 1, {"ncclBroadcast", RankCommunicator::shrunk});
     for (const auto& rank : ranks) {
       rank->kernels(job.tail);
       rank->end_step();
     }
   }
-  for (const auto& rank : ranks) rank->finish();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i]->finish();
+    if (done) done(static_cast<int>(i), *ranks[i]);
+  }
   return clocks;
 }
 
 inline Trace load_rank_job(const RankJob& job, std::vector<HostClock>* clocks = nullptr) {
   std::vector<std::string> dumps(static_cast<size_t>(job.ranks));
+  std::vector<ProcessorWaits> waits;
+  std::vector<std::vector<CounterSeries>> counters;
   const auto made = run_rank_job(
-      job, [&](int rank, std::string_view bytes) { dumps[static_cast<size_t>(rank)] += bytes; });
+      job, [&](int rank, std::string_view bytes) { dumps[static_cast<size_t>(rank)] += bytes; },
+      [&](int, const RankWriter& writer) {
+        waits.push_back(writer.processor_waits());
+        counters.push_back(writer.counters());
+      });
   if (clocks) *clocks = made;
   std::string all;
   for (const std::string& each : dumps) all += each;
-  return load(all);
+  Trace out = load(all);
+  for (size_t i = 0; i < out.processes.size() && job.unscheduled > 0; ++i) {
+    const auto rank = static_cast<size_t>(out.processes[i].header.rank());
+    out.processes[i].processor_waits.push_back(waits[rank]);
+    out.processes[i].counters = counters[rank];
+  }
+  return out;
 }
 
 }  // namespace gpuprof::test
