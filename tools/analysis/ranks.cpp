@@ -146,6 +146,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
   std::vector<Placed> placed;
   Names names;
   const std::optional<NumbersOfWork> by_call = numbers_by_name(timelines);
+  out.named = by_call.has_value();
   for (size_t i = 0; i < timelines.size(); ++i) {
     const Timeline& timeline = timelines[i];
     if (by_call) {

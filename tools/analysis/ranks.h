@@ -46,6 +46,7 @@ struct RankComparison {
   std::vector<RankSpeed> speeds;                                 // by timeline
   std::vector<SlowRank> slow;                                    // most excess first
   bool comparable = false;  // more than one rank in the same steps
+  bool named = false;       // by NCCL's calls, which the dumps of all ranks name
   // Pieces of work that collectives did in the steps, and those found on another rank, too.
   size_t works = 0, matched = 0;
 };

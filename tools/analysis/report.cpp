@@ -455,6 +455,11 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
   }
+  CollectiveTimesMaker collectives;
+  for (const Window& window : windows) {
+    collectives.add_window(window.timelines, window.comparison);
+  }
+  report.collective_times = collectives.take();
   for (size_t i = 0; i < all.size(); ++i) {
     tasks.push_back([&, i] {
       const bool sampled = !all[i].process->samples.empty();

@@ -17,6 +17,7 @@
 #include "tools/analysis/operators.h"
 #include "tools/analysis/pipeline.h"
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/ranks/collective_times.h"
 #include "tools/analysis/standstill.h"
 #include "tools/analysis/tables.h"
 #include "tools/analysis/worker_lines.h"
@@ -109,6 +110,7 @@ struct Report {
   HostSamples host_samples;
   std::vector<RankSpeed> speeds;     // of ranks that can be compared, else empty
   std::vector<SlowRank> slow_ranks;  // of these, by window
+  CollectiveTimes collective_times;
   std::optional<Pipeline> pipeline;  // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
@@ -133,8 +135,8 @@ struct Report {
 };
 
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
-// device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, loading,
-// worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
+// device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, collective_times,
+// loading, worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
 // "steps_found", "whole_windows", "early_window" and "untimed_steps".
 // `grouping`: of `operators.grouped`.
 Report make_report(const Trace& trace, Depth depth = Depth::all,

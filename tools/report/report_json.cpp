@@ -181,6 +181,53 @@ Json collectives_json(const Tables& tables) {
   return out;
 }
 
+Json collective_times_json(const CollectiveTimes& times) {
+  Json out = Json::array();
+  for (const CollectiveTimesRow& row : times.rows) {
+    out.push_back({{"name", row.function},
+                   {"members", members_text(row)},
+                   {"size", size_text(row)},
+                   {"ranks", row.ranks},
+                   {"calls", row.calls},
+                   {"matched", row.matched},
+                   {"bytes", row.bytes},
+                   {"transfer_us", rounded(row.transfer_us)},
+                   {"waiting_us", rounded(row.waiting_us)},
+                   {"exposed_us", rounded(row.exposed_us)},
+                   {"overlapped_us", rounded(row.overlapped_us)},
+                   {"algorithm_gb_per_s", rounded(row.algorithm_gbs)},
+                   {"bus_gb_per_s", rounded(row.bus_gbs)}});
+  }
+  return out;
+}
+
+Json links_json(const std::vector<LinkRow>& links) {
+  Json out = Json::array();
+  for (const LinkRow& link : links) {
+    out.push_back({{"from", link.from},
+                   {"to", link.to},
+                   {"messages", link.messages},
+                   {"bytes", link.bytes},
+                   {"transfer_us", rounded(link.transfer_us)},
+                   {"gb_per_s", rounded(link.gbs())}});
+  }
+  return out;
+}
+
+void add_collective_times(const CollectiveTimes& times, Json& out) {
+  out["collective_times"] = collective_times_json(times);
+  out["collective_calls"] = {
+      {"calls", times.calls}, {"matched", times.matched}, {"different", times.different}};
+  out["links"] = links_json(times.links);
+  out["host_links"] = links_json(times.host_links);
+  Json waits = Json::array();
+  for (const auto& row : times.waits.waits_us) {
+    waits.push_back(Json::array());
+    for (const double us : row) waits.back().push_back(rounded(us));
+  }
+  out["rank_waits"] = {{"names", times.waits.names}, {"us", std::move(waits)}};
+}
+
 Json copies_json(const Tables& tables) {
   Json out = Json::array();
   for (const CopyRow& row : tables.copies) {
@@ -359,6 +406,7 @@ void add_judgement(const Report& report, Json& out) {
   out["gpu"]["utilization_pct"] = rounded(report.gpu_utilization_pct);
   out["gpu"]["busiest_pct"] = rounded(std::min(report.busiest_gpu_pct, report.gpu_utilization_pct));
   out["stragglers"] = stragglers_json(report);
+  add_collective_times(report.collective_times, out);
   if (report.pipeline) out["pipeline"] = pipeline_json(*report.pipeline);
   add_host_samples(report, out);
 }

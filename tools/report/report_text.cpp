@@ -67,6 +67,7 @@ class TextReport {
     framework_tables();
     copies();
     collectives();
+    collective_times();
     calls("Waiting for the GPU", report_.tables.synchronizations);
     calls("Allocation", report_.tables.allocations);
     places();
@@ -290,6 +291,60 @@ class TextReport {
                 format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name});
     }
     out_ += rows.text();
+  }
+
+  // Of each call, and of each rank the mean.
+  void collective_times() {
+    const CollectiveTimes& times = report_.collective_times;
+    if (times.matched == 0 && times.different == 0) return;
+    title("Collectives across their ranks");
+    TextTable rows =
+        table({"calls", "bytes", "transfer", "waits", "exposed", "GB/s", "bus GB/s", "collective"});
+    size_t shown = 0;
+    for (const CollectiveTimesRow& row : times.rows) {
+      if (row.matched == 0 || ++shown > 8) continue;
+      rows.row({fmt::format("{}", row.calls), format_bytes(row.bytes / row.matched),
+                each(row.transfer_us, row.matched), each(row.waiting_us, row.matched),
+                each(row.exposed_us, row.matched), fmt::format("{:.1f}", row.algorithm_gbs),
+                fmt::format("{:.1f}", row.bus_gbs), row.function + ", " + members_text(row)});
+    }
+    if (shown > 0) out_ += rows.text();
+    if (shown > 8) line("  and {} more in --format json", shown - 8);
+    if (times.matched < times.calls) {
+      line("  {} of {} calls were recorded on all their ranks; times are of these", times.matched,
+           times.calls);
+    }
+    if (times.different > 0) {
+      line(
+          "  {} calls name another function or size on some rank: NCCL lets these hang, or gives "
+          "wrong data",
+          times.different);
+    }
+    links("rank", times.links);
+    links("host", times.host_links);
+    most_waiting(times.waits);
+  }
+
+  void links(std::string_view what, const std::vector<LinkRow>& rows) {
+    if (rows.empty()) return;
+    const auto link = [&](const LinkRow& row) {
+      return fmt::format("{} {} to {}: {:.1f} GB/s", what, row.from, row.to, row.gbs());
+    };
+    if (rows.size() == 1) return line("  messages, {}", link(rows[0]));
+    line("  fastest messages, {}; slowest, {}", link(rows.front()), link(rows.back()));
+  }
+
+  void most_waiting(const RankMatrix& matrix) {
+    double most = 0;
+    size_t who = 0, whom = 0;
+    for (size_t i = 0; i < matrix.names.size(); ++i) {
+      for (size_t j = 0; j < matrix.names.size(); ++j) {
+        if (matrix.waits_us[i][j] <= most) continue;
+        most = matrix.waits_us[i][j], who = i, whom = j;
+      }
+    }
+    if (most <= 0) return;
+    line("  most waiting: {} for {}, {}", matrix.names[who], matrix.names[whom], format_us(most));
   }
 
   void calls(std::string_view name, const std::vector<CallRow>& all) {

@@ -159,6 +159,56 @@ function binaryTicks(sets) {
   return {stepSize: 2 ** Math.ceil(Math.log2(most / 6)), callback: bytes};
 }
 
+// Coloured cells with a name at each row and column. `value(y, x)`: undefined draws nothing; `tell` says it in words.
+function grid(section, {rows, columns, value, tell, left}) {
+  const canvas = element('canvas'), scale = element('div', {className: 'scale'}), note = element('span');
+  section.append(element('div', {className: 'heat'}, canvas), scale);
+  const cell = Math.max(3, Math.min(26, 420 / rows.length));
+  const draw = () => {
+    const values = rows.flatMap((_, y) => columns.map((__, x) => value(y, x))).filter(each => each !== undefined);
+    const low = least(values), high = greatest(values);
+    const sharp = Math.min(devicePixelRatio || 1, MOST_PIXELS / (rows.length * cell + 22));
+    const width = Math.min(Math.max(section.clientWidth - 42, columns.length * 6 + left), MOST_PIXELS / sharp), wide = (width - left) / columns.length;
+    canvas.width = width * sharp;
+    canvas.height = (rows.length * cell + 22) * sharp;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${rows.length * cell + 22}px`;
+    const context = canvas.getContext('2d');
+    context.scale(sharp, sharp);
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    context.textBaseline = 'middle';
+    const longest = Math.max(...columns.map(name => context.measureText(name).width)) + 8;
+    const everyRow = Math.ceil(14 / cell), everyColumn = Math.ceil(Math.max(34, longest) / wide);
+    rows.forEach((name, y) => {
+      context.globalAlpha = 1;
+      context.fillStyle = colour('faint');
+      if (y % everyRow === 0) context.fillText(name, 0, (y + .5) * cell, left - 4);
+      context.fillStyle = colour('data_loading');
+      columns.forEach((_, x) => {
+        const here = value(y, x);
+        if (here === undefined) return;
+        context.globalAlpha = .06 + .94 * (high > low ? (here - low) / (high - low) : 0);
+        context.fillRect(left + x * wide, y * cell, Math.max(1, wide - 1), Math.max(1, cell - (cell > 6 ? 1 : 0)));
+      });
+    });
+    context.globalAlpha = 1;
+    context.fillStyle = colour('faint');
+    columns.forEach((name, x) => { if (x % everyColumn === 0) context.fillText(name, left + x * wide, rows.length * cell + 12); });
+    const ramp = element('i');
+    ramp.style.background = `linear-gradient(90deg, color-mix(in srgb, ${colour('data_loading')} 6%, transparent), ${colour('data_loading')})`;
+    scale.replaceChildren(micros(low), ramp, micros(high), note);
+    canvas.onmousemove = event => {
+      const x = Math.floor((event.offsetX - left) / wide), y = Math.floor(event.offsetY / cell);
+      const here = rows[y] !== undefined && columns[x] !== undefined ? value(y, x) : undefined;
+      note.textContent = here === undefined ? '' : tell(y, x, here);
+    };
+  };
+  redraws.push(draw);
+  draw();
+  addEventListener('resize', draw);
+  return draw;
+}
+
 function heatMap() {
   const ranks = ranksOf(steps);
   if (ranks.length < 2 || report.whole_windows) return;
@@ -166,53 +216,23 @@ function heatMap() {
   const at = new Map(steps.map(step => [`${step.rank}/${step.window}/${step.step}`, step]));
   // Compute first: ranks that wait for each other have the same step times.
   const metrics = [...PARTS.filter(([part]) => steps.some(step => step.parts_us?.[part] > 0)), ['duration_us', 'Step time']];
-  const valueOf = (step, metric) => metric === 'duration_us' ? step.duration_us : step.parts_us[metric];
   let draw;
   const pick = choice('Figure', metrics, () => draw());
   const section = card('charts', 'heat', 'Ranks and steps', pick);
-  const canvas = element('canvas'), scale = element('div', {className: 'scale'}), note = element('span');
-  section.append(element('div', {className: 'heat'}, canvas), scale);
-  const left = 64, cell = Math.max(3, Math.min(26, 420 / ranks.length));
-  draw = () => {
-    const values = steps.map(step => valueOf(step, pick.value)), low = least(values), high = greatest(values);
-    const sharp = Math.min(devicePixelRatio || 1, MOST_PIXELS / (ranks.length * cell + 22));
-    const width = Math.min(Math.max(section.clientWidth - 42, columns.length * 6 + left), MOST_PIXELS / sharp), wide = (width - left) / columns.length;
-    canvas.width = width * sharp;
-    canvas.height = (ranks.length * cell + 22) * sharp;
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${ranks.length * cell + 22}px`;
-    const context = canvas.getContext('2d');
-    context.scale(sharp, sharp);
-    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
-    context.textBaseline = 'middle';
-    const everyRank = Math.ceil(14 / cell), everyStep = Math.ceil(34 / wide);
-    ranks.forEach((rank, y) => {
-      context.globalAlpha = 1;
-      context.fillStyle = colour('faint');
-      if (y % everyRank === 0) context.fillText(rankName(rank), 0, (y + .5) * cell);
-      context.fillStyle = colour('data_loading');
-      columns.forEach((column, x) => {
-        const step = at.get(`${rank}/${column.window}/${column.step}`);
-        if (!step) return;
-        context.globalAlpha = .06 + .94 * (high > low ? (valueOf(step, pick.value) - low) / (high - low) : 0);
-        context.fillRect(left + x * wide, y * cell, Math.max(1, wide - 1), Math.max(1, cell - (cell > 6 ? 1 : 0)));
-      });
-    });
-    context.globalAlpha = 1;
-    context.fillStyle = colour('faint');
-    columns.forEach((column, x) => { if (x % everyStep === 0) context.fillText(String(column.step), left + x * wide, ranks.length * cell + 12); });
-    const ramp = element('i');
-    ramp.style.background = `linear-gradient(90deg, color-mix(in srgb, ${colour('data_loading')} 6%, transparent), ${colour('data_loading')})`;
-    scale.replaceChildren(micros(low), ramp, micros(high), note);
-    canvas.onmousemove = event => {
-      const column = columns[Math.floor((event.offsetX - left) / wide)], rank = ranks[Math.floor(event.offsetY / cell)];
-      const step = column && at.get(`${rank}/${column.window}/${column.step}`);
-      note.textContent = step ? `${rankName(rank)}, step ${step.step}: ${micros(valueOf(step, pick.value))}` : '';
-    };
+  const value = (y, x) => {
+    const step = at.get(`${ranks[y]}/${columns[x].window}/${columns[x].step}`);
+    return step && (pick.value === 'duration_us' ? step.duration_us : step.parts_us[pick.value]);
   };
-  redraws.push(draw);
-  draw();
-  addEventListener('resize', draw);
+  draw = grid(section, {rows: ranks.map(rankName), columns: columns.map(column => String(column.step)), value, left: 64,
+    tell: (y, x, here) => `${rankName(ranks[y])}, step ${columns[x].step}: ${micros(here)}`});
+}
+
+function waitMap() {
+  const {names = [], us = []} = report.rank_waits || {};
+  if (names.length < 2) return;
+  const section = card('charts', 'rank-waits', 'Who waits for whom in collectives');
+  grid(section, {rows: names, columns: names, value: (y, x) => us[y][x], left: 96,
+    tell: (y, x, here) => `${names[y]} waits ${micros(here)} for ${names[x]}, which comes last`});
 }
 
 // Python's stacks in the time in which no GPU worked, callers above what they call. A click makes a frame as wide as all;
@@ -293,6 +313,13 @@ const TABLES = [
   ['host_allocations', 'Host memory allocated (estimates)', [['place', 'by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'calls', 'n'],
     ['held_bytes', 'held at the end', 'bytes'], ['samples', 'samples', 'n']]],
   ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
+  ['collective_times', 'Collectives across their ranks', [['name', 'collective', 'code'], ['members', 'on', 'text'], ['size', 'size', 'text'], ['transfer_us', 'transfer', 'us', true],
+    ['waiting_us', 'waiting', 'us'], ['exposed_us', 'exposed', 'us'], ['overlapped_us', 'overlapped', 'us'], ['calls', 'calls', 'n'], ['matched', 'matched', 'n'], ['bytes', 'bytes', 'bytes'],
+    ['algorithm_gb_per_s', 'algorithm bandwidth', 'gbs'], ['bus_gb_per_s', 'bus bandwidth', 'gbs']]],
+  ['links', 'Messages between ranks', [['from', 'from rank', 'text'], ['to', 'to rank', 'text'], ['gb_per_s', 'bandwidth', 'gbs'], ['messages', 'messages', 'n'], ['bytes', 'bytes', 'bytes'],
+    ['transfer_us', 'transfer', 'us', true]]],
+  ['host_links', 'Messages between hosts', [['from', 'from', 'text'], ['to', 'to', 'text'], ['gb_per_s', 'bandwidth', 'gbs'], ['messages', 'messages', 'n'], ['bytes', 'bytes', 'bytes'],
+    ['transfer_us', 'transfer', 'us', true]]],
   ['copies', 'Copies and sets', [['name', 'copy', 'text'], ['total_us', 'total', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes'],
     ['gb_per_s', 'bandwidth', 'gbs'], ['pageable', 'pageable', 'yes']]],
   ['synchronizations', 'Waiting for the GPU', [['name', 'call', 'code'], ['total_us', 'total', 'us', true], ['count', 'count', 'n']]],
@@ -375,6 +402,7 @@ if (memories.length) {
     memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes}))));
 }
 section(heatMap);
+section(waitMap);
 section(flameGraph);
 for (const [key, title, columns] of TABLES) section(() => table(key, title, columns));
 

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/ranks/collective_times.h"
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <iterator>
+#include <string_view>
+
+#include "formats/trace/names.h"
+#include "tools/analysis/collective_args.h"
+#include "tools/analysis/ranks/bus_bandwidth.h"
+#include "tools/analysis/ranks/identity.h"
+#include "tools/analysis/side_by_side.h"
+#include "tools/analysis/walks.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+constexpr int32_t kAlone = -2;  // CallName::from of a call that is not to be found on other ranks
+
+bool sends(std::string_view function) { return function == "ncclSend"; }
+bool is_message(std::string_view function) { return sends(function) || function == "ncclRecv"; }
+
+constexpr uint64_t kLeastClass = 1024, kClassStep = 4;
+uint64_t size_class(uint64_t bytes) {
+  if (bytes < kLeastClass) return 0;
+  uint64_t out = kLeastClass;
+  while (bytes / kClassStep >= out) out *= kClassStep;
+  return out;
+}
+
+// When each GPU of a process computed.
+class Computing {
+ public:
+  explicit Computing(const Timeline& timeline) {
+    std::map<uint32_t, Intervals> of_devices;
+    each_work(timeline, [&](const Work& work) {
+      if (work.kind != WorkClass::compute) return;
+      of_devices[timeline.streams[work.stream].name.device].push_back({work.begin, work.end});
+    });
+    for (auto& [device, any] : of_devices) {
+      measures_.emplace(device, Measure(cover(std::move(any))));
+    }
+  }
+  int64_t inside(uint32_t device, int64_t begin, int64_t end) const {
+    const auto at = measures_.find(device);
+    return at == measures_.end() ? 0 : at->second.inside(begin, end);
+  }
+
+ private:
+  std::map<uint32_t, Measure> measures_;
+};
+
+// "ncclSend, ncclRecv" for either.
+std::string row_name(std::string_view function) {
+  return is_message(function) ? "ncclSend, ncclRecv" : std::string(plain_collective(function));
+}
+
+double microseconds(double ns) { return ns / 1000; }
+
+}  // namespace
+
+std::string members_text(const CollectiveTimesRow& row) {
+  constexpr size_t kMostRuns = 4;
+  const size_t count = row.ranks ? row.ranks : row.members.size();
+  std::string out = std::to_string(count) + (count == 1 ? " rank" : " ranks");
+  std::string runs;
+  size_t found = 0;
+  for (size_t i = 0, end = 0; i < row.members.size(); i = end, ++found) {
+    for (end = i + 1; end < row.members.size() && row.members[end] == row.members[end - 1] + 1;) {
+      ++end;
+    }
+    runs += (runs.empty() ? "" : ", ") + std::to_string(row.members[i]);
+    if (end - i > 1) runs += "-" + std::to_string(row.members[end - 1]);
+  }
+  const bool whole = row.members.size() == count && row.members.front() >= 0;
+  return whole && found <= kMostRuns ? out + ": " + runs : out;
+}
+
+std::string size_text(const CollectiveTimesRow& row) {
+  const auto text = [](uint64_t bytes) {
+    static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1024;
+    return std::to_string(bytes) + " " + kUnits[unit];
+  };
+  if (row.least_bytes == 0) return "below " + text(kLeastClass);
+  return text(row.least_bytes) + " to " + text(row.least_bytes * kClassStep);
+}
+
+// One call on one rank.
+struct CollectiveTimesMaker::Part {
+  CallName name;
+  std::string_view function;  // plain_collective()
+  uint64_t bytes;             // S
+  uint32_t ranks;             // of the communicator; 0: not known
+  int32_t rank;               // in the job
+  bool in_steps;
+  int64_t begin, end;          // of its kernels
+  double share;                // of their time
+  double running, overlapped;  // ns of them that are its own; with computing meanwhile
+  int64_t length() const { return end - begin; }
+};
+
+struct CollectiveTimesMaker::Gathered {
+  std::vector<Part> parts;
+  std::deque<std::string> functions;  // that the trace does not keep
+};
+
+namespace {
+
+// What a kernel does for several calls.
+struct Load {
+  double sent = 0, received = 0, together = 0;
+  double& of(std::string_view function) {
+    return sends(function) ? sent : function == "ncclRecv" ? received : together;
+  }
+};
+
+double load_of(std::string_view function, uint64_t bytes, uint32_t ranks) {
+  return std::max(1.0, static_cast<double>(bytes) * bus_factor(function, ranks));
+}
+
+struct Piece {
+  uint32_t call, kernel;
+};
+
+}  // namespace
+
+void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
+                                  const RankComparison& comparison, Gathered& out) const {
+  const Process& process = *timeline.process;
+  if (timeline.steps.empty()) return;
+  const int64_t first = timeline.steps.front().begin, last = timeline.steps.back().end;
+  const Computing computing(timeline);
+  const auto inside = [&](int64_t time) { return time >= first && time < last; };
+  const auto joint_of = [&](uint32_t kernel) -> const uint32_t* {
+    if (index >= comparison.joint_of.size()) return nullptr;
+    const auto at = comparison.joint_of[index].find(kernel);
+    return at == comparison.joint_of[index].end() ? nullptr : &at->second;
+  };
+  const auto device_of = [&](uint32_t kernel) {
+    for (const Stream& stream : timeline.streams) {
+      if (kernel >= stream.first_event && kernel < stream.end_event) return stream.name.device;
+    }
+    return 0u;
+  };
+  const EventTable& events = timeline.events();
+  const auto add_time = [&](Part& part, uint32_t kernel, double share) {
+    const int64_t begin = events.begin_of(kernel), end = events.end_of(kernel);
+    part.begin = std::min(part.begin, begin), part.end = std::max(part.end, end);
+    part.running += static_cast<double>(end - begin) * share;
+    part.overlapped += static_cast<double>(computing.inside(device_of(kernel), begin, end)) * share;
+  };
+  const bool named = comparison.named || comparison.joint_of.size() < 2;
+
+  std::map<uint32_t, Load> loads;  // by kernel
+  const auto call_of = [&](uint32_t call) {
+    const Shape& shape = timeline.shape(call);
+    Part part{};
+    part.function = plain_collective(timeline.trace->text(shape.name));
+    part.ranks = shape.rank_count;
+    part.rank = process.header.rank();
+    part.bytes = collective_bytes(
+        part.function,
+        process.extras[events.extra_of(call)].bytes * nccl_type(shape.data_type).bytes, part.ranks);
+    part.in_steps = inside(events.begin_of(call));
+    part.begin = INT64_MAX, part.end = INT64_MIN;
+    return part;
+  };
+  for (const CollectiveKernel& pair : process.collective_kernels) {
+    const Part part = call_of(number(pair.collective));
+    loads[number(pair.kernel)].of(part.function) += load_of(part.function, part.bytes, part.ranks);
+  }
+  std::map<std::tuple<uint32_t, int32_t, int32_t>, uint32_t> places;  // in a kernel
+  const auto name = [&](uint32_t call, uint32_t kernel) -> CallName {
+    const auto found = named ? name_of_call(*timeline.trace, process, call) : std::nullopt;
+    if (found) return *found;
+    const uint32_t* const joint = joint_of(kernel);
+    if (!joint) return {0, kAlone, static_cast<int32_t>(index), call};
+    const Shape& shape = timeline.shape(call);
+    const std::string_view function = timeline.trace->text(shape.name);
+    int32_t from = -1, to = -1;
+    if (is_message(function) && shape.rank != Shape::kAbsent && shape.peer != Shape::kAbsent) {
+      from = static_cast<int32_t>(sends(function) ? shape.rank : shape.peer);
+      to = static_cast<int32_t>(sends(function) ? shape.peer : shape.rank);
+    }
+    return {0, from, to, uint64_t{*joint} << 32 | places[{kernel, from, to}]++};
+  };
+  const auto& pairs = process.collective_kernels;
+  for (size_t i = 0; i < pairs.size();) {
+    const uint32_t call = number(pairs[i].collective);
+    Part part = call_of(call);
+    part.name = name(call, number(pairs[i].kernel));
+    size_t kernels = 0;
+    for (; i < pairs.size() && number(pairs[i].collective) == call; ++i, ++kernels) {
+      const uint32_t kernel = number(pairs[i].kernel);
+      const double share = load_of(part.function, part.bytes, part.ranks) /
+                           std::max(1.0, loads[kernel].of(part.function));
+      part.share += share;
+      add_time(part, kernel, share);
+    }
+    part.share /= static_cast<double>(kernels);
+    out.parts.push_back(part);
+  }
+  if (!pairs.empty()) return;
+  // Of a trace that has no calls of NCCL's: what its kernels say.
+  each_work(timeline, [&](const Work& work) {
+    if (work.kind != WorkClass::communication) return;
+    const auto args = collective_in(
+        timeline.trace->text(process.extras[process.events.extra_of(work.event)].args));
+    if (!args) return;
+    const uint32_t* const joint = joint_of(work.event);
+    Part part{};
+    part.function = out.functions.emplace_back(plain_collective(args->function));
+    part.ranks = static_cast<uint32_t>(args->ranks.size());
+    part.rank = process.header.rank();
+    part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
+    part.in_steps = inside(timeline.issued_at(work));
+    part.begin = work.begin, part.end = work.end, part.share = 1;
+    part.name = joint ? CallName{std::hash<std::string>()(args->group), -1, -1, *joint}
+                      : CallName{0, kAlone, static_cast<int32_t>(index), work.event};
+    if (is_message(part.function)) part.name.communicator = 0;
+    add_time(part, work.event, 1);
+    out.parts.push_back(part);
+  });
+}
+
+void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
+                                      const RankComparison& comparison) {
+  std::vector<Gathered> gathered(timelines.size());
+  std::vector<std::function<void()>> tasks;
+  for (uint32_t i = 0; i < timelines.size(); ++i) {
+    hosts_.emplace(timelines[i].process->header.rank(), timelines[i].process->header.host());
+    tasks.push_back([&, i] { gather(timelines[i], i, comparison, gathered[i]); });
+  }
+  side_by_side(std::move(tasks));
+  std::vector<Part> parts;
+  for (Gathered& each : gathered) {
+    parts.insert(parts.end(), each.parts.begin(), each.parts.end());
+    std::vector<Part>().swap(each.parts);
+  }
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const Part& a, const Part& b) { return a.name < b.name; });
+  for (size_t begin = 0, end = 0; begin < parts.size(); begin = end) {
+    while (end < parts.size() && parts[end].name == parts[begin].name) ++end;
+    const auto call = std::span<const Part>(parts).subspan(begin, end - begin);
+    const bool counts = std::any_of(call.begin(), call.end(), [](auto& p) { return p.in_steps; });
+    if (counts) add_call(call, timelines.size());
+  }
+}
+
+void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timelines) {
+  const Part& one = parts.front();
+  const bool message = is_message(one.function);
+  const RowKey key{one.name.communicator, one.ranks, row_name(one.function), size_class(one.bytes)};
+  CollectiveTimesRow& row = rows_[key];
+  ++row.calls;
+  for (const Part& part : parts) members_[key].insert(part.rank);
+  const size_t expected = message ? 2 : one.ranks ? one.ranks : timelines;
+  const bool alike = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+    return part.bytes == one.bytes && row_name(part.function) == row_name(one.function);
+  });
+  if (!alike) ++out_.different;
+  if (!alike || parts.size() != expected || one.name.from == kAlone) return;
+  ++row.matched;
+  row.bytes += one.bytes;
+  // Each rank's own clock says how long it was there; only where ranks leave apart, clocks meet.
+  const bool together = leaves_together(one.function);
+  const auto shortest = std::min_element(parts.begin(), parts.end(),
+                                         [](auto& a, auto& b) { return a.length() < b.length(); });
+  const auto latest = std::max_element(parts.begin(), parts.end(),
+                                       [](auto& a, auto& b) { return a.begin < b.begin; });
+  int64_t end = INT64_MIN;
+  double share = 0;
+  for (const Part& part : parts) {
+    end = std::max(end, part.end);
+    if (!message || sends(part.function)) share = part.share;
+  }
+  const int64_t transfer = together ? shortest->length() : end - latest->begin;
+  const double transfer_us =
+      microseconds(static_cast<double>(std::max<int64_t>(0, transfer)) * share);
+  row.transfer_us += transfer_us;
+  std::vector<double> waited;
+  double waiting = 0, running = 0, overlapped = 0;
+  for (const Part& part : parts) {
+    const int64_t wait = together ? part.length() - shortest->length()
+                                  : std::min(latest->begin - part.begin, part.length());
+    waited.push_back(microseconds(static_cast<double>(wait) * part.share));
+    waiting += waited.back();
+    running += microseconds(part.running);
+    overlapped += microseconds(part.overlapped);
+  }
+  const auto count = static_cast<double>(parts.size());
+  row.waiting_us += waiting / count;
+  row.overlapped_us += overlapped / count;
+  row.exposed_us += (running - overlapped) / count;
+  add_waits(parts, together ? *shortest : *latest, waited);
+  if (!message) return;
+  const Part& sender = sends(parts[0].function) ? parts[0] : parts[1];
+  const Part& receiver = &sender == &parts[0] ? parts[1] : parts[0];
+  LinkRow& link = links_[{sender.rank, receiver.rank}];
+  ++link.messages;
+  link.bytes += one.bytes;
+  link.transfer_us += transfer_us;
+}
+
+void CollectiveTimesMaker::add_waits(std::span<const Part> parts, const Part& last,
+                                     std::span<const double> waited) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].rank < 0 || last.rank < 0 || parts[i].rank == last.rank) continue;
+    waits_[{parts[i].rank, last.rank}] += waited[i];
+  }
+}
+
+RankMatrix CollectiveTimesMaker::matrix() const {
+  RankMatrix out;
+  if (waits_.empty()) return out;
+  std::set<std::string> hosts;
+  for (const auto& [rank, host] : hosts_) hosts.insert(host);
+  const bool by_rank = hosts_.size() <= RankMatrix::kMostCells;
+  const bool by_host = !by_rank && hosts.size() > 1 && hosts.size() <= RankMatrix::kMostCells;
+  const size_t block = (hosts_.size() + RankMatrix::kMostCells - 1) / RankMatrix::kMostCells;
+  std::map<int32_t, size_t> places;
+  std::map<std::string, size_t> of_hosts;
+  size_t index = 0;
+  for (auto at = hosts_.begin(); at != hosts_.end(); ++at, ++index) {
+    if (by_host) {
+      const auto [place, fresh] = of_hosts.emplace(at->second, out.names.size());
+      if (fresh) out.names.push_back(at->second);
+      places[at->first] = place->second;
+      continue;
+    }
+    places[at->first] = index / block;
+    const std::string rank = std::to_string(at->first);
+    if (index % block == 0) {
+      out.names.push_back((by_rank ? "rank " : "ranks ") + rank);
+    } else if (index % block == block - 1 || index + 1 == hosts_.size()) {
+      out.names.back() += "-" + rank;
+    }
+  }
+  out.waits_us.assign(out.names.size(), std::vector<double>(out.names.size()));
+  for (const auto& [ranks, us] : waits_) {
+    out.waits_us[places.at(ranks.first)][places.at(ranks.second)] += us;
+  }
+  return out;
+}
+
+CollectiveTimes CollectiveTimesMaker::take() {
+  for (auto& [key, row] : rows_) {
+    std::tie(row.communicator, row.ranks, row.function, row.least_bytes) = key;
+    row.members.assign(members_[key].begin(), members_[key].end());
+    if (row.transfer_us > 0) {
+      row.algorithm_gbs = static_cast<double>(row.bytes) / row.transfer_us / 1e3;
+      row.bus_gbs = row.algorithm_gbs * bus_factor(row.function, row.ranks);
+    }
+    out_.calls += row.calls, out_.matched += row.matched;
+    out_.rows.push_back(std::move(row));
+  }
+  const auto time = [](const CollectiveTimesRow& row) { return row.transfer_us + row.waiting_us; };
+  std::stable_sort(out_.rows.begin(), out_.rows.end(),
+                   [&](const auto& a, const auto& b) { return time(a) > time(b); });
+  std::map<std::pair<std::string, std::string>, LinkRow> of_hosts;
+  for (auto& [ranks, link] : links_) {
+    const std::string &from = hosts_[ranks.first], &to = hosts_[ranks.second];
+    LinkRow& both = of_hosts[{from, to}];
+    both.from = from, both.to = to;
+    both.messages += link.messages, both.bytes += link.bytes;
+    both.transfer_us += link.transfer_us;
+    link.from = std::to_string(ranks.first), link.to = std::to_string(ranks.second);
+    out_.links.push_back(link);
+  }
+  if (of_hosts.size() > 1) {
+    for (auto& [hosts, link] : of_hosts) out_.host_links.push_back(std::move(link));
+  }
+  const auto faster = [](const LinkRow& a, const LinkRow& b) { return a.gbs() > b.gbs(); };
+  std::stable_sort(out_.links.begin(), out_.links.end(), faster);
+  std::stable_sort(out_.host_links.begin(), out_.host_links.end(), faster);
+  out_.waits = matrix();
+  return std::move(out_);
+}
+
+}  // namespace gpuprof::analysis
