@@ -78,7 +78,13 @@ CUpti_TimestampCallbackFunc default_clock() {
 // several subscribers no clock can be.
 void choose_clock() {
   const CUpti_TimestampCallbackFunc other = g_link.is_subscriber() ? nullptr : host_clock();
-  g_link.context.clock.begin(other ? other : default_clock(), session().clock.ticks_per_ns);
+  const CUpti_TimestampCallbackFunc clock = other ? other : default_clock();
+  log_line(LogLevel::debug, "CUPTI's clock is %s",
+           other                  ? "the program's"
+           : clock == realtime_ns ? "CLOCK_REALTIME"
+           : clock == raw_ns      ? "CLOCK_MONOTONIC_RAW"
+                                  : "another than CLOCK_REALTIME");
+  g_link.context.clock.begin(clock, session().clock.ticks_per_ns);
 }
 
 void disable_kinds() {

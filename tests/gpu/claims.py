@@ -67,6 +67,15 @@ def event_times(rows):
     return "all" if timed == events else f"{timed} of {events}"
 
 
+def said(key, words=str):
+    """What all rows that know it say of it; where they differ, each."""
+    def seen(rows):
+        found = sorted({words(row["numbers"][key]) for row in rows if row["numbers"].get(key) not in (None, "")})
+        return ", ".join(found) or None
+
+    return seen
+
+
 # What is asked; as documented; as simulated; what was seen, from the rows (None: that was not run).
 CLAIMS = [
     ("nodes of graphs instantiated before the attach are recorded", "not excluded (guide 2.3.7.5)", "all", late_nodes),
@@ -75,6 +84,12 @@ CLAIMS = [
     ("correlation ids of graph launches from the second session on", "wrong up to 13.1 (notes 13.1 update 1)", "wrong", ids),
     ("time that an attach takes", "not told", "0.00 to 0.10 s", attach),
     ("GPU times without a timestamp callback", "CLOCK_REALTIME, interpolated", "at most 1.0 us off", error),
+    ("CUPTI's clock", "CLOCK_REALTIME on Linux (cupti_activity.h)", "CLOCK_REALTIME", said("clock")),
+    ("addresses that cuGetProcAddress answers with", "not told", "those of the symbols",
+     said("same_addresses", lambda same: "those of the symbols" if same else "others")),
+    ("CUPTI's functions in use", "V2 from 13.3 and R610 on (guide 2.4)", "V1", said("functions")),
+    ("records come within a second of their launches", "unless work of theirs runs (guide, flushing)", "yes",
+     said("silent", lambda silent: "no" if silent else "yes")),
     ("GPU times that are zero or impossible", "none without a callback", "none", bad_times),
     ("times of events on the device", "all, once asked for (notes 13.0)", "all", event_times),
 ]

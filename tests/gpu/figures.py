@@ -57,7 +57,17 @@ class Dump:
 def of_cupti(dump):
     """What a row of the table keeps of a dump for claims.py."""
     return {"attach_s": dump.attach_s, "gpu_time_error_us": dump.gpu_time_error_us, "events": dump.events,
-            "events_timed": dump.events_timed, "bad_times": dump.losses.get("bad_timestamp", 0)}
+            "events_timed": dump.events_timed, "bad_times": dump.losses.get("bad_timestamp", 0), "cupti": dump.versions.get("cupti", "")}
+
+
+def of_log(text):
+    """What gpuprof's log says of CUPTI: its clock, its functions in use, and whether it gave no record for a second."""
+    def last(pattern):
+        found = re.findall(pattern, text)
+        return {"text": found[-1]} if found else {}
+
+    clock, functions = last(r"CUPTI's clock is (.+)"), last(r"CUPTI's functions in use: (.+)")
+    return {"clock": clock.get("text"), "functions": functions.get("text"), "silent": "no GPU record has come for" in text}
 
 
 def plain(name):

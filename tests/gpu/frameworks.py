@@ -6,7 +6,7 @@ import sys
 
 import equalities
 import judge
-from figures import differences
+from figures import differences, of_cupti, of_log
 from lab import PROGRAMS, Failed, Skipped
 
 PYTHON = sys.executable
@@ -133,7 +133,31 @@ def training(lab, case, command, how="preload", expected=judge.Expected(), limit
         lab.add(case, "DIFFERS" if wrong else "ok", "; ".join(wrong) or said(dump, theirs, told, expected),
                 kernels=sum(dump.kernels.values()), names=len(dump.kernels), theirs=sum(theirs["kernels"].values()),
                 launches=dump.launches, joined=dump.joined, graph_launches=dump.graph_launches, whole=dump.kinds["gpu_graph"],
-                untimed=dump.losses.get("graph_untimed", 0), operators=sorted(equalities.recorded_operators(dump.records)))
+                untimed=dump.losses.get("graph_untimed", 0), operators=sorted(equalities.recorded_operators(dump.records)),
+                **of_cupti(dump), **of_log(done.err))
+
+    return case, run
+
+
+def beside_torch(lab, case, command, expected=judge.Expected(), limit=120):
+    """torch.profiler and gpuprof in one process, one after the other, over as many steps each: the same kernels; and where
+    torch.profiler is on, gpuprof says who has CUPTI."""
+    def run():
+        need_torch(lab)
+        file = lab.out / f"{lab.part}-{case}.torch.json"
+        file.unlink(missing_ok=True)
+        first = LAST + 5
+        done, dump = lab.profile(case, [*command, "--torch-profiler", file, "--first", first, "--last", first + LAST - FIRST],
+                                 limit=limit, GPUPROF_LOG="debug", **WINDOW)
+        if not file.exists():
+            raise Failed(f"torch.profiler said nothing: {done.why()}")
+        theirs = json.loads(file.read_text())
+        wrong = whole(dump) + (joined(dump) if expected.kernels else judge.graphs(dump)) + judge.kernels(dump, theirs["kernels"])
+        if not theirs["kernels"]:
+            wrong.append("torch.profiler saw no kernel after gpuprof's window")
+        lab.add(case, "DIFFERS" if wrong else "ok", "; ".join(wrong) or f"{sum(dump.kernels.values())} kernels of {len(dump.kernels)} names in "
+                f"both; attached in {dump.attach_s:.3f} s", kernels=sum(dump.kernels.values()), theirs=sum(theirs["kernels"].values()),
+                **of_cupti(dump), **of_log(done.err))
 
     return case, run
 
@@ -157,7 +181,16 @@ def compiled_steps(lab):
 
         return name, run
 
-    return [case("gpt", "default", judge.Expected()), case("gpt-graphs", "reduce-overhead", judge.Expected(kernels=False))]
+    def same_run(name, mode, expected):
+        def run():
+            need_triton(lab)
+            beside_torch(lab, name, [PYTHON, PROGRAMS / "train.py", "--steps", 45, "--model", "gpt", "--compile", mode], expected)[1]()
+
+        return name, run
+
+    graphs = judge.Expected(kernels=False)
+    return [case("gpt", "default", judge.Expected()), case("gpt-graphs", "reduce-overhead", graphs),
+            same_run("gpt-same-run", "default", judge.Expected()), same_run("gpt-graphs-same-run", "reduce-overhead", graphs)]
 
 
 def triton_kernels(lab):

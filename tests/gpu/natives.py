@@ -6,7 +6,7 @@ import pathlib
 import re
 
 import lab as lab_module
-from figures import of_cupti
+from figures import of_cupti, of_log
 from lab import PROGRAMS, WHOLE_RUN, Failed, Skipped
 
 STEPS = 20
@@ -85,7 +85,7 @@ def way(lab, name, command, how="preload"):
         made = lab.run(command)
         if made.code != 0:
             raise Failed(f"bare: {made.why()}")
-        done, dump = lab.profile(name, command, how, **WHOLE_RUN)
+        done, dump = lab.profile(name, command, how, GPUPROF_LOG="debug", **WHOLE_RUN)
         wrong = check_counts(made.result(), dump)
         hooks = ""
         if how == "preload":
@@ -96,7 +96,8 @@ def way(lab, name, command, how="preload"):
         text = (f"{dump.launches} launches ({dump.from_callback} by CUPTI's callback{hooks}), {sum(dump.kernels.values())} kernels, "
                 f"{len(dump.steps)} steps by {dump.source}")
         lab.add(name, "DIFFERS" if wrong else "ok", "; ".join(wrong) or text, launches=dump.launches,
-                from_callback=dump.from_callback, kernels=dict(dump.kernels), steps=len(dump.steps), **of_cupti(dump))
+                from_callback=dump.from_callback, kernels=dict(dump.kernels), steps=len(dump.steps),
+                same_addresses=made.result().get("same_addresses"), **of_cupti(dump), **of_log(done.err))
 
     return name, run
 

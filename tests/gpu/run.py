@@ -42,7 +42,8 @@ def write(lab, gpu, took):
     bad = [row for row in lab.rows if row["verdict"] in ("FAILED", "DIFFERS")]
     skipped = [row for row in lab.rows if row["verdict"] == "skipped"]
     over = [row for row in lab.rows if row["verdict"] == "OVER"]  # a figure, which another run may not repeat: no failure
-    text = "\n".join([f"GPU: {gpu}", "", table(lab.rows), "", claims.table(lab.rows), "",
+    versions = claims.said("cupti")(lab.rows)
+    text = "\n".join([f"GPU: {gpu}", *([f"CUPTI: {versions}"] if versions else []), "", table(lab.rows), "", claims.table(lab.rows), "",
                       f"{len(lab.rows)} cases: {len(bad)} failed or differ, {len(over)} over their target, {len(skipped)} skipped; {took:.0f} s",
                       *(f"skipped: {row['part']} {row['case']}: {row['text']}" for row in skipped), ""])
     (lab.out / "table.txt").write_text(text)

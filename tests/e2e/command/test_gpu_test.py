@@ -103,11 +103,19 @@ def row(part, case, **numbers):
 def test_what_was_seen_stands_beside_what_is_documented():
     rows = [row("graphs", "before-node", launches=12, untimed=0, transfers=4), row("graphs", "inside-node", launches=9, untimed=0, transfers=4),
             row("graphs", "before-trace", launches=12, whole=12), row("graphs", "three-windows", launches=24, ids_agreed=8, ids_differed=16),
-            row("ways", "linked", attach_s=0.25, events=4, events_timed=3, gpu_time_error_us=2.5, bad_times=1)]
+            row("ways", "linked", attach_s=0.25, events=4, events_timed=3, gpu_time_error_us=2.5, bad_times=1, clock="CLOCK_REALTIME",
+                functions="V1", silent=False, same_addresses=None),
+            row("ways", "driver-ask", same_addresses=False, functions="V2", silent=True)]
     seen = {claim: said(rows) for claim, _, _, said in claims.CLAIMS}
     assert list(seen.values()) == ["all", "all", "as copies and sets", "wrong in 16 of 24", "0.25 to 0.25 s", "at most 2.5 us off",
-                                   "1", "3 of 4"]
+                                   "CLOCK_REALTIME", "others", "V1, V2", "no, yes", "1", "3 of 4"]
     assert "not run" in claims.table([]) and len(claims.table(rows).splitlines()) == 1 + len(claims.CLAIMS)
+
+
+def test_the_log_says_what_cupti_does():
+    log = "gpuprof: CUPTI's clock is CLOCK_REALTIME\ngpuprof: CUPTI's functions in use: V2 beside CUPTI for monitor\n"
+    assert figures.of_log(log) == {"clock": "CLOCK_REALTIME", "functions": "V2 beside CUPTI for monitor", "silent": False}
+    assert figures.of_log("gpuprof: no GPU record has come for 3 launches") == {"clock": None, "functions": None, "silent": True}
 
 
 def test_without_rows_nothing_was_seen():
@@ -232,6 +240,17 @@ def test_a_training_loop_is_compared_with_torch_profiler(wrong, lab, tmp_path, m
     assert bool(re.search("kernel names differ", lab.rows[0]["text"])) == bool(wrong)
     assert lab.rows[0]["numbers"]["kernels"] > 100
     assert list(tmp_path.rglob("trace.perfetto-trace"))
+
+
+@WITHOUT_SANITIZER
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_a_loop_is_compared_with_torch_profiler_in_the_same_run(wrong, lab, tmp_path, monkeypatch):
+    monkeypatch.setattr(frameworks, "need_torch", lambda lab: None)
+    lab.cases([frameworks.beside_torch(lab, "model", [*stand_in(tmp_path, wrong), "--steps", "45"])])
+    assert verdicts(lab) == {"model": "DIFFERS" if wrong else "ok"}, lab.rows
+    assert bool(re.search("kernel names differ", lab.rows[0]["text"])) == bool(wrong)
+    numbers = lab.rows[0]["numbers"]
+    assert numbers["attach_s"] > 0 and numbers["clock"] == "CLOCK_REALTIME" and numbers["cupti"]
 
 
 @WITHOUT_SANITIZER

@@ -48,6 +48,16 @@ static void launch(CUfunction kernel, CUstream stream, int count, void** argumen
      arguments, NULL);
 }
 
+// Whether cuGetProcAddress answers with the address that the symbol has.
+static int answers_with_symbols(void) {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  CUdriverProcAddressQueryResult status;
+  void* found = NULL;
+  const Ask ask = library ? (Ask)dlsym(library, "cuGetProcAddress_v2") : NULL;
+  if (!ask || ask("cuLaunchKernel", &found, 4000, 0, &status) != CUDA_SUCCESS) return 0;
+  return found == dlsym(library, "cuLaunchKernel");
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   g_way = argv[1];
@@ -92,7 +102,8 @@ int main(int argc, char** argv) {
     DO(cuCtxSynchronize, "cuCtxSynchronize", 2000);
   }
   printf(
-      "{\"kernels\": {\"scale\": %d, \"add\": %d}, \"copies\": %d, \"sets\": %d, \"syncs\": %d}\n",
-      5 * steps, 5 * steps, 2 * steps, steps, steps);
+      "{\"kernels\": {\"scale\": %d, \"add\": %d}, \"copies\": %d, \"sets\": %d, \"syncs\": %d, "
+      "\"same_addresses\": %s}\n",
+      5 * steps, 5 * steps, 2 * steps, steps, steps, answers_with_symbols() ? "true" : "false");
   return 0;
 }
