@@ -12,16 +12,17 @@
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
+#include "collector/record/own_time.h"
 #include "collector/record/recorder.h"
 
 namespace gpuprof {
 namespace {
 
-// About 1,200 kernel records each. CUPTI keeps one or two per thread or stream in use; 64 MiB in
-// all.
-constexpr size_t kBufferBytes = 256 * 1024;
-constexpr size_t kBuffers = 256;
-constexpr size_t kKeptBuffers = 64;  // of the others the memory goes back when they are not lent
+// About 150 kernel records each: CUPTI keeps a buffer back while one of its records is not
+// complete. It keeps one or two per thread or stream in use; 64 MiB in all.
+constexpr size_t kBufferBytes = 32 * 1024;
+constexpr size_t kBuffers = 2048;
+constexpr size_t kKeptBuffers = 512;  // of the others the memory goes back when they are not lent
 // Before this version CUPTI may crash when it is refused a buffer (Kineto has met that).
 constexpr uint32_t kBearsRefusal = 27;
 // Thrown away: too many at once share memory that nobody reads.
@@ -93,6 +94,17 @@ CuptiRecordContext context_now() {
   context.now_ticks = now_ticks();
   return context;
 }
+
+// CUPTI calls us in threads of its own, and in calls of the program: that is noted.
+class CallbackTime {
+ public:
+  ~CallbackTime() {
+    if (t_state.blocked == 0) note_own_time(OwnTime::callback, begin_, now_ticks());
+  }
+
+ private:
+  const uint64_t begin_ = now_ticks();
+};
 
 CuptiActivities activities() { return {g_api, g_subscriber.load(std::memory_order_acquire)}; }
 
@@ -174,6 +186,7 @@ bool reserve_cupti_buffers() { return reserve(g_region, kRegionBytes) != nullptr
 
 void CUPTIAPI cupti_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records) {
   const ErrnoGuard keep_errno;
+  const CallbackTime own_time;
   *max_records = 0;
   *buffer = lend();
   *size = *buffer ? kBufferBytes : 0;
@@ -195,7 +208,10 @@ void CUPTIAPI cupti_buffer_completed(CUcontext context, uint32_t stream, uint8_t
     if (ours) take_back(buffer);
     return;
   }
-  read_ours(context, stream, buffer, valid, !discard);
+  {
+    const CallbackTime own_time;
+    read_ours(context, stream, buffer, valid, !discard);
+  }
   if (of_host) host_buffer_completed(context, stream, buffer, size, 0);
   if (ours) take_back(buffer);
 }
@@ -227,6 +243,7 @@ void CUPTIAPI subscriber_buffer_completed(uint8_t* buffer, size_t, size_t valid,
   if (!ours) return;
   g_completing.fetch_add(1);
   if (g_subscriber.load()) {
+    const CallbackTime own_time;
     read_ours(nullptr, 0, buffer, valid, true);
     take_back(buffer);
   } else if (valid) {

@@ -17,6 +17,7 @@
 #include "collector/cupti/cupti_link.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/record/collector.h"
+#include "collector/record/own_time.h"
 #include "collector/record/session.h"
 
 namespace gpuprof {
@@ -75,6 +76,7 @@ bool cupti_attach() {
   if (g_load_failed) return false;
   g_link.try_again = false;
   g_last_try_ns = monotonic_ns();
+  const uint64_t begun = now_ticks();
   g_attaching = true;
   {
     const CuptiThreadsWatch watch;
@@ -83,6 +85,7 @@ bool cupti_attach() {
   g_attaching = false;
   if (g_attached) {
     note_attach(monotonic_ns() - g_last_try_ns);
+    note_own_time_of_all(OwnTime::attach, begun, now_ticks());
     say_use();
     end_gap();
     g_said[0] = '\0';

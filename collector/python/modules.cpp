@@ -7,6 +7,7 @@
 #include "collector/base/log.h"
 #include "collector/python/is_compiling.h"
 #include "collector/python/known_modules.h"
+#include "collector/record/own_time.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
 #include "collector/torch/open_ranges.h"
@@ -156,12 +157,14 @@ void modules_settle() {
   if (!python || wanted == (g_remove != nullptr) || g_refused || g_settling) return;
   if (python->PyErr_Occurred()) return;
   g_settling = true;
+  const uint64_t begin = now_ticks();
   if (wanted) {
     install(*python);
   } else {
     uninstall(*python);
   }
   g_settling = false;
+  note_own_time(OwnTime::python, begin, now_ticks());
 }
 
 }  // namespace gpuprof

@@ -15,6 +15,7 @@
 
 #include "collector/base/fork.h"
 #include "collector/base/os.h"
+#include "collector/record/own_time.h"
 #include "collector/sources/nvtx.h"
 #include "collector/torch/open_ranges.h"
 #include "formats/core/live_table.h"
@@ -224,14 +225,24 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
 
 bool populate_more() {
   constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
-  const RingRegion &chunks = g_ring.header->chunks, &steps = g_ring.header->steps;
+  const RingHeader& header = *g_ring.header;
+  const RingRegion& chunks = header.chunks;
   if (g_ring.populated >= chunks.bytes) return false;
   // What a long run would come to touch is resident from its first window on.
-  if (g_ring.populated == 0) touch_pages(g_ring.region<uint8_t>(steps), steps.bytes);
+  if (g_ring.populated == 0) {
+    for (const RingRegion* table : {&header.steps, &header.strings, &header.stacks, &header.shapes})
+      touch_pages(g_ring.region<uint8_t>(*table), table->bytes);
+  }
   const uint64_t bytes = std::min(kPiece, uint64_t{chunks.bytes} - g_ring.populated);
   touch_pages(g_ring.region<uint8_t>(chunks) + g_ring.populated, bytes);
   g_ring.populated += bytes;
   return true;
+}
+
+bool few_populated_chunks_are_left() {
+  constexpr uint64_t kFew = 2 * kMiB / kChunkBytes;
+  // Those that are given back are used again before others.
+  return g_ring.populated / kChunkBytes < g_ring.header->next_sequence.load() + kFew;
 }
 
 void store_function_in_ring(const void* function, std::string_view name) {
@@ -349,6 +360,7 @@ void release_at_thread_exit() {
 
 Record* reserve_record_slow() {
   const ErrnoGuard keep_errno;
+  const uint64_t begin = now_ticks();
   if (Record* const end = t_state.next) {
     t_state.next = nullptr;
     retire_chunk(chunk_of(end));
@@ -363,6 +375,8 @@ Record* reserve_record_slow() {
     release_at_thread_exit();
   }
   t_state.next = &chunk->records[0];
+  // Not in the buffers of CUPTI's records, which are known by their first one.
+  if (t_state.blocked == 0) note_own_time(OwnTime::buffer, begin, now_ticks());
   return t_state.next;
 }
 

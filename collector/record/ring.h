@@ -62,6 +62,7 @@ void ring_store_apis(const ApiRow* rows, size_t count);
 // not wait for page faults (a third of a hook's cost where they do). Drain thread; false: all are
 // touched.
 bool populate_more();
+bool few_populated_chunks_are_left();  // that no thread has had yet
 // Makes the ring visible to all threads.
 void publish_ring();
 // A link of this name beside the dumps, to a ring that lies elsewhere; "" does nothing.

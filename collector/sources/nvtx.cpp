@@ -49,7 +49,7 @@ NvtxThread* thread_ranges() {
   if (t_state.nvtx) return t_state.nvtx;
   const ErrnoGuard keep_errno;
   void* memory = ::mmap(nullptr, sizeof(NvtxThread), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   t_state.nvtx = static_cast<NvtxThread*>(memory);
   release_at_thread_exit();
@@ -276,6 +276,10 @@ int attach_nvtx(const void* (*get_table)(unsigned)) {
   fill(*callbacks, NVTX_CB_MODULE_CORE, core);
   fill(*callbacks, NVTX_CB_MODULE_CORE2, core2);
   return 1;
+}
+
+void prepare_nvtx_thread() {
+  if (activity_on(Activity::nvtx)) (void)thread_ranges();
 }
 
 }  // namespace gpuprof

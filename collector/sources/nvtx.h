@@ -15,4 +15,7 @@ extern const size_t kNvtxThreadBytes;
 // NVTX.
 int attach_nvtx(const void* (*get_table)(unsigned));
 
+// The calling thread is about to record ranges: what it needs for them is made now.
+void prepare_nvtx_thread();
+
 }  // namespace gpuprof

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <atomic>
+#include <iterator>
 
 #include "collector/stacks/frame_rules.h"
 #include "collector/stacks/unwind.h"
@@ -23,11 +24,12 @@ constexpr uint64_t kSignalRbp = 120, kSignalRsp = 160, kSignalRip = 168;
 struct Entry {
   std::atomic<uint64_t> check, rule;
 };
-struct alignas(64) Set {
+struct Set {
   Entry entries[4];
 };
 constexpr size_t kSetBits = 13;
-constinit Set g_sets[1 << kSetBits];
+alignas(kPage) constinit Set g_sets[1 << kSetBits];
+static_assert(sizeof(Set) == 64);
 constinit std::atomic<uint64_t> g_generation{1};
 
 uint64_t g_own_begin = 0, g_own_end = 0;  // this library's code
@@ -207,6 +209,10 @@ int find_own_code(dl_phdr_info* info, size_t, void*) {
 }  // namespace
 
 void prepare_unwind() {
+  // A page each, before a call waits for it.
+  for (size_t i = 0; i < std::size(g_sets); i += kPage / sizeof(Set)) {
+    g_sets[i].entries[0].check.fetch_or(0, std::memory_order_relaxed);
+  }
   prepare_frame_rules();
   ::dl_iterate_phdr(find_own_code, nullptr);
 }

@@ -9,6 +9,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
+#include "formats/core/own_time.h"
 #include "formats/core/ring_file.h"
 
 namespace gpuprof {
@@ -64,7 +65,8 @@ void set(PodVector<uint64_t>& bits, uint32_t bit) {
 }  // namespace
 
 bool is_cupti_buffer(const RingChunk& chunk) {
-  return chunk.committed.load(std::memory_order_acquire) != 0 && is_gpu_kind(chunk.records[0].kind);
+  if (chunk.committed.load(std::memory_order_acquire) == 0) return false;
+  return is_gpu_kind(chunk.records[0].kind) && !is_own_time(chunk.records[0]);
 }
 
 WindowCollector::WindowCollector() : encoder_(*this) {

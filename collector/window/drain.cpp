@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/base/own_pages.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_threads.h"
@@ -89,6 +91,7 @@ void carry_out_requests(Drain& drain) {
     if (command == DrainCommand::yield) cupti_yield();
     if (command == DrainCommand::attach) {
       heap_prepare();
+      populate_more();  // what the window begins with
       cupti_attach();
     }
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_dump(drain);
@@ -111,8 +114,9 @@ void look_for_records(Drain& drain, uint64_t ticks) {
   if (launches == 0) return;
   drain.said_no_records = true;
   log_line(LogLevel::warn,
-           "no GPU record has come for %zu launches within a second: the first one still runs, or "
-           "this CUPTI records nothing any more (another profiler's session before can do that)",
+           "no GPU record has come for %zu launches within a second: CUPTI keeps them back while "
+           "work of theirs runs, or it records nothing any more (another profiler's session before "
+           "can do that)",
            launches);
 }
 
@@ -184,6 +188,7 @@ bool prepare() {
   if (!s.loads_data) update_latest_link(LatestLink::kept);
   char path[1600], link[1600], why[1700] = "";
   make_ring_names(path, sizeof path, link, sizeof link);
+  touch_own_pages();
   prepare_stacks();
   const RingStacks stacks = stacks_are_on() ? RingStacks::native
                             : python_is_known() && activity_on(Activity::samples)
@@ -242,8 +247,9 @@ void* run(void*) {
   bool last = false;
   for (;;) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
+    const bool opens = drain_is_asked_for(DrainCommand::watch);
     carry_out_requests(drain);
-    tick(drain);
+    if (!opens) tick(drain);  // not beside a window's first step
     if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
       break;
     if (only_our_threads_are_left()) {
@@ -260,8 +266,10 @@ void* run(void*) {
     } else if (step_source() == StepSource::time) {
       wait = kMs;
     }
-    const bool near = phase == SessionPhase::warmup || phase == SessionPhase::active;
-    if (near && populate_more()) continue;
+    // In a window the program has the processors.
+    const bool wanted = phase == SessionPhase::warmup ||
+                        (phase == SessionPhase::active && few_populated_chunks_are_left());
+    if (wanted && populate_more()) continue;
     futex_wait(g_word, seen, wait);
   }
   leave_last_dumps(drain);
@@ -314,11 +322,8 @@ bool drain_is_asked_for(DrainCommand command) {
   return g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(command);
 }
 
-bool drain_wait_idle(uint64_t timeout_ns) {
-  constexpr uint32_t kSlow =
-      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
-      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
-      static_cast<uint32_t>(DrainCommand::yield);
+namespace {
+bool wait_until_carried_out(uint32_t commands, uint64_t timeout_ns) {
   if (on_drain_thread()) {
     carry_out_requests(*g_drain);
     return true;
@@ -326,10 +331,23 @@ bool drain_wait_idle(uint64_t timeout_ns) {
   const uint64_t begun = monotonic_ns();
   for (;;) {
     const uint32_t seen = g_progress.load(std::memory_order_acquire);
-    if (!(g_wanted.load(std::memory_order_acquire) & kSlow)) return true;
+    if (!(g_wanted.load(std::memory_order_acquire) & commands)) return true;
     if (monotonic_ns() - begun > timeout_ns) return false;
-    futex_wait(g_progress, seen, 50 * kMs);
+    futex_wait(g_progress, seen, std::min(50 * kMs, timeout_ns));
   }
+}
+}  // namespace
+
+bool drain_wait_idle(uint64_t timeout_ns) {
+  constexpr uint32_t kSlow =
+      static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
+      static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
+      static_cast<uint32_t>(DrainCommand::yield);
+  return wait_until_carried_out(kSlow, timeout_ns);
+}
+
+bool drain_wait_for(DrainCommand command, uint64_t timeout_ns) {
+  return wait_until_carried_out(static_cast<uint32_t>(command), timeout_ns);
 }
 
 bool drain_wait_exit() {

@@ -11,6 +11,7 @@
 #include "collector/base/log.h"
 #include "collector/record/collector.h"
 #include "collector/record/names.h"
+#include "collector/record/own_time.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
@@ -231,15 +232,23 @@ void steps_begin() {
 void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
-  const BlockedScope blocked;
-  StepMark placed = mark;
-  placed.thread = current_tid();
-  placed.device = marking_device();
-  const LockGuard guard(session().step_lock);
-  if (!ready()) return;
-  if (session().tells_optimizers.load(std::memory_order_relaxed))
-    session().tracker.expect_optimizers();
-  take_boundaries(session().tracker.mark(placed));
+  uint64_t begin = now_ticks();
+  {
+    const BlockedScope blocked;
+    StepMark placed = mark;
+    placed.thread = current_tid();
+    placed.device = marking_device();
+    const LockGuard guard(session().step_lock);
+    if (!ready()) return;
+    if (session().tells_optimizers.load(std::memory_order_relaxed))
+      session().tracker.expect_optimizers();
+    take_boundaries(session().tracker.mark(placed));
+    if (session().phase.load(std::memory_order_relaxed) == SessionPhase::warmup) {
+      prepare_this_thread();
+    }
+    begin = std::max(begin, session().window.begin_ticks);  // of one that it has opened
+  }
+  note_own_time(OwnTime::step, begin, now_ticks());
 }
 
 // A cudaProfilerStart in a window that the schedule has opened. Under step_lock.

@@ -8,6 +8,7 @@
 #include "collector/samples/data_worker.h"
 #include "collector/samples/processor_waits.h"
 #include "collector/sources/memory_log.h"
+#include "collector/sources/nvtx.h"
 #include "collector/stacks/stacks.h"
 #include "collector/torch/operators.h"
 #include "collector/window/drain.h"
@@ -17,8 +18,9 @@
 namespace gpuprof {
 namespace {
 
-constexpr uint32_t kMostPutOff = 3;    // steps, for a wait that may never come
-constexpr double kEarlySeconds = 120;  // from the start; later no early window begins
+constexpr uint64_t kWaitForDumpNs = 100'000'000;  // a slow file system holds no step up for longer
+constexpr uint32_t kMostPutOff = 3;               // steps, for a wait that may never come
+constexpr double kEarlySeconds = 120;             // from the start; later no early window begins
 
 // Whether a step that begins now does so by the clock, on our own thread. With the session the
 // first one begins on the program's.
@@ -83,7 +85,9 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   operators_begin();
   modules_begin();
   drain_request(DrainCommand::watch);
-  if (!begins_by_clock()) {  // this thread is the program's, and waited until here
+  prepare_this_thread();
+  if (!begins_by_clock()) {  // this thread is the program's, and waits until all is ready
+    (void)drain_wait_for(DrainCommand::watch, kWaitForDumpNs);
     s.window.ready_ticks = now_ticks();
     ring()->header->window_ready_ticks.store(s.window.ready_ticks);
   }
@@ -93,6 +97,12 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
 
 double seconds_between(uint64_t from, uint64_t to) {
   return static_cast<double>(to - from) / (session().clock.ticks_per_ns * 1e9);
+}
+
+void prepare_this_thread() {
+  const bool enough = free_chunks() > ring()->header->chunk_count / 2;
+  if (!t_state.next && enough) (void)reserve_record();
+  if (session().tracker.source() == StepSource::nvtx) prepare_nvtx_thread();
 }
 
 void set_phase(SessionPhase phase) {

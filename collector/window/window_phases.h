@@ -22,6 +22,9 @@ void set_phase_between_windows(SessionPhase phase);
 bool is_free_window(const Window& window);
 bool early_is_open();
 
+// The calling thread marks steps, and a window is near: what it needs to record is made now.
+void prepare_this_thread();
+
 // Opens a window with the step that begins now, or puts it off.
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks);
 // Opens it without waiting for anything: of a worker that follows its parent's.

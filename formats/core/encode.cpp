@@ -7,6 +7,7 @@
 
 #include "formats/core/columns.h"
 #include "formats/core/interned.h"
+#include "formats/core/own_time.h"
 #include "formats/core/packed_column.h"
 #include "formats/core/python_codes.h"
 #include "formats/core/ring_file.h"
@@ -125,6 +126,8 @@ struct Lane {
   uint32_t name_length;
   uint32_t count;
   uint32_t first;  // in the order array, once the batch is laid out
+  // Of a thread: what its call stacks took since the last record that says so, and until when.
+  uint64_t stack_ticks, stacks_until;
   bool operator==(const Lane& other) const { return key == other.key; }
 };
 uint64_t hash_of(const Lane& lane) { return hash_words(&lane.key.type, 2); }
@@ -142,6 +145,9 @@ struct Entry {
 bool before(const Entry& a, const Entry& b) {
   return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
 }
+
+// What call stacks take is written in pieces of at least this length: some 3 us.
+constexpr uint64_t kStackTicks = 1 << 13;
 
 }  // namespace
 
@@ -169,6 +175,9 @@ struct BatchEncoder::State {
   uint32_t lane_for(const LaneKey& key, std::string_view thread_name);
   uint32_t string_for(std::string_view text);
   uint32_t stack_for(const Record& record);
+  bool add(const Record& record, const LaneKey& key, std::string_view thread_name, uint32_t stack);
+  bool note_stack(const Record& record, uint32_t thread_id);
+  bool write_stack_time(uint32_t lane);
   bool add_code_names();
   bool write_codes(WireWriter& wire);
   bool write_stacks(WireWriter& wire);
@@ -213,6 +222,50 @@ uint32_t BatchEncoder::State::stack_for(const Record& record) {
   constexpr uint32_t kMost = (1u << 24) - 1;
   if (id == 0 || stacks.size() >= kMost) return 0;
   return stacks.position_of(id) + 1;  // kNoPosition + 1: 0
+}
+
+bool BatchEncoder::State::add(const Record& record, const LaneKey& key,
+                              std::string_view thread_name, uint32_t stack) {
+  const KindLayout* const layout = layout_of(record.kind);
+  if (!layout) return true;
+  const uint32_t lane = lane_for(key, thread_name);
+  const uint32_t shape_number = shapes.position_of(key_of(record, *layout));
+  if (lane == kNoPosition || shape_number == kNoPosition) return false;
+  Entry entry;
+  entry.begin = record.begin >> shift;
+  entry.end = std::max(record.end, record.begin) >> shift;
+  entry.lane = lane;
+  entry.shape = shape_number;
+  entry.correlation = record.correlation;
+  entry.columns = layout->columns;
+  entry.stack = stack & 0xffffff;
+  entry.values = column_values(record, shift);
+  if (!entries.push_back(entry)) return false;
+  if (entries.size() == 1) base_time = entry.begin;
+  ++lanes[lane].count;
+  return true;
+}
+
+// Of the record to be added next; it was taken right before that begins.
+bool BatchEncoder::State::note_stack(const Record& record, uint32_t thread_id) {
+  next_stack = record.stack.stack;
+  next_stack_begin = record.begin;
+  if (record.stack.ticks == 0) return true;
+  const uint32_t number = lane_for({kThread, thread_id}, {});
+  if (number == kNoPosition) return false;
+  Lane& lane = lanes[number];
+  lane.stack_ticks += record.stack.ticks;
+  lane.stacks_until = record.begin;
+  return lane.stack_ticks < kStackTicks || write_stack_time(number);
+}
+
+bool BatchEncoder::State::write_stack_time(uint32_t number) {
+  Lane& lane = lanes[number];
+  const Record record = own_time_record(
+      OwnTime::stack, static_cast<uint32_t>(lane.key.id),
+      lane.stacks_until - std::min(lane.stacks_until, lane.stack_ticks), lane.stacks_until);
+  lane.stack_ticks = 0;
+  return add(record, {kOverhead, 0}, {}, 0);
 }
 
 // Splits the entries into lanes: order[lane.first ...) are the entries of a lane in begin order.
@@ -421,6 +474,9 @@ bool BatchEncoder::State::write_stacks(WireWriter& wire) {
 }
 
 bool BatchEncoder::State::write(WireWriter& wire) {
+  for (uint32_t i = 0, count = static_cast<uint32_t>(lanes.size()); i < count; ++i) {
+    if (lanes[i].stack_ticks && !write_stack_time(i)) return false;
+  }
   if (!lay_out()) return false;
   for (const ShapeKey& key : shapes) {
     if (!write_shape(wire, key)) return false;
@@ -476,31 +532,10 @@ void BatchEncoder::begin(uint32_t window, uint32_t clock_shift) {
 bool BatchEncoder::add(const Record& record, uint32_t thread_id, std::string_view thread_name) {
   if (!state_) return false;
   State& s = *state_;
-  if (record.kind == Kind::stack) {
-    s.next_stack = record.stack.stack;
-    s.next_stack_begin = record.begin;
-    return true;
-  }
+  if (record.kind == Kind::stack) return s.note_stack(record, thread_id);
   const uint32_t stack = s.stack_for(record);
-  const KindLayout* const layout = layout_of(record.kind);
-  if (!layout) return true;
   if (record.kind == Kind::sample) thread_name = {};  // it is the sampling thread's
-  const uint32_t lane = s.lane_for(lane_of(record, thread_id), thread_name);
-  const uint32_t shape = s.shapes.position_of(key_of(record, *layout));
-  if (lane == kNoPosition || shape == kNoPosition) return false;
-  Entry entry;
-  entry.begin = record.begin >> s.shift;
-  entry.end = std::max(record.end, record.begin) >> s.shift;
-  entry.lane = lane;
-  entry.shape = shape;
-  entry.correlation = record.correlation;
-  entry.columns = layout->columns;
-  entry.stack = stack & 0xffffff;
-  entry.values = column_values(record, s.shift);
-  if (!s.entries.push_back(entry)) return false;
-  if (s.entries.size() == 1) s.base_time = entry.begin;
-  ++s.lanes[lane].count;
-  return true;
+  return s.add(record, lane_of(record, thread_id), thread_name, stack);
 }
 
 bool BatchEncoder::add_ring_chunk(uint64_t sequence, uint32_t records) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 
+#include "formats/core/own_time.h"
+
 namespace gpuprof {
 namespace {
 
@@ -57,6 +59,9 @@ std::string_view sync_type_name(uint32_t type) {
 }
 
 std::string_view overhead_name(uint32_t kind) {
+  static constexpr std::array<std::string_view, kOwnTimeKinds> kOwnNames{
+      "Call Stacks", "Record Buffer", "CUPTI Buffers", "Step Mark", "Python Hooks", "CUPTI Attach"};
+  if (is_own_time(kind)) return kOwnNames[kind - kOwnTimes - 1];
   static constexpr std::array<std::string_view, 9> kNames{"Unknown",
                                                           "Buffer Flush",
                                                           "Instrumentation",

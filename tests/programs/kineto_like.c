@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program with a profiler of its own on CUPTI, as torch.profiler is:
 //
-//   kineto_like eager|activity|clock before|during|after...|graph
+//   kineto_like eager|activity|clock before|during|after...|graph|empty
 //
 // `eager` subscribes at its first use and never gives that back; `activity` uses the activity
 // functions only; `clock` does so with a clock of its own. It profiles a few of 60 steps, long
 // before, during and after the steps 20 to 39, and prints what it got: all of its own, nothing
 // else's, in its own clock. From step 26 on one kernel of each step is another, which is loaded
 // then: it comes into being while the program has CUPTI. `graph`: each step launches a CUDA graph,
-// too, which was captured before the first.
+// too, which was captured before the first. `empty`: a session before the first step, in which the
+// GPU does nothing.
 #include <cupti.h>
 #include <stdint.h>
 #include <time.h>
@@ -157,10 +158,14 @@ static void make_graph(void) {
 }
 
 int main(int argc, char** argv) {
-  int first[3], count = 0, graph = 0;
+  int first[3], count = 0, graph = 0, empty = 0;
   for (int i = 2; i < argc && count < 3; ++i) {
     if (strcmp(argv[i], "graph") == 0) {
       graph = 1;
+      continue;
+    }
+    if (strcmp(argv[i], "empty") == 0) {
+      empty = 1;
       continue;
     }
     first[count++] = strcmp(argv[i], "before") == 0 ? 2 : strcmp(argv[i], "during") == 0 ? 24 : 48;
@@ -169,6 +174,10 @@ int main(int argc, char** argv) {
   eager = strcmp(argv[1], "eager") == 0;
   own_clock = strcmp(argv[1], "clock") == 0;
   hazard_register_kernel();
+  if (empty) {
+    begin();
+    end();
+  }
   if (graph) make_graph();
   const struct timespec pause = {0, kStepMs * 1000000l};
   for (int step = 0; step < 60; ++step) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "tools/analysis/own_stretch.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/walks.h"
 
@@ -115,7 +116,21 @@ class GapSplitter {
     return !works_.empty() && works_.front().begin == work.begin;
   }
 
+  // What of it the thread worked for the profiler is a part of its own.
   void add(Interval time, Part part) {
+    const Intervals& profiling = thread_profiling().set();
+    auto range = std::partition_point(profiling.begin(), profiling.end(),
+                                      [&](const Interval& each) { return each.end <= time.begin; });
+    for (; range != profiling.end() && range->begin < time.end; ++range) {
+      add_alone({time.begin, range->begin}, part);
+      const int64_t end = std::min(range->end, time.end);
+      add_alone({std::max(range->begin, time.begin), end}, Part::profiler);
+      time.begin = end;
+    }
+    add_alone(time, part);
+  }
+
+  void add_alone(Interval time, Part part) {
     if (time.begin >= time.end) return;
     out_.add(time, part);
     Processor& own = processor_[thread_];
@@ -149,7 +164,7 @@ class GapSplitter {
       }
       if (!here || at >= end) break;
       const int64_t until = std::min(here->end, end);
-      in_range(thread, {at, until}, part_of(*here));
+      in_call(thread, {at, until}, *here);
       at = std::max(at, until);
       quiet_since = here->end;
     }
@@ -175,6 +190,23 @@ class GapSplitter {
       case CallClass::issue: break;
     }
     return after_opener(Part::kernel_launch);
+  }
+
+  // A launch waits while CUPTI is attached.
+  void in_call(const HostThread& thread, Interval time, const Call& call) {
+    if (timeline_.attaching.empty() || call.kind != CallClass::issue || call.blocking) {
+      return in_range(thread, time, part_of(call));
+    }
+    for (const Interval& attach : near(timeline_.attaching, time)) {
+      if (attach.begin > time.begin) {
+        in_range(thread, {time.begin, attach.begin}, part_of(call));
+        time.begin = attach.begin;
+      }
+      const int64_t end = std::min(attach.end, time.end);
+      add({time.begin, end}, Part::profiler);
+      time.begin = end;
+    }
+    in_range(thread, time, part_of(call));
   }
 
   // Time between two calls; `whole` is all of it, of which `time` lies in the gap.
@@ -211,8 +243,8 @@ class GapSplitter {
     while (time.begin < time.end) {
       const Interval issuing = range == dispatch.end() ? Interval{INT64_MAX, INT64_MAX} : *range;
       const int64_t until = std::min(issuing.begin, whole.end);
-      const int64_t waited = processor_[thread_].time.waited(since, until);
-      const bool long_one = until - since - waited > kOwnWorkNs;
+      const bool long_one =
+          own_length(since, until, processor_[thread_].time, thread_profiling().set()) > kOwnWorkNs;
       add({time.begin, std::min(time.end, issuing.begin)},
           long_one ? Part::other : after_opener(Part::kernel_launch));
       if (issuing.begin >= time.end) break;
@@ -222,6 +254,8 @@ class GapSplitter {
       ++range;
     }
   }
+
+  const Measure& thread_profiling() const { return timeline_.threads[thread_].profiling; }
 
   // A call inside a data loader's range is the data loader's.
   void in_range(const HostThread& thread, Interval time, Part part) {
@@ -373,7 +407,7 @@ class Sweep {
 std::string_view part_name(Part part) {
   static constexpr std::string_view kNames[kParts] = {
       "compute",    "communication",   "transfer", "data_loading", "kernel_launch",
-      "allocation", "synchronization", "other",    "unknown"};
+      "allocation", "synchronization", "other",    "profiler",     "unknown"};
   return kNames[static_cast<size_t>(part)];
 }
 

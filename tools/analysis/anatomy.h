@@ -25,9 +25,10 @@ enum class Part : uint8_t {
   allocation,       // inside cudaMalloc, cudaFree...; and after one that the GPU ran dry under
   synchronization,  // inside a call that waits; and after one that the GPU ran dry under
   other,            // other work on the host, gaps between work that was queued in time
+  profiler,         // the thread worked for the profiler
   unknown,          // before the first recorded work, which waited for what was not recorded
 };
-inline constexpr size_t kParts = 9;
+inline constexpr size_t kParts = 10;
 inline constexpr size_t kBusyParts = 3;
 std::string_view part_name(Part part);
 

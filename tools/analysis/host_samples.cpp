@@ -46,7 +46,7 @@ Interval time_of(std::span<const HostSample> samples, size_t i, int64_t period) 
 std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
   const auto measure = [&](size_t part) { return Measure(cover(idle[part])); };
   return {measure(0), measure(1), measure(2), measure(3), measure(4),
-          measure(5), measure(6), measure(7), measure(8)};
+          measure(5), measure(6), measure(7), measure(8), measure(9)};
 }
 
 // Code that was no file: that of `python -c`, and what a library made, as dataclasses do.

@@ -242,7 +242,8 @@ class TimesOfSteps {
       const double length = static_cast<double>(times_[i].end - times_[i].begin) / 1000;
       const double waited =
           static_cast<double>(processor.waited(times_[i].begin, times_[i].end)) / 1000;
-      host.push_back(std::max(0.0, length - waiting_[i] - loading_[i] - waited));
+      host.push_back(
+          std::max(0.0, length - waiting_[i] - loading_[i] - waited - profiling_us(times_[i])));
     }
     out.compute_us = quantile(compute_, 0.5);
     out.data_loading_us = quantile(loading_, 0.5);
@@ -283,6 +284,11 @@ class TimesOfSteps {
   ProcessorTime processor_time() const {
     if (timeline_.main_thread == kNone) return {};
     return {*timeline_.process, timeline_.threads[timeline_.main_thread].id};
+  }
+  double profiling_us(Interval time) const {
+    if (timeline_.main_thread == kNone) return 0;
+    const Measure& profiling = timeline_.threads[timeline_.main_thread].profiling;
+    return static_cast<double>(profiling.inside(time.begin, time.end)) / 1000;
   }
   // Without what the thread then waited for a processor.
   void add_own(const ProcessorTime& processor, Interval span, std::vector<double>& to) const {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -206,6 +207,29 @@ void add_machine_busy(Report& report) {
   std::string text = machine_busy_text(report);
   if (!report.pauses.empty()) text += "; " + pauses_text(report);
   add_finding<FindingKind::machine_busy>(report.findings, percent, text);
+}
+
+// What the profiler took of steps, and for which of its works most.
+void add_profiler_time(const std::vector<Timeline>& timelines, Report& report) {
+  const double percent = report.breakdown_pct[static_cast<size_t>(Part::profiler)];
+  if (percent < finding_row(FindingKind::profiler_time).limit.value) return;
+  std::map<std::string_view, int64_t> works;
+  for (const Timeline& timeline : timelines) {
+    for (const Lane& lane : timeline.process->lanes) {
+      if (lane.type != LaneType::overhead) continue;
+      for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+        const bool profiling = is_profiling(timeline.shape(i).cupti_type);
+        if (!profiling || !timeline.step_at(timeline.events().begin_of(i))) continue;
+        works[timeline.trace->text(timeline.shape(i).label)] +=
+            timeline.events().end_of(i) - timeline.events().begin_of(i);
+      }
+    }
+  }
+  const auto most = std::max_element(
+      works.begin(), works.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const std::string_view name = most == works.end() ? "what is not told" : most->first;
+  add_finding<FindingKind::profiler_time>(report.findings, percent, percent, report.unit(), name,
+                                          report.unit());
 }
 
 void add_slow_ranks(Report& report) {
@@ -514,6 +538,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
     judge_pipeline(report);
   }
   add_machine_busy(report);
+  add_profiler_time(all, report);
   add_python_line(report);
   add_late_data(report);
   urgent_first(report);

@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "formats/core/own_time.h"
 #include "formats/core/period/period.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/kernel_names.h"
@@ -61,6 +62,13 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
 
 }  // namespace
 
+bool is_profiling(uint32_t type) {
+  constexpr uint32_t kFlush = 1 << 16, kInstrumentation = 2 << 16, kResource = 3 << 16,
+                     kBufferRequest = 7 << 16;  // CUpti_ActivityOverheadKind
+  return is_own_time(type) || type == kFlush || type == kInstrumentation || type == kResource ||
+         type == kBufferRequest;
+}
+
 // What the work of a stretch of a stream tells beside itself. Long streams have several, so that
 // no thread is left with one stream alone.
 struct StreamSums {
@@ -89,7 +97,7 @@ class TimelineBuilder {
     for (const Lane& lane : process.lanes) {
       const uint32_t end = lane.first_event + lane.event_count;
       if (lane.type == LaneType::thread) {
-        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}, {}});
+        out_.threads.push_back({lane.thread_id, lane.first_event, end, {}, 0, {}, {}, Measure{{}}});
       } else if (lane.type == LaneType::stream) {
         out_.streams.push_back({{lane.device, lane.context, lane.stream}, lane.first_event, end});
       }
@@ -131,6 +139,7 @@ class TimelineBuilder {
     for (const HostThread& thread : out_.threads) {
       if (!thread.dispatch.empty()) out_.dispatch = unite(out_.dispatch, thread.dispatch);
     }
+    find_profiling();
     find_launch_latency();
     find_main_thread();
     if (out_.steps.empty() || is_bracketed(process_)) look_inside();
@@ -278,6 +287,30 @@ class TimelineBuilder {
     }
     close();
     return out;
+  }
+
+  // Of dumps. CUPTI's own records count where they name a thread of the dump.
+  void find_profiling() {
+    if (process_.source != Source::dump) return;
+    std::map<uint64_t, std::vector<Interval>> by_thread;
+    std::vector<Interval> attaching;
+    const EventTable& events = process_.events;
+    for (const Lane& lane : process_.lanes) {
+      if (lane.type != LaneType::overhead) continue;
+      for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+        const Shape& shape = out_.shape(i);
+        if (!is_profiling(shape.cupti_type)) continue;
+        const Interval time{events.begin_of(i), events.end_of(i)};
+        if (shape.cupti_type == static_cast<uint32_t>(OwnTime::attach)) attaching.push_back(time);
+        if (shape.object_kind != kThreadObject) continue;
+        by_thread[process_.extras[events.extra_of(i)].address].push_back(time);
+      }
+    }
+    out_.attaching = cover(std::move(attaching));
+    for (HostThread& thread : out_.threads) {
+      const auto found = by_thread.find(thread.id);
+      if (found != by_thread.end()) thread.profiling = Measure(cover(std::move(found->second)));
+    }
   }
 
   void mark_collectives() {

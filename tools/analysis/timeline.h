@@ -71,6 +71,7 @@ struct HostThread {
   uint32_t call_count = 0;
   Intervals data_loading;  // when it waited for its data loader
   Intervals dispatch;      // when it was in an operator or node of the framework that issues work
+  Measure profiling{{}};   // when it worked for the profiler (formats/core/own_time.h)
 };
 
 struct StreamName {
@@ -93,6 +94,7 @@ struct Timeline {
   bool gpu_timed = false;         // there is work, and not only copies where kernels are missing
   uint32_t main_thread = kNone;   // the one that steps run on
   Intervals dispatch;             // of all threads
+  Intervals attaching;            // CUPTI was attached, for which calls that issue work wait
   std::vector<Step> steps;        // those of the window
   std::string nested_source;      // what marks them inside it (nested_steps.h); empty: they are
                                   // the window's own
@@ -189,6 +191,9 @@ bool names_data_loading(std::string_view name);
 // written in the program's Python: "aten::mm", "AddmmBackward0". Of a torch.autograd.Function it is
 // the name of its class and "Backward", without a number.
 bool names_framework_operator(std::string_view name);
+
+// Whether there would be no overhead of this type without a profiler (Shape::cupti_type).
+bool is_profiling(uint32_t overhead_type);
 
 // Whether a kernel of this name is NCCL's (or RCCL's).
 bool names_communication(std::string_view name);

@@ -463,9 +463,11 @@ void Judge::sort_causes(Report& report) const {
   for (auto& [weight, verdict] : weighted) report.verdict.push_back(std::move(verdict));
 }
 
-// The GPU is the limit only where its own work fills most of the time that is known.
+// The GPU is the limit only where its own work fills most of the time that is known and the
+// program's.
 bool Judge::add_compute(double waited_pct, Report& report) const {
-  const double known_pct = 100 - report.unknown_pct();
+  const double known_pct =
+      100 - report.unknown_pct() - report.breakdown_pct[static_cast<size_t>(Part::profiler)];
   // Of a process with several GPUs the one that works most: they may work in turn.
   const double works_pct = std::min(report.gpu_utilization_pct, report.busiest_gpu_pct);
   const double busy_pct = works_pct - exposed_pct(report, waited_pct);

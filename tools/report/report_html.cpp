@@ -26,6 +26,7 @@ constexpr PartLabel kParts[] = {{"compute", "Compute"},
                                 {"allocation", "Allocation"},
                                 {"synchronization", "Synchronization"},
                                 {"other", "Other"},
+                                {"profiler", "Profiler"},
                                 {"unknown", "Not recorded"}};
 
 class HtmlReport {

@@ -16,7 +16,7 @@ REAL = pathlib.Path(os.environ.get("GPUPROF_REAL_TRACES", next(filter(pathlib.Pa
 TRACES = sorted(REAL.glob("*.json*")) + sorted(test_kineto.REAL.glob("*.json.gz"))
 WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 BUSY_PARTS = ("compute", "communication", "transfer")
-PARTS = (*BUSY_PARTS, "data_loading", "kernel_launch", "allocation", "synchronization", "other", "unknown")
+PARTS = (*BUSY_PARTS, "data_loading", "kernel_launch", "allocation", "synchronization", "other", "profiler", "unknown")
 PART_OF = {"host_work": "other", "straggler": "communication", "gpu_throttled": "compute"}
 LEAST_BUSY_PCT = 80  # of the known time, for "the GPU is the limit": docs/REPORT.md
 

@@ -4,6 +4,7 @@ across the window, one and three windows, one and four threads that mark steps: 
 is missing is counted and named. `ctest -R e2e_cupti_faults` runs each switch with every value of each of these three,
 and all of them without a switch; with GPUPROF_TEST_FAULTS=all in the environment it runs all combinations."""
 import itertools
+import json
 import os
 import re
 
@@ -38,6 +39,8 @@ FAULTS = {
     "unknown_kind=9": (["cupti_unknown"], ["cupti_unknown"]),
     "reversed_order": ([], []),
     "subscribe_ms=200": ([], []),
+    "whole_buffers=0": ([], []),
+    "deliver_in_calls": ([], []),
 }
 # Where CUPTI's ids are wrong and threads launch while it is attached: until the host has waited for each of them.
 OPEN = UNJOINED
@@ -56,9 +59,9 @@ def cases():
         yield from ((fault, *case) for case in chosen)
 
 
-def profile(folder, threads, when, windows, rounds=0, wait="device", **settings):
+def profile(folder, threads, when, windows, rounds=0, wait="device", pause_us=300, **settings):
     rounds = rounds or (10 if windows == 1 else 22)
-    command = [PROGRAM, threads, *CAPTURES[when], rounds, 300, wait]
+    command = [PROGRAM, threads, *CAPTURES[when], rounds, pause_us, wait]
     env = harness.preloaded(
         GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder, **{
             "GPUPROF_STEP": "sync:1",
@@ -159,6 +162,51 @@ def test_work_that_goes_on_after_the_window_is_no_loss(tmp_path):
         **BY_KERNEL, "GPUPROF_SCHEDULE": "skip_first=6,warmup=6,active=3,repeat=1"})
     assert comparison.summary["losses"] == {} and "missing or wrong" not in done.err
     assert not wrong_work(comparison, "") and comparison.counts["gpu_kernel"] > 0
+
+
+@pytest.mark.parametrize("whole", [0, 1])
+def test_a_gpu_that_is_never_done(whole, tmp_path):
+    """Some kernel always runs, so that CUPTI keeps the buffer back in which the window's records are (CUPTI guide, flushing)."""
+    done, [comparison] = profile(tmp_path, 1, "before", 1, rounds=24, wait="none", pause_us=200_000, SIMCUDA_KERNEL_NS=50_000_000,
+                                 SIMCUDA_CUPTI=f"whole_buffers={whole}", **{
+        **BY_KERNEL, "GPUPROF_SCHEDULE": "skip_first=6,warmup=2,active=3,repeat=1"})
+    assert comparison.summary["losses"] == {}, done.err
+    comparison.assert_right("launch", "gpu_kernel", "gpu_copy", "gpu_set")
+
+
+def test_what_the_profiler_took_is_in_no_cause(tmp_path):
+    """CUPTI's buffers are read in calls of the program, a known time each: steps are longer by it, and it is said whose it is."""
+    done = harness.run([harness.SIMTRAIN, "--steps", "80", "--layers", "40", "--kernel-us", "10"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path, SIMCUDA_CUPTI="deliver_in_calls,next_record_us=100",
+        GPUPROF_SCHEDULE="skip_first=10,warmup=2,active=60,repeat=1"))
+    assert done.code == 0, done.err
+    dump, = harness.dumps(tmp_path / "out")
+    steps = sorted((r["begin_mono_ns"], r["end_mono_ns"]) for r in harness.of_kind(harness.records(dump), "step") if r["in_window"])
+    begin, end = steps[0][0], steps[-1][1]
+    lines = [json.loads(line) for file in tmp_path.glob("*.jsonl") for line in file.read_text().splitlines() if line.strip()]
+    planted = [(max(l["begin"], begin), min(l["end"], end)) for l in lines if l["t"] == "profiler" and begin < l["end"] and l["begin"] < end]
+    assert sum(b - a for a, b in planted) > 0.3 * (end - begin), planted
+    # What the GPU did meanwhile is no idle time.
+    work = sorted((l["begin"], l["end"]) for l in lines if l["t"] == "gpu" and l["type"] in ("kernel", "memcpy", "memset", "graph"))
+    idle = sum(idle_time(a, b, work) for a, b in planted)
+    told = json.loads(harness.checked("report", dump, "--format", "json").out)
+    assert abs(told["breakdown_pct"]["profiler"] - 100 * idle / (end - begin)) < 2
+    said = [f["text"] for f in told["findings"] if f["kind"] == "profiler_time"]
+    assert len(said) == 1 and "CUPTI Buffers" in said[0]
+    others = {cause["cause"]: cause["share_pct"] for cause in told["verdict"]}
+    assert others.get("host_work", 0) < 5 and others.get("kernel_launch", 0) < 100 - told["breakdown_pct"]["profiler"], told["verdict"]
+    assert " profiler " in harness.checked("report", dump).out
+
+
+def idle_time(begin, end, work):
+    """Of [begin, end), what no work covers; `work` in order of begin."""
+    idle, at = 0, begin
+    for first, last in work:
+        if last <= at or first >= end:
+            continue
+        idle += max(0, first - at)
+        at = max(at, min(last, end))
+    return idle + max(0, end - at)
 
 
 @pytest.mark.parametrize("kernel_us", [20, 2000, 20000])

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program with a profiler of its own on CUPTI, which has room for one: the program's gets all it would
 get without us, and the dump has the rest and says who had CUPTI."""
+import subprocess
+import time
+
 import pytest
 
 import harness
@@ -72,6 +75,29 @@ def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
     assert losses.keys() <= {"unfinished_gpu", "graph_untimed", "gpu_unjoined"} and 4 <= kinds.count("") < 16
 
 
+def test_a_session_of_before_that_leaves_cupti_dead(tmp_path):
+    """tokenspeed #1348: after a profiler's empty session CUPTI records nothing any more. That is said within a second of the
+    launches, once, and each launch is counted."""
+    command = [PROGRAM, "activity", "empty"]
+    environment = {"GPUPROF_OUTPUT": tmp_path, "GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=8,warmup=2,active=45,repeat=1"}
+    for switch in ("dead_after_empty_session", ""):
+        begun = time.monotonic()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                              env=harness.preloaded(SIMCUDA_CUPTI=switch, **environment)) as process:
+            told = [(time.monotonic() - begun, line) for line in process.stderr]
+        dump = max(harness.dumps(tmp_path), key=lambda path: path.stat().st_mtime)
+        losses = harness.info(dump)["losses"]
+        said = [(at, line) for at, line in told if "no GPU record has come for" in line]
+        if not switch:
+            assert not said and not losses and harness.of_kind(harness.records(dump), "gpu_kernel")
+            continue
+        # A step takes 40 ms: the window begins after some 0.4 s of 2.4.
+        assert len(said) == 1 and "records nothing any more" in said[0][1] and said[0][0] < 2.2, told
+        assert losses == {"unfinished_gpu": 450} and not harness.of_kind(harness.records(dump), "gpu_kernel")
+        assert "unfinished_gpu" in harness.checked("info", dump).out
+        assert "no work on a GPU was recorded" in harness.checked("report", dump).out
+
+
 def test_taken_by_a_tool_that_is_not_seen(tmp_path):
     """Its subscription came by a way that we do not see; CUPTI 13 tells its name."""
     done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(
@@ -89,7 +115,7 @@ def test_no_more_buffers(version, tmp_path):
     twelve = version.startswith("12")
     program = harness.BUILD / "tests/programs/simtrain" / ("simtrain12" if twelve else "simtrain")
     done = harness.run([program, "--steps", "26", "--layers", "4", "--kernel-us", "40"], harness.preloaded(
-        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="nvtx:step", SIMCUDA_VERSION=version, SIMCUDA_CUPTI="hold_buffers=600",
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="nvtx:step", SIMCUDA_VERSION=version, SIMCUDA_CUPTI="hold_buffers=5000",
         LD_LIBRARY_PATH=str(harness.BUILD / "simcuda/lib12") if twelve else harness.SIMCUDA))
     assert done.code == 0, done.err
     lines = harness.our_lines(done.err)

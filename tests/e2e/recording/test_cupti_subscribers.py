@@ -112,6 +112,16 @@ def test_many_windows(tmp_path):
         assert_whole(truth.Comparison(dump, tmp_path / "truth"))
 
 
+def test_only_the_first_subscriber_may_register(tmp_path):
+    """jax #38464: later windows, whose subscriber is another one, use the older functions, and have all of their work."""
+    run_both(tmp_path, [harness.HAZARDS / "marking_threads", 1, 0, 0, 60, 300], SIMCUDA_CUPTI="v2_registers_once",
+             GPUPROF_SCHEDULE="skip_first=4,wait=20,skip_first_wait=1,warmup=1,active=4,repeat=2")
+    dumps = harness.dumps(tmp_path / "out")
+    assert [harness.info(dump)["files"][0]["cupti_api"] for dump in dumps] == ["V2", "V1"]
+    for dump in dumps:
+        assert_whole(truth.Comparison(dump, tmp_path / "truth"))
+
+
 def test_the_other_forces_what_is_not_finished(tmp_path):
     """A flush is for all subscribers: what it took from us before it had a time is counted, and nothing is wrong."""
     done, comparison, _ = profile(tmp_path, "begin", "force", SIMCUDA_KERNEL_NS=300_000)

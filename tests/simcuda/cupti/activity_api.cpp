@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/callbacks.h"
 #include "tests/simcuda/cupti/session.h"
@@ -39,6 +40,7 @@ CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** re
     next = reinterpret_cast<uint8_t*>(*record) + Recorder::record_size((*record)->kind);
   }
   if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
+  if (const uint64_t us = switches().next_record_us) sleep_until_ns(now_ns() + us * 1000);
   auto* found = reinterpret_cast<CUpti_Activity*>(next);
   if (Recorder::record_size(found->kind) == 0) return CUPTI_ERROR_INVALID_KIND;
   *record = found;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/simcuda.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
 #include "tests/simcuda/cupti/session.h"
@@ -106,12 +107,11 @@ void Recorder::work() {
     if (void (*progress)() = progress_.load()) progress();
     clock_.sample();
     const uint64_t begin = now_ns();
-    for (PendingRecord& record : take_ready(everything)) write(record);
-    if (flushing && buffer_.records > 0) {
-      deliver();
-      add_flush_overhead(begin, now_ns());
+    if (flushing || !switches().deliver_in_calls) {
+      const std::lock_guard<std::mutex> delivery(delivery_);
+      if (hand_over(flushing, everything) && flushing) add_flush_overhead(begin, now_ns());
+      if (flushing) release_held();
     }
-    if (flushing) release_held();
     lock.lock();
     flush_finished_ = request;
     done_.notify_all();
@@ -120,20 +120,82 @@ void Recorder::work() {
   done_.notify_all();
 }
 
+// Whether a buffer was given back.
+bool Recorder::hand_over(bool flushing, bool everything) {
+  for (PendingRecord& record : take_ready(flushing, everything)) write(record);
+  if (buffer_.records == 0 || !(flushing || switches().whole_buffers)) return false;
+  deliver();
+  return true;
+}
+
+void Recorder::deliver_in_call() {
+  if (!switches().deliver_in_calls || on_worker) return;
+  const std::unique_lock<std::mutex> delivery(delivery_, std::try_to_lock);
+  if (!delivery) return;
+  const uint64_t begin = now_ns();
+  if (!hand_over(false, false)) return;
+  simcuda_truth_note(
+      fmt::format(R"({{"t":"profiler","tid":{},"begin":{},"end":{}}})", ::gettid(), begin, now_ns())
+          .c_str());
+}
+
 // In the order of arrival, which within a stream is the order of execution.
-std::vector<PendingRecord> Recorder::take_ready(bool everything) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+std::vector<PendingRecord> Recorder::take_ready(bool flushing, bool everything) {
   const uint64_t now = now_ns();
-  const auto first_late =
-      std::stable_partition(pending_.begin(), pending_.end(),
-                            [&](const PendingRecord& r) { return everything || r.ready <= now; });
-  std::vector<PendingRecord> ready(pending_.begin(), first_late);
+  std::vector<PendingRecord> ready;
+  if (switches().whole_buffers && !everything) {
+    ready = take_whole_buffers(flushing, now);
+  } else {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto first_late =
+        std::stable_partition(pending_.begin(), pending_.end(),
+                              [&](const PendingRecord& r) { return everything || r.ready <= now; });
+    ready.assign(pending_.begin(), first_late);
+    pending_.erase(pending_.begin(), first_late);
+  }
   for (PendingRecord& record : ready) {
     if (record.ready > now) record.forget_times();  // "incomplete", says cuptiActivityFlushAll
   }
-  pending_.erase(pending_.begin(), first_late);
   if (switches().reversed_order) std::reverse(ready.begin(), ready.end());
   return ready;
+}
+
+// A record has its place in a buffer from the call on that makes it; a buffer is handed over once
+// all of its records are complete, if it is full or there is a flush.
+std::vector<PendingRecord> Recorder::take_whole_buffers(bool flushing, uint64_t now) {
+  std::vector<PendingRecord> ready, left;
+  const size_t size = buffer_size();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (size_t begin = 0, end = 0; begin < pending_.size(); begin = end) {
+    size_t bytes = 0;
+    bool complete = true;
+    const size_t most = buffer_.max_records ? buffer_.max_records : SIZE_MAX;
+    for (; end < pending_.size() && bytes + pending_[end].bytes <= size && end - begin < most;
+         ++end) {
+      bytes += pending_[end].bytes;
+      complete = complete && pending_[end].ready <= now;
+    }
+    const bool full = end < pending_.size();
+    if (end == begin) break;  // not one fits
+    auto& to = complete && (full || flushing) ? ready : left;
+    to.insert(to.end(), pending_.begin() + static_cast<ptrdiff_t>(begin),
+              pending_.begin() + static_cast<ptrdiff_t>(end));
+  }
+  if (!ready.empty()) pending_ = std::move(left);
+  return ready;
+}
+
+// Of the buffers that the client lends; one is asked for as the first record comes.
+size_t Recorder::buffer_size() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (pending_.empty()) return 0;
+  }
+  if (buffer_.data == nullptr && (request_.load() || request_v2_.load())) {
+    hold_buffers();
+    buffer_ = request_buffer();
+  }
+  return buffer_.data != nullptr ? buffer_.size : SIZE_MAX;  // refused: all are dropped
 }
 
 void Recorder::write(PendingRecord& record) {

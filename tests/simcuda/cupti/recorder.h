@@ -75,6 +75,10 @@ class Recorder {
   // when called from a buffer callback.
   CUptiResult flush(bool everything);
 
+  // By deliver_in_calls: what the device is past of the buffers that are full, in the calling
+  // thread.
+  void deliver_in_call();
+
   // Whether records may come: the worker then looks for them every few milliseconds.
   void set_active(bool active);
 
@@ -99,7 +103,10 @@ class Recorder {
 
   void start_worker();
   void work();
-  std::vector<PendingRecord> take_ready(bool everything);
+  std::vector<PendingRecord> take_ready(bool flushing, bool everything);
+  std::vector<PendingRecord> take_whole_buffers(bool flushing, uint64_t now);
+  size_t buffer_size();
+  bool hand_over(bool flushing, bool everything);
   void write(PendingRecord& record);
   bool have_room(size_t bytes);
   void deliver();
@@ -130,7 +137,7 @@ class Recorder {
   void hold_buffers();
   void release_held();
 
-  // The worker's alone.
+  std::mutex delivery_;  // guards what follows; held while the client's callbacks run
   Buffer buffer_;
   std::vector<Buffer> held_;  // by SIMCUDA_CUPTI=hold_buffers=N, as for N more threads
 };

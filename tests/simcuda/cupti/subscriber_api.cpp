@@ -3,6 +3,7 @@
 // library in lib13_3 has them. Their symbols are named apart from the declarations, which newer
 // headers than those we are built with have, too.
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -96,6 +97,10 @@ CUptiResult ActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, CuptiV2R
   if (is_refused("cuptiActivityRegisterCallbacks_v2")) return CUPTI_ERROR_NOT_COMPATIBLE;
   Client* client = nullptr;
   if (const CUptiResult r = begin(handle, client); r != CUPTI_SUCCESS) return r;
+  static std::atomic<bool> registered{false};
+  if (registered.exchange(true) && switches().v2_registers_once) {
+    return CUPTI_ERROR_NOT_COMPATIBLE;
+  }
   client->recorder.set_callbacks(request, complete);
   return CUPTI_SUCCESS;
 }

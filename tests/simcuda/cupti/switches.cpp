@@ -33,6 +33,9 @@ constexpr Row kRows[] = {
     {"old_driver", &CuptiSwitches::old_driver},
     {"v1_v2_once", &CuptiSwitches::v1_v2_once},
     {"own_call_words", &CuptiSwitches::own_call_words},
+    {"whole_buffers", &CuptiSwitches::whole_buffers},
+    {"deliver_in_calls", &CuptiSwitches::deliver_in_calls},
+    {"v2_registers_once", &CuptiSwitches::v2_registers_once},
     {"refuse_kind", &CuptiSwitches::refused_kind},
     {"drop", &CuptiSwitches::drop_every},
     {"zero_ts", &CuptiSwitches::zero_timestamps_every},
@@ -44,6 +47,7 @@ constexpr Row kRows[] = {
     {"buffers_run_out", &CuptiSwitches::buffers_run_out_after},
     {"hold_buffers", &CuptiSwitches::hold_buffers},
     {"subscribe_ms", &CuptiSwitches::subscribe_ms},
+    {"next_record_us", &CuptiSwitches::next_record_us},
 };
 
 bool take_graph_ids(std::string_view value, GraphIds& out) {

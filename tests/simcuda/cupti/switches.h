@@ -30,6 +30,9 @@ struct CuptiSwitches {
   uint64_t old_driver = 0;
   uint64_t v1_v2_once = 0;
   uint64_t own_call_words = 0;
+  uint64_t whole_buffers = 1;
+  uint64_t deliver_in_calls = 0;
+  uint64_t v2_registers_once = 0;
   // Numbers; of counts, 0 is never.
   uint64_t refused_kind = 0;  // an activity kind that is refused
   uint64_t drop_every = 0;
@@ -41,7 +44,8 @@ struct CuptiSwitches {
   uint64_t callback_zero_every = 0;
   uint64_t buffers_run_out_after = 0;
   uint64_t hold_buffers = 0;
-  uint64_t subscribe_ms = 0;  // that subscribing takes
+  uint64_t subscribe_ms = 0;    // that subscribing takes
+  uint64_t next_record_us = 0;  // that cuptiActivityGetNextRecord takes
 
   std::string refused;  // a function that fails
   GraphIds graph_ids = GraphIds::right;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/core/own_time.h"
 #include "tests/unit/support/dump_maker.h"
 
 namespace gpuprof::test {
@@ -38,6 +39,8 @@ struct Job {
   int64_t collective = 0;       // each, after every sixth kernel
   bool overlap = false;         // collectives on a stream of their own
   int64_t logging = 0;          // own work of the host, each step
+  int64_t profiling = 0;        // the profiler's, right before it
+  int64_t stacks = 0;           // of each kernel's launch: its call stack, which is taken before it
   int slow_rank = -1;
   double slow = 1;         // its kernels
   int pausing_rank = -1;   // its host does nothing
@@ -80,12 +83,13 @@ enum class JobPart {
   allocation,
   sync,
   other,
+  profiler,
   unknown,  // work ran that is not in the dump
 };
 
 struct JobTruth {
-  std::array<double, 9> pct{};  // of the steps' wall time, over all ranks
-  double step_ns = 0;           // between the ends of the first and the last step's work
+  std::array<double, 10> pct{};  // of the steps' wall time, over all ranks
+  double step_ns = 0;            // between the ends of the first and the last step's work
 };
 
 class JobModel {
@@ -253,6 +257,7 @@ class JobModel {
           static_cast<int64_t>(static_cast<double>(noisy(job_.kernel)) * family * slower_);
       for (size_t r = 0; r < ranks_.size(); ++r) {
         Rank& rank = ranks_[r];
+        profile(rank, job_.stacks);
         const int64_t stall = i == job_.stalled_kernel ? job_.stall : 0;
         rank.now += stall;
         work(rank, 0, static_cast<int64_t>(static_cast<double>(length) * factors[r]),
@@ -330,7 +335,15 @@ class JobModel {
       call(rank, "cudaDeviceSynchronize", wait + 4000, JobPart::sync, 0, wait);
       run(rank, job_.after_sync);
     }
+    profile(rank, job_.profiling);
     run(rank, job_.logging);
+  }
+
+  void profile(Rank& rank, int64_t length) {
+    if (length == 0) return;
+    const int64_t begin = rank.now;
+    run(rank, length);
+    rank.spans.push_back({begin, rank.now, JobPart::profiler, nullptr, 0, length == job_.stacks});
   }
 
   size_t first() const { return static_cast<size_t>(job_.unrecorded); }
@@ -342,7 +355,7 @@ class JobModel {
   }
 
   // The definitions of docs/REPORT.md on what the model knows, moment by moment.
-  void partition(const Rank& rank, std::array<double, 9>& parts) const {
+  void partition(const Rank& rank, std::array<double, 10>& parts) const {
     const int64_t first = begin_of(rank), last = end_of(rank);
     std::vector<int64_t> edges{first, last};
     for (const Piece& p : rank.pieces) edges.insert(edges.end(), {p.begin, p.end});
@@ -390,19 +403,24 @@ class JobModel {
     }
     if (next && next->issued + kLatency < gap_begin) return JobPart::other;
     JobPart opener = JobPart::launch;
-    int64_t quiet_begin = gap_begin, quiet_end = INT64_MAX;
+    int64_t quiet_begin = gap_begin, quiet_end = INT64_MAX, profiled = 0;
     for (const Span& s : rank.spans) {
+      if (s.part == JobPart::profiler) {
+        if (s.begin <= at && at < s.end) return s.part;
+        if (s.begin >= quiet_begin && s.end <= quiet_end) profiled += s.end - s.begin;
+        continue;
+      }
       const bool waits = s.part == JobPart::sync || s.part == JobPart::allocation;
       if (waits && s.begin <= gap_begin && gap_begin <= s.end) opener = s.part;
       if (s.begin <= at && at < s.end) {
         if (s.part == JobPart::data || waits) return s.part;
         return opener;
       }
-      if (s.end <= at) quiet_begin = s.end;
+      if (s.end <= at) quiet_begin = s.end, profiled = 0;
       if (s.begin > at) quiet_end = std::min(quiet_end, s.begin);
     }
     if (next && at >= next->issued) return opener;
-    return quiet_end - quiet_begin > 1'000'000 ? JobPart::other : opener;
+    return quiet_end - quiet_begin - profiled > 1'000'000 ? JobPart::other : opener;
   }
 
   static constexpr uint64_t kCompute = 0x5000, kComm = 0x6000, kEvent = 0x77;
@@ -424,7 +442,12 @@ class JobModel {
                               ? rank.boundaries[first() + static_cast<size_t>(job_.late_by)]
                               : begin_of(rank);
     for (const Span& s : rank.spans) {
-      if (s.begin >= begin && job_.calls) add_span(encoder, names, s, thread);
+      if (s.begin < begin || !job_.calls) continue;
+      if (s.part == JobPart::profiler) {
+        add_own_time(encoder, s, thread);
+      } else {
+        add_span(encoder, names, s, thread);
+      }
     }
     add_marks(encoder, names, rank, begin, thread);
     for (const Piece& p : rank.pieces) {
@@ -499,6 +522,16 @@ class JobModel {
         if (i % 3 == 2) add(Kind::annotation, to + 1, to + 2, "Optimizer.step#Adam.step");
       }
     }
+  }
+
+  // As hooks record it: a stack has the time of the call that comes next, and what it took.
+  static void add_own_time(BatchEncoder& encoder, const Span& s, uint32_t thread) {
+    Record r = own_time_record(OwnTime::step, thread, ticks(s.begin), ticks(s.end));
+    if (s.value) {
+      r = make_record(Kind::stack, ticks(s.end), ticks(s.end));
+      r.stack.ticks = static_cast<uint32_t>(ticks(s.end) - ticks(s.begin));
+    }
+    if (!encoder.add(r, thread, "python")) throw std::bad_alloc();
   }
 
   void add_span(BatchEncoder& encoder, MemoryNames& names, const Span& s, uint32_t thread) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
+#include "tools/analysis/own_stretch.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -98,11 +99,21 @@ void RankReplay::add_call(const Call& call) {
   add_call_edge({begin, static_cast<FixSet>(without | (issues ? bit(Fix::kernel_launch) : 0)), true,
                  waited ? std::min(length, kCheapCallNs) : length},
                 no_processor);
+  if (issues && !waited) add_profiling_edge(call, begin);
   const int64_t tail = waited ? std::max<int64_t>(0, call.end - last) : 0;
   for (const WorkEnd& work : awaited_) {
     add_call_edge({work.node, without, false, tail}, no_processor);
   }
   last_call_[call.thread] = {call.end, end};
+}
+
+// What of a call was the profiler's it takes all the same where issuing work costs nothing.
+void RankReplay::add_profiling_edge(const Call& call, uint32_t begin) {
+  const int64_t own = timeline_.threads[call.thread].profiling.inside(call.begin, call.end);
+  const auto all = static_cast<FixSet>((1u << kFixes) - 1);
+  if (own > 0) {
+    piece_.add_edge({begin, static_cast<FixSet>(all & ~bit(Fix::kernel_launch)), false, own});
+  }
 }
 
 // An edge of which `waited` would not be, if the thread had a processor.
@@ -162,7 +173,7 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
   QuietTime out{};
   const Intervals& loading = timeline_.threads[call.thread].data_loading;
   int64_t at = since;
-  const auto stretch = [&](int64_t end) { add_stretch({at, end}, processor_[call.thread], out); };
+  const auto stretch = [&](int64_t end) { add_stretch({at, end}, call.thread, out); };
   for (auto range = std::partition_point(loading.begin(), loading.end(),
                                          [&](const Interval& each) { return each.end <= since; });
        range != loading.end() && range->begin < call.begin; ++range) {
@@ -177,34 +188,43 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
 }
 
 // As GapSplitter::own_time of the anatomy counts it.
-void RankReplay::add_stretch(Interval time, const ProcessorTime& processor, QuietTime& out) const {
+void RankReplay::add_stretch(Interval time, uint32_t thread, QuietTime& out) const {
+  const ProcessorTime& processor = processor_[thread];
+  const Measure& profiled = timeline_.threads[thread].profiling;
   const Intervals& dispatch = timeline_.dispatch;
   const auto own = [&](int64_t end) {
-    const int64_t length = end - time.begin;
-    const bool is_long = length - processor.waited(time.begin, end) > kOwnWorkNs;
-    (is_long ? out.own : out.brief) += std::max<int64_t>(0, length);
+    if (end <= time.begin) return;
+    const int64_t profiling = profiled.inside(time.begin, end);
+    const int64_t length = end - time.begin - profiling;
+    const bool is_long = own_length(time.begin, end, processor, profiled.set()) > kOwnWorkNs;
+    (is_long ? out.own : out.brief) += length;
+    out.profiling += profiling;
   };
   for (auto range =
            std::partition_point(dispatch.begin(), dispatch.end(),
                                 [&](const Interval& each) { return each.end <= time.begin; });
        range != dispatch.end() && range->begin < time.end; ++range) {
     own(range->begin);
-    const int64_t end = std::min(range->end, time.end);
-    out.brief += std::max<int64_t>(0, end - std::max(range->begin, time.begin));
+    const int64_t end = std::min(range->end, time.end), begin = std::max(range->begin, time.begin);
+    const int64_t profiling = profiled.inside(begin, end);
+    out.brief += std::max<int64_t>(0, end - begin) - profiling;
+    out.profiling += profiling;
     time.begin = end;
   }
   own(time.end);
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {
-  FixTimes out = same_times(quiet.loading + quiet.brief + quiet.own);
+  const int64_t all = quiet.loading + quiet.brief + quiet.own + quiet.profiling;
+  FixTimes out = same_times(all);
   of(out, Fix::data_loading) -= quiet.loading;
   of(out, Fix::kernel_launch) -= quiet.brief;
   of(out, Fix::host_work) -= quiet.own;
-  of(out, Fix::machine_busy) -= std::min(quiet.waited, quiet.loading + quiet.brief + quiet.own);
+  of(out, Fix::machine_busy) -= std::min(quiet.waited, all);
   const RankSpeed& speed = ranks_.speeds[rank_];
   of(out, Fix::straggler) = scaled(quiet.loading, speed.data_loading) +
-                            scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host);
+                            scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host) +
+                            quiet.profiling;
   return out;
 }
 

@@ -54,10 +54,11 @@ class RankReplay {
   // A thread's time before a call, since the call (of this thread, or of one it waited for) before
   // it.
   struct QuietTime {
-    int64_t loading;  // in its data loader
-    int64_t brief;    // in the framework's operators, and in stretches of at most kOwnWorkNs
-    int64_t own;      // in longer ones
-    int64_t waited;   // of all this: the thread had no processor
+    int64_t loading;    // in its data loader
+    int64_t brief;      // in the framework's operators, and in stretches of at most kOwnWorkNs
+    int64_t own;        // in longer ones
+    int64_t profiling;  // of none of these: the thread worked for the profiler
+    int64_t waited;     // of all this: the thread had no processor
   };
 
   void skip_to_orphan();
@@ -66,7 +67,7 @@ class RankReplay {
   uint32_t add_call_begin(const Call& call);
   const LastCall* latest_other_call(const Call& call) const;
   QuietTime quiet_time(const Call& call, int64_t since) const;
-  void add_stretch(Interval time, const ProcessorTime& processor, QuietTime& out) const;
+  void add_stretch(Interval time, uint32_t thread, QuietTime& out) const;
   FixTimes own_times(const QuietTime& quiet) const;
   void note_event_calls(const Call& call);
   WorkEnd add_work(const Work& work, const Call* call, uint32_t call_begin);
@@ -79,6 +80,7 @@ class RankReplay {
   void add_awaited(const Call& call, const WorkEnd& work);
   void find_synchronized(const Call& call);
   FixSet fixes_without(const Call& call) const;
+  void add_profiling_edge(const Call& call, uint32_t begin);
   void add_call_edge(ReplayEdge edge, int64_t waited);
   void remember(const WorkEnd& work);
   void forget_old();

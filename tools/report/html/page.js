@@ -8,7 +8,7 @@ const unit = report.whole_windows ? 'window' : 'step';
 const timed = report.gpu?.timed !== false;
 const PARTS = [['compute', 'Compute'], ['communication', 'Communication'], ['transfer', 'Copies'], ['data_loading', 'Data loading'],
   ['kernel_launch', 'Kernel launch'], ['allocation', 'Allocation'], ['synchronization', 'Synchronization'], ['other', 'Other'],
-  ['unknown', 'Not recorded']];
+  ['profiler', 'Profiler'], ['unknown', 'Not recorded']];
 const MOST_LINES = 8, FIRST_ROWS = 15;
 const FLAME_ROW = 22;  // pixels
 const MOST_PIXELS = 32000;  // of a canvas, in each direction; more draws nothing

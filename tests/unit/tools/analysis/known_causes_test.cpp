@@ -151,6 +151,16 @@ std::vector<Scenario> pairs() {
     set(out, "overlapped_beside_stalled" + end, one, Cause::communication,
         [](Job& j) { j.collective = 0; });
     one = job;
+    one.kernel = 10'000;
+    one.kernels = 96;
+    one.pause = 12'000;
+    one.stacks = 20'000;
+    if (ranks > 1) one.collective = 1'000;
+    set(out, "launches_with_stacks" + end, one, Cause::kernel_launch, [](Job& j) {
+      j.pause = 0;
+      j.issue = 10;
+    });
+    one = job;
     one.sync_every = 4;
     one.data = 8'000'000;
     set(out, "loader_bound_without_syncs" + end, one, Cause::data_loading,
@@ -161,6 +171,9 @@ std::vector<Scenario> pairs() {
 
 std::vector<Scenario> healthy() {
   std::vector<Scenario> out;
+  Job profiled;  // what takes time is the profiler's
+  profiled.profiling = 1'000'000;
+  out.push_back({"profiled", profiled, Cause::compute, profiled});
   Job ahead;  // the host is far ahead of the GPU when the window begins
   ahead.steps = 16;
   ahead.sync_every = 7;
@@ -256,6 +269,47 @@ TEST_P(KnownCauses, OnABusyMachine) {
   if (busy && (healthy || weak) && report.verdict.size() == 1) return;
   ASSERT_GT(report.verdict.size(), size_t{busy});
   EXPECT_EQ(cause_name(report.verdict[busy].cause), cause_name(GetParam().cause));
+}
+
+// The profiler's part of a stretch would be the larger one.
+TEST(KnownCauses, OwnWorkBesideTheProfilers) {
+  for (const int ranks : {1, 2, 4}) {
+    Job job;
+    job.ranks = ranks;
+    if (ranks > 1) job.collective = 20'000;
+    job.logging = 3'000'000;
+    job.profiling = 4'000'000;
+    job.stacks = 15'000;
+    JobModel model(job);
+    const Report report = make_report(model.trace());
+    const test::JobTruth truth = model.truth();
+    expect_breakdown(report, truth);
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    EXPECT_EQ(cause_name(report.verdict[0].cause), cause_name(Cause::host_work));
+    job.logging = 0;
+    const double without = JobModel(job).truth().step_ns;
+    EXPECT_NEAR(report.verdict[0].saves_pct, 100 * (truth.step_ns - without) / truth.step_ns, 5);
+  }
+}
+
+// What the profiler took is in no cause; from 2 % on it is said.
+TEST(KnownCauses, TheProfilersTimeIsSaid) {
+  for (const int64_t profiling : {0, 60'000, 3'000'000}) {
+    Job job;
+    job.profiling = profiling;
+    job.stacks = profiling / 100;
+    const Report report = make_report(JobModel(job).trace());
+    const double share = report.breakdown_pct[static_cast<size_t>(Part::profiler)];
+    const auto found =
+        std::find_if(report.findings.begin(), report.findings.end(),
+                     [](const Finding& each) { return each.kind == FindingKind::profiler_time; });
+    ASSERT_EQ(found != report.findings.end(), share >= 2) << profiling;
+    if (share < 2) continue;
+    EXPECT_DOUBLE_EQ(found->value, share);
+    EXPECT_NE(found->text.find("Step Mark"), std::string::npos) << found->text;
+    ASSERT_EQ(report.verdict.size(), 1u);
+    EXPECT_EQ(report.verdict[0].cause, Cause::compute);
+  }
 }
 
 std::string name_of(const testing::TestParamInfo<Scenario>& info) { return info.param.name; }
