@@ -36,9 +36,9 @@ struct InputOptions {
   JobChoice choice;
 };
 
-// Loads every input. A directory is searched with what is below it; where it holds several runs,
-// the one that `latest` links to is taken, else the newest, and a note says so. `X.gpuprof.part`
-// and `X.gpuprof.ring` of one process become one Process. Where there is no dump, JSON traces are
+// Loads every input. A directory is searched with what is below it. Of several runs the one that
+// `latest` links to is taken, else the newest, and a note says so. `X.gpuprof.part` and
+// `X.gpuprof.ring` of one process become one Process. Where there is no dump, JSON traces are
 // looked for (`*.json`, `*.json.gz`). Other files in directories are passed over; a file that is
 // named directly is read whatever it is called. Nothing is thrown for what is on disk.
 Input load_input(const std::vector<std::string>& paths, const InputOptions& options = {});

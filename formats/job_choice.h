@@ -15,12 +15,12 @@ struct JobChoice {
                         // empty: the newest whole one
 };
 
-// Takes all processes but those of one attempt out of the trace, and notes for the user, a line
-// each, what there was and what is missing of what is left: other jobs and attempts, copies of a
-// dump, ranks without a dump, without its end or with other steps, other versions of the library.
-// An attempt is whole if each rank of its world has a complete dump. Where dumps do not say which
-// attempt they are of, a rank that starts again after it has ended begins the next one. Nothing is
-// taken out if the choice names what is not there: that is a problem in the trace, and false.
+// Takes all processes but those of one attempt out of the trace. Notes for the user, a line each:
+// other jobs and attempts, copies of a dump, and other versions of the library. Also ranks without
+// a dump, without its end, or with other steps. An attempt is whole if each rank of its world has a
+// complete dump. Where dumps do not say which attempt they are of, a rank that starts again after
+// it has ended begins the next one. Nothing is taken out if the choice names what is not there:
+// that is a problem in the trace, and false.
 bool choose_job(Trace& trace, const JobChoice& choice);
 
 }  // namespace gpuprof

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models (apis.def) of functions that have had several signatures under one name. Each has as many
-// words as the longest of them, and passes all on: in the calling conventions of x86-64 and of
-// 64-bit Arm the words lie where they lay, and what a shorter form's caller did not give is never
-// read by its callee. A struct of one word counts as a word. Declared only; never called.
+// words as the longest of them, and passes all on. In the calling conventions of x86-64 and of
+// 64-bit Arm the words lie where they lay. A shorter form's callee never reads what its caller did
+// not give. A struct of one word counts as a word. Declared only; never called.
 #pragma once
 
 #include <cstddef>

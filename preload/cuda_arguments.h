@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hooks of the CUDA runtime and of the driver keep of their arguments in the same way:
-// their streams and events are the same types, and success is 0 in both.
+// What the hooks of the CUDA runtime and of the driver both keep of their arguments. Their streams
+// and events are the same types, and success is 0 in both.
 #pragma once
 
 #include <cuda.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of a library opened with RTLD_DEEPBIND go to its own dependencies first, past every
-// preloaded library; where this library was not preloaded, all calls pass it; and calls of the
-// allocator do, until the activity `malloc` asks for them. The global offset tables of those
-// libraries are changed instead.
+// preloaded library. If this library was not preloaded, all calls pass it. So do calls of the
+// allocator, until the activity `malloc` asks for them. The global offset tables of those libraries
+// are changed instead.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,10 @@ struct LoadedObjects {
 };
 LoadedObjects loaded_objects();
 
-// Lets the objects that were loaded since then call our hooks, where these stand for the function
-// that the object is bound to; some that were there before may be looked at again. `handle`: what
-// dlopen returned; null: each object's own. Calls made by the objects' constructors have gone
-// unseen. Those of the allocator are among them if heap_calls_are_patched().
+// Lets the objects that were loaded since then call our hooks, if these stand for the function that
+// the object is bound to. It may check some again that were there before. `handle`: what dlopen
+// returned; null: each object's own. Calls made by the objects' constructors have gone unseen.
+// Those of the allocator are among them if heap_calls_are_patched().
 enum class PatchedCalls : uint8_t { all, heap };
 void patch_loaded_since(const LoadedObjects& before, void* handle, PatchedCalls calls);
 

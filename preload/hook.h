@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only wrapper body. Hook<api, Signature>::enter is what the program calls instead of the real
-// function; the exported symbol is an alias of it, so an unrecorded call costs two loads and a
+// The only wrapper body. The program calls Hook<api, Signature>::enter instead of the real
+// function. The exported symbol is an alias of it, so an unrecorded call costs two loads and a
 // branch. The real call is made outside every lock; a call inside a call of the same library is
 // part of it.
 #pragma once

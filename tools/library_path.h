@@ -10,8 +10,8 @@ namespace gpuprof {
 std::string find_library();
 
 // As find_library(), in a form that LD_PRELOAD can name. A blank or a colon would end the name
-// there: then it is the path of a symbolic link to the library, in a directory of this user's below
-// /tmp or the like, which is made where it is missing. Throws Failure.
+// there. Then it is the path of a symbolic link to the library, in this user's directory below /tmp
+// or the like, made if missing. Throws Failure.
 std::string find_preloadable_library();
 
 // Absolute path of gpuprof-probe, which looks at CUDA's libraries for `doctor`; in the same places.

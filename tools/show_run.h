@@ -8,8 +8,8 @@
 
 namespace gpuprof {
 
-// Writes the page to `output`, or, where that is empty, beside the input, or where that cannot be
-// written to, into a directory of this user's for temporary files. Returns its path. Throws
+// Writes the page to `output`; if that is empty, beside the input; if that cannot be
+// written, into this user's directory for temporary files. Returns its path. Throws
 // Failure.
 std::string write_page(const std::vector<std::string>& inputs, const std::string& output);
 

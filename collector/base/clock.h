@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of every record: TSC ticks where the kernel and the CPU call the TSC invariant, else
-// CLOCK_MONOTONIC nanoseconds. now_ticks() is safe from any thread and before our constructor.
+// The clock of every record: TSC ticks if kernel and CPU call the TSC invariant, else
+// CLOCK_MONOTONIC nanoseconds. Any thread may call now_ticks(), also before our constructor.
 #pragma once
 
 #include <atomic>

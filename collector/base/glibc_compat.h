@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Included before every file of the preloaded library on x86-64. glibc 2.34 moved libpthread and
-// libdl into libc and gave their functions new symbol versions; a library that asks for those is
-// ignored by an older ld.so. The old versions are still there under the old number.
+// libdl into libc and gave their functions new symbol versions. An older ld.so ignores a library
+// that asks for those. The old versions are still there under the old number.
 //
 // They are weak, so that the library names neither libpthread nor libdl: a newer ld.so would open
 // two empty files in every process. An older one finds them where the program has those libraries;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that not every libc has. They are weak: a program of another libc (musl), or one of an
-// old glibc that was started without libpthread or libdl, loads this library all the same, and the
-// library does nothing in it.
+// Functions that not every libc has. They are weak: another libc (musl) loads this library,
+// too, and so does an old glibc without libpthread or libdl. There the library does
+// nothing.
 #pragma once
 
 #include <dlfcn.h>

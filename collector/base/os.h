@@ -76,9 +76,9 @@ class LockGuard {
   SpinLock& lock_;
 };
 
-// An object in static storage that is neither constructed nor destroyed, for a type whose empty
-// state is all zero bytes: hooks are called before constructors have run and after destructors
-// have.
+// An object in static storage that is neither constructed nor destroyed: hooks run
+// before constructors and after destructors. The type's empty state is all zero
+// bytes.
 template <typename T>
 class Immortal {
  public:

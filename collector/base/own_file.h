@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of ours in a process that may close descriptors it does not know (daemons do) and reuse
-// their numbers: kept above the numbers that programs use, and checked before each write.
+// A file of ours in a process that may close descriptors it does not know and reuse their numbers
+// (daemons do). Its number lies above those that programs use, and is checked before each write.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The buffers that CUPTI writes records into: lent from a region of fixed size, read when they come
-// back. With all of them lent, CUPTI is refused more where it bears that (from 12.9 on), and before
-// gets small ones whose content is thrown away and counted.
+// back. With all of them lent, CUPTI from 12.9 on is refused more. An earlier one does not bear
+// that: it gets small ones, whose content is counted and dropped.
 #pragma once
 
 #include <cupti.h>
@@ -22,9 +22,9 @@ void set_buffer_reader(const CuptiApi& api, CuptiRecordContext& context);
 inline constexpr size_t kCuptiBufferBytes = 64 * 1024 * 1024;
 bool reserve_cupti_buffers();
 
-// Whose records come now. CUPTI may go on with a buffer that was lent by the one before, so content
-// and buffer can belong to different users: content of the program's in a buffer of ours is copied
-// into one of its own, content of ours in a buffer of the program's is read before that goes back
+// Whose records come now. CUPTI may go on with a buffer that was lent by the one before, so
+// content and buffer can belong to different users. The program's content in our buffer is copied
+// into one of its own. Our content in the program's buffer is read, and the buffer goes back
 // empty.
 void records_are_ours(bool ours);
 

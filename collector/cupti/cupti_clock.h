@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI's clock, and ours. No timestamp callback is registered: from 12.6 update 2 to 13.0 one can
-// give kernels without times (CUPTI release notes, 13.1), one that is registered again gives
-// records in another clock (https://github.com/pytorch/pytorch/issues/192021), and it would be
-// there for the program's own profiler, too. So both clocks are read together now and then, and
-// times of records lie between two such readings.
+// CUPTI's clock, and ours. No timestamp callback is registered, since the program's own profiler
+// would get it, too. From 12.6 update 2 to 13.0 one can give kernels without times (CUPTI release
+// notes, 13.1). Registered again it gives records in another clock
+// (https://github.com/pytorch/pytorch/issues/192021). So both clocks are read together now and
+// then, and times of records lie between two such readings.
 #pragma once
 
 #include <cupti.h>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which launch of a CUDA graph a record of one of its nodes belongs to, without CUPTI's correlation
-// id: up to CUDA 13.1 those of graph launches are wrong from the second profiling session of a
-// process on (CUPTI release notes, 13.1 update 1).
+// Which launch of a CUDA graph a node's record belongs to, without CUPTI's correlation id. Up to
+// CUDA 13.1 that of a graph launch is wrong from a process's second profiling session on (CUPTI
+// release notes, 13.1 update 1).
 //
 // Launches of one executable graph run one after the other, on whatever stream (cudaGraphLaunch),
 // and each runs each node once. So the n-th record of a node belongs to the n-th launch of its
-// graph that CUPTI records. Where the count is not sure (a launch while recording began, a dropped
-// record, a record that began before its launch) it is not guessed: nothing is told of that graph
-// until a launch of which the host knows that the one before was over, because it has waited for
-// its stream, for an event behind it there, or for the whole context.
+// graph that CUPTI records. The count is unsure after a launch while recording began, a dropped
+// record, or a record that began before its launch. Then nothing is told of that graph until the
+// host knows that a launch is over: it has waited for its stream, an event behind it, or the
+// context.
 #pragma once
 
 #include <cstddef>

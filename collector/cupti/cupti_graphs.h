@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What CUPTI tells about CUDA graphs: nodes as they are cloned into an executable graph, whether a
-// launch is timed node by node or as a whole (GRAPH_TRACE, which replaces node records), and which
-// launch a node's record belongs to.
+// What CUPTI tells about CUDA graphs: nodes as they are cloned into an executable graph, and which
+// launch a node's record belongs to. A launch is timed node by node, or as a whole (GRAPH_TRACE,
+// which replaces node records).
 //
-// Node by node unless the settings say otherwise. CUPTI has no record for the whole of a graph that
-// was instantiated before GRAPH_TRACE was enabled, while it has records of the nodes of such a
-// graph (CUPTI user's guide, 2.3.7.5 "Late attach limitations"; for nodes:
-// https://github.com/lightseekorg/tokenspeed/pull/1348, CUDA 13.0).
+// Node by node unless the settings say otherwise. A graph instantiated before GRAPH_TRACE was
+// enabled has no record as a whole. Its nodes have theirs (CUPTI user's guide, 2.3.7.5 "Late
+// attach limitations"; for nodes: https://github.com/lightseekorg/tokenspeed/pull/1348, CUDA
+// 13.0).
 #pragma once
 
 #include <cupti.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI activity records to ring records. Any libcupti from 11.0 on: every record layout only ever
-// grew at its end, so one set of structs serves if fields added later are guarded by the library's
+// CUPTI activity records to ring records. Any libcupti from 11.0 on: every record layout only
+// ever grew at its end. One set of structs serves, with later fields guarded by the library's
 // version.
 #pragma once
 

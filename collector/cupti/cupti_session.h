@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUPTI: found, attached at warm-up, detached after the window. Its records are copied into the
-// ring by its own buffer callback; its API callbacks give the correlation id of the call in
-// progress and record calls that no hook saw (libraries with a static CUDA runtime).
+// CUPTI: found, attached at warm-up, detached after the window. Its own buffer callback copies its
+// records into the ring. Its API callbacks give the correlation id of the call in progress, and
+// record calls that no hook saw (static CUDA runtimes).
 //
 // Joining: the callback on the traced API writes the correlation id into the thread's state, where
 // the hook around it picks it up. Exact, also for nested and repeated calls, and no extra record.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which launches of CUDA graphs still lack records of nodes when their window ends. A launch has
 // one record for each node that ran, so one record does not mean that it is over. Launches of one
-// graph run one after the other: only the newest of which a record has come may lack some, and it
-// is over with as many as the others of its graph have. Drain thread only.
+// graph run one after the other. Only the newest with a record may lack some; it is over with as
+// many as the others of its graph have. Drain thread only.
 #pragma once
 
 #include <cstdint>

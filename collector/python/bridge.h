@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way into a Python process: an audit hook sees what is imported. It is added where the process
-// opens a library of PyTorch's, or at the session's start, never before the interpreter is
-// initialized: until then Python may still change the allocator that has to free the hook's entry.
+// The way into a Python process: an audit hook sees what is imported. It is added when the process
+// opens a library of PyTorch's, or at the session's start. It is never added before the
+// interpreter is initialized: until then Python may change the allocator that frees the entry.
 // Once PyTorch's optimizers are there, its hook for their steps calls back into this library.
 // Nothing of ours lies in the user's environment, in sys.path or in sys.modules, so -I and -S make
 // no difference.

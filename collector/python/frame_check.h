@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the frames of this process's Python are where its release keeps them: one look with the
-// GIL compares what is read of the frames then running with what Python says of them. Nothing reads
-// frames before.
+// Whether the frames of this process's Python are where its release keeps them. One look with the
+// GIL compares what is read of the running frames with what Python says. Nothing reads frames
+// before.
 #pragma once
 
 #include <cstdint>

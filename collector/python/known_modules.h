@@ -15,8 +15,8 @@ struct KnownModule {
 };
 
 // With the GIL. `around`: the module in whose call this one is called, or null. The outermost
-// module gives all below it the names that PyTorch's named_modules() has for them, through
-// containers and wrappers; they stay until forget_modules(), or a module around the outermost one
+// module names all below it as PyTorch's named_modules() does, through containers and
+// wrappers. The names stay until forget_modules(), or until a module around the outermost one
 // is called.
 KnownModule know_module(const PythonApi& python, PyObject* module, const void* around);
 void forget_modules(const PythonApi& python);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where CPython keeps what a walk through the frames of a running thread reads, by release: tables
-// for 3.8 to 3.12; later releases publish it themselves (_Py_DebugOffsets, at the start of
-// _PyRuntime). Offsets are bytes, of x86-64.
+// Where CPython keeps what a walk through a running thread's frames reads. Tables serve 3.8 to
+// 3.12; later releases publish it themselves (_Py_DebugOffsets, at the start of _PyRuntime).
+// Offsets are bytes, of x86-64.
 #pragma once
 
 #include <cstdint>

@@ -24,13 +24,13 @@ void collector_stays_off();
 // s at most, and 2 s for a window that begins with the session.
 uint8_t wake_session(ApiId api);
 
-// CUDA's driver, which is starting, is thought to call start_in_driver() on this thread next: until
-// it has, other threads do not start the session, but wait, 1 s at most.
+// CUDA's driver is starting, and will call start_in_driver() on this thread. Until it has, other
+// threads do not start the session, but wait, 1 s at most.
 void expect_start_in_driver();
 void not_in_driver();  // on the same thread: it was not the driver
 
-// Starts the session if that has not happened, on a thread on which CUDA's driver is starting:
-// other threads' calls of CUPTI may have to wait until this returns, so it waits for none.
+// Starts the session if that has not happened, on a thread on which CUDA's driver is starting.
+// Other threads' calls of CUPTI may wait until this returns, so it waits for none.
 void start_in_driver();
 
 // Ends the session: closes an open window (flagged partial), waits for its dump. Idempotent; at

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The hot path: what a hook does on the calling thread. No lock, no allocation, no system call but
-// on the first record of a thread, on each 1,023rd (a fresh buffer from a lock-free list), and on
-// one that comes after a millisecond without any.
+// The hot path: what a hook does on the calling thread. No lock and no allocation. A system call
+// only on a thread's first record, on each 1,023rd (a fresh buffer from a lock-free list), and on
+// one after a millisecond without any.
 #pragma once
 
 #include <atomic>
@@ -113,9 +113,9 @@ struct ThreadState {
   StringId callback_stack;  // of a call that no hook saw, while it runs; 0: none
   uint32_t callback_stack_ticks;
   // Frame address of the outermost hook running in each library; null: none. An address and not a
-  // flag, because a longjmp or a cancelled thread leaves without clearing it: a later hook that is
-  // not deeper in the stack knows that the mark is stale.
-  // Greater than any address while the thread is blocked: then every hook finds itself nested.
+  // flag, because a longjmp or a cancelled thread leaves without clearing it. A later hook that is
+  // not deeper in the stack knows that the mark is stale. Greater than any address while the thread
+  // is blocked: then every hook finds itself nested.
   const void* inside[static_cast<size_t>(Library::count)];
   NvtxThread* nvtx;
   RangeThread* ranges;
@@ -144,8 +144,8 @@ class HookScope {
   const void* const frame_;
 };
 
-// A driver call that a hook records, made by a runtime that no hook sees (one linked into the
-// program or a library): the record stands for the runtime's call as well, which CUPTI's callback
+// A hook records a driver call of a runtime that no hook sees (linked into the program or
+// a library). The record stands for the runtime's call as well, which CUPTI's callback
 // tells.
 inline void claim_runtime_call() {
   t_state.claimed_call = t_state.runtime_call;
@@ -174,8 +174,8 @@ class BlockedScope {
   const void* before_[kLibraries];
 };
 
-// While CUPTI's buffer callback runs, records go to the thread's other buffer: host and GPU records
-// never share one, because the drain thread must read all host records of a window first.
+// While CUPTI's buffer callback runs, records go to the thread's other buffer. Host and GPU records
+// never share one: the drain thread reads all host records of a window first.
 class GpuBufferScope {
  public:
   GpuBufferScope() { swap(); }

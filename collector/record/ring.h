@@ -51,15 +51,15 @@ struct RingSizes {
   bool light;  // of a DataLoader's worker: room for host samples alone
 };
 
-// Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ) or,
-// where the file system refuses, plain memory with the same layout; `why` then tells the reason.
-// Returns false only when there is no memory either.
+// Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ). If
+// the file system refuses, plain memory with the same layout; `why` then tells the reason. Returns
+// false only when there is no memory either.
 bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size);
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);
-// Touches the next few MB of buffers, in the order in which they will be used, so that hooks need
-// not wait for page faults (a third of a hook's cost where they do). Drain thread; false: all are
+// Touches the next few MB of buffers, in the order in which they will be used. Hooks then do
+// not wait for page faults, which are a third of their cost. Drain thread; false: all are
 // touched.
 bool populate_more();
 bool few_populated_chunks_are_left();  // that no thread has had yet

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native frames in host samples (activity samples:native): where another thread of this process is,
-// found by the thread itself in a handler of a signal that the sampling thread sends it. The signal
-// is SIGURG, which does nothing where no handler is. A signal ends some system calls early, or
-// makes them do less than they were asked for (signal(7)): only a thread that runs, or has only
-// been put off its processor, gets one. One that enters such a call in the microseconds until it
-// comes may see EINTR.
+// Native frames in host samples (activity samples:native). A thread finds its own frames,
+// in the handler of a signal that the sampling thread sends it. The signal is SIGURG,
+// which does nothing where no handler is. A signal ends some system calls early, or makes
+// them do less than asked (signal(7)). So only a thread that runs, or waits for a
+// processor, gets one. One that enters such a call in the microseconds until it comes may
+// see EINTR.
 //
 // For the sampling thread alone, unless said otherwise.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the workers of a PyTorch DataLoader do while a window is open, seen from outside: their CPU
-// time, how long they wait for a CPU and for the disk. They themselves stay asleep.
+// What a PyTorch DataLoader's workers do while a window is open, seen from outside: CPU time, waits
+// for a CPU, waits for the disk. They themselves stay asleep.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The activity `malloc`: samples of the host memory that the program allocates in a window, with
 // their call stacks, and of when it gives those back. The bytes between two samples are
-// exponentially distributed, so that an allocation of s bytes is seen with the probability
-// 1 - exp(-s / interval), wherever it is made: what one stands for follows (formats/trace/heap.h).
+// exponentially distributed. An allocation of s bytes is seen with probability 1 - exp(-s /
+// interval), wherever it is made; formats/trace/heap.h says what a sample stands for.
 #pragma once
 
 #include <atomic>

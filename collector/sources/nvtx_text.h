@@ -25,8 +25,8 @@ class NvtxText {
   char converted_[512];
 };
 
-// Keeps a copy of a registered string's or domain's name for the life of the process and returns a
-// handle for it, never null; the same handle for the same name.
+// Keeps a copy of a registered string's or domain's name for the life of the process. Returns a
+// handle, never null, and the same for the same name.
 const void* keep_nvtx_name(std::string_view name);
 // Before the first of them: names outlive the session, so their lock is opened in each child.
 void survive_fork_with_nvtx_names();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds the return addresses of the calling thread's stack. It looks up once what to do at each
 // address, and keeps that. No lock, no allocation. One system call for each page of stack that it
-// has not seen this thread have. libunwind is similar, with three differences: it keeps what it
-// knew of unloaded code, reads memory unchecked, and does not cache functions that align the stack.
+// has not seen this thread have. libunwind differs in three ways: it keeps what it knew of unloaded
+// code, reads memory unchecked, and does not cache functions that align the stack.
 //
 // Any thread, also in a signal handler. It reads memory only if that can be read. If code was
 // unloaded and other code loaded at its address a moment ago, the stack is wrong. It never causes a

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step source kernel:REGEX:N: which launched functions match. A verdict is made once for each
-// function (a look-up of its name, demangled where the process has a C++ runtime library, and one
-// regexec) and then costs a load from a hash table, without a lock.
+// The step source kernel:REGEX:N: which launched functions match. A function's first verdict costs
+// a look-up of its name (demangled if the process has a C++ runtime library) and one regexec. Later
+// ones cost a load from a hash table, without a lock.
 #pragma once
 
 namespace gpuprof {

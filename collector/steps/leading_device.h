@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of several GPUs of one process, each driven by a thread or a turn of its own, the one whose marks
-// are the process's steps, the leader: the others are replicas, whose marks would count each
-// iteration several times. The first that marks leads; another one takes the lead when the leader
-// has stopped: others have marked more than kSilence times since, and twice as often as ever before
-// between two of its marks. Where the GPU of a mark is not known all marks count. No clock, no I/O.
+// Of several GPUs of one process, the leader is the one whose marks are the process's steps. The
+// others are replicas, driven by threads or turns of their own. Their marks would count each
+// iteration several times. The first that marks leads. When it has stopped, another one takes the
+// lead: others have marked more than kSilence times since, and twice as often as ever between two
+// of its marks. Where the GPU of a mark is not known all marks count. No clock, no I/O.
 #pragma once
 
 #include <cstdint>

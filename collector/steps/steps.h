@@ -6,19 +6,19 @@
 // just that window.
 //
 // Collectives, graph launches and synchronizations come for other reasons, too: cuDNN that tries
-// its algorithms synchronizes many times in the first forward pass. So `auto` takes them only where
-// no other source is to be expected. Where PyTorch is loaded its optimizers have their chance first
-// (Patience). What was taken gives way as soon as the program marks its steps itself
-// (gpuprof_step, optimizers, NVTX ranges): before and in the first window at once, and counting
-// begins anew, since what was counted were no steps. Marks in a burst, within milliseconds and then
-// none for much longer, were none either.
+// its algorithms synchronizes many times in the first forward pass. So `auto` takes them only
+// where no other source is to be expected. Where PyTorch is loaded its optimizers have their
+// chance first (Patience). What was taken gives way as soon as the program marks its steps itself
+// (gpuprof_step, optimizers, NVTX ranges). Before and in the first window it does so at once, and
+// counting begins anew. Marks in a burst, within milliseconds and then none for much longer, were
+// none either.
 //
 // A source that `auto` chose may fall silent: a step whose optimizer was seen while it was warmed
 // up, and which is one CUDA graph from then on. Then `auto` looks again, and goes back to an
 // optimizer or an NVTX range that comes again after all.
 //
-// `time`, which `auto` falls back to, gives way to what a program marks its steps by (gpuprof_step,
-// optimizers, NVTX ranges), however late: loading a model may take longer than `auto` waits.
+// `auto` falls back to `time`, which gives way to a program's own marks (gpuprof_step, optimizers,
+// NVTX ranges), however late. Loading a model may take longer than `auto` waits.
 //
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
@@ -26,8 +26,8 @@
 // Of several GPUs of a process, each with marks of its own, one leads (leading_device.h).
 //
 // Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
-// N themselves: the number of marks after which the same one (collective with its buffer, graph)
-// comes again, twice in a row.
+// N themselves: after N marks the same one (collective with its buffer, graph) comes again, twice
+// in a row.
 #pragma once
 
 #include <cstddef>

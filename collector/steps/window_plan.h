@@ -24,8 +24,8 @@ class WindowPlan {
   // The window is closed early, or could not be opened; as Schedule::cut.
   void cut();
   // The window that has begun last could not be opened yet. It begins anew, with the same number
-  // and as many steps, at the boundary that resume() names before it is reached; a trigger that is
-  // accepted meanwhile takes its place.
+  // and as many steps, at the boundary that resume() names beforehand. A trigger that is accepted
+  // meanwhile takes its place.
   void postpone();
   bool postponed() const { return postponed_ && !pending_; }
   void resume(uint64_t first);

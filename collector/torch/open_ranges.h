@@ -32,8 +32,8 @@ const OpenRange* innermost_range(Kind kind);
 // ends on another thread is given up.
 void close_range(const void* key);
 
-// When a window begins and ends, on the thread that met the boundary: what its last one left is
-// forgotten, what is still running on it is recorded up to `ticks`.
+// When a window begins and ends, on the thread that met the boundary. What its last window left is
+// forgotten; what still runs is recorded up to `ticks`.
 void forget_ranges();
 void cut_ranges(uint64_t ticks);
 

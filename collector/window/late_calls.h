@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that have ended and are not recorded yet: a thread may be put off its processor between the
-// two, and most likely is by our own thread, which wakes to end the window. Not found is one whose
-// record needs a new buffer, and one that waits for a lock on its way out of the library called.
+// Calls that have ended and are not recorded yet. A thread may lose its processor between the two,
+// most likely to our own thread, which wakes to end the window. Not found is one whose record needs
+// a new buffer, and one that waits for a lock on its way out of the library called.
 #pragma once
 
 namespace gpuprof {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of every step boundary of the run, in and outside windows: 8 bytes each in the ring
-// (262,144 of them, used over again), older ones as compact chunks at the ring's end.
+// The time of every step boundary of the run, in and outside windows. The ring has the last
+// 262,144, 8 bytes each, and older ones as compact chunks at its end.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Growable arrays for code that runs inside the traced process: memory comes straight from mmap, so
-// the host's allocator (which it may have replaced, or which we may be watching) is never entered.
+// Growable arrays for code that runs inside the traced process. Memory comes straight from mmap:
+// the host may have replaced its allocator, or we may be watching it.
 #pragma once
 
 #include <sys/mman.h>

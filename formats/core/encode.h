@@ -13,9 +13,9 @@
 
 namespace gpuprof {
 
-// What the encoder must know to turn ids into names; asked in finish() only, so that a name that
-// comes to be known while the batch is open is used. Views stay valid until finish() returns.
-// The functions are not pure because a pure one needs a symbol of the C++ runtime library.
+// What the encoder must know to turn ids into names. It asks in finish() only, so that it uses
+// names that become known while the batch is open. Views stay valid until finish() returns. The
+// functions are not pure because a pure one needs a symbol of the C++ runtime library.
 class NameResolver {
  public:
   virtual std::string_view string(StringId) const { return {}; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the preloaded library needs of mathematics, without libm, which it would have to load into
-// every process: for the search for periods, and for the places of heap samples.
+// What the search for periods and the places of heap samples need of mathematics, without libm: the
+// preloaded library would load it into every process.
 #pragma once
 
 #include <bit>
@@ -24,8 +24,8 @@ inline double sine_of_turn(double turn) {
   return first + 0.225 * (first * (first < 0 ? -first : first) - first);
 }
 
-// The turn, -0.5 to 0.5, whose sine and cosine are as `sine` to `cosine`; by a polynomial
-// for the arc tangent on 0 to 1 (Abramowitz and Stegun, 4.4.49), off by at most 0.00001. Of both 0:
+// The turn, -0.5 to 0.5, whose sine and cosine are as `sine` to `cosine`. By a polynomial for
+// the arc tangent on 0 to 1 (Abramowitz and Stegun, 4.4.49), off by at most 0.00001. Of both 0:
 // 0.
 inline double turn_of(double sine, double cosine) {
   const double s = sine < 0 ? -sine : sine, c = cosine < 0 ? -cosine : cosine;

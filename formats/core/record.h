@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed-size record that hooks and CUPTI callbacks write into per-thread buffers, as it lies in
-// memory and in the ring file. Trivially copyable, no pointers into anything but the traced
-// process. Times are raw clock ticks (see ClockInfo in ring_file.h); names are offsets into the
-// ring's string table (StringId), so that a ring left by a killed process can be read without that
+// The fixed-size record that hooks and CUPTI callbacks write into per-thread buffers, as it
+// lies in memory and in the ring file. Trivially copyable, no pointers into anything but the
+// traced process. Times are raw clock ticks (see ClockInfo in ring_file.h). Names are offsets
+// into the ring's string table (StringId): a killed process's ring can be read without that
 // process.
 #pragma once
 

@@ -80,8 +80,8 @@ enum class StepSource : uint8_t {
   sync,
   time
 };
-// How GPU times of CUDA graphs are taken: of each node (graphs instantiated in the window only), of
-// the launch as a whole, or as a whole if graphs were captured before the window.
+// How GPU times of CUDA graphs are taken: of each node (of graphs instantiated in the window), of
+// the whole launch, or whole if captured before the window.
 enum class GraphTimes : uint8_t { automatic, nodes, whole };
 enum class LogLevel : uint8_t { error, warn, info, debug };
 enum class Mode : uint8_t { on, armed, off };

@@ -28,9 +28,9 @@ inline size_t utf8_length(std::string_view text) {
   return length;
 }
 
-// Code points below U+10000 that act on a terminal instead of being shown: C0, DEL, C1 (ECMA-48),
-// line and paragraph separators, and the marks, embeddings, overrides and isolates of Unicode's
-// bidirectional algorithm (UAX #9, section 2).
+// Code points below U+10000 that act on a terminal instead of being shown. C0, DEL, C1 (ECMA-48),
+// line and paragraph separators, and Unicode's bidirectional marks, embeddings, overrides and
+// isolates (UAX #9, section 2).
 inline bool acts_on_terminal(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);

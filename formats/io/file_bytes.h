@@ -15,7 +15,7 @@ struct stat;  // <sys/stat.h>
 namespace gpuprof {
 
 // Why a file's contents are not read: it is no regular file, or next to nothing of its length is
-// stored (a sparse file's holes cost memory and time, and no disk). Null: they are.
+// stored. A sparse file's holes cost memory and time, and no disk. Null: they are.
 const char* why_not_read(const struct stat& info);
 
 // The whole of a regular file. On failure returns false and sets `reason`
@@ -28,13 +28,13 @@ enum class Compression { none, gzip };
 // Thread-safe.
 void gzip_member(std::string_view bytes, std::string& out);
 
-// Writes to a file beside `path` that has no name until commit() renames it into place, or a hidden
-// one where the file system knows no such files (mode 0666 less the umask's bits). Without a
-// successful commit nothing is left behind, nor by a signal (unfinished.h). A link is followed;
-// what is no regular file (a pipe, a device), or is open already
-// (/dev/stdout, /dev/fd/N), is written where it is.
-// Errors are kept until commit(). gzip: a member for each megabyte (RFC
-// 1952, section 2.2), which every reader of the format takes. Not thread-safe.
+// Writes to a file beside `path` (mode 0666 less the umask's bits). It has no name until
+// commit() puts it in place; a hidden one if the file system knows no such files. Without a
+// successful commit nothing is left behind, nor by a signal (unfinished.h). A link is
+// followed; what is no regular file (a pipe, a device), or is open already (/dev/stdout,
+// /dev/fd/N), is written where it is. Errors are kept until commit(). gzip: a member for
+// each megabyte (RFC 1952, section 2.2), which every reader of the format takes. Not
+// thread-safe.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::none);

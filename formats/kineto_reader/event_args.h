@@ -30,8 +30,8 @@ class ArgReader {
  public:
   ArgReader(Block& block, TextFaults& faults) : block_(block), faults_(faults) {}
 
-  // Sets fields of `shape` (whose kind is set) and `extra`; what has none there and in `placement`
-  // becomes shape.args, where a kernel or call has it of its shape, or extra.args.
+  // Sets fields of `shape` (whose kind is set) and `extra`. What has none there and in `placement`
+  // becomes shape.args if kernels or calls of the shape share it, else extra.args.
   void read(const std::vector<Member>& args, Shape& shape, EventExtra& extra, Placement& placement);
 
   // The text of a string value, as a number in the block's texts.

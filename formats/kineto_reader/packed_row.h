@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of a trace's rows between the file and the table they end in, packed: there are many
-// of them, and where in the table they belong is known only behind the last one.
+// The events of a trace's rows, packed, between the file and the table they end in. Their place in
+// the table is known only behind the last of many.
 #pragma once
 
 #include <cstdint>
@@ -59,8 +59,8 @@ class RunReader {
   BlockEvent event_{};
 };
 
-// The events of rows that are one lane, in its order, without their rows; of equal ones those of
-// the row given first, and then of the earlier run, come first.
+// The events of rows that are one lane, in its order, without their rows. Of equal ones the row
+// given first, then the earlier run, comes first.
 class LaneEvents {
  public:
   void add(PackedRow row);

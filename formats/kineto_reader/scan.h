@@ -126,9 +126,9 @@ inline const char* read_value(const char* at, const char* end, Value& out) {
   return at;
 }
 
-// Where the last event seems to begin in text that ends somewhere in an array of events: an object
-// after ',' or '[' whose first key is one of an event's. Null: none. It is a guess where events
-// hold arrays of objects with such keys; whoever reads on from there must be able to be told
+// Where the last event seems to begin in text that ends within an array of events. That is an
+// object after ',' or '[' whose first key is one of an event's. Null: none. It is a guess where
+// events hold arrays of objects with such keys; whoever reads on from there must be able to be told
 // otherwise.
 const char* last_event_start(const char* begin, const char* end);
 // The first one at or after `begin`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The events of one process, packed: 18 bytes each where they are ordinary (durations and gaps of
-// seconds, 65,536 shapes), so that ten million of them fit beside everything else in 256 MB.
+// The events of one process, packed: 18 bytes each if ordinary (durations and gaps of seconds,
+// 65,536 shapes). Ten million fit beside everything else in 256 MB.
 #pragma once
 
 #include <bit>

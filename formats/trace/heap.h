@@ -9,9 +9,9 @@
 
 namespace gpuprof {
 
-// Bytes that a sampled allocation stands for. Places of samples are a Poisson process over the
-// bytes allocated, so one of `bytes` is met with probability p = 1 - exp(-bytes / interval), and
-// bytes / p has the expectation `bytes` over all allocations (the estimator of Horvitz and
+// Bytes that a sampled allocation stands for. Places of samples are a Poisson process over
+// the bytes allocated. An allocation of `bytes` is met with probability p = 1 - exp(-bytes
+// / interval); bytes / p has the expectation `bytes` (the estimator of Horvitz and
 // Thompson).
 double heap_weight(uint64_t bytes, uint64_t interval);
 

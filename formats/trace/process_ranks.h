@@ -9,9 +9,9 @@
 namespace gpuprof {
 
 // Gives processes without a rank of their own the one that they have in the largest communicator of
-// their collectives, and its size as the job's. Gives none if two would have the same, since these
-// communicators then are of parts of the job; none if the job is known to be larger; none to a
-// process alone. Workers of a DataLoader have their process's.
+// their collectives, and its size as the job's. Gives none if two would have the same: these
+// communicators are of parts of the job. None if the job is known to be larger; none to a process
+// alone. Workers of a DataLoader have their process's.
 void find_ranks(Trace& trace);
 
 }  // namespace gpuprof

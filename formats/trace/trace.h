@@ -2,9 +2,9 @@
 // The in-memory trace that tools and exporters work on: events of all processes, names and launch
 // shapes interned over all of them.
 //
-// Times are int64 nanoseconds since the Unix epoch: CLOCK_MONOTONIC plus the distance of
-// CLOCK_REALTIME to it at the start of the process's window, so that durations are true even where
-// the wall clock was set meanwhile. Process::monotonic() and Process::clock give the other clocks.
+// Times are int64 nanoseconds since the Unix epoch: CLOCK_MONOTONIC plus its distance to
+// CLOCK_REALTIME at the start of the process's window. Durations stay true if the wall clock is set
+// meanwhile. Process::monotonic() and Process::clock give the other clocks.
 #pragma once
 
 #include <array>
@@ -358,8 +358,8 @@ struct Process {
   std::vector<Worker> workers;          // of a DataLoader
   std::vector<LiveMemory> live_memory;  // one of each moment at most
   uint32_t usable_cpus = 0;             // 0: not known
-  // By event: the op or annotation that a host event was called by; that a GPU event was launched
-  // by, where it is not that of the call which launched it.
+  // By event: the op or annotation that called a host event, or that launched a GPU event if it is
+  // not that of the launching call.
   SparseColumn<EventIndex, EventIndex::none> operators;
   std::vector<ForwardBackward> forward_backward;  // in order of forward
   // What an outside trace says of itself beside events and what `header` holds: members of a JSON

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program's own ranges (NVTX) look like on the GPU: on each stream,
-// from the first to the last piece of work that was launched inside the range.
+// The program's own ranges (NVTX) on the GPU: on each stream, from the first to the last work that
+// was launched inside the range.
 #pragma once
 
 #include <functional>

@@ -14,8 +14,8 @@
 namespace gpuprof::analysis {
 
 // The parts of a step. The first three are time in which recorded work runs on some GPU of the
-// process, the last is time of which no record says what the GPU did; the others are GPU idle time,
-// by what the launching thread did meanwhile.
+// process. The last is time of which no record says what the GPU did. The others are GPU idle time,
+// by what the launching thread did.
 enum class Part : uint8_t {
   compute,
   communication,    // and no compute
@@ -45,9 +45,9 @@ struct StepAnatomy {
   PartTimes no_processor{};
 };
 
-// A host thread that makes no traced call and is in no operator of a framework that issues work
-// for longer than this does something of its own: beyond what an eager framework does between two
-// kernels (some 10 to 200 us).
+// A host thread does something of its own if for longer than this it makes no traced call and is
+// in no operator that issues work. An eager framework takes some 10 to 200 us between two
+// kernels.
 inline constexpr int64_t kOwnWorkNs = 1'000'000;
 
 // The time in which the GPU is known to be idle, by part.
@@ -57,8 +57,8 @@ using IdleTimes = std::array<Intervals, kParts>;
 // none.
 Interval unknown_time(const Timeline& timeline);
 
-// Of each step of the timeline. One walk through its work; nothing but sums is kept, and, where
-// they are asked for, the idle time and that part of `other` in which issued work had not begun.
+// Of each step of the timeline. One walk through its work. It keeps sums and, if asked for, the
+// idle time and the part of `other` in which issued work had not begun.
 std::vector<StepAnatomy> dissect(const Timeline& timeline, IdleTimes* idle = nullptr,
                                  Intervals* device_idle = nullptr);
 

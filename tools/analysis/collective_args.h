@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an outside trace says of the collective that a kernel does, in the kernel's arguments, as
-// Kineto writes them for NCCL's kernels ("Collective name", "In msg nelems", "dtype", ...).
+// What an outside trace says of a kernel's collective, in the kernel's arguments. Kineto writes
+// them for NCCL's kernels ("Collective name", "In msg nelems", "dtype", ...).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which lines of Python, or functions of a program without it, ran while no GPU of the process had
-// work, and which waited for one, by the host samples of the thread that the steps run on. A sample
-// stands for the time from halfway to the one before to halfway to the one after it, two periods at
-// most.
+// Which lines of Python ran while no GPU of the process had work, and which waited for one;
+// functions in a program without Python. By host samples of the thread that the steps run on. A
+// sample stands for the time from halfway to the one before to halfway to the one after it, two
+// periods at most.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps inside a window that has none of its own: the program brackets what is to be recorded
-// (cudaProfilerStart, cudaProfilerStop), or the window holds no whole step. They are found in the
-// recorded events, by the next best mark: an NVTX range or annotation named as steps are, the end
-// of PyTorch's optimizers, a CUDA graph that is launched again. Thread-safe.
+// (cudaProfilerStart, cudaProfilerStop), or the window holds no whole step. They are found by the
+// next best mark among the recorded events: a range named as steps are, the end of PyTorch's
+// optimizers, a CUDA graph launched again. Thread-safe.
 #pragma once
 
 #include <string>

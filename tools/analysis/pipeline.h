@@ -48,8 +48,8 @@ struct PipelineJob {
   uint32_t data_ranks = 0, stages = 0;
 };
 
-// The operations of a trace that names them: events called forward-compute, backward-send and so
-// on, with the arguments `step` and `seq_id`, on rows called "PP rank P, TP rank T, ...". Rows of
+// The operations of a trace that names them: forward-compute, backward-send and so on. They have
+// the arguments `step` and `seq_id`, and lie on rows called "PP rank P, TP rank T, ...". Rows of
 // the same name are data-parallel ranks in order of their number. Nothing: it is another trace.
 std::optional<PipelineJob> pipeline_job(const Trace& trace);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that stands: all ranks stopped issuing work long before the last sign of life, and some of
-// them have issued fewer collectives, or steps, than the others, which wait for them, or show no
-// more sign of life.
+// A job that stands: all ranks stopped issuing work long before the last sign of life. Some have
+// issued fewer collectives, or steps, than the others, which wait for them, or show no more sign of
+// life.
 #pragma once
 
 #include <cstdint>

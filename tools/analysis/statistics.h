@@ -22,7 +22,7 @@ struct MeanChange {
 };
 
 // Welch's t-test with the Welch-Satterthwaite degrees of freedom. The interval is that of the
-// difference of means, in per cent of the base's mean; times have no mean below 0, so it begins at
+// difference of means, in per cent of the base's mean. Times have no mean below 0, so it begins at
 // -100 at the least. Samples without any spread that differ: p 0.
 MeanChange welch(std::span<const double> base, std::span<const double> other);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One process as the analysis sees it: what its threads called, what its GPUs did, and which call
-// caused which work. Events stay where they are, in the trace; calls and work are looked at one at
-// a time (walks.h), so that beside ten million events hardly anything is in memory. Times as in
-// Trace: ns since the Unix epoch.
+// caused which work. Events stay where they are, in the trace. Calls and work are read one at a
+// time (walks.h): beside ten million events hardly anything is in memory. Times as in Trace: ns
+// since the Unix epoch.
 #pragma once
 
 #include <algorithm>
@@ -141,9 +141,9 @@ struct Timeline {
     return begin == kNotIssued ? work.begin : begin;
   }
   // The events of a stream from the first to the last work that calls in the steps issued, whenever
-  // it ran: the work of a stream runs in the order in which it was issued. What has no recorded
-  // call goes with what it stands between; before the first such work it was issued before the
-  // steps. A stream without any such work: what began in the steps. Of a whole window: all.
+  // it ran. A stream's work runs in the order of its issue. What has no recorded call goes with
+  // what it stands between; before the first such work it was issued before the steps. A stream
+  // without any such work: what began in the steps. Of a whole window: all.
   struct EventRange {
     uint32_t first, end;
   };

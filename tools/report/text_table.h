@@ -13,8 +13,8 @@ namespace gpuprof {
 // to 240.
 size_t terminal_columns();
 
-// `text` in pieces of at most `room` characters (at least 16), cut behind ", " and other marks
-// between words where there are any in the second half of the room.
+// `text` in pieces of at most `room` characters (at least 16). Cut behind ", " and other marks
+// between words if the second half of the room has any.
 std::vector<std::string> wrapped(std::string_view text, size_t room);
 
 class TextTable {

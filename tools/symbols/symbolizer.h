@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names the return addresses of native stacks: functions from the symbol tables of the mapped
-// files, lines and inlined functions from their debug info, which may lie in a file of its own. A
-// file counts only if it is the very one that was mapped; else there is no name.
+// Names the return addresses of native stacks. Functions come from the mapped files' symbol tables,
+// lines and inlined functions from their debug info, which may lie in a file of its own. A file
+// counts only if it is the very one that was mapped; else there is no name.
 #pragma once
 
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a program found from nothing but the order of its launches. Steps repeat: what is
-// launched once in each (or in one burst) comes back at equal distances. Each such kernel, or short
-// sequence of kernels, votes for its distance; the largest distance with enough votes that is not
-// made of smaller steps and something else (evaluation, a prompt, a checkpoint) is the step. Where
-// steps grow or shrink, pieces of the stream tell (pieces.h). Not thread-safe; memory comes
-// from mmap.
+// launched once in each (or in one burst) comes back at equal distances. Each such kernel, or
+// short sequence of kernels, votes for its distance. The step is the largest distance with
+// enough votes that is not smaller steps and something else (evaluation, a prompt). Where steps
+// grow or shrink, pieces of the stream tell (pieces.h). Not thread-safe; memory comes from
+// mmap.
 #pragma once
 
 #include <cstddef>
@@ -35,9 +35,9 @@ struct Period {
 inline constexpr double kLeastConfidence = 0.5;
 
 // `kernels`: any number for each kernel, in order of launch. Memory is O(n), time O(n log n), with
-// a constant of some hundred: sequences are sorted, and each of the few levels that are looked at
-// is walked through a few dozen times; up to three times over if steps change their length. False:
-// no memory, `out` has no period.
+// a constant of some hundred. Sequences are sorted, and each of the few levels is walked a few
+// dozen times, up to thrice that if steps change their length. False: no memory, `out` has no
+// period.
 bool find_period(const uint32_t* kernels, size_t count, Period& out);
 
 }  // namespace gpuprof

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps whose length changes as the program goes on (sequences that grow, kernels that a library
-// takes for another shape): in a piece of the launches they are alike, and what comes once in each
-// step of a piece comes once in each step of all. Not thread-safe; memory comes from mmap.
+// Steps whose length changes as the program goes on: sequences grow, or a library takes another
+// kernel for another shape. Within a piece of the launches they are alike, and what comes once in
+// its steps comes once in all. Not thread-safe; memory comes from mmap.
 #pragma once
 
 #include "formats/core/period/period.h"

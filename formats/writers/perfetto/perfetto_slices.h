@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events as packets, made by several threads: what is the same for all events
-// of a shape is encoded once, and all names are defined before the first event
-// uses them.
+// Events as packets, made by several threads. What all events of a shape
+// share is encoded once; names are defined before the first event uses
+// them.
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@
 
 namespace gpuprof::xplane {
 
-// One plane, which goes to the file as it grows (its length is filled in afterwards): lines one
-// after the other, events of a line in order of begin, stats of an event between begin_event() and
+// One plane, which goes to the file as it grows; its length is filled in afterwards. Lines come one
+// after the other, a line's events in order of begin, an event's stats between begin_event() and
 // end_event(). Times are ns; `origin` is subtracted, to the benefit of picoseconds that must fit 63
 // bits.
 class Plane {

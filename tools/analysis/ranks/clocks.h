@@ -18,8 +18,8 @@ struct HostClock {
   // Against the first host, that of the lowest rank: what was taken off.
   double offset_us = 0;  // in the middle of what was recorded
   double drift_ppm = 0;
-  // How far the host's times may still be off, by the spread of the ends about the line: three
-  // standard errors at the begin or end of the windows, where it is largest. That ranks leave in a
+  // How far the host's times may still be off, by the spread of the ends about the line. Three
+  // standard errors, at the begin or end of the windows, where it is largest. That ranks leave in a
   // fixed order, if they do, is in no spread.
   double error_us = 0;
   size_t collectives = 0;  // by which it was aligned; 0: its wall clock stands, its error unknown

@@ -21,8 +21,8 @@ struct SlowGpu {
 };
 
 // Of GPUs that ran about as many kernels, within a quarter, in at least four steps. Replicas cross
-// the boundary of a step at different moments, so that kernels are compared by their mean, in each
-// quarter of a GPU's own sequence: slow in all of them by at least a hundredth of the median step.
+// the boundary of a step at different moments. So kernels are compared by their mean, in each
+// quarter of a GPU's sequence: slow is at least a hundredth of the median step in all four.
 std::vector<SlowGpu> find_slow_gpus(const Timeline& timeline);
 
 // "rank 0, whose 4 GPUs run about as many kernels: those of GPU 2 take 1.50 x as long as ..."

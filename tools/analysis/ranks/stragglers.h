@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank makes the others wait, in which steps, and by what part of its own work: in every step
-// since some step, in steps at equal distances, or once.
+// Which rank makes the others wait, and by what part of its own work. In which steps: every one
+// since some step, at equal distances, or once.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +32,9 @@ struct SlowRank {
   double factor = 1;     // the part's time to that of the median rank, likewise
 };
 
-// Of ranks that did at least four steps in common. A part counts as slow in a step where it is
-// beyond the median rank's by a hundredth of the median step (`step_us`) and by more than ranks
-// usually differ in it. Most excess over all steps first.
+// Of ranks that did at least four steps in common. A part is slow in a step if it exceeds the
+// median rank's by a hundredth of the median step (`step_us`) and by more than ranks usually
+// differ. Most excess over all steps first.
 std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double step_us);
 
 // "rank 2: kernels 1.50 x the median rank's (3.2 ms a step), in every step since step 12"

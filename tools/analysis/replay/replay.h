@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step would take without one of its causes of delay. The recorded calls and work of all
-// ranks are a graph of dependencies (replay_graph.h); replayed as recorded it gives the recorded
-// times, with the weights of one cause taken away, what would be left.
+// ranks are a graph of dependencies (replay_graph.h). Replayed as recorded it gives the recorded
+// times; without the weights of one cause it gives what would be left.
 #pragma once
 
 #include <array>
@@ -37,8 +37,8 @@ class Replay {
   // False: it was given up, all times are 0. So many calls lie between two moments at which no
   // collective is under way that what they depend on fits into no memory.
   bool ended() const { return ended_; }
-  // How often a time was carried from one piece to the next, by node of the graph: the replay's own
-  // measure of how much it does beside working out each node once.
+  // How often a time was carried from one piece to the next, by node of the graph: what the replay
+  // does beside working out each node once.
   double carried() const {
     return nodes_ ? static_cast<double>(carried_) / static_cast<double>(nodes_) : 0;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dependencies of what was recorded: the order of calls on a thread, from a launch to its work,
-// the order of work on a stream, event waits, and host synchronisation. A collective begins when
-// the last rank has come. Some dependencies are not recorded (inside a graph, say). The graph takes
-// these from the times: work that began as other work ended, and had no other reason to wait.
+// The dependencies of what was recorded: order of calls on a thread, launch to work, order of work
+// on a stream, event waits, host synchronisation. A collective begins when the last rank has come.
+// Some dependencies are not recorded (inside a graph, say). The graph takes these from the times:
+// work that began as other work ended, and had no other reason to wait.
 //
 // The graph exists piece by piece. It makes nodes in the order of calls, works out their times, and
 // keeps only the times that later nodes may depend on.
