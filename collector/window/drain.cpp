@@ -69,6 +69,7 @@ bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
+  if (ticks < s.window.begin_ticks) return;  // it began after this look
   const double seconds =
       static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
