@@ -30,18 +30,19 @@ uint64_t size_class(uint64_t bytes) {
   return out;
 }
 
-// When each GPU of a process computed.
+// When each GPU of a process computed while it communicated. Memory grows with that alone, and not
+// with all kernels of a trace.
 class Computing {
  public:
   explicit Computing(const Timeline& timeline) {
-    std::map<uint32_t, Intervals> of_devices;
-    each_work(timeline, [&](const Work& work) {
-      if (work.kind != WorkClass::compute) return;
-      of_devices[timeline.streams[work.stream].name.device].push_back({work.begin, work.end});
+    const auto communicating = covered(
+        timeline, [](const Work& work, uint32_t) { return work.kind == WorkClass::communication; });
+    if (communicating.empty()) return;
+    measures_ = covered(timeline, [&](const Work& work, uint32_t device) {
+      const auto at = communicating.find(device);
+      return work.kind == WorkClass::compute && at != communicating.end() &&
+             at->second.inside(work.begin, work.end) > 0;
     });
-    for (auto& [device, any] : of_devices) {
-      measures_.emplace(device, Measure(cover(std::move(any))));
-    }
   }
   int64_t inside(uint32_t device, int64_t begin, int64_t end) const {
     const auto at = measures_.find(device);
@@ -49,7 +50,21 @@ class Computing {
   }
 
  private:
-  std::map<uint32_t, Measure> measures_;
+  using Measures = std::map<uint32_t, Measure>;  // by device
+
+  template <typename Chosen>
+  static Measures covered(const Timeline& timeline, const Chosen& chosen) {
+    std::map<uint32_t, Intervals> of_devices;
+    each_work(timeline, [&](const Work& work) {
+      const uint32_t device = timeline.streams[work.stream].name.device;
+      if (chosen(work, device)) of_devices[device].push_back({work.begin, work.end});
+    });
+    Measures out;
+    for (auto& [device, any] : of_devices) out.emplace(device, Measure(cover(std::move(any))));
+    return out;
+  }
+
+  Measures measures_;
 };
 
 // "ncclSend, ncclRecv" for either.
