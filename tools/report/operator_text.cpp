@@ -16,8 +16,6 @@ namespace {
 
 using namespace analysis;
 
-constexpr size_t kWide = 100;  // columns of a terminal from which on there is room for all figures
-
 // Three significant digits: "1.23 ms"; nothing where there is nothing.
 std::string time_text(double us) {
   if (us <= 0) return us < 0 ? "-" : "";

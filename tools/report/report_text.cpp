@@ -298,14 +298,16 @@ class TextReport {
     const CollectiveTimes& times = report_.collective_times;
     if (times.matched == 0 && times.different == 0) return;
     title("Collectives across their ranks");
-    TextTable rows =
-        table({"calls", "bytes", "transfer", "waits", "exposed", "GB/s", "bus GB/s", "collective"});
+    const bool wide = options_.width >= kWide;
+    TextTable rows = table({"calls", "bytes", "transfer", "waits", wide ? "exposed" : "",
+                            wide ? "GB/s" : "", "bus GB/s", "collective"});
     size_t shown = 0;
     for (const CollectiveTimesRow& row : times.rows) {
       if (row.matched == 0 || ++shown > 8) continue;
       rows.row({fmt::format("{}", row.calls), format_bytes(row.bytes / row.matched),
                 each(row.transfer_us, row.matched), each(row.waiting_us, row.matched),
-                each(row.exposed_us, row.matched), fmt::format("{:.1f}", row.algorithm_gbs),
+                wide ? each(row.exposed_us, row.matched) : "",
+                wide ? fmt::format("{:.1f}", row.algorithm_gbs) : "",
                 fmt::format("{:.1f}", row.bus_gbs), row.function + ", " + members_text(row)});
     }
     if (shown > 0) out_ += rows.text();

@@ -17,6 +17,8 @@ size_t terminal_columns();
 // between words if the second half of the room has any.
 std::vector<std::string> wrapped(std::string_view text, size_t room);
 
+constexpr size_t kWide = 100;  // columns of a terminal from which on there is room for all figures
+
 class TextTable {
  public:
   // `titles`: of the columns of figures, then of the names. `width`: of the whole; 0: names are
