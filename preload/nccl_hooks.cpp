@@ -4,12 +4,15 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook.h"
+#include "preload/nccl_later.h"
 
 namespace gpuprof {
 
@@ -111,6 +114,18 @@ using Collective = KindTag<Kind::collective>;
                                      size_t count, ncclDataType_t type, int peer,
                                      ncclComm_t communicator, cudaStream_t stream) {
   fill(r, result, communicator, count, type, kNone, peer, stream);
+}
+
+// NCCL's per-call configuration, which is the last argument, changes no argument before it.
+template <typename... Arguments>
+[[maybe_unused]] static void capture(Record& r, Collective kind, ncclResult_t result,
+                                     const void* send, void* receive, size_t count,
+                                     ncclDataType_t type, Arguments... rest) {
+  const auto tuple = std::make_tuple(rest...);
+  [&]<size_t... index>(std::index_sequence<index...>) {
+    capture(r, kind, result, send, receive, count, type, std::get<index>(tuple)...);
+  }
+  (std::make_index_sequence<sizeof...(rest) - 1>());
 }
 
 #ifndef GPUPROF_NOP
@@ -248,6 +263,14 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
       child_identity(parent, CommunicatorWay::shrink, communicator_identity(excluded, bytes)));
 }
 
+// Nothing that all its ranks pass tells it from others: those that were in the parent have that,
+// those that are new have the id. So it has a place and no identity.
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommGrow>, ncclResult_t result, ncclComm_t,
+                                     int, const ncclUniqueId*, int, ncclComm_t* made,
+                                     ncclConfig_t*) {
+  made_communicator(result, made, 0);
+}
+
 // ---- calls on communicators: counted whether recorded or not
 
 static void count_call(ncclComm_t communicator, MessagePath path) {
@@ -256,6 +279,9 @@ static void count_call(ncclComm_t communicator, MessagePath path) {
   t_counted = false;
 }
 static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t) { return communicator; }
+static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t, const CollectiveConfig*) {
+  return communicator;
+}
 template <typename First, typename... Rest>
 static ncclComm_t communicator_in(First, Rest... rest) {
   return communicator_in(rest...);
@@ -274,6 +300,14 @@ GPUPROF_COUNTED(ncclReduceScatter)
 GPUPROF_COUNTED(ncclAlltoAll)
 GPUPROF_COUNTED(ncclGather)
 GPUPROF_COUNTED(ncclScatter)
+GPUPROF_COUNTED(ncclAllReduceConfig)
+GPUPROF_COUNTED(ncclBroadcastConfig)
+GPUPROF_COUNTED(ncclReduceConfig)
+GPUPROF_COUNTED(ncclAllGatherConfig)
+GPUPROF_COUNTED(ncclReduceScatterConfig)
+GPUPROF_COUNTED(ncclAlltoAllConfig)
+GPUPROF_COUNTED(ncclGatherConfig)
+GPUPROF_COUNTED(ncclScatterConfig)
 #undef GPUPROF_COUNTED
 [[maybe_unused]] static void observe(ApiTag<Api::ncclSend>, ncclResult_t, const void*, size_t,
                                      ncclDataType_t, int peer, ncclComm_t communicator,
@@ -319,41 +353,52 @@ constexpr bool kIsComplete =
 // ---- hooks -------------------------------------------------------------------------------------
 
 // Expands to X(...) for rows of this file's library, to nothing for the others.
-#define GPUPROF_ROWS_cudart(X, symbol)
-#define GPUPROF_ROWS_driver(X, symbol)
-#define GPUPROF_ROWS_nccl(X, symbol) X(symbol)
-#define GPUPROF_API_AS(library, symbol, model, role) GPUPROF_API(library, symbol, role)
+#define GPUPROF_ROWS_cudart(X, ...)
+#define GPUPROF_ROWS_driver(X, ...)
+#define GPUPROF_ROWS_nccl(X, ...) X(__VA_ARGS__)
 #define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 
 [[gnu::used]] static void export_hooks() {
-#define GPUPROF_EXPORT_ROW(symbol) GPUPROF_EXPORT_HOOK(symbol, decltype(::symbol));
-#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol)
+#define GPUPROF_EXPORT_ROW(symbol, model) GPUPROF_EXPORT_HOOK(symbol, decltype(model));
+#define GPUPROF_API(library, symbol, role) \
+  GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, ::symbol)
+#define GPUPROF_API_AS(library, symbol, model, role) \
+  GPUPROF_ROWS_##library(GPUPROF_EXPORT_ROW, symbol, model)
 #include "preload/apis.def"
 #undef GPUPROF_API
+#undef GPUPROF_API_AS
 #undef GPUPROF_EXPORT_ROW
 }
 
 void fill_nccl_slots() {
-#define GPUPROF_FILL_SLOT(symbol)                                                      \
+#define GPUPROF_FILL_SLOT(symbol, model)                                               \
   {                                                                                    \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                             \
+    using RowHook = Hook<Api::symbol, decltype(model)>;                                \
     hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
                               &RowHook::set};                                          \
   }
-#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol)
+#define GPUPROF_API(library, symbol, role) \
+  GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, ::symbol)
+#define GPUPROF_API_AS(library, symbol, model, role) \
+  GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)
 #include "preload/apis.def"
 #undef GPUPROF_API
+#undef GPUPROF_API_AS
 #undef GPUPROF_FILL_SLOT
 }
 
 #ifndef GPUPROF_NOP
-#define GPUPROF_CHECK_ROW(symbol)                             \
-  static_assert(kIsComplete<Api::symbol, decltype(::symbol)>, \
+#define GPUPROF_CHECK_ROW(symbol, model)                   \
+  static_assert(kIsComplete<Api::symbol, decltype(model)>, \
                 #symbol " makes a communicator or counts on one: it needs an observe()");
-#define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_CHECK_ROW, symbol)
+#define GPUPROF_API(library, symbol, role) \
+  GPUPROF_ROWS_##library(GPUPROF_CHECK_ROW, symbol, ::symbol)
+#define GPUPROF_API_AS(library, symbol, model, role) \
+  GPUPROF_ROWS_##library(GPUPROF_CHECK_ROW, symbol, model)
 #include "preload/apis.def"
 #undef GPUPROF_API
+#undef GPUPROF_API_AS
 #undef GPUPROF_CHECK_ROW
 #endif
 

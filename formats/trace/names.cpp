@@ -124,8 +124,12 @@ CollectiveName collective_name(std::string_view function) {
       {"ncclSend", {"send", "nccl:send"}},
       {"ncclRecv", {"recv", "nccl:recv"}},
   }};
+  // NCCL 2.32's with a configuration do the same.
+  constexpr std::string_view kConfig = "Config";
+  const std::string_view plain =
+      function.ends_with(kConfig) ? function.substr(0, function.size() - kConfig.size()) : function;
   for (const Row& row : kRows) {
-    if (row.function == function) return row.name;
+    if (row.function == plain) return row.name;
   }
   return {function, function};
 }

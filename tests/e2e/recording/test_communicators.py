@@ -66,3 +66,41 @@ def places(folder, way):
                                            ("unhooked", [(0, 2), (1, 2)])])
 def test_rank_and_size(tmp_path, way, expected):
     assert places(tmp_path, way) == expected
+
+
+# Of NCCL 2.32 the simulated one has the collectives with a configuration, and nothing else.
+LATER = """
+import ctypes
+cuda, nccl, own = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so.2", None))
+P, size = ctypes.c_void_p, ctypes.c_size_t
+comm, device = P(), ctypes.c_int(0)
+assert nccl.ncclCommInitAll(ctypes.byref(comm), 1, ctypes.byref(device)) == 0
+for name in ("ncclCommGrow", "ncclCommSuspend", "ncclCommResume", "ncclPutSignal", "ncclSignal", "ncclWaitSignal"):
+    assert not hasattr(nccl, name), name + " is not in this NCCL"
+for step in range(2):
+    own.gpuprof_step()
+    assert nccl.ncclAllReduce(None, None, size(8), 7, 0, comm, None) == 0
+    for name in ("AllReduce", "ReduceScatter"):
+        assert getattr(nccl, "nccl" + name + "Config")(None, None, size(9), 7, 2, comm, None, None) == 0
+    assert nccl.ncclReduceConfig(None, None, size(9), 7, 2, 0, comm, None, None) == 0
+    for name in ("Broadcast", "Gather", "Scatter"):
+        assert getattr(nccl, "nccl" + name + "Config")(None, None, size(9), 7, 0, comm, None, None) == 0
+    for name in ("AllGather", "AlltoAll"):
+        assert getattr(nccl, "nccl" + name + "Config")(None, None, size(9), 7, comm, None, None) == 0
+    cuda.cudaDeviceSynchronize()
+own.gpuprof_step()
+"""
+
+
+def test_collectives_with_a_configuration(tmp_path):
+    done = harness.run([sys.executable, "-c", LATER], env=harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", SIMCUDA_DEVICES=1, GPUPROF_SCHEDULE="skip_first=2,warmup=0,active=1"))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    found = harness.of_kind(harness.records(dump), "collective")
+    names = [f"nccl{name}Config" for name in ("AllReduce", "ReduceScatter", "Reduce", "Broadcast", "Gather", "Scatter", "AllGather",
+                                              "AlltoAll")]
+    assert [record["name"] for record in found] == ["ncclAllReduce"] + names
+    assert [record["sequence"] for record in found] == list(range(9, 18)), "one series, counted outside the window, too"
+    assert [record["count"] for record in found] == [8] + [9] * 8
+    assert {record["rank_count"] for record in found} == {1}
