@@ -121,6 +121,61 @@ ncclResult_t pncclRecv(void* receive, size_t count, ncclDataType_t type, int pee
   return run("ncclRecv", message(OpCode::kRecv, nullptr, receive, count, type, peer), comm, stream);
 }
 
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 32, 0)
+// NCCL 2.32: the same with a configuration of the call (nccl.h, ncclCollConfig_t), which changes no
+// result.
+ncclResult_t ncclAllReduceConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream,
+                                 const void*) {
+  return run("ncclAllReduceConfig", reduction(OpCode::kAllReduce, send, receive, count, type, op),
+             comm, stream);
+}
+
+ncclResult_t ncclReduceScatterConfig(const void* send, void* receive, size_t count,
+                                     ncclDataType_t type, ncclRedOp_t op, ncclComm_t comm,
+                                     cudaStream_t stream, const void*) {
+  return run("ncclReduceScatterConfig",
+             reduction(OpCode::kReduceScatter, send, receive, count, type, op), comm, stream);
+}
+
+ncclResult_t ncclReduceConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                              ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream,
+                              const void*) {
+  return run("ncclReduceConfig", reduction(OpCode::kReduce, send, receive, count, type, op, root),
+             comm, stream);
+}
+
+ncclResult_t ncclBroadcastConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                 int root, ncclComm_t comm, cudaStream_t stream, const void*) {
+  return run("ncclBroadcastConfig", rooted(OpCode::kBroadcast, send, receive, count, type, root),
+             comm, stream);
+}
+
+ncclResult_t ncclGatherConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                              int root, ncclComm_t comm, cudaStream_t stream, const void*) {
+  return run("ncclGatherConfig", rooted(OpCode::kGather, send, receive, count, type, root), comm,
+             stream);
+}
+
+ncclResult_t ncclScatterConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                               int root, ncclComm_t comm, cudaStream_t stream, const void*) {
+  return run("ncclScatterConfig", rooted(OpCode::kScatter, send, receive, count, type, root), comm,
+             stream);
+}
+
+ncclResult_t ncclAllGatherConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                 ncclComm_t comm, cudaStream_t stream, const void*) {
+  return run("ncclAllGatherConfig", make(OpCode::kAllGather, send, receive, count, type), comm,
+             stream);
+}
+
+ncclResult_t ncclAlltoAllConfig(const void* send, void* receive, size_t count, ncclDataType_t type,
+                                ncclComm_t comm, cudaStream_t stream, const void*) {
+  return run("ncclAlltoAllConfig", make(OpCode::kAlltoAll, send, receive, count, type), comm,
+             stream);
+}
+#endif
+
 // Through the exported name, as the real library does: an interposer sees both.
 ncclResult_t pncclBcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {

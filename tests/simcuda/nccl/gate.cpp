@@ -10,12 +10,23 @@
 
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/nccl/comm.h"
+#include "tests/simcuda/nccl/mismatch.h"
 #include "tests/simcuda/nccl/payload.h"
 
 namespace gpuprof::simcuda {
 namespace {
 
-constexpr uint64_t kMaxJitterNs = 2000;
+// Ranks leave a collective one after the other, as their last data comes: at most so much later
+// than the first could.
+uint64_t leaving_ns() {
+  static const uint64_t value = [] {
+    constexpr double kDefault = 2;
+    const char* const text = std::getenv("SIMCUDA_NCCL_LEAVING_US");
+    const double us = text == nullptr ? kDefault : std::strtod(text, nullptr);
+    return static_cast<uint64_t>(std::max(0.0, us) * 1000);
+  }();
+  return value;
+}
 
 class FusedGate final : public Gate {
  public:
@@ -30,10 +41,9 @@ class FusedGate final : public Gate {
         collective_ns_ += transfer_ns(call, comm_->ranks);
       }
     }
-    if (has_collective_) {
-      collective_ = comm_->collectives++;
-      calls_ = work.calls;
-    }
+    if (has_collective_) collective_ = comm_->collectives++;
+    calls_ = work.calls;
+    words_ = words_of(calls_).packed();
     note_waiting_work();
   }
 
@@ -44,9 +54,7 @@ class FusedGate final : public Gate {
     uint64_t finish = 0;
     const int missing = comm_->aborted.load() ? -1 : compute_end(&finish);
     if (missing >= 0 && !timed_out(missing)) return false;
-    if (missing < 0 && has_collective_ && !comm_->aborted.load()) {
-      take_payloads(calls_, *comm_, collective_);
-    }
+    if (missing < 0 && !comm_->aborted.load()) take();
     *start = start_;
     *end = std::max(finish, start_ + 1);
     comm_->last_end = *end;
@@ -61,14 +69,27 @@ class FusedGate final : public Gate {
     int to;
     uint64_t sequence;
     uint64_t ns;
+    uint64_t words;
   };
+
+  void take() {
+    if (has_collective_ && !wrong_) take_payloads(calls_, *comm_, collective_);
+    if (wrong_) spoil_payloads(calls_, *comm_);
+  }
+  // False: the operation waits for ever.
+  bool agrees(uint64_t own, uint64_t other) {
+    const Agreement found = compare(own, other);
+    wrong_ = wrong_ || found == Agreement::wrong_values;
+    return found != Agreement::hangs;
+  }
 
   void add_message(const CollectiveCall& call) {
     const bool send = call.code == OpCode::kSend;
     const auto peer = static_cast<size_t>(call.peer);
     const uint64_t sequence = send ? comm_->sent[peer]++ : comm_->received[peer]++;
     messages_.push_back(Message{send ? comm_->rank : call.peer, send ? call.peer : comm_->rank,
-                                sequence, transfer_ns(call, comm_->ranks)});
+                                sequence, transfer_ns(call, comm_->ranks),
+                                words_of_message(call).packed()});
     sends_.push_back(send);
   }
 
@@ -79,38 +100,40 @@ class FusedGate final : public Gate {
     Rendezvous& meet = *comm_->rendezvous;
     if (has_collective_) {
       put_payloads(calls_, *comm_, collective_);
-      meet.collective(collective_, comm_->rank).put(collective_, start);
+      meet.collective(collective_, comm_->rank).put(collective_, start, words_);
     }
     for (size_t i = 0; i < messages_.size(); ++i) {
       const Message& m = messages_[i];
       const Side side = sends_[i] ? Side::kSender : Side::kReceiver;
-      meet.message(m.from, m.to, side, m.sequence).put(m.sequence, start);
+      meet.message(m.from, m.to, side, m.sequence).put(m.sequence, start, m.words);
     }
   }
 
-  // The rank that has not come yet, or -1 with the common end in `*finish`.
+  // The rank that has not come yet, or that called something else; or -1 with the common end in
+  // `*finish`.
   int compute_end(uint64_t* finish) {
     Rendezvous& meet = *comm_->rendezvous;
     uint64_t latest = 0;
     for (int rank = 0; has_collective_ && rank < comm_->ranks; ++rank) {
-      uint64_t start = 0;
-      if (!meet.collective(collective_, rank).get(collective_, &start)) return rank;
+      uint64_t start = 0, words = 0;
+      if (!meet.collective(collective_, rank).get(collective_, &start, &words)) return rank;
+      if (!agrees(words_, words)) return rank;
       latest = std::max(latest, start);
     }
     if (has_collective_) *finish = latest + collective_ns_;
     for (const Message& m : messages_) {
-      uint64_t sender = 0;
-      uint64_t receiver = 0;
-      if (!meet.message(m.from, m.to, Side::kSender, m.sequence).get(m.sequence, &sender)) {
-        return m.from;
+      uint64_t times[2] = {}, words = 0;
+      for (const Side side : {Side::kSender, Side::kReceiver}) {
+        const int rank = side == Side::kSender ? m.from : m.to;
+        uint64_t* const time = &times[side == Side::kReceiver];
+        if (!meet.message(m.from, m.to, side, m.sequence).get(m.sequence, time, &words))
+          return rank;
+        if (!agrees(m.words, words)) return rank;
       }
-      if (!meet.message(m.from, m.to, Side::kReceiver, m.sequence).get(m.sequence, &receiver)) {
-        return m.to;
-      }
-      *finish = std::max(*finish, std::max(sender, receiver) + m.ns);
+      *finish = std::max(*finish, std::max(times[0], times[1]) + m.ns);
     }
     *finish += mix64(comm_->seed ^ comm_->hash ^ index_ << 8 ^ static_cast<uint64_t>(comm_->rank)) %
-               kMaxJitterNs;
+               (leaving_ns() + 1);
     return -1;
   }
 
@@ -130,7 +153,9 @@ class FusedGate final : public Gate {
   bool has_collective_ = false;
   uint64_t collective_ = 0;
   uint64_t collective_ns_ = 0;
-  std::vector<CollectiveCall> calls_;  // of a collective
+  std::vector<CollectiveCall> calls_;
+  uint64_t words_ = 0;  // of its collectives
+  bool wrong_ = false;  // some rank called something else, and all end
   std::vector<Message> messages_;
   std::vector<bool> sends_;
   bool published_ = false;

@@ -21,19 +21,23 @@ constexpr size_t kPayloadBytes = 4096;  // of a rank, in one operation
 // A value that one rank writes once per use of the slot, and others wait for.
 class Mailbox {
  public:
-  void put(uint64_t sequence, uint64_t value) {
+  // `what`: of an operation, what it is (CallWords).
+  void put(uint64_t sequence, uint64_t value, uint64_t what = 0) {
     value_.store(value, std::memory_order_relaxed);
+    what_.store(what, std::memory_order_relaxed);
     written_.store(sequence + 1, std::memory_order_release);
   }
-  bool get(uint64_t sequence, uint64_t* value) const {
+  bool get(uint64_t sequence, uint64_t* value, uint64_t* what = nullptr) const {
     if (written_.load(std::memory_order_acquire) != sequence + 1) return false;
     *value = value_.load(std::memory_order_relaxed);
+    if (what) *what = what_.load(std::memory_order_relaxed);
     return true;
   }
 
  private:
   std::atomic<uint64_t> written_;
   std::atomic<uint64_t> value_;
+  std::atomic<uint64_t> what_;
 };
 
 enum class Side : uint8_t { kSender, kReceiver };

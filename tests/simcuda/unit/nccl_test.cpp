@@ -206,6 +206,73 @@ TEST_F(Payloads, LargeOnesAreNot) {
   EXPECT_EQ(found, std::vector(2, std::vector<int64_t>(count, 0)));
 }
 
+// Two ranks call what TEST_CALLS names; says by its exit whether the operation ended as TEST_ENDS
+// wants: "right", "wrong" (data), "never".
+TEST(DISABLED_Child, Mismatched) {
+  const std::string calls = getenv("TEST_CALLS"), ends = getenv("TEST_ENDS");
+  ncclComm_t comms[2] = {};
+  ASSERT_EQ(ncclCommInitAll(comms, 2, nullptr), ncclSuccess);
+  int *from[2], *to[2];
+  cudaStream_t streams[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(cudaSetDevice(rank), cudaSuccess);
+    ASSERT_EQ(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&from[rank], 64), cudaSuccess);
+    ASSERT_EQ(cudaMalloc(&to[rank], 64), cudaSuccess);
+    const int values[2] = {rank + 1, rank + 1};
+    ASSERT_EQ(cudaMemcpy(from[rank], values, sizeof values, cudaMemcpyDefault), cudaSuccess);
+  }
+  for (int rank = 0; rank < 2; ++rank) {
+    const bool other = rank == 1;
+    ncclResult_t result = ncclSuccess;
+    if (calls == "message") {
+      const size_t count = other ? 1 : 2;
+      result = other ? ncclRecv(to[rank], count, ncclInt, 0, comms[rank], streams[rank])
+                     : ncclSend(from[rank], count, ncclInt, 1, comms[rank], streams[rank]);
+    } else if (other && calls == "function") {
+      result = ncclAllGather(from[rank], to[rank], 2, ncclInt, comms[rank], streams[rank]);
+    } else {
+      result = ncclAllReduce(from[rank], to[rank], other && calls == "count" ? 1 : 2,
+                             other && calls == "type" ? ncclFloat : ncclInt,
+                             other && calls == "operation" ? ncclMax : ncclSum, comms[rank],
+                             streams[rank]);
+    }
+    ASSERT_EQ(result, ncclSuccess) << "NCCL does not compare the calls";
+  }
+  int got[2] = {};
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(cudaMemcpyAsync(&got[rank], to[rank], 4, cudaMemcpyDefault, streams[rank]),
+              cudaSuccess);
+    ASSERT_EQ(cudaStreamSynchronize(streams[rank]), cudaSuccess);
+  }
+  ncclResult_t state = ncclSuccess;
+  ASSERT_EQ(ncclCommGetAsyncError(comms[1], &state), ncclSuccess);
+  EXPECT_EQ(state == ncclSystemError, ends == "never") << "the simulator gives up for its tests";
+  if (ends == "right") {
+    EXPECT_EQ(got[1], calls == "message" ? 1 : 3);
+  } else if (ends == "wrong") {
+    EXPECT_NE(got[1], 3);
+    EXPECT_NE(got[1], 2);
+  }
+}
+
+TEST(Nccl, RanksThatCallSomethingElseHangOrGetWrongData) {
+  const auto run = [](const char* calls, const char* ends, const char* way) {
+    return run_child("DISABLED_Child.Mismatched", {{"TEST_CALLS", calls},
+                                                   {"TEST_ENDS", ends},
+                                                   {"SIMCUDA_NCCL_MISMATCH", way},
+                                                   {"SIMCUDA_DEVICES", "2"},
+                                                   {"SIMCUDA_NCCL_TIMEOUT_S", "0.5"}});
+  };
+  EXPECT_EQ(run("same", "right", "hang"), 0);
+  for (const char* calls : {"function", "count", "message"}) {
+    EXPECT_EQ(run(calls, "never", "hang"), 0) << calls;
+    EXPECT_EQ(run(calls, "wrong", "corrupt"), 0) << calls;
+  }
+  EXPECT_EQ(run("type", "wrong", "hang"), 0);
+  EXPECT_EQ(run("operation", "wrong", "hang"), 0);
+}
+
 TEST_F(OneProcess, AGroupIsOneKernelPerCommunicator) {
   const size_t before = truth().size();
   launch("uneven", 5'000'000, streams_[1]);
