@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
+#include <thread>
 
 namespace gpuprof {
 namespace {
@@ -129,13 +131,90 @@ double LiveProcess::step_seconds() const {
                          : 0;
 }
 
+bool RemoteProcess::read() {
+  char text[kLiveStateBytes];
+  std::ifstream in(file, std::ios::binary);
+  in.read(text, sizeof text);
+  return parse_live_state({text, static_cast<size_t>(in.gcount())}, state);
+}
+
+std::string RemoteProcess::name() const {
+  return state.rank < 0 ? fmt::format("process {} on {}", state.process_id, host)
+                        : fmt::format("rank {} (pid {} on {})", state.rank, state.process_id, host);
+}
+
+namespace {
+
+// Those of a run that are not seen here.
+void add_remote(const std::vector<std::string>& files, LiveRun& run) {
+  for (const std::string& path : files) {
+    const std::string stem = path.substr(0, path.size() - std::string(kLiveStateSuffix).size());
+    const std::string ring = stem + std::string(kRing);
+    std::error_code error;
+    const std::string real = fs::canonical(ring, error);
+    const bool here = std::any_of(run.processes.begin(), run.processes.end(),
+                                  [&](const auto& each) { return each->ring() == real; });
+    if (here) continue;
+    const std::string name = fs::path(stem).filename();
+    RemoteProcess remote;
+    remote.file = path;
+    remote.host = name.substr(0, name.rfind("_r"));
+    if (!remote.read()) continue;
+    if (error && run.elsewhere > 0) --run.elsewhere;  // counted as a link that leads nowhere
+    run.remote.push_back(std::move(remote));
+  }
+  std::sort(run.remote.begin(), run.remote.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.state.rank, a.state.process_id) <
+           std::pair(b.state.rank, b.state.process_id);
+  });
+}
+
+// No clocks of other machines are asked: a file that changes is of a live process.
+void find_alive(std::map<std::string, LiveRun>& runs) {
+  constexpr auto kLongest = std::chrono::milliseconds(3 * kLiveStateMs);
+  const auto deadline = std::chrono::steady_clock::now() + kLongest;
+  for (bool waits = true; waits && std::chrono::steady_clock::now() < deadline;) {
+    waits = false;
+    for (auto& [directory, run] : runs) {
+      for (RemoteProcess& each : run.remote) {
+        if (each.alive) continue;
+        const uint64_t before = each.state.beat;
+        each.alive = each.read() && each.state.beat != before;
+        waits = waits || !each.alive;
+      }
+    }
+    if (waits) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+// What an earlier attempt left, where its rank lives again.
+void forget_replaced(LiveRun& run) {
+  std::set<int64_t> live;
+  for (const auto& each : run.processes) live.insert(each->header().rank);
+  for (const RemoteProcess& each : run.remote) {
+    if (each.alive) live.insert(each.state.rank);
+  }
+  std::erase_if(run.remote, [&](const RemoteProcess& each) {
+    return !each.alive && each.state.rank >= 0 && live.contains(each.state.rank);
+  });
+}
+
+bool has_live(const LiveRun& run) {
+  return !run.processes.empty() ||
+         std::any_of(run.remote.begin(), run.remote.end(), [](auto& each) { return each.alive; });
+}
+
+}  // namespace
+
 LiveRun find_live_run(const std::string& directory, std::string& note) {
   std::map<std::string, LiveRun> runs;
+  std::map<std::string, std::vector<std::string>> states;
   std::error_code error;
   fs::recursive_directory_iterator at(fs::canonical(directory, error),
                                       fs::directory_options::skip_permission_denied, error);
   for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
     const std::string path = at->path();
+    if (path.ends_with(kLiveStateSuffix)) states[at->path().parent_path()].push_back(path);
     if (!path.ends_with(kRing)) continue;
     LiveRun& run = runs[at->path().parent_path()];
     std::error_code ignored;
@@ -145,12 +224,17 @@ LiveRun find_live_run(const std::string& directory, std::string& note) {
       run.processes.push_back(std::move(process));
     }
   }
-  std::erase_if(runs, [](const auto& run) { return run.second.processes.empty(); });
+  for (const auto& [run, files] : states) add_remote(files, runs[run]);
+  find_alive(runs);
+  for (auto& [name, run] : runs) forget_replaced(run);
+  std::erase_if(runs, [](const auto& run) { return !has_live(run.second); });
   if (runs.empty()) return {};
-  const auto newest = std::max_element(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+  const auto began = [](const LiveRun& run) {
     // Times of different boots or clocks do not meet on one machine.
-    return a.second.processes[0]->header().anchors[0].realtime_ns <
-           b.second.processes[0]->header().anchors[0].realtime_ns;
+    return run.processes.empty() ? 0 : run.processes[0]->header().anchors[0].realtime_ns;
+  };
+  const auto newest = std::max_element(runs.begin(), runs.end(), [&](const auto& a, const auto& b) {
+    return began(a.second) < began(b.second);
   });
   if (runs.size() > 1) {
     note = fmt::format("{} runs in {} have live processes; this is for the newest, {}", runs.size(),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/live_state.h"
 #include "formats/core/ring_file.h"
 
 namespace gpuprof {
@@ -38,14 +39,28 @@ class LiveProcess {
   size_t bytes_;
 };
 
+// An armed process on another machine, as its file says.
+struct RemoteProcess {
+  std::string file, host;
+  LiveState state{};
+  bool alive = false;  // its file was seen to change
+
+  bool read();               // anew; false: it is gone, or no state
+  std::string name() const;  // "rank 3 (pid 1234 on node7)"
+};
+
 struct LiveRun {
   std::string directory;  // the run's; empty for processes found by pid
   std::vector<std::unique_ptr<LiveProcess>> processes;  // in order of rank, then pid
-  size_t elsewhere = 0;  // links to rings that are not on this machine
+  std::vector<RemoteProcess> remote;                    // likewise
+  size_t elsewhere =
+      0;  // links to rings that are not on this machine, and say nothing of their step
+  size_t size() const { return processes.size() + remote.size(); }
 };
 
-// The newest run with live processes in `directory` or below. Other runs that have some are told in
-// `note`.
+// The newest run with live processes in `directory` or below, of this machine or armed ones of
+// others; waits up to three seconds to see whether these live. Other runs that have some are told
+// in `note`.
 LiveRun find_live_run(const std::string& directory, std::string& note);
 // A process and all that descend from it.
 LiveRun find_live_processes(uint32_t pid);

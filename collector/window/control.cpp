@@ -16,6 +16,7 @@
 #include "collector/samples/data_worker.h"
 #include "collector/window/identity.h"
 #include "formats/core/control.h"
+#include "formats/core/live_state.h"
 
 namespace gpuprof {
 namespace {
@@ -28,6 +29,9 @@ struct Control {
   uint64_t read[kFiles];    // newest id of each
   uint64_t started;         // realtime ns; windows asked for before are not this process's
   uint64_t last_look;
+  bool tells;                        // its state, to other machines
+  char state[600], state_part[600];  // names in the run's directory
+  uint64_t beat, last_told;
 };
 Control g_control{};
 
@@ -67,6 +71,47 @@ void look(size_t which) {
   header.control_id.store(request.id, std::memory_order_release);
 }
 
+uint64_t mean_step_ns(const RingHeader& header, uint64_t boundaries) {
+  constexpr uint64_t kSteps = 8;
+  const uint64_t capacity = header.steps.bytes / sizeof(uint64_t);
+  if (boundaries < 2 || capacity < 2 || header.ticks_per_second == 0) return 0;
+  const uint64_t most = boundaries - 1 < capacity - 1 ? boundaries - 1 : capacity - 1;
+  const uint64_t steps = most < kSteps ? most : kSteps;
+  const auto* const slots = reinterpret_cast<const uint64_t*>(
+      reinterpret_cast<const uint8_t*>(&header) + header.steps.offset);
+  const uint64_t newest = slots[(boundaries - 1) % capacity];
+  const uint64_t oldest = slots[(boundaries - 1 - steps) % capacity];
+  if (newest <= oldest) return 0;
+  return static_cast<uint64_t>(static_cast<double>(newest - oldest) * 1e9 /
+                               static_cast<double>(header.ticks_per_second)) /
+         steps;
+}
+
+void tell_state(uint64_t now_ns) {
+  const RingHeader& header = *ring()->header;
+  g_control.last_told = now_ns;
+  LiveState state{};
+  state.beat = ++g_control.beat;
+  state.process_id = header.process_id;
+  state.rank = header.rank;
+  state.boundaries = header.steps.used.load(std::memory_order_acquire) / sizeof(uint64_t);
+  state.step_ns = mean_step_ns(header, state.boundaries);
+  state.poll_ms = header.control_poll_ms;
+  state.control_result = header.control_result.load();
+  state.control_id = header.control_id.load(std::memory_order_acquire);
+  state.recording_off = header.recording_off.load();
+  char text[kLiveStateBytes];
+  const size_t length = format_live_state(state, text);
+  const int folder = run_directory().descriptor();
+  ::unlinkat(folder, g_control.state_part, 0);
+  const int file = ::openat(folder, g_control.state_part,
+                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  const bool whole = ::write(file, text, length) == static_cast<ssize_t>(length);
+  ::close(file);
+  if (whole) ::renameat(folder, g_control.state_part, folder, g_control.state);
+}
+
 }  // namespace
 
 void control_begin() {
@@ -78,8 +123,13 @@ void control_begin() {
   const char* const name = name_in_directory(own.path);
   const size_t length = std::strlen(name);
   if (length > kRingSuffix.size()) {
-    std::snprintf(g_control.names[1], sizeof g_control.names[1], "%.*s%s",
-                  static_cast<int>(length - kRingSuffix.size()), name, kProcessControlSuffix);
+    const auto stem = static_cast<int>(length - kRingSuffix.size());
+    std::snprintf(g_control.names[1], sizeof g_control.names[1], "%.*s%s", stem, name,
+                  kProcessControlSuffix);
+    std::snprintf(g_control.state, sizeof g_control.state, "%.*s%s", stem, name, kLiveStateSuffix);
+    std::snprintf(g_control.state_part, sizeof g_control.state_part, "%.*s%s.part", stem, name,
+                  kLiveStateSuffix);
+    g_control.tells = s.config.mode == Mode::armed && !s.loads_data;
   }
   RingHeader& header = *own.header;
   header.ticks_per_second = static_cast<uint64_t>(s.clock.ticks_per_ns * 1e9);
@@ -90,12 +140,17 @@ void control_begin() {
 
 void control_tick(uint64_t now_ns) {
   const uint64_t period = uint64_t{ring()->header->control_poll_ms} * 1000000 * 4 / 5;
-  if (now_ns - g_control.last_look < period) return;
+  const bool tells = g_control.tells && now_ns - g_control.last_told >= kLiveStateMs * 1000000ull;
+  if (now_ns - g_control.last_look < period) return tells ? tell_state(now_ns) : void();
   g_control.last_look = now_ns;
+  const uint64_t before = ring()->header->control_id.load();
   for (size_t which = 0; which < kFiles; ++which) look(which);
+  const bool answered = ring()->header->control_id.load() != before;
+  if (tells || (g_control.tells && answered)) tell_state(now_ns);
 }
 
 void control_end() {
+  if (g_control.beat) ::unlinkat(run_directory().descriptor(), g_control.state, 0);
   if (g_control.read[1]) ::unlinkat(directory_of(1).descriptor(), g_control.names[1], 0);
 }
 

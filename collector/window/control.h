@@ -8,8 +8,9 @@ namespace gpuprof {
 
 // Once, when the ring exists: what the ring's header tells those who make requests.
 void control_begin();
-// Looks for requests when it is time to.
+// Looks for requests when it is time to, and, where the process is armed, tells other machines its
+// step (live_state.h).
 void control_tick(uint64_t now_ns);
-void control_end();  // removes this process's own request file; any thread
+void control_end();  // removes this process's own files; any thread
 
 }  // namespace gpuprof

@@ -36,11 +36,11 @@ LiveRun find_target(const std::string& target) {
     std::string note;
     LiveRun run = find_live_run(target, note);
     if (!note.empty()) print_note(note);
-    if (!run.processes.empty()) return run;
-    throw Failure(
-        fmt::format("trigger: {}: no profiled process of this user is running on this machine that "
-                    "writes there",
-                    target));
+    if (run.size() > 0) return run;
+    throw Failure(fmt::format(
+        "trigger: {}: no profiled process of this user is running that writes there; on "
+        "other machines only armed ones can be seen (GPUPROF_MODE=armed)",
+        target));
   }
   if (!number) {
     throw Failure(fmt::format(
@@ -60,34 +60,42 @@ LiveRun find_target(const std::string& target) {
 struct Notice {
   uint64_t newest = 0;  // the step that the foremost rank is at
   uint64_t steps = 0;
-  const LiveProcess* foremost = nullptr;  // null: no step has been counted anywhere
+  std::string foremost;  // empty: no step has been counted anywhere
 };
 
 double notice_seconds(const LiveRun& run) {
-  uint32_t poll_ms = kControlPollMs;
+  uint64_t poll_ms = kControlPollMs;
   for (const auto& process : run.processes) {
-    poll_ms = std::max(poll_ms, process->header().control_poll_ms);
+    poll_ms = std::max<uint64_t>(poll_ms, process->header().control_poll_ms);
   }
-  return 4e-3 * poll_ms;
+  for (const RemoteProcess& remote : run.remote) poll_ms = std::max(poll_ms, remote.state.poll_ms);
+  return 4e-3 * static_cast<double>(poll_ms);
 }
 
 // `times`: as much as that, where steps have become faster than they were.
 Notice needed_notice(const LiveRun& run, int times = 1) {
   Notice notice;
   double step = 0;
-  for (const auto& process : run.processes) {
-    const uint64_t boundaries = process->boundaries();
-    const double seconds = process->step_seconds();
+  // `ahead`: how far it may have gone on since.
+  const auto look = [&](uint64_t boundaries, double seconds, double ahead, const auto& process) {
+    if (boundaries == 0) return;
     if (seconds > 0 && (step == 0 || seconds < step)) step = seconds;
-    if (boundaries > notice.newest) {
-      notice.newest = boundaries - 1;
-      notice.foremost = process.get();
-    } else if (boundaries > 0 && !notice.foremost) {
-      notice.foremost = process.get();
-    }
+    uint64_t at = boundaries - 1;
+    if (seconds > 0) at += static_cast<uint64_t>(std::min(1e6, ahead / seconds));
+    if (at <= notice.newest && !notice.foremost.empty()) return;
+    notice.newest = at;
+    notice.foremost = process.name();
+  };
+  for (const auto& process : run.processes) {
+    look(process->boundaries(), process->step_seconds(), 0, *process);
+  }
+  for (const RemoteProcess& remote : run.remote) {
+    if (!remote.alive) continue;
+    look(remote.state.boundaries, static_cast<double>(remote.state.step_ns) * 1e-9,
+         kLiveStateMs * 1e-3, remote);
   }
   if (step == 0) {
-    notice.foremost = nullptr;
+    notice.foremost.clear();
     return notice;
   }
   // At least one whole step more than the one that is nearly over. Far more than a second's worth
@@ -97,10 +105,18 @@ Notice needed_notice(const LiveRun& run, int times = 1) {
   return notice;
 }
 
+// Those of this machine first.
+std::vector<std::string> names_of(const LiveRun& run) {
+  std::vector<std::string> out;
+  for (const auto& process : run.processes) out.push_back(process->name());
+  for (const RemoteProcess& remote : run.remote) out.push_back(remote.name());
+  return out;
+}
+
 std::string ranks_of(const LiveRun& run) {
-  if (run.processes.size() == 1) return run.processes[0]->name();
-  return fmt::format("{} processes, {} to {}", run.processes.size(), run.processes.front()->name(),
-                     run.processes.back()->name());
+  const std::vector<std::string> names = names_of(run);
+  if (names.size() == 1) return names[0];
+  return fmt::format("{} processes, {} to {}", names.size(), names.front(), names.back());
 }
 
 void check_recording(const LiveRun& run, const std::string& target) {
@@ -109,11 +125,16 @@ void check_recording(const LiveRun& run, const std::string& target) {
     throw Failure(fmt::format("trigger: recording is switched off in {}; gpuprof trigger {} --on",
                               process->name(), shell_quoted(target)));
   }
+  for (const RemoteProcess& remote : run.remote) {
+    if (!remote.alive || remote.state.recording_off == 0) continue;
+    throw Failure(fmt::format("trigger: recording is switched off in {}; gpuprof trigger {} --on",
+                              remote.name(), shell_quoted(target)));
+  }
 }
 
 uint64_t choose_step(const LiveRun& run, uint64_t asked, bool was_asked, int times = 1) {
   const Notice notice = needed_notice(run, times);
-  if (!notice.foremost) {
+  if (notice.foremost.empty()) {
     if (was_asked) return asked;
     throw Failure(
         "trigger: no step has been counted yet; wait for one, or set GPUPROF_STEP to what marks a "
@@ -125,7 +146,7 @@ uint64_t choose_step(const LiveRun& run, uint64_t asked, bool was_asked, int tim
   throw Failure(
       fmt::format("trigger: --at-step {}: {} is at step {}; from now the first step that "
                   "all ranks hear of in time is {}",
-                  asked, notice.foremost->name(), notice.newest, nearest));
+                  asked, notice.foremost, notice.newest, nearest));
 }
 
 void write_request(const LiveRun& run, const ControlRequest& request) {
@@ -149,12 +170,37 @@ void write_request(const LiveRun& run, const ControlRequest& request) {
   }
 }
 
-const char* why_not(const LiveProcess& process, const ControlRequest& request) {
-  const RingHeader& header = process.header();
-  if (header.control_id.load(std::memory_order_acquire) != request.id) {
-    return process.is_running() ? "does not answer" : "has ended";
+// What a process said to the newest request that it read.
+struct Answer {
+  std::string name, host;  // host: of another machine
+  uint64_t pid = 0, id = 0;
+  ControlResult result = ControlResult::none;
+  const char* silence = "does not answer";  // why there is none
+
+  bool is_to(const ControlRequest& request) const { return id == request.id; }
+};
+
+std::vector<Answer> answers_of(const LiveRun& run) {
+  std::vector<Answer> out;
+  for (const auto& process : run.processes) {
+    const RingHeader& header = process->header();
+    const uint64_t id = header.control_id.load(std::memory_order_acquire);
+    const auto result = static_cast<ControlResult>(header.control_result.load());
+    out.push_back({process->name(), "", process->pid(), id, result,
+                   process->is_running() ? "does not answer" : "has ended"});
   }
-  switch (static_cast<ControlResult>(header.control_result.load())) {
+  for (const RemoteProcess& remote : run.remote) {
+    out.push_back({remote.name(), remote.host, remote.state.process_id, remote.state.control_id,
+                   static_cast<ControlResult>(remote.state.control_result),
+                   remote.alive ? "does not answer" : "gives no sign of life"});
+  }
+  return out;
+}
+
+// Null: it took the request.
+const char* why_not(const Answer& answer, const ControlRequest& request) {
+  if (!answer.is_to(request)) return answer.silence;
+  switch (answer.result) {
     case ControlResult::accepted: return nullptr;
     case ControlResult::late: return "had passed that step when it heard of it";
     case ControlResult::off: return "has recording switched off";
@@ -166,22 +212,24 @@ const char* why_not(const LiveProcess& process, const ControlRequest& request) {
   return "gives an answer that this gpuprof does not know";
 }
 
-bool was_late(const LiveProcess& process, const ControlRequest& request) {
-  const RingHeader& header = process.header();
-  return header.control_id.load(std::memory_order_acquire) == request.id &&
-         static_cast<ControlResult>(header.control_result.load()) == ControlResult::late;
-}
-
-void wait_for_answers(const LiveRun& run, const ControlRequest& request) {
+void wait_for_answers(LiveRun& run, const ControlRequest& request) {
   using Clock = std::chrono::steady_clock;
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(2 * notice_seconds(run) + 3));
-  const auto answered = [&](const auto& process) {
-    return process->header().control_id.load(std::memory_order_acquire) >= request.id;
+  // What another machine writes is seen later.
+  const double seconds = 2 * notice_seconds(run) + (run.remote.empty() ? 3 : 6);
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(seconds));
+  const auto all_answered = [&] {
+    bool out = std::all_of(run.processes.begin(), run.processes.end(), [&](const auto& process) {
+      return process->header().control_id.load(std::memory_order_acquire) >= request.id;
+    });
+    for (RemoteProcess& remote : run.remote) {
+      if (!remote.alive || remote.state.control_id >= request.id) continue;
+      remote.read();
+      out = out && remote.state.control_id >= request.id;
+    }
+    return out;
   };
-  while (!std::all_of(run.processes.begin(), run.processes.end(), answered) &&
-         Clock::now() < deadline) {
+  while (!all_answered() && Clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }
@@ -189,10 +237,10 @@ void wait_for_answers(const LiveRun& run, const ControlRequest& request) {
 // The number of processes that took the request; says why the others did not.
 size_t count_accepted(const LiveRun& run, const ControlRequest& request) {
   size_t accepted = 0;
-  for (const auto& process : run.processes) {
-    const char* const reason = why_not(*process, request);
+  for (const Answer& answer : answers_of(run)) {
+    const char* const reason = why_not(answer, request);
     accepted += reason == nullptr;
-    if (reason) print_warning(fmt::format("trigger: {} {}", process->name(), reason));
+    if (reason) print_warning(fmt::format("trigger: {} {}", answer.name, reason));
   }
   return accepted;
 }
@@ -204,24 +252,28 @@ uint64_t new_id(const LiveRun& run) {
   for (const auto& process : run.processes) {
     id = std::max(id, process->header().control_id.load() + 1);
   }
+  for (const RemoteProcess& remote : run.remote) id = std::max(id, remote.state.control_id + 1);
   return id;
 }
 
 // Asks for a window from `first` on, or, where none is named, from the next step that all can make.
 // Where all had passed that, their steps having become faster, it asks for a later one; not where
 // there are others that cannot be seen from here, which may have taken the request.
-void request_window(const LiveRun& run, ControlRequest& request, const CLI::Option& first) {
+void request_window(LiveRun& run, ControlRequest& request, const CLI::Option& first) {
   constexpr int kMostTimes = 16;
-  const auto late = [&](const auto& process) { return was_late(*process, request); };
+  const auto late = [&](const Answer& answer) {
+    return answer.is_to(request) && answer.result == ControlResult::late;
+  };
   for (int times = 1; times <= kMostTimes; times *= 4) {
     request.id = new_id(run);
     request.step =
         choose_step(run, first.count() ? first.as<uint64_t>() : 0, first.count() > 0, times);
     write_request(run, request);
     wait_for_answers(run, request);
-    if (first.count() || run.elsewhere != 0 ||
-        !std::all_of(run.processes.begin(), run.processes.end(), late))
+    const std::vector<Answer> answers = answers_of(run);
+    if (first.count() || run.elsewhere != 0 || !std::all_of(answers.begin(), answers.end(), late)) {
       break;
+    }
   }
 }
 
@@ -238,10 +290,11 @@ void print_json(const LiveRun& run, const ControlRequest& request) {
     out["first_step"] = request.step;
     out["last_step"] = request.step + request.steps - 1;
   }
-  for (const auto& process : run.processes) {
-    const char* const reason = why_not(*process, request);
-    out["processes"].push_back({{"name", process->name()},
-                                {"pid", process->pid()},
+  for (const Answer& answer : answers_of(run)) {
+    const char* const reason = why_not(answer, request);
+    out["processes"].push_back({{"name", answer.name},
+                                {"pid", answer.pid},
+                                {"host", answer.host},
                                 {"accepted", reason == nullptr},
                                 {"reason", reason ? reason : ""}});
   }
@@ -249,9 +302,11 @@ void print_json(const LiveRun& run, const ControlRequest& request) {
 }
 
 bool is_on_everywhere(const LiveRun& run) {
-  return std::none_of(run.processes.begin(), run.processes.end(), [](const auto& process) {
-    return process->header().recording_off.load() != 0;
-  });
+  return std::none_of(
+             run.processes.begin(), run.processes.end(),
+             [](const auto& process) { return process->header().recording_off.load() != 0; }) &&
+         std::none_of(run.remote.begin(), run.remote.end(),
+                      [](const auto& remote) { return remote.state.recording_off != 0; });
 }
 
 void say_what_follows(const LiveRun& run, const ControlRequest& request, bool was_on) {
@@ -301,13 +356,13 @@ int run_trigger(const Command& command, int count, char** arguments) {
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
-  const LiveRun run = find_target(target);
+  LiveRun run = find_target(target);
   const bool was_on = is_on_everywhere(run);
   ControlRequest request{new_id(run), ControlCommand::window, 0, steps};
   if (off || on) {
     request.command = off ? ControlCommand::off : ControlCommand::on;
     const Notice notice = needed_notice(run);
-    if (on && notice.foremost) request.step = notice.newest + notice.steps;
+    if (on && !notice.foremost.empty()) request.step = notice.newest + notice.steps;
     write_request(run, request);
     wait_for_answers(run, request);
   } else {
@@ -318,7 +373,7 @@ int run_trigger(const Command& command, int count, char** arguments) {
   const size_t accepted = count_accepted(run, request);
   if (accepted == 0) throw Failure("trigger: no process took the request");
   if (format == "text") say_what_follows(run, request, was_on);
-  return accepted == run.processes.size() ? kExitDone : kExitGateFailed;
+  return accepted == run.size() ? kExitDone : kExitGateFailed;
 }
 
 }  // namespace gpuprof

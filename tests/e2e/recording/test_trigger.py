@@ -82,6 +82,45 @@ def test_all_ranks_record_the_same_steps(ranks, tmp_path):
         assert sum(dump.name.endswith("_w1.gpuprof") for dump in finished(tmp_path)) == ranks
 
 
+def states(folder):
+    """Of armed ranks: the files in which they tell their step, by rank."""
+    found = {int(re.search(r"_r(\d+)_", path.name)[1]): path for path in (folder / "out").rglob("*.gpuprof.state")}
+    return found
+
+
+def test_ranks_of_other_machines_by_the_shared_directory(tmp_path):
+    """A rank whose ring cannot be seen is as one on another machine: its file says its step and its answer."""
+    (tmp_path / "scratch").mkdir()
+    with running(tmp_path, "--slow-rank", "1:4", ranks=2, GPUPROF_SCRATCH=tmp_path / "scratch") as process:
+        wait_until(lambda: len(states(tmp_path)) == 2)
+        [link] = [path for path in (tmp_path / "out").rglob("*_r1_*.ring")]
+        hidden = link.resolve(strict=True)
+        pid = int(re.search(r"_r1_(\d+)_", link.name)[1])
+        os.rename(hidden, hidden.with_suffix(".away"))
+        done = harness.checked("trigger", tmp_path / "out")
+        first, last, names = re.match(r"steps (\d+)-(\d+) will be recorded in (.*);", done.out).groups()
+        assert names.startswith("2 processes, rank 0 (pid ") and f" to rank 1 (pid {pid} on " in names, done.out
+        assert "on other machines" not in done.err
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        for dump in finished(tmp_path):
+            assert_window(dump, tmp_path, int(first), int(last))
+        # One that stands is named.
+        os.kill(pid, 19)
+        silent = harness.gpuprof("trigger", tmp_path / "out", "--steps", "2")
+        assert silent.code == 1 and f"rank 1 (pid {pid} on " in silent.err and "gives no sign of life" in silent.err, silent.err
+        found = json.loads(harness.gpuprof("trigger", tmp_path / "out", "--steps", "2", "--format", "json").out)
+        assert [each["accepted"] for each in found["processes"]][1] is False and found["processes"][1]["host"]
+        os.kill(pid, 18)
+        assert process.poll() is None
+
+
+def test_who_is_not_armed_tells_nothing(tmp_path):
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=5,repeat=1"):
+        wait_until(lambda: finished(tmp_path))
+        time.sleep(1.5)
+        assert not states(tmp_path)
+
+
 def test_a_window_that_is_over_counts_once(tmp_path):
     """While the program runs on, and when it was killed: what its ring has of that window is in the dump."""
     def seen(path):
