@@ -258,6 +258,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     }
   }
   replay_ended_ = replay_ended_ && replay.ended();
+  replay_seconds_ = std::max(replay_seconds_, replay.would_take_seconds());
   const double recorded = replay.recorded_step_time();
   if (recorded <= 0) return;
   recorded_ns_ += recorded * steps;
@@ -329,6 +330,12 @@ std::string Judge::reason_against(const Report& report) const {
         "for {:.0f} % of {} time it is not known what the GPU did: work of before the window is "
         "not recorded. Record more steps",
         report.unknown_pct(), report.unit());
+  }
+  if (!replay_ended_ && replay_seconds_ > 0) {
+    return fmt::format(
+        "the replay was given up, so that no saving is known: it would take {:.0f} s. The parts of "
+        "steps and the tables hold. Report fewer ranks, or fewer steps",
+        replay_seconds_);
   }
   if (!replay_ended_) {
     return "the replay was given up, so that no saving is known: ranks do so much between two "

@@ -53,6 +53,7 @@ class Judge {
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
   bool replay_ended_ = true;
+  double replay_seconds_ = 0;   // that it would have taken, where that is why it did not end
   bool cut_off_ = false;        // some file
   bool untimed_steps_ = false;  // some were left out
   bool killed_ = false;         // a process that had called CUDA

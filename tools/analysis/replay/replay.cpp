@@ -2,6 +2,7 @@
 #include "tools/analysis/replay/replay.h"
 
 #include <algorithm>
+#include <ctime>
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
@@ -47,10 +48,28 @@ bool first_stands_out(const Timeline& timeline) {
   return steps.front().end - steps.front().begin > kTimesAsLong * others;
 }
 
+// Of this thread: what other programs do is not in it.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+// Calls and pieces of work: a node each.
+size_t nodes_of(std::span<const Timeline> timelines) {
+  size_t out = 0;
+  for (const Timeline& timeline : timelines) {
+    out += timeline.works;
+    for (const HostThread& thread : timeline.threads) out += thread.call_count;
+  }
+  return out;
+}
+
 }  // namespace
 
-Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks, size_t most_nodes)
-    : most_nodes_(most_nodes) {
+Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks,
+               ReplayLimits limits)
+    : limits_(limits) {
   bool steps = false;
   for (const Timeline& timeline : timelines) {
     Times<int64_t> none;
@@ -67,7 +86,20 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks,
   }
 }
 
+// Whether all of it ends in time, as far as what is done tells.
+bool Replay::in_time(double begun, size_t nodes) {
+  constexpr size_t kTells = 100;  // a part of all
+  if (nodes_ < nodes / kTells || nodes_ == 0) return true;
+  const double all = (processor_seconds() - begun) * static_cast<double>(nodes) /
+                     static_cast<double>(std::min(nodes, nodes_));
+  if (all <= limits_.seconds) return true;
+  would_take_ = all;
+  return false;
+}
+
 bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
+  const double begun = processor_seconds();
+  const size_t nodes = nodes_of(timelines);
   ReplayPiece piece;
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
@@ -101,13 +133,14 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
       for (size_t i = 0; i < ranks.size(); ++i) {
         while (piece.lacks(static_cast<uint32_t>(i)) && advance(i)) {
           any = true;
-          if (piece.size() > most_nodes_) return false;
+          if (piece.size() > limits_.nodes) return false;
         }
       }
       if (!any) break;
     }
-    if (piece.size() > most_nodes_) return false;
+    if (piece.size() > limits_.nodes) return false;
     finish_piece(piece, ranks);
+    if (more && !in_time(begun, nodes)) return false;
   }
   return true;
 }

@@ -15,14 +15,21 @@
 
 namespace gpuprof::analysis {
 
+// Beyond these a replay is given up.
+struct ReplayLimits {
+  size_t nodes = size_t{1} << 22;  // of a piece, some 200 bytes each
+  // Of the thread's processor time, as its first hundredth tells. A thousand ranks of 17,500 events
+  // take ten.
+  double seconds = 120;
+};
+
 class Replay {
  public:
   // Replays once, under all fixes at a time. Memory: a piece of the graph, which ends where no
   // collective is under way, and what each rank's later work may depend on. Time: grows with the
   // events, whatever the number of ranks.
-  // `most_nodes`: of a piece, some 200 bytes each; with more it is given up.
   Replay(std::span<const Timeline> timelines, const RankComparison& ranks,
-         size_t most_nodes = size_t{1} << 22);
+         ReplayLimits limits = {});
 
   // ns for a step, the mean over ranks: from the end of the first step's work to the end of the
   // last step's, divided by the steps between. 0: fewer than two steps with work. Of whole windows,
@@ -34,9 +41,11 @@ class Replay {
   double median_step_time(Fix fix) const { return median_times_[static_cast<size_t>(fix)]; }
   // The same as it was recorded: how true the replay is.
   double recorded_step_time() const { return step_times_[kFixes]; }
-  // False: it was given up, all times are 0. So many calls lie between two moments at which no
-  // collective is under way that what they depend on fits into no memory.
+  // False: it was given up, all times are 0. It would take too long, or so many calls lie between
+  // two moments at which no collective is under way that what they depend on fits into no memory.
   bool ended() const { return ended_; }
+  // Not ended: for how long it would have gone on; 0: it was memory.
+  double would_take_seconds() const { return would_take_; }
   // How often a time was carried from one piece to the next, by node of the graph: what the replay
   // does beside working out each node once.
   double carried() const {
@@ -49,6 +58,7 @@ class Replay {
   using Times = std::array<T, kFixes + 1>;
 
   bool run(std::span<const Timeline> timelines, const RankComparison& ranks);
+  bool in_time(double begun, size_t events);
   void finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks);
   double mean_step(size_t which) const;
   double median_step(size_t which) const;
@@ -59,7 +69,9 @@ class Replay {
   std::vector<size_t> first_known_;     // by rank: its first step with all that the GPU did
   Times<double> step_times_{}, median_times_{};
   bool ended_ = true;
-  size_t most_nodes_, nodes_ = 0, carried_ = 0;
+  const ReplayLimits limits_;
+  double would_take_ = 0;
+  size_t nodes_ = 0, carried_ = 0;
 };
 
 }  // namespace gpuprof::analysis

@@ -32,11 +32,28 @@ TEST(Replay, CarriesNoMoreBetweenPiecesForMoreRanks) {
   }
 }
 
+TEST(Replay, GivesUpWhereItWouldNotEndInTimeAndTheReportSaysSo) {
+  const Trace trace = test::load_rank_job(job_of(8));
+  const auto timelines = make_timelines(trace);
+  const RankComparison comparison = compare_ranks(timelines);
+  const Replay replay(timelines, comparison, {.seconds = 1e-9});
+  EXPECT_FALSE(replay.ended());
+  EXPECT_GT(replay.would_take_seconds(), 1e-9);
+  EXPECT_EQ(replay.recorded_step_time(), 0);
+  Report report = make_report(trace);
+  report.verdict.clear();
+  Judge judge;
+  judge.add_window(timelines, comparison, replay);
+  judge.decide(report);
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("it would take"), std::string::npos) << report.reason;
+}
+
 TEST(Replay, GivesUpWhereAPieceIsTooLargeAndTheReportSaysSo) {
   const Trace trace = test::load_rank_job(job_of(8));
   const auto timelines = make_timelines(trace);
   const RankComparison comparison = compare_ranks(timelines);
-  const Replay replay(timelines, comparison, 100);
+  const Replay replay(timelines, comparison, {.nodes = 100});
   EXPECT_FALSE(replay.ended());
   EXPECT_EQ(replay.recorded_step_time(), 0);
 
