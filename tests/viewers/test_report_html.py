@@ -16,7 +16,7 @@ from support import kineto_traces
 pytestmark = pytest.mark.skipif(not browser.CHROMIUM, reason="no chromium here")
 
 TABLES = ("kernels", "collectives", "copies", "synchronizations", "allocations", "stragglers", "operators", "modules",
-          "memory_owners", "kernel_families", "places")
+          "memory_owners", "kernel_families", "places", "collective_times")
 
 
 def open_page(path, page):

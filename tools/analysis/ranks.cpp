@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "tools/analysis/collective_args.h"
+#include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks/identity.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/throttle.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -142,7 +144,8 @@ void align(std::span<const Placed> before, Placed& own) {
   }
 }
 
-void match_collectives(std::span<const Timeline> timelines, RankComparison& out) {
+void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
+                       std::vector<StepTimes>& of_ranks) {
   std::vector<Placed> placed;
   Names names;
   const std::optional<NumbersOfWork> by_call = numbers_by_name(timelines);
@@ -200,6 +203,7 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out)
     std::vector<double> of_steps;
     for (const Step& step : timelines[rank].steps) of_steps.push_back(waits[rank][step.step]);
     out.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
+    if (!out.collectives.empty()) of_ranks[rank].waited = std::move(of_steps);
   }
 }
 
@@ -224,9 +228,10 @@ class TimesOfSteps {
       : timeline_(timeline), whole_(timeline.whole_window) {
     for (const Step& step : timeline.steps) times_.push_back({step.begin, step.end});
     if (whole_) times_.assign(1, time);
-    compute_.resize(times_.size());
-    loading_.resize(times_.size());
-    waiting_.resize(times_.size());
+    for (auto* const each : {&compute_, &copies_, &loading_, &waiting_, &allocation_, &launches_,
+                             &idle_allocation_, &idle_launches_}) {
+      each->resize(times_.size());
+    }
   }
 
   // Fills `each`, step by step.
@@ -236,7 +241,7 @@ class TimesOfSteps {
     if (times_.empty()) return out;
     add_compute();
     if (timeline_.main_thread != kNone) add_host();
-    std::vector<double> host;
+    std::vector<double> host, rest, without_processor;
     const ProcessorTime processor = processor_time();
     for (size_t i = 0; i < times_.size(); ++i) {
       const double length = static_cast<double>(times_[i].end - times_[i].begin) / 1000;
@@ -244,6 +249,8 @@ class TimesOfSteps {
           static_cast<double>(processor.waited(times_[i].begin, times_[i].end)) / 1000;
       host.push_back(
           std::max(0.0, length - waiting_[i] - loading_[i] - waited - profiling_us(times_[i])));
+      rest.push_back(std::max(0.0, host.back() - allocation_[i] - launches_[i]));
+      without_processor.push_back(waited);
     }
     out.compute_us = quantile(compute_, 0.5);
     out.data_loading_us = quantile(loading_, 0.5);
@@ -251,7 +258,11 @@ class TimesOfSteps {
     each.rank = out.rank;
     if (!whole_) {
       for (const Step& step : timeline_.steps) each.steps.push_back(step.step);
-      each.compute = compute_, each.data_loading = loading_, each.host = std::move(host);
+      each.compute = compute_, each.data_loading = loading_, each.host = std::move(rest);
+      each.copies = copies_;
+      each.allocation = idle_allocation_, each.launches = idle_launches_;
+      if (processor.known()) each.processor = std::move(without_processor);
+      each.throttled = !throttle_of(timeline_).text.empty();
     }
     return out;
   }
@@ -274,12 +285,18 @@ class TimesOfSteps {
   // Whole, and by when it was issued: how far its GPU is behind its host differs between ranks.
   void add_compute() {
     each_issued_work_of_steps(timeline_, [&](const Work& work, int64_t issued) {
-      if (work.kind != WorkClass::compute) return;
-      if (whole_) return add({work.begin, work.end}, compute_);
+      if (work.kind == WorkClass::communication) return;
+      auto& times = work.kind == WorkClass::compute ? compute_ : copies_;
+      if (whole_) return add({work.begin, work.end}, times);
       const size_t step =
           first_after(std::clamp(issued, times_.front().begin, times_.back().end - 1));
-      compute_[step] += static_cast<double>(work.end - work.begin) / 1000;
+      times[step] += static_cast<double>(work.end - work.begin) / 1000;
     });
+  }
+  Measure busy() const {
+    Intervals any;
+    each_work(timeline_, [&](const Work& work) { any.push_back({work.begin, work.end}); });
+    return Measure(cover(std::move(any)));
   }
   ProcessorTime processor_time() const {
     if (timeline_.main_thread == kNone) return {};
@@ -291,20 +308,28 @@ class TimesOfSteps {
     return static_cast<double>(profiling.inside(time.begin, time.end)) / 1000;
   }
   // Without what the thread then waited for a processor.
-  void add_own(const ProcessorTime& processor, Interval span, std::vector<double>& to) const {
+  // `busy`: of the GPU; without that, too.
+  void add_own(const ProcessorTime& processor, Interval span, std::vector<double>& to,
+               const Measure* busy = nullptr) const {
     for (size_t i = first_after(span.begin); i < times_.size(); ++i) {
       if (times_[i].begin >= span.end) break;
       const Interval own{std::max(span.begin, times_[i].begin), std::min(span.end, times_[i].end)};
-      to[i] +=
-          static_cast<double>(own.end - own.begin - processor.waited(own.begin, own.end)) / 1000;
+      const int64_t length = own.length() - processor.waited(own.begin, own.end) -
+                             (busy ? busy->inside(own.begin, own.end) : 0);
+      to[i] += static_cast<double>(std::max<int64_t>(0, length)) / 1000;
     }
   }
   void add_host() {
     const ProcessorTime processor = processor_time();
+    const Measure gpu = busy();
     Call call;
     for (ThreadWalk walk(timeline_, timeline_.main_thread); walk.next(call);) {
+      const Interval time{call.begin, call.end};
       const bool waits = call.kind == CallClass::synchronize || call.blocking;
-      if (waits) add_own(processor, {call.begin, call.end}, waiting_);
+      const bool allocates = call.kind == CallClass::allocate;
+      add_own(processor, time, waits ? waiting_ : allocates ? allocation_ : launches_);
+      if (waits) continue;
+      add_own(processor, time, allocates ? idle_allocation_ : idle_launches_, &gpu);
     }
     for (const Interval& range : timeline_.threads[timeline_.main_thread].data_loading) {
       add_own(processor, range, loading_);
@@ -314,7 +339,8 @@ class TimesOfSteps {
   const Timeline& timeline_;
   const bool whole_;
   Intervals times_;
-  std::vector<double> compute_, loading_, waiting_;
+  std::vector<double> compute_, copies_, loading_, waiting_, allocation_, launches_;
+  std::vector<double> idle_allocation_, idle_launches_;  // while the GPU had nothing to do
 };
 
 // Of two ranks the faster one is what the other could be.
@@ -356,7 +382,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
     });
   }
   side_by_side(std::move(tasks));
-  match_collectives(timelines, out);
+  match_collectives(timelines, out, of_steps);
   for (size_t i = 0; i < timelines.size(); ++i) {
     if (!timelines[i].steps.empty()) {
       out.speeds[i].waited_us /= static_cast<double>(timelines[i].steps.size());

@@ -127,3 +127,25 @@ def test_convert_writes_the_ranks_asked_for(tmp_path):
     assert json.loads(out.read_text())["distributedInfo"]["rank"] == 1
     refused = harness.gpuprof("convert", "--to", "chrome", "--ranks", "7", tmp_path / "out", "-o", out)
     assert refused.code == 2 and "--ranks 7: none of these ranks is in the input" in refused.err
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_bandwidth_is_that_of_the_wires(tmp_path, ranks):
+    """The simulated NCCL takes 8 us, and 100 GB/s on the bus; ranks leave within 2 us."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=3,repeat=1")
+    harness.run([harness.SIMTRAIN, "--steps", "8", "--comm-mb", "256", "--layers", "4", "--ranks", str(ranks)], env=env)
+    found = json.loads(harness.checked("report", "--format", "json", tmp_path / "out").out)
+    assert found["collective_calls"]["matched"] == found["collective_calls"]["calls"] > 0
+    assert found["collective_calls"]["different"] == 0
+    row = max((row for row in found["collective_times"] if row["name"] == "ncclAllReduce"), key=lambda row: row["bytes"])
+    factor = 2 * (ranks - 1) / ranks
+    each = row["bytes"] / row["calls"]
+    truth_us = 8 + each * factor / 100e3
+    assert row["transfer_us"] / row["calls"] == pytest.approx(truth_us, rel=0.01)
+    assert row["bus_gb_per_s"] == pytest.approx(each * factor / truth_us / 1e3, rel=0.01)
+    assert row["algorithm_gb_per_s"] == pytest.approx(row["bus_gb_per_s"] / factor, rel=0.001)
+    assert row["exposed_us"] + row["overlapped_us"] == pytest.approx(row["transfer_us"] + row["waiting_us"], rel=0.02)
+    waits = found["rank_waits"]
+    assert waits["names"] == [f"rank {rank}" for rank in range(ranks)] and all(waits["us"][i][i] == 0 for i in range(ranks))
+    text = harness.checked("report", tmp_path / "out").out
+    assert "Collectives across their ranks" in text and f"{ranks} ranks: 0-{ranks - 1}" in text

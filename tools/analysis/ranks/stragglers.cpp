@@ -26,9 +26,15 @@ struct PartRow {
   Column times;
   const char* name;
 };
-constexpr PartRow kParts[] = {{SlowPart::compute, &StepTimes::compute, "kernels"},
-                              {SlowPart::data_loading, &StepTimes::data_loading, "data loading"},
-                              {SlowPart::host, &StepTimes::host, "the host's own work"}};
+constexpr PartRow kParts[] = {
+    {SlowPart::compute, &StepTimes::compute, "kernels"},
+    {SlowPart::data_loading, &StepTimes::data_loading, "data loading"},
+    {SlowPart::host, &StepTimes::host, "the host's own work"},
+    {SlowPart::copies, &StepTimes::copies, "copies on the GPU"},
+    {SlowPart::allocation, &StepTimes::allocation, "allocation"},
+    {SlowPart::launches, &StepTimes::launches, "launching"},
+    {SlowPart::processor, &StepTimes::processor, "waiting for a processor"}};
+constexpr const char* kThrottledName = "kernels of a throttled GPU";
 
 // One part of all ranks in the steps that all of them did.
 struct Matrix {
@@ -93,6 +99,10 @@ class Finder {
 
   std::vector<SlowRank> run() {
     if (ranks_.size() < 2 || steps_.size() < kLeastSteps) return {};
+    const bool waits_known = std::all_of(ranks_.begin(), ranks_.end(), [](const StepTimes& rank) {
+      return rank.waited.size() == rank.steps.size();
+    });
+    if (waits_known) waits_ = matrix_of(ranks_, steps_, &StepTimes::waited);
     for (const PartRow& row : kParts) look_at(row);
     // What differs most explains a rank; what else differs follows from it, or is little.
     std::stable_sort(found_.begin(), found_.end(), [](const SlowRank& a, const SlowRank& b) {
@@ -111,7 +121,31 @@ class Finder {
   }
 
  private:
+  // The others wait for it. Of two ranks the other one is all of them.
+  bool explains_waits(size_t rank, const std::vector<size_t>& slow) const {
+    if (waits_.times.empty()) return true;
+    std::vector<double> longer;
+    for (const size_t step : slow) {
+      std::vector<double> others;
+      for (size_t other = 0; other < ranks_.size(); ++other) {
+        if (other != rank) others.push_back(waits_.times[other][step]);
+      }
+      longer.push_back(lower_median(others) - waits_.times[rank][step]);
+    }
+    return quantile(longer, 0.5) >= least_us_;
+  }
+
+  // More than half of all ranks: then it is not what tells one from the others.
+  bool most_throttled() const {
+    const auto count = std::count_if(ranks_.begin(), ranks_.end(),
+                                     [](const StepTimes& each) { return each.throttled; });
+    return 2 * static_cast<size_t>(count) > ranks_.size();
+  }
+
   void look_at(const PartRow& row) {
+    for (const StepTimes& rank : ranks_) {
+      if ((rank.*row.times).size() != rank.steps.size()) return;  // not known
+    }
     const Matrix matrix = matrix_of(ranks_, steps_, row.times);
     std::vector<double> medians, distances;
     for (size_t step = 0; step < steps_.size(); ++step) {
@@ -138,6 +172,9 @@ class Finder {
       out.excess_us = quantile(excess, 0.5);
       if (out.pattern == SlowPattern::one_off && out.excess_us < kOnceAsMuch * limit) continue;
       out.factor = quantile(factors, 0.5);
+      if (!explains_waits(rank, slow)) continue;
+      const bool throttled = ranks_[rank].throttled && !most_throttled();
+      if (row.part == SlowPart::compute && throttled) out.part = SlowPart::throttled;
       found_.push_back(out);
     }
   }
@@ -145,6 +182,7 @@ class Finder {
   std::span<const StepTimes> ranks_;
   const double least_us_;
   const std::vector<uint64_t> steps_;
+  Matrix waits_;  // empty: not known
   std::vector<SlowRank> found_;
 };
 
@@ -155,7 +193,9 @@ std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double s
 }
 
 std::string describe(const SlowRank& slow) {
-  const char* const part = kParts[static_cast<size_t>(slow.part)].name;
+  const char* const part = slow.part == SlowPart::throttled
+                               ? kThrottledName
+                               : kParts[static_cast<size_t>(slow.part)].name;
   const std::string more =
       slow.factor >= 1.005
           ? fmt::format("{:.2f} x the median rank's, {} more", slow.factor,

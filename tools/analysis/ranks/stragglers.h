@@ -15,10 +15,26 @@ namespace gpuprof::analysis {
 struct StepTimes {
   int32_t rank = -1;
   std::vector<uint64_t> steps;
-  std::vector<double> compute, data_loading, host;  // by step
+  std::vector<double> compute, data_loading, host;  // by step; host: without what follows
+  std::vector<double> copies;                       // on the GPU
+  std::vector<double> allocation;  // in the host's calls, while the GPU had nothing to do
+  std::vector<double> launches;    // in calls that hand over work, likewise
+  std::vector<double> processor;   // the host's thread could run and had no processor
+  std::vector<double> waited;      // in collectives for the last rank; empty: not known
+  bool throttled = false;          // the GPU said that it lowered its clock
 };
 
-enum class SlowPart : uint8_t { compute, data_loading, host };
+// `throttled`: kernels of a GPU that lowered its clock, where the median rank's did not.
+enum class SlowPart : uint8_t {
+  compute,
+  data_loading,
+  host,
+  copies,
+  allocation,
+  launches,
+  processor,
+  throttled,
+};
 enum class SlowPattern : uint8_t { persistent, periodic, one_off };
 
 struct SlowRank {
@@ -34,7 +50,8 @@ struct SlowRank {
 
 // Of ranks that did at least four steps in common. A part is slow in a step if it exceeds the
 // median rank's by a hundredth of the median step (`step_us`) and by more than ranks usually
-// differ. Most excess over all steps first.
+// differ. Where waits are known, the others must wait longer than the rank in such steps, by a
+// hundredth of a step. Most excess over all steps first.
 std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double step_us);
 
 // "rank 2: kernels 1.50 x the median rank's (3.2 ms a step), in every step since step 12"
