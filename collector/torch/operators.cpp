@@ -25,7 +25,7 @@ void on_begin(const RecordFunction& function, OperatorScope scope) {
   range->backward = scope == OperatorScope::backward;
   const int64_t sequence = operator_sequence(function);
   range->sequence = sequence < 0 ? 0 : static_cast<uint64_t>(sequence) + 1;
-  if (range->kind == Kind::op && g_with_shapes.load(std::memory_order_relaxed)) {
+  if (g_with_shapes.load(std::memory_order_relaxed)) {
     const InputShapes shapes = input_shapes(function);
     range->input_dims = shapes.dims;
     range->input_types = shapes.types;

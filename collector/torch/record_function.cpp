@@ -172,7 +172,7 @@ ObserveResult observe_operators(const OperatorObserver& observer) {
   g_observer = observer;
   Callback callbacks[] = {{begin_forward, end}, {begin_backward, end}, {begin_annotation, end}};
   for (const uint8_t scope : kForwardScopes) callbacks[0].scopes[scope] = true;
-  callbacks[0].needs_inputs = callbacks[1].needs_inputs = observer.with_inputs;
+  for (Callback& each : callbacks) each.needs_inputs = observer.with_inputs;
   callbacks[1].scopes[kBackwardScope] = true;
   callbacks[2].scopes[kUserScope] = true;
   for (int i = 0; i < 3; ++i) g_handles[i] = g_torch.add(callbacks[i]);

@@ -398,7 +398,7 @@ bool BatchEncoder::State::write_shape(WireWriter& wire, const ShapeKey& key) {
     detail = names.string(r.nvtx.domain);
   }
   const uint32_t name_index = string_for(name), detail_index = string_for(detail);
-  const bool op = r.kind == Kind::op;
+  const bool op = r.kind == Kind::op || r.kind == Kind::annotation;
   const uint32_t dims_index = op ? string_for(names.string(r.framework.input_dims)) : 0;
   const uint32_t types_index = op ? string_for(names.string(r.framework.input_types)) : 0;
   for (const uint32_t index : {name_index, detail_index, dims_index, types_index}) {

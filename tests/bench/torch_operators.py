@@ -22,7 +22,7 @@ SCHEDULE = f"skip_first={STRETCH},wait={STRETCH - 1},skip_first_wait=1,warmup=1,
 WAYS = {
     "op": "op", "profiler": {},
     "op,op:shapes": "op,op:shapes", "profiler, shapes": {"record_shapes": True},
-    "op,tensor": "op,tensor", "profiler, memory": {"profile_memory": True},
+    "op,module": "op,module", "op,tensor": "op,tensor", "profiler, memory": {"profile_memory": True},
     "op,samples": "op,samples", "profiler, stacks": {"with_stack": True},
     "op,op:shapes,tensor,samples": "op,op:shapes,tensor,samples",
     "profiler, all": {"record_shapes": True, "profile_memory": True, "with_stack": True},

@@ -243,11 +243,15 @@ def test_layers_have_the_names_that_pytorch_gives_them(tmp_path):
             if path in rows:
                 return path
         return None
+    # These run what is in them once more in the backward pass, outside of themselves.
+    again = {"Checkpointed", *(path for path in rows if path.startswith("Wrapped.blocks.") and path.count(".") == 2)}
+    assert len(again) == 4
     for path, row in rows.items():
-        if path.startswith(("Checkpointed", "Wrapped")):  # blocks run once more in the backward pass, outside of the model
-            continue
         inner = sum(each["cpu_us"] for name, each in rows.items() if around(name) == path)
-        assert inner + row["cpu_self_us"] == pytest.approx(row["cpu_us"], rel=0.02), path
+        if path in again:
+            assert inner > row["cpu_us"] - row["cpu_self_us"], path
+        else:
+            assert inner + row["cpu_self_us"] == pytest.approx(row["cpu_us"], rel=0.02), path
 
 
 def test_a_module_that_raises(tmp_path):

@@ -45,6 +45,20 @@ struct Scope {
   bool of_forward = false;    // its GPU time goes to a module of the forward pass
   int64_t memory = 0, inner_memory = 0;
   StackIndex stack = StackIndex::none;  // of the first call in it that has one
+  int64_t call_cpu = 0;                 // in calls of its own
+  uint32_t inner = 0;                   // operators, ranges, and calls in it, not in those
+  uint32_t twin = kNoTwin;              // the only one so far, if it has the same name
+
+  static constexpr uint32_t kNoTwin = 0xffffffff;
+};
+
+// A call whose row waits for the end of the one around it: if that one has the same name and
+// nothing else in it, the two are one.
+struct Twin {
+  Scope scope;
+  double flop;
+  bool again;
+  std::string group;
 };
 
 bool same_sort(const Scope& a, const Scope& b) {
@@ -96,6 +110,7 @@ class ProcessWalk {
  private:
   void walk(uint32_t thread_index) {
     open_.clear();
+    twins_.clear();
     const HostThread& thread = timeline_.threads[thread_index];
     const EventTable& events = process_.events;
     for (uint32_t i = thread.first_event; i < thread.end_event; ++i) {
@@ -140,14 +155,45 @@ class ProcessWalk {
     Scope scope{index, kind, event.begin, event.end};
     const bool named = kind == ScopeKind::op || kind == ScopeKind::range;
     if (named && is_step(name_of(index))) return;
+    if (named) note_inner();
     open_.push_back(scope);
     if (named && inside(event.begin) && names_data_loading(name_of(index))) {
       add_place("data_loading", event.end - event.begin, StackIndex::none);
     }
   }
 
+  Scope* innermost_operator() {
+    const auto found = std::find_if(open_.rbegin(), open_.rend(), [](const Scope& each) {
+      return each.kind == ScopeKind::op || each.kind == ScopeKind::range;
+    });
+    return found == open_.rend() ? nullptr : &*found;
+  }
+
+  // One more in the innermost operator, which so is more than the one in it.
+  void note_inner() {
+    Scope* const around = innermost_operator();
+    if (around && ++around->inner > 1) add_twin(*around);
+  }
+
+  void add_twin(Scope& around) {
+    if (around.twin == Scope::kNoTwin) return;
+    const Twin& twin = twins_[around.twin];
+    add_row(twin.scope, twin.flop, twin.again, twin.group);
+    around.twin = Scope::kNoTwin;
+  }
+
+  // The one in it and it are one: what is not in operators is all that is in neither's.
+  double merge_twin(Scope& scope) {
+    const Twin& twin = twins_[scope.twin];
+    scope.inner_cpu = twin.scope.inner_cpu;
+    scope.inner_gpu = twin.scope.inner_gpu;
+    scope.inner_memory = twin.scope.inner_memory;
+    scope.call_cpu += twin.scope.call_cpu;
+    return twin.flop;
+  }
+
   void close() {
-    const Scope scope = open_.back();
+    Scope scope = open_.back();
     open_.pop_back();
     if (scope.kind == ScopeKind::python) return;
     const auto parent = std::find_if(open_.rbegin(), open_.rend(),
@@ -164,7 +210,23 @@ class ProcessWalk {
       parent->inner_flop += scope.inner_flop > 0 ? scope.inner_flop : flop;
       parent->tensor_cores |= scope.tensor_cores;
     }
-    if (inside(scope.begin)) add_row(scope, flop);
+    if (!inside(scope.begin)) return;
+    if (flop > 0 && timeline_.step_at(scope.begin)) add_arithmetic(scope, flop);
+    if (scope.kind != ScopeKind::module) add_to_forward_module(scope);
+    const double merged = scope.twin == Scope::kNoTwin ? 0 : merge_twin(scope);
+    const bool again = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
+      return same_sort(each, scope) && name_of(each.event) == name_of(scope.event);
+    });
+    const std::string group = grouping_ != Grouping::name && scope.kind != ScopeKind::module
+                                  ? group_of(scope)
+                                  : std::string();
+    if (scope.kind != ScopeKind::module && parent != open_.rend() && parent->inner == 1 &&
+        inside(parent->begin) && name_of(parent->event) == name_of(scope.event)) {
+      parent->twin = static_cast<uint32_t>(twins_.size());
+      twins_.push_back({scope, flop + merged, again, group});
+      return;
+    }
+    add_row(scope, flop + merged, again, group);
   }
 
   // The outermost operator whose arithmetic is known would count what it calls again: the innermost
@@ -200,25 +262,19 @@ class ProcessWalk {
     if (!again) row.gpu_us += us(scope.gpu);
     if (!again) row.memory_bytes += scope.memory;
     row.cpu_self_us += us(std::max<int64_t>(0, length - scope.inner_cpu));
+    row.cpu_call_us += us(scope.call_cpu);
     row.gpu_self_us += us(scope.gpu - scope.inner_gpu);
     row.memory_self_bytes += scope.memory - scope.inner_memory;
     if (flop > 0) row.flop += flop;
   }
 
-  void add_row(const Scope& scope, double flop) {
+  void add_row(const Scope& scope, double flop, bool again, const std::string& group) {
     OperatorRow& row = row_of(scope);
-    const std::string_view name = name_of(scope.event);
-    const bool again = std::any_of(open_.begin(), open_.end(), [&](const Scope& each) {
-      return same_sort(each, scope) && name_of(each.event) == name;
-    });
     add_call(scope, flop, again, row);
-    if (grouping_ != Grouping::name && scope.kind != ScopeKind::module) {
-      OperatorRow& grouped = sums_.grouped[{std::string(name), group_of(scope)}];
-      grouped.kind = row.kind;
-      add_call(scope, flop, again, grouped);
-    }
-    if (flop > 0 && timeline_.step_at(scope.begin)) add_arithmetic(scope, flop);
-    if (scope.kind != ScopeKind::module) add_to_forward_module(scope);
+    if (grouping_ == Grouping::name || scope.kind == ScopeKind::module) return;
+    OperatorRow& grouped = sums_.grouped[{std::string(name_of(scope.event)), group}];
+    grouped.kind = row.kind;
+    add_call(scope, flop, again, grouped);
   }
 
   std::string group_of(const Scope& scope) {
@@ -327,6 +383,8 @@ class ProcessWalk {
   }
 
   void take_call(const Call& call, const Shape& shape) {
+    note_inner();
+    if (Scope* const around = innermost_operator()) around->call_cpu += call.end - call.begin;
     if (!inside(call.begin)) return;
     int64_t gpu = 0, compute = 0;
     bool tensor_cores = false;
@@ -429,6 +487,7 @@ class ProcessWalk {
   Sums& sums_;
   int64_t begin_, end_;
   std::vector<Scope> open_;
+  std::vector<Twin> twins_;
   std::vector<Work> works_;                               // of a call
   std::unordered_map<uint32_t, uint32_t> forward_of_;     // by backward operator
   std::unordered_map<uint32_t, Modules> modules_of_;      // by forward operator

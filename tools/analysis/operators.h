@@ -14,14 +14,17 @@
 
 namespace gpuprof::analysis {
 
-// Sums over all calls of one name. Total: with what was called in turn; self: without. The GPU time
-// is that of the work which was launched, whenever it ran.
+// Sums over all calls of one name. Total: with what was called in turn; self: without other
+// operators and ranges. The GPU time is that of the work which was launched, whenever it ran. A
+// call in which one of the same name is all there is counts as one with it, as in torch.profiler's
+// key_averages().
 struct OperatorRow {
   std::string name;
   std::string by;    // OperatorTables::grouped: the shape, stack, layer or line; empty: not known
   std::string kind;  // "operator", "range" (NVTX, record_function), "module"
   uint64_t count = 0;
   double cpu_us = 0, cpu_self_us = 0;
+  double cpu_call_us = 0;  // of cpu_self_us, in calls of CUDA's and NCCL's
   double gpu_us = 0, gpu_self_us = 0;
   double gpu_backward_us = 0;  // modules: of gpu_us, what the backward pass launched
   double flop = 0;             // of operators whose shapes are known; else 0

@@ -121,6 +121,32 @@ TEST(Operators, AreToldApartByTheShapesOfTheirInputs) {
   EXPECT_DOUBLE_EQ(self, all);
 }
 
+// 12 calls of aten::div a step: two alone, one with only another in it, one with another and a call
+// of CUDA's, and two in one.
+TEST(Operators, CallsThatHoldOnlyOneOfTheirNameAreOne) {
+  std::string events = three_steps();
+  const auto add = [&](const char* category, const char* name, int begin, int length) {
+    events += fmt::format(
+        R"(,{{"ph":"X","cat":"{}","name":"{}","ts":{},"dur":{},"pid":9,"tid":9,"args":{{"Input Dims":[[2]]}}}})",
+        category, name, 11000 + begin, length);
+  };
+  const auto div = [&](int begin, int length) { add("cpu_op", "aten::div", begin, length); };
+  div(400, 10);
+  div(420, 40), div(430, 20), add("cpu_op", "aten::to", 432, 4);
+  add("cuda_runtime", "cudaGetDevice", 440, 3);
+  div(470, 20), add("cuda_runtime", "cudaGetDevice", 471, 2), div(474, 10);
+  div(500, 40), div(505, 10), div(520, 10);
+  div(550, 30), div(555, 20), div(560, 10);  // three in a row are one
+  const Report report = grouped(events, Grouping::shape);
+  const OperatorRow* const row = row_of(report.operators.operators, "aten::div");
+  ASSERT_TRUE(row);
+  EXPECT_EQ(row->count, 1U + 1 + 2 + 3 + 1);
+  EXPECT_DOUBLE_EQ(row->cpu_us, 10 + 40 + 20 + 40 + 30);
+  EXPECT_DOUBLE_EQ(row->cpu_self_us, 140 - 4);
+  EXPECT_DOUBLE_EQ(row->cpu_call_us, 3 + 2);
+  EXPECT_EQ(row_of(report, "aten::div", "[[2]]")->count, row->count);
+}
+
 TEST(Operators, AreToldApartByLayerInBothPasses) {
   const Report report = grouped(three_steps(), Grouping::layer);
   EXPECT_TRUE(row_of(report, "aten::addmm", "nn.Module: Linear_0"));
