@@ -4,12 +4,16 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
+#include "collector/torch/process_groups.h"
+#include "formats/core/text.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook.h"
 #include "preload/nccl_later.h"
@@ -53,6 +57,25 @@ static void learn(ncclComm_t communicator) {
   remember(communicator, known ? ranks : 0, known ? rank : 0);
 }
 
+// PyTorch says which of its process groups a collective is of while it issues it.
+static void learn_group(ncclComm_t communicator) {
+  const BlockedScope blocked;
+  ProcessGroup group;
+  if (!current_process_group(group)) return;
+  GroupNames names;
+  static_assert(sizeof names.name == sizeof group.name);
+  std::memcpy(names.name, group.name, sizeof names.name);
+  std::memcpy(names.description, group.description, sizeof names.description);
+  names.size = group.size, names.first = group.first, names.stride = group.stride;
+  name_group(communicator, names);
+}
+
+static CommunicatorPlace note_call(ncclComm_t communicator, uint32_t* sequence, MessagePath path) {
+  const CommunicatorPlace place = note_collective(communicator, sequence, path);
+  if (place.asks_group) learn_group(communicator);
+  return place;
+}
+
 // Calls count whether recorded or not: all ranks number them alike. A record takes the number
 // first.
 [[gnu::tls_model("initial-exec")]] static thread_local bool t_counted = false;
@@ -77,7 +100,7 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
 #ifndef GPUPROF_NOP
   learn(communicator);
   const CommunicatorPlace place =
-      note_collective(communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer));
+      note_call(communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer));
   t_counted = true;
   out.rank_count = place.rank_count;
   out.rank = place.rank;
@@ -184,24 +207,38 @@ struct AwaitedCommunicator {
   std::atomic<uint32_t> thread;  // 0: free
   ncclComm_t* made;
   uint64_t identity;
+  char name[GroupNames::kTextBytes];
 };
 constinit AwaitedCommunicator g_awaited[256];
 [[gnu::tls_model("initial-exec")]] static thread_local int t_groups = 0;
 
-static void adopt(ncclComm_t communicator, uint64_t identity) {
-  learn(communicator);
-  if (identity) identify_communicator(communicator, identity);
+// ncclConfig_t::commName, since NCCL 2.27; empty: the program gave none.
+static const char* name_in(const ncclConfig_t* config) {
+  constexpr unsigned kMagic = 0xcafebeef, kFirst = NCCL_VERSION(2, 27, 0);
+  constexpr size_t kEnd = offsetof(ncclConfig_t, commName) + sizeof config->commName;
+  if (!config || config->magic != kMagic || config->version < kFirst || config->size < kEnd) {
+    return "";
+  }
+  return config->commName ? config->commName : "";
 }
 
-static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity) {
+static void adopt(ncclComm_t communicator, uint64_t identity, const char* name) {
+  learn(communicator);
+  if (identity) identify_communicator(communicator, identity);
+  if (name[0]) name_communicator(communicator, name);
+}
+
+static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
+                              const ncclConfig_t* config = nullptr) {
   if (!is_usable(result) || !made) return;
-  if (*made) return adopt(*made, identity);
+  if (*made) return adopt(*made, identity, name_in(config));
   if (t_groups == 0) return;
   const uint32_t own = current_tid();
   for (AwaitedCommunicator& row : g_awaited) {
     uint32_t nobody = 0;
     if (!row.thread.compare_exchange_strong(nobody, own)) continue;
     row.made = made, row.identity = identity;
+    copy_text(name_in(config), row.name, sizeof row.name);
     return;
   }
 }
@@ -212,7 +249,7 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
   const uint32_t own = current_tid();
   for (AwaitedCommunicator& row : g_awaited) {
     if (row.thread.load() != own) continue;
-    if (is_usable(result) && *row.made) adopt(*row.made, row.identity);
+    if (is_usable(result) && *row.made) adopt(*row.made, row.identity, row.name);
     row.thread = 0;
   }
 }
@@ -224,17 +261,18 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank,
-                                     ncclConfig_t*) {
+                                     ncclConfig_t* config) {
   if (is_usable(result) && made) remember(*made, rank_count, rank);
-  made_communicator(result, made, communicator_identity(&id, sizeof id));
+  made_communicator(result, made, communicator_identity(&id, sizeof id), config);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, int rank, int id_count,
-                                     ncclUniqueId* ids, ncclConfig_t*) {
+                                     ncclUniqueId* ids, ncclConfig_t* config) {
   if (is_usable(result) && made) remember(*made, rank_count, rank);
   if (!ids || id_count < 1) return;
   made_communicator(result, made,
-                    communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids));
+                    communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids),
+                    config);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitAll>, ncclResult_t result,
                                      ncclComm_t* made, int devices, const int*) {
@@ -248,34 +286,35 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommSplit>, ncclResult_t result,
                                      ncclComm_t parent, int color, int, ncclComm_t* made,
-                                     ncclConfig_t*) {
+                                     ncclConfig_t* config) {
   const uint64_t identity = child_identity(parent, CommunicatorWay::split,
                                            static_cast<uint64_t>(static_cast<uint32_t>(color)));
-  if (color >= 0) made_communicator(result, made, identity);
+  if (color >= 0) made_communicator(result, made, identity, config);
 }
 // Those that are excluded do not call it, so the others count it alike.
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommShrink>, ncclResult_t result,
                                      ncclComm_t parent, int* excluded, int count, ncclComm_t* made,
-                                     ncclConfig_t*, int) {
+                                     ncclConfig_t* config, int) {
   const size_t bytes = excluded && count > 0 ? static_cast<size_t>(count) * sizeof *excluded : 0;
   made_communicator(
       result, made,
-      child_identity(parent, CommunicatorWay::shrink, communicator_identity(excluded, bytes)));
+      child_identity(parent, CommunicatorWay::shrink, communicator_identity(excluded, bytes)),
+      config);
 }
 
 // Nothing that all its ranks pass tells it from others: those that were in the parent have that,
 // those that are new have the id. So it has a place and no identity.
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommGrow>, ncclResult_t result, ncclComm_t,
                                      int, const ncclUniqueId*, int, ncclComm_t* made,
-                                     ncclConfig_t*) {
-  made_communicator(result, made, 0);
+                                     ncclConfig_t* config) {
+  made_communicator(result, made, 0, config);
 }
 
 // ---- calls on communicators: counted whether recorded or not
 
 static void count_call(ncclComm_t communicator, MessagePath path) {
   uint32_t sequence;
-  if (!t_counted) note_collective(communicator, &sequence, path);
+  if (!t_counted) note_call(communicator, &sequence, path);
   t_counted = false;
 }
 static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t) { return communicator; }

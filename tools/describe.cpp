@@ -57,7 +57,9 @@ Json communicators_json(const Process& process) {
     out.push_back({{"handle", each.handle()},
                    {"identity", fmt::format("{:016x}", each.identity())},
                    {"rank_count", each.rank_count()},
-                   {"rank", each.rank()}});
+                   {"rank", each.rank()},
+                   {"name", each.name()},
+                   {"description", each.description()}});
   }
   return out;
 }

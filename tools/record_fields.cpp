@@ -26,8 +26,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   set       bytes, address, value, stream_handle, stream, result
   alloc, dealloc    bytes, address, pool, stream_handle, stream, result
   sync, event, stream    stream_handle, stream, event, value (flags as passed), result
-  collective    communicator, count, data_type, operation, peer, rank, rank_count, sequence,
-            stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
+  collective    communicator, group, group_description, group_ranks (of the process group, where the
+            program names it), count, data_type, operation, peer, rank, rank_count, sequence, stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
   nvtx_range, nvtx_mark    message, domain, category, color, payload, depth, range_id
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
             local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node, captured_by,
@@ -100,10 +100,19 @@ void write_launch(const Trace& trace, const Process& process, const Event& event
   write_call_stream(process, shape, event, out);
 }
 
-void write_collective(const Process& process, const Shape& shape, const Event& event,
-                      FieldWriter& out) {
+void write_text(const Trace& trace, std::string_view key, StringIndex value, FieldWriter& out) {
+  if (value != StringIndex::empty) out.text(key, trace.text(value));
+}
+
+void write_collective(const Trace& trace, const Process& process, const Shape& shape,
+                      const Event& event, FieldWriter& out) {
   const EventExtra& extra = process.extra(event);
   out.address("communicator", shape.communicator);
+  write_text(trace, "group", shape.group, out);
+  write_text(trace, "group_description", shape.group_description, out);
+  if (shape.group_ranks != StringIndex::empty) {
+    out.json("group_ranks", trace.text(shape.group_ranks));
+  }
   out.number("count", extra.bytes);
   write_present("data_type", shape.data_type, out);
   write_present("operation", shape.operation, out);
@@ -126,10 +135,6 @@ void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra,
 
 void write_json(const Trace& trace, std::string_view key, StringIndex value, FieldWriter& out) {
   if (value != StringIndex::empty) out.json(key, trace.text(value));
-}
-
-void write_text(const Trace& trace, std::string_view key, StringIndex value, FieldWriter& out) {
-  if (value != StringIndex::empty) out.text(key, trace.text(value));
 }
 
 void write_less_one(std::string_view key, uint64_t value, FieldWriter& out) {
@@ -217,7 +222,7 @@ bool write_host(const Trace& trace, const Process& process, const Event& event, 
       out.address("event", extra.address2);
       out.number("value", uint64_t{shape.value});
       break;
-    case Kind::collective: write_collective(process, shape, event, out); break;
+    case Kind::collective: write_collective(trace, process, shape, event, out); break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark: write_nvtx(trace, shape, extra, out); return true;
     default: return false;

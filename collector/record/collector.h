@@ -80,6 +80,7 @@ void register_driver_function(const void* function, const char* name);
 struct CommunicatorPlace {
   uint16_t rank_count;  // 0: unknown
   uint16_t rank;
+  bool asks_group = false;  // once for each: whose group it is, is to be found out
 };
 void register_communicator(const void* communicator, CommunicatorPlace place);
 void forget_communicator(const void* communicator);

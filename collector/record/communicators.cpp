@@ -5,6 +5,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/record/ring.h"
+#include "formats/core/text.h"
 #include "formats/core/wire.h"
 
 namespace gpuprof {
@@ -22,6 +23,9 @@ struct CommunicatorRow {
   std::atomic<uint64_t> identity;
   std::atomic<const void*> handle;  // also of one that is gone
   std::atomic<uint64_t> made_ticks, gone_ticks;
+  std::atomic<bool> group_asked, group_known, name_known;
+  GroupNames group;                   // once group_known
+  char name[GroupNames::kTextBytes];  // once name_known
 };
 CommunicatorRow g_communicators[kCommunicators];
 std::atomic<uint32_t> g_most_ranks{0};  // of any of them
@@ -65,6 +69,7 @@ CommunicatorRow* find_communicator(const void* communicator, bool make) {
   reusable->place = 0;
   reusable->sequence = 0;
   ++reusable->generation;
+  reusable->group_asked = reusable->group_known = reusable->name_known = false;
   for (auto& children : reusable->children) children = 0;
   reusable->identity = 0;
   reusable->gone_ticks = 0;
@@ -147,9 +152,25 @@ CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, 
   if (!row) return {};
   std::atomic<uint32_t>* const count = path.peer < 0 ? &row->sequence : messages_of(*row, path);
   if (count) *sequence = count->fetch_add(1, std::memory_order_relaxed);
+  const bool asks = !row->group_asked.load(std::memory_order_relaxed) &&
+                    !row->group_asked.exchange(true, std::memory_order_relaxed);
   const uint32_t place = row->place.load(std::memory_order_relaxed);
-  if (place == kPlaceUnknown) return {};
-  return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff)};
+  if (place == kPlaceUnknown) return {0, 0, asks};
+  return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff), asks};
+}
+
+void name_group(const void* communicator, const GroupNames& names) {
+  CommunicatorRow* const row = find_communicator(communicator, false);
+  if (!row || row->group_known.load()) return;
+  row->group = names;
+  row->group_known.store(true, std::memory_order_release);
+}
+
+void name_communicator(const void* communicator, const char* name) {
+  CommunicatorRow* const row = find_communicator(communicator, true);
+  if (!row || row->name_known.load()) return;
+  copy_text(name, row->name, sizeof row->name);
+  row->name_known.store(true, std::memory_order_release);
 }
 
 bool is_largest_communicator(const void* communicator) {
@@ -161,17 +182,30 @@ bool is_largest_communicator(const void* communicator) {
 void encode_communicators(WireWriter& out, uint32_t field, uint64_t begin_ticks) {
   for (const CommunicatorRow& row : g_communicators) {
     const uint64_t identity = row.identity.load(), gone = row.gone_ticks.load();
-    if (!identity || (gone && gone < begin_ticks)) continue;
+    const bool grouped = row.group_known.load(std::memory_order_acquire);
+    const bool named = row.name_known.load(std::memory_order_acquire);
+    if (!(identity || grouped || named) || (gone && gone < begin_ticks)) continue;
     const uint32_t place = row.place.load();
     const size_t mark = out.open(field);
     out.uint(1, reinterpret_cast<uint64_t>(row.handle.load()));
-    out.fixed64(2, identity);
+    if (identity) out.fixed64(2, identity);
     if (place > kPlaceUnknown) {
       out.uint(3, place >> 16);
       out.uint(4, place & 0xffff);
     }
     out.uint(5, row.made_ticks.load());
     out.uint(6, gone);
+    if (grouped) {
+      out.text(7, row.group.name);
+      out.text(8, row.group.description);
+      // A communicator between two ranks of a larger group is none of all its ranks.
+      if (row.group.stride && row.group.size == place >> 16) {
+        out.uint(9, uint64_t{row.group.first} + 1);
+        out.uint(10, row.group.stride);
+      }
+    } else if (named) {
+      out.text(7, row.name);
+    }
     out.close(mark);
   }
 }

@@ -3,6 +3,7 @@
 // lock, no allocation.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "collector/record/collector.h"
@@ -22,10 +23,25 @@ uint64_t child_identity(const void* parent, CommunicatorWay way, uint64_t argume
 // Of a communicator that is registered, or will be.
 void identify_communicator(const void* communicator, uint64_t identity);
 
+// ---- names: what the program calls a communicator
+
+struct GroupNames {
+  static constexpr size_t kTextBytes = 64;  // with the terminator; what is longer is cut
+  char name[kTextBytes];
+  char description[kTextBytes];
+  // Ranks in the job are first, first + stride, ...; stride 0: not known.
+  uint32_t size, first, stride;
+};
+// Of the process group that issues collectives on it. Once for each communicator.
+void name_group(const void* communicator, const GroupNames& names);
+// Of the call that made it (ncclConfig_t::commName); a group's names stand before it.
+void name_communicator(const void* communicator, const char* name);
+
 // Whether no communicator known is larger than this one: its collectives are those of all ranks.
 bool is_largest_communicator(const void* communicator);
 
-// Field `field` of a Summary: those that lived at `begin_ticks` or since, with an identity.
+// Field `field` of a Summary: those that lived at `begin_ticks` or since, with an identity or a
+// name.
 void encode_communicators(WireWriter& out, uint32_t field, uint64_t begin_ticks);
 
 }  // namespace gpuprof

@@ -17,6 +17,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/native_samples.h"
+#include "collector/samples/thread_times.h"
 
 namespace gpuprof {
 namespace {
@@ -245,7 +246,10 @@ void sample_window(Sampler& sampler) {
       sampler.next_forget_ns = now + kSecondNs;
       frame_reader().forget();
     }
-    for (size_t i = 0; i < sampler.thread_count; ++i) sample(sampler, sampler.threads[i]);
+    for (size_t i = 0; i < sampler.thread_count; ++i) {
+      note_thread_times(sampler.threads[i].place.tid);
+      sample(sampler, sampler.threads[i]);
+    }
   }
   g_cpu_ns.store(thread_cpu_ns() - cpu_at_begin, std::memory_order_relaxed);
 }

@@ -161,6 +161,8 @@ int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
       result = g_nvml.DeviceGetMaxClockInfo(device, kClockSm, &small);
       break;
     case Counter::processor_wait:  // of a thread, not of a GPU
+    case Counter::thread_running:
+    case Counter::thread_waiting:
     case Counter::none: return -1;
   }
   value = large ? large : small;

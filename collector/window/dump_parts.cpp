@@ -5,6 +5,7 @@
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/samples/processor_waits.h"
+#include "collector/samples/thread_times.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/device_info.h"
 #include "collector/sources/graphs.h"
@@ -51,6 +52,10 @@ void write_counters(Drain& drain) {
   }
   drain.body.clear();
   if (encode_processor_waits(drain.body, ring()->header->clock_shift)) {
+    drain.file.write(ChunkKind::counters, drain.body);
+  }
+  drain.body.clear();
+  if (encode_thread_times(drain.body, ring()->header->clock_shift)) {
     drain.file.write(ChunkKind::counters, drain.body);
   }
   drain.body.clear();

@@ -23,8 +23,12 @@ enum class Counter : uint8_t {
   // Of a thread, whose number stands for the device's: ns since it was born in which it could run
   // but had no processor
   processor_wait = 12,
+  // Likewise, read together with each host sample of the thread: ns in which it ran, and in which
+  // it could run but had no processor. The two series of a thread have the same times.
+  thread_running = 13,
+  thread_waiting = 14,
 };
-inline constexpr size_t kCounters = 13;
+inline constexpr size_t kCounters = 15;
 
 struct CounterText {
   const char* name;
@@ -44,6 +48,8 @@ inline constexpr CounterText kCounterTexts[kCounters] = {
     {"ECC errors uncorrected", ""},
     {"SM clock at most", "MHz"},
     {"without a processor", "ns"},
+    {"running", "ns"},
+    {"waiting for a processor", "ns"},
 };
 
 }  // namespace gpuprof

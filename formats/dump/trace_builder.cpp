@@ -9,12 +9,14 @@
 #include <tuple>
 
 #include "formats/dump/events_decoder.h"
+#include "formats/dump/group_names.h"
 #include "formats/dump/lane_filler.h"
 #include "formats/dump/live_memory_decoder.h"
 #include "formats/dump/shape_decoder.h"
 #include "formats/trace/event_limit.h"
 #include "formats/trace/framework_join.h"
 #include "formats/trace/graph_replay.h"
+#include "formats/trace/thread_times.h"
 #include "formats/trace/trace_join.h"
 
 namespace gpuprof {
@@ -79,9 +81,10 @@ struct TraceBuilder::Segment {
   void fix_clock();
   void fix_window();
   void fix_steps();
-  void make_events(const Trace& trace);
+  void make_events(Trace& trace);
   void convert_times();
   void draw_workers();
+  void draw_threads();
   void fix_summary();
 };
 
@@ -145,11 +148,12 @@ void TraceBuilder::Segment::fix_window() {
   p.window_end = end ? std::max(p.window_begin, time_of(end)) : 0;
 }
 
-void TraceBuilder::Segment::make_events(const Trace& trace) {
+void TraceBuilder::Segment::make_events(Trace& trace) {
   std::vector<OpenLane> all;
   all.reserve(lanes.size());
   for (auto& [key, open] : lanes) all.push_back(std::move(open));
   lanes.clear();
+  name_groups(trace, process.summary, all);
   const int64_t last = fill_events(trace, all, process, process.window_begin);
   if (!process.window_end) process.window_end = last;
 }
@@ -170,6 +174,29 @@ void TraceBuilder::Segment::draw_workers() {
   }
 }
 
+// What share of each stretch between two readings a thread ran, waited for a processor and slept,
+// as one track of three values.
+void TraceBuilder::Segment::draw_threads() {
+  for (const ThreadTimes& times : process.thread_times) {
+    if (times.points.size() < 2) continue;
+    const std::string name = "thread " + std::to_string(times.thread);
+    NamedCounter running{name, "running %", "", Shape::kAbsent, {}};
+    NamedCounter waiting{name, "waiting for a processor %", "", Shape::kAbsent, {}};
+    NamedCounter asleep{name, "asleep %", "", Shape::kAbsent, {}};
+    const auto shares = shares_of(times);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      if (!shares[i]) continue;
+      const int64_t time = times.points[i].time;
+      running.points.push_back({time, 100 * shares[i]->running});
+      waiting.points.push_back({time, 100 * shares[i]->waiting});
+      asleep.points.push_back({time, 100 * shares[i]->asleep()});
+    }
+    for (NamedCounter* track : {&running, &waiting, &asleep}) {
+      if (!track->points.empty()) process.named_counters.push_back(std::move(*track));
+    }
+  }
+}
+
 void TraceBuilder::Segment::convert_times() {
   for (CounterSeries& series : process.counters) {
     for (auto& point : series.points) {
@@ -178,6 +205,9 @@ void TraceBuilder::Segment::convert_times() {
   }
   for (ProcessorWaits& waits : process.processor_waits) {
     for (auto& point : waits.points) point.time = time_of_units(static_cast<uint64_t>(point.time));
+  }
+  for (ThreadTimes& times : process.thread_times) {
+    for (auto& point : times.points) point.time = time_of_units(static_cast<uint64_t>(point.time));
   }
   for (Worker& worker : process.workers) {
     worker.born = time_of_units(static_cast<uint64_t>(worker.born));
@@ -270,6 +300,7 @@ void TraceBuilder::end_segment() {
   done->make_events(trace_);
   done->convert_times();
   done->draw_workers();
+  done->draw_threads();
   done->fix_steps();
   done->fix_summary();
   join_process(trace_, p);
@@ -318,6 +349,29 @@ std::vector<CounterSeries::Point>& points_of(Process& p, Counter counter, uint32
   return p.counters.emplace_back(CounterSeries{number, counter, {}}).points;
 }
 
+// One of a thread's two series; the other one, before or after it, has the same times.
+void add_thread_times(Process& p, const dump::CounterSeries& in) {
+  auto at = std::find_if(p.thread_times.begin(), p.thread_times.end(),
+                         [&](const ThreadTimes& each) { return each.thread == in.device(); });
+  if (at == p.thread_times.end()) at = p.thread_times.insert(at, {in.device(), {}});
+  const bool running = in.counter() == static_cast<uint32_t>(Counter::thread_running);
+  std::vector<ThreadTimes::Point>& points = at->points;
+  size_t place = points.size();
+  if (!running) {  // those of running came just before
+    place = points.size() - std::min(points.size(), static_cast<size_t>(in.time_size()));
+  }
+  uint64_t time = 0, value = 0;
+  for (int i = 0; i < std::min(in.time_size(), in.value_size()); ++i) {
+    time += static_cast<uint64_t>(in.time(i));
+    value += static_cast<uint64_t>(in.value(i));
+    if (running) {
+      points.push_back({static_cast<int64_t>(time), value, 0});
+    } else if (place < points.size() && points[place].time == static_cast<int64_t>(time)) {
+      points[place++].waiting_ns = value;
+    }
+  }
+}
+
 }  // namespace
 
 void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
@@ -325,6 +379,10 @@ void TraceBuilder::on_counters(const dump::Counters& counters, uint64_t) {
   for (const dump::CounterSeries& in : counters.series()) {
     const auto counter = static_cast<Counter>(in.counter());
     if (in.counter() == 0 || in.counter() >= kCounters) continue;
+    if (counter == Counter::thread_running || counter == Counter::thread_waiting) {
+      add_thread_times(p, in);
+      continue;
+    }
     std::vector<CounterSeries::Point>& points = points_of(p, counter, in.device());
     uint64_t time = 0, value = 0;
     for (int i = 0; i < std::min(in.time_size(), in.value_size()); ++i) {

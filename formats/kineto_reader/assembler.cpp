@@ -58,9 +58,9 @@ std::vector<ShapeIndex> Assembler::intern_shapes(const Block& block,
   std::vector<ShapeIndex> shapes;
   shapes.reserve(block.shapes.size());
   for (Shape shape : block.shapes) {
-    for (StringIndex* text :
-         {&shape.name, &shape.detail, &shape.label, &shape.input_dims, &shape.input_types,
-          &shape.call_stack, &shape.hierarchy, &shape.args}) {
+    for (StringIndex* text : {&shape.name, &shape.detail, &shape.label, &shape.input_dims,
+                              &shape.input_types, &shape.call_stack, &shape.hierarchy, &shape.args,
+                              &shape.group, &shape.group_description, &shape.group_ranks}) {
       *text = texts[number(*text)];
     }
     shapes.push_back(trace_.shapes.intern(shape));

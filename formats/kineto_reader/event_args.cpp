@@ -255,6 +255,42 @@ bool ArgReader::take_of_nvtx(ArgKey key, const Value& value, Shape& shape, Event
   }
 }
 
+// "[0, 2]"; not one that was shortened.
+static bool is_rank_list(std::string_view text) {
+  if (text.size() < 3 || text.front() != '[' || text.back() != ']') return false;
+  bool digit = false;
+  for (const char c : text.substr(1, text.size() - 2)) {
+    if (c == ',' && !digit) return false;
+    if (c >= '0' && c <= '9') {
+      digit = true;
+    } else if (c == ',') {
+      digit = false;
+    } else if (c != ' ' || digit) {
+      return false;
+    }
+  }
+  return digit;
+}
+
+// What a process group is called; one without a name goes by its handle.
+bool ArgReader::take_of_group(ArgKey key, const Value& value, Shape& shape) {
+  if (value.type != ValueType::string) return false;
+  switch (key) {
+    case ArgKey::group_name:
+      if (!value.text.starts_with("0x")) shape.group = static_cast<StringIndex>(text(value));
+      return true;
+    case ArgKey::group_description:
+      shape.group_description = static_cast<StringIndex>(text(value));
+      return true;
+    case ArgKey::group_ranks:
+      if (shape.group != StringIndex::empty && is_rank_list(value.text)) {
+        shape.group_ranks = static_cast<StringIndex>(text(value));
+      }
+      return true;
+    default: return false;
+  }
+}
+
 // Elements: of a scatter the output, else the input, is what NCCL counts.
 bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
                                    EventExtra& extra) {
@@ -280,7 +316,7 @@ bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
         if (nccl_type(type).scalar == value.text) shape.data_type = type;
       }
       return shape.data_type != Shape::kAbsent;
-    default: return false;
+    default: return take_of_group(key, value, shape);
   }
 }
 

@@ -47,6 +47,7 @@ class ArgReader {
   bool take_origin(ArgKey key, const Value& value, Shape& shape);
   bool take_of_nvtx(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
   bool take_of_collective(ArgKey key, const Value& value, Shape& shape, EventExtra& extra);
+  bool take_of_group(ArgKey key, const Value& value, Shape& shape);
   bool take_of_python(ArgKey key, const Value& value, EventExtra& extra);
   bool take_of_tensor(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
                       Placement& out);

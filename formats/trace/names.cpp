@@ -134,6 +134,10 @@ CollectiveName collective_name(std::string_view function) {
   return {function, function};
 }
 
+std::string_view group_label(std::string_view name, std::string_view description) {
+  return description.empty() || description == "undefined" ? name : description;
+}
+
 std::string_view plain_runtime_name(std::string_view function) {
   if (function.starts_with("__cuda")) function.remove_prefix(2);
   for (const std::string_view end : {"_ptsz", "_ptds"}) {

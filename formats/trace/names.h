@@ -35,6 +35,10 @@ struct CollectiveName {
 };
 CollectiveName collective_name(std::string_view function);
 
+// What people call a process group of PyTorch's: its description, else its name. Programs that give
+// none have "undefined".
+std::string_view group_label(std::string_view name, std::string_view description);
+
 // A function of the CUDA runtime without what differs by how a program was compiled:
 // "cudaLaunchKernel" for "__cudaLaunchKernel" and "cudaLaunchKernel_ptsz".
 std::string_view plain_runtime_name(std::string_view function);

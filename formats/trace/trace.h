@@ -79,14 +79,17 @@ struct Shape {
   uint32_t peer_source, peer_destination;  // device ids of a peer copy, else kAbsent
   uint32_t cupti_flags, object_kind;
   StringIndex input_dims,
-      input_types;                  // op, annotation: JSON arrays, as [[8,3],[]] and ["float",""]
-  StringIndex call_stack;           // op: Python frames, innermost first, with ';' between
-  StringIndex hierarchy;            // op: the modules it was called in
-  StringIndex args;                 // as EventExtra::args, of all its events: before theirs
+      input_types;         // op, annotation: JSON arrays, as [[8,3],[]] and ["float",""]
+  StringIndex call_stack;  // op: Python frames, innermost first, with ';' between
+  StringIndex hierarchy;   // op: the modules it was called in
+  StringIndex args;        // as EventExtra::args, of all its events: before theirs
+  // collective: the process group by the program's name and description, the same on all its ranks;
+  // a JSON array of these ranks in the job. Empty: not known.
+  StringIndex group, group_description, group_ranks;
   uint32_t device_type, device_id;  // tensor: 0 CPU, 1 CUDA, ...; kAbsent: not given
   Kind kind;
   uint8_t flags;        // RecordFlags
-  uint8_t reserved[6];  // keeps the struct free of padding: shapes are compared as bytes
+  uint8_t reserved[2];  // keeps the struct free of padding: shapes are compared as bytes
 };
 static_assert(std::has_unique_object_representations_v<Shape>);
 
@@ -209,6 +212,17 @@ struct CounterSeries {
 struct ProcessorWaits {
   uint32_t thread;
   std::vector<CounterSeries::Point> points;  // in order of time
+};
+
+// What a thread did, at moments of the window: ns since it was born in which it ran, and in which
+// it could run but had no processor; the rest it was asleep.
+struct ThreadTimes {
+  struct Point {
+    int64_t time;  // ns
+    uint64_t running_ns, waiting_ns;
+  };
+  uint32_t thread;
+  std::vector<Point> points;  // in order of time
 };
 
 // What was sampled of a process that loads data for this one.
@@ -354,6 +368,7 @@ struct Process {
   std::vector<CollectiveKernel> collective_kernels;  // in order of collective
   std::vector<CounterSeries> counters;
   std::vector<ProcessorWaits> processor_waits;  // by thread; empty: not known
+  std::vector<ThreadTimes> thread_times;        // by thread; empty: not known
   std::vector<NamedCounter> named_counters;
   std::vector<Worker> workers;          // of a DataLoader
   std::vector<LiveMemory> live_memory;  // one of each moment at most

@@ -269,7 +269,7 @@ def test_each_table_has_a_place(report, tmp_path):
     """A row of each table that the page knows, with a value in each column."""
     tables = page_tables()
     assert len(tables) > 15 and all(tables.values())
-    values = {"code": "a <name>", "text": "a text", "yes": True, "dims": [2, 3, 4]}
+    values = {"code": "a <name>", "text": "a text", "yes": True, "dims": [2, 3, 4], "list": [0, 2]}
 
     def fill(data):
         rows = {name: [{column.replace("grouped.by", "shape"): values.get(form, at + 7.5)

@@ -90,6 +90,9 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
       (in && got ? std::min(in, got) : std::max(in, got)) * bytes_of(text_in(members, "dtype"));
   out.ranks = ranks_in(members);
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
+  out.label = group_label(text_in(members, "Process Group Name"),
+                          text_in(members, "Process Group Description"));
+  if (out.label.starts_with("0x")) out.label.clear();  // a handle, where it has no name
   out.source = rank_in(members, "Src Rank");
   out.destination = rank_in(members, "Dst Rank");
   return out;

@@ -15,6 +15,7 @@ struct CollectiveArgs {
   std::string function;        // NCCL's, where the name is known; else as in the trace
   uint64_t bytes = 0;          // what one rank gives or gets, as NCCL counts; 0: not known
   std::string group;           // its name and its ranks, as in the trace; empty: not known
+  std::string label;           // group_label(); empty: not known
   std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known
   int64_t source = -1, destination = -1;  // of a receive, of a send: in the group; -1: not known
 };

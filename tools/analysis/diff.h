@@ -12,7 +12,8 @@
 namespace gpuprof::analysis {
 
 struct Change {
-  std::string kind;  // "kernel", "kernels_fused", "kernels_split", "copy", "operator", "cause"
+  std::string kind;  // "kernel", "kernels_fused", "kernels_split", "copy", "collective",
+                     // "operator", "cause"
   std::string name;  // of a renamed kernel "old -> new", of fused ones "A + B -> C"
   double base_us = 0, new_us = 0;  // in a step
   double change_pct = 0;           // of base_us; new: 0

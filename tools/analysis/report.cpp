@@ -22,6 +22,7 @@
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/thread_states.h"
 #include "tools/analysis/verdict.h"
 #include "tools/describe.h"
 
@@ -517,6 +518,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   report.host_samples = samples.take();
   sum_up(report);
   add_processor_waits(all, report);
+  report.thread_states = thread_states(all);
   report.worker_lines = worker_lines_of(trace);
   report.loading = data_loading_of(all, report.worker_lines);
   report.findings = find(trace, report);

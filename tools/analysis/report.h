@@ -20,6 +20,7 @@
 #include "tools/analysis/ranks/collective_times.h"
 #include "tools/analysis/standstill.h"
 #include "tools/analysis/tables.h"
+#include "tools/analysis/thread_states.h"
 #include "tools/analysis/worker_lines.h"
 
 namespace gpuprof::analysis {
@@ -91,6 +92,7 @@ struct Report {
   // Within the idle parts: what they would not have lasted, had the launching thread had a
   // processor.
   std::array<double, kParts> no_processor_pct{};
+  std::vector<ThreadStates> thread_states;  // empty: not known
   std::optional<double> processor_wait_us;  // of the threads that steps run on, a step, whatever
                                             // the GPU did meanwhile; nothing: not recorded
   double gpu_utilization_pct = 0;           // by recorded work of any GPU of a process

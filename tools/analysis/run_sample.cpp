@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "formats/trace/names.h"
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/walks.h"
 
@@ -92,6 +93,7 @@ class Sampler {
       if (!sample) sample = &sample_of({"operator", std::string(trace.text(shape.label))});
       add_event(timeline, event.begin, event.end - event.begin, *sample);
     }
+    add_collectives(timeline);
     const std::vector<StepAnatomy> steps = dissect(timeline);
     for (size_t i = 0; i < steps.size(); ++i) {
       const StepAnatomy& step = steps[i];
@@ -100,6 +102,22 @@ class Sampler {
         sample.step_us[slot_of(timeline, timeline.steps[i]).index] +=
             static_cast<double>(step.parts[part]) / 1000;
       }
+    }
+  }
+
+  // Those of groups that the program names: kernels alone do not say of which group they are.
+  void add_collectives(const Timeline& timeline) {
+    const Trace& trace = *timeline.trace;
+    for (const CollectiveKernel& pair : timeline.process->collective_kernels) {
+      const Event call = timeline.process->event(pair.collective);
+      const Event kernel = timeline.process->event(pair.kernel);
+      const Shape& shape = trace.shape(call);
+      const std::string_view group =
+          group_label(trace.text(shape.group), trace.text(shape.group_description));
+      if (group.empty()) continue;
+      KeySample& sample =
+          sample_of({"collective", fmt::format("{} in {}", trace.text(shape.name), group)});
+      add_event(timeline, call.begin, kernel.end - kernel.begin, sample);
     }
   }
 

@@ -13,7 +13,7 @@
 
 namespace gpuprof::analysis {
 
-// "kernel", "copy", "operator" or "cause", and which.
+// "kernel", "copy", "collective", "operator" or "cause", and which.
 struct SampleKey {
   std::string kind, name;
   auto operator<=>(const SampleKey&) const = default;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/tables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "formats/trace/names.h"
@@ -42,7 +45,7 @@ class TableMaker {
     }
     finish_kernels();
     out_.copies = by_time(std::move(copies_));
-    out_.collectives = by_time(std::move(collectives_));
+    finish_collectives();
     out_.synchronizations = by_time(std::move(syncs_));
     out_.allocations = by_time(std::move(allocations_));
     return std::move(out_);
@@ -120,6 +123,29 @@ class TableMaker {
     });
   }
 
+  CollectiveRow& collective_row(std::string_view function, std::string_view group) {
+    CollectiveRow& row = collectives_[fmt::format("{}\n{}", function, group)];
+    row.group = group;
+    return row;
+  }
+
+  GroupRow& group_row(const Trace& trace, const Shape& shape) {
+    const std::tuple key(trace.text(shape.group_description), trace.text(shape.group_ranks),
+                         trace.text(shape.group));
+    GroupRow& row = groups_[key];
+    if (row.count > 0) return row;
+    row.name = trace.text(shape.group);
+    row.description = trace.text(shape.group_description);
+    row.ranks = trace.text(shape.group_ranks);
+    return row;
+  }
+
+  void finish_collectives() {
+    for (auto& [key, row] : groups_) out_.process_groups.push_back(std::move(row));
+    out_.collectives = by_time(std::move(collectives_));
+    for (CollectiveRow& row : out_.collectives) row.name.resize(row.name.find('\n'));
+  }
+
   void add_collectives(const Timeline& timeline) {
     const Process& process = *timeline.process;
     EventIndex last = EventIndex::none;
@@ -128,11 +154,14 @@ class TableMaker {
       const Event& kernel = process.event(pair.kernel);
       if (!inside(call.begin)) continue;
       const Shape& shape = timeline.trace->shape(call);
-      CollectiveRow& row = collectives_[std::string(timeline.trace->text(shape.name))];
+      const std::string_view group = group_label(timeline.trace->text(shape.group),
+                                                 timeline.trace->text(shape.group_description));
+      CollectiveRow& row = collective_row(timeline.trace->text(shape.name), group);
       row.total_us += static_cast<double>(kernel.end - kernel.begin) / 1000;
       if (pair.collective == last) continue;
       last = pair.collective;
       ++row.count;
+      if (!group.empty()) ++group_row(*timeline.trace, shape).count;
       row.bytes += process.extra(call).bytes * nccl_type(shape.data_type).bytes;
     }
   }
@@ -147,7 +176,7 @@ class TableMaker {
           timeline.trace->text(process.extras[process.events.extra_of(work.event)].args);
       const auto found = collective_in(args);
       if (!found) return;
-      CollectiveRow& row = collectives_[found->function];
+      CollectiveRow& row = collective_row(found->function, found->label);
       row.total_us += static_cast<double>(work.end - work.begin) / 1000;
       ++row.count;
       row.bytes += found->bytes;
@@ -234,7 +263,8 @@ class TableMaker {
   uint64_t tiny_ = 0, all_ = 0;
   std::vector<ShapeSum> shapes_;  // by shape
   std::map<std::string, CopyRow> copies_;
-  std::map<std::string, CollectiveRow> collectives_;
+  std::map<std::string, CollectiveRow> collectives_;  // by function, then group
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, GroupRow> groups_;
   std::map<std::string, CallRow> syncs_, allocations_;
 };
 

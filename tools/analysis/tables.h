@@ -49,8 +49,16 @@ struct CopiesBack {
 
 struct CollectiveRow {
   std::string name;
+  std::string group;              // group_label() of its process group; empty: not known
   uint64_t count = 0, bytes = 0;  // bytes: 0 where the data type is not known
   double total_us = 0;            // of its kernels, with waiting for other ranks
+};
+
+// A process group of the program's, the same on all its ranks.
+struct GroupRow {
+  std::string name, description;
+  std::string ranks;   // in the job, as a JSON array; empty: not known
+  uint64_t count = 0;  // collectives, on all its ranks
 };
 
 struct CallRow {  // syncs, allocations
@@ -74,6 +82,7 @@ struct Tables {
   std::vector<CopyRow> copies;
   CopiesBack copies_back;
   std::vector<CollectiveRow> collectives;
+  std::vector<GroupRow> process_groups;  // in order of description and ranks
   std::vector<CallRow> synchronizations, allocations;
   std::vector<Memory> memory;   // by timeline
   uint64_t launches = 0;        // calls that launch

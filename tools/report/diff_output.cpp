@@ -94,6 +94,7 @@ struct Section {
 constexpr Section kSections[] = {{"Parts of a step", "cause"},
                                  {"Kernels", "kernel"},
                                  {"Copies", "copy"},
+                                 {"Collectives", "collective"},
                                  {"Operators", "operator"}};
 
 // Of one kind, the largest difference first.

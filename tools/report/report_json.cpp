@@ -90,6 +90,7 @@ Json operators_json(const std::vector<OperatorRow>& rows) {
                    {"count", row.count},
                    {"cpu_us", rounded(row.cpu_us)},
                    {"cpu_self_us", rounded(row.cpu_self_us)},
+                   {"cpu_call_us", rounded(row.cpu_call_us)},
                    {"gpu_us", rounded(row.gpu_us)},
                    {"gpu_self_us", rounded(row.gpu_self_us)},
                    {"memory_bytes", row.memory_bytes},
@@ -174,9 +175,21 @@ Json collectives_json(const Tables& tables) {
   Json out = Json::array();
   for (const CollectiveRow& row : tables.collectives) {
     out.push_back({{"name", row.name},
+                   {"group", row.group},
                    {"count", row.count},
                    {"bytes", row.bytes},
                    {"total_us", rounded(row.total_us)}});
+  }
+  return out;
+}
+
+Json groups_json(const Tables& tables) {
+  Json out = Json::array();
+  for (const GroupRow& row : tables.process_groups) {
+    out.push_back({{"name", row.name},
+                   {"description", row.description},
+                   {"ranks", row.ranks.empty() ? Json::array() : Json::parse(row.ranks)},
+                   {"collectives", row.count}});
   }
   return out;
 }
@@ -185,6 +198,7 @@ Json collective_times_json(const CollectiveTimes& times) {
   Json out = Json::array();
   for (const CollectiveTimesRow& row : times.rows) {
     out.push_back({{"name", row.function},
+                   {"group", row.group},
                    {"members", members_text(row)},
                    {"size", size_text(row)},
                    {"ranks", row.ranks},
@@ -385,6 +399,21 @@ Json curves_json(const Report& report) {
   return out;
 }
 
+Json thread_states_json(const Report& report) {
+  Json out = Json::array();
+  for (const ThreadStates& row : report.thread_states) {
+    out.push_back({{"rank", row.rank},
+                   {"thread", row.thread},
+                   {"name", row.name},
+                   {"steps", row.steps},
+                   {"running_pct", rounded(row.running_pct)},
+                   {"waiting_pct", rounded(row.waiting_pct)},
+                   {"asleep_pct", rounded(row.asleep_pct)},
+                   {"covered_pct", rounded(row.covered_pct)}});
+  }
+  return out;
+}
+
 // What Depth::tables leaves out.
 void add_judgement(const Report& report, Json& out) {
   out["breakdown_pct"] = breakdown_json(report);
@@ -453,6 +482,8 @@ Json report_json(const Report& report) {
   if (report.loading) out["data_loading"] = loading_json(*report.loading);
   add_worker_lines(report.worker_lines, out);
   out["collectives"] = collectives_json(report.tables);
+  out["process_groups"] = groups_json(report.tables);
+  out["thread_states"] = thread_states_json(report);
   out["copies"] = copies_json(report.tables);
   out["synchronizations"] = calls_json(report.tables.synchronizations);
   out["allocations"] = calls_json(report.tables.allocations);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "formats/trace/heap.h"
+#include "formats/trace/names.h"
 #include "tools/console.h"
 #include "tools/report/operator_text.h"
 #include "tools/report/text_table.h"
@@ -63,6 +65,7 @@ class TextReport {
       verdict();
       breakdown();
     }
+    thread_states();
     kernels();
     framework_tables();
     copies();
@@ -288,9 +291,53 @@ class TextReport {
     TextTable rows = table({a_unit(), "each", "bytes", "collective"});
     for (const CollectiveRow& row : report_.tables.collectives) {
       rows.row({per_unit(row.count), each(row.total_us, row.count),
-                format_bytes(row.bytes / std::max<uint64_t>(1, row.count)), row.name});
+                format_bytes(row.bytes / std::max<uint64_t>(1, row.count)),
+                row.group.empty() ? row.name : fmt::format("{} in {}", row.name, row.group)});
     }
     out_ += rows.text();
+    groups();
+  }
+
+  // Of the threads that steps run on, the mean over ranks.
+  void thread_states() {
+    ThreadStates mean;
+    double threads = 0;
+    for (const ThreadStates& row : report_.thread_states) {
+      if (!row.steps) continue;
+      ++threads;
+      mean.running_pct += row.running_pct;
+      mean.waiting_pct += row.waiting_pct;
+      mean.asleep_pct += row.asleep_pct;
+      mean.covered_pct += row.covered_pct;
+    }
+    if (threads == 0) return;
+    out_ += '\n';
+    std::string text = fmt::format(
+        "The thread that steps run on: running {:.1f} %, waiting for a processor {:.1f} %, asleep "
+        "{:.1f} %",
+        mean.running_pct / threads, mean.waiting_pct / threads, mean.asleep_pct / threads);
+    if (mean.covered_pct / threads < 99.5) {
+      text += fmt::format(" of {:.1f} % of the steps' time, from the first look at it to the last",
+                          mean.covered_pct / threads);
+    }
+    paragraph(text, 0);
+  }
+
+  // Which ranks the groups are of that the program names alike.
+  void groups() {
+    constexpr size_t kShownGroups = 4;
+    std::map<std::string, std::vector<std::string>> ranks;
+    for (const GroupRow& row : report_.tables.process_groups) {
+      if (row.ranks.empty()) continue;
+      ranks[std::string(group_label(row.name, row.description))].push_back(row.ranks);
+    }
+    for (auto& [label, lists] : ranks) {
+      const size_t shown = std::min(kShownGroups, lists.size());
+      std::string text = fmt::format(
+          "{}", fmt::join(lists.begin(), lists.begin() + static_cast<ptrdiff_t>(shown), ", "));
+      if (shown < lists.size()) text += fmt::format(" and {} more", lists.size() - shown);
+      line("  {}: ranks {}", label, text);
+    }
   }
 
   // Of each call, and of each rank the mean.

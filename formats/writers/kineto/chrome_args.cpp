@@ -14,14 +14,25 @@
 namespace gpuprof {
 namespace {
 
+constexpr int32_t kMostRanks = 30;
+
 // "[0, 1, 2, 3]", shortened as PyTorch does where there are many.
 std::string rank_list(int32_t count) {
-  constexpr int32_t kMost = 30;
   std::string list = "[";
-  for (int32_t rank = 0; rank < std::min(count, kMost); ++rank) {
+  for (int32_t rank = 0; rank < std::min(count, kMostRanks); ++rank) {
     list += fmt::format("{}{}", rank ? ", " : "", rank);
   }
-  return list + (count > kMost ? ", ...]" : "]");
+  return list + (count > kMostRanks ? ", ...]" : "]");
+}
+
+// Likewise shortened, of such a list.
+std::string shortened(std::string_view list) {
+  size_t at = 0;
+  for (int commas = 0; at < list.size(); ++at) {
+    if (list[at] == ',' && ++commas == kMostRanks)
+      return fmt::format("{}, ...]", list.substr(0, at));
+  }
+  return std::string(list);
 }
 
 // Whether the peer of a collective is where the data come from.
@@ -452,9 +463,16 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   if (shape.peer != Shape::kAbsent) {
     args.number(has_source(function) ? "Src Rank" : "Dst Rank", shape.peer);
   }
-  args.text("Process Group Name", fmt::format("{:#x}", shape.communicator));
+  const bool named = shape.group != StringIndex::empty;
+  args.text("Process Group Name", named ? std::string(trace_.text(shape.group))
+                                        : fmt::format("{:#x}", shape.communicator));
+  if (shape.group_description != StringIndex::empty) {
+    args.text("Process Group Description", trace_.text(shape.group_description));
+  }
   const int32_t world = process_.header.world_size();
-  if (world > 0 && shape.rank_count == static_cast<uint32_t>(world)) {
+  if (shape.group_ranks != StringIndex::empty) {
+    args.text("Process Group Ranks", shortened(trace_.text(shape.group_ranks)));
+  } else if (world > 0 && shape.rank_count == static_cast<uint32_t>(world)) {
     args.text("Process Group Ranks", rank_list(world));
   }
   if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);

@@ -241,6 +241,13 @@ void SlicePackets::collective_tail(const Shape& shape, Message& tail) {
   }
   if (shape.peer != Shape::kAbsent) number(tail, "peer", shape.peer);
   if (shape.rank_count) number(tail, "ranks", shape.rank_count);
+  const std::pair<const char*, StringIndex> texts[] = {
+      {"process group", shape.group},
+      {"process group description", shape.group_description},
+      {"process group ranks", shape.group_ranks}};
+  for (const auto& [key, value] : texts) {
+    if (value != StringIndex::empty) text(tail, key, trace_.text(value));
+  }
   pointer(tail, "communicator", shape.communicator);
 }
 

@@ -79,7 +79,8 @@ double microseconds(double ns) { return ns / 1000; }
 std::string members_text(const CollectiveTimesRow& row) {
   constexpr size_t kMostRuns = 4;
   const size_t count = row.ranks ? row.ranks : row.members.size();
-  std::string out = std::to_string(count) + (count == 1 ? " rank" : " ranks");
+  std::string out = row.group.empty() ? row.group : row.group + ", ";
+  out += std::to_string(count) + (count == 1 ? " rank" : " ranks");
   std::string runs;
   size_t found = 0;
   for (size_t i = 0, end = 0; i < row.members.size(); i = end, ++found) {
@@ -108,6 +109,7 @@ std::string size_text(const CollectiveTimesRow& row) {
 struct CollectiveTimesMaker::Part {
   CallName name;
   std::string_view function;  // plain_collective()
+  std::string_view group;     // group_label()
   uint64_t bytes;             // S
   uint32_t ranks;             // of the communicator; 0: not known
   int32_t rank;               // in the job
@@ -120,7 +122,7 @@ struct CollectiveTimesMaker::Part {
 
 struct CollectiveTimesMaker::Gathered {
   std::vector<Part> parts;
-  std::deque<std::string> functions;  // that the trace does not keep
+  std::deque<std::string> functions;  // and groups that the trace does not keep
 };
 
 namespace {
@@ -175,6 +177,8 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     const Shape& shape = timeline.shape(call);
     Part part{};
     part.function = plain_collective(timeline.trace->text(shape.name));
+    part.group = group_label(timeline.trace->text(shape.group),
+                             timeline.trace->text(shape.group_description));
     part.ranks = shape.rank_count;
     part.rank = process.header.rank();
     part.bytes = collective_bytes(
@@ -229,6 +233,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     const uint32_t* const joint = joint_of(work.event);
     Part part{};
     part.function = out.functions.emplace_back(plain_collective(args->function));
+    part.group = out.functions.emplace_back(args->label);
     part.ranks = static_cast<uint32_t>(args->ranks.size());
     part.rank = process.header.rank();
     part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
@@ -272,6 +277,7 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   const RowKey key{one.name.communicator, one.ranks, row_name(one.function), size_class(one.bytes)};
   CollectiveTimesRow& row = rows_[key];
   ++row.calls;
+  if (row.group.empty()) row.group = one.group;
   for (const Part& part : parts) members_[key].insert(part.rank);
   const size_t expected = message ? 2 : one.ranks ? one.ranks : timelines;
   const bool alike = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {

@@ -22,6 +22,7 @@ namespace gpuprof::analysis {
 struct CollectiveTimesRow {
   std::string function;          // "ncclAllReduce"; "ncclSend, ncclRecv": messages
   uint64_t communicator = 0;     // its identity; 0: not known
+  std::string group;             // group_label() of its process group; empty: not known
   std::vector<int32_t> members;  // its ranks in the job, as far as they were recorded
   uint32_t ranks = 0;            // in the communicator
   uint64_t least_bytes = 0;      // of the size class, which ends at four times that; 0: below 1 KiB
@@ -36,7 +37,7 @@ struct CollectiveTimesRow {
   double bus_gbs = 0;
 };
 
-// "4 ranks: 0-3", "256 ranks"; "64 KiB to 256 KiB".
+// "4 ranks: 0-3", "mesh_dp, 2 ranks: 0, 2", "256 ranks"; "64 KiB to 256 KiB".
 std::string members_text(const CollectiveTimesRow& row);
 std::string size_text(const CollectiveTimesRow& row);
 

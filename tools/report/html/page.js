@@ -33,7 +33,7 @@ const FORMATS = {
   gbs: value => `${digits(value, 1)} GB/s`,
   tera: value => value ? number(value / 1e12) : '',
   factor: value => `${digits(value, 2)} \u00d7`,
-  text: value => value, code: value => value,
+  text: value => value, code: value => value, list: value => value.join(', '),
 };
 
 // --- elements ----------------------------------------------------------------------------------------------
@@ -307,12 +307,15 @@ const TABLES = [
     ['idle_pct', 'of idle', 'pct'], ['samples', 'samples', 'n']]],
   ['waiting_lines', 'Code that waited for the GPU', [['place', 'line', 'code'], ['within', 'in', 'code'], ['wait_us', 'total', 'us', true],
     ['wait_pct', 'of waiting', 'pct'], ['samples', 'samples', 'n']]],
+  ['thread_states', 'What threads did in the steps', [['rank', 'rank', 'n'], ['thread', 'thread', 'text'], ['name', 'name', 'text'], ['steps', 'runs the steps', 'yes'],
+    ['running_pct', 'running', 'pct'], ['waiting_pct', 'waiting for a processor', 'pct'], ['asleep_pct', 'asleep', 'pct', true], ['covered_pct', 'of the time known', 'pct']]],
   ['worker_lines', 'Where data loader workers spend their time', [['place', 'line', 'code'], ['within', 'in', 'code'], ['busy_us', 'total', 'us', true],
     ['busy_pct', 'of making batches', 'pct']]],
   ['memory_owners', 'Device memory at its peak', [['name', 'allocated by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'allocations', 'n']]],
   ['host_allocations', 'Host memory allocated (estimates)', [['place', 'by', 'code'], ['bytes', 'bytes', 'bytes', true], ['count', 'calls', 'n'],
     ['held_bytes', 'held at the end', 'bytes'], ['samples', 'samples', 'n']]],
-  ['collectives', 'Collectives', [['name', 'collective', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
+  ['collectives', 'Collectives', [['name', 'collective', 'code'], ['group', 'process group', 'code'], ['total_us', 'on the GPU', 'us', true], ['count', 'count', 'n'], ['bytes', 'bytes', 'bytes']]],
+  ['process_groups', 'Process groups', [['description', 'description', 'code'], ['name', 'name', 'code'], ['ranks', 'ranks', 'list'], ['collectives', 'collectives', 'n', true]]],
   ['collective_times', 'Collectives across their ranks', [['name', 'collective', 'code'], ['members', 'on', 'text'], ['size', 'size', 'text'], ['transfer_us', 'transfer', 'us', true],
     ['waiting_us', 'waiting', 'us'], ['exposed_us', 'exposed', 'us'], ['overlapped_us', 'overlapped', 'us'], ['calls', 'calls', 'n'], ['matched', 'matched', 'n'], ['bytes', 'bytes', 'bytes'],
     ['algorithm_gb_per_s', 'algorithm bandwidth', 'gbs'], ['bus_gb_per_s', 'bus bandwidth', 'gbs']]],

@@ -19,6 +19,8 @@
 #include "collector/record/collector.h"
 #include "collector/record/communicators.h"
 #include "collector/record/names.h"
+#include "formats/core/wire.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof {
 namespace {
@@ -138,6 +140,48 @@ TEST(Communicators, PlaceAndSequence) {
   EXPECT_EQ(sequence, 2u);
   forget_communicator(&a);
   EXPECT_EQ(note_collective(&a, &sequence).rank_count, 0);
+}
+
+TEST(Communicators, AskForTheirGroupOnce) {
+  int a = 0;
+  uint32_t sequence = 0;
+  EXPECT_TRUE(note_collective(&a, &sequence).asks_group);
+  EXPECT_FALSE(note_collective(&a, &sequence).asks_group);
+  forget_communicator(&a);
+  EXPECT_TRUE(note_collective(&a, &sequence).asks_group) << "another one at the same address";
+}
+
+dump::Communicator written(const void* communicator) {
+  ByteBuffer bytes;
+  WireWriter wire(bytes);
+  encode_communicators(wire, 21, 0);
+  dump::Summary summary;
+  EXPECT_TRUE(summary.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+  for (const dump::Communicator& each : summary.communicator()) {
+    if (each.handle() == reinterpret_cast<uint64_t>(communicator) && !each.gone_ticks())
+      return each;
+  }
+  return {};
+}
+
+TEST(Communicators, HaveTheNamesOfTheirGroup) {
+  int whole = 0, pair = 0, other = 0;
+  uint32_t sequence = 0;
+  for (int* each : {&whole, &pair, &other}) note_collective(each, &sequence);
+  register_communicator(&whole, {4, 1});
+  register_communicator(&pair, {2, 0});
+  GroupNames names{"7", "mesh_dp", 4, 3, 2};
+  name_communicator(&whole, "of its call");
+  name_group(&whole, names);
+  name_group(&pair, names);
+  name_communicator(&other, "of its call");
+  EXPECT_EQ(written(&whole).name() + " " + written(&whole).description(), "7 mesh_dp");
+  EXPECT_EQ(written(&whole).first_rank(), 3U + 1);
+  EXPECT_EQ(written(&whole).rank_stride(), 2U);
+  EXPECT_EQ(written(&pair).description(), "mesh_dp");
+  EXPECT_EQ(written(&pair).rank_stride(), 0U) << "two ranks of it talk to each other";
+  EXPECT_EQ(written(&other).name(), "of its call");
+  for (int* each : {&whole, &pair, &other}) forget_communicator(each);
 }
 
 // On each rank the same calls give the same identity, whatever the handles.
