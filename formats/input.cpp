@@ -255,14 +255,19 @@ class Loader {
       ring.reader = std::make_unique<RingReader>(ring.bytes, ring.path, input_.trace.problems);
     }
     std::set<uint32_t> completed;
+    bool has_parts = false;
     for (const std::string& path : files.parts) {
       RingReader* const ring =
           rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
+      std::error_code error;
+      if (ring && fs::file_size(path, error) == 0 && !error) continue;  // all is in the ring
+      has_parts = true;
       load_part(path, ring, completed);
     }
+    const bool alone = files.dumps.empty() && !has_parts;
     for (OpenRing& ring : rings) {
       if (ring.reader->ok())
-        load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, files);
+        load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, alone);
     }
   }
 
@@ -292,7 +297,7 @@ class Loader {
     if (!read(path, bytes)) return;
     if (is_ring(bytes)) {
       RingReader ring(bytes, path, input_.trace.problems);
-      if (ring.ok()) load_ring(ring, path, bytes, {}, {}, {});
+      if (ring.ok()) load_ring(ring, path, bytes, {}, {}, true);
       return;
     }
     TraceBuilder builder(input_.trace, path, bytes.size());
@@ -337,8 +342,6 @@ class Loader {
   // A window that was never closed; the rest of its records are in the ring.
   void load_part(const std::string& path, RingReader* ring, std::set<uint32_t>& completed) {
     std::string bytes;
-    std::error_code error;
-    if (ring && fs::file_size(path, error) == 0 && !error) return;  // all of it is in the ring
     if (!read(path, bytes)) return;
     TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes() : 0));
     read_into(builder, path, bytes);
@@ -355,12 +358,12 @@ class Loader {
 
   void load_ring(RingReader& ring, const std::string& path, const std::string& bytes,
                  const std::set<uint32_t>& dumped, const std::set<uint32_t>& completed,
-                 const ProcessFiles& files) {
+                 bool alone) {
     const RingInfo info = ring.info();
     std::vector<uint32_t> windows;
     if (info.window_open && !dumped.contains(info.window)) {
       windows.push_back(info.window);
-    } else if ((files.dumps.empty() && files.parts.empty()) || info.memory_log) {
+    } else if (alone || info.memory_log) {
       // Between windows, or before the first: header and step log are left, and what was allocated.
       windows.push_back(info.had_window ? info.window + 1 : info.window);
       if (!info.memory_log) {

@@ -38,6 +38,7 @@ packages=(
   "libunwind8|/sbin/ldconfig -p | grep libunwind.so.8"
   "libgtest-dev|has_header gtest/gtest.h"
   "musl-tools|command -v musl-gcc"
+  "gcc-multilib|ls /usr/lib/gcc/x86_64-linux-gnu/*/32/libgcc.a"
   "libbenchmark-dev|has_header benchmark/benchmark.h"
   "python3-pytest|has_pytest"
   "python3-venv|has_venv"

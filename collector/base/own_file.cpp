@@ -91,6 +91,12 @@ size_t OwnFile::read(uint64_t offset, void* out, size_t size) {
   return 0;
 }
 
+bool OwnFile::is_on_disk() {
+  struct stat info {};
+  return file_ >= 0 && (is_ours(file_) || reopen()) && ::syscall(SYS_fstat, file_, &info) == 0 &&
+         info.st_nlink > 0;
+}
+
 int OwnFile::close() {
   const int file = file_;
   file_ = -1;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/dump_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +9,6 @@
 #include <cstring>
 
 #include "collector/base/log.h"
-#include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "formats/core/early_window.h"
 
@@ -84,11 +81,11 @@ void DumpFile::fail(const char* what, const char* path, int error) {
            std::strerror(error_));
 }
 
-DumpOutcome DumpFile::left_behind() const {
-  struct stat info {};
-  const bool there = ::syscall(SYS_newfstatat, run_directory().descriptor(),
-                               name_in_directory(part_), &info, AT_SYMLINK_NOFOLLOW) == 0;
-  return has_chunks_ && there ? DumpOutcome::cut : DumpOutcome::lost;
+bool DumpFile::close_file() {
+  const bool there = has_chunks_ && file_.is_on_disk();
+  const int error = file_.close();
+  if (error && !error_) fail("close", part_, error);
+  return there;
 }
 
 namespace {
@@ -120,9 +117,8 @@ void DumpFile::discard() {
 
 DumpOutcome DumpFile::keep(KeptDump& kept) {
   if (!file_.is_open()) return DumpOutcome::lost;
-  const int error = file_.close();
-  if (error && !error_) fail("close", part_, error);
-  if (error_) return left_behind();
+  const bool there = close_file();
+  if (error_) return there ? DumpOutcome::cut : DumpOutcome::lost;
   std::snprintf(kept.path, sizeof kept.path, "%s", path_);
   kept.exists = true;
   return DumpOutcome::complete;
@@ -132,22 +128,22 @@ int KeptDump::publish() {
   char part[sizeof path + 8];
   std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
   exists = false;
-  return ::rename(part, path) == 0 ? 0 : errno;
+  return rename_in_run(part, path) ? 0 : errno;
 }
 
 void KeptDump::discard() {
   char part[sizeof path + 8];
   std::snprintf(part, sizeof part, "%s%s", path, kPartSuffix);
-  if (exists) ::unlink(part);
+  if (exists) remove_in_run(part);
   exists = false;
 }
 
 DumpOutcome DumpFile::finish() {
   if (!file_.is_open()) return DumpOutcome::lost;
-  const int error = file_.close();
-  if (error && !error_) fail("close", part_, error);
+  const bool there = close_file();
   if (!error_ && !rename_in_run(part_, path_)) fail("rename", part_, errno);
-  return error_ ? left_behind() : DumpOutcome::complete;
+  if (!error_) return DumpOutcome::complete;
+  return there ? DumpOutcome::cut : DumpOutcome::lost;
 }
 
 }  // namespace gpuprof

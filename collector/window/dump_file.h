@@ -55,7 +55,8 @@ class DumpFile {
 
  private:
   void fail(const char* what, const char* path, int error);
-  DumpOutcome left_behind() const;
+  // Closes the file, of which a failure is noted. Whether something of it lies on disk.
+  bool close_file();
 
   OwnFile file_;
   int error_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/summary.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +12,8 @@
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/base/own_directory.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/communicators.h"
@@ -155,6 +159,13 @@ void print_missing_windows() {
            session().directory, std::strerror(g_run.error));
 }
 
+// Whether it lies in the directory that is held open, wherever that is now.
+bool lies_in_run_directory(const char* path) {
+  struct stat info {};
+  return ::syscall(SYS_newfstatat, run_directory().descriptor(), name_in_directory(path), &info,
+                   AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 // Where the user finds this run, as a word of a shell: `latest` if it leads there.
 void run_folder(char* out, size_t size) {
   const char* const directory = session().directory;
@@ -294,7 +305,11 @@ void print_closing_line() {
     return;
   }
   if (g_run.windows && ::access(g_run.last_path, F_OK) != 0) {
-    log_line(LogLevel::warn, "%s is gone: something moved or deleted it while the program ran",
+    log_line(LogLevel::warn,
+             lies_in_run_directory(g_run.last_path)
+                 ? "%s is written, but this program cannot reach it by that path any more: it has "
+                   "another root directory now, or somebody moved the run's"
+                 : "%s is gone: something moved or deleted it while the program ran",
              g_run.last_path);
     return;
   }

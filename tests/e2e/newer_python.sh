@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes CPythons that Debian 12 does not have, for the tests: unpacks the packages of Debian's next release and all that
+# Makes CPythons that Debian 12 does not have, with their own tests: unpacks the packages of Debian's next release and all that
 # they need, the C library too, into a folder of their own. The system stays as it is. Does nothing where they are made.
 # usage: tests/e2e/newer_python.sh     GPUPROF_NEWER_PYTHON: the folder
 set -euo pipefail
@@ -62,7 +62,7 @@ download() {
   apt-get update -q --error-on=any >"$scratch/log" 2>&1 || return 1
   for version in "${versions[@]}"; do
     if apt-cache show "python$version-minimal" >/dev/null 2>&1; then
-      packages+=("python$version-minimal" "libpython$version-stdlib")
+      packages+=("python$version-minimal" "libpython$version-stdlib" "libpython$version-testsuite")
     fi
   done
   [ ${#packages[@]} -gt 1 ] || { echo "E: there is no package of them" >"$scratch/log"; return 1; }

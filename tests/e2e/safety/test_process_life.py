@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A process that changes what it is (root directory, user, namespaces), that has very many threads or children, or several
+interpreters, runs as without the library, and what it did is in the dump or its loss is said."""
+import contextlib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import harness
+from support.pythons import each_python, pythons
+
+PROGRAM = harness.HAZARDS / "process_life"
+SCRIPTS = harness.SOURCE / "tests/programs/python"
+WITH_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+
+
+def launches(folder):
+    return sum(file["events"].get("launch", 0) for file in harness.info(folder)["files"])
+
+
+def run(case, folder, *arguments, first=(), **settings):
+    """The library's lines; all else is as without it."""
+    bare = harness.run([*first, PROGRAM, case, *arguments[:1]])
+    env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_PRESET="full", **{**harness.WHOLE_RUN, **settings})
+    done = harness.run([*first, PROGRAM, case, *arguments], env)
+    lines = harness.our_lines(done.err)
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    assert done.err.splitlines() == lines and bare.code == 3, (bare, done.err)
+    return lines
+
+
+@WITH_ROOT
+def test_another_root_directory(tmp_path):
+    (tmp_path / "jail").mkdir()
+    lines = run("chroot", tmp_path, tmp_path / "jail")
+    assert len(lines) == 1 and "is written, but this program cannot reach it by that path any more" in lines[0], lines
+    assert launches(tmp_path / "out") == 20 and list((tmp_path / "jail").iterdir()) == []
+
+
+@WITH_ROOT
+def test_another_user_while_a_dump_is_written(tmp_path):
+    """It may not rename in root's directory: what was written stays there, and is neither lost nor said to be."""
+    bare = harness.run([PROGRAM, "setuid"])
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    done = harness.run([PROGRAM, "setuid", tmp_path / "out/*/*.part"], env)
+    assert (done.code, done.out) == (bare.code, bare.out) and "user 54321 54321, group 54321" in done.out
+    lines = harness.our_lines(done.err)
+    assert len(lines) == 3 and "0 lost, 1 cut short" in lines[1] and "Next: gpuprof report" in lines[2], lines
+    part, = [path for path in harness.dumps(tmp_path / "out") if path.suffix == ".part"]
+    assert launches(part) == 20
+
+
+@WITH_ROOT
+@pytest.mark.parametrize("case", ["setuid", "setuid_first"])
+def test_another_user(case, tmp_path):
+    """Sooner or later than our first file: the program never waits for a thread of ours to change its user, too."""
+    assert len(run(case, tmp_path)) <= 3
+
+
+@WITH_ROOT
+@pytest.mark.parametrize("case, count", [("namespaces", 20), ("child_in_namespaces", 15)])
+def test_namespaces_of_its_own(case, count, tmp_path):
+    run(case, tmp_path)
+    assert launches(tmp_path / "out") == count
+
+
+def test_closing_the_library_is_refused(tmp_path):
+    run("closes_us", tmp_path)
+    assert launches(tmp_path / "out") == 20
+
+
+def test_a_program_opens_and_closes_the_library():
+    done = harness.run([PROGRAM, "opens_and_closes_us", harness.LIB])
+    assert (done.code, done.out) == (3, ""), done.err
+
+
+def test_ten_thousand_threads(tmp_path):
+    """Of what finds no buffer, since the drain thread is behind, each record is counted."""
+    run("threads", tmp_path)
+    file, = harness.info(tmp_path / "out")["files"]
+    assert file["events"]["launch"] + file.get("losses", {}).get("buffer_full", 0) >= 10001
+
+
+@contextlib.contextmanager
+def cgroup(kind, file, value):
+    """A control group with a limit; its `enter` puts the calling process into it."""
+    for base in (CGROUPS / kind, CGROUPS):
+        group = base / f"gpuprof-test-{os.getpid()}"
+        try:
+            group.mkdir()
+            (group / file[base == CGROUPS]).write_text(str(value))
+            break
+        except OSError:
+            with contextlib.suppress(OSError):
+                group.rmdir()
+    else:
+        pytest.skip(f"no control group for {kind} can be made here")
+    try:
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+    finally:
+        group.rmdir()
+
+
+def in_group(enter, folder, *program):
+    """Bare and preloaded in the group; the library's lines."""
+    found = []
+    for env in (harness.environment(), harness.preloaded(GPUPROF_OUTPUT=folder / "out", **harness.WHOLE_RUN)):
+        found.append(subprocess.run(program, env=env, preexec_fn=enter, capture_output=True, text=True, timeout=120, check=False))
+    bare, done = found
+    assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout) == (0, bare.stdout), done.stderr
+    return harness.our_lines(done.stderr)
+
+
+@WITH_ROOT
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's runtime has threads and memory of its own")
+def test_no_room_for_a_thread_in_the_control_group(tmp_path):
+    with cgroup("pids", ("pids.max", "pids.max"), 1) as enter:
+        lines = in_group(enter, tmp_path, PROGRAM.with_name("resources"), "umask")
+    assert len(lines) == 1 and "runs unprofiled" in lines[0], lines
+
+
+@WITH_ROOT
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's runtime has threads and memory of its own")
+def test_little_memory_in_the_control_group(tmp_path):
+    """Less than the buffers would take: they are a file's, which the kernel writes out rather than end the program."""
+    with cgroup("memory", ("memory.limit_in_bytes", "memory.max"), 48 << 20) as enter:
+        in_group(enter, tmp_path, harness.SIMTRAIN, "--steps", "300", "--markers", "sync")
+    assert launches(tmp_path / "out") > 1000
+
+
+def test_the_wall_clock_is_set(tmp_path):
+    """An hour forward, then two hours back: windows and steps go by clocks that nobody sets."""
+    command = [harness.SIMTRAIN, "--steps", "400", "--markers", "sync"]
+    bare = harness.run(command)
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1",
+                            GPUPROF_SCHEDULE="skip_first=0,wait=5,warmup=0,active=50,repeat=0")
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libclock_step.so'}"
+    done = harness.run(command, env)
+    assert (done.code, done.out) == (bare.code, bare.out) and len(harness.our_lines(done.err)) <= 2, done.err
+    files = harness.info(tmp_path / "out")["files"]
+    # What ran just then may have no sound GPU time: CUPTI's clock is the one that was set.
+    assert len(files) > 3 and all(file["events"]["launch"] > 100 for file in files)
+    for dump in harness.dumps(tmp_path / "out"):
+        begins = [r["begin_mono_ns"] for r in harness.of_kind(harness.records(dump), "step", "launch")]
+        assert max(begins) - min(begins) < 60e9
+
+
+def test_writes_that_are_short(tmp_path):
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SHORT_WRITES="1000", **harness.WHOLE_RUN)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([harness.SIMTRAIN, "--steps", "50", "--markers", "sync"], env)
+    file, = harness.info(tmp_path / "out")["files"]
+    assert done.code == 0 and file["events"]["gpu_kernel"] == file["events"]["launch"] > 1000, done.err
+    assert "missing" not in done.err and len(harness.our_lines(done.err)) == 1, done.err
+
+
+# Each method's children use the GPU, and end as multiprocessing lets them.
+CHILDREN = """
+import multiprocessing, sys
+def child(number):
+    import gpu
+    for _ in range(number + 1): gpu.work()
+    return number * 10
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver", "fork"):
+        context = multiprocessing.get_context(method)
+        with context.Pool(2) as pool: print(method, pool.map(child, range(4), chunksize=1))
+        process = context.Process(target=child, args=(5,))
+        process.start(); process.join(); print(process.exitcode)
+    sys.exit(7)
+"""
+
+
+@each_python()
+def test_children_of_multiprocessing(version, tmp_path):
+    script = tmp_path / "children.py"
+    script.write_text(CHILDREN)
+    command = [pythons()[version], script]
+    bare = harness.run(command, harness.environment(PYTHONPATH=SCRIPTS))
+    done = harness.run(command, harness.preloaded(PYTHONPATH=SCRIPTS, GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN))
+    assert (done.code, done.out) == (bare.code, bare.out) == (7, bare.out), done.err
+    assert done.err.splitlines() == harness.our_lines(done.err)
+    # The single child of each method has a whole dump; a pool's may have been ended by a signal. Those of a fork server have a
+    # run of their own, since that is their parent.
+    whole = [path for path in harness.dumps(tmp_path / "out") if path.suffix == ".gpuprof"]
+    assert [harness.info(path)["files"][0]["events"]["gpu_set"] for path in whole].count(6) >= 3
+
+
+INTERPRETERS = """
+import sys, gpu
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+gpu.work()
+for _ in range(20):
+    made = interpreters.create()
+    interpreters.run_string(made, "import sys, json; sum(range(20000)); [json.dumps(list(range(200))) for _ in range(20)]")
+    interpreters.destroy(made)
+    gpu.work()
+print("20 interpreters")
+sys.exit(7)
+"""
+
+
+@each_python()
+def test_several_interpreters(version, tmp_path):
+    command = [pythons()[version], "-c", INTERPRETERS]
+    bare = harness.run(command, harness.environment(PYTHONPATH=SCRIPTS))
+    env = harness.preloaded(PYTHONPATH=SCRIPTS, GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_PRESET="full", **harness.WHOLE_RUN)
+    done = harness.run(command, env)
+    assert (done.code, done.out) == (bare.code, bare.out) == (7, "20 interpreters\n"), done.err
+    assert done.err.splitlines() == harness.our_lines(done.err)
+    assert len(harness.info(tmp_path / "out")["files"]) == 1
+
+
+def test_many_short_children_leave_nothing(tmp_path):
+    """As a compiler's, of a program with an open window: their time is tests/bench/children.py's matter."""
+    script = "import gpu, subprocess\nfor _ in range(300): subprocess.run(['/bin/true'], check=True)\ngpu.work()\nprint('done')"
+    env = harness.preloaded(PYTHONPATH=SCRIPTS, GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    done = harness.run([sys.executable, "-c", script], env, cwd=tmp_path)
+    assert (done.code, done.out) == (0, "done\n"), done.err
+    assert len(harness.dumps(tmp_path / "out")) == 1 and {path.name for path in tmp_path.iterdir()} == {"out"}
+    assert re.search(r"Next: gpuprof report", done.err)
