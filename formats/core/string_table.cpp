@@ -49,6 +49,29 @@ void format_slots(void* memory, size_t bytes, size_t bytes_per_slot) {
   std::memcpy(memory, &slots, sizeof slots);
 }
 
+// The id of the entry for which `is_it` holds, or else of the one that `add` makes: called once at
+// most, 0 if there is no room for it. 0: there is none, or no free slot.
+template <typename Add, typename IsIt>
+uint32_t find_or_add(std::atomic<uint64_t>* slots, uint64_t slot_count, uint64_t hash,
+                     const Add& add, const IsIt& is_it) {
+  uint32_t mine = 0;
+  const uint64_t probes = slot_count < kMaxProbes ? slot_count : kMaxProbes;
+  for (uint64_t i = 0; i < probes; ++i) {
+    std::atomic<uint64_t>& slot = slots[(hash + i) & (slot_count - 1)];
+    uint64_t value = slot.load(std::memory_order_acquire);
+    if (value == 0) {
+      if (!mine) mine = add();
+      if (!mine) return 0;
+      if (slot.compare_exchange_strong(value, slot_value(hash, mine), std::memory_order_acq_rel)) {
+        return mine;
+      }
+    }
+    const auto id = static_cast<uint32_t>(value);
+    if (slot_value(hash, 0) == (value & 0xffffffff00000000u) && is_it(id)) return id;
+  }
+  return 0;
+}
+
 }  // namespace
 
 uint64_t hash_bytes(const void* data, size_t size) {
@@ -81,32 +104,17 @@ StringId StringTable::intern(std::string_view text) {
   if (text.empty() || !slot_count_) return 0;
   if (text.size() > kMaxText) text = {text.data(), kMaxText};
   const uint64_t hash = hash_bytes(text.data(), text.size());
-  StringId mine = 0;  // our copy in the arena, once there is one
-  const uint64_t probes = slot_count_ < kMaxProbes ? slot_count_ : kMaxProbes;
-  for (uint64_t i = 0; i < probes; ++i) {
-    std::atomic<uint64_t>& slot = slots_[(hash + i) & (slot_count_ - 1)];
-    uint64_t value = slot.load(std::memory_order_acquire);
-    if (value == 0) {
-      if (!mine) {
-        const uint64_t bytes = (4 + text.size() + 3) & ~uint64_t{3};
-        if (used_->load(std::memory_order_relaxed) + bytes > arena_bytes_) return 0;
-        const uint64_t offset = used_->fetch_add(bytes, std::memory_order_relaxed);
-        if (offset + bytes > arena_bytes_) return 0;
-        const auto length = static_cast<uint32_t>(text.size());
-        std::memcpy(arena_ + offset, &length, 4);
-        std::memcpy(arena_ + offset + 4, text.data(), text.size());
-        mine = static_cast<StringId>(offset / 4 + 1);
-      }
-      if (slot.compare_exchange_strong(value, slot_value(hash, mine), std::memory_order_acq_rel)) {
-        return mine;
-      }
-    }
-    if (slot_value(hash, 0) == (value & 0xffffffff00000000u)) {
-      const auto id = static_cast<StringId>(value);
-      if (get(id) == text) return id;
-    }
-  }
-  return 0;
+  const auto add = [&]() -> StringId {
+    const uint64_t bytes = (4 + text.size() + 3) & ~uint64_t{3};
+    if (used_->load(std::memory_order_relaxed) + bytes > arena_bytes_) return 0;
+    const uint64_t offset = used_->fetch_add(bytes, std::memory_order_relaxed);
+    if (offset + bytes > arena_bytes_) return 0;
+    const auto length = static_cast<uint32_t>(text.size());
+    std::memcpy(arena_ + offset, &length, 4);
+    std::memcpy(arena_ + offset + 4, text.data(), text.size());
+    return static_cast<StringId>(offset / 4 + 1);
+  };
+  return find_or_add(slots_, slot_count_, hash, add, [&](StringId id) { return get(id) == text; });
 }
 
 std::string_view StringTable::get(StringId id) const {
@@ -135,30 +143,17 @@ ShapeTable::ShapeTable(void* memory, size_t bytes, std::atomic<uint64_t>* used) 
 uint32_t ShapeTable::intern(const LaunchShape& shape) {
   if (!slot_count_) return 0;
   const uint64_t hash = hash_bytes(&shape, sizeof shape);
-  uint32_t mine = 0;
-  const uint64_t probes = slot_count_ < kMaxProbes ? slot_count_ : kMaxProbes;
-  for (uint64_t i = 0; i < probes; ++i) {
-    std::atomic<uint64_t>& slot = slots_[(hash + i) & (slot_count_ - 1)];
-    uint64_t value = slot.load(std::memory_order_acquire);
-    if (value == 0) {
-      if (!mine) {
-        if (used_->load(std::memory_order_relaxed) / sizeof shape >= row_count_) return 0;
-        const uint64_t row =
-            used_->fetch_add(sizeof shape, std::memory_order_relaxed) / sizeof shape;
-        if (row >= row_count_) return 0;
-        rows_[row] = shape;
-        mine = static_cast<uint32_t>(row + 1);
-      }
-      if (slot.compare_exchange_strong(value, slot_value(hash, mine), std::memory_order_acq_rel)) {
-        return mine;
-      }
-    }
-    if (slot_value(hash, 0) == (value & 0xffffffff00000000u)) {
-      const LaunchShape* const row = get(static_cast<uint32_t>(value));
-      if (row && std::memcmp(row, &shape, sizeof shape) == 0) return static_cast<uint32_t>(value);
-    }
-  }
-  return 0;
+  const auto add = [&]() -> uint32_t {
+    if (used_->load(std::memory_order_relaxed) / sizeof shape >= row_count_) return 0;
+    const uint64_t row = used_->fetch_add(sizeof shape, std::memory_order_relaxed) / sizeof shape;
+    if (row >= row_count_) return 0;
+    rows_[row] = shape;
+    return static_cast<uint32_t>(row + 1);
+  };
+  return find_or_add(slots_, slot_count_, hash, add, [&](uint32_t id) {
+    const LaunchShape* const row = get(id);
+    return row && std::memcmp(row, &shape, sizeof shape) == 0;
+  });
 }
 
 const LaunchShape* ShapeTable::get(uint32_t id) const {
