@@ -50,12 +50,7 @@ Record* open_record(const CuptiRecordContext& context, Kind kind, uint32_t corre
                     uint64_t start, uint64_t end) {
   Record* const record = reserve_record();
   if (!record) return nullptr;
-  record->begin = to_ticks(context, start);
-  record->end = to_ticks(context, end);
-  record->correlation = correlation;
-  record->api = kNoApi;
-  record->kind = kind;
-  record->flags = 0;
+  begin_record(record, kind, to_ticks(context, start), to_ticks(context, end), 0, correlation);
   std::memset(record->words, 0, sizeof record->words);
   if (start == 0 || end < start || !is_possible(context, record->begin, record->end)) {
     record->begin = record->end = 0;
@@ -165,11 +160,8 @@ void store_event(const CuptiRecordContext& context, const CUpti_ActivityCudaEven
     time = 0;
     count_loss(Loss::bad_timestamp);
   }
-  record->begin = record->end = time;
-  record->correlation = in.correlationId;
-  record->api = kNoApi;
-  record->kind = Kind::gpu_event;
-  record->flags = time ? 0 : kFlagNoTime;
+  const uint8_t flags = time ? 0 : kFlagNoTime;
+  begin_record(record, Kind::gpu_event, time, time, flags, in.correlationId);
   std::memset(record->words, 0, sizeof record->words);
   auto& out = record->gpu_sync;
   out.stream = in.streamId;

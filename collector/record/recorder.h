@@ -211,6 +211,16 @@ inline Record* reserve_record() {
   Record* const record = try_reserve_record();
   return __builtin_expect(record != nullptr, 1) ? record : reserve_record_slow();
 }
+// The common part of a record that is of no row of preload's table.
+inline void begin_record(Record* record, Kind kind, uint64_t begin, uint64_t end, uint8_t flags = 0,
+                         uint32_t correlation = 0) {
+  record->begin = begin;
+  record->end = end;
+  record->correlation = correlation;
+  record->api = kNoApi;
+  record->kind = kind;
+  record->flags = flags;
+}
 // Release: a reader, also one after SIGKILL, that sees the new count sees the whole record. The
 // header takes one record's room, hence record i lies at (i + 1) records, and that is the new
 // count.

@@ -137,9 +137,7 @@ void record_sample(uint64_t ticks, uint32_t tid, const uint64_t* frames, size_t 
   Record* const record = reserve_record();
   if (!record) return;
   *record = Record{};
-  record->begin = record->end = ticks;
-  record->api = kNoApi;
-  record->kind = Kind::sample;
+  begin_record(record, Kind::sample, ticks, ticks);
   record->sample.stack = stack;
   record->sample.thread = tid;
   commit_record(record);

@@ -63,9 +63,7 @@ void record(HeapCall call, uint64_t address, uint64_t bytes, bool released, uint
   Record* const out = reserve_record_after(stack, ticks, ticks);
   if (!out) return;
   *out = Record{};
-  out->begin = out->end = ticks;
-  out->api = kNoApi;
-  out->kind = Kind::heap;
+  begin_record(out, Kind::heap, ticks, ticks);
   out->heap = {address, bytes, session().config.heap_interval, name, released};
   commit_record(out);
 }

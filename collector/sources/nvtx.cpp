@@ -77,12 +77,7 @@ NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes
 void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id, uint32_t depth) {
   Record* const record = reserve_program_record(end);
   if (!record) return;
-  record->begin = range.begin;
-  record->end = end;
-  record->correlation = 0;
-  record->api = kNoApi;
-  record->kind = kind;
-  record->flags = 0;
+  begin_record(record, kind, range.begin, end);
   auto& out = record->nvtx;
   out.message = range.message, out.domain = range.domain;
   out.category = range.category, out.color = range.color;

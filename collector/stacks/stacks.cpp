@@ -117,10 +117,7 @@ Record* reserve_record_after(const TakenStack& stack, uint64_t begin, uint64_t e
   if (place == 0 || place == kChunkBytes - sizeof(Record)) first = reserve_record_slow();
   if (!first) return nullptr;
   *first = Record{};
-  first->begin = begin;
-  first->end = end;
-  first->api = kNoApi;
-  first->kind = Kind::stack;
+  begin_record(first, Kind::stack, begin, end);
   first->stack.stack = stack.id;
   first->stack.ticks = stack.ticks;
   return first + 1;

@@ -36,12 +36,7 @@ RangeThread* this_thread() {
 void publish(const OpenRange& range, uint64_t end, uint8_t flags) {
   Record* const record = reserve_program_record(end);
   if (!record) return;
-  record->begin = range.begin;
-  record->end = end;
-  record->correlation = 0;
-  record->api = kNoApi;
-  record->kind = range.kind;
-  record->flags = flags;
+  begin_record(record, range.kind, range.begin, end, flags);
   record->framework = FrameworkPayload{};
   record->framework.name = range.name;
   record->framework.input_dims = range.input_dims;

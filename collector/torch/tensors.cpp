@@ -34,11 +34,7 @@ void record_tensor(const TensorChange& change) {
   Record* const record = reserve_record_after(stack, now, now);
   if (!record) return;
   look_for_silence(stack.id ? record - 1 : record, now);
-  record->begin = record->end = now;
-  record->correlation = 0;
-  record->api = kNoApi;
-  record->kind = Kind::tensor;
-  record->flags = 0;
+  begin_record(record, Kind::tensor, now, now);
   TensorPayload& out = record->tensor;
   out.address = reinterpret_cast<uint64_t>(change.address);
   out.bytes = change.bytes;
