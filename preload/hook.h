@@ -185,9 +185,10 @@ class Hook<A, R(P...)> {
   template <typename Result, typename... Kept>
   [[gnu::always_inline]] static R write(uint64_t begin, uint64_t end, Result result, Kept... kept) {
     if (Record* const record = try_reserve_record()) {
-      look_for_silence(record, end);
+      const uint64_t last = record[-1].end;
       fill(*record, begin, end, result, kept...);
       commit_record(record);
+      if (is_silence(last, end)) return after_silence(result, last, end);
       return result;
     }
     return write_to_new_buffer<R, Kept...>(begin, end, result, kept...);
@@ -202,6 +203,13 @@ class Hook<A, R(P...)> {
       fill(*record, begin, end, result, kept...);
       commit_record(record);
     }
+    return result;
+  }
+
+  // Likewise, and the last that is done.
+  template <typename Result>
+  [[gnu::noinline]] static Result after_silence(Result result, uint64_t begin, uint64_t end) {
+    note_silence(begin, end);
     return result;
   }
 

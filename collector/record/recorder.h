@@ -240,13 +240,13 @@ inline void commit_record(Record* record) {
 // 0, or that of a buffer's first record.
 void note_silence(uint64_t begin, uint64_t end);
 extern std::atomic<int64_t> g_silence_ticks;  // a millisecond; INT64_MAX: not wanted
+inline bool is_silence(uint64_t begin, uint64_t end) {
+  const auto ticks = static_cast<int64_t>(end - begin);
+  return __builtin_expect(ticks > g_silence_ticks.load(std::memory_order_relaxed), 0);
+}
 // For a record about to be written at its place, which ends at `end`.
 inline void look_for_silence(const Record* place, uint64_t end) {
-  const uint64_t last = place[-1].end;
-  const auto silent = static_cast<int64_t>(end - last);
-  if (__builtin_expect(silent > g_silence_ticks.load(std::memory_order_relaxed), 0)) {
-    note_silence(last, end);
-  }
+  if (is_silence(place[-1].end, end)) note_silence(place[-1].end, end);
 }
 
 // A buffer's first record has none before it: what came since the last reading is read, whatever
