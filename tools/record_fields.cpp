@@ -28,7 +28,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   sync, event, stream    stream_handle, stream, event, value (flags as passed), result
   collective    communicator, group, group_description, group_ranks (of the process group, where the
             program names it), count, data_type, operation, peer, rank, rank_count, sequence, stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
-  nvtx_range, nvtx_mark    message, domain, category, color, payload, depth, range_id
+  nvtx_range, nvtx_mark    message, domain, category, color, payload (absent: none), depth, range_id
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
             local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node, captured_by,
             captured_mono_ns, captured_stack (of the call that a graph's node comes from; also of copies and sets)
@@ -128,7 +128,7 @@ void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra,
   out.text("domain", trace.text(shape.detail));
   out.number("category", uint64_t{shape.category});
   out.number("color", uint64_t{shape.color});
-  out.number("payload", extra.value);
+  out.json("payload", nvtx_payload(shape.data_type, extra.value));
   out.number("depth", uint64_t{shape.depth});
   out.number("range_id", extra.address);
 }

@@ -123,7 +123,7 @@ void fill_launch(Record& record, bool driver, uint32_t id, const CUpti_CallbackD
   out.block_x = in.block[0], out.block_y = in.block[1];
   out.block_z = static_cast<uint16_t>(in.block[2]);
   if (data.symbolName) {
-    out.function = intern_string(data.symbolName);
+    out.function = intern_text(data.symbolName);
     record.flags |= kFlagNamed;
   }
 }

@@ -75,7 +75,7 @@ void store_kernel(const CuptiRecordContext& context, const CUpti_ActivityKernel1
     shape.cluster_x = in.clusterX, shape.cluster_y = in.clusterY, shape.cluster_z = in.clusterZ;
   }
   auto& out = record->gpu_kernel;
-  out.name = in.name ? intern_string(in.name) : 0;
+  out.name = in.name ? intern_text(in.name) : 0;
   out.shape = intern_shape(shape);
   out.stream = in.streamId;
   out.device = static_cast<uint16_t>(in.deviceId);

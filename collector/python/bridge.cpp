@@ -6,6 +6,7 @@
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/python/forward.h"
 #include "collector/python/frame_check.h"
 #include "collector/python/is_compiling.h"
 #include "collector/python/modules.h"
@@ -208,6 +209,7 @@ bool python_is_known() { return g_state == PythonState::known; }
 void python_session_begins() {
   python_watch();
   if (g_state == PythonState::known) modules_session_begins(g_python);
+  if (g_state == PythonState::known) forward_session_begins(g_python);
   if (g_state == PythonState::known) frames_session_begins(g_python);
   if (g_state != PythonState::unknown || !session().tracker.wants(StepSource::optimizer)) return;
   log_line(LogLevel::warn,

@@ -65,6 +65,8 @@ void step_manual();
 // After a step of one of PyTorch's optimizers, on the thread that made it. Starts a session only
 // where GPUPROF_STEP names this source.
 void step_optimizer(const void* optimizer);
+// A module is called from outside of any; `trains`: gradients are wanted.
+void step_forward(const void* module, bool trains);
 
 // ---- names and communicators -------------------------------------------------------------------
 

@@ -300,6 +300,8 @@ void count_loss(Loss cause, uint64_t count = 1);
 
 // Interns on any thread; 0 when the table is full (counted) or no ring exists.
 StringId intern_string(std::string_view text);
+// Of a text that only records of the open window have: forgotten after the window that follows.
+StringId intern_text(std::string_view text);
 uint32_t intern_shape(const LaunchShape& shape);
 
 }  // namespace gpuprof

@@ -56,6 +56,7 @@ uint64_t lay_out(RingHeader& header, const RingSizes& sizes) {
   end = place(header.identity, end, 256 * 1024);
   end = place(header.steps, end, unless_light(2 * kMiB, kPage));
   end = place(header.strings, end, unless_light(8 * kMiB, kMiB));
+  for (RingRegion& texts : header.texts) end = place(texts, end, unless_light(8 * kMiB, 0));
   end = place(header.shapes, end, unless_light(1 * kMiB, 4 * kPage));
   end = place(header.functions, end, unless_light(512 * 1024, kPage));
   end = place(header.api_names, end, 4096);
@@ -188,6 +189,11 @@ bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& cl
   header.anchor_count = 1;
   g_ring.header = &header;
   StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
+  for (size_t i = 0; i < 2; ++i) {
+    RingRegion& texts = header.texts[i];
+    StringTable::format(g_ring.region<void>(texts), texts.bytes);
+    g_ring.texts[i] = StringTable(g_ring.region<void>(texts), texts.bytes, &texts.used);
+  }
   ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
   StringTable::format(g_ring.region<void>(header.stacks), header.stacks.bytes);
   g_ring.strings =
@@ -387,12 +393,33 @@ void count_loss(Loss cause, uint64_t count) {
   }
 }
 
+static void count_lost_name(std::string_view text, StringId id) {
+  if (id == 0) count_loss(Loss::string_table_full);
+  if (text.size() > StringTable::kMaxText) count_loss(Loss::name_cut);
+}
+
 StringId intern_string(std::string_view text) {
   Ring* const current = ring();
   if (!current || text.empty()) return 0;
   const StringId id = current->strings.intern(text);
-  if (id == 0) count_loss(Loss::string_table_full);
+  count_lost_name(text, id);
   return id;
+}
+
+StringId intern_text(std::string_view text) {
+  Ring* const current = ring();
+  if (!current || text.empty()) return 0;
+  const uint32_t turn = current->header->texts_turn.load(std::memory_order_acquire) & 1;
+  if (!current->texts[turn].has_room()) return intern_string(text);
+  const StringId id = current->texts[turn].intern(text);
+  count_lost_name(text, id);
+  return id == 0 ? 0 : id | kTextId | (turn ? kTextTurn : 0);
+}
+
+void turn_texts() {
+  const uint32_t next = 1 - (g_ring.header->texts_turn.load(std::memory_order_relaxed) & 1);
+  g_ring.texts[next].clear();
+  g_ring.header->texts_turn.store(next, std::memory_order_release);
 }
 
 uint32_t intern_shape(const LaunchShape& shape) {

@@ -24,6 +24,7 @@ struct Ring {
   char link[1600] = {};    // symbolic link in the output directory to a ring on scratch; "" if none
   uint64_t populated = 0;  // bytes of the buffers that have been touched
   StringTable strings;
+  StringTable texts[2];  // of records of one window; see RingHeader
   ShapeTable shapes;
   StringTable stacks;  // of return addresses; without room where none are wanted
 
@@ -31,6 +32,11 @@ struct Ring {
     return reinterpret_cast<RingChunk*>(reinterpret_cast<uint8_t*>(header) +
                                         header->chunks.offset) +
            index;
+  }
+  // Of an id in any of the tables.
+  std::string_view text(StringId id) const {
+    if (!(id & kTextId)) return strings.get(id);
+    return texts[id & kTextTurn ? 1 : 0].get(id & ~(kTextId | kTextTurn));
   }
   template <typename T>
   T* region(const RingRegion& region) const {
@@ -56,6 +62,10 @@ struct RingSizes {
 // false only when there is no memory either.
 bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size);
+// The texts of the window that is over stay; those of the one before are forgotten, and the next
+// window's take their place. Drain thread, when all records of the window are taken. A thread that
+// had begun to intern a text before that window, and stood still until now, may spoil a text.
+void turn_texts();
 // Stores names of the intercepted functions; before the first record.
 void ring_store_apis(const ApiRow* rows, size_t count);
 // Touches the next few MB of buffers, in the order in which they will be used. Hooks then do

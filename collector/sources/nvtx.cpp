@@ -21,6 +21,7 @@ struct NvtxRange {
   StringId message, domain;
   uint32_t category, color;
   uint64_t payload;
+  uint32_t payload_type;
   uint64_t domain_handle;
   bool recorded;
 };
@@ -60,14 +61,18 @@ bool recording() { return window_is_open() && activity_on(Activity::nvtx) && !t_
 
 NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
   NvtxRange range{};
-  range.message = intern_string(text.view());
+  range.message = intern_text(text.view());
   range.domain = intern_string(nvtx_domain_name(domain));
   range.domain_handle = domain;
   if (attributes) {
     range.category = attributes->category;
     if (attributes->colorType == NVTX_COLOR_ARGB) range.color = attributes->color;
-    range.payload = attributes->payload.ullValue;
-    if (attributes->payloadType == NVTX_PAYLOAD_UNKNOWN) range.payload = 0;
+    // A pointer to what a schema describes (NVTX_PAYLOAD_TYPE_EXT) says nothing after the call.
+    const int32_t type = attributes->payloadType;
+    if (type > NVTX_PAYLOAD_UNKNOWN && type <= NVTX_PAYLOAD_TYPE_FLOAT) {
+      range.payload = attributes->payload.ullValue;
+      range.payload_type = static_cast<uint32_t>(type);
+    }
   }
   range.recorded = true;
   range.begin = now_ticks();
@@ -82,7 +87,7 @@ void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id,
   out.message = range.message, out.domain = range.domain;
   out.category = range.category, out.color = range.color;
   out.payload = range.payload, out.range_id = range_id;
-  out.depth = depth, out.reserved = 0;
+  out.depth = depth, out.payload_type = range.payload_type;
   commit_record(record);
 }
 

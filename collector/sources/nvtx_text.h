@@ -9,7 +9,7 @@
 
 namespace gpuprof {
 
-// A message as bytes; valid while the argument is. Wide texts become UTF-8, cut at 511 bytes.
+// A message as bytes; valid while the argument is. Wide texts become UTF-8, cut at 4,095 bytes.
 class NvtxText {
  public:
   explicit NvtxText(const char* text) : view_(text ? text : "") {}
@@ -22,7 +22,7 @@ class NvtxText {
  private:
   void convert(const wchar_t* text);
   std::string_view view_;
-  char converted_[512];
+  char converted_[4096];
 };
 
 // Keeps a copy of a registered string's or domain's name for the life of the process. Returns a

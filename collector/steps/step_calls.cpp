@@ -109,6 +109,7 @@ void step_after_call(ApiId api, const StepSubject& subject) {
     case StepSource::manual:
     case StepSource::optimizer:
     case StepSource::nvtx:
+    case StepSource::forward:
     case StepSource::period:
     case StepSource::time: return;  // no call of a table is their mark
   }
@@ -123,6 +124,13 @@ void step_optimizer(const void* optimizer) {
     if (session().config.step.source != StepSource::optimizer) return;
   }
   step_mark({StepSource::optimizer, now_ticks(), reinterpret_cast<uint64_t>(optimizer)});
+}
+
+void step_forward(const void* module, bool trains) {
+  if (!session_is_live() || session().loads_data) return;
+  StepMark mark{StepSource::forward, now_ticks(), reinterpret_cast<uint64_t>(module)};
+  mark.trains = trains;
+  step_mark(mark);
 }
 
 }  // namespace gpuprof

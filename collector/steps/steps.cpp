@@ -36,6 +36,7 @@ uint64_t* StepTracker::kept(StepSource source) {
     case StepSource::nccl: return waiting_[0];
     case StepSource::graph: return waiting_[1];
     case StepSource::sync: return waiting_[2];
+    case StepSource::forward: return waiting_[3];
     default: return kept_[static_cast<size_t>(source)];
   }
 }
@@ -60,6 +61,7 @@ bool StepTracker::is_candidate(StepSource source) const {
     case StepSource::manual:
     case StepSource::optimizer:
     case StepSource::nvtx:
+    case StepSource::forward:
     case StepSource::nccl:
     case StepSource::graph:
     case StepSource::sync: return true;
@@ -96,12 +98,21 @@ StepTracker::Result StepTracker::mark(const StepMark& mark) {
     return {1, out_, true};
   }
   // Optimizers have a rule of their own, and the clock is nobody's.
-  const bool by_thread = mark.source == StepSource::nvtx || mark.source == StepSource::manual;
+  const bool by_thread = mark.source == StepSource::nvtx || mark.source == StepSource::manual ||
+                         mark.source == StepSource::forward;
   if (mark.source != StepSource::optimizer && mark.source != StepSource::time &&
       !leaders_[static_cast<size_t>(mark.source)].leads(mark.thread, mark.device, by_thread)) {
     return {};
   }
   if (mark.source == StepSource::optimizer && !optimizers_.ends_step(mark.key)) return {};
+  if (mark.source == StepSource::forward) {
+    const LeadingModule::Call call = modules_.call(mark.key);
+    if (call == LeadingModule::Call::other) return {};
+    const bool counts = chosen_ == StepSource::automatic;
+    if (call == LeadingModule::Call::takes_over && counts) {
+      candidates_[static_cast<size_t>(StepSource::forward)] = Candidate{};
+    }
+  }
   if (is_silent(mark.source)) return come_back(mark);
   if (may_give_way_to(mark.source)) return give_way(mark);
   if (chosen_ == StepSource::automatic || may_follow_time(mark.source)) return candidate_mark(mark);
@@ -141,6 +152,7 @@ StepTracker::Result StepTracker::candidate_mark(const StepMark& mark) {
 
 bool StepTracker::waits_for_optimizers(const StepMark& mark, size_t count) {
   if (!expects_optimizers_ || looked_again_ || !is_inferred(mark.source)) return false;
+  if (mark.source == StepSource::forward && !mark.trains) return false;
   return mark.ticks - first_inferred_ < patience_.optimizers ||
          count <= std::min(patience_.cycle, kLongestCycle);
 }
@@ -210,6 +222,7 @@ bool StepTracker::look_again() {
   switch (chosen_) {
     case StepSource::optimizer:
     case StepSource::nvtx:
+    case StepSource::forward:
     case StepSource::nccl:
     case StepSource::graph:
     case StepSource::sync: break;
@@ -233,6 +246,20 @@ bool StepTracker::look_again() {
   return true;
 }
 
+StepTracker::Result StepTracker::settle() {
+  if (chosen_ != StepSource::automatic || looked_again_ || fell_back_) return {};
+  for (size_t i = 1; i < kSources; ++i) {
+    const auto source = static_cast<StepSource>(i);
+    const Candidate& candidate = candidates_[i];
+    if (!candidate.fired) continue;
+    if (source != StepSource::forward && source != StepSource::graph) return {};
+    if (candidate.count < 3) return {};
+    if (source == StepSource::graph) spec_.every = candidate.period;
+    return choose(source);
+  }
+  return {};
+}
+
 StepTracker::Result StepTracker::come_back(const StepMark& mark) {
   chosen_ = silent_;
   spec_ = silent_spec_;
@@ -254,7 +281,8 @@ bool StepTracker::nvtx_matches(std::string_view message) {
 StepTracker::Result StepTracker::first_boundary() {
   // Sources that mark a begin start with their first mark.
   if (chosen_ == StepSource::automatic || chosen_ == StepSource::nvtx ||
-      chosen_ == StepSource::period || chosen_ == StepSource::profiler) {
+      chosen_ == StepSource::period || chosen_ == StepSource::profiler ||
+      chosen_ == StepSource::forward) {
     return {};
   }
   out_[0] = process_start_;

@@ -23,6 +23,9 @@
 // A program may have several optimizers: a step ends where one of them, the leader, has stepped
 // (leading_optimizer.h).
 //
+// In PyTorch's inference a step is a call of the outermost module; of several modules the one that
+// is called most (leading_module.h). Calls that want gradients may be of a training.
+//
 // Of several GPUs of a process, each with marks of its own, one leads (leading_device.h).
 //
 // Every Nth: nccl, kernel, graph and sync count to N. As candidates of `auto`, nccl and graph find
@@ -35,6 +38,7 @@
 #include <string_view>
 
 #include "collector/steps/leading_device.h"
+#include "collector/steps/leading_module.h"
 #include "collector/steps/leading_optimizer.h"
 #include "formats/core/settings.h"
 
@@ -44,11 +48,13 @@ namespace gpuprof {
 struct StepMark {
   StepSource source;
   uint64_t ticks;
-  // nccl, graph, optimizer: what tells one collective, graph or optimizer from another
+  // nccl, graph, optimizer, forward: what tells one collective, graph, optimizer or module from
+  // another
   uint64_t key = 0;
   const char* name = nullptr;       // nccl: the collective's
   uint32_t thread = 0;              // that made it
   int32_t device = kUnknownDevice;  // the GPU that was current there
+  bool trains = true;               // forward: gradients are wanted
 };
 
 // How long `auto` waits for better sources, in ticks of the marks.
@@ -92,6 +98,9 @@ class StepTracker {
   // The source that `auto` chose has fallen silent: any other may be chosen, with boundaries from
   // now on. False: it was named, or is none that others could take the place of.
   bool look_again();
+  // The program ends: what waited for a better source (a module's calls, graphs) is taken, if it
+  // has 3 boundaries and none above it has fired. All of its boundaries.
+  Result settle();
   // While a window is open its steps stay what they are, whatever comes again. `first`: none was
   // complete before it; what is recorded by a source that was taken for want of a better one can
   // still be dropped.
@@ -117,7 +126,7 @@ class StepTracker {
   static constexpr size_t kSources = static_cast<size_t>(StepSource::time) + 1;
   static constexpr size_t kKept = 4;
   static constexpr size_t kWaiting = 1024;
-  static constexpr size_t kInferred = 3;
+  static constexpr size_t kInferred = 4;
   struct Candidate {
     size_t count;  // boundaries, as far as they are kept
     bool fired;
@@ -136,7 +145,8 @@ class StepTracker {
            source == StepSource::nvtx;
   }
   static bool is_inferred(StepSource source) {
-    return source == StepSource::nccl || source == StepSource::graph || source == StepSource::sync;
+    return source == StepSource::forward || source == StepSource::nccl ||
+           source == StepSource::graph || source == StepSource::sync;
   }
   bool may_give_way_to(StepSource source) const;
   bool waits_for_optimizers(const StepMark& mark, size_t count);
@@ -165,6 +175,7 @@ class StepTracker {
   StepSource chosen_ = StepSource::automatic;
   Candidate candidates_[kSources]{};
   LeadingOptimizer optimizers_{};
+  LeadingModule modules_{};
   LeadingDevice leaders_[kSources]{};
   Patience patience_{};
   bool expects_optimizers_ = false, held_first_ = false, keeps_count_ = false;

@@ -92,7 +92,7 @@ class Array {
     put({digits, static_cast<size_t>(result.ptr - digits)});
   }
   void text(std::string_view value) { separate(), put("\""), put(value), put("\""); }
-  StringId intern() const { return fits_ ? intern_string({text_, length_}) : StringId{0}; }
+  StringId intern() const { return fits_ ? intern_text({text_, length_}) : StringId{0}; }
 
  private:
   void separate() {

@@ -20,7 +20,7 @@ void on_begin(const RecordFunction& function, OperatorScope scope) {
   OpenRange* const range = open_range();
   if (!range) return;
   range->key = &function;
-  range->name = intern_string(std::string_view(operator_name(function)));
+  range->name = intern_text(std::string_view(operator_name(function)));
   range->kind = scope == OperatorScope::annotation ? Kind::annotation : Kind::op;
   range->backward = scope == OperatorScope::backward;
   const int64_t sequence = operator_sequence(function);

@@ -332,7 +332,7 @@ void WindowCollector::note_function_names() {
   }
 }
 
-std::string_view WindowCollector::string(StringId id) const { return ring()->strings.get(id); }
+std::string_view WindowCollector::string(StringId id) const { return ring()->text(id); }
 
 std::string_view WindowCollector::api_name(ApiId api) const {
   return api < api_count() ? std::string_view(api_rows()[api].name) : std::string_view();

@@ -20,6 +20,7 @@
 #include "collector/cupti/cupti_session.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/python/bridge.h"
+#include "collector/python/forward.h"
 #include "collector/record/collector.h"
 #include "collector/record/names.h"
 #include "collector/record/ring.h"
@@ -121,6 +122,15 @@ void look_for_records(Drain& drain, uint64_t ticks) {
            launches);
 }
 
+// Classes of PyTorch's modules that were made since.
+void look_for_modules(Drain& drain, uint64_t now_ns) {
+  constexpr uint64_t kEvery = kSecond;
+  if (step_source() != StepSource::automatic && step_source() != StepSource::forward) return;
+  if (now_ns - drain.last_module_look < kEvery) return;
+  drain.last_module_look = now_ns;
+  forward_tick();
+}
+
 void tick(Drain& drain) {
   const uint64_t now_ns = monotonic_ns();
   const uint64_t ticks = now_ticks();
@@ -129,6 +139,7 @@ void tick(Drain& drain) {
   } else {
     steps_tick(ticks);
     control_tick(now_ns);
+    look_for_modules(drain, now_ns);
   }
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
     drain.last_anchor = now_ns;

@@ -415,6 +415,20 @@ bool steps_control(const ControlRequest& request, ControlResult& result) {
   return true;
 }
 
+// The program ends before `auto` has chosen: a window that belongs to no schedule has the steps of
+// what waited. Under step_lock.
+static void settle_source() {
+  Session& s = session();
+  const bool ends = s.finishing.load();
+  const bool free = s.phase.load() == SessionPhase::active && is_free_window(s.window);
+  if (!ends || !free || s.tracker.source() != StepSource::automatic) return;
+  const StepTracker::Result result = s.tracker.settle();
+  if (result.count == 0) return;
+  for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
+  publish_source();
+  settle_steps(s.window);
+}
+
 void cut_window(const char* reason) {
   Session& s = session();
   // Bounded: the thread that holds the lock may be the one that a signal handler now makes exit.
@@ -422,6 +436,7 @@ void cut_window(const char* reason) {
     if (tries > 1000) return;
     ::usleep(1000);
   }
+  settle_source();
   // Read here: what is recorded until hooks are off, and taken already, lies in the window.
   const uint64_t ticks = now_ticks();
   if (early_is_open()) {

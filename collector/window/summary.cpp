@@ -186,7 +186,8 @@ void print_losses() {
   } kTexts[] = {
       {Loss::buffer_full, "records for which there was no buffer (raise GPUPROF_BUFFER_MB)"},
       {Loss::string_table_full,
-       "events without their name, for which there was no room (fewer distinct NVTX texts help)"},
+       "events without their name, for which there was no room (fewer distinct texts in a window "
+       "help)"},
       {Loss::shape_table_full, "launches without their grid and block, for want of room"},
       {Loss::nvtx_depth, "NVTX ranges nested too deep"},
       {Loss::step_log_full, "steps that are not in the step log"},
@@ -195,6 +196,7 @@ void print_losses() {
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
       {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::name_cut, "names longer than 65,535 bytes, which are cut"},
       {Loss::gpu_unjoined,
        "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "
        "need graphs whose launches the program waits for)"},

@@ -197,6 +197,7 @@ void close_dump(Drain& drain) {
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
+  turn_texts();
   // The next window may be near already; then CUPTI stays on.
   if (!window.keeps_cupti && !drain_is_asked_for(DrainCommand::attach)) cupti_detach();
   if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;

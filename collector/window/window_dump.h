@@ -33,6 +33,7 @@ struct Drain {
   uint32_t failures_before_early = 0;
   EarlyDump early{};
   bool window_open = false;
+  uint64_t last_module_look = 0;
   uint64_t last_look = 0;        // for GPU records
   bool said_no_records = false;  // in this window
 };

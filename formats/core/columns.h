@@ -34,7 +34,7 @@ struct Table {
   KindLayout memory{kBytes | kAddress, {0, 0, kAll, kAll, ~uint64_t{0xffff0000}}};
   KindLayout sync{kAddress2, {kAll, 0, kAll, kLow, 0}};
   KindLayout collective{kBytes | kValue, {kAll, 0, kAll, ~kLow, kAll}};
-  KindLayout nvtx{kAddress | kValue, {kAll, kAll, 0, 0, kLow}};
+  KindLayout nvtx{kAddress | kValue, {kAll, kAll, 0, 0, kAll}};
   KindLayout framework{kAddress, {kAll, kAll, 0, 0, 0}};
   KindLayout tensor{kBytes | kAddress | kAddress2 | kValue, {0, 0, 0, 0, kAll}};
   KindLayout sample{0, {0, 0, 0, 0, 0}};

@@ -160,9 +160,9 @@ struct NvtxPayload {
   StringId domain;  // 0: the default domain
   uint32_t category, color;
   uint64_t payload;
-  uint64_t range_id;  // start/end ranges; 0 for push/pop
-  uint32_t depth;     // push/pop nesting depth, from 0
-  uint32_t reserved;
+  uint64_t range_id;      // start/end ranges; 0 for push/pop
+  uint32_t depth;         // push/pop nesting depth, from 0
+  uint32_t payload_type;  // nvtxPayloadType_t; 0: there is no payload
 };
 
 // op, annotation, module.

@@ -112,7 +112,7 @@ struct PythonCodeName {
 static_assert(sizeof(PythonCodeName) == 8);
 
 inline constexpr int kMaxAnchors = 16;
-inline constexpr int kLossKinds = 19;
+inline constexpr int kLossKinds = 20;
 // Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().
 inline constexpr int kFirstLosses = 16, kFirstTwoLosses = 17;
 inline constexpr int kLatestLosses = 16;  // with room for more
@@ -139,7 +139,8 @@ enum class Loss : uint8_t {
   sample_torn = 15,       // host samples whose frames changed while they were read
   memory_log_full = 16,   // allocations for which the memory log had no room
   heap_table_full = 17,   // sampled allocations whose release will not be seen
-  gpu_unjoined = 18       // GPU records of which the launch cannot be told
+  gpu_unjoined = 18,      // GPU records of which the launch cannot be told
+  name_cut = 19           // names that were longer than StringTable::kMaxText
 };
 
 // Calls `count(Loss)` for each loss that a record tells of by itself. Who puts the record into a
@@ -250,6 +251,12 @@ struct RingHeader {
   uint32_t reserved_2;
   // When the thread whose step opened the window went on with it; 0: it did not wait.
   std::atomic<uint64_t> window_ready_ticks;
+  // StringTables of texts that only records of one window have: an id with kTextId is in
+  // texts[id & kTextTurn ? 1 : 0]. They take turns: a window's texts go to one, and stay until the
+  // window after the next one begins.
+  RingRegion texts[2];
+  std::atomic<uint32_t> texts_turn;  // which is in use
+  uint32_t reserved_3;
 };
 inline constexpr uint64_t kRingHeaderPage = 4096;  // nothing else lies in it
 static_assert(sizeof(RingHeader) <= kRingHeaderPage);

@@ -73,6 +73,7 @@ enum class StepSource : uint8_t {
   optimizer,
   profiler,
   nvtx,
+  forward,
   nccl,
   kernel,
   graph,

@@ -55,6 +55,7 @@ struct ShapeNumbers {
     wire.uint(29, p.rank_count);
   }
   void operator()(const NvtxPayload& p) const {
+    wire.uint(25, p.payload_type ? p.payload_type + 1 : 0);
     wire.uint(31, p.category);
     wire.uint(32, p.color);
     wire.uint(37, p.depth);

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kStepSources =
     "auto, manual, optimizer (PyTorch's), profiler (cudaProfilerStart/Stop), nvtx:NAME, "
-    "nccl:OP:N, kernel:REGEX:N, graph:N, period (found from the order of launches), "
+    "forward (of PyTorch's outermost module), nccl:OP:N, kernel:REGEX:N, graph:N, period (found "
+    "from the order of launches), "
     "sync:N (every Nth cudaDeviceSynchronize), time:MS";
 
 constexpr std::string_view kCollectives[] = {
@@ -121,10 +122,10 @@ struct SourceRow {
 constexpr SourceRow kSources[] = {
     {"auto", StepSource::automatic, nullptr},      {"manual", StepSource::manual, nullptr},
     {"optimizer", StepSource::optimizer, nullptr}, {"profiler", StepSource::profiler, nullptr},
-    {"nvtx", StepSource::nvtx, read_nvtx},         {"nccl", StepSource::nccl, read_nccl},
-    {"kernel", StepSource::kernel, read_kernel},   {"graph", StepSource::graph, read_graph},
-    {"period", StepSource::period, nullptr},       {"sync", StepSource::sync, read_sync},
-    {"time", StepSource::time, read_time},
+    {"nvtx", StepSource::nvtx, read_nvtx},         {"forward", StepSource::forward, nullptr},
+    {"nccl", StepSource::nccl, read_nccl},         {"kernel", StepSource::kernel, read_kernel},
+    {"graph", StepSource::graph, read_graph},      {"period", StepSource::period, nullptr},
+    {"sync", StepSource::sync, read_sync},         {"time", StepSource::time, read_time},
 };
 
 constexpr bool is_in_order() {
@@ -164,6 +165,7 @@ size_t format_step(const StepSpec& spec, char* out, size_t size) {
     case StepSource::manual:
     case StepSource::optimizer:
     case StepSource::profiler:
+    case StepSource::forward:
     case StepSource::period: break;
     case StepSource::nvtx: text.add(':').add(spec.name); break;
     case StepSource::nccl:

@@ -7,7 +7,6 @@
 namespace gpuprof {
 namespace {
 
-constexpr size_t kMaxText = 4095;
 constexpr uint64_t kMaxProbes = 256;  // a table this crowded counts as full
 
 __extension__ typedef unsigned __int128 Wide;
@@ -72,6 +71,27 @@ uint32_t find_or_add(std::atomic<uint64_t>* slots, uint64_t slot_count, uint64_t
   return 0;
 }
 
+// A text as it is kept.
+struct Kept {
+  static constexpr size_t kTail = 19;  // "..." and 16 digits
+  std::string_view head;
+  char digits[kTail];
+  size_t tail = 0;
+
+  Kept(std::string_view text, uint64_t hash) : head(text) {
+    if (text.size() <= StringTable::kMaxText) return;
+    head = {text.data(), StringTable::kMaxText - kTail};
+    tail = kTail;
+    std::memcpy(digits, "...", 3);
+    for (size_t i = 0; i < 16; ++i) digits[3 + i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 15];
+  }
+  size_t size() const { return head.size() + tail; }
+  bool operator==(std::string_view kept) const {
+    return kept.size() == size() && std::memcmp(kept.data(), head.data(), head.size()) == 0 &&
+           std::memcmp(kept.data() + head.size(), digits, tail) == 0;
+  }
+};
+
 }  // namespace
 
 uint64_t hash_bytes(const void* data, size_t size) {
@@ -102,19 +122,20 @@ StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used
 
 StringId StringTable::intern(std::string_view text) {
   if (text.empty() || !slot_count_) return 0;
-  if (text.size() > kMaxText) text = {text.data(), kMaxText};
   const uint64_t hash = hash_bytes(text.data(), text.size());
+  const Kept kept(text, hash);
   const auto add = [&]() -> StringId {
-    const uint64_t bytes = (4 + text.size() + 3) & ~uint64_t{3};
+    const uint64_t bytes = (4 + kept.size() + 3) & ~uint64_t{3};
     if (used_->load(std::memory_order_relaxed) + bytes > arena_bytes_) return 0;
     const uint64_t offset = used_->fetch_add(bytes, std::memory_order_relaxed);
     if (offset + bytes > arena_bytes_) return 0;
-    const auto length = static_cast<uint32_t>(text.size());
+    const auto length = static_cast<uint32_t>(kept.size());
     std::memcpy(arena_ + offset, &length, 4);
-    std::memcpy(arena_ + offset + 4, text.data(), text.size());
+    std::memcpy(arena_ + offset + 4, kept.head.data(), kept.head.size());
+    std::memcpy(arena_ + offset + 4 + kept.head.size(), kept.digits, kept.tail);
     return static_cast<StringId>(offset / 4 + 1);
   };
-  return find_or_add(slots_, slot_count_, hash, add, [&](StringId id) { return get(id) == text; });
+  return find_or_add(slots_, slot_count_, hash, add, [&](StringId id) { return kept == get(id); });
 }
 
 std::string_view StringTable::get(StringId id) const {
@@ -125,6 +146,11 @@ std::string_view StringTable::get(StringId id) const {
   std::memcpy(&length, arena_ + offset, 4);
   if (length > kMaxText || length > arena_bytes_ - offset - 4) return {};
   return {reinterpret_cast<const char*>(arena_ + offset + 4), length};
+}
+
+void StringTable::clear() {
+  for (uint64_t i = 0; i < slot_count_; ++i) slots_[i].store(0, std::memory_order_relaxed);
+  if (used_) used_->store(0, std::memory_order_release);
 }
 
 void ShapeTable::format(void* memory, size_t bytes) {

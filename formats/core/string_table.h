@@ -13,6 +13,10 @@
 
 namespace gpuprof {
 
+// Ids of texts that only records of one window have (an NVTX message) lie beside those of the
+// strings: with kTextId, in one of two tables that take turns (ring_file.h).
+inline constexpr StringId kTextId = 1u << 31, kTextTurn = 1u << 30;
+
 // Layout in the region: uint64 slot_count; slots (atomic u64: hash high 32 | id low 32); then the
 // arena of entries: u32 length, bytes, padded to 4. An id is the entry's offset in the arena / 4
 // + 1.
@@ -23,11 +27,17 @@ class StringTable {
   StringTable() = default;
   StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used);
 
+  // Longer texts are cut, and end with "..." and a hash of all of them, so that different ones stay
+  // different.
+  static constexpr size_t kMaxText = 65535;
+
   // 0 when the table is full (the caller counts Loss::string_table_full) or `text` is empty.
-  // Texts over 4,095 bytes are cut.
   StringId intern(std::string_view text);
   // Empty for 0 and for ids that are not in the table (never out of bounds).
   std::string_view get(StringId id) const;
+  // Forgets all; nobody may be interning.
+  void clear();
+  bool has_room() const { return slot_count_ != 0; }  // or is of size 0
 
  private:
   std::atomic<uint64_t>* slots_ = nullptr;

@@ -27,12 +27,16 @@ constexpr int kLevel = 3;
 class RingNames : public NameResolver {
  public:
   StringTable strings;
+  StringTable texts[2];
   ShapeTable shapes;
   StringTable stacks;
   std::vector<ApiName> apis;
   std::unordered_map<uint64_t, StringId> functions;
 
-  std::string_view string(StringId id) const override { return strings.get(id); }
+  std::string_view string(StringId id) const override {
+    if (!(id & kTextId)) return strings.get(id);
+    return texts[id & kTextTurn ? 1 : 0].get(id & ~(kTextId | kTextTurn));
+  }
   std::string_view api_name(ApiId api) const override {
     return api < apis.size() ? strings.get(apis[api].name) : std::string_view();
   }
@@ -79,7 +83,7 @@ struct RingReader::Parts {
   std::vector<Problem>& problems;
   std::string aligned;  // a copy, where `bytes` does not lie on 8 bytes
   alignas(RingHeader) unsigned char head_bytes[sizeof(RingHeader)] = {};
-  std::atomic<uint64_t> strings_used{0}, shapes_used{0}, stacks_used{0};
+  std::atomic<uint64_t> strings_used{0}, shapes_used{0}, stacks_used{0}, texts_used[2]{};
   RingNames names;
   dump::Header identity;
   bool ok = false;
@@ -166,6 +170,11 @@ void RingReader::Parts::open_tables() {
   shapes_used = std::min<uint64_t>(load(h.shapes.used), shapes.size());
   names.strings = StringTable(table(strings), strings.size(), &strings_used);
   names.shapes = ShapeTable(table(shapes), shapes.size(), &shapes_used);
+  for (size_t i = 0; i < 2; ++i) {
+    const std::string_view texts = region(h.texts[i], "table of texts");
+    texts_used[i] = std::min<uint64_t>(load(h.texts[i].used), texts.size());
+    names.texts[i] = StringTable(table(texts), texts.size(), &texts_used[i]);
+  }
   const std::string_view stacks = region(h.stacks, "stack table");
   stacks_used = std::min<uint64_t>(load(h.stacks.used), stacks.size());
   names.stacks = StringTable(table(stacks), stacks.size(), &stacks_used);

@@ -2,8 +2,11 @@
 #include "formats/trace/names.h"
 
 #include <cxxabi.h>
+#include <fmt/format.h>
 
 #include <array>
+#include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <span>
@@ -18,7 +21,33 @@ std::string_view pick(std::span<const std::string_view> names, uint32_t index,
   return index < names.size() ? names[index] : otherwise;
 }
 
+// nvtxPayloadType_t.
+constexpr uint32_t kInt64 = 2, kDouble = 3, kUint32 = 4, kInt32 = 5, kFloat = 6;
+
 }  // namespace
+
+bool is_nvtx_double(uint32_t type) { return type == kDouble || type == kFloat; }
+bool is_nvtx_signed(uint32_t type) { return type == kInt64 || type == kInt32; }
+
+double nvtx_double(uint32_t type, uint64_t bits) {
+  return type == kFloat ? std::bit_cast<float>(static_cast<uint32_t>(bits))
+                        : std::bit_cast<double>(bits);
+}
+
+int64_t nvtx_signed(uint32_t type, uint64_t bits) {
+  return type == kInt32 ? static_cast<int32_t>(bits) : static_cast<int64_t>(bits);
+}
+
+std::string nvtx_payload(uint32_t type, uint64_t bits) {
+  if (is_nvtx_signed(type)) return fmt::format("{}", nvtx_signed(type, bits));
+  if (is_nvtx_double(type)) {
+    const double value = nvtx_double(type, bits);
+    return std::isfinite(value) ? fmt::format("{}", value) : fmt::format("\"{}\"", value);
+  }
+  if (type == kUint32) return fmt::format("{}", static_cast<uint32_t>(bits));
+  const bool none = type == UINT32_MAX && bits == 0;
+  return none ? std::string() : fmt::format("{}", bits);
+}
 
 std::string demangle(std::string_view name) {
   if (!name.starts_with("_Z") || name.size() > 4096) return std::string(name);

@@ -19,6 +19,14 @@ std::string_view sync_type_name(uint32_t cupti_sync_type);  // "Stream Sync", ..
 std::string_view overhead_name(uint32_t cupti_overhead_kind);
 std::string_view memory_operation_name(uint32_t cupti_operation);  // "Allocation", "Release"
 
+// An NVTX payload of nvtxPayloadType_t `type` as JSON has it: "-3", "0.25", "\"nan\"". Empty where
+// there is none. Without a type it is an unsigned number.
+std::string nvtx_payload(uint32_t type, uint64_t bits);
+bool is_nvtx_double(uint32_t type);  // or float
+double nvtx_double(uint32_t type, uint64_t bits);
+bool is_nvtx_signed(uint32_t type);
+int64_t nvtx_signed(uint32_t type, uint64_t bits);
+
 struct NcclTypeName {
   std::string_view nccl;    // "float32"
   std::string_view scalar;  // "Float", as PyTorch names a dtype

@@ -119,6 +119,7 @@ std::string_view loss_name(Loss loss) {
     case Loss::memory_log_full: return "memory_log_full";
     case Loss::heap_table_full: return "heap_table_full";
     case Loss::gpu_unjoined: return "gpu_unjoined";
+    case Loss::name_cut: return "name_cut";
   }
   return "unknown";
 }

@@ -72,7 +72,7 @@ struct Shape {
   uint32_t direction, source_kind, destination_kind;
   uint32_t value;       // sets: the value; host sync kinds: flags; instant: 'g', 'p': its scope
   uint32_t cupti_type;  // gpu_sync, gpu_event, gpu_memory (operation), overhead; else kAbsent
-  uint32_t data_type, operation;    // NCCL's values, kAbsent: none
+  uint32_t data_type, operation;    // NCCL's values; nvtx: type of the payload; kAbsent: none
   uint32_t peer, rank, rank_count;  // peer, rank: kAbsent if none
   uint32_t graph, category, color, memory_kind, context, channel, channel_type, depth;
   uint32_t stream;                         // gpu_sync, gpu_memory: CUPTI stream id, kAbsent: none

@@ -264,7 +264,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
           id != external_ids_.end()) {
         args.number("External id", id->second);
       }
-      if (extra.value) args.number("nvtx payload", extra.value);
+      args.json("nvtx payload", nvtx_payload(shape.data_type, extra.value));
       if (extra.address) args.number("nvtx range id", extra.address);
       if (shape.category) args.number("nvtx category", shape.category);
       if (shape.color) args.hex("nvtx color", shape.color);

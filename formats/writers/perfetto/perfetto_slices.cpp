@@ -3,13 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "formats/trace/names.h"
 
 namespace gpuprof::perfetto {
 namespace {
 
 // Fields of DebugAnnotation.
-enum Value : uint32_t { kUint = 3, kInt = 4, kBytes = 6, kPointer = 7, kText = 17 };
+enum Value : uint32_t { kUint = 3, kInt = 4, kDouble = 5, kBytes = 6, kPointer = 7, kText = 17 };
 
 void put(Message& out, uint64_t value) { out.end(put_varint(out.room(kMaxVarintBytes), value)); }
 
@@ -22,6 +24,18 @@ void annotate(Message& out, uint64_t key, Value type, uint64_t value) {
   end = put_varint(end, uint64_t{type} << 3);
   end = put_varint(end, value);
   begin[1] = static_cast<uint8_t>(end - begin - 2);  // three varints: below 128
+  out.end(end);
+}
+
+void annotate_double(Message& out, uint64_t key, double value) {
+  uint8_t* const begin = out.room(4 + kMaxVarintBytes + sizeof value);
+  begin[0] = event_field::kAnnotationTag;
+  begin[2] = 1 << 3;
+  uint8_t* end = put_varint(begin + 3, key);
+  *end++ = kDouble << 3 | 1;
+  std::memcpy(end, &value, sizeof value);
+  end += sizeof value;
+  begin[1] = static_cast<uint8_t>(end - begin - 2);
   out.end(end);
 }
 
@@ -143,6 +157,7 @@ void SlicePackets::pointer(Message& out, const char* key, uint64_t value) {
 SlicePackets::ShapePackets SlicePackets::packets_of(const Shape& shape) {
   ShapePackets out;
   out.kind = shape.kind;
+  out.payload_type = shape.data_type;
   out.starts_flow =
       shape.kind == Kind::launch || shape.kind == Kind::copy || shape.kind == Kind::set;
   out.ends_flow = is_stream_work(shape.kind) && drawable(shape);
@@ -330,9 +345,7 @@ void SlicePackets::values(Message& body, const ShapePackets& shape, const EventE
       if (extra.address) annotate(body, keys_.address, kPointer, extra.address);
       break;
     case Kind::nvtx_range:
-    case Kind::nvtx_mark:
-      if (extra.value) annotate(body, keys_.payload, kUint, extra.value);
-      break;
+    case Kind::nvtx_mark: payload(body, shape, extra.value); break;
     case Kind::gpu_copy:
     case Kind::gpu_set: annotate(body, keys_.bytes, kUint, extra.bytes); break;
     case Kind::gpu_memory:
@@ -356,6 +369,16 @@ void SlicePackets::values(Message& body, const ShapePackets& shape, const EventE
     case Kind::gpu_graph:
     case Kind::gpu_annotation: break;
   }
+}
+
+void SlicePackets::payload(Message& body, const ShapePackets& shape, uint64_t bits) const {
+  const uint32_t type = shape.payload_type;
+  if (is_nvtx_double(type)) return annotate_double(body, keys_.payload, nvtx_double(type, bits));
+  if (is_nvtx_signed(type)) {
+    const auto value = static_cast<uint64_t>(nvtx_signed(type, bits));
+    return annotate(body, keys_.payload, kInt, value);
+  }
+  if (type != Shape::kAbsent || bits) annotate(body, keys_.payload, kUint, bits);
 }
 
 void SlicePackets::collective_values(Message& body, const ShapePackets& shape,

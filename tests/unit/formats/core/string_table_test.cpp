@@ -40,7 +40,39 @@ TEST(StringTable, KeepsBytesAsTheyAreAndCutsLongTexts) {
   StringTable table = region.table();
   const std::string bytes("a\0\xff\"\n", 5);
   EXPECT_EQ(table.get(table.intern(bytes)), bytes);
-  EXPECT_EQ(table.get(table.intern(std::string(5000, 'x'))), std::string(4095, 'x'));
+  EXPECT_EQ(table.get(table.intern(std::string(5000, 'x'))), std::string(5000, 'x'));
+}
+
+TEST(StringTable, CutTextsStayApart) {
+  Region region(1 << 20);
+  StringTable table = region.table();
+  const std::string same(70'000, 'x');
+  const StringId one = table.intern(same + "1"), two = table.intern(same + "2");
+  EXPECT_NE(one, two);
+  EXPECT_EQ(table.intern(same + "1"), one);
+  EXPECT_EQ(table.intern(same + "2"), two);
+  for (const StringId id : {one, two}) {
+    EXPECT_EQ(table.get(id).size(), StringTable::kMaxText);
+    EXPECT_EQ(table.get(id).substr(0, 65'000), same.substr(0, 65'000));
+    EXPECT_EQ(table.get(id).substr(StringTable::kMaxText - 19, 3), "...");
+  }
+  const std::string longest(StringTable::kMaxText, 'y');
+  EXPECT_EQ(table.get(table.intern(longest)), longest);
+}
+
+TEST(StringTable, ClearedTableHasRoomAgain) {
+  Region region(4096);
+  StringTable table = region.table();
+  for (int round = 0; round < 3; ++round) {
+    StringId last = 1;
+    for (int i = 0; last; ++i) {
+      ASSERT_LT(i, 1000);
+      last = table.intern("round " + std::to_string(round) + ", name " + std::to_string(i));
+    }
+    EXPECT_EQ(table.get(1), "round " + std::to_string(round) + ", name 0");
+    table.clear();
+    EXPECT_EQ(table.get(1).size() + region.used.load(), table.get(1).size());
+  }
 }
 
 TEST(StringTable, FullTableGivesZeroAndKeepsWhatItHas) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/python/forward.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "collector/base/libraries.h"
+#include "collector/base/log.h"
+#include "collector/record/collector.h"
+#include "collector/record/session.h"
+
+namespace gpuprof {
+namespace {
+
+// `slot`: whether a class may be called by what lies where tp_call should be: one that can be
+// called, one that cannot, and nn.Module tell.
+constexpr const char* kLook = R"(
+class Callable:
+    def __call__(self):
+        pass
+
+
+class Other:
+    pass
+
+
+def look(base, slot, patch):
+    if not slot((Callable, Other, base)):
+        return
+    seen = set()
+    left = [base]
+    while left:
+        found = left.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            patch(found)
+            left.extend(type.__subclasses__(found))
+
+
+look(base, slot, patch)
+)";
+
+// The same in every CPython with a GIL from 3.8 on, on 64 bits: object.h and cpython/object.h.
+constexpr size_t kCallSlot = 128;
+constexpr uint64_t kLookedFor = 60;  // times
+
+using Call = PyObject* (*)(PyObject* self, PyObject* arguments, PyObject* names);
+
+std::atomic<const PythonApi*> g_python{nullptr};
+Call g_call = nullptr;             // the slot's own function; with the GIL
+bool (*g_trains)() = nullptr;      // c10::GradMode::is_enabled
+std::atomic<bool> g_asked{false};  // a look waits for Python's main thread
+std::atomic<uint64_t> g_looks{0};
+bool g_looking = false;  // Python code of ours runs, and may run the pending call
+constinit thread_local bool t_inside __attribute__((tls_model("initial-exec"))) = false;
+
+Call& slot_of(PyObject* type) {
+  return *reinterpret_cast<Call*>(reinterpret_cast<char*>(type) + kCallSlot);
+}
+
+bool is_wanted() { return session_is_live() && session().tracker.wants(StepSource::forward); }
+
+PyObject* on_call(PyObject* self, PyObject* arguments, PyObject* names) {
+  if (t_inside || !is_wanted()) return g_call(self, arguments, names);
+  t_inside = true;
+  step_forward(self, !g_trains || g_trains());
+  PyObject* const result = g_call(self, arguments, names);
+  t_inside = false;
+  return result;
+}
+
+PyObject* boolean(const PythonApi& python, bool value) {
+  PyObject* const out =
+      python.PyDict_GetItemString(python.PyEval_GetBuiltins(), value ? "True" : "False");
+  PyObject* const result = out ? out : python.none;
+  python.Py_IncRef(result);
+  return result;
+}
+
+PyObject* on_slot(PyObject*, PyObject* classes) {
+  const PythonApi& python = *g_python.load(std::memory_order_relaxed);
+  PyObject* const callable = python.PyTuple_GetItem(classes, 0);
+  PyObject* const other = python.PyTuple_GetItem(classes, 1);
+  PyObject* const base = python.PyTuple_GetItem(classes, 2);
+  if (!callable || !other || !base) return boolean(python, false);
+  const Call own = slot_of(callable);
+  const bool known = own && !slot_of(other) && (slot_of(base) == own || slot_of(base) == on_call);
+  if (known) g_call = own;
+  return boolean(python, known);
+}
+
+PyObject* on_patch(PyObject*, PyObject* type) {
+  const PythonApi& python = *g_python.load(std::memory_order_relaxed);
+  if (slot_of(type) == g_call) slot_of(type) = on_call;
+  python.Py_IncRef(python.none);
+  return python.none;
+}
+
+constinit PyMethodDef g_slot_method{"gpuprof_slot", on_slot, kPyOneObject, nullptr};
+constinit PyMethodDef g_patch_method{"gpuprof_patch", on_patch, kPyOneObject, nullptr};
+
+// With the GIL.
+void look(const PythonApi& py) {
+  PyObject* const modules = py.PyImport_GetModuleDict();
+  PyObject* const module =
+      modules ? py.PyDict_GetItemString(modules, "torch.nn.modules.module") : nullptr;
+  if (!module || module == py.none || py.PyErr_Occurred()) return;
+  const Owned base(py, py.PyObject_GetAttrString(module, "Module"));
+  const Owned names(py, py.PyDict_New());
+  const Owned slot(py, py.PyCFunction_NewEx(&g_slot_method, nullptr, nullptr));
+  const Owned patch(py, py.PyCFunction_NewEx(&g_patch_method, nullptr, nullptr));
+  const auto set = [&](const char* name, PyObject* value) {
+    return value && py.PyDict_SetItemString(names.get(), name, value) == 0;
+  };
+  if (names.get() && set("__builtins__", py.PyEval_GetBuiltins()) && set("base", base.get()) &&
+      set("slot", slot.get()) && set("patch", patch.get())) {
+    // The class statement names its module.
+    const Owned name(py, py.PyObject_GetAttrString(module, "__name__"));
+    set("__name__", name.get());
+    const Owned result(py, py.PyRun_String(kLook, kPyFileInput, names.get(), names.get()));
+  }
+  if (py.PyErr_Occurred()) py.PyErr_Clear();
+  if (!g_trains) {
+    void* const symbol = exported_symbol("libc10", "_ZN3c108GradMode10is_enabledEv");
+    std::memcpy(&g_trains, &symbol, sizeof symbol);
+  }
+}
+
+int on_pending_call(void*) {
+  g_asked = false;
+  const PythonApi* const python = g_python.load(std::memory_order_acquire);
+  if (!python || g_looking || !is_wanted()) return 0;
+  g_looking = true;
+  look(*python);
+  g_looking = false;
+  return 0;
+}
+
+void ask(const PythonApi& python) {
+  if (!python.Py_IsInitialized() || g_asked.exchange(true)) return;
+  ++g_looks;
+  if (python.Py_AddPendingCall(on_pending_call, nullptr) != 0) g_asked = false;  // queue is full
+}
+
+}  // namespace
+
+void forward_session_begins(const PythonApi& python) {
+  if (sizeof(void*) != 8 || std::strstr(python.Py_GetVersion(), "free-threading")) return;
+  g_python.store(&python, std::memory_order_release);
+  g_looks = 0;
+  ask(python);
+}
+
+void forward_tick() {
+  const PythonApi* const python = g_python.load(std::memory_order_acquire);
+  if (python && is_wanted() && g_looks.load() < kLookedFor) ask(*python);
+}
+
+}  // namespace gpuprof
