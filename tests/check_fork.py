@@ -37,6 +37,9 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/python/bridge.cpp": {
         FOUND: "g_python g_state knows_initialized_python::looked",
         "what is installed in the interpreter is so in the child": "g_audited g_installed g_pending g_step_method"},
+    "collector/python/forward.cpp": {
+        FOUND: "g_call g_python g_trains",
+        "what is installed in the interpreter is so in the child": "g_patch_method g_slot_method"},
     "collector/python/frame_check.cpp": {BEGINS: "g_known g_python g_reader"},
     "collector/python/frame_reader.cpp": {BEGINS: "g_pid"},
     "collector/python/known_modules.cpp": {"numbers need only be different": "g_numbers"},
@@ -56,6 +59,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/samples/native_samples.cpp": {BEGINS: "g_answer g_asked"},
     "collector/samples/processor_waits.cpp": {"as many as g_known_count says": "g_known"},
     "collector/samples/samples.cpp": {BEGINS: "g_cpu_ns g_sampler"},
+    "collector/samples/thread_times.cpp": {"as many as g_head and g_tail say": "g_readings"},
     "collector/samples/workers.cpp": {
         BEGINS: "g_next_look g_next_look_everywhere g_next_sample",
         "as many as g_count says": "g_workers"},
@@ -85,6 +89,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/steps/step_calls.cpp": {BEGINS: "g_step_source"},
     "collector/torch/input_shapes.cpp": {FOUND: "g_delete g_functions g_state"},
     "collector/torch/operators.cpp": {BEGINS: "g_with_shapes", SAID: "operators_begin::said"},
+    "collector/torch/process_groups.cpp": {FOUND: "g_current g_functions g_state", WITHIN: "try_out::memory"},
     "collector/torch/record_function.cpp": {
         FOUND: "g_probe g_sequence_offset g_torch",
         "a child is observed where its parent was, until it stops that itself": "g_handles g_observer g_state",

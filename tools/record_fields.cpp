@@ -128,7 +128,8 @@ void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra,
   out.text("domain", trace.text(shape.detail));
   out.number("category", uint64_t{shape.category});
   out.number("color", uint64_t{shape.color});
-  out.json("payload", nvtx_payload(shape.data_type, extra.value));
+  const std::string payload = nvtx_payload(shape.data_type, extra.value);
+  if (!payload.empty()) out.json("payload", payload);
   out.number("depth", uint64_t{shape.depth});
   out.number("range_id", extra.address);
 }

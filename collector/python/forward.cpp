@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/record/collector.h"
@@ -135,6 +136,14 @@ int on_pending_call(void*) {
   g_looking = false;
   return 0;
 }
+
+// What a child's interpreter was asked may be gone; its classes stay as they are.
+void forget_looks_in_child() {
+  g_asked = false;
+  g_looking = false;
+  g_looks = 0;
+}
+GPUPROF_FORGET_IN_CHILD(forget_looks_in_child);
 
 void ask(const PythonApi& python) {
   if (!python.Py_IsInitialized() || g_asked.exchange(true)) return;

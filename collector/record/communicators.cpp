@@ -27,7 +27,7 @@ struct CommunicatorRow {
   GroupNames group;                   // once group_known
   char name[GroupNames::kTextBytes];  // once name_known
 };
-CommunicatorRow g_communicators[kCommunicators];
+constinit CommunicatorRow g_communicators[kCommunicators]{};
 std::atomic<uint32_t> g_most_ranks{0};  // of any of them
 constexpr uint32_t kPlaceUnknown = 1;   // registered, but nobody knows: no ranks
 const void* const kGone = reinterpret_cast<const void*>(1);

@@ -264,7 +264,10 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
           id != external_ids_.end()) {
         args.number("External id", id->second);
       }
-      args.json("nvtx payload", nvtx_payload(shape.data_type, extra.value));
+      if (const std::string payload = nvtx_payload(shape.data_type, extra.value);
+          !payload.empty()) {
+        args.json("nvtx payload", payload);
+      }
       if (extra.address) args.number("nvtx range id", extra.address);
       if (shape.category) args.number("nvtx category", shape.category);
       if (shape.color) args.hex("nvtx color", shape.color);

@@ -38,7 +38,7 @@ TEST(DISABLED_Child, Rank) {
   ASSERT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
-std::vector<Json> run_ranks(int ranks) {
+std::vector<Json> run_ranks(int ranks, const char* leaving_us = "2") {
   ncclUniqueId id{};
   EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
   const std::string directory = make_directory();
@@ -47,10 +47,24 @@ std::vector<Json> run_ranks(int ranks) {
     children.push_back(start_child("DISABLED_Child.Rank", {{"TEST_RANK", std::to_string(rank)},
                                                            {"TEST_RANKS", std::to_string(ranks)},
                                                            {"TEST_ID", id.internal},
+                                                           {"SIMCUDA_NCCL_LEAVING_US", leaving_us},
                                                            {"SIMCUDA_TRUTH", directory}}));
   }
   for (const int child : children) EXPECT_EQ(wait_child(child), 0);
   return truth_in(directory);
+}
+
+// How far apart the ranks leave: the most of three collectives.
+uint64_t most_apart(const char* leaving_us) {
+  std::vector<uint64_t> ends;
+  for (const Json& kernel : select(run_ranks(3, leaving_us), "gpu", "name", kAllReduceKernel)) {
+    ends.push_back(end_of(kernel));
+  }
+  EXPECT_EQ(ends.size(), 9u);
+  std::sort(ends.begin(), ends.end());
+  uint64_t most = 0;
+  for (size_t i = 0; i + 2 < ends.size(); i += 3) most = std::max(most, ends[i + 2] - ends[i]);
+  return most;
 }
 
 TEST(Nccl, RanksInSeveralProcessesEndTogether) {
@@ -70,6 +84,13 @@ TEST(Nccl, RanksInSeveralProcessesEndTogether) {
   EXPECT_EQ(calls[0]["count"], 1 << 20);
   EXPECT_EQ(calls[0]["nranks"], 3);
   EXPECT_EQ(select(lines, "call", "via", "nccl").size(), 9u);
+}
+
+TEST(Nccl, RanksLeaveAsFarApartAsTold) {
+  EXPECT_EQ(most_apart("0"), 0u);
+  const uint64_t most = most_apart("500");
+  EXPECT_GT(most, kJitterNs);
+  EXPECT_LE(most, 500'000u);
 }
 
 TEST(DISABLED_Child, Lonely) {
