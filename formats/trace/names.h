@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of CUDA's and NCCL's enum values as people (and Kineto's readers) know them.
+// Names as people (and Kineto's readers) know them: demangled ones, and those of CUDA's and NCCL's
+// enum values.
 #pragma once
 
 #include <cstdint>
