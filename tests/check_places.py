@@ -10,6 +10,8 @@
 * tools/analysis/replay acts on each Fix.
 * tools/main.cpp has a row for each tools/commands/cmd_<name>.cpp.
 * A test names each SIMCUDA_* variable of the simulator.
+* A test names each function of preload/apis.def. One of a stream per thread (_ptsz, _ptds) goes with the other; one that CUPTI alone
+  shows has no hook. The driver's are all asked for by tests/e2e/recording/test_ways.py.
 * packaging/third_party.sh and NOTICE name each library of tools/setup.sh, unless nothing of it is shipped.
 
 usage: check_places.py REPOSITORY | --self-test
@@ -142,6 +144,23 @@ def simulator_problems(tree):
             yield f"tests: none names the simulator's switch {name}"
 
 
+# Hooks written by hand that do the same as another one.
+LIKE = {"cuptiEnableDomain": "cuptiEnableCallback", "cuptiEnableAllDomains": "cuptiEnableCallback",
+        "cuptiActivityEnableAndDump": "cuptiActivityEnable"}
+
+
+def call_problems(tree):
+    rows = re.findall(r"^GPUPROF_(?:API|API_AS|HAND)\(\w+, (\w+)", tree.text("preload/apis.def"), re.M)
+    if not rows:
+        yield "preload/apis.def: found no function; how are they written now?"
+    tests = set(re.findall(r"\w+", "\n".join(
+        file.read_text(errors="replace") for pattern in ("tests/**/*.cpp", "tests/**/*.c", "tests/**/*.h", "tests/**/*.def", "tests/**/*.py")
+        for file in tree.files(pattern) if "simcuda" not in file.parts or "unit" in file.parts)))
+    for name in rows:
+        if not re.search(r"_pt[ds][sz]$", name) and LIKE.get(name, name) not in tests:
+            yield f"tests: none names {name} of preload/apis.def"
+
+
 def library_problems(tree):
     setup, licences, notice = "tools/setup.sh", "packaging/third_party.sh", "NOTICE"
     packages = re.search(r"^packages=\(\n(.*?)^\)", tree.text(setup), re.M | re.S)
@@ -165,7 +184,7 @@ def check(root):
     tree = Tree(root)
     problems = []
     for part in (setting_problems, kind_problems, format_problems, table_problems, page_problems, fix_problems, command_problems,
-                 simulator_problems, library_problems):
+                 simulator_problems, call_problems, library_problems):
         problems += part(tree)
     return problems
 
@@ -189,6 +208,8 @@ GOOD = {
     "tools/commands/cmd_run.cpp": "int run_run(const Command& command) {}\n",
     "tests/simcuda/core/settings.cpp": 'getenv("SIMCUDA_SEED")',
     "tests/simcuda/unit/a_test.cpp": "SIMCUDA_SEED",
+    "preload/apis.def": "GPUPROF_API(cudart, cudaMalloc, alloc)\nGPUPROF_API_AS(cudart, cudaMalloc_ptsz, cudaMalloc, alloc)\n",
+    "tests/programs/a.c": "cudaMalloc(0)",
     "tools/setup.sh": 'packages=(\n  "g++|x"\n  "libfmt-dev|x"\n  "libgtest-dev|x"\n)\n',
     "packaging/third_party.sh": 'components=(\n  "libc6-dev|GNU C library|all|source"\n  "libfmt-dev|fmt|the command|"\n)\n',
     "NOTICE": "GNU C library, fmt\n",
@@ -211,6 +232,8 @@ SELF_TEST = [  # file, (old, new); what the problem names
     ("tools/main.cpp", ('"run"', '"ran"'), "no row for run"),
     ("tests/simcuda/unit/a_test.cpp", ("SEED", "SEAD"), "switch SIMCUDA_SEED"),
     ("tests/simcuda/core/settings.cpp", ("getenv(\"SIMCUDA_SEED\")", ""), "found no SIMCUDA_"),
+    ("tests/programs/a.c", ("Malloc", "Mallocs"), "none names cudaMalloc of"),
+    ("preload/apis.def", ("GPUPROF_API", "API"), "found no function"),
     ("packaging/third_party.sh", ("libfmt-dev", "libfmt"), "no row for libfmt-dev"),
     ("tools/setup.sh", ("libfmt-dev", "libfmt9"), "lists libfmt-dev"),
     ("NOTICE", ("fmt", "format"), "does not name fmt"),

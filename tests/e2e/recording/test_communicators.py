@@ -75,7 +75,8 @@ cuda, nccl, own = (ctypes.CDLL(name) for name in ("libcudart.so.13", "libnccl.so
 P, size = ctypes.c_void_p, ctypes.c_size_t
 comm, device = P(), ctypes.c_int(0)
 assert nccl.ncclCommInitAll(ctypes.byref(comm), 1, ctypes.byref(device)) == 0
-for name in ("ncclCommGrow", "ncclCommSuspend", "ncclCommResume", "ncclPutSignal", "ncclSignal", "ncclWaitSignal"):
+for name in ("ncclCommGrow", "ncclCommRevoke", "ncclCommGetUniqueId", "ncclCommSuspend", "ncclCommResume", "ncclPutSignal", "ncclSignal",
+             "ncclWaitSignal"):
     assert not hasattr(nccl, name), name + " is not in this NCCL"
 for step in range(2):
     own.gpuprof_step()
@@ -98,8 +99,8 @@ def test_collectives_with_a_configuration(tmp_path):
     assert done.code == 0, done.err
     [dump] = harness.dumps(tmp_path / "out")
     found = harness.of_kind(harness.records(dump), "collective")
-    names = [f"nccl{name}Config" for name in ("AllReduce", "ReduceScatter", "Reduce", "Broadcast", "Gather", "Scatter", "AllGather",
-                                              "AlltoAll")]
+    names = ["ncclAllReduceConfig", "ncclReduceScatterConfig", "ncclReduceConfig", "ncclBroadcastConfig", "ncclGatherConfig",
+             "ncclScatterConfig", "ncclAllGatherConfig", "ncclAlltoAllConfig"]
     assert [record["name"] for record in found] == ["ncclAllReduce"] + names
     assert [record["sequence"] for record in found] == list(range(9, 18)), "one series, counted outside the window, too"
     assert [record["count"] for record in found] == [8] + [9] * 8
