@@ -43,7 +43,8 @@ def job(folder, ranks, *options):
         yield sorted(children(launcher.pid), key=rank_of)
     finally:
         for pid in children(launcher.pid):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # the others' end ends it
+                os.kill(pid, signal.SIGKILL)
         launcher.wait(30)
 
 
