@@ -227,6 +227,10 @@ WindowCollector::Taken& WindowCollector::taken(uint32_t index, const RingChunk& 
 size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks) {
   const RingChunk& chunk = *ring()->chunk(index);
   const uint32_t committed = chunk.committed.load(std::memory_order_acquire);
+  // It may have ended since this look at the buffers began, and the program gone on.
+  if (end_ticks == 0) {
+    end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
+  }
   Taken& entry = taken(index, chunk);
   size_t count = 0;
   for (uint32_t i = entry.records; i < committed; ++i) {
