@@ -89,8 +89,18 @@ def problems_of(library, interposed):
     return problems
 
 
-def report(library, interposed):
-    problems = problems_of(library, interposed)
+def wrong_pages(source, library):
+    """What pages say the library takes of static TLS, where it takes something else."""
+    header = re.search(r"^\s+TLS(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)", run("readelf", "-lW", library), flags=re.M)
+    taken = int(header[1], 16) if header else 0
+    said = [(page, int(number)) for page in ("docs/LIMITS.md", "docs/design/RECORDING.md")
+            for number in re.findall(r"(\d+) bytes of static TLS", (source / page).read_text())]
+    problems = [f"takes {taken} bytes of static TLS, {page} says {number}" for page, number in said if number != taken]
+    return problems if said else ["takes static TLS, and no page says how much"]
+
+
+def report(library, interposed, source):
+    problems = problems_of(library, interposed) + wrong_pages(source, library)
     print("\n".join([f"{library}: {p}" for p in problems] + [f"check_library: {len(problems)} problems"]))
     return 1 if problems else 0
 
@@ -123,7 +133,18 @@ def self_test(compiler, interposed):
         if not good:
             print(f"{what}: expected {expected!r}, got {problems}")
             wrong += 1
-    print(f"check_library: self-test, {len(SELF_TEST)} cases, {wrong} wrong")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "docs/design").mkdir(parents=True)
+        (folder / "l.c").write_text("__thread char gpuprof_t[96]; char *gpuprof_f(void) { return gpuprof_t; }")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "l.so", folder / "l.c"], check=True)
+        for page, number in (("docs/LIMITS.md", 96), ("docs/design/RECORDING.md", 92)):
+            (folder / page).write_text(f"It takes {number} bytes of static TLS.")
+        found = wrong_pages(folder, folder / "l.so")
+        if found != ["takes 96 bytes of static TLS, docs/design/RECORDING.md says 92"]:
+            print(f"a page with another number: got {found}")
+            wrong += 1
+    print(f"check_library: self-test, {len(SELF_TEST) + 1} cases, {wrong} wrong")
     return 1 if wrong else 0
 
 
@@ -139,7 +160,7 @@ def main():
         return self_test(options.compiler, interposed)
     if not options.library:
         parser.error("name a library")
-    return report(options.library, interposed)
+    return report(options.library, interposed, options.source)
 
 
 if __name__ == "__main__":
