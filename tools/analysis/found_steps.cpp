@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/found_steps.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <span>
+#include <utility>
+
+#include "formats/core/period/period.h"
+#include "tools/analysis/nested_steps.h"
+#include "tools/analysis/walks.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+// Of a trace's GPU work, by count and by time: what steps that nobody marked must hold. With less,
+// most of what the program did lies outside of them.
+constexpr double kLeastOfTrace = 0.5;
+// Pieces of work: what repeats in a bracket and is shorter may be the layers of its only step.
+constexpr double kLongerThanLayer = 30;
+
+// What one call issued, or one piece of it.
+struct Issued {
+  int64_t at, end;  // of its call, of the work
+  int64_t busy;     // sum of its work
+  uint32_t works, label;
+};
+
+std::vector<Issued> works_as_issued(const Timeline& timeline) {
+  std::vector<Issued> order;
+  for (auto work = all_work(timeline); !work.at_end(); ++work) {
+    const int64_t issued = timeline.call_begin_of(*work);
+    if (issued == kNotIssued) continue;
+    const uint32_t label = number(timeline.shape(work->event).label);
+    order.push_back({issued, work->end, work->end - work->begin, 1, label});
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Issued& a, const Issued& b) { return a.at < b.at; });
+  return order;
+}
+
+// A call's pieces of work (a graph's) as one, whose label tells all of theirs.
+std::vector<Issued> calls_as_issued(const std::vector<Issued>& works) {
+  constexpr uint32_t kPrime = 16'777'619;  // of FNV-1a, by words
+  std::vector<Issued> out;
+  for (const Issued& work : works) {
+    if (out.empty() || out.back().at != work.at) {
+      out.push_back(work);
+      continue;
+    }
+    Issued& call = out.back();
+    call.end = std::max(call.end, work.end);
+    call.busy += work.busy;
+    call.works += work.works;
+    call.label = (call.label * kPrime) ^ work.label;
+  }
+  return out;
+}
+
+// A step ends where the next one begins, or, where something else stands between the two, with
+// its last work. Each must begin with a call of its own, and they must hold most of the work.
+bool take_steps(Timeline& timeline, const std::vector<Issued>& order) {
+  std::vector<uint32_t> labels;
+  for (const Issued& each : order) labels.push_back(each.label);
+  Period period;
+  if (!find_period(labels.data(), labels.size(), period)) return false;
+  const bool unsure = period.confidence <= kLeastConfidence || period.length < kLongerThanLayer;
+  if (unsure && !timeline.steps.empty()) return false;
+  const auto length = static_cast<size_t>(period.length);
+  std::vector<Step> steps;
+  int64_t busy = 0, all_busy = 0;
+  uint64_t inside = 0, all = 0;
+  for (const Issued& each : order) {
+    all += each.works;
+    all_busy += each.busy;
+  }
+  for (size_t i = 0; i < period.begins.size(); ++i) {
+    const size_t first = period.begins[i];
+    const bool last = i + 1 == period.begins.size();
+    const size_t next = last ? order.size() : period.begins[i + 1];
+    const bool alone = last || next - first > length + length / 3;
+    const size_t end = alone ? std::min(first + length, order.size()) : next;
+    steps.push_back({i, order[first].at, alone ? order[end - 1].end : order[next].at});
+    if (steps.back().end <= steps.back().begin) return false;
+    if (first > 0 && order[first - 1].at == order[first].at) return false;
+    for (size_t at = first; at < end; ++at) {
+      inside += order[at].works;
+      busy += order[at].busy;
+    }
+  }
+  const double works = static_cast<double>(inside) / static_cast<double>(all);
+  const double time = all_busy > 0 ? static_cast<double>(busy) / static_cast<double>(all_busy) : 1;
+  if (std::min(works, time) < kLeastOfTrace) return false;
+  if (!timeline.steps.empty()) timeline.nested_source = "period";
+  timeline.steps = std::move(steps);
+  timeline.period_confidence = period.confidence;
+  timeline.found_share = std::min(works, time);
+  return true;
+}
+
+// Without marks of steps, those that the order of work tells; where these are layers of one
+// graph, or lie in a small part of the trace, those that the order of calls tells.
+void find_steps(Timeline& timeline) {
+  constexpr size_t kMostWork = 500'000;
+  if (timeline.works - timeline.orphans > kMostWork) return;
+  const std::vector<Issued> works = works_as_issued(timeline);
+  if (take_steps(timeline, works)) return;
+  const std::vector<Issued> calls = calls_as_issued(works);
+  if (calls.size() < works.size()) take_steps(timeline, calls);
+}
+
+// Whether steps of two ranks with the same number are of the same time.
+bool same_steps(const Timeline& a, const Timeline& b) {
+  if (a.steps.size() != b.steps.size()) return false;
+  for (size_t i = 0; i < a.steps.size(); ++i) {
+    const Step &one = a.steps[i], &other = b.steps[i];
+    if (std::abs(one.begin - other.begin) * 2 > one.end - one.begin) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void look_inside(Timeline& timeline) {
+  NestedSteps nested = find_nested_steps(timeline);
+  if (nested.one_iteration && !timeline.steps.empty()) return;
+  if (nested.steps.empty()) return find_steps(timeline);
+  timeline.steps = std::move(nested.steps);
+  timeline.nested_source = std::move(nested.source);
+}
+
+void compare_found_steps(std::vector<Timeline>& timelines) {
+  std::map<uint32_t, std::vector<Timeline*>> windows;
+  for (Timeline& timeline : timelines) {
+    if (timeline.works) windows[timeline.process->header.window()].push_back(&timeline);
+  }
+  for (const auto& [window, of_window] : windows) {
+    const std::vector<Timeline*>& ranks = of_window;  // clang 14 captures no bindings
+    const auto found = [](const Timeline* rank) {
+      return rank->period_confidence > 0 || !rank->nested_source.empty();
+    };
+    const auto agrees = [&](const Timeline* rank) { return same_steps(*ranks.front(), *rank); };
+    if (std::none_of(ranks.begin(), ranks.end(), found)) continue;
+    if (std::all_of(ranks.begin(), ranks.end(), agrees)) continue;
+    for (Timeline* const rank : ranks) {
+      if (!found(rank)) continue;
+      const std::span<const Step> own = rank->process->window_steps();
+      rank->steps.assign(own.begin(), own.end());
+      rank->nested_source.clear();
+      rank->period_confidence = 0;
+      rank->ranks_differ = true;
+    }
+  }
+}
+
+}  // namespace gpuprof::analysis

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of windows that nobody marked: by marks inside (nested_steps.h), else by the order in which
+// GPU work was issued, which repeats (formats/core/period/period.h). Thread-safe.
+#pragma once
+
+#include <vector>
+
+#include "tools/analysis/timeline.h"
+
+namespace gpuprof::analysis {
+
+// Sets the steps that lie inside a window without any, or inside a bracket. A bracket that holds
+// one step, or none that is known, stays one. `timeline` needs its calls, threads and streams.
+void look_inside(Timeline& timeline);
+
+// Each rank numbers the steps that it finds from 0, or as its ranges are: they can be compared if
+// all found the same. Else no rank keeps those that it found.
+void compare_found_steps(std::vector<Timeline>& timelines);
+
+}  // namespace gpuprof::analysis
