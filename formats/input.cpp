@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -72,6 +73,18 @@ std::string process_key(const std::string& path) {
     }
   }
   return std::string(key);
+}
+
+// A ring's bytes as they were then.
+struct OpenRing {
+  std::string path, bytes;
+  int64_t looked_at = 0;
+  std::unique_ptr<RingReader> reader;  // of `bytes`
+};
+
+int64_t now_ns() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
 }
 
 struct ProcessFiles {
@@ -240,14 +253,11 @@ class Loader {
         look_at_dump(path, dumped);
       }
     }
-    struct OpenRing {
-      std::string path, bytes;
-      std::unique_ptr<RingReader> reader;
-    };
     std::vector<OpenRing> rings;
     for (const std::string& path : files.rings) {
       OpenRing ring;
       ring.path = path;
+      ring.looked_at = now_ns();
       if (!read(path, ring.bytes)) continue;
       rings.push_back(std::move(ring));
     }
@@ -257,8 +267,7 @@ class Loader {
     std::set<uint32_t> completed;
     bool has_parts = false;
     for (const std::string& path : files.parts) {
-      RingReader* const ring =
-          rings.empty() || !rings[0].reader->ok() ? nullptr : rings[0].reader.get();
+      const OpenRing* const ring = rings.empty() || !rings[0].reader->ok() ? nullptr : &rings[0];
       std::error_code error;
       if (ring && fs::file_size(path, error) == 0 && !error) continue;  // all is in the ring
       has_parts = true;
@@ -266,8 +275,7 @@ class Loader {
     }
     const bool alone = files.dumps.empty() && !has_parts;
     for (OpenRing& ring : rings) {
-      if (ring.reader->ok())
-        load_ring(*ring.reader, ring.path, ring.bytes, dumped, completed, alone);
+      if (ring.reader->ok()) load_ring(ring, dumped, completed, alone);
     }
   }
 
@@ -293,11 +301,13 @@ class Loader {
   }
 
   void load_dump(const std::string& path, std::set<uint32_t>& dumped) {
+    const int64_t looked_at = now_ns();
     std::string bytes;
     if (!read(path, bytes)) return;
     if (is_ring(bytes)) {
-      RingReader ring(bytes, path, input_.trace.problems);
-      if (ring.ok()) load_ring(ring, path, bytes, {}, {}, true);
+      OpenRing ring{path, std::move(bytes), looked_at, nullptr};
+      ring.reader = std::make_unique<RingReader>(ring.bytes, path, input_.trace.problems);
+      if (ring.reader->ok()) load_ring(ring, {}, {}, true);
       return;
     }
     TraceBuilder builder(input_.trace, path, bytes.size());
@@ -340,26 +350,26 @@ class Loader {
   }
 
   // A window that was never closed; the rest of its records are in the ring.
-  void load_part(const std::string& path, RingReader* ring, std::set<uint32_t>& completed) {
+  void load_part(const std::string& path, const OpenRing* ring, std::set<uint32_t>& completed) {
     std::string bytes;
     if (!read(path, bytes)) return;
-    TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes() : 0));
+    TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes.size() : 0));
     read_into(builder, path, bytes);
     if (ring && builder.has_dump() && !builder.has_summary()) {
       const uint32_t window = builder.window();
       ByteBuffer rest;
-      ring->recover({window, false}, known_, rest);
-      builder.mark_recovered();
+      ring->reader->recover({window, false}, known_, rest);
+      builder.mark_recovered(ring->looked_at);
       read_into(builder, path, {reinterpret_cast<const char*>(rest.data()), rest.size()});
       completed.insert(window);
     }
     finish(builder, path);
   }
 
-  void load_ring(RingReader& ring, const std::string& path, const std::string& bytes,
-                 const std::set<uint32_t>& dumped, const std::set<uint32_t>& completed,
-                 bool alone) {
-    const RingInfo info = ring.info();
+  void load_ring(const OpenRing& ring, const std::set<uint32_t>& dumped,
+                 const std::set<uint32_t>& completed, bool alone) {
+    const std::string& path = ring.path;
+    const RingInfo info = ring.reader->info();
     std::vector<uint32_t> windows;
     if (info.window_open && !dumped.contains(info.window)) {
       windows.push_back(info.window);
@@ -375,10 +385,10 @@ class Loader {
     for (const uint32_t window : windows) {
       if (completed.contains(window)) continue;
       ByteBuffer chunks;
-      ring.recover({window, true}, known_, chunks);
-      TraceBuilder builder(input_.trace, path, bytes.size());
+      ring.reader->recover({window, true}, known_, chunks);
+      TraceBuilder builder(input_.trace, path, ring.bytes.size());
       const std::string_view view(reinterpret_cast<const char*>(chunks.data()), chunks.size());
-      builder.mark_recovered();
+      builder.mark_recovered(ring.looked_at);
       read_into(builder, path, view);
       finish(builder, path);
     }

@@ -284,6 +284,7 @@ TraceBuilder::Segment& TraceBuilder::segment() {
     segment_ = std::make_unique<Segment>();
     segment_->process.path = file_;
     segment_->process.recovered = recovered_;
+    segment_->process.looked_at = looked_at_;
     segment_->process.extras.push_back({});
     segment_->process.header.set_rank(-1);
     segment_->process.header.set_local_rank(-1);
@@ -564,9 +565,12 @@ void TraceBuilder::on_summary(const dump::Summary& summary, uint64_t) {
 
 void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }
 
-void TraceBuilder::mark_recovered() {
+void TraceBuilder::mark_recovered(int64_t looked_at) {
   recovered_ = true;
-  if (segment_) segment_->process.recovered = true;
+  looked_at_ = looked_at;
+  if (!segment_) return;
+  segment_->process.recovered = true;
+  segment_->process.looked_at = looked_at;
 }
 
 bool TraceBuilder::has_summary() const { return segment_ && segment_->process.has_summary; }

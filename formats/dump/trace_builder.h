@@ -31,8 +31,9 @@ class TraceBuilder : public ChunkVisitor {
   void on_live_memory(const dump::LiveMemory& live, uint64_t offset) override;
   void on_damage(const Problem& problem) override;
 
-  // What follows comes from a ring: it belongs to the dump being read, or starts one.
-  void mark_recovered();
+  // What follows comes from a ring that was read then (Unix ns): it belongs to the dump being read,
+  // or starts one.
+  void mark_recovered(int64_t looked_at);
   // Whether a dump is being read, that is, some chunk of one was delivered.
   bool has_dump() const { return segment_ != nullptr; }
   // Whether the dump being read has its Summary.
@@ -59,6 +60,7 @@ class TraceBuilder : public ChunkVisitor {
   size_t appended_ = 0;
   bool damaged_ = false;
   bool recovered_ = false;
+  int64_t looked_at_ = 0;
   std::unordered_map<uint64_t, uint32_t> ring_chunks_;  // sequence -> records
   std::unique_ptr<Segment> segment_;
 };

@@ -340,6 +340,8 @@ struct Process {
   Source source = Source::dump;
   Completeness completeness = Completeness::truncated;
   bool recovered = false;  // parts come from the ring of a killed process
+  // When that ring was read, which its process may still have written to. 0: not known.
+  int64_t looked_at = 0;
   bool has_header = false;
   bool has_summary = false;
   dump::Header header;

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     reader.recover({window, true}, {}, chunks);
     Trace trace;
     TraceBuilder builder(trace, "input", bytes.size());
-    builder.mark_recovered();
+    builder.mark_recovered(0);
     read_chunks({reinterpret_cast<const char*>(chunks.data()), chunks.size()}, "input", {}, builder,
                 trace.problems);
     builder.finish();

@@ -27,8 +27,37 @@ struct Member {
   const Process* process;
   int64_t last_call = 0;  // end of the last call that issued something, or step boundary
   int64_t alive_until = 0;
-  bool gone = false;  // no sign of life for long, and no orderly end: stopped, or killed
+  int64_t seen_until = 0;     // until then it could show another call, or sign of life
+  bool gone = false;          // no sign of life for long, and no orderly end: stopped, or killed
+  bool lost_records = false;  // so that it may have issued more than is known
 };
+
+enum class Life {
+  unknown,  // on another machine, or over
+  goes_on,
+  stopped,  // by a signal
+};
+
+Life life_of(const Process& process) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  if (process.header.host() != host) return Life::unknown;
+  std::ifstream file(fmt::format("/proc/{}/stat", process.header.pid()));
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const size_t bracket = text.rfind(") ");
+  if (bracket == std::string::npos) return Life::unknown;
+  constexpr int kStart = 22, kState = 3;  // as proc(5) counts fields
+  const char state = text[bracket + 2];
+  size_t at = bracket + 2;
+  for (int field = kState; field < kStart && at != std::string::npos; ++field) {
+    at = text.find(' ', at);
+    if (at != std::string::npos) ++at;
+  }
+  const bool same = at != std::string::npos &&
+                    std::strtoull(text.c_str() + at, nullptr, 10) == process.header.os_start_time();
+  if (!same || state == 'Z' || state == 'X') return Life::unknown;
+  return state == 'T' || state == 't' ? Life::stopped : Life::goes_on;
+}
 
 bool issues(Kind kind) {
   return kind == Kind::launch || kind == Kind::copy || kind == Kind::set ||
@@ -104,8 +133,14 @@ bool all_stand(std::vector<Member>& members, const Trace& trace) {
   }
   bool any_waits = false;
   for (Member& member : members) {
-    if (until - member.last_call < usual) return false;
-    member.gone = member.process->recovered && until - member.alive_until >= usual;
+    const Process& process = *member.process;
+    member.seen_until = process.looked_at ? std::min(until, process.looked_at) : until;
+    if (member.seen_until - member.last_call < usual) return false;
+    // Beside other work a live process may be late with its sign.
+    member.gone = process.recovered && member.seen_until - member.alive_until >= usual &&
+                  life_of(process) != Life::goes_on;
+    member.lost_records = process.losses[static_cast<size_t>(Loss::buffer_full)] > 0 ||
+                          process.losses[static_cast<size_t>(Loss::unmatched_thread)] > 0;
     any_waits = any_waits || member.alive_until - member.last_call >= usual;
   }
   return any_waits;
@@ -177,6 +212,13 @@ bool behind_in_collectives(const Trace& trace, const std::vector<Member>& member
       most = std::max(most, count);
     }
     if (least == most) continue;
+    out.counts_differ = true;
+    const auto unsure = [&](size_t i) {
+      return members[i].lost_records && all[i][at->first].count == least;
+    };
+    bool any_unsure = false;
+    for (size_t i = 0; i < all.size(); ++i) any_unsure = any_unsure || unsure(i);
+    if (any_unsure) continue;
     for (size_t i = 0; i < all.size(); ++i) {
       const Issued& own = all[i][at->first];
       if (own.count == least) out.behind.push_back(members[i].process->header.rank());
@@ -205,6 +247,7 @@ bool behind_in_steps(const std::vector<Member>& members, Standstill& out) {
     most = std::max(most, steps);
   }
   if (least == most) return false;
+  out.counts_differ = true;
   for (const Member& member : members) {
     const std::vector<Step>& steps = member.process->steps;
     if ((steps.empty() ? 0 : steps.back().step + 1) == least) {
@@ -216,34 +259,39 @@ bool behind_in_steps(const std::vector<Member>& members, Standstill& out) {
   return true;
 }
 
-// Stopped or killed in the middle of a collective that all have issued.
-bool behind_in_life(const std::vector<Member>& members, Standstill& out) {
+// Stopped or killed before the others fell silent, or soon after. Whoever ends ranks that wait in
+// vain does so later.
+std::vector<int32_t> first_gone(const std::vector<Member>& members) {
+  int64_t last_call = 0;
+  for (const Member& member : members) last_call = std::max(last_call, member.last_call);
+  std::vector<int32_t> out;
   for (const Member& member : members) {
-    if (member.gone) out.behind.push_back(member.process->header.rank());
+    const bool at_once = member.alive_until - last_call < kLeastSilenceNs;
+    if (member.gone && at_once) out.push_back(member.process->header.rank());
   }
-  out.gone = !out.behind.empty() && out.behind.size() < members.size();
-  return out.gone;
+  if (out.size() == members.size()) out.clear();
+  return out;
 }
 
-// "stopped", if the process lives on this machine and a signal has stopped it.
-std::string state_of(const Process& process) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  if (process.header.host() != host) return {};
-  std::ifstream file(fmt::format("/proc/{}/stat", process.header.pid()));
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  const size_t bracket = text.rfind(") ");
-  if (bracket == std::string::npos) return {};
-  constexpr int kStart = 22, kState = 3;  // as proc(5) counts fields
-  const char state = text[bracket + 2];
-  size_t at = bracket + 2;
-  for (int field = kState; field < kStart && at != std::string::npos; ++field) {
-    at = text.find(' ', at);
-    if (at != std::string::npos) ++at;
+// Counts, unless a rank is gone that they do not name: a call that waits for it inside NCCL is
+// recorded when it returns, so that others seem to have issued less.
+bool find_behind(const Trace& trace, const std::vector<Member>& members, Standstill& out) {
+  const std::vector<int32_t> gone = first_gone(members);
+  const auto names_one_gone = [&](const Standstill& found) {
+    return std::find_first_of(found.behind.begin(), found.behind.end(), gone.begin(), gone.end()) !=
+           found.behind.end();
+  };
+  Standstill counted;
+  const bool found =
+      behind_in_collectives(trace, members, counted) || behind_in_steps(members, counted);
+  if (found && (gone.empty() || names_one_gone(counted))) {
+    out = std::move(counted);
+    return true;
   }
-  const bool same = at != std::string::npos &&
-                    std::strtoull(text.c_str() + at, nullptr, 10) == process.header.os_start_time();
-  return same && (state == 'T' || state == 't') ? "stopped" : "";
+  out.behind = gone;
+  out.gone = !gone.empty();
+  out.counts_differ = counted.counts_differ;
+  return out.gone;
 }
 
 std::string ranks_text(const std::vector<int32_t>& ranks) {
@@ -258,14 +306,11 @@ std::optional<Standstill> standstill_of(const Trace& trace) {
   std::vector<Member> members = members_of(trace);
   if (members.size() < 2 || !all_stand(members, trace)) return std::nullopt;
   Standstill out;
-  if (!behind_in_collectives(trace, members, out) && !behind_in_steps(members, out) &&
-      !behind_in_life(members, out)) {
-    return std::nullopt;
-  }
+  if (!find_behind(trace, members, out)) return std::nullopt;
   note_first(members, out);
   for (const Member& member : members) {
     const bool own = member.process->header.rank() == out.behind.front();
-    if (own) out.state = state_of(*member.process);
+    if (own && life_of(*member.process) == Life::stopped) out.state = "stopped";
   }
   return out;
 }
@@ -287,10 +332,9 @@ std::string describe(const Standstill& in) {
         several ? "These" : "It", in.issued, in.communicator_ranks, in.others_issued, in.issued + 1,
         in.waiting_in.empty() ? "" : ", " + in.waiting_in);
   } else if (in.gone) {
-    out += fmt::format(
-        ", and {} killed or stopped: no sign of life came since. All ranks issued as many "
-        "collectives",
-        several ? "were" : "was");
+    out += fmt::format(", and {} killed or stopped: no sign of life came since{}",
+                       several ? "were" : "was",
+                       in.counts_differ ? "" : ". All ranks issued as many collectives");
   } else {
     out += fmt::format(". Others are in step {}", in.others_issued);
   }

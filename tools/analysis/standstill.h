@@ -22,7 +22,8 @@ struct Standstill {
   bool step_known = false;
   // Collectives, or steps: of those behind, and of the others at most.
   uint64_t issued = 0, others_issued = 0;
-  bool gone = false;                // told by signs of life: all have issued as much
+  bool gone = false;                // told by signs of life
+  bool counts_differ = false;       // some rank is known to have issued less than another
   uint32_t communicator_ranks = 0;  // 0: not told by collectives
   // The first collective that those behind have not issued: "ncclAllReduce".
   std::string waiting_in;

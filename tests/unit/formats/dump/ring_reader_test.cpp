@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -16,6 +17,11 @@
 
 namespace gpuprof::test {
 namespace {
+
+int64_t unix_ns() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+}
 
 TEST(RingReader, RecordsNamesStepsAndLossesAreRead) {
   RingMaker ring = small_ring();
@@ -259,10 +265,12 @@ TEST_F(RingFiles, PartAndRingAreOneProcess) {
   const std::string part_path = write("run1/node1_r0_4242_1_w0.gpuprof.part", part());
   const std::string ring_path = write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes());
   for (const std::string& named : {folder(), part_path, ring_path}) {
+    const int64_t before = unix_ns();
     const Input input = load_input({named});
     ASSERT_EQ(input.trace.processes.size(), 1u) << named;
     const Process& p = input.trace.processes[0];
     EXPECT_TRUE(p.recovered);
+    EXPECT_TRUE(p.looked_at >= before && p.looked_at <= unix_ns()) << p.looked_at;
     EXPECT_EQ(p.completeness, Completeness::truncated);
     EXPECT_EQ(p.path, part_path);
     EXPECT_EQ(p.events.size(), 2u) << "one from each, none twice";
@@ -274,10 +282,12 @@ TEST_F(RingFiles, PartAndRingAreOneProcess) {
 }
 
 TEST_F(RingFiles, RingAloneIsAProcess) {
+  const int64_t before = unix_ns();
   const Input input =
       load_input({write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes())});
   ASSERT_EQ(input.trace.processes.size(), 1u);
   EXPECT_EQ(input.trace.processes[0].events.size(), 2u);
+  EXPECT_GE(input.trace.processes[0].looked_at, before);
 }
 
 TEST_F(RingFiles, RingWithNothingNewAddsNothing) {
