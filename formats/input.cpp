@@ -139,13 +139,19 @@ class Loader {
     std::error_code error;
     const fs::path same = fs::weakly_canonical(path, error);
     if (!seen_.insert(error ? path : same.string()).second) return;
+    const bool trace = !is_ours(path) && is_kineto(path);
+    if (!trace && !is_ours(path)) {
+      if (std::string reason = why_not_kineto(path); !reason.empty()) {
+        return problem(path, std::move(reason));
+      }
+    }
     const std::string key = process_key(path);
     if (!groups_.contains(key)) order_.push_back(key);
     ProcessFiles& files = groups_[key];
-    (path.ends_with(kPart)               ? files.parts
-     : path.ends_with(kRing)             ? files.rings
-     : !is_ours(path) && is_kineto(path) ? files.traces
-                                         : files.dumps)
+    (path.ends_with(kPart)   ? files.parts
+     : path.ends_with(kRing) ? files.rings
+     : trace                 ? files.traces
+                             : files.dumps)
         .push_back(path);
   }
 

@@ -12,6 +12,7 @@
 #include "formats/core/chunk.h"
 #include "formats/core/crc32c.h"
 #include "formats/dump/events_decoder.h"
+#include "formats/io/contents.h"
 #include "formats/io/ordered_jobs.h"
 #include "formats/trace/event_limit.h"
 
@@ -19,6 +20,7 @@ namespace gpuprof {
 namespace {
 
 constexpr size_t kFixedBytes = 9 + 5 + 5;  // magic, size, crc: the head of every chunk message
+constexpr size_t kFirstBytes = 4096;       // that tell what a file is
 constexpr uint8_t kChunkTag = 1 << 3 | 2;
 
 // A cursor over protobuf wire format that never reads past its end.
@@ -270,10 +272,6 @@ class Reader {
     }
   }
 
-  static bool is_utf16(std::string_view bytes) {
-    return bytes.starts_with("\xff\xfe") || bytes.starts_with("\xfe\xff");
-  }
-
   void lost_rest(size_t at, Found found) {
     const size_t left = bytes_.size() - at;
     if (found == Found::cut) {
@@ -283,9 +281,8 @@ class Reader {
           {file_, options_.base_offset + at,
            fmt::format("the file ends inside a chunk; its last {} bytes are lost", left)});
     } else if (result_.chunks == 0 && !result_.damaged && !result_.refused) {
-      damage(at, is_utf16(bytes_) ? "this is text in UTF-16, not in UTF-8 as JSON is: convert it "
-                                    "(iconv -f UTF-16 -t UTF-8)"
-                                  : "this is not a gpuprof dump");
+      damage(at, fmt::format("this is no gpuprof dump, but {}; {}",
+                             contents_of(bytes_.substr(0, kFirstBytes)), kAllowedInput));
     } else {
       damage(at, fmt::format("the last {} bytes are damaged", left));
     }

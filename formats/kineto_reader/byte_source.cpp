@@ -5,9 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "formats/io/contents.h"
 #include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/scan.h"
 #include "formats/trace/event_limit.h"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
 constexpr size_t kPeekBytes = 1 << 18;
+constexpr size_t kMostBlanks = 64 << 20;  // in front of a document
 
 }  // namespace
 
@@ -129,14 +132,25 @@ size_t ByteSource::read(char* into, size_t size) {
 
 namespace {
 
-// The start of the text without space and byte order mark.
-std::string first_text(const std::string& path, size_t bytes) {
-  ByteSource source(path);
+std::string read_some(ByteSource& source, size_t bytes) {
   std::string text(bytes, '\0');
   text.resize(source.read(text.data(), bytes));
+  return text;
+}
+
+// The start of the text without blanks and byte order mark.
+std::string first_text(const std::string& path, size_t bytes) {
+  ByteSource source(path);
+  std::string text = read_some(source, bytes);
   if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-  const char* const begin = text.data();
-  text.erase(0, static_cast<size_t>(skip_space(begin, begin + text.size()) - begin));
+  for (size_t blanks = 0; !text.empty() && blanks < kMostBlanks;) {
+    const char* const begin = text.data();
+    const auto skipped = static_cast<size_t>(skip_space(begin, begin + text.size()) - begin);
+    text.erase(0, skipped);
+    blanks += skipped;
+    if (!text.empty()) break;
+    text = read_some(source, std::max(bytes, kPeekBytes));
+  }
   return text;
 }
 
@@ -151,6 +165,14 @@ bool begins_json(const std::string& text) {
 }  // namespace
 
 bool looks_like_json(const std::string& path) { return begins_json(first_text(path, 4096)); }
+
+std::string other_contents(const std::string& path) {
+  ByteSource source(path);
+  const std::string first = read_some(source, 4096);
+  const std::string found = known_contents(first);
+  if (found.empty() || !source.is_gzip() || !source.error().empty()) return found;
+  return "gzip of " + found;
+}
 
 TraceLook look_for_trace(const std::string& path) {
   const std::string text = first_text(path, kPeekBytes);

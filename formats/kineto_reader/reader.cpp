@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "formats/io/contents.h"
 #include "formats/io/ordered_jobs.h"
 #include "formats/kineto_reader/assembler.h"
 #include "formats/kineto_reader/block_parser.h"
@@ -62,9 +63,7 @@ class Reader {
   void read_document() {
     window_.grow(std::max(options_.stretch_bytes, kFirstBytes));
     if (window_.text().starts_with("\xef\xbb\xbf")) window_.consume(3);
-    const std::string_view text = window_.text();
-    const char* const end = text.data() + text.size();
-    window_.consume(static_cast<size_t>(skip_space(text.data(), end) - text.data()));
+    skip_blanks();
     if (window_.text().starts_with('[')) {
       window_.consume(1);
       any_events_ = true;
@@ -77,6 +76,14 @@ class Reader {
     }
     note_second_document();
     if (!any_events_ && !damaged_) problem(0, "has no traceEvents: it is not a trace");
+  }
+
+  void skip_blanks() {
+    do {
+      const std::string_view text = window_.text();
+      const char* const end = text.data() + text.size();
+      window_.consume(static_cast<size_t>(skip_space(text.data(), end) - text.data()));
+    } while (window_.text().empty() && window_.grow(options_.stretch_bytes));
   }
 
   // Up to the next array of events; false: there is none.
@@ -111,11 +118,7 @@ class Reader {
   // Behind the first document's end, or in front of a damaged one's rest, nothing is read.
   void note_second_document() {
     if (damaged_ || truncated_) return;
-    do {
-      const std::string_view text = window_.text();
-      const char* const end = text.data() + text.size();
-      window_.consume(static_cast<size_t>(skip_space(text.data(), end) - text.data()));
-    } while (window_.text().empty() && window_.grow(options_.stretch_bytes));
+    skip_blanks();
     if (window_.text().empty()) return;
     damaged_ = true;
     problem(window_.offset(),
@@ -250,6 +253,11 @@ class Reader {
 }  // namespace
 
 bool is_kineto(const std::string& path) { return looks_like_json(path); }
+std::string why_not_kineto(const std::string& path) {
+  const std::string found = other_contents(path);
+  return found.empty() ? found : fmt::format("holds {}; {}", found, kAllowedInput);
+}
+
 std::vector<std::string> kineto_traces(const std::vector<std::string>& files) {
   std::vector<std::string> ours, others;
   for (const std::string& file : files) {

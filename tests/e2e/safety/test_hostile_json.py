@@ -73,10 +73,38 @@ def test_a_second_document_is_said(tmp_path, second):
         assert "follows" not in done.err
 
 
-def test_text_in_utf16(tmp_path):
-    (tmp_path / "wide.json").write_bytes(json.dumps({"traceEvents": []}).encode("utf-16"))
-    done, _ = told(tmp_path / "wide.json")
-    assert done.code == 2 and "UTF-16" in done.err
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("contents, what", [
+    (json.dumps({"traceEvents": []}).encode("utf-16"), "text in UTF-16"),
+    (json.dumps({"traceEvents": []}).encode("utf-16-be"), "text in UTF-16"),
+    (b"<!DOCTYPE html><html><body>403 Forbidden</body></html>", "an HTML page"),
+    (b"PK\x03\x04" + bytes(60), "a ZIP archive"),
+    (b"loss 0.31\n", 'it begins "loss 0.31"'),
+    (b" \n" * 4000, "blanks where a document would begin"),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS"),
+], ids=["utf-16", "utf-16-be", "html", "zip", "text", "blanks", "lfs"])
+def test_what_is_no_trace_is_named(tmp_path, contents, what, packed):
+    path = tmp_path / ("trace.json.gz" if packed else "trace.json")
+    path.write_bytes(gzip.compress(contents) if packed else contents)
+    done, _ = told(path)
+    assert done.code == 2 and len(done.err.splitlines()) == 1
+    assert f"{path}: holds {'gzip of ' if packed else ''}" in done.err and what in done.err
+    assert "reads its own dumps and JSON traces" in done.err
+
+
+def test_bytes_that_nobody_knows_are_shown(tmp_path):
+    (tmp_path / "trace.json").write_bytes(bytes(range(1, 200)))
+    done, _ = told(tmp_path / "trace.json")
+    assert done.code == 2 and "binary data; it begins 01 02 03 04 05 06 07 08" in done.err
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_blanks_in_front_of_a_trace_are_passed_over(tmp_path, packed):
+    path = tmp_path / "trace.json"
+    contents = b"\n" * 3_000_000 + json.dumps({"traceEvents": launches(20)}).encode()
+    path.write_bytes(gzip.compress(contents, 1) if packed else contents)
+    _, found = told(path)
+    assert found["gpu"]["utilization_pct"] == pytest.approx(70, abs=2)
 
 
 def test_gigabytes_of_blanks(tmp_path):
