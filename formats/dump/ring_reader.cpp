@@ -478,8 +478,6 @@ RingReader::RingReader(std::string_view bytes, std::string file, std::vector<Pro
 
 RingReader::~RingReader() = default;
 
-uint64_t RingReader::bytes() const { return parts_->bytes.size(); }
-
 bool RingReader::ok() const { return parts_->ok; }
 
 RingInfo RingReader::info() const {

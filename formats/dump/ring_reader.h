@@ -43,8 +43,7 @@ class RingReader {
   RingReader(std::string_view bytes, std::string file, std::vector<Problem>& problems);
   ~RingReader();
 
-  uint64_t bytes() const;  // of the file
-  bool ok() const;         // false: not a ring that can be read; a problem says why
+  bool ok() const;  // false: not a ring that can be read; a problem says why
   RingInfo info() const;
 
   struct Wanted {
