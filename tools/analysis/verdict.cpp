@@ -217,6 +217,14 @@ std::string stalled_reason(const Report& report) {
       report.unit(), first.saves_pct);
 }
 
+// A loader that the GPU waits for in many steps, if not in most: work that is queued hides it in
+// those. Its waits for a processor are not among them.
+bool is_late_again_and_again(const Report& report, const Verdict& verdict) {
+  constexpr size_t kOneOfSteps = 4;
+  return verdict.cause == Cause::data_loading &&
+         verdict.few_steps * kOneOfSteps >= report.steps.size();
+}
+
 double percent_less(double base, double less) {
   return base > 0 ? std::max(0.0, 100 * (base - less) / base) : 0;
 }
@@ -438,6 +446,7 @@ void Judge::leave_out_pauses(Report& report) const {
   if (!machine_was_busy(report)) return;
   std::erase_if(report.verdict, [&](const Verdict& verdict) {
     if (verdict.few_steps == 0 || !has_own_part(verdict.cause)) return false;
+    if (is_late_again_and_again(report, verdict)) return false;
     const double steady = spread_of(report, row_of(verdict.cause).part).steady;
     if (steady * std::min(verdict.saves_pct, verdict.share_pct) >= kWorthNamingPct) return false;
     report.pauses.push_back(fmt::format("{} {:.1f} % in {} of {} {}s", cause_name(verdict.cause),
@@ -458,7 +467,7 @@ void Judge::sort_causes(Report& report) const {
   std::vector<std::pair<double, Verdict>> weighted;
   for (Verdict& verdict : report.verdict) {
     double weight = std::min(verdict.saves_pct, verdict.share_pct);
-    if (verdict.few_steps > 0) {
+    if (verdict.few_steps > 0 && !is_late_again_and_again(report, verdict)) {
       const double steady = spread_of(report, row_of(verdict.cause).part).steady;
       weight = std::max(weight * steady, std::min(weight, long_steps_pct_));
     }

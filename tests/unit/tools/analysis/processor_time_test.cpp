@@ -103,6 +103,25 @@ TEST(MachineBusy, APauseIsThenNoCause) {
   }
 }
 
+// The GPU has work until the host waits for it: each third step it is idle for a batch.
+TEST(MachineBusy, ALoaderThatIsLateAgainAndAgainIsStillNamed) {
+  test::Job job;
+  job.data = 4 * kMs;
+  job.sync_every = 3;
+  Trace trace = test::JobModel(job).trace();
+  Process& process = trace.processes.front();
+  const uint32_t thread = process.lanes.front().thread_id;
+  const auto length = static_cast<uint64_t>(process.window_end - process.window_begin);
+  process.processor_waits.push_back(
+      {thread, {{process.window_begin, 0}, {process.window_end, length / 6}}});
+  const Report report = make_report(trace);
+  ASSERT_EQ(report.verdict.size(), 2u) << report.reason;
+  EXPECT_EQ(report.verdict[0].cause, Cause::data_loading);
+  EXPECT_GT(report.verdict[0].few_steps, 0u) << "it is steady: this tests nothing";
+  EXPECT_EQ(report.verdict[1].cause, Cause::machine_busy);
+  EXPECT_TRUE(report.pauses.empty());
+}
+
 TEST(MachineBusy, WhatTheProgramDoesBesideItIsStillNamed) {
   const Report report = make_report(job(2 * kMs));
   ASSERT_GE(report.verdict.size(), 2u) << report.reason;
