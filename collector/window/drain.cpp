@@ -98,7 +98,7 @@ void carry_out_requests(Drain& drain) {
     }
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_dump(drain);
     if (command == DrainCommand::close) close_dump(drain);
-    if (command == DrainCommand::detach && !window_is_open()) cupti_detach();
+    if (command == DrainCommand::detach && !window_is_open()) detach_cupti();
     if (command == DrainCommand::save) save_dump(drain);
     if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);

@@ -13,28 +13,28 @@ bool has_whole_step(const Window& window);
 
 class EarlyDump {
  public:
-  // An early window begins: what is lost in it is no loss of the one after it.
-  void begin();
-  // It has ended, `file` is complete, with failed allocations up to the number `failures`. One that
-  // is not `worth` it (no work, no step) is dropped, and one that is much shorter than the one
-  // before.
-  void keep(DumpFile& file, const Window& window, const WindowTotals& totals, uint32_t failures,
-            bool worth);
+  // What an early window came to. What is lost in it is no loss of the one after it.
+  struct Kept {
+    Window window;
+    WindowTotals totals;
+    LossCounts losses;  // those that go with it
+    uint32_t failures;  // failed allocations are in it up to this number
+  };
+  // It has ended, `file` is complete. One that is not `worth` it (no work, no step) is dropped, and
+  // one that is much shorter than the one before.
+  void keep(DumpFile& file, const Kept& ended, bool worth);
   // There is a better one.
   void drop();
   // The program ends, and there is no better one. Whether there is one.
   bool leave();
-  uint32_t failures() const { return failures_; }  // of the one that was left
+  uint32_t failures() const { return kept_.failures; }  // of the one that was left
 
  private:
   KeptDump dump_{};
-  Window window_{};
-  WindowTotals totals_{};
+  Kept kept_{};
   DumpOutcome outcome_{};
   int error_ = 0;
-  uint32_t failures_ = 0;
   bool any_ = false;
-  uint64_t losses_before_[kLossKinds] = {};
 };
 
 }  // namespace gpuprof

@@ -68,7 +68,8 @@ uint64_t hook_cost_ns(const HookCost& cost, uint64_t records) {
   return static_cast<uint64_t>(cost.ns_per_record * static_cast<double>(records));
 }
 
-bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals& totals) {
+bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals& totals,
+                    const LossCounts& losses) {
   const RingHeader& header = *ring()->header;
   WireWriter out(buffer);
   encode_clock(out, 1, header);
@@ -79,11 +80,10 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(6, window.partial);
   out.text(7, window.end_reason);
   for (uint32_t cause = 0; cause < kLossKinds; ++cause) {
-    const uint64_t count = loss_counter(header, cause).load(std::memory_order_relaxed);
-    if (!count) continue;
+    if (!losses[cause]) continue;
     const size_t mark = out.open(8);
     out.uint(1, cause);
-    out.uint(2, count);
+    out.uint(2, losses[cause]);
     out.close(mark);
   }
   out.uint(18, window.ready_ticks);
@@ -207,11 +207,11 @@ void print_losses() {
       {Loss::heap_table_full, "sampled allocations whose release will not be seen"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
+  const LossCounts losses = all_losses();
   char line[900];
   size_t used = 0;
   for (const auto& row : kTexts) {
-    const uint64_t count = loss_counter(*ring()->header, static_cast<uint32_t>(row.cause))
-                               .load(std::memory_order_relaxed);
+    const uint64_t count = losses[static_cast<size_t>(row.cause)];
     if (count == 0) continue;
     const int more = std::snprintf(line + used, sizeof line - used, "%s%" PRIu64 " %s",
                                    used ? ", " : "", count, row.text);

@@ -7,6 +7,7 @@
 
 #include "collector/record/session.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/losses.h"
 #include "formats/core/byte_buffer.h"
 
 namespace gpuprof {
@@ -28,7 +29,8 @@ struct WindowTotals {
   uint64_t process_cpu_ns;     // by all of a DataLoader's worker; else 0
 };
 
-bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals);
+bool encode_summary(ByteBuffer& out, const Window& window, const WindowTotals& totals,
+                    const LossCounts& losses);
 
 struct WindowDump {
   DumpOutcome outcome;

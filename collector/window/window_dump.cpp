@@ -103,16 +103,18 @@ void dump_failed_allocation(Drain& drain) {
   if (encode_known_modules(drain.body)) drain.file.write(ChunkKind::modules, drain.body);
   drain.steps.write(drain.file);
   drain.body.clear();
-  if (encode_summary(drain.body, s.window, WindowTotals{})) {
+  const LossCounts losses = new_losses();
+  if (encode_summary(drain.body, s.window, WindowTotals{}, losses)) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
+  note_dumped_losses(losses);
   if (drain.file.finish() != DumpOutcome::complete) return;
   run_ready_command(drain.file.path());
   note_memory_dump(drain.file.path());
 }
 
-// Everything so far, in the order that makes the file a complete dump.
-void write_to_the_end(Drain& drain, const Window& window) {
+// Everything so far, in the order that makes the file a complete dump. Returns the losses in it.
+LossCounts write_to_the_end(Drain& drain, const Window& window) {
   collect_to_the_end(drain, window);
   add_anchor();
   keep_modules(drain);
@@ -123,9 +125,14 @@ void write_to_the_end(Drain& drain, const Window& window) {
   workers_sample(now_ticks(), true);
   write_counters(drain);
   drain.body.clear();
-  if (encode_summary(drain.body, window, totals_of(drain))) {
+  LossCounts losses = new_losses();
+  if (encode_summary(drain.body, window, totals_of(drain), losses)) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
+  // If that could not be written, it is no loss of the next dump.
+  constexpr auto kWriteError = static_cast<size_t>(Loss::write_error);
+  losses[kWriteError] = new_losses()[kWriteError];
+  return losses;
 }
 
 // Of an early window: a process that asks for GPUs and does nothing on them leaves no dump.
@@ -135,13 +142,16 @@ bool is_worth_keeping(const Drain& drain, const Window& window) {
 
 }  // namespace
 
+void detach_cupti() {
+  if (!cupti_is_attached()) return;
+  cupti_detach();
+  forget_losses_of_cupti();
+}
+
 void open_dump(Drain& drain) {
   Session& s = session();
   const Window& window = s.window;  // its ready_ticks may be written now
-  if (is_early_window(window.number)) {
-    drain.early.begin();
-    drain.failures_before_early = drain.failures_written;
-  }
+  if (is_early_window(window.number)) drain.failures_before_early = drain.failures_written;
   add_anchor();
   cupti_window_begins();
   drain.collector.begin(window.number, window.begin_ticks);
@@ -182,15 +192,19 @@ void close_dump(Drain& drain) {
     drain.collector.collect(drain.file, true, window.end_ticks);
     drain.collector.flush(drain.file);
     drain.file.discard();
+    const LossCounts losses = without_lasting(new_losses());
+    note_dumped_losses(losses);
+    forget_dumped_losses(losses);
   } else if (is_early_window(window.number)) {
-    write_to_the_end(drain, window);
+    const LossCounts losses = without_lasting(write_to_the_end(drain, window));
+    note_dumped_losses(losses);
     const bool worth = is_worth_keeping(drain, window);
     if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
     // Until it is left, what is in it is in no dump.
     const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
-    drain.early.keep(drain.file, window, totals_of(drain), failures, worth);
+    drain.early.keep(drain.file, {window, totals_of(drain), losses, failures}, worth);
   } else {
-    write_to_the_end(drain, window);
+    note_dumped_losses(write_to_the_end(drain, window));
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
@@ -199,7 +213,7 @@ void close_dump(Drain& drain) {
   drain.window_open = false;
   turn_texts();
   // The next window may be near already; then CUPTI stays on.
-  if (!window.keeps_cupti && !drain_is_asked_for(DrainCommand::attach)) cupti_detach();
+  if (!window.keeps_cupti && !drain_is_asked_for(DrainCommand::attach)) detach_cupti();
   if (!window.dropped && !is_early_window(window.number)) ++s.windows_done;
   SessionPhase closing = SessionPhase::closing;
   s.phase.compare_exchange_strong(closing, SessionPhase::waiting);

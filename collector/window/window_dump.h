@@ -41,6 +41,8 @@ struct Drain {
 // ---- a window (window_dump.cpp) ----------------------------------------------------------------
 
 void open_dump(Drain& drain);
+// No window needs CUPTI: off.
+void detach_cupti();
 // Waits for GPU records of the window's launches, 2 s at most. An early window is kept without a
 // name.
 void close_dump(Drain& drain);

@@ -5,7 +5,13 @@
 //   names long STEPS N      the same, with names that differ from the 5,000th byte on; the last one
 //                           has 70,000 bytes
 // A step ends with cudaDeviceSynchronize.
+//   names deep STEPS N [kill STEP | fork STEP]   each step is a range "step" with N ranges in each
+//   other in it. In
+//                           that step the process is killed, or a child has as many steps
 #include <nvtx3/nvToolsExt.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
 
 #include "hazard.h"
 
@@ -39,9 +45,32 @@ static void launch_all(int count) {
   }
 }
 
+static void deep_steps(int steps, int count, const char* what, int at) {
+  const struct timespec pause = {0, 5000000};
+  for (int step = 0; step < steps; ++step) {
+    nvtxRangePushA("step");
+    for (int i = 0; i < count; ++i) nvtxRangePushA("range");
+    for (int i = 0; i < count; ++i) nvtxRangePop();
+    nvtxRangePop();
+    nanosleep(&pause, NULL);
+    if (step != at) continue;
+    if (strcmp(what, "kill") == 0) raise(SIGKILL);
+    const pid_t child = fork();
+    if (child == 0) {
+      deep_steps(steps, count, "", -1);
+      exit(0);
+    }
+    waitpid(child, NULL, 0);
+  }
+}
+
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
   const int steps = atoi(argv[2]), count = atoi(argv[3]);
+  if (strcmp(argv[1], "deep") == 0) {
+    deep_steps(steps, count, argc > 5 ? argv[4] : "", argc > 5 ? atoi(argv[5]) : -1);
+    return 0;
+  }
   const int texts = strcmp(argv[1], "texts") == 0;
   hazard_register_kernel();
   if (!texts) register_kernels(count, strcmp(argv[1], "long") == 0 ? 5000 : 0);
