@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/batch.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
+#include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/names.h"
 #include "collector/record/ring.h"
@@ -85,6 +87,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   graph_launches_.clear();
   have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
+  expected_without_id_ = seen_without_id_ = 0;
   work_ = events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
   const size_t chunks = ring()->header->chunk_count;
   // A quarter of a small ring, so that hooks never wait for room.
@@ -110,6 +113,7 @@ void WindowCollector::note(const Record& record) {
     ++hook_records_;
   }
   have_gpu_work_ |= is_stream_work(record.kind);
+  if (record.correlation == 0) return note_launch_without_id(record);
   if (!in_base(record.correlation)) return;
   const uint32_t bit = record.correlation - base_;
   if (is_stream_work(record.kind)) {
@@ -142,6 +146,18 @@ void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   graph_launches_.add(record.correlation, record.launch.function, nodes, test(expected_, bit));
 }
 
+void WindowCollector::note_launch_without_id(const Record& record) {
+  if (is_gpu_kind(record.kind) || !calls_lack_ids() || !expects_gpu_work(record)) return;
+  uint64_t records = 1;
+  if (record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api]) {
+    uint32_t nodes = 0;
+    const NodeRecords known = node_records_of(record.launch.function, nodes);
+    const bool some = known == NodeRecords::likely || known == NodeRecords::some;
+    records = cupti_times_graphs() ? known == NodeRecords::some : some ? std::max(nodes, 1u) : 0;
+  }
+  expected_without_id_ += records;
+}
+
 uint64_t WindowCollector::not_seen(const PodVector<uint64_t>& wanted) const {
   uint64_t count = 0;
   for (size_t i = 0; i < wanted.size(); ++i) {
@@ -153,7 +169,8 @@ uint64_t WindowCollector::not_seen(const PodVector<uint64_t>& wanted) const {
 
 WindowCollector::Missing WindowCollector::missing() {
   const GraphLaunches::Missing graphs = graph_launches_.missing();
-  const uint64_t expected = not_seen(expected_);
+  const uint64_t expected =
+      not_seen(expected_) + expected_without_id_ - std::min(expected_without_id_, seen_without_id_);
   return {expected + graphs.awaited, expected + graphs.unfinished,
           not_seen(untimed_) + graphs.untimed};
 }
@@ -240,6 +257,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     if (!here) continue;
     count_losses_of(record, [](Loss loss) { count_loss(loss); });
     if (is_gpu_work(record.kind)) ++work_;
+    if (is_stream_work(record.kind) && record.correlation == 0) ++seen_without_id_;
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
       stack_ticks_ += record.stack.ticks;

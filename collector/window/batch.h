@@ -61,6 +61,7 @@ class WindowCollector final : private NameResolver {
   bool in_base(uint32_t correlation);
   void note(const Record& record);
   void note_launch(const Record& record, uint32_t bit);
+  void note_launch_without_id(const Record& record);
   uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
 
@@ -81,6 +82,9 @@ class WindowCollector final : private NameResolver {
   PodVector<uint64_t> untimed_;
   PodVector<uint64_t> seen_;
   GraphLaunches graph_launches_;
+  // Where CUPTI gives calls no ids: how many records the window's launches must have, and how many
+  // of no launch there are.
+  uint64_t expected_without_id_ = 0, seen_without_id_ = 0;
   PodVector<uint64_t> named_;  // open-addressed set of functions looked at
   bool launches_graph_[kMaxApis] = {};
   size_t batch_records_ = 0;

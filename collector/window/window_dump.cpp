@@ -36,10 +36,12 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   const bool exiting = drain_is_asked_for(DrainCommand::exit);
   let_calls_be_recorded();
   const uint64_t begun = monotonic_ns();
-  // Without launch records nothing tells what to wait for: give running kernels a moment.
-  if (!activity_on(Activity::api) && cupti_is_attached()) ::usleep(100000);
+  // Without launch records nothing tells what to wait for: give running kernels a moment. CUPTI
+  // keeps a buffer back while work of after the window is in it, too.
+  const bool awaits = activity_on(Activity::api);
+  if (!awaits && cupti_is_attached()) ::usleep(100000);
   for (;;) {
-    cupti_flush(false);
+    cupti_flush(!awaits);
     drain.collector.collect(drain.file, true, window.end_ticks);
     if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
     const bool hurry = is_early_window(window.number) && !exiting;
