@@ -83,6 +83,7 @@ uint32_t GraphOrder::add_launch(uint32_t graph, Place place, uint32_t correlatio
     before.next = number;
     const bool recorded = recording_ != 0 && begin > recording_;
     if (recorded && before.over < begin) launches_[number - 1].after = before.over;
+    if (launches_[number - 1].after != 0) found->newest_fresh = number;
   }
   found->last = number;
   add_to_stream(place, number);
@@ -155,6 +156,15 @@ void GraphOrder::end_stream(uint64_t stream) {
 void GraphOrder::lose_count(uint64_t now) {
   lost_ = now;
   for (Graph& graph : graphs_.rows) graph.sure = false;
+}
+
+bool GraphOrder::counts_all() const {
+  for (const Graph& graph : graphs_.rows) {
+    if (graph.excluded || graph.sure || graph.last == 0) continue;
+    if (launches_[graph.last - 1].over != 0) continue;
+    if (graph.newest_fresh == 0 || launches_[graph.newest_fresh - 1].begin <= lost_) return false;
+  }
+  return true;
 }
 
 void GraphOrder::exclude(uint32_t graph) {

@@ -51,6 +51,8 @@ class GraphOrder {
   // Whether the host has waited since recording began, for a context or for a launch: without that
   // nothing is told.
   bool waited() const { return waited_; }
+  // Whether the next launch of each graph that was launched since recording began can be told.
+  bool counts_all() const;
   bool has_launches() const { return !launches_.empty(); }
   // Some record of work that was over at `now` will not come, or has no time.
   void lose_count(uint64_t now);
@@ -69,11 +71,12 @@ class GraphOrder {
   };
   struct Graph {
     uint64_t key;
-    uint64_t since;        // records that began before do not count
-    uint32_t first, last;  // launch, as number
-    uint32_t base;         // the launch of a node's first record since, as number; 0: the first
-    uint32_t count;        // how often it was counted anew
-    uint32_t seen, fresh;  // launch that count_anew() has come to; the last one with `after`
+    uint64_t since;         // records that began before do not count
+    uint32_t first, last;   // launch, as number
+    uint32_t base;          // the launch of a node's first record since, as number; 0: the first
+    uint32_t count;         // how often it was counted anew
+    uint32_t seen, fresh;   // launch that count_anew() has come to; the last one with `after` there
+    uint32_t newest_fresh;  // the last one with `after` of all; 0: none
     bool sure, excluded;
   };
   struct Node {

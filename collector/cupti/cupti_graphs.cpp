@@ -215,7 +215,7 @@ bool graph_order_awaits_wait() {
   if (!graphs_are_ordered()) return false;
   const bool known = graphs_are_known();
   const LockGuard guard(g_order_lock);
-  return !g_order->waited() && (known || g_order->has_launches());
+  return (!g_order->waited() || !g_order->counts_all()) && (known || g_order->has_launches());
 }
 
 void order_graph_records(const CuptiActivities& activities, const CuptiRecordContext& context,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/window_phases.h"
 
+#include "collector/base/fork.h"
 #include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/python/modules.h"
 #include "collector/record/ring.h"
@@ -19,8 +21,18 @@ namespace gpuprof {
 namespace {
 
 constexpr uint64_t kWaitForDumpNs = 100'000'000;  // a slow file system holds no step up for longer
-constexpr uint32_t kMostPutOff = 3;               // steps, for a wait that may never come
-constexpr double kEarlySeconds = 120;             // from the start; later no early window begins
+// For a wait that may never come: steps of the thread whose step was put off first, and of all.
+constexpr uint32_t kMostPutOff = 3, kMostPutOffOfAll = 64;
+constexpr double kEarlySeconds = 120;  // from the start; later no early window begins
+
+// The thread that marked the first of the steps that a window was put off by, and how many of them.
+// Under step_lock; of no meaning while Session::put_off is 0.
+struct FirstPutOff {
+  uint32_t thread, steps;
+} g_put_off_first;
+
+void forget_put_off() { g_put_off_first = {}; }
+GPUPROF_FORGET_IN_CHILD(forget_put_off);
 
 // Whether a step that begins now does so by the clock, on our own thread. With the session the
 // first one begins on the program's.
@@ -35,12 +47,14 @@ bool begins_by_clock() {
 bool put_off_for_graphs(uint32_t number) {
   Session& s = session();
   if (!cupti_awaits_wait() || s.tracker.source() == StepSource::profiler) return false;
-  if (s.put_off >= kMostPutOff) return false;
+  if (s.put_off == 0) g_put_off_first = FirstPutOff{current_tid(), 0};
+  if (g_put_off_first.steps >= kMostPutOff || s.put_off >= kMostPutOffOfAll) return false;
   ++s.put_off;
+  g_put_off_first.steps += g_put_off_first.thread == current_tid();
   s.plan->postpone();
   set_phase_between_windows(SessionPhase::warmup);
   log_line(LogLevel::debug,
-           "window %u takes a step later: nothing has waited for the GPU since "
+           "window %u takes a step later: the program has not waited for all its CUDA graphs since "
            "CUPTI was attached",
            number);
   return true;

@@ -245,5 +245,35 @@ TEST(GraphOrder, WaitsCountFromTheBeginOfRecording) {
   EXPECT_TRUE(order.waited());
 }
 
+TEST(GraphOrder, AllCountOnceTheHostHasWaitedForEach) {
+  GraphOrder order;
+  order.begin_recording(10);
+  EXPECT_TRUE(order.counts_all());  // no launch: the wait for the context tells
+  launch(order, kGraph, 70, 100);
+  launch(order, kOther, 80, 110, kSide);
+  EXPECT_FALSE(order.counts_all());
+  order.add_stream_wait(kStream, 120, 130);
+  EXPECT_FALSE(order.counts_all());
+  launch(order, kGraph, 75, 140);  // the one before was over
+  order.add_stream_wait(kSide, 150, 160);
+  EXPECT_TRUE(order.counts_all());
+  launch(order, kOther, 85, 170, kSide);
+  EXPECT_TRUE(order.counts_all());
+  order.lose_count(180);
+  EXPECT_FALSE(order.counts_all());
+  order.add_context_wait(kContext, 190, 200);
+  EXPECT_TRUE(order.counts_all());
+}
+
+TEST(GraphOrder, WhatCountsFromItsFirstLaunchNeedsNoWait) {
+  Order order;
+  launch(order, kGraph, 70, 100);
+  EXPECT_TRUE(order.counts_all());
+  launch(order, kOther, 80, 25);  // before that wait was over
+  EXPECT_FALSE(order.counts_all());
+  order.exclude(kOther);
+  EXPECT_TRUE(order.counts_all());
+}
+
 }  // namespace
 }  // namespace gpuprof
