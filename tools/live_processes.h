@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/core/live_state.h"
 #include "formats/core/ring_file.h"
+#include "formats/core/trigger/live_state.h"
 
 namespace gpuprof {
 

@@ -13,8 +13,8 @@
 #include "collector/record/recorder.h"
 #include "collector/steps/steps.h"
 #include "collector/steps/window_plan.h"
-#include "formats/core/control.h"
 #include "formats/core/settings.h"
+#include "formats/core/trigger/control.h"
 
 namespace gpuprof {
 

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "formats/core/control.h"
+#include "formats/core/trigger/control.h"
 #include "formats/io/file_bytes.h"
 #include "tools/command.h"
 #include "tools/console.h"

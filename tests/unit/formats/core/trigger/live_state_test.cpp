@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/live_state.h"
+#include "formats/core/trigger/live_state.h"
 
 #include <gtest/gtest.h>
 
