@@ -73,6 +73,9 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "as many as g_device_count says": "g_devices",
         "the time of the next sample, at most one period away": "g_next_ticks"},
     "collector/sources/nvtx.cpp": {"the program's handles hold in the child": "g_next_range"},
+    "collector/sources/nvtx_names.cpp": {
+        "the program's names hold in the child": "g_count g_newest g_rows",
+        "handlers of fork hold in the child": "name_nvtx_object::registered"},
     "collector/sources/nvtx_text.cpp": {
         "the program's handles hold in the child": "g_block g_block_left g_names",
         "handlers of fork hold in the child": "survive_fork_with_nvtx_names::registered"},

@@ -28,7 +28,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   sync, event, stream    stream_handle, stream, event, value (flags as passed), result
   collective    communicator, group, group_description, group_ranks (of the process group, where the
             program names it), count, data_type, operation, peer, rank, rank_count, sequence, stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
-  nvtx_range, nvtx_mark    message, domain, category, color, payload (absent: none), depth, range_id
+  nvtx_range, nvtx_mark    message, domain, category, category_name, color, payload (absent: none),
+            depth, range_id, started_on, ended_on (threads, of a range that began on one and ended on another)
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
             local_bytes_per_thread, cluster, channel, channel_type, graph, graph_node, captured_by,
             captured_mono_ns, captured_stack (of the call that a graph's node comes from; also of copies and sets)
@@ -130,6 +131,9 @@ void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra,
   out.number("color", uint64_t{shape.color});
   const std::string payload = nvtx_payload(shape.data_type, extra.value);
   if (!payload.empty()) out.json("payload", payload);
+  write_text(trace, "category_name", shape.group, out);
+  if (shape.started_on) out.number("started_on", uint64_t{shape.started_on});
+  if (shape.ended_on) out.number("ended_on", uint64_t{shape.ended_on});
   out.number("depth", uint64_t{shape.depth});
   out.number("range_id", extra.address);
 }

@@ -2,6 +2,8 @@
 #include "collector/sources/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtCuda.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -10,6 +12,7 @@
 #include "collector/base/fork.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
+#include "collector/sources/nvtx_names.h"
 #include "collector/sources/nvtx_text.h"
 
 namespace gpuprof {
@@ -39,11 +42,13 @@ namespace {
 // Start/end ranges may end on another thread.
 struct StartedRange {
   nvtxRangeId_t id;  // 0: free
+  uint32_t thread;   // that started it
   NvtxRange range;
 };
 constexpr size_t kStarted = 1024;
 StartedRange g_started_ranges[kStarted];
 SpinLock g_started_lock;
+std::atomic<uint32_t> g_started{0};  // slots in use
 std::atomic<uint64_t> g_next_range{1};
 
 NvtxThread* thread_ranges() {
@@ -79,15 +84,36 @@ NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes
   return range;
 }
 
-void publish(Kind kind, const NvtxRange& range, uint64_t end, uint64_t range_id, uint32_t depth) {
-  Record* const record = reserve_program_record(end);
-  if (!record) return;
+// Null: there is no buffer.
+NvtxPayload* begin(Record* record, Kind kind, const NvtxRange& range, uint64_t end) {
+  if (!record) return nullptr;
   begin_record(record, kind, range.begin, end);
-  auto& out = record->nvtx;
+  NvtxPayload& out = record->nvtx;
+  out = {};
   out.message = range.message, out.domain = range.domain;
   out.category = range.category, out.color = range.color;
-  out.payload = range.payload, out.range_id = range_id;
-  out.depth = depth, out.payload_type = range.payload_type;
+  out.payload = range.payload, out.payload_type = range.payload_type & 0xff;
+  return &out;
+}
+
+void publish(Kind kind, const NvtxRange& range, uint64_t end, uint32_t depth) {
+  Record* const record = reserve_program_record(end);
+  NvtxPayload* const out = begin(record, kind, range, end);
+  if (!out) return;
+  out->depth = depth & 0xff;
+  commit_record(record);
+}
+
+void publish_started(const StartedRange& started, uint64_t end) {
+  Record* const record = reserve_program_record(end);
+  NvtxPayload* const out = begin(record, Kind::nvtx_range, started.range, end);
+  if (!out) return;
+  out->range_id = started.id;
+  const uint32_t thread = current_tid();
+  if (thread != started.thread) {
+    out->started_on = started.thread & 0xffffff;
+    out->ended_on = thread & 0xffffff;
+  }
   commit_record(record);
 }
 
@@ -122,7 +148,7 @@ int pop(uint64_t domain) {
   --thread->depth;
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   const bool wanted = phase == SessionPhase::active || phase == SessionPhase::closing;
-  if (range.recorded && wanted) publish(Kind::nvtx_range, range, now_ticks(), 0, at);
+  if (range.recorded && wanted) publish(Kind::nvtx_range, range, now_ticks(), at);
   return static_cast<int>(at);
 }
 
@@ -132,6 +158,7 @@ void forget_started_ranges() {
   for (StartedRange& slot : g_started_ranges) {
     if (slot.id != 0) slot = StartedRange{};
   }
+  g_started = 0;
 }
 GPUPROF_FORGET_IN_CHILD(forget_started_ranges);
 
@@ -141,11 +168,13 @@ nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* att
   const nvtxRangeId_t id = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (!recording()) return id;
   const NvtxRange range = describe(text, attributes, domain);
+  const uint32_t thread = current_tid();
   const LockGuard guard(g_started_lock);
   for (size_t i = 0; i < kStarted; ++i) {
     StartedRange& slot = g_started_ranges[(id + i) % kStarted];
     if (slot.id != 0) continue;
-    slot = StartedRange{id, range};
+    slot = StartedRange{id, thread, range};
+    g_started.fetch_add(1, std::memory_order_relaxed);
     return id;
   }
   count_loss(Loss::nvtx_depth);
@@ -153,25 +182,27 @@ nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* att
 }
 
 void end_range(nvtxRangeId_t id) {
-  if (!window_is_open()) return;
-  NvtxRange range{};
+  // Those of a window that is over give their slots back.
+  if (id == 0 || g_started.load(std::memory_order_relaxed) == 0) return;
+  StartedRange started{};
   {
     const LockGuard guard(g_started_lock);
-    for (size_t i = 0; i < kStarted && !range.recorded; ++i) {
+    for (size_t i = 0; i < kStarted && started.id == 0; ++i) {
       StartedRange& slot = g_started_ranges[(id + i) % kStarted];
       if (slot.id != id) continue;
-      range = slot.range;
+      started = slot;
       slot.id = 0;
+      g_started.fetch_sub(1, std::memory_order_relaxed);
     }
   }
-  if (range.recorded) publish(Kind::nvtx_range, range, now_ticks(), id, 0);
+  if (started.id && window_is_open()) publish_started(started, now_ticks());
 }
 
 void mark(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
   step_nvtx(text.view(), now_ticks());
   if (!recording()) return;
   const NvtxRange range = describe(text, attributes, domain);
-  publish(Kind::nvtx_mark, range, range.begin, 0, 0);
+  publish(Kind::nvtx_mark, range, range.begin, 0);
 }
 
 // NVTX's handle types are pointers to incomplete structs that only we look behind.
@@ -225,6 +256,57 @@ nvtxDomainHandle_t NVTX_API domain_create_w(const wchar_t* name) {
   return handle<nvtxDomainHandle_t>(keep_nvtx_name(NvtxText(name).view()));
 }
 
+// ---- names of what the program makes; a session that records reads them ----
+
+void name_category(uint64_t domain, uint32_t category, const NvtxText& name) {
+  name_nvtx_object(NvtxObject::category, category, domain, name.view());
+}
+void NVTX_API name_category_a(uint32_t c, const char* n) { name_category(0, c, NvtxText(n)); }
+void NVTX_API name_category_w(uint32_t c, const wchar_t* n) { name_category(0, c, NvtxText(n)); }
+void NVTX_API domain_name_category_a(nvtxDomainHandle_t d, uint32_t c, const char* n) {
+  name_category(handle_of(d), c, NvtxText(n));
+}
+void NVTX_API domain_name_category_w(nvtxDomainHandle_t d, uint32_t c, const wchar_t* n) {
+  name_category(handle_of(d), c, NvtxText(n));
+}
+
+// The identifiers are threads, streams or GPUs, as `Object` says.
+template <NvtxObject Object, typename Id, typename Char>
+void NVTX_API name_object(Id id, const Char* name) {
+  uint64_t number = 0;
+  if constexpr (std::is_pointer_v<Id>) {
+    number = reinterpret_cast<uint64_t>(id);
+  } else {
+    number = static_cast<uint64_t>(id);
+  }
+  name_nvtx_object(Object, number, 0, NvtxText(name).view());
+}
+
+nvtxResourceHandle_t NVTX_API create_resource(nvtxDomainHandle_t,
+                                              nvtxResourceAttributes_t* attributes) {
+  constexpr int32_t kThread = NVTX_RESOURCE_TYPE_GENERIC_THREAD_NATIVE;
+  if (attributes) {
+    nvtxEventAttributes_t named{};
+    named.messageType = attributes->messageType;
+    named.message = attributes->message;
+    const NvtxText name(&named);
+    const uint64_t id = attributes->identifier.ullValue;
+    switch (attributes->identifierType) {
+      case kThread: name_nvtx_object(NvtxObject::thread, id, 0, name.view()); break;
+      case NVTX_RESOURCE_TYPE_CUDA_STREAM:
+      case NVTX_RESOURCE_TYPE_CUDART_STREAM:
+        name_nvtx_object(NvtxObject::stream, id, 0, name.view());
+        break;
+      case NVTX_RESOURCE_TYPE_CUDA_DEVICE:
+      case NVTX_RESOURCE_TYPE_CUDART_DEVICE:
+        name_nvtx_object(NvtxObject::device, static_cast<uint32_t>(id), 0, name.view());
+        break;
+      default: break;
+    }
+  }
+  return handle<nvtxResourceHandle_t>(keep_nvtx_name({}));  // nobody looks behind it
+}
+
 struct TableRow {
   unsigned id;
   NvtxFunctionPointer function;
@@ -255,12 +337,21 @@ int attach_nvtx(const void* (*get_table)(unsigned)) {
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   if (!callbacks || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
   const TableRow core[] = {
-      row(NVTX_CBID_CORE_MarkEx, mark_ex),      row(NVTX_CBID_CORE_MarkA, mark_a),
-      row(NVTX_CBID_CORE_MarkW, mark_w),        row(NVTX_CBID_CORE_RangeStartEx, start_ex),
-      row(NVTX_CBID_CORE_RangeStartA, start_a), row(NVTX_CBID_CORE_RangeStartW, start_w),
-      row(NVTX_CBID_CORE_RangeEnd, range_end),  row(NVTX_CBID_CORE_RangePushEx, push_ex),
-      row(NVTX_CBID_CORE_RangePushA, push_a),   row(NVTX_CBID_CORE_RangePushW, push_w),
+      row(NVTX_CBID_CORE_MarkEx, mark_ex),
+      row(NVTX_CBID_CORE_MarkA, mark_a),
+      row(NVTX_CBID_CORE_MarkW, mark_w),
+      row(NVTX_CBID_CORE_RangeStartEx, start_ex),
+      row(NVTX_CBID_CORE_RangeStartA, start_a),
+      row(NVTX_CBID_CORE_RangeStartW, start_w),
+      row(NVTX_CBID_CORE_RangeEnd, range_end),
+      row(NVTX_CBID_CORE_RangePushEx, push_ex),
+      row(NVTX_CBID_CORE_RangePushA, push_a),
+      row(NVTX_CBID_CORE_RangePushW, push_w),
       row(NVTX_CBID_CORE_RangePop, range_pop),
+      row(NVTX_CBID_CORE_NameCategoryA, name_category_a),
+      row(NVTX_CBID_CORE_NameCategoryW, name_category_w),
+      row(NVTX_CBID_CORE_NameOsThreadA, name_object<NvtxObject::thread, uint32_t, char>),
+      row(NVTX_CBID_CORE_NameOsThreadW, name_object<NvtxObject::thread, uint32_t, wchar_t>),
   };
   const TableRow core2[] = {
       row(NVTX_CBID_CORE2_DomainMarkEx, domain_mark_ex),
@@ -272,9 +363,27 @@ int attach_nvtx(const void* (*get_table)(unsigned)) {
       row(NVTX_CBID_CORE2_DomainRegisterStringW, register_string_w),
       row(NVTX_CBID_CORE2_DomainCreateA, domain_create_a),
       row(NVTX_CBID_CORE2_DomainCreateW, domain_create_w),
+      row(NVTX_CBID_CORE2_DomainNameCategoryA, domain_name_category_a),
+      row(NVTX_CBID_CORE2_DomainNameCategoryW, domain_name_category_w),
+      row(NVTX_CBID_CORE2_DomainResourceCreate, create_resource),
+  };
+  // CUdevice is an int, CUstream and cudaStream_t are pointers.
+  const TableRow cuda[] = {
+      row(NVTX_CBID_CUDA_NameCuDeviceA, name_object<NvtxObject::device, int, char>),
+      row(NVTX_CBID_CUDA_NameCuDeviceW, name_object<NvtxObject::device, int, wchar_t>),
+      row(NVTX_CBID_CUDA_NameCuStreamA, name_object<NvtxObject::stream, const void*, char>),
+      row(NVTX_CBID_CUDA_NameCuStreamW, name_object<NvtxObject::stream, const void*, wchar_t>),
+  };
+  const TableRow cudart[] = {
+      row(NVTX_CBID_CUDART_NameCudaDeviceA, name_object<NvtxObject::device, int, char>),
+      row(NVTX_CBID_CUDART_NameCudaDeviceW, name_object<NvtxObject::device, int, wchar_t>),
+      row(NVTX_CBID_CUDART_NameCudaStreamA, name_object<NvtxObject::stream, const void*, char>),
+      row(NVTX_CBID_CUDART_NameCudaStreamW, name_object<NvtxObject::stream, const void*, wchar_t>),
   };
   fill(*callbacks, NVTX_CB_MODULE_CORE, core);
   fill(*callbacks, NVTX_CB_MODULE_CORE2, core2);
+  fill(*callbacks, NVTX_CB_MODULE_CUDA, cuda);
+  fill(*callbacks, NVTX_CB_MODULE_CUDART, cudart);
   return 1;
 }
 

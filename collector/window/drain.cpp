@@ -165,6 +165,7 @@ void tick(Drain& drain) {
     write_failed_allocation(drain);  // failures may come by the thousand
   }
   write_graph_nodes(drain);
+  write_nvtx_names(drain);
   drain.collector.note_function_names();
   drain.collector.collect(drain.file, false, 0);
   if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod) {

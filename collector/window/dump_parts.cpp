@@ -11,6 +11,7 @@
 #include "collector/sources/graphs.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
+#include "collector/sources/nvtx_names.h"
 #include "collector/sources/replayed_graphs.h"
 #include "collector/stacks/modules.h"
 #include "collector/window/identity.h"
@@ -88,6 +89,14 @@ void write_replayed_graphs(Drain& drain) {
   if (newest == drain.replayed_graphs) return;
   drain.file.write(ChunkKind::graphs, drain.body);
   drain.replayed_graphs = newest;
+}
+
+void write_nvtx_names(Drain& drain) {
+  drain.body.clear();
+  const uint64_t newest = encode_nvtx_names(drain.body, drain.nvtx_names);
+  if (newest == drain.nvtx_names) return;
+  drain.file.write(ChunkKind::nvtx_names, drain.body);
+  drain.nvtx_names = newest;
 }
 
 void write_failed_allocation(Drain& drain) {

@@ -123,6 +123,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   drain.collector.flush(drain.file);
   if (activity_on(Activity::step)) drain.steps.write(drain.file);
   write_graph_nodes(drain);
+  write_nvtx_names(drain);
   write_failed_allocation(drain);
   workers_sample(now_ticks(), true);
   write_counters(drain);
@@ -177,6 +178,8 @@ void open_dump(Drain& drain) {
   write_graph_nodes(drain);
   drain.replayed_graphs = 0;
   write_replayed_graphs(drain);
+  drain.nvtx_names = 0;
+  write_nvtx_names(drain);
   drain.body.clear();
   if (encode_live_at_begin(drain.body, window.number)) {
     drain.file.write(ChunkKind::live_memory, drain.body);

@@ -29,6 +29,7 @@ struct Drain {
   size_t modules_written = 0;     // of the window's dump
   size_t graph_nodes = 0;         // written to it
   uint64_t replayed_graphs = 0;   // number of the newest written to it
+  uint64_t nvtx_names = 0;        // likewise
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   uint32_t failures_before_early = 0;
   EarlyDump early{};
@@ -65,6 +66,7 @@ void keep_modules(Drain& drain);
 void write_graph_nodes(Drain& drain);
 // Those that may be launched in the window.
 void write_replayed_graphs(Drain& drain);
+void write_nvtx_names(Drain& drain);
 // The newest failed allocation, if it is in no dump yet.
 void write_failed_allocation(Drain& drain);
 

@@ -23,7 +23,8 @@ enum class ChunkKind : uint32_t {
   counters = 6,
   modules = 7,
   workers = 8,
-  live_memory = 9
+  live_memory = 9,
+  nvtx_names = 10
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

@@ -115,7 +115,8 @@ static_assert(offsetof(Record, memory.pool) == 24 + 24 &&
 static_assert(offsetof(Record, sync.event) == 24 + 8 && offsetof(Record, sync.name) == 24 + 24);
 static_assert(offsetof(Record, collective.sequence) == 24 + 24 &&
               offsetof(Record, collective.count) == 24 + 8);
-static_assert(offsetof(Record, nvtx.payload) == 24 + 16 && offsetof(Record, nvtx.depth) == 24 + 32);
+static_assert(offsetof(Record, nvtx.payload) == 24 + 16 &&
+              offsetof(Record, nvtx.range_id) == 24 + 24 && sizeof(NvtxPayload) == 40);
 static_assert(offsetof(Record, framework.sequence) == 24 + 16 &&
               offsetof(Record, tensor.device_type) == 24 + 32);
 static_assert(offsetof(Record, heap.interval) == 24 + 16 &&

@@ -52,7 +52,7 @@ enum : uint32_t {
   stack = 15
 };
 }
-enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4 };
+enum LaneType : uint32_t { kThread = 1, kStream = 2, kDevice = 3, kOverhead = 4, kRanges = 5 };
 
 uint64_t hash_words(const uint64_t* words, int count) {
   uint64_t hash = 0x9e3779b97f4a7c15u;
@@ -89,8 +89,8 @@ concept OneOf = (std::is_same_v<Payload, Others> || ...);
 // Of a host thread's own lane.
 template <typename Payload>
 concept OfThread = OneOf<Payload, NoPayload, CallPayload, LaunchPayload, CopyPayload, SetPayload,
-                         MemoryPayload, SyncPayload, CollectivePayload, NvtxPayload,
-                         FrameworkPayload, TensorPayload, StackPayload, HeapPayload>;
+                         MemoryPayload, SyncPayload, CollectivePayload, FrameworkPayload,
+                         TensorPayload, StackPayload, HeapPayload>;
 
 // An overload for each payload.
 struct LaneOf {
@@ -102,6 +102,9 @@ struct LaneOf {
   template <OfThread Payload>
   LaneKey operator()(const Payload&) const {
     return {kThread, thread_id};
+  }
+  LaneKey operator()(const NvtxPayload& p) const {
+    return p.started_on ? LaneKey{kRanges, 0} : LaneKey{kThread, thread_id};
   }
   LaneKey operator()(const SamplePayload& p) const { return {kThread, p.thread}; }
   LaneKey operator()(const GpuKernelPayload& p) const {

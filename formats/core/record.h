@@ -160,9 +160,11 @@ struct NvtxPayload {
   StringId domain;  // 0: the default domain
   uint32_t category, color;
   uint64_t payload;
-  uint64_t range_id;      // start/end ranges; 0 for push/pop
-  uint32_t depth;         // push/pop nesting depth, from 0
-  uint32_t payload_type;  // nvtxPayloadType_t; 0: there is no payload
+  uint64_t range_id;          // start/end ranges; 0 for push/pop
+  uint64_t depth : 8;         // push/pop nesting depth, from 0
+  uint64_t payload_type : 8;  // nvtxPayloadType_t; 0: there is no payload
+  uint64_t started_on : 24;   // start/end: Linux tid of the thread, where another one ended it;
+  uint64_t ended_on : 24;     // that one; else both 0
 };
 
 // op, annotation, module.

@@ -55,10 +55,12 @@ struct ShapeNumbers {
     wire.uint(29, p.rank_count);
   }
   void operator()(const NvtxPayload& p) const {
-    wire.uint(25, p.payload_type ? p.payload_type + 1 : 0);
+    wire.uint(25, p.payload_type ? uint64_t{p.payload_type} + 1 : 0);
     wire.uint(31, p.category);
     wire.uint(32, p.color);
     wire.uint(37, p.depth);
+    wire.uint(52, p.started_on);
+    wire.uint(53, p.ended_on);
   }
   void operator()(const FrameworkPayload& p) const {
     if (record.kind == Kind::op) wire.uint(23, p.backward);

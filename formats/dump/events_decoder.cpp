@@ -144,7 +144,7 @@ class LaneDecoder {
  private:
   static const char* check(const dump::Lane& lane,
                            const std::array<int64_t, kLastColumn + 1>& counts) {
-    if (lane.type() < dump::Lane::THREAD || lane.type() > dump::Lane::OVERHEAD) {
+    if (lane.type() < dump::Lane::THREAD || lane.type() > dump::Lane::RANGES) {
       return "is of an unknown type";
     }
     const int64_t count = counts[kShape];

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/dump/group_names.h"
 
-#include <map>
-#include <memory>
 #include <string>
 #include <unordered_map>
 
+#include "formats/dump/edit_shapes.h"
 #include "formats/io/utf8.h"
 
 namespace gpuprof {
@@ -17,7 +16,6 @@ struct Group {
   StringIndex name, description, ranks;
   bool operator==(const Group&) const = default;
 };
-using Shapes = std::shared_ptr<const std::vector<ShapeIndex>>;
 
 std::string rank_list(const dump::Communicator& of, uint64_t& listed) {
   if (of.first_rank() == 0 || of.rank_stride() == 0) return {};
@@ -49,27 +47,15 @@ std::unordered_map<uint64_t, Group> groups_by_handle(Trace& trace, const dump::S
 void name_groups(Trace& trace, const dump::Summary& summary, std::vector<OpenLane>& lanes) {
   const auto groups = groups_by_handle(trace, summary);
   if (groups.empty()) return;
-  std::map<Shapes, Shapes> named;  // parts of a chunk share theirs
-  for (OpenLane& lane : lanes) {
-    for (LanePart& part : lane.parts) {
-      const auto [at, fresh] = named.emplace(part.shapes, part.shapes);
-      if (fresh) {
-        auto copy = std::make_shared<std::vector<ShapeIndex>>(*part.shapes);
-        for (ShapeIndex& index : *copy) {
-          Shape shape = trace.shapes[index];
-          if (shape.kind != Kind::collective) continue;
-          const auto group = groups.find(shape.communicator);
-          if (group == groups.end() || group->second == Group{}) continue;
-          shape.group = group->second.name;
-          shape.group_description = group->second.description;
-          shape.group_ranks = group->second.ranks;
-          index = trace.shapes.intern(shape);
-        }
-        at->second = std::move(copy);
-      }
-      part.shapes = at->second;
-    }
-  }
+  edit_shapes(trace, lanes, [&](Shape& shape) {
+    if (shape.kind != Kind::collective) return false;
+    const auto group = groups.find(shape.communicator);
+    if (group == groups.end() || group->second == Group{}) return false;
+    shape.group = group->second.name;
+    shape.group_description = group->second.description;
+    shape.group_ranks = group->second.ranks;
+    return true;
+  });
 }
 
 }  // namespace gpuprof

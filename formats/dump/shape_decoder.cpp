@@ -46,6 +46,8 @@ void set_numbers(const dump::Shape& in, Shape& out) {
   out.channel = in.channel();
   out.channel_type = in.channel_type();
   out.depth = in.depth();
+  out.started_on = in.started_on();
+  out.ended_on = in.ended_on();
   out.stream = less_one(in.stream());
   out.peer_source = less_one(in.peer_device());
   out.peer_destination = less_one(in.peer_destination());

@@ -12,6 +12,7 @@
 #include "formats/dump/group_names.h"
 #include "formats/dump/lane_filler.h"
 #include "formats/dump/live_memory_decoder.h"
+#include "formats/dump/nvtx_names.h"
 #include "formats/dump/shape_decoder.h"
 #include "formats/trace/event_limit.h"
 #include "formats/trace/framework_join.h"
@@ -22,7 +23,8 @@
 namespace gpuprof {
 namespace {
 
-constexpr size_t kMostModules = 8192;  // a ring has room for 4,681
+constexpr size_t kMostModules = 8192;       // a ring has room for 4,681
+constexpr size_t kMostNvtxNames = 1 << 16;  // a process keeps 4,096
 
 using LaneKey = std::tuple<LaneType, uint32_t, uint32_t, uint32_t, uint32_t>;
 
@@ -30,6 +32,11 @@ LaneKey key_of(const dump::Lane& lane) {
   const auto type = static_cast<LaneType>(lane.type());
   if (type == LaneType::thread) return {type, lane.thread_id(), 0, 0, 0};
   return {type, 0, lane.device(), lane.context(), lane.stream()};
+}
+
+std::string lane_name(const dump::Lane& lane, const Lane& before) {
+  if (lane.type() == dump::Lane::RANGES) return "NVTX ranges from thread to thread";
+  return lane.thread_name().empty() ? before.thread_name : lane.thread_name();
 }
 
 constexpr int64_t kLatest = int64_t{1} << 62;
@@ -69,6 +76,7 @@ struct TraceBuilder::Segment {
   Process process;
   std::map<LaneKey, OpenLane> lanes;
   std::map<uint64_t, uint64_t> boundaries;  // number -> clock units
+  NvtxNames nvtx_names;
 
   void add_lane(const ShapePool& pool, DecodedLane& in,
                 const std::shared_ptr<const std::vector<ShapeIndex>>& shapes,
@@ -108,7 +116,7 @@ void TraceBuilder::Segment::add_lane(const ShapePool& pool, DecodedLane& in,
   OpenLane& open = lanes[key_of(lane)];
   open.lane = Lane{static_cast<LaneType>(lane.type()),
                    lane.thread_id(),
-                   lane.thread_name().empty() ? open.lane.thread_name : lane.thread_name(),
+                   lane_name(lane, open.lane),
                    lane.device(),
                    lane.context(),
                    lane.stream(),
@@ -153,7 +161,11 @@ void TraceBuilder::Segment::make_events(Trace& trace) {
   all.reserve(lanes.size());
   for (auto& [key, open] : lanes) all.push_back(std::move(open));
   lanes.clear();
+  const uint64_t opened = process.header.window_begin_ticks();
+  const uint64_t begins = process.summary.window_begin_ticks();
+  if (opened && begins > opened) leave_out_earlier(begins >> process.clock.shift(), all, process);
   name_groups(trace, process.summary, all);
+  nvtx_names.name_lanes(trace, all);
   const int64_t last = fill_events(trace, all, process, process.window_begin);
   if (!process.window_end) process.window_end = last;
 }
@@ -305,6 +317,7 @@ void TraceBuilder::end_segment() {
   done->fix_steps();
   done->fix_summary();
   join_process(trace_, p);
+  done->nvtx_names.name_process(p);
   name_replayed_nodes(trace_, p);
   join_framework(trace_, p);
   join_live_memory(trace_, p);
@@ -561,6 +574,11 @@ void TraceBuilder::on_summary(const dump::Summary& summary, uint64_t) {
   Process& p = segment().process;
   p.summary = summary;
   p.has_summary = true;
+}
+
+void TraceBuilder::on_nvtx_names(const dump::NvtxNames& names, uint64_t) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  segment().nvtx_names.add(names, kMostNvtxNames);
 }
 
 void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }

@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -84,8 +85,9 @@ struct Shape {
   StringIndex hierarchy;   // op: the modules it was called in
   StringIndex args;        // as EventExtra::args, of all its events: before theirs
   // collective: the process group by the program's name and description, the same on all its ranks;
-  // a JSON array of these ranks in the job. Empty: not known.
+  // a JSON array of these ranks in the job. Empty: not known. nvtx: `group` is the category's name.
   StringIndex group, group_description, group_ranks;
+  uint32_t started_on, ended_on;    // nvtx_range: threads, where they differ; else 0
   uint32_t device_type, device_id;  // tensor: 0 CPU, 1 CUDA, ...; kAbsent: not given
   Kind kind;
   uint8_t flags;        // RecordFlags
@@ -135,8 +137,8 @@ struct EventExtra {
   StackIndex stack;  // stack of a host call, in Process::stacks
 };
 
-// `other`: a row of an outside trace that is neither a thread nor of a GPU; thread_name is its
-// name.
+// `other`: a row that is neither of a thread nor of a GPU: of an outside trace, or NVTX ranges that
+// began on one thread and ended on another. thread_name is its name.
 enum class LaneType : uint32_t { thread = 1, stream = 2, device = 3, overhead = 4, other = 5 };
 
 struct Lane {
@@ -144,7 +146,7 @@ struct Lane {
 
   LaneType type;
   uint32_t thread_id;       // thread; other: its number among them
-  std::string thread_name;  // stream: only where an outside trace names it in its own way
+  std::string thread_name;  // stream: only where it has a name, by NVTX or an outside trace
   uint32_t device, context, stream;
   uint32_t first_event, event_count;  // its events lie together in Process::events, in begin order
   int64_t sort_index = kUnsorted;     // where an outside trace wants the row
@@ -364,6 +366,7 @@ struct Process {
   bool steps_are_events = false;
   std::array<uint64_t, kLossKinds> losses{};
   std::vector<StreamLink> streams;
+  std::map<uint32_t, std::string> gpu_names;  // that the program gave its GPUs by NVTX
   // Host events whose correlation id belongs to another host event (a driver call in a runtime
   // call), in order.
   std::vector<EventIndex> shadowed;

@@ -43,8 +43,13 @@ void append_lane_json(std::string& out, const Lane& lane) {
       out += '}';
       break;
     case LaneType::stream:
-      fmt::format_to(end, "{{\"type\":\"stream\",\"device\":{},\"context\":{},\"stream\":{}}}",
+      fmt::format_to(end, "{{\"type\":\"stream\",\"device\":{},\"context\":{},\"stream\":{}",
                      lane.device, lane.context, lane.stream);
+      if (!lane.thread_name.empty()) {
+        out += ",\"name\":";
+        append_json_string(out, lane.thread_name);
+      }
+      out += '}';
       break;
     case LaneType::device:
       fmt::format_to(end, "{{\"type\":\"device\",\"device\":{}}}", lane.device);

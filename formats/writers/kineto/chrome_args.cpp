@@ -270,6 +270,11 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
       }
       if (extra.address) args.number("nvtx range id", extra.address);
       if (shape.category) args.number("nvtx category", shape.category);
+      if (shape.group != StringIndex::empty) {
+        args.text("nvtx category name", trace_.text(shape.group));
+      }
+      if (shape.started_on) args.number("started on thread", shape.started_on);
+      if (shape.ended_on) args.number("ended on thread", shape.ended_on);
       if (shape.color) args.hex("nvtx color", shape.color);
       if (shape.depth) args.number("nvtx depth", shape.depth);
       break;

@@ -115,7 +115,10 @@ class KinetoDocument {
     sorted("process_sort_index", ids.pid, 0, ids.pid);
     for (const auto& [device, pid] : ids.gpus) {
       named("process_name", pid, 0, "name", title);
-      named("process_labels", pid, 0, "labels", "GPU " + std::to_string(device));
+      std::string label = "GPU " + std::to_string(device);
+      const auto own = process.gpu_names.find(device);
+      if (own != process.gpu_names.end()) label += " (" + own->second + ")";
+      named("process_labels", pid, 0, "labels", label);
       sorted("process_sort_index", pid, 0, 5'000'000 + uint64_t{pid});
     }
   }
@@ -314,6 +317,7 @@ class KinetoDocument {
 
   void describe_stream(const StreamRows& rows, const KinetoRow& row, size_t number) {
     std::string name = "stream " + std::to_string(rows.lane.stream) + " ";
+    if (!rows.lane.thread_name.empty()) name += "(" + rows.lane.thread_name + ") ";
     if (rows.first) name += "context " + std::to_string(rows.lane.context) + " ";
     if (number) name += "overlapping " + std::to_string(number);
     describe_row(row.pid, row.tid, name, row.tid);

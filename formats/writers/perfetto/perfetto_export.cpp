@@ -157,6 +157,9 @@ class PerfettoExport {
     for (const dump::Device& known : header.device()) {
       if (known.id() == device && !known.name().empty()) name += fmt::format(" {}", known.name());
     }
+    if (const auto own = process_->gpu_names.find(device); own != process_->gpu_names.end()) {
+      name += fmt::format(" \"{}\"", own->second);
+    }
     if (header.rank() >= 0) {
       name += fmt::format(" (rank {})", header.rank());
     } else {
@@ -236,6 +239,7 @@ class PerfettoExport {
     const std::string path = fmt::format("gpu{}/{}/{}", lane.device, lane.context, lane.stream);
     std::string name = fmt::format("stream {}", lane.stream);
     if (lane.context > 1) name += fmt::format(" context {}", lane.context);
+    if (!lane.thread_name.empty()) name += fmt::format(" \"{}\"", lane.thread_name);
     const auto rank = static_cast<int32_t>(std::min(lane.stream, 1000000u));
     LaneRows rows;
     rows.type = lane.type;

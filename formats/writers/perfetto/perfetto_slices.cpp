@@ -207,6 +207,11 @@ void SlicePackets::host_tail(const Shape& shape, Message& tail) {
     case Kind::nvtx_mark:
       if (shape.detail != StringIndex::empty) text(tail, "domain", trace_.text(shape.detail));
       if (shape.category) number(tail, "nvtx category", shape.category);
+      if (shape.group != StringIndex::empty) {
+        text(tail, "nvtx category name", trace_.text(shape.group));
+      }
+      if (shape.started_on) number(tail, "started on thread", shape.started_on);
+      if (shape.ended_on) number(tail, "ended on thread", shape.ended_on);
       return;
     default: break;
   }

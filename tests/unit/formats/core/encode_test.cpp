@@ -184,6 +184,10 @@ void expect_host(const Record& r, const Shape& s, const EventExtra& x, const Rou
       EXPECT_EQ(x.value, r.nvtx.payload);
       EXPECT_EQ(x.address, r.nvtx.range_id);
       EXPECT_EQ(s.depth, r.nvtx.depth);
+      EXPECT_EQ(s.data_type, r.nvtx.payload_type ? r.nvtx.payload_type : Shape::kAbsent);
+      EXPECT_EQ(s.started_on, r.nvtx.started_on);
+      EXPECT_EQ(s.ended_on, r.nvtx.ended_on);
+      EXPECT_EQ(t.lane(i).type, r.nvtx.started_on ? LaneType::other : LaneType::thread);
       break;
     case Kind::op:
       EXPECT_EQ(s.value, r.framework.backward);
@@ -334,9 +338,12 @@ TEST_P(EveryKind, ComesBackAsItWentIn) {
     if (is_gpu_kind(kind)) {
       expect_gpu(r, trip.shape(0), trip.extra(0), trip, 0, names, shift);
     } else {
-      EXPECT_EQ(trip.lane(0).type, LaneType::thread);
-      EXPECT_EQ(trip.lane(0).thread_id, kThread);
-      EXPECT_EQ(trip.lane(0).thread_name, "worker");
+      const bool ranges = kind == Kind::nvtx_range || kind == Kind::nvtx_mark;
+      if (!ranges || r.nvtx.started_on == 0) {
+        EXPECT_EQ(trip.lane(0).type, LaneType::thread);
+        EXPECT_EQ(trip.lane(0).thread_id, kThread);
+        EXPECT_EQ(trip.lane(0).thread_name, "worker");
+      }
       expect_host(r, trip.shape(0), trip.extra(0), trip, 0, names);
     }
     if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
