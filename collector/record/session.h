@@ -114,8 +114,9 @@ void step_mark(const StepMark& mark);
 // cudaProfilerStart (or Stop): where it is the source, opens (closes) a window, whatever the
 // schedule says. Same wait.
 void step_profiler(bool start, uint64_t ticks);
-// The same for an NVTX range or mark of this text, at its beginning.
-void step_nvtx(std::string_view message, uint64_t ticks);
+// The same for an NVTX range or mark of this text, at its beginning. `is_thread`: whether the
+// calling thread has that name or number.
+void step_nvtx(std::string_view message, uint64_t ticks, bool (*is_thread)(const char* name));
 
 // Carries out a request of `gpuprof trigger`. Drain thread. False: not now, a boundary is in
 // progress.

@@ -5,6 +5,7 @@
 #include <nvtx3/nvToolsExtCuda.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <cstring>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "collector/record/session.h"
 #include "collector/sources/nvtx_names.h"
 #include "collector/sources/nvtx_text.h"
+#include "formats/core/text.h"
 
 namespace gpuprof {
 
@@ -60,6 +62,17 @@ NvtxThread* thread_ranges() {
   t_state.nvtx = static_cast<NvtxThread*>(memory);
   release_at_thread_exit();
   return t_state.nvtx;
+}
+
+// By its number, or by the name that the program gave it, to NVTX or to the operating system.
+bool is_this_thread(const char* wanted) {
+  const ErrnoGuard keep_errno;
+  const uint32_t thread = current_tid();
+  uint64_t number = 0;
+  if (parse_whole(wanted, number) && number == thread) return true;
+  char name[16] = "";
+  ::prctl(PR_GET_NAME, name);
+  return std::string_view(name) == wanted || nvtx_thread_name(thread) == wanted;
 }
 
 bool recording() { return window_is_open() && activity_on(Activity::nvtx) && !t_state.blocked; }
@@ -119,7 +132,7 @@ void publish_started(const StartedRange& started, uint64_t end) {
 
 int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
   // The boundary first: a range that opens the window is part of it.
-  step_nvtx(text.view(), now_ticks());
+  step_nvtx(text.view(), now_ticks(), is_this_thread);
   const bool record = recording();
   NvtxThread* const thread = record ? thread_ranges() : t_state.nvtx;
   if (!thread || (!record && thread->depth == 0)) return 0;
@@ -164,7 +177,7 @@ GPUPROF_FORGET_IN_CHILD(forget_started_ranges);
 
 nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* attributes,
                           uint64_t domain) {
-  step_nvtx(text.view(), now_ticks());
+  step_nvtx(text.view(), now_ticks(), is_this_thread);
   const nvtxRangeId_t id = g_next_range.fetch_add(1, std::memory_order_relaxed);
   if (!recording()) return id;
   const NvtxRange range = describe(text, attributes, domain);
@@ -199,7 +212,7 @@ void end_range(nvtxRangeId_t id) {
 }
 
 void mark(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
-  step_nvtx(text.view(), now_ticks());
+  step_nvtx(text.view(), now_ticks(), is_this_thread);
   if (!recording()) return;
   const NvtxRange range = describe(text, attributes, domain);
   publish(Kind::nvtx_mark, range, range.begin, 0);

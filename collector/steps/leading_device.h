@@ -20,6 +20,7 @@ class LeadingDevice {
   bool leads(uint32_t thread, int32_t device, bool follows_thread);
   // The leader's GPU, where others have marked, too; else kUnknownDevice.
   int32_t among_others() const { return others_ever_ ? device_ : kUnknownDevice; }
+  uint32_t thread() const { return thread_; }  // that made the leader's first mark
 
   static constexpr uint32_t kSilence = 64;
 

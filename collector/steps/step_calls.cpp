@@ -66,7 +66,7 @@ void find_step_calls() {
   for (size_t api = 0; api < api_count(); ++api) g_step_source[api] = source_of(api_rows()[api]);
 }
 
-void step_nvtx(std::string_view message, uint64_t ticks) {
+void step_nvtx(std::string_view message, uint64_t ticks, bool (*is_thread)(const char* name)) {
   Session& s = session();
   if (!s.nvtx_steps.load(std::memory_order_relaxed) || !ensure_configured()) return;
   const ErrnoGuard keep_errno;
@@ -74,6 +74,8 @@ void step_nvtx(std::string_view message, uint64_t ticks) {
     const LockGuard guard(s.step_lock);
     if (!s.tracker.nvtx_matches(message)) return;
   }
+  const char* const thread = s.config.step.thread;
+  if (thread[0] && !is_thread(thread)) return;
   step_mark({StepSource::nvtx, ticks});
 }
 

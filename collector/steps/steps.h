@@ -119,6 +119,7 @@ class StepTracker {
   const StepSpec& spec() const { return spec_; }
   // The GPU whose marks are the steps, where others mark, too; else kUnknownDevice.
   int32_t leading_device() const { return leaders_[static_cast<size_t>(chosen_)].among_others(); }
+  uint32_t leading_thread() const { return leaders_[static_cast<size_t>(chosen_)].thread(); }
   // For the dump: "nvtx:step", "sync:1", "auto".
   size_t describe(char* out, size_t size) const;
 

@@ -100,6 +100,16 @@ void record_after_other(uint64_t index) {
   s.plan->trigger(index + 1 + spec.skip_first + spec.warmup, spec.active, index);
 }
 
+void say_source() {
+  const Session& s = session();
+  const int32_t device = s.tracker.leading_device();
+  if (device == kUnknownDevice) return log_line(LogLevel::info, "steps: %s", s.source_text);
+  log_line(LogLevel::info,
+           "steps: %s, of GPU %d and thread %u: other GPUs of this process mark theirs%s",
+           s.source_text, device, s.tracker.leading_thread(),
+           s.tracker.source() == StepSource::nvtx ? "; nvtx:NAME@THREAD chooses another" : "");
+}
+
 void take_boundaries(const StepTracker::Result& result) {
   Session& s = session();
   if (result.count == 0) return;
@@ -132,16 +142,10 @@ void take_boundaries(const StepTracker::Result& result) {
     log_line(LogLevel::info, "%" PRIu64 " boundaries are forgotten, which were none of steps",
              counted);
   }
-  if (result.chosen_now) {
-    const int32_t device = s.tracker.leading_device();
-    if (device != kUnknownDevice) {
-      log_line(LogLevel::info, "steps: %s, of GPU %d: other GPUs of this process mark theirs",
-               s.source_text, device);
-    } else {
-      log_line(LogLevel::info, "steps: %s", s.source_text);
-    }
-    apply_hook_flags();
-  }
+  static std::atomic<bool> said_leader{false};
+  const bool leads = s.tracker.leading_device() != kUnknownDevice;
+  if ((leads && !said_leader.exchange(true)) || result.chosen_now) say_source();
+  if (result.chosen_now) apply_hook_flags();
 }
 
 // Under step_lock, on the drain thread.

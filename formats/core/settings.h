@@ -103,7 +103,8 @@ struct StepSpec {
   StepSource source = StepSource::automatic;
   uint32_t every = 1;       // the N of nccl, kernel, graph, sync
   double milliseconds = 0;  // time:MS
-  char name[128] = {};      // nvtx:NAME, nccl:OP:N, kernel:REGEX:N
+  char name[128] = {};      // nvtx:NAME@THREAD, nccl:OP:N, kernel:REGEX:N
+  char thread[64] = {};     // nvtx: name or number of the thread that makes the steps; empty: any
 };
 
 // The values as the program will use them.

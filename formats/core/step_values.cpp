@@ -10,6 +10,7 @@ namespace {
 
 constexpr const char* kStepSources =
     "auto, manual, optimizer (PyTorch's), profiler (cudaProfilerStart/Stop), nvtx:NAME, "
+    "nvtx:NAME@THREAD, "
     "forward (of PyTorch's outermost module), nccl:OP:N, kernel:REGEX:N, graph:N, period (found "
     "from the order of launches), "
     "sync:N (every Nth cudaDeviceSynchronize), time:MS";
@@ -100,9 +101,18 @@ bool read_time(std::string_view argument, StepSpec& spec, Reason& reason) {
   return refuse(reason, "time:MS takes milliseconds from 1 to 86400000, as in time:1000");
 }
 
+// "NAME@THREAD"; NAME may hold an @ if one follows it.
 bool read_nvtx(std::string_view argument, StepSpec& spec, Reason& reason) {
-  if (!argument.empty() && copy_text(argument, spec.name, sizeof(spec.name))) return true;
-  return refuse(reason, "the name of an NVTX range has 1 to 127 characters, as in nvtx:step");
+  std::string_view name = argument, thread;
+  if (const size_t at = argument.rfind('@'); at != std::string_view::npos) {
+    name = slice(argument, 0, at);
+    thread = slice(argument, at + 1);
+  }
+  if (name.empty() || !copy_text(name, spec.name, sizeof(spec.name))) {
+    return refuse(reason, "the name of an NVTX range has 1 to 127 characters, as in nvtx:step");
+  }
+  if (copy_text(thread, spec.thread, sizeof(spec.thread))) return true;
+  return refuse(reason, "the name of a thread has 1 to 63 characters, as in nvtx:step@trainer");
 }
 
 bool read_graph(std::string_view argument, StepSpec& spec, Reason& reason) {
@@ -167,7 +177,13 @@ size_t format_step(const StepSpec& spec, char* out, size_t size) {
     case StepSource::profiler:
     case StepSource::forward:
     case StepSource::period: break;
-    case StepSource::nvtx: text.add(':').add(spec.name); break;
+    case StepSource::nvtx: {
+      const std::string_view name(spec.name), thread(spec.thread);
+      text.add(':').add(name);
+      const bool marked = !thread.empty() || name.find('@') != std::string_view::npos;
+      if (marked) text.add('@').add(thread);
+      break;
+    }
     case StepSource::nccl:
     case StepSource::kernel: text.add(':').add(spec.name).add(':').add_whole(spec.every); break;
     case StepSource::graph:

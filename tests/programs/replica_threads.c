@@ -27,6 +27,9 @@ static void launch(int device, cudaStream_t stream) {
 
 static void* work(void* argument) {
   const int device = (int)(intptr_t)argument;
+  char name[16];
+  snprintf(name, sizeof name, "replica %d", device);
+  pthread_setname_np(pthread_self(), name);
   cudaStream_t stream = NULL;
   cudaGraph_t graph = NULL;
   cudaGraphExec_t exec = NULL;

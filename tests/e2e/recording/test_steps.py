@@ -256,3 +256,28 @@ def test_threads_that_each_drive_a_gpu(mark, slow, tmp_path):
     report = json.loads(harness.checked("report", "--format", "json", tmp_path / "out/latest").out)
     named = [finding["text"] for finding in report["findings"] if finding["kind"] == "slow_gpu"]
     assert len(named) == (slow >= 0) and all("of GPU 2 take 1.50 x" in text for text in named), named
+
+
+@pytest.mark.parametrize("thread", ["replica 3", "number"])
+def test_the_thread_whose_ranges_are_steps(thread, tmp_path):
+    """Here the ranges of one of four replicas; the line says which thread leads where none is named."""
+    env = harness.environment(GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=2,active=10,repeat=1", SIMCUDA_DEVICES="4", GPUPROF_LOG="info")
+    step = f"nvtx:step@{thread}" if thread != "number" else "nvtx:step@1"  # no thread of the program's has that one
+    done = harness.gpuprof("run", "--step", step, "-o", tmp_path / "out", "--", harness.HAZARDS / "replica_threads", "4", "30", "-1", "1", "nvtx", env=env)
+    assert done.code == 0, done.err
+    if thread == "number":
+        assert harness.dumps(tmp_path / "out") == [] and "no whole step was seen (nvtx:step@1)" in done.err
+        return
+    dump, = harness.dumps(tmp_path / "out")
+    assert harness.info(dump)["files"][0]["step_source"] == "nvtx:step@replica 3"
+    found = harness.records(dump)
+    steps = [r for r in found if r["kind"] == "step" and r["in_window"]]
+    own = [r for r in found if r["kind"] == "nvtx_range" and r["lane"]["name"] == "replica 3"]
+    assert len(steps) == 10 and len(own) >= 9
+    assert all(any(0 <= r["begin_mono_ns"] - s["begin_mono_ns"] < 1e6 for s in steps) for r in own), "its ranges begin the steps"
+
+
+def test_the_line_names_the_thread_that_leads(tmp_path):
+    env = harness.environment(GPUPROF_STEP="auto", SIMCUDA_DEVICES="4", GPUPROF_LOG="info")
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--", harness.HAZARDS / "replica_threads", "4", "30", "-1", "1", "nvtx", env=env)
+    assert re.search(r"steps: nvtx:step, of GPU \d and thread \d+: other GPUs of this process mark theirs; nvtx:NAME@THREAD chooses another", done.err), done.err

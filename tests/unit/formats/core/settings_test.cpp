@@ -141,13 +141,15 @@ const BadValue kBadValues[] = {
      "skip_first=10,wait=0,warmup=2,active=10,repeat=1)"},
     {"GPUPROF_STEP=optimiser",
      "GPUPROF_STEP=\"optimiser\": must be one of auto, manual, optimizer (PyTorch's), profiler "
-     "(cudaProfilerStart/Stop), nvtx:NAME, forward (of PyTorch's outermost module), nccl:OP:N, "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nvtx:NAME@THREAD, forward (of PyTorch's outermost "
+     "module), nccl:OP:N, "
      "kernel:REGEX:N, graph:N, period (found from the order of launches), sync:N (every Nth "
      "cudaDeviceSynchronize), "
      "time:MS"},
     {"GPUPROF_STEP=sync",
      "GPUPROF_STEP=\"sync\": must be one of auto, manual, optimizer (PyTorch's), profiler "
-     "(cudaProfilerStart/Stop), nvtx:NAME, forward (of PyTorch's outermost module), nccl:OP:N, "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nvtx:NAME@THREAD, forward (of PyTorch's outermost "
+     "module), nccl:OP:N, "
      "kernel:REGEX:N, graph:N, period (found from the order of launches), sync:N (every Nth "
      "cudaDeviceSynchronize), "
      "time:MS"},
@@ -169,7 +171,8 @@ const BadValue kBadValues[] = {
      "GPUPROF_STEP=\"graph:0\": graph:N takes a whole number from 1 to 1000000, as in graph:1"},
     {"GPUPROF_STEP=profiler:1",
      "GPUPROF_STEP=\"profiler:1\": must be one of auto, manual, optimizer (PyTorch's), profiler "
-     "(cudaProfilerStart/Stop), nvtx:NAME, forward (of PyTorch's outermost module), nccl:OP:N, "
+     "(cudaProfilerStart/Stop), nvtx:NAME, nvtx:NAME@THREAD, forward (of PyTorch's outermost "
+     "module), nccl:OP:N, "
      "kernel:REGEX:N, graph:N, period (found from the order of launches), sync:N (every Nth "
      "cudaDeviceSynchronize), "
      "time:MS"},

@@ -14,6 +14,7 @@ namespace {
 TEST(Settings, step_sources_and_back) {
   for (const char* text :
        {"auto", "manual", "optimizer", "profiler", "nvtx:ProfilerStep#", "nvtx:a:b",
+        "nvtx:step@trainer", "nvtx:step@12345", "nvtx:a@b@", "nvtx:a@b@trainer",
         "nccl:ncclAllReduce:8", "kernel:at::native::(adam|sgd)<float>:2", "graph:3", "sync:4",
         "time:1000", "time:16.667"}) {
     StepSpec spec;
@@ -27,6 +28,20 @@ TEST(Settings, step_sources_and_back) {
   SettingError error;
   EXPECT_TRUE(parse_step("nvtx:" + std::string(127, 'n'), spec, error));
   EXPECT_FALSE(parse_step("nvtx:" + std::string(128, 'n'), spec, error));
+}
+
+TEST(Settings, the_thread_of_an_nvtx_range) {
+  StepSpec spec;
+  SettingError error;
+  ASSERT_TRUE(parse_step("nvtx:a step@data loader", spec, error));
+  EXPECT_STREQ(spec.name, "a step");
+  EXPECT_STREQ(spec.thread, "data loader");
+  ASSERT_TRUE(parse_step("nvtx:a@b@", spec, error));
+  EXPECT_STREQ(spec.name, "a@b");
+  EXPECT_STREQ(spec.thread, "");
+  EXPECT_FALSE(parse_step("nvtx:@trainer", spec, error));
+  EXPECT_TRUE(parse_step("nvtx:step@" + std::string(63, 't'), spec, error));
+  EXPECT_FALSE(parse_step("nvtx:step@" + std::string(64, 't'), spec, error));
 }
 
 TEST(Settings, schedule_of_the_whole_program) {
