@@ -140,6 +140,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"steps", step_json},
           {"partial", process.summary.partial()},
           {"early", is_early_window(process.header.window())},
+          {"left_out", process.summary.left_out()},
           {"end_reason", process.summary.end_reason()},
           {"event_count", process.events.size()},
           {"events", counts_json(count_events(trace, process))},

@@ -25,6 +25,8 @@ class OwnFile {
   int append(const void* data, size_t size);
   // At most `size` bytes; how many, 0 where there are none or they cannot be read.
   size_t read(uint64_t offset, void* out, size_t size);
+  // It has this name in its directory now, which outlives this, too.
+  void renamed(const char* name) { name_ = name; }
   // It is open and lies in some directory, though maybe where this process may not look any more.
   bool is_on_disk();
   // 0, or an errno value of close.

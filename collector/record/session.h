@@ -37,9 +37,10 @@ struct Window {
   uint64_t last_step;    // last complete step
   bool partial;
   const char* end_reason;
-  bool dropped;      // it is not to leave a dump
-  bool keeps_cupti;  // the next one is near
-  bool has_step;     // `first_step` is known, of a window that no step has opened
+  bool dropped;           // it is not to leave a dump
+  bool keeps_cupti;       // the next one is near
+  bool has_step;          // `first_step` is known, of a window that no step has opened
+  uint64_t opened_ticks;  // begin_ticks at first, until the oldest events had to go
 };
 
 struct Session {
@@ -122,6 +123,8 @@ void step_nvtx(std::string_view message, uint64_t ticks, bool (*is_thread)(const
 // progress.
 bool steps_control(const ControlRequest& request, ControlResult& result);
 
+// Of the open window only what began at `ticks` or later is complete. Drain thread. False: not now.
+bool move_window_begin(uint64_t ticks);
 // Ends the open window now, if one is open. On any thread.
 void cut_window(const char* reason);
 

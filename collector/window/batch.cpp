@@ -297,10 +297,10 @@ size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ti
 }
 
 void WindowCollector::flush(DumpFile& file) {
-  if (encoder_.size() != 0) {
+  if (const size_t events = encoder_.size(); events != 0) {
     body_.clear();
     if (encoder_.finish(body_)) {
-      file.write(ChunkKind::events, body_);
+      file.write(ChunkKind::events, body_, events);
     } else {
       count_loss(Loss::write_error);
     }

@@ -71,8 +71,9 @@ void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
   if (ticks < s.window.begin_ticks) return;  // it began after this look
+  if (drain.moved_to > s.window.begin_ticks) (void)move_window_begin(drain.moved_to);
   const double seconds =
-      static_cast<double>(ticks - s.window.begin_ticks) / (s.clock.ticks_per_ns * 1e9);
+      static_cast<double>(ticks - s.window.opened_ticks) / (s.clock.ticks_per_ns * 1e9);
   const double megabytes = static_cast<double>(drain.file.bytes()) / 1e6;
   if (is_early_window(s.window.number)) {
     const bool large = spec.max_mb > 0 && megabytes > kEarlyShare * spec.max_mb;
@@ -80,7 +81,9 @@ void check_limits(Drain& drain, uint64_t ticks) {
     return;
   }
   if (spec.max_s > 0 && seconds > spec.max_s) cut_window("max_s");
-  if (spec.max_mb > 0 && megabytes > spec.max_mb) cut_window("max_mb");
+  if (spec.max_mb > 0 && megabytes > spec.max_mb && !(spec.all && keep_newest(drain))) {
+    cut_window("max_mb");
+  }
 }
 
 void carry_out_requests(Drain& drain) {

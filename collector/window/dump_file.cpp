@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/clock.h"
 #include "collector/base/log.h"
 #include "collector/record/recorder.h"
 #include "formats/core/early_window.h"
@@ -27,13 +28,15 @@ bool DumpFile::open(const char* stem, uint32_t window) {
                 early ? window - kFirstEarlyWindow : window);
   bytes_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
+  std::snprintf(shorter_, sizeof shorter_, "%s.new", path_);
   error_ = 0;
   has_chunks_ = false;
+  event_chunks_.clear();
   if (!file_.create(run_directory(), name_in_directory(part_))) fail("create", part_, errno);
   return error_ == 0;
 }
 
-void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
+void DumpFile::write(ChunkKind kind, const ByteBuffer& body, uint64_t events) {
   if (error_) {
     count_loss(Loss::write_error);
     return;
@@ -44,6 +47,9 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body) {
                         : ENOMEM;
   if (error == 0) {
     has_chunks_ = true;
+    if (kind == ChunkKind::events) {
+      (void)event_chunks_.push_back({bytes_, chunk_.size(), events, now_ticks()});
+    }
     bytes_ += chunk_.size();
     return;
   }
@@ -100,6 +106,55 @@ void remove_in_run(const char* path) {
   if (directory >= 0) ::unlinkat(directory, name_in_directory(path), 0);
 }
 }  // namespace
+
+bool DumpFile::copy_without(size_t first_kept, OwnFile& out) {
+  constexpr size_t kPiece = 16 * 1024;
+  uint8_t piece[kPiece];
+  uint64_t at = 0;
+  for (size_t i = 0; i <= first_kept; ++i) {
+    const uint64_t end = i < first_kept ? event_chunks_[i].offset : bytes_;
+    while (at < end) {
+      const size_t got = file_.read(at, piece, std::min<uint64_t>(end - at, kPiece));
+      if (got == 0 || out.append(piece, got) != 0) return false;
+      at += got;
+    }
+    if (i < first_kept) at += event_chunks_[i].bytes;
+  }
+  return true;
+}
+
+DumpFile::LeftOut DumpFile::leave_out_oldest(uint64_t keep) {
+  size_t first = event_chunks_.size();
+  for (uint64_t kept = 0; first > 0; --first) {
+    kept += event_chunks_[first - 1].bytes;
+    if (kept > keep) break;
+  }
+  OwnFile out;
+  if (first == 0 || error_) return {};
+  if (!out.create(run_directory(), name_in_directory(shorter_))) return {};
+  if (!copy_without(first, out) || !rename_in_run(shorter_, part_)) {
+    (void)out.close();
+    remove_in_run(shorter_);
+    return {};
+  }
+  (void)file_.close();
+  file_ = out;
+  file_.renamed(name_in_directory(part_));
+  LeftOut left{0, event_chunks_[first - 1].ticks};
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < first; ++i) {
+    left.events += event_chunks_[i].events;
+    bytes += event_chunks_[i].bytes;
+  }
+  for (size_t i = first; i < event_chunks_.size(); ++i) {
+    event_chunks_[i - first] = event_chunks_[i];
+    // A chunk of another kind may lie between those that went.
+    event_chunks_[i - first].offset -= bytes;
+  }
+  event_chunks_.truncate(event_chunks_.size() - first);
+  bytes_ -= bytes;
+  return left;
+}
 
 void DumpFile::publish() {
   if (file_.is_open()) rename_in_run(part_, path_);

@@ -33,10 +33,18 @@ class DumpFile {
   // the rest.
   bool open(const char* stem, uint32_t window);
   // Compresses and appends one chunk. A failed write is counted (Loss::write_error).
-  void write(ChunkKind kind, const ByteBuffer& body);
+  // `events`: how many it holds.
+  void write(ChunkKind kind, const ByteBuffer& body, uint64_t events = 0);
   // Appends chunks that are complete already: from memory, and `size` bytes of another file.
   void write_chunks(const uint8_t* chunks, size_t size);
   void copy(OwnFile& from, uint64_t offset, uint64_t size);
+  struct LeftOut {
+    uint64_t events;
+    uint64_t ticks;  // all that ended later is still there
+  };
+  // Makes room: the oldest chunks of events go, until those that stay take `keep` bytes at most.
+  // The file is whole at any moment. No events: the disk refuses, or there is nothing to leave out.
+  LeftOut leave_out_oldest(uint64_t keep);
   // Renames to `<stem>_w<window>.gpuprof`; with write errors the `.part` stays, which readers
   // recover.
   DumpOutcome finish();
@@ -57,6 +65,11 @@ class DumpFile {
   void fail(const char* what, const char* path, int error);
   // Closes the file, of which a failure is noted. Whether something of it lies on disk.
   bool close_file();
+  // A chunk of events of the file.
+  struct EventChunk {
+    uint64_t offset, bytes, events, ticks;  // ticks: when it was written
+  };
+  bool copy_without(size_t first_kept, OwnFile& out);
 
   OwnFile file_;
   int error_ = 0;
@@ -65,6 +78,8 @@ class DumpFile {
   uint64_t bytes_ = 0;
   char path_[1600] = {};  // the final name
   char part_[1608] = {};
+  char shorter_[1608] = {};
+  PodVector<EventChunk> event_chunks_;
   ByteBuffer chunk_;
 };
 

@@ -186,10 +186,17 @@ bool ready() {
          !s.finishing.load(std::memory_order_relaxed);
 }
 
+// The begin of a window of the whole program moves, where its oldest events have to go.
+bool is_another(const ParentWindow& parent) {
+  const Window& own = session().window;
+  const bool moves = session().config.schedule.all && own.begin_ticks != 0;
+  return moves ? parent.number != own.number : parent.begin_ticks != own.begin_ticks;
+}
+
 // Under step_lock, in a DataLoader's worker whose window is open.
 void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
   Session& s = session();
-  if (parent.begin_ticks != s.window.begin_ticks) {
+  if (is_another(parent)) {
     end_window(ticks, "parent", true);  // the next one has begun before its end was seen
     return;
   }
@@ -385,6 +392,25 @@ void settle_steps(Window& window) {
   if (!several) window.last_step = window.first_step - 1;
 }
 
+bool move_window_begin(uint64_t ticks) {
+  Session& s = session();
+  if (!s.step_lock.try_lock()) return false;
+  const bool open = s.phase.load() == SessionPhase::active && ticks > s.window.begin_ticks;
+  if (open) {
+    Window& window = s.window;
+    window.begin_ticks = ticks;
+    window.ready_ticks = 0;
+    window.first_step = first_boundary_from(ticks);
+    window.has_step = false;  // until a step begins, and is whole
+    RingHeader& header = *ring()->header;
+    header.window_ready_ticks.store(0);
+    header.window_first_step.store(static_cast<uint32_t>(window.first_step));
+    header.window_begin_ticks.store(ticks, std::memory_order_release);
+  }
+  s.step_lock.unlock();
+  return open;
+}
+
 void follow_parent(uint64_t ticks) {
   Session& s = session();
   ParentWindow parent{};
@@ -393,7 +419,7 @@ void follow_parent(uint64_t ticks) {
   if (phase == SessionPhase::active) {
     follow_open_window(parent, ticks);
   } else if (phase == SessionPhase::waiting && parent.open && !is_early_window(parent.number) &&
-             parent.begin_ticks != s.window.begin_ticks) {
+             is_another(parent)) {
     s.next_window = parent.number + 1;
     open_window(parent.number, parent.first_step, parent.begin_ticks);
     drain_request(DrainCommand::watch);

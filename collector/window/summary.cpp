@@ -38,6 +38,7 @@ struct RunTotals {
   bool partial;
   uint64_t cost_ns, window_ns;
   uint64_t events;
+  uint64_t left_out;
   bool memory_dump;
   bool early;  // the newest is an early one
 } g_run;
@@ -98,6 +99,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
+  out.uint(23, totals.left_out);
   out.uint(19, cupti_attach_ns());
   out.text(22, cupti_api_in_use());
   out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
@@ -123,6 +125,7 @@ void note_window_totals(const Window& window, const WindowTotals& totals, const 
   g_run.window_ns += static_cast<uint64_t>(
       static_cast<double>(window.end_ticks - window.begin_ticks) / session().clock.ticks_per_ns);
   g_run.events += totals.events;
+  g_run.left_out += totals.left_out;
 }
 
 void note_memory_dump(const char* path) {
@@ -338,10 +341,15 @@ void print_closing_line() {
   char ranks[48] = "";
   const bool several = s.place.world_size > 1;
   if (several) std::snprintf(ranks, sizeof ranks, ", %d ranks", s.place.world_size);
+  char left_out[96] = "";
+  if (g_run.left_out) {
+    std::snprintf(left_out, sizeof left_out, " (the newest; %" PRIu64 " before them had to go)",
+                  g_run.left_out);
+  }
   log_line(LogLevel::info,
-           "%s%s (%s)%s, %" PRIu64 " events%s, cost %.1f %%. Next: gpuprof report %s", steps,
+           "%s%s (%s)%s, %" PRIu64 " events%s%s, cost %.1f %%. Next: gpuprof report %s", steps,
            g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
-           several ? " on this one" : "", cost, folder);
+           several ? " on this one" : "", left_out, cost, folder);
 }
 
 namespace {

@@ -21,6 +21,7 @@ uint64_t hook_cost_ns(const HookCost& cost, uint64_t records);
 
 struct WindowTotals {
   uint64_t events;
+  uint64_t left_out;  // that were recorded, and had to make room
   uint64_t hook_records;
   uint64_t hook_cost_ns;       // spent on the program's threads by hooks, as calibrated
   uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one

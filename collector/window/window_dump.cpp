@@ -69,9 +69,10 @@ void collect_to_the_end(Drain& drain, const Window& window) {
                : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
 }
 
-WindowTotals totals_of(const Drain& drain) {
+WindowTotals totals_of(const Drain& drain, const Window& window) {
   WindowTotals totals{};
-  totals.events = drain.collector.events();
+  totals.events = drain.collector.events() - std::min(drain.left_out, drain.collector.events());
+  totals.left_out = drain.left_out;
   totals.hook_records = drain.collector.hook_records();
   totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
                         static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
@@ -81,6 +82,18 @@ WindowTotals totals_of(const Drain& drain) {
   if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
   totals.cupti_overhead_ns = static_cast<uint64_t>(static_cast<double>(cupti_overhead_ticks()) /
                                                    session().clock.ticks_per_ns);
+  // Of what was recorded in the part of the window that its dump has.
+  const auto of_kept = [&](uint64_t cost) {
+    const auto all = static_cast<double>(window.end_ticks - window.opened_ticks);
+    const auto kept = static_cast<double>(window.end_ticks - window.begin_ticks);
+    return drain.left_out == 0 || all <= 0
+               ? cost
+               : static_cast<uint64_t>(static_cast<double>(cost) * kept / all);
+  };
+  for (uint64_t* const cost : {&totals.hook_records, &totals.hook_cost_ns, &totals.drain_cpu_ns,
+                               &totals.samples_cpu_ns, &totals.cupti_overhead_ns}) {
+    *cost = of_kept(*cost);
+  }
   return totals;
 }
 
@@ -95,8 +108,8 @@ void dump_failed_allocation(Drain& drain) {
   Session& s = session();
   const uint64_t ticks = failed_allocation_ticks();
   if (ticks == 0 || !failed_allocation_is_new(drain.failures_written)) return;
-  s.window = Window{s.next_window++, s.boundaries, ticks, 0,   ticks, s.boundaries - 1, true,
-                    "out_of_memory", false,        false, true};
+  s.window = Window{s.next_window++, s.boundaries, ticks, 0,    ticks, s.boundaries - 1, true,
+                    "out_of_memory", false,        false, true, ticks};
   update_latest_link(LatestLink::replaced);
   drain.file.open(s.stem, s.window.number);
   write_header(drain);
@@ -115,6 +128,17 @@ void dump_failed_allocation(Drain& drain) {
   note_memory_dump(drain.file.path());
 }
 
+// Its begin may still be where it was before the oldest events had to go.
+Window window_as_kept(const Drain& drain) {
+  Window window = session().window;
+  if (drain.moved_to <= window.begin_ticks) return window;
+  window.begin_ticks = drain.moved_to;
+  window.ready_ticks = 0;
+  window.has_step = false;
+  if (window.end_ticks) settle_steps(window);
+  return window;
+}
+
 // Everything so far, in the order that makes the file a complete dump. Returns the losses in it.
 LossCounts write_to_the_end(Drain& drain, const Window& window) {
   collect_to_the_end(drain, window);
@@ -129,7 +153,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   write_counters(drain);
   drain.body.clear();
   LossCounts losses = new_losses();
-  if (encode_summary(drain.body, window, totals_of(drain), losses)) {
+  if (encode_summary(drain.body, window, totals_of(drain, window), losses)) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
   // If that could not be written, it is no loss of the next dump.
@@ -170,6 +194,7 @@ void open_dump(Drain& drain) {
   nvml_begin();
   workers_begin();
   drain.window_open = true;
+  drain.left_out = drain.moved_to = 0;
   drain.last_look = 0;
   drain.said_no_records = false;
   drain.modules_written = 0;
@@ -190,7 +215,7 @@ void open_dump(Drain& drain) {
 void close_dump(Drain& drain) {
   Session& s = session();
   if (!drain.window_open) open_dump(drain);
-  const Window window = s.window;
+  const Window window = window_as_kept(drain);
   samples_window_ends();
   native_samples_window_ends();
   if (window.dropped) {
@@ -207,12 +232,13 @@ void close_dump(Drain& drain) {
     if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
     // Until it is left, what is in it is in no dump.
     const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
-    drain.early.keep(drain.file, {window, totals_of(drain), losses, failures}, worth);
+    drain.early.keep(drain.file, {window, totals_of(drain, window), losses, failures}, worth);
   } else {
     note_dumped_losses(write_to_the_end(drain, window));
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
-    note_window_totals(window, totals_of(drain), {outcome, drain.file.error(), drain.file.path()});
+    note_window_totals(window, totals_of(drain, window),
+                       {outcome, drain.file.error(), drain.file.path()});
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
@@ -225,9 +251,25 @@ void close_dump(Drain& drain) {
   ring()->header->phase.store(static_cast<uint32_t>(s.phase.load()));
 }
 
+bool keep_newest(Drain& drain) {
+  const double most = session().config.schedule.max_mb * 1e6;
+  const DumpFile::LeftOut left = drain.file.leave_out_oldest(static_cast<uint64_t>(most / 2));
+  if (left.events == 0) return false;
+  if (drain.left_out == 0) {
+    log_line(LogLevel::info,
+             "the dump has max_mb=%.6g megabytes: the oldest events make room for new ones",
+             session().config.schedule.max_mb);
+  }
+  drain.left_out += left.events;
+  drain.moved_to = left.ticks;
+  (void)move_window_begin(left.ticks);  // else a little later, or as the window ends
+  // What is no event takes too much of it.
+  return static_cast<double>(drain.file.bytes()) < 0.75 * most;
+}
+
 void save_dump(Drain& drain) {
   if (!drain.window_open) return;
-  Window window = session().window;
+  Window window = window_as_kept(drain);
   if (window.end_ticks == 0) {
     window.end_ticks = now_ticks();
     settle_steps(window);

@@ -34,6 +34,8 @@ struct Drain {
   uint32_t failures_before_early = 0;
   EarlyDump early{};
   bool window_open = false;
+  uint64_t left_out = 0;  // events of the open window that had to go
+  uint64_t moved_to = 0;  // where its begin has to be then
   uint64_t last_module_look = 0;
   uint64_t last_look = 0;        // for GPU records
   bool said_no_records = false;  // in this window
@@ -49,6 +51,9 @@ void detach_cupti();
 void close_dump(Drain& drain);
 // What is there so far becomes a complete dump: the program may be replaced the next moment.
 void save_dump(Drain& drain);
+// The dump of the whole program has grown too large: its oldest events go, half of what may be
+// stays. False: that is not to be had.
+bool keep_newest(Drain& drain);
 // The process ends: without a better window, and with a failed allocation that is in no dump.
 void leave_last_dumps(Drain& drain);
 

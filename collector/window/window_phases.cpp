@@ -148,7 +148,8 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
-  s.window = Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true};
+  s.window =
+      Window{number, first_step, ticks, 0, 0, first_step, false, "", false, false, true, ticks};
   s.window.has_step = !is_free_window(s.window);
   RingHeader& header = *ring()->header;
   header.window.store(number);  // new buffers carry it
@@ -165,6 +166,7 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
       move_last_step(s.window.begin_ticks);
     }
   }
+  s.window.opened_ticks = s.window.begin_ticks;
   // Together, for workers that follow: until here they see the window before as it ended.
   header.window_first_step.store(static_cast<uint32_t>(first_step));
   header.window_last_step.store(static_cast<uint32_t>(first_step));

@@ -11,6 +11,7 @@
 #include "formats/dump/events_decoder.h"
 #include "formats/dump/group_names.h"
 #include "formats/dump/lane_filler.h"
+#include "formats/dump/left_out.h"
 #include "formats/dump/live_memory_decoder.h"
 #include "formats/dump/nvtx_names.h"
 #include "formats/dump/shape_decoder.h"

@@ -154,6 +154,13 @@ void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
       early == 1 ? std::string("this window is") : fmt::format("{} windows are", early));
 }
 
+void add_left_out(const std::vector<Timeline>& timelines, Report& report) {
+  uint64_t events = 0;
+  for (const Timeline& timeline : timelines) events += timeline.process->summary.left_out();
+  if (events == 0) return;
+  add_finding<FindingKind::left_out>(report.findings, static_cast<double>(events), events);
+}
+
 void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   if (!report.whole_windows) return;
   const bool differ = std::any_of(timelines.begin(), timelines.end(),
@@ -439,6 +446,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
+  add_left_out(all, report);
   add_untimed_steps(all, report);
   urgent_first(report);
   return report;
@@ -528,6 +536,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
+  add_left_out(all, report);
   add_untimed_steps(all, report);
   add_work_of_before(report);
   add_gpus_in_turn(all, report);

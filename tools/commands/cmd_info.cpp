@@ -150,6 +150,10 @@ std::string window_text(const Process& process) {
     out += fmt::format(", ended by {}{}", process.summary.end_reason(),
                        process.summary.partial() ? " before its last step" : "");
   }
+  if (process.summary.left_out()) {
+    out += fmt::format("; the newest events, {} before them had to go (max_mb)",
+                       process.summary.left_out());
+  }
   return out;
 }
 

@@ -157,18 +157,45 @@ def test_all(tmp_path, steps, markers):
 
 
 @pytest.mark.parametrize("disk_ms", [0, 15])
-def test_all_ends_where_it_is_too_much(tmp_path, disk_ms):
-    """What the library takes while a slow disk keeps it lies in the window that it ends then."""
+def test_all_keeps_the_newest(tmp_path, disk_ms):
+    """Beyond max_mb the oldest events go; what the window then holds is there, and nothing else. Also with a slow disk."""
     # `gpuprof run` puts its library before it.
     slow = {"LD_PRELOAD": harness.HAZARDS / "libslow_disk.so", "SLOW_DISK_MS": disk_ms} if disk_ms else {}
     done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "700", "--layers", "40", "--kernel-us", "2", "--small-kernels", "20"],
                                  "--schedule", "all,max_mb=0.2", GPUPROF_BUFFER_MB=8, **slow)
-    assert comparison.summary["end_reason"] == "max_mb" and comparison.summary["partial"]
-    assert "cut short" in done.err
+    assert comparison.summary["end_reason"] == "exit" and comparison.summary["left_out"] > 50_000
+    assert re.search(rf"\(the newest; {comparison.summary['left_out']} before them had to go\)", done.err), done.err
     steps = comparison.window_steps()
-    assert steps[0] == 0 and 100 < len(steps) < 699
+    assert steps[0] > 50 and steps[-1] == 698 and steps == list(range(steps[0], 699))
     comparison.assert_right("launch", "gpu_kernel")
-    assert len(harness.of_kind(comparison.records, "launch")) > 10_000
+    assert comparison.counts["launch"] > 5_000
+    found = report(tmp_path)
+    assert "left_out" in {row["kind"] for row in found["findings"]} and found["kernels"]
+    dump, = harness.dumps(tmp_path / "out")
+    assert dump.stat().st_size < 400_000 and "the newest events" in harness.checked("info", dump).out
+
+
+def test_all_ends_where_the_rest_is_too_much(tmp_path):
+    """What is no event cannot go: a limit that it alone exceeds ends the window."""
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "300", *QUICK], "--schedule", "all,max_mb=0.001")
+    assert comparison.summary["end_reason"] == "max_mb" and "cut short" in done.err
+
+
+def test_a_killed_program_leaves_the_newest(tmp_path):
+    """The file is whole at any moment, also while it is written anew."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="all,max_mb=0.2", GPUPROF_BUFFER_MB=8, GPUPROF_LOG="info")
+    child = subprocess.Popen([harness.SIMTRAIN, "--steps", "1000000", "--layers", "40", "--kernel-us", "2", "--small-kernels", "20"],
+                             env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        for line in child.stderr:
+            if "make room" in line:
+                break
+        time.sleep(0.3)
+    finally:
+        child.kill()
+        child.wait()
+    info = harness.info(tmp_path / "out")["files"][0]
+    assert info["steps"]["first"] > 0 and info["event_count"] > 10_000
 
 
 def test_all_and_schedule_exclude_each_other():
