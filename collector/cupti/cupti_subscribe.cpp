@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Our subscription to CUPTI, and who has it instead of us (taken_by).
 #include <cstdio>
 #include <cstring>
 #include <string_view>

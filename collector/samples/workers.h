@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a PyTorch DataLoader's workers do while a window is open, seen from outside: CPU time, waits
-// for a CPU, waits for the disk. They themselves stay asleep.
+// for a CPU, waits for the disk. They are known by their name, pt_data_worker, and stay asleep. A
+// worker's view of itself: data_worker.h.
 #pragma once
 
 #include <cstdint>
