@@ -15,6 +15,7 @@
 * A test names each setting, step source, format, cause and finding.
 * Each table of the report's JSON has its place in the page, tools/report/html/page.js, and in the text.
 * tests/simcuda reads each field of its Settings from its environment.
+* docs/REPORT.md has a row for each cause of a loss, formats/core/ring_file.h, and no other; something counts it.
 * formats/FORMAT.md has the number and the name of each record kind of formats/core/record.h.
 * A unit test that a page names (`B/tests/unit/<name>`) exists.
 
@@ -309,6 +310,24 @@ def analysis_problems(root, files, text):
                 yield f"docs/REPORT.md: a row for the {what} `{name}`, which tools/analysis does not name"
 
 
+def loss_problems(root, files, text):
+    header = "formats/core/ring_file.h"
+    match = re.search(r"^enum class Loss[^{]*\{(.*?)^\};", (root / header).read_text() if header in files else "", re.M | re.S)
+    causes = re.findall(r"^\s*(\w+) = \d+", match[1] if match else "", re.M)
+    if not causes:
+        yield f"{header}: found no cause of a loss; how are they written now?"
+    code = "".join((root / file).read_text(errors="replace") for file in sorted(files)
+                   if file == header or re.fullmatch(r"collector/[\w/]+\.cpp", file) and not file.endswith("/summary.cpp"))
+    told = names_in_table(section(text, "Losses"))
+    for name in causes:
+        if name not in told:
+            yield f"docs/REPORT.md: no row for the loss `{name}`"
+        if not re.search(rf"\bLoss::{name}\b", code):
+            yield f"{header}: nothing counts Loss::{name}"
+    for name in sorted(told - set(causes)):
+        yield f"docs/REPORT.md: a row for the loss `{name}`, which {header} does not have"
+
+
 def kind_problems(record, text):
     kinds = re.findall(r"^\s*(?:RECORDED|RING|OUTSIDE)\((\w+), (\d+)", record, re.M)
     if not kinds:
@@ -339,6 +358,7 @@ def check(root, program):
         problems += unit_test_problems(tree, page, text)
     problems += analysis_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
     record = root / "formats/core/record.h"
+    problems += loss_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
     problems += kind_problems(record.read_text() if record.exists() else "", texts.get("formats/FORMAT.md", ""))
     problems += test_problems(root, tree.files, program)
     problems += table_problems(root, tree.files, program)
@@ -362,7 +382,10 @@ GOOD = {
     "docs/VIEWERS.md": "`perfetto`\n",
     "docs/SETTINGS.md": "| `GPUPROF_STEP` | `auto` | |\n",
     "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | a |\n",
-    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | 5 % |\n",
+    "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## Losses\n\n| `full` | |\n\n"
+                      "## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | 5 % |\n",
+    "formats/core/ring_file.h": "enum class Loss : uint8_t {\n  full = 0,  // records\n};\n",
+    "collector/record/ring.cpp": "count_loss(Loss::full)",
     "tools/analysis/a.cpp": '{Cause::slow, "slow"}, add_finding<FindingKind::drift>(out)',
     "tools/analysis/findings.def": 'GPUPROF_FINDING(drift, LIMIT(5, "%"), NO_LIMIT,\n    "it drifts")\n',
     "tests/unit/a_test.cpp": "FindingKind::drift",
@@ -399,6 +422,10 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("docs/REPORT.md", ("| `gpu` | |", "gpu"), "`gpu`"),
     ("docs/REPORT.md", ("`slow`", "`fast`"), "no row for the cause `slow`"),
     ("docs/REPORT.md", "| `gone` | |", "finding `gone`, which"),
+    ("docs/REPORT.md", ("`full`", "`fall`"), "no row for the loss `full`"),
+    ("docs/REPORT.md", ("`full`", "`fall`"), "a row for the loss `fall`, which"),
+    ("formats/core/ring_file.h", ("full", "empty"), "nothing counts Loss::empty"),
+    ("formats/core/ring_file.h", ("enum class Loss", "enum class Lost"), "found no cause of a loss"),
     ("tools/analysis/a.cpp", ("drift", "drafts"), "makes this finding"),
     ("tools/analysis/findings.def", "GPUPROF_FINDING(drafts, NO_LIMIT", "no row for the finding `drafts`"),
     ("tools/analysis/findings.def", ("5", "6"), "does not have its limit, 6 %"),

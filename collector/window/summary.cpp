@@ -9,6 +9,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
@@ -99,7 +100,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.text(15, source);
   out.uint(16, totals.samples_cpu_ns);
   out.uint(17, totals.process_cpu_ns);
-  out.uint(23, totals.left_out);
+  out.uint(24, totals.left_out);
   out.uint(19, cupti_attach_ns());
   out.text(22, cupti_api_in_use());
   out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
@@ -199,6 +200,7 @@ void print_losses() {
       {Loss::cupti_incomplete, "CUPTI buffers that could not be read to their end"},
       {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
+      {Loss::graph_untimed, "launches of CUDA graphs for which CUPTI has no records"},
       {Loss::name_cut, "names longer than 65,535 bytes, which are cut"},
       {Loss::gpu_unjoined,
        "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "
@@ -206,10 +208,12 @@ void print_losses() {
       {Loss::stack_table_full,
        "call stacks for which there was no room (set GPUPROF_STACKS=launch:10 or so)"},
       {Loss::operator_depth, "operators nested too deep"},
+      {Loss::sample_torn, "host samples whose frames changed while they were read"},
       {Loss::memory_log_full, "allocations for which the memory log had no room"},
       {Loss::heap_table_full, "sampled allocations whose release will not be seen"},
       {Loss::write_error, "parts of a dump that could not be written"},
   };
+  static_assert(std::size(kTexts) == kLossKinds - 1, "a row for each cause; 10 is none");
   const LossCounts losses = all_losses();
   char line[900];
   size_t used = 0;

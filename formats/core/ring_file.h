@@ -129,9 +129,9 @@ enum class Loss : uint8_t {
                       // flagged)
   write_error = 6,    // dump chunks that could not be written
   step_log_full = 7,
-  unfinished_gpu = 8,     // launches whose GPU record had not come when the window was closed
-  nvtx_depth = 9,         // ranges deeper than is tracked
-  unmatched_thread = 10,  // threads that could not get a buffer state
+  unfinished_gpu = 8,  // launches whose GPU record had not come when the window was closed
+  nvtx_depth = 9,      // ranges deeper than is tracked
+  // 10 was never counted
   graph_untimed = 11,     // graph launches for which CUPTI has no records
   cupti_incomplete = 12,  // buffers of CUPTI's that could not be read to their end
   stack_table_full = 13,  // stacks

@@ -110,7 +110,6 @@ std::string_view loss_name(Loss loss) {
     case Loss::step_log_full: return "step_log_full";
     case Loss::unfinished_gpu: return "unfinished_gpu";
     case Loss::nvtx_depth: return "nvtx_depth";
-    case Loss::unmatched_thread: return "unmatched_thread";
     case Loss::graph_untimed: return "graph_untimed";
     case Loss::cupti_incomplete: return "cupti_incomplete";
     case Loss::stack_table_full: return "stack_table_full";

@@ -139,8 +139,7 @@ bool all_stand(std::vector<Member>& members, const Trace& trace) {
     // Beside other work a live process may be late with its sign.
     member.gone = process.recovered && member.seen_until - member.alive_until >= usual &&
                   life_of(process) != Life::goes_on;
-    member.lost_records = process.losses[static_cast<size_t>(Loss::buffer_full)] > 0 ||
-                          process.losses[static_cast<size_t>(Loss::unmatched_thread)] > 0;
+    member.lost_records = process.losses[static_cast<size_t>(Loss::buffer_full)] > 0;
     any_waits = any_waits || member.alive_until - member.last_call >= usual;
   }
   return any_waits;

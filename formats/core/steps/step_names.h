@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts of ranges (NVTX, or of a JSON trace) that stand for steps. Views into their arguments; thread-safe.
+// Texts of ranges (NVTX, or of a JSON trace) that stand for steps. Views into their arguments;
+// thread-safe.
 #pragma once
 
 #include <string_view>
