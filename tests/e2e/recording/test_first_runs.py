@@ -177,7 +177,7 @@ def test_all_keeps_the_newest(tmp_path, disk_ms):
 
 def test_all_ends_where_the_rest_is_too_much(tmp_path):
     """What is no event cannot go: a limit that it alone exceeds ends the window."""
-    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "300", *QUICK], "--schedule", "all,max_mb=0.001")
+    done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "300", *QUICK], "--schedule", "all,max_mb=0.0005")
     assert comparison.summary["end_reason"] == "max_mb" and "cut short" in done.err
 
 
