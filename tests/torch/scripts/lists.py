@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Four steps of operators on lists of tensors. After them, two more under torch.profiler: writes how often it has each
 operator with each shapes into the file given, as [[[name, shapes], count], ...]; of "table" by
-key_averages(group_by_input_shape=True), of "trace" by its trace."""
+key_averages(group_by_input_shape=True), of "trace" by its trace, in which a call that holds nothing but one of its own name is
+one with it, as key_averages() counts."""
 import collections
 import json
 import sys
@@ -25,6 +26,22 @@ def step(weight, optimizer):
     optimizer.step()
 
 
+def counted(events):
+    """Without those that are alone within one of their name."""
+    children, within, open_ones = collections.Counter(), {}, {}
+    operators = sorted((event for event in events if event.get("cat") == "cpu_op"), key=lambda event: (event["ts"], -event["dur"]))
+    for number, event in enumerate(operators):
+        stack = open_ones.setdefault(event["tid"], [])
+        while stack and operators[stack[-1]]["ts"] + operators[stack[-1]]["dur"] <= event["ts"]:
+            stack.pop()
+        if stack:
+            within[number] = stack[-1]
+            children[stack[-1]] += 1
+        stack.append(number)
+    return [event for number, event in enumerate(operators) if number not in within or children[within[number]] > 1
+            or operators[within[number]]["name"] != event["name"]]
+
+
 def main(path):
     weight = torch.nn.Parameter(torch.randn(3, 4))
     optimizer = torch.optim.SGD([weight], lr=0.1, foreach=False)
@@ -39,8 +56,7 @@ def main(path):
     profile.export_chrome_trace(path)
     with open(path, encoding="utf-8") as trace:
         events = json.load(trace)["traceEvents"]
-    listed = collections.Counter((event["name"], text_of(event["args"].get("Input Dims", []))) for event in events
-                                 if event.get("cat") == "cpu_op")
+    listed = collections.Counter((event["name"], text_of(event["args"].get("Input Dims", []))) for event in counted(events))
     with open(path, "w", encoding="utf-8") as out:
         json.dump({"table": list(table.items()), "trace": list(listed.items())}, out)
 
