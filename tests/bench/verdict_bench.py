@@ -15,7 +15,6 @@ same, in nine of ten runs, that of healthy jobs compute, machine_busy or none; b
 usage: verdict_bench.py BUILD [--only TEXT] [--rounds N] [--markdown] [--cupti SWITCHES] [--busy N]"""
 import argparse
 import bisect
-import contextlib
 import json
 import os
 import pathlib
@@ -23,6 +22,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
+from support.busy import busy_loops
 
 PARTS = ("compute", "communication", "transfer", "data_loading", "kernel_launch", "allocation", "synchronization", "other")
 SCHEDULE = "skip_first=5,wait=0,warmup=2,active=15,repeat=1"
@@ -246,18 +248,6 @@ def furthest(said, truth):
     """By how many points a part is off. What the report calls unknown may be any part's, and is never more than that."""
     unknown = said.get("unknown", 0)
     return max(max(said[part] - truth[part], truth[part] - said[part] - unknown, 0) for part in PARTS)
-
-
-@contextlib.contextmanager
-def busy_loops(each):
-    """So many for each core."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(each * os.cpu_count())]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def judge(job):

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """cuDNN tries its algorithms in the first forward pass and synchronizes meanwhile (torch.backends.cudnn.benchmark): the
 steps are the optimizer's all the same, also where other processes have the processors."""
-import contextlib
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
 import pytest
@@ -13,20 +11,9 @@ import pytest
 import harness
 import truth
 from stack import simulated
+from support.busy import busy_loops
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "scripts/benchmarked.py"
-
-
-@contextlib.contextmanager
-def busy_loops(each):
-    """So many for each core."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(each * os.cpu_count())]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def run(folder, *command, devices=1):

@@ -11,7 +11,7 @@ import pytest
 
 import harness
 from stack import simulated
-from test_benchmarked import busy_loops
+from support.busy import busy_loops
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "scripts/eager.py"
 KERNEL_NS = 2000  # a GPU that waits for the host, however fast that is

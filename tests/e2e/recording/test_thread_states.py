@@ -1,29 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a thread ran, waited for a processor and slept, against the kernel's counts as the program reads them itself; alone
 and beside four busy loops a core."""
-import contextlib
 import json
-import os
-import subprocess
 import sys
 
 import pytest
 
 import harness
+from support.busy import busy_loops
 
 SCRIPT = harness.SOURCE / "tests/programs/python/thread_states.py"
 FIRST, STEPS = 3, 24
-
-
-@contextlib.contextmanager
-def busy_loops(each):
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(each * os.cpu_count())]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
 
 
 def record(folder):
