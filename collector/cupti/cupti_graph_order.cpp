@@ -129,7 +129,8 @@ void GraphOrder::add_context_wait(uint64_t context, uint64_t begin, uint64_t end
   }
   if (recording_ == 0 || begin < recording_) return;
   waited_ = true;
-  if (Context* const found = contexts_.find_or_add(context)) found->waited = end;
+  Context* const found = contexts_.find_or_add(context);
+  if (found && found->waited == 0) found->waited = end;
 }
 
 void GraphOrder::add_stream_wait(uint64_t stream, uint64_t begin, uint64_t end) {

@@ -90,7 +90,7 @@ class GraphOrder {
     uint32_t first, last;  // launch in it that is not known to be over, as number
   };
   struct Context {
-    uint64_t key, waited;  // `waited`: the end of the newest wait that began while recording
+    uint64_t key, waited;  // `waited`: the end of the first wait that began while recording
   };
   struct Event {
     uint64_t key;

@@ -245,6 +245,13 @@ TEST(GraphOrder, WaitsCountFromTheBeginOfRecording) {
   EXPECT_TRUE(order.waited());
 }
 
+TEST(GraphOrder, AFirstLaunchBesideTheWaitOfAnotherThreadIsTold) {
+  Order order;
+  order.add_context_wait(kContext, 90, 102);  // over as the launch had begun
+  launch(order, kGraph, 70, 100);
+  EXPECT_EQ(order.launch_of(kGraph, kNode, 150), 70u);
+}
+
 TEST(GraphOrder, AllCountOnceTheHostHasWaitedForEach) {
   GraphOrder order;
   order.begin_recording(10);
