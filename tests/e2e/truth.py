@@ -224,7 +224,9 @@ class Comparison:
                 continue  # launched before or after the window
             if len(works) != len(records) and not needed:
                 # A graph that was launched before the window: what was over when it began is not in it.
-                works = [work for work in works if work["end"] > self.begin + GPU_TOLERANCE_NS]
+                works = [work for work in works if work["end"] > self.begin - GPU_TOLERANCE_NS]
+                over = [work for work in works if work["end"] <= self.begin + GPU_TOLERANCE_NS]
+                works = [work for work in works if work not in over[:max(0, len(works) - len(records))]]
             if len(works) != len(records):
                 self.problem(f"{len(works)} pieces of work, {len(records)} records", works[:1], records[:1])
             for work, record in zip(works, records):
