@@ -186,10 +186,10 @@ uint64_t stream_number(const CUpti_CallbackData& data, uint64_t stream, bool per
   return stream == kDefault || stream == kLegacy ? context_of(data) : stream;
 }
 
-// The call in progress on this thread.
+// The call in progress on this thread, and the correlation id of its last launch.
 struct OrderCall {
   uint64_t begin, stream;
-  uint32_t launch;
+  uint32_t launch, last_launch;
 };
 thread_local OrderCall t_order __attribute__((tls_model("initial-exec")));
 
@@ -197,7 +197,7 @@ void note_order_entry(OrderRole role, bool per_thread, const CUpti_CallbackData&
   const auto stream = [&](size_t index) {
     return stream_number(data, handle_at(data, index), per_thread);
   };
-  t_order = {now_ticks(), 0, 0};
+  t_order = {now_ticks(), 0, 0, 0};
   switch (role) {
     case OrderRole::launch: {
       const auto* const exec = reinterpret_cast<const void*>(handle_at(data, 0));
@@ -218,13 +218,20 @@ void note_order_entry(OrderRole role, bool per_thread, const CUpti_CallbackData&
   }
 }
 
-void note_order_exit(OrderRole role, uint64_t context, const CUpti_CallbackData& data) {
+void note_order_exit(OrderRole role, bool per_thread, uint64_t context,
+                     const CUpti_CallbackData& data) {
   const auto* const result = static_cast<const int*>(data.functionReturnValue);
   const bool succeeded = result && *result == 0;
   const OrderCall call = t_order;
   t_order = {};
   if (role == OrderRole::launch) {
-    return on_graph_launched(call.launch, data.correlationId, succeeded);
+    t_order.last_launch = data.correlationId;
+    if (call.begin != 0) return on_graph_launched(call.launch, data.correlationId, succeeded);
+    // The driver's call inside the runtime's may have been seen.
+    if (!data.functionParams || call.last_launch == data.correlationId) return;
+    const auto* const exec = reinterpret_cast<const void*>(handle_at(data, 0));
+    const uint64_t stream = stream_number(data, handle_at(data, 1), per_thread);
+    return on_unseen_graph_launch(exec, context, stream, data.correlationId, succeeded);
   }
   if (!succeeded || call.begin == 0) return;
   if (role == OrderRole::context_wait) on_context_wait(context, call.begin);
@@ -238,15 +245,15 @@ void note_order(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   const OrderRole role = order_role(driver, id);
   if (role == OrderRole::none) return;
   if (driver && (inside(Library::cudart) || t_state.runtime_call != 0)) return;
+  const bool per_thread = g_per_thread[driver][id].load(std::memory_order_relaxed);
   if (data.callbackSite == CUPTI_API_ENTER) {
     const bool has_handles = data.functionParams || role == OrderRole::context_wait;
-    const bool per_thread = g_per_thread[driver][id].load(std::memory_order_relaxed);
     if (has_handles) note_order_entry(role, per_thread, data);
     return;
   }
   const bool names_context = driver && id == CUPTI_DRIVER_TRACE_CBID_cuCtxSynchronize_v2;
   const uint64_t named = names_context && data.functionParams ? handle_at(data, 0) : 0;
-  note_order_exit(role, named ? named : context_of(data), data);
+  note_order_exit(role, per_thread, named ? named : context_of(data), data);
 }
 
 // Captures of a stream, where hooks do not tell of them.

@@ -29,7 +29,8 @@ class GraphOrder {
     uint64_t context, stream;
   };
   // A launch begins: `graph` is CUPTI's id of the executable graph. All are told that begin after
-  // clear(), in order of time for each graph. Its number; 0: no memory.
+  // clear(), in order of time for each graph. One of before is told as it ends, with `begin` 0.
+  // Its number; 0: no memory.
   uint32_t add_launch(uint32_t graph, Place place, uint32_t correlation, uint64_t begin);
   // The call has returned.
   void end_launch(uint32_t number, uint32_t correlation, uint64_t now, bool succeeded);

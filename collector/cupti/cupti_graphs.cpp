@@ -103,6 +103,20 @@ bool read_node_record(CUpti_Activity* record, NodeRecord& out) {
   return out.node != 0;
 }
 
+// 0: not known. What no launch is known of is not told (GraphOrder::launch_of).
+uint32_t graph_id(const void* exec) {
+  const auto exec_id = g_exec_id.load(std::memory_order_acquire);
+  uint32_t graph = 0;
+  const bool known = exec_id && exec_id(static_cast<CUgraphExec>(const_cast<void*>(exec)),
+                                        &graph) == CUPTI_SUCCESS;
+  return known ? graph : 0;
+}
+
+// A stream without a number is waited for with its context. Pointers are even.
+GraphOrder::Place place_of(uint64_t context, uint64_t stream) {
+  return {context, stream ? stream : context + 1};
+}
+
 }  // namespace
 
 void attach_graphs(const CuptiActivities& activities, CUpti_SubscriberHandle subscriber,
@@ -159,21 +173,25 @@ void report_graph_order() {
 
 uint32_t on_graph_launch(const void* exec, uint64_t context, uint64_t stream,
                          uint32_t correlation) {
-  const uint64_t begin = now_ticks();
-  const auto exec_id = g_exec_id.load(std::memory_order_acquire);
-  uint32_t graph = 0;
-  // What no launch is known of is not told (GraphOrder::launch_of).
-  if (!exec_id ||
-      exec_id(static_cast<CUgraphExec>(const_cast<void*>(exec)), &graph) != CUPTI_SUCCESS) {
-    return 0;
-  }
+  const uint32_t graph = graph_id(exec);
+  if (graph == 0) return 0;
   uint32_t nodes = 0;
   const bool uncertain = node_records_of(handle(exec), nodes) == NodeRecords::uncertain;
-  // A stream without a number is waited for with its context. Pointers are even.
-  const GraphOrder::Place place{context, stream ? stream : context + 1};
   const LockGuard guard(g_order_lock);
   if (uncertain) g_order->exclude(graph);
-  return g_order->add_launch(graph, place, correlation, begin);
+  // Its work comes after this. A time of before the lock may lie before a wait that has been told
+  // since.
+  return g_order->add_launch(graph, place_of(context, stream), correlation, now_ticks());
+}
+
+void on_unseen_graph_launch(const void* exec, uint64_t context, uint64_t stream,
+                            uint32_t correlation, bool succeeded) {
+  const uint64_t now = now_ticks();
+  const uint32_t graph = graph_id(exec);
+  if (graph == 0) return;
+  const LockGuard guard(g_order_lock);
+  const uint32_t number = g_order->add_launch(graph, place_of(context, stream), correlation, 0);
+  g_order->end_launch(number, correlation, now, succeeded);
 }
 
 void on_graph_launched(uint32_t number, uint32_t correlation, bool succeeded) {

@@ -40,6 +40,9 @@ bool graph_order_awaits_wait();
 // exit; the number goes from one to the other:
 uint32_t on_graph_launch(const void* exec, uint64_t context, uint64_t stream, uint32_t correlation);
 void on_graph_launched(uint32_t number, uint32_t correlation, bool succeeded);
+// At the exit of a launch whose entry was not told: the call began before the attach.
+void on_unseen_graph_launch(const void* exec, uint64_t context, uint64_t stream,
+                            uint32_t correlation, bool succeeded);
 // At the entry; stream 0: the event is destroyed.
 void on_event_record(uint64_t event, uint64_t stream, uint64_t now);
 void on_stream_end(uint64_t stream);

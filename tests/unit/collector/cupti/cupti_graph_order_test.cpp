@@ -252,6 +252,18 @@ TEST(GraphOrder, AFirstLaunchBesideTheWaitOfAnotherThreadIsTold) {
   EXPECT_EQ(order.launch_of(kGraph, kNode, 150), 70u);
 }
 
+TEST(GraphOrder, ALaunchOfBeforeTheAttachIsToldAsItEnds) {
+  Order order;
+  const uint32_t number = order.add_launch(kGraph, {kContext, kStream}, 60, 0);
+  order.end_launch(number, 60, 100, true);
+  EXPECT_FALSE(order.counts_all());  // whether it has records, and which, is not known
+  EXPECT_EQ(order.launch_of(kGraph, kNode, 90), 0u);
+  order.add_context_wait(kContext, 110, 120);
+  EXPECT_TRUE(order.counts_all());
+  launch(order, kGraph, 70, 130);
+  EXPECT_EQ(order.launch_of(kGraph, kNode, 140), 70u);
+}
+
 TEST(GraphOrder, AllCountOnceTheHostHasWaitedForEach) {
   GraphOrder order;
   order.begin_recording(10);
