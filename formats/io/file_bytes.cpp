@@ -230,9 +230,7 @@ bool OutputFile::commit() {
   if (ok() && ::close(file_) != 0) fail("cannot be written");
   if (ok()) file_ = -1;
   if (temporary_.empty()) return ok();
-  if (ok() && ::access(target_.c_str(), F_OK) != 0) list_until_all_is_there(target_);
-  if (ok() && ::rename(temporary_.c_str(), target_.c_str()) != 0)
-    fail("cannot be renamed into place");
+  if (ok() && !put_in_place(temporary_, target_)) fail("cannot be renamed into place");
   if (!ok() && !nameless_) ::unlink(temporary_.c_str());
   return ok();
 }

@@ -27,19 +27,25 @@ class Unfinished {
   Entry* entry_;
 };
 
-// Lists `path`, which a commit is about to make, until all of the output is there.
+// Lists `path`, a directory that was just made, until all of the output is there.
 void list_until_all_is_there(const std::string& path);
 
-// An output of several files is whole or absent: while this is alive, what
-// list_until_all_is_there() is told stays listed. One at a time.
+// Renames a finished file into place: now, or with all others where a WholeOutput is alive.
+// False, with errno, where it cannot. Any thread.
+bool put_in_place(const std::string& finished, const std::string& target);
+
+// An output of several files is whole or absent, and what it replaces stays until then.
+// While this is alive, files wait for keep() under their temporary names. One at a time.
 class WholeOutput {
  public:
   WholeOutput();
+  // Without keep(), removes all that was made.
   ~WholeOutput();
   WholeOutput(const WholeOutput&) = delete;
   WholeOutput& operator=(const WholeOutput&) = delete;
-  // All is there: from now on the signals are ignored, since the command has done its work.
-  void keep();
+  // Puts all files in place. From now on the signals are ignored: the command has done its work.
+  // False, with the reason, where a file cannot be renamed; those before it are in place.
+  bool keep(std::string& error);
 };
 
 }  // namespace gpuprof

@@ -179,9 +179,9 @@ int run_convert(const Command& command, int count, char** arguments) {
     if (output.extension() == ".gz") options.compression = Compression::gzip;
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
     if (!exporter.write(input.trace, to_standard_output ? "/dev/stdout" : output.string(), options,
-                        error))
+                        error) ||
+        !whole.keep(error))
       throw Failure(error);
-    whole.keep();
   }
   report(input.trace, output, exporter);
   return kExitDone;

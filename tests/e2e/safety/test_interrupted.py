@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal that ends `gpuprof convert` leaves no file behind: ten seeded moments of each format."""
 import json
+import os
 import random
 import signal
 import subprocess
@@ -79,4 +80,60 @@ def test_an_output_that_was_there_stays_as_it_was(trace, tmp_path):
         if child.wait(60) == 128 + signal.SIGTERM:
             break
         out.write_text("before")
-    assert child.returncode == 128 + signal.SIGTERM and out.read_text() == "before" and everything(tmp_path) == ["out"]
+    assert child.returncode == 128 + signal.SIGTERM and out.read_bytes() == b"before" and everything(tmp_path) == ["out"]
+
+
+@pytest.fixture(scope="module")
+def signal_at(tmp_path_factory):
+    """A library whose `linkat` or `rename` sends SIGTERM once it has done its work COUNTDOWN times."""
+    folder = tmp_path_factory.mktemp("signal_at")
+    (folder / "at.c").write_text(r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+static int left;
+static int after(const char* name, int result) {
+  if (left == 0) left = atoi(getenv("COUNTDOWN"));
+  if (strcmp(name, getenv("SIGNAL_AT")) == 0 && --left == 0) raise(SIGTERM);
+  return result;
+}
+int rename(const char* from, const char* to) {
+  return after("rename", ((int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename"))(from, to));
+}
+int linkat(int a, const char* from, int b, const char* to, int flags) {
+  return after("linkat", ((int (*)(int, const char*, int, const char*, int))dlsym(RTLD_NEXT, "linkat"))(a, from, b, to, flags));
+}
+""")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "at.so", folder / "at.c", "-ldl"], check=True)
+    return folder / "at.so"
+
+
+def bytes_of(path):
+    files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+    return {str(p.relative_to(path.parent)): p.read_bytes() for p in files}
+
+
+# TensorBoard's folder has two files. The first is whole when the signal comes.
+@pytest.mark.parametrize("name,place,count", [("perfetto", "linkat", 1), ("perfetto", "rename", 1), ("tensorboard", "linkat", 2),
+                                              ("tensorboard", "rename", 1)])
+@pytest.mark.parametrize("there", ["before", None])
+def test_a_signal_between_two_files_leaves_the_old_ones_or_the_new_ones(trace, signal_at, tmp_path, name, place, count, there):
+    (tmp_path / "new").mkdir()
+    new, out = tmp_path / "new" / "out", tmp_path / "out"
+    harness.checked("convert", trace, "--to", name, "-o", new)
+    if there:
+        for file in bytes_of(new):
+            (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file).write_text(there)
+    old = bytes_of(out) if there else everything(tmp_path)
+    environment = dict(os.environ, LD_PRELOAD=f"{os.environ.get('LD_PRELOAD', '')}:{signal_at}", SIGNAL_AT=place, COUNTDOWN=str(count),
+                       ASAN_OPTIONS="verify_asan_link_order=0")
+    ended = subprocess.run([harness.BIN, "convert", trace, "--to", name, "-o", out], env=environment, stdout=subprocess.DEVNULL)
+    if place == "rename":
+        written = bytes_of(out)  # Kineto's has a random trace_id
+        assert ended.returncode == 0 and written.keys() == bytes_of(new).keys() and b"before" not in written.values()
+    else:
+        assert ended.returncode == 128 + signal.SIGTERM
+        assert (bytes_of(out) if there else everything(tmp_path)) == old
