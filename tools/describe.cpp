@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "formats/core/early_window.h"
+#include "tools/console.h"
 
 namespace gpuprof {
 namespace {
@@ -135,6 +136,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
     step_json["first"] = steps.front().step;
     step_json["last"] = steps.back().step;
   }
+  const ImpossibleTimes times = impossible_times(trace, process);
   const GraphWork graph_work = count_graph_work(trace, process);
   return {{"complete", process.completeness == Completeness::complete},
           {"steps", step_json},
@@ -154,6 +156,11 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"heap_samples", process.heap.size()},
           {"cupti_attach_ns", process.summary.cupti_attach_ns()},
           {"gpu_time_error_ns", process.summary.gpu_time_error_ns()},
+          {"impossible_times",
+           {{"of", times.works},
+            {"early", times.early},
+            {"earliest_ns", times.earliest_ns},
+            {"repeated", times.repeated}}},
           {"cupti_api", process.summary.cupti_api()},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
@@ -161,6 +168,24 @@ Json describe_summary(const Trace& trace, const Process& process) {
             {"samples_cpu_ns", process.summary.samples_cpu_ns()},
             {"cupti_ns", cost.cupti_ns},
             {"percent", cost.percent}}}};
+}
+
+std::string describe_impossible(const ImpossibleTimes& times) {
+  const auto pieces = [](uint64_t count, const char* one, const char* more) {
+    return count == 1 ? fmt::format("1 piece of it {}", one)
+                      : fmt::format("{} pieces of it {}", count, more);
+  };
+  std::string text;
+  if (times.early > 0) {
+    text = pieces(times.early, "begins before its call", "begin before their calls") +
+           ", by up to " + format_duration(static_cast<double>(times.earliest_ns));
+  }
+  if (times.repeated > 0) {
+    if (!text.empty()) text += ", ";
+    text += pieces(times.repeated, "has the times of the piece before",
+                   "have the times of the piece before");
+  }
+  return text;
 }
 
 std::vector<CounterSummary> summarize_counters(const Process& process) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/trace/trace.h"
+#include "formats/views/impossible_times.h"
 
 namespace gpuprof {
 
@@ -47,6 +48,9 @@ struct GraphWork {
   uint64_t nodes, named;
 };
 GraphWork count_graph_work(const Trace& trace, const Process& process);
+
+// As "3 pieces of it begin before their calls, by up to 2.0 us"; empty where there are none.
+std::string describe_impossible(const ImpossibleTimes& times);
 
 const char* completeness_name(Completeness completeness);
 

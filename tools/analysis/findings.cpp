@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "formats/trace/heap.h"
+#include "formats/views/impossible_times.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/host_memory.h"
@@ -19,6 +20,7 @@
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/timeline.h"
 #include "tools/console.h"
+#include "tools/describe.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -79,6 +81,17 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
   add_drift(last,
             fmt::format("from window {} to window {}", first.header.window(), last.header.window()),
             early, late, out);
+}
+
+// GPU times that cannot be right.
+void wrong_times(const Trace& trace, const Process& process, std::vector<Finding>& out) {
+  const ImpossibleTimes times = impossible_times(trace, process);
+  if (times.works == 0) return;
+  const double percent =
+      100 * static_cast<double>(times.count()) / static_cast<double>(times.works);
+  if (percent < finding_row(FindingKind::impossible_times).limit.value) return;
+  add_finding<FindingKind::impossible_times>(out, percent, who(process), percent,
+                                             describe_impossible(times));
 }
 
 // What a framework's allocator holds of a GPU, where it says so.
@@ -266,6 +279,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
   for (const auto& [id, windows] : runs) step_time_drift(windows, out);
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
+    wrong_times(trace, process, out);
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(report, process, curves, out);
     host_memory_growth(process, out);

@@ -244,7 +244,7 @@ void print_live_memory(const Trace& trace, const Process& process) {
   }
 }
 
-std::string gpu_times_text(const Process& process) {
+std::string gpu_times_text(const Trace& trace, const Process& process) {
   if (!process.gpu_times_missing.empty()) return "missing: " + process.gpu_times_missing;
   std::string text = "present";
   const auto attach = static_cast<double>(process.summary.cupti_attach_ns());
@@ -252,6 +252,8 @@ std::string gpu_times_text(const Process& process) {
   if (attach > 0) text += ", CUPTI attached in " + format_duration(attach);
   if (!process.summary.cupti_api().empty()) text += ", by " + process.summary.cupti_api();
   if (error > 0) text += ", at most " + format_duration(error) + " off";
+  const std::string impossible = describe_impossible(impossible_times(trace, process));
+  if (!impossible.empty()) text += "; of GPU work, times of some cannot be right: " + impossible;
   return text;
 }
 
@@ -285,7 +287,7 @@ void print_text(const Trace& trace, const Process& process) {
   if (process.is_data_worker()) {
     print_row("CPU time", format_duration(static_cast<double>(process.summary.process_cpu_ns())));
   } else if (!is_outside_windows(process)) {
-    print_row("GPU times", gpu_times_text(process));
+    print_row("GPU times", gpu_times_text(trace, process));
     print_graph_work(trace, process);
   }
   print_row("events", counts_text(count_events(trace, process)));

@@ -57,6 +57,10 @@ BAD = {
 }
 
 
+def kinds_of_findings(dump):
+    return {finding["kind"] for finding in json.loads(harness.checked("report", dump, "--format", "json").out)["findings"]}
+
+
 @pytest.mark.parametrize("switch", BAD)
 def test_bad_data(switch, tmp_path):
     cause, text = BAD[switch]
@@ -86,6 +90,8 @@ def test_bad_data(switch, tmp_path):
     assert all(r["end_mono_ns"] >= r["begin_mono_ns"] > 0 for r in timed)
     if cause == "bad_timestamp":
         assert 0.8 * len(kept) < len(timed) < len(kept)
+    told = ["cannot be right" in harness.checked("info", dump).out, "impossible_times" in kinds_of_findings(dump)]
+    assert told == [switch == "duplicate_ts"] * 2, told
     for target in ("chrome", "perfetto"):
         harness.checked("convert", dump, "--to", target, "-o", tmp_path / target)
     assert len(json.loads((tmp_path / "chrome").read_text())["traceEvents"]) > len(timed)

@@ -330,6 +330,31 @@ TEST(Findings, SmallGridsOnABusyGpu) {
 }
 
 // Its first kernel ends 320 us into the step.
+// A launch begins 10 us into its step.
+TEST(Findings, TimesOfGpuWorkThatCannotBeRight) {
+  const std::string end = ". What this report says of GPU time may be wrong by as much\n";
+  RunMaker early(3);
+  early.add_kernel(1, 8, 4);
+  EXPECT_EQ(found(early.dump(), "impossible_times"),
+            "rank 0: the times of 25.0 % of GPU work cannot be right: 1 piece of it begins before "
+            "its call, by up to 6.000 us" +
+                end);
+  RunMaker repeated(4);
+  repeated.add_kernel(2, 900);
+  EXPECT_EQ(found(repeated.dump(), "impossible_times"),
+            "rank 0: the times of 20.0 % of GPU work cannot be right: 1 piece of it has the times "
+            "of the piece before" +
+                end);
+}
+
+TEST(Findings, TimesWithinTheErrorOfClocksAreRight) {
+  RunMaker run(4);
+  run.add_kernel(1, 8, 8);
+  run.add_kernel(2, 1, 930);  // as traces in whole microseconds have them
+  run.add_kernel(2, 1, 930);
+  EXPECT_EQ(found(run.dump(), "impossible_times"), "");
+}
+
 TEST(Findings, WorkThatDoesNotBeginThoughTheGpuIsIdle) {
   const auto text = [](uint64_t begin_us) {
     RunMaker run(lengths(6, 0), 0, 30);
