@@ -24,8 +24,12 @@ Transition WindowPlan::advance(uint64_t index) {
   // A triggered window names its own first step, the same on all ranks: it does not wait for
   // `resume_`.
   const bool off = armed_ || index < resume_ || index < base_;
+  const uint32_t before = open_;
   const Transition scheduled = off ? idle() : scheduled_step(index);
-  return finish(pending_ || recording_ ? triggered_step(index, scheduled) : scheduled);
+  if (pending_ || recording_) return finish(triggered_step(index, scheduled));
+  if (!postponed_ || !scheduled.window_begins) return finish(scheduled);
+  postponed_ = false;  // the next one has come before it
+  return finish(leave_out(scheduled, before));
 }
 
 Transition WindowPlan::idle() const {
@@ -54,9 +58,16 @@ Transition WindowPlan::scheduled_step(uint64_t index) {
   return change;
 }
 
+Transition WindowPlan::leave_out(Transition change, uint32_t window) {
+  change.left_out = true;
+  change.left_out_window = window;
+  return change;
+}
+
 Transition WindowPlan::triggered_step(uint64_t index, const Transition& scheduled) {
   const bool inside = index >= first_ && index - first_ < steps_;
-  Transition change = scheduled;
+  const bool replaces = inside && scheduled.window_begins;
+  Transition change = replaces ? leave_out(scheduled, scheduled.window) : scheduled;
   change.before = phase_;
   if (recording_ && inside) {
     // What the schedule begins meanwhile is part of this window.

@@ -51,6 +51,7 @@ class WindowPlan {
   Transition idle() const;
   Transition scheduled_step(uint64_t index);
   Transition triggered_step(uint64_t index, const Transition& scheduled);
+  static Transition leave_out(Transition change, uint32_t window);
   Transition finish(Transition change);
 
   const ScheduleSpec spec_;

@@ -51,6 +51,10 @@ void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
   if (near) session().wants_early = false;
   if (ends_early) end_early(ticks, true);
   if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
+  if (change.left_out) {
+    log_line(LogLevel::warn, "window %u was left out: window %u takes its place",
+             change.left_out_window, change.window);
+  }
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
   } else if (change.after == Phase::warmup && change.before != Phase::warmup) {

@@ -253,6 +253,15 @@ def test_an_attach_of_four_seconds_puts_the_window_off(tmp_path):
     assert "CUPTI attached in 4." in harness.checked("info", tmp_path / "out").out
 
 
+def test_each_window_that_a_late_attach_costs_is_named(tmp_path):
+    """The attach takes as long as some windows of the schedule, and the one that it puts off meets the next."""
+    done, comparisons = profile(tmp_path, 1, "before", 1, rounds=48, SIMCUDA_CUPTI="subscribe_ms=4000", SIMCUDA_KERNEL_NS=30_000_000,
+                                GPUPROF_SCHEDULE="skip_first=2,wait=0,warmup=1,active=3,repeat=10")
+    recorded = {comparison.header["window"] for comparison in comparisons}
+    left_out = {int(number) for number in re.findall(r"window (\d+) was left out", done.err)}
+    assert recorded and left_out and not recorded & left_out and recorded | left_out == set(range(10)), (recorded, done.err)
+
+
 def test_a_program_that_ends_before_a_late_attach_is_told(tmp_path):
     done, comparisons = profile(tmp_path, 1, "before", 1, rounds=6, SIMCUDA_CUPTI="subscribe_ms=5000")
     assert not comparisons and "nothing was recorded: the program ended while CUPTI was being attached" in done.err

@@ -25,7 +25,8 @@ struct Case {
   bool armed;
   uint64_t steps;
   std::vector<Action> actions;
-  const char* expected;  // as in schedule_test.cpp; "/n": window n ended for a triggered one
+  const char* expected;  // as in schedule_test.cpp; "/n": window n ended for a triggered one,
+                         // "xn": window n is left out
 };
 
 // How GoogleTest names a case.
@@ -55,6 +56,7 @@ std::string trace(const Case& c) {
     if (change.window_ends) {
       out += (change.interrupted ? "/" : "]") + std::to_string(change.ended_window);
     }
+    if (change.left_out) out += "x" + std::to_string(change.left_out_window);
     if (change.window_begins) out += "[" + std::to_string(change.window);
     out += ".wA-"[static_cast<int>(change.after)];
     before = change.after;
@@ -115,7 +117,7 @@ const Case kCases[] = {
      false,
      10,
      {{Action::trigger, 0, 2, 5}},
-     ".w[0AAAAA]0---"},
+     ".w[0Ax1AAAA]0---"},
     {"interrupts_a_scheduled_window",
      kShort,
      false,
@@ -189,7 +191,7 @@ const Case kCases[] = {
      false,
      15,
      {{Action::off, 0}, {Action::on, 1, 6}, {Action::trigger, 2, 4, 5}},
-     ".!.!.w[0AAAAA]0...w[3AA"},
+     ".!.!.w[0AAAAx2A]0...w[3AA"},
 };
 
 INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowPlanTable, testing::ValuesIn(kCases),
@@ -201,6 +203,7 @@ std::string advance(WindowPlan& plan, uint64_t index, uint64_t count) {
   for (uint64_t i = index; i < index + count; ++i) {
     const Transition change = plan.advance(i);
     if (change.window_ends) out += "]" + std::to_string(change.ended_window);
+    if (change.left_out) out += "x" + std::to_string(change.left_out_window);
     if (change.window_begins) out += "[" + std::to_string(change.window);
     out += ".wA-"[static_cast<int>(change.after)];
   }
@@ -227,6 +230,34 @@ TEST(WindowPlan, BeginsAnewWhereWhatWasCountedWereNoSteps) {
     plan.restart();
     EXPECT_EQ(advance(plan, 0, 8), "..w[0AAA]0--") << before;
   }
+}
+
+// Windows of three steps, with two between them.
+constexpr const char* kClose = "skip_first=0,wait=1,warmup=1,active=3,repeat=0";
+
+TEST(WindowPlan, AWindowThatIsPutOffHasAsManyStepsAndItsNumber) {
+  WindowPlan plan = plan_of(kClose);
+  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
+  plan.postpone();
+  plan.resume(3);
+  EXPECT_EQ(advance(plan, 3, 8), "[0AAA]0w[1AAA]1.");
+}
+
+TEST(WindowPlan, TheNextWindowIsLeftOutWhereOneThatWasPutOffHasItsSteps) {
+  WindowPlan plan = plan_of(kClose);
+  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
+  plan.postpone();
+  EXPECT_EQ(advance(plan, 3, 2), "..");
+  plan.resume(5);
+  EXPECT_EQ(advance(plan, 5, 9), "[0AAx1A]0...w[2AA");
+}
+
+TEST(WindowPlan, AWindowThatIsPutOffUntilTheNextBeginsIsLeftOut) {
+  WindowPlan plan = plan_of(kClose);
+  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
+  plan.postpone();
+  EXPECT_EQ(advance(plan, 3, 8), "...wx0[1AAA]1.");
+  EXPECT_FALSE(plan.postponed());
 }
 
 TEST(WindowPlan, StepsCountedBeforeTheirSourceWasKnownDoNotPassOverTheWindow) {
