@@ -272,6 +272,18 @@ def test_the_error_of_gpu_times_is_stated(tmp_path):
     assert 0 < comparison.summary["gpu_time_error_ns"] < 100_000
 
 
+@pytest.mark.parametrize("ids", ["stale", "previous", "zero"])
+def test_a_launch_that_began_before_the_attach_and_ends_in_the_window(ids, tmp_path):
+    """Its work begins after the next launch of the same graph: without its place in the order that one would get it."""
+    done = harness.run([harness.HAZARDS / "held_launch", 180, 5, 75], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", SIMCUDA_TRUTH=tmp_path, SIMCUDA_CUPTI=f"graph_ids={ids}",
+        SIMCUDA_HELD_GRAPH_LAUNCH=5, SIMCUDA_HELD_MS=60, SIMCUDA_LAUNCH_LATENCY_NS=400_000,
+        GPUPROF_SCHEDULE="skip_first=2,wait=20,skip_first_wait=1,warmup=2,active=60,repeat=2"))
+    assert done.code == 0, done.err
+    comparison = truth.Comparison(harness.dumps(tmp_path / "out")[1], tmp_path, by_clock=True)
+    assert_no_silent_error(comparison, "", UNJOINED, done)
+
+
 @pytest.mark.parametrize("run", range(5))
 def test_windows_of_four_marking_threads_are_complete(run, tmp_path):
     """All calls of the window, whichever thread marks, and their work, joined to them; ten windows a run. A thread may

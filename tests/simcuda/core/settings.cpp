@@ -80,6 +80,8 @@ Settings read_settings() {
   read_number("SIMCUDA_COPY_LIMIT", &s.copy_limit_bytes);
   read_number("SIMCUDA_SEED", &s.seed);
   read_number("SIMCUDA_FIRST_CORRELATION", &s.first_correlation);
+  read_number("SIMCUDA_HELD_GRAPH_LAUNCH", &s.held_graph_launch);
+  read_number("SIMCUDA_HELD_MS", &s.held_ms);
   read_number("SIMCUDA_INJECTION_MS", &s.injection_ms);
   read_number("SIMCUDA_PAGEABLE_GBS", &s.pageable_gb_s);
   read_number("SIMCUDA_PINNED_GBS", &s.pinned_gb_s);

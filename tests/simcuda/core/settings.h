@@ -29,6 +29,8 @@ struct Settings {
   double memset_gb_s = 2000;
   bool no_driver = false;
   bool reversed_node_ids = false;  // of executable graphs: not in the order of capture
+  uint64_t held_graph_launch = 0;  // which launch of a graph is held, from 1 on; 0: none
+  uint64_t held_ms = 0;            // so long, before the driver has it
   uint32_t injection_ms = 0;       // from loading an injection library to starting it
   std::string truth_directory;
   bool truth_all = false;

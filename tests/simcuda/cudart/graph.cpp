@@ -3,6 +3,10 @@
 // the launch stream.
 #include <cupti.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/cudart/entry_points.h"
 
@@ -191,9 +195,16 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
 
 namespace {
 
+void hold_launch() {
+  static std::atomic<uint64_t> launches{0};
+  if (launches.fetch_add(1) + 1 != settings().held_graph_launch) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(settings().held_ms));
+}
+
 cudaError_t launch(const StreamApi& which, cudaGraphExec_t handle, cudaStream_t stream_handle) {
   const cudaGraphLaunch_v10000_params params{handle, stream_handle};
   return run_api(which.api, &params, nullptr, [&](ApiCall& call) {
+    hold_launch();
     Core& core = Core::instance();
     const Core::Lock held = core.lock();
     const auto exec = core.graph_exec(handle);
