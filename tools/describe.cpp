@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/core/early_window.h"
 #include "tools/console.h"
 
@@ -116,14 +118,19 @@ Json describe_header(const Process& process) {
 }
 
 GraphWork count_graph_work(const Trace& trace, const Process& process) {
+  std::vector<bool> in_graph;  // by shape
+  for (const Shape& shape : trace.shapes) {
+    in_graph.push_back(is_stream_work(shape.kind) && shape.kind != Kind::gpu_graph && shape.graph);
+  }
   GraphWork work{};
+  if (std::find(in_graph.begin(), in_graph.end(), true) == in_graph.end()) return work;
   for (uint32_t i = 0; i < process.events.size(); ++i) {
-    const Shape& shape = trace.shapes[process.events.shape_of(i)];
-    if (!is_stream_work(shape.kind) || shape.kind == Kind::gpu_graph || shape.graph == 0) continue;
+    const ShapeIndex shape = process.events.shape_of(i);
+    if (!in_graph[number(shape)]) continue;
     const EventExtra& extra = process.extra(process.events[i]);
     if (extra.value == 0) continue;
     ++work.nodes;
-    work.named += process.graph_node(shape, extra) != nullptr;
+    work.named += process.graph_node(trace.shapes[shape], extra) != nullptr;
   }
   return work;
 }
