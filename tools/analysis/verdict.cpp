@@ -398,6 +398,12 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
       why_ranks_wait(report));
 }
 
+// On a busy machine steps are long for what they do: a share of them is a small one.
+double Judge::least_host_work_pct(const Report& report) {
+  const double with_processor = 1 - report.no_processor_sum_pct() / 100;
+  return std::max(kWorthNamingPct, kHostWorkWorthNamingPct * with_processor);
+}
+
 void Judge::add_causes(double waited_pct, Report& report) const {
   const double base = step_ns_[0];
   const double steadily_pct =
@@ -431,7 +437,8 @@ void Judge::add_causes(double waited_pct, Report& report) const {
       verdict.share_pct =
           std::max(0.0, verdict.share_pct - report.no_processor_pct[static_cast<size_t>(row.part)]);
     }
-    const double least = row.cause == Cause::host_work ? kHostWorkWorthNamingPct : kWorthNamingPct;
+    const double least =
+        row.cause == Cause::host_work ? least_host_work_pct(report) : kWorthNamingPct;
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);

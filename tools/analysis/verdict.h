@@ -17,7 +17,7 @@ namespace gpuprof::analysis {
 // Causes that cost, and would save, less than this are not worth a line.
 inline constexpr double kWorthNamingPct = 2;
 // What the host does of its own is not known by its calls: a thread that the operating system kept
-// waiting looks the same.
+// waiting looks the same. Of the time for which its waits for a processor are known and left out.
 inline constexpr double kHostWorkWorthNamingPct = 5;
 
 class Judge {
@@ -35,6 +35,7 @@ class Judge {
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
+  static double least_host_work_pct(const Report& report);
   void add_causes(double waited_pct, Report& report) const;
   void leave_out_pauses(Report& report) const;
   void sort_causes(Report& report) const;

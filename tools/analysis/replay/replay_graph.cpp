@@ -147,7 +147,8 @@ uint32_t RankReplay::add_call_begin(const Call& call) {
   bool follows_other = other && first;
   if (other && !first && call.begin - own.end > kOtherThreadNs) {
     const QuietTime alone = quiet_time(call, own.end);
-    follows_other = other->end > own.end && (call.begin - other->end) * 2 < alone.brief + alone.own;
+    follows_other =
+        other->end > own.end && (call.begin - other->end) * 2 < alone.brief.all + alone.own.all;
   }
   const uint32_t begin = piece_.add(rank_, call.begin - origin_);
   if (follows_other) piece_.add_edge({other->node, 0, false, 0});
@@ -179,11 +180,12 @@ RankReplay::QuietTime RankReplay::quiet_time(const Call& call, int64_t since) co
        range != loading.end() && range->begin < call.begin; ++range) {
     stretch(range->begin);
     const int64_t end = std::min(range->end, call.begin);
-    out.loading += end - std::max(range->begin, since);
+    const int64_t begin = std::max(range->begin, since);
+    out.loading.all += end - begin;
+    out.loading.waited += processor_[call.thread].waited(begin, end);
     at = end;
   }
   stretch(call.begin);
-  out.waited = processor_[call.thread].waited(since, call.begin);
   return out;
 }
 
@@ -197,7 +199,9 @@ void RankReplay::add_stretch(Interval time, uint32_t thread, QuietTime& out) con
     const int64_t profiling = profiled.inside(time.begin, end);
     const int64_t length = end - time.begin - profiling;
     const bool is_long = own_length(time.begin, end, processor, profiled.set()) > kOwnWorkNs;
-    (is_long ? out.own : out.brief) += length;
+    QuietTime::Share& share = is_long ? out.own : out.brief;
+    share.all += length;
+    share.waited += processor.waited(time.begin, end);
     out.profiling += profiling;
   };
   for (auto range =
@@ -207,7 +211,8 @@ void RankReplay::add_stretch(Interval time, uint32_t thread, QuietTime& out) con
     own(range->begin);
     const int64_t end = std::min(range->end, time.end), begin = std::max(range->begin, time.begin);
     const int64_t profiling = profiled.inside(begin, end);
-    out.brief += std::max<int64_t>(0, end - begin) - profiling;
+    out.brief.all += std::max<int64_t>(0, end - begin) - profiling;
+    out.brief.waited += end > begin ? processor.waited(begin, end) : 0;
     out.profiling += profiling;
     time.begin = end;
   }
@@ -215,16 +220,16 @@ void RankReplay::add_stretch(Interval time, uint32_t thread, QuietTime& out) con
 }
 
 FixTimes RankReplay::own_times(const QuietTime& quiet) const {
-  const int64_t all = quiet.loading + quiet.brief + quiet.own + quiet.profiling;
+  const int64_t all = quiet.loading.all + quiet.brief.all + quiet.own.all + quiet.profiling;
   FixTimes out = same_times(all);
-  of(out, Fix::data_loading) -= quiet.loading;
-  of(out, Fix::kernel_launch) -= quiet.brief;
-  of(out, Fix::host_work) -= quiet.own;
-  of(out, Fix::machine_busy) -= std::min(quiet.waited, all);
+  of(out, Fix::data_loading) -= quiet.loading.with_processor();
+  of(out, Fix::kernel_launch) -= quiet.brief.with_processor();
+  of(out, Fix::host_work) -= quiet.own.with_processor();
+  of(out, Fix::machine_busy) -= std::min(quiet.waited(), all);
   const RankSpeed& speed = ranks_.speeds[rank_];
-  of(out, Fix::straggler) = scaled(quiet.loading, speed.data_loading) +
-                            scaled(quiet.brief, speed.host) + scaled(quiet.own, speed.host) +
-                            quiet.profiling;
+  of(out, Fix::straggler) = scaled(quiet.loading.all, speed.data_loading) +
+                            scaled(quiet.brief.all, speed.host) +
+                            scaled(quiet.own.all, speed.host) + quiet.profiling;
   return out;
 }
 

@@ -8,6 +8,7 @@
 // keeps only the times that later nodes may depend on.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -54,11 +55,16 @@ class RankReplay {
   // A thread's time before a call, since the call (of this thread, or of one it waited for) before
   // it.
   struct QuietTime {
-    int64_t loading;    // in its data loader
-    int64_t brief;      // in the framework's operators, and in stretches of at most kOwnWorkNs
-    int64_t own;        // in longer ones
+    // `waited` of `all`: the thread had no processor. What keeps it from one is a cause of its own.
+    struct Share {
+      int64_t all, waited;
+      int64_t with_processor() const { return std::max<int64_t>(0, all - waited); }
+    };
+    Share loading;      // in its data loader
+    Share brief;        // in the framework's operators, and in stretches of at most kOwnWorkNs
+    Share own;          // in longer ones
     int64_t profiling;  // of none of these: the thread worked for the profiler
-    int64_t waited;     // of all this: the thread had no processor
+    int64_t waited() const { return loading.waited + brief.waited + own.waited; }
   };
 
   void skip_to_orphan();

@@ -9,6 +9,7 @@
 
 #include "tests/unit/support/job_model.h"
 #include "tools/analysis/report.h"
+#include "tools/analysis/verdict.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
 
@@ -32,11 +33,11 @@ TEST(ProcessorTime, WaitsLieBetweenReadings) {
   EXPECT_EQ(ProcessorTime(process, 8).waited(0, 6000), 0);
 }
 
-// In each step the host does something of its own for 6 ms, while the GPU, which takes 5 ms, is
-// idle. For `waited` of them it has no processor.
-Trace job(int64_t waited) {
+// In each step the host does something of its own, for `logging`, while the GPU, which takes 5 ms,
+// is idle. For `waited` of that time it has no processor.
+Trace job(int64_t waited, int64_t logging = 6 * kMs) {
   test::Job job;
-  job.logging = 6 * kMs;
+  job.logging = logging;
   Trace trace = test::JobModel(job).trace();
   for (Process& process : trace.processes) {
     std::vector<CounterSeries::Point> points;
@@ -128,6 +129,22 @@ TEST(MachineBusy, WhatTheProgramDoesBesideItIsStillNamed) {
   EXPECT_EQ(report.verdict[0].cause, Cause::host_work);
   EXPECT_EQ(report.verdict[1].cause, Cause::machine_busy);
   EXPECT_NEAR(report.verdict[0].share_pct / report.verdict[1].share_pct, 2, 0.4);
+  EXPECT_NEAR(report.verdict[0].saves_pct, report.verdict[0].share_pct, 3) << "waits are not its";
+}
+
+// 1.6 ms of a step of 35 ms are 4.6 %, but a fifth of the time in which it had a processor.
+TEST(MachineBusy, WhatTheProgramDoesIsMeasuredByTheTimeItHadAProcessor) {
+  constexpr int64_t kWaited = 28'800'000;
+  Trace trace = job(kWaited, 30 * kMs);
+  for (Process& process : trace.processes) {  // no call ends the last step
+    std::vector<CounterSeries::Point>& points = process.processor_waits.front().points;
+    points.push_back({process.window_end, points.back().value + kWaited});
+  }
+  const Report report = make_report(trace);
+  ASSERT_EQ(report.verdict.size(), 2u) << report.reason;
+  EXPECT_EQ(report.verdict[0].cause, Cause::machine_busy);
+  EXPECT_EQ(report.verdict[1].cause, Cause::host_work);
+  EXPECT_LT(report.verdict[1].share_pct, kHostWorkWorthNamingPct);
 }
 
 // No sentence contradicts a number: the text's notes are the shares of the JSON.
