@@ -22,6 +22,15 @@ WORK = ("gpu_kernel", "gpu_copy", "gpu_set", "gpu_graph")
 DRAWN_SYNCS = ("Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 
 
+# Programs beside those of the hazards, whose arguments the tests that use them have.
+WAYS = ("driver_linked", "dlopen_way", "linked_way", "runtime_linked", "runtime_opened", "runtime_static", "two_starts")
+OTHERS = [[harness.HAZARDS / name, *arguments] for name, *arguments in (
+    *((way,) for way in WAYS), ("graphs", 0, 0, -1, -1), ("graph_nodes", 0, "kcs"), ("marking_threads", 4, 0, 0, 20, 300),
+    ("held_launch", 40, 5, 20), ("replica_threads", 4, 10, 1, 1.5, "nvtx"), ("names", "texts", 4, 200), ("nvtx_names",), ("nvtx_first",),
+    ("heap", 8, 2, 4, harness.HAZARDS / "libheap_library.so"), ("native_samples", 10), ("kineto_like", "activity", "after"))] + [
+    [pathlib.Path(harness.SIMTRAIN), "--ranks", "2", "--steps", "6", "--graphs"]]
+
+
 class Expected:
     """Counts of what is in the dumps."""
 
@@ -181,14 +190,18 @@ def test_native_call_stacks(perfetto, stack_dump):
 
 
 def test_all_programs_with_native_stacks(perfetto, tmp_path_factory):
-    """Programs that fork, exec, throw, are killed, unload libraries: with all that `full` records and native samples, in
-    one trace."""
+    """Programs that fork, exec, throw, are killed, unload libraries, use graphs, threads and names: with all that `full`
+    records and native samples, in one trace."""
     folder = tmp_path_factory.mktemp("programs")
     settings = {**harness.WHOLE_RUN, "GPUPROF_PRESET": "full", "GPUPROF_ACTIVITIES": "+samples:native,+malloc"}
-    programs = {hazard.program: hazard for hazard in HAZARDS}  # one way of each
-    for number_of, hazard in enumerate(programs.values()):
-        harness.run(hazard.command(), harness.preloaded(**settings, GPUPROF_OUTPUT=folder / str(number_of)), timeout=60)
+    programs = {hazard.program: hazard.command() for hazard in HAZARDS}  # one way of each
+    for command in OTHERS:
+        programs[command[0].name] = command
+    for number_of, command in enumerate(programs.values()):
+        harness.run(command, harness.preloaded(**settings, GPUPROF_OUTPUT=folder / str(number_of)), timeout=60)
     dumps = harness.dumps(folder)
+    without = [name for number_of, name in enumerate(programs) if not harness.dumps(folder / str(number_of))]
+    assert not set(without) & {command[0].name for command in OTHERS}, without
     assert len(dumps) > len(programs) / 2
     page = perfetto("programs.pftrace", *dumps)
     assert_no_errors(page)

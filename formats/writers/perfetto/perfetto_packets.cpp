@@ -221,7 +221,9 @@ void PacketWriter::stack_sample(int64_t time, int64_t pid, int64_t tid, uint64_t
 
 void PacketWriter::heap_profile(int64_t time, int64_t pid, uint64_t interval,
                                 std::span<const HeapStack> stacks) {
-  begin_packet(time);
+  // Readers take packets in order of time, and one whose number does not follow for a loss.
+  last_heap_profile_ = std::max(last_heap_profile_, time);
+  begin_packet(last_heap_profile_);
   write_interned();
   const size_t mark = wire_.open(packet::profile);
   const size_t process = wire_.open(5);

@@ -146,6 +146,7 @@ class PacketWriter {
   WireWriter wire_{packet_}, interned_wire_{interned_};
   size_t event_mark_ = 0;
   uint64_t heap_profiles_ = 0;
+  int64_t last_heap_profile_ = 0;
   int64_t start_ = 0;
   Pool categories_{1}, names_{2}, annotation_names_{3}, strings_{29}, stages_{24};
   std::unordered_map<int64_t, uint64_t> contexts_;  // by pid
