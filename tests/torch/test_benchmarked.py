@@ -55,8 +55,10 @@ def test_one_gpu(tmp_path, arguments, busy):
     assert_steps(done, comparison)
 
 
-def test_two_ranks(tmp_path):
-    done, comparisons = run(tmp_path, "-m", "torch.distributed.run", "--nproc-per-node", "2", SCRIPT, "conv", "ddp", devices=2)
+@pytest.mark.parametrize("busy", (0, 4) if os.environ.get("GPUPROF_LONG_TESTS") else (0,))
+def test_two_ranks(tmp_path, busy):
+    with busy_loops(busy):
+        done, comparisons = run(tmp_path, "-m", "torch.distributed.run", "--nproc-per-node", "2", SCRIPT, "conv", "ddp", devices=2)
     assert len(comparisons) == 2
     for comparison in comparisons:
         assert_steps(done, comparison)
