@@ -17,7 +17,7 @@ namespace gpuprof::analysis {
 // Causes that cost, and would save, less than this are not worth a line.
 inline constexpr double kWorthNamingPct = 2;
 // What the host does of its own is not known by its calls: a thread that the operating system kept
-// waiting looks the same. Of the time for which its waits for a processor are known and left out.
+// waiting looks the same. A share of the time that is no known wait for a processor.
 inline constexpr double kHostWorkWorthNamingPct = 5;
 
 class Judge {
