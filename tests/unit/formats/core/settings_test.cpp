@@ -33,6 +33,19 @@ TEST(Settings, rows_are_in_the_order_of_the_enum) {
   }
 }
 
+// The table's row and the fields of ScheduleSpec say the same.
+TEST(Settings, help_states_the_defaults_of_a_schedule) {
+  const SettingRow& row = kSettingRows[static_cast<size_t>(Setting::schedule)];
+  const ScheduleSpec own;
+  EXPECT_EQ(std::string(row.default_value),
+            "skip_first=" + std::to_string(own.skip_first) + ",wait=" + std::to_string(own.wait) +
+                ",warmup=" + std::to_string(own.warmup) + ",active=" + std::to_string(own.active) +
+                ",repeat=" + std::to_string(own.repeat));
+  const auto whole = [](double value) { return std::to_string(static_cast<int>(value)); };
+  const std::string limits = "max_s=" + whole(own.max_s) + ", max_mb=" + whole(own.max_mb) + " ";
+  EXPECT_NE(std::string(row.help).find(limits), std::string::npos) << row.help;
+}
+
 TEST(Settings, help_lists_the_step_sources) {
   const std::string allowed = kSettingRows[static_cast<size_t>(Setting::step)].allowed;
   for (size_t i = 0; i <= static_cast<size_t>(StepSource::time); ++i) {  // the last
