@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstring>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "formats/views/slices.h"
@@ -18,9 +18,10 @@ constexpr size_t kOpenProcesses = 4, kOpenThreads = 8;  // of one process; more 
 
 // As a regular expression of JavaScript's that matches just this.
 std::string literally(std::string_view text) {
+  constexpr std::string_view kSpecial = "\\^$.|?*+()[]{}/";
   std::string out;
   for (const char c : text) {
-    if (std::strchr("\\^$.|?*+()[]{}/", c)) out += '\\';
+    if (kSpecial.find(c) != std::string_view::npos) out += '\\';
     out += c;
   }
   return out;
@@ -69,11 +70,12 @@ std::string groups_of(const Process& process) {
 }  // namespace
 
 std::string percent_encoded(std::string_view text, std::string_view kept) {
+  constexpr std::string_view kPlain = "-_.~";
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain =
-        std::isalnum(byte) || std::strchr("-_.~", c) || kept.find(c) != std::string_view::npos;
+    const bool plain = std::isalnum(byte) || kPlain.find(c) != std::string_view::npos ||
+                       kept.find(c) != std::string_view::npos;
     out += plain ? std::string(1, c) : fmt::format("%{:02X}", byte);
   }
   return out;
