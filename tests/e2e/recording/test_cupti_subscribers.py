@@ -113,8 +113,9 @@ def test_many_windows(tmp_path):
 
 
 def test_only_the_first_subscriber_may_register(tmp_path):
-    """jax #38464: later windows, whose subscriber is another one, use the older functions, and have all of their work."""
-    run_both(tmp_path, [harness.HAZARDS / "marking_threads", 1, 0, 0, 60, 300], SIMCUDA_CUPTI="v2_registers_once",
+    """jax #38464: later windows, whose subscriber is another one, use the older functions, and have all of their work.
+    Between the two windows lies 0.2 s: where the first one's dump is not complete by then, its subscriber stays."""
+    run_both(tmp_path, [harness.HAZARDS / "marking_threads", 1, 0, 0, 60, 10_000], SIMCUDA_CUPTI="v2_registers_once",
              GPUPROF_SCHEDULE="skip_first=4,wait=20,skip_first_wait=1,warmup=1,active=4,repeat=2")
     dumps = harness.dumps(tmp_path / "out")
     assert [harness.info(dump)["files"][0]["cupti_api"] for dump in dumps] == ["V2", "V1"]
