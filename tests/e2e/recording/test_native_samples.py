@@ -73,7 +73,7 @@ def test_native_frames_of_a_thread_that_shares_its_processor(tmp_path):
 
 @each_python()
 def test_native_frames_stand_above_the_line_that_called_them(tmp_path, version):
-    dump, _, with_library = profiled_with_library(tmp_path, pythons()[version])
+    dump, samples, with_library = profiled_with_library(tmp_path, pythons()[version])
     for sample in with_library:
         found = [name.split(".")[-1] for name in names(sample)]
         deflate, squeeze, main, module = (found.index(name) for name in ("deflate", "squeeze", "main", "<module>"))
@@ -81,7 +81,10 @@ def test_native_frames_stand_above_the_line_that_called_them(tmp_path, version):
         assert not any("_PyEval" in name for name in found), found
     [first, *_] = json.loads(harness.checked("report", "--format", "json", dump).out)["python_lines"]
     assert (first["file"], first["line"]) == (str(tmp_path / "slow.py"), LINE), first
-    assert first["within"] in ("deflate", "adler32_z", "zlib_compress_impl"), first
+    # The report names what at least half of a line's time was in; a busy machine may leave less of it.
+    share = len(with_library) / sum(any(name.endswith("squeeze") for name in names(s)) for s in samples)
+    library = ["deflate", "adler32_z", "zlib_compress_impl"]
+    assert first["within"] in (library if share > 0.6 else [*library, ""]), (first, share)
 
 
 def of_main(dump, found=True):
