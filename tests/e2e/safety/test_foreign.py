@@ -39,10 +39,6 @@ def test_a_program_of_another_user(tmp_path):
     """setuid: the loader leaves out what is preloaded by a path."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    os.chmod(tmp_path, 0o755)
-    for folder in tmp_path.parents:
-        if folder != folder.parent and not folder.stat().st_mode & 1:
-            folder.chmod(folder.stat().st_mode | 0o011)
     program = tmp_path / "id"
     shutil.copy("/usr/bin/id", program)
     os.chown(program, 54321, 54321)

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import subprocess
+import tempfile
 import time
 
 import harness
@@ -200,18 +201,17 @@ def test_what_compresses_too_well_is_said(tmp_path):
     assert "256 times the file's size" in err
 
 
-# Where another user may rename things.
+# Where another user may rename things. Not below pytest's folder: each session that begins closes that to others.
 @pytest.fixture(name="theirs")
-def directory_of_somebody(tmp_path):
+def directory_of_somebody():
     if os.geteuid() != 0:
         pytest.skip("needs root and a second user")
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder != pathlib.Path("/") and not folder.stat().st_mode & 1:
-            folder.chmod(folder.stat().st_mode | 0o011)  # so that the other user gets there
-    folder = tmp_path / "theirs"
-    folder.mkdir(mode=0o755)
-    os.chown(folder, SOMEBODY, SOMEBODY)
-    return folder
+    with tempfile.TemporaryDirectory(prefix="gpuprof_theirs_") as parent:
+        os.chmod(parent, 0o711)
+        folder = pathlib.Path(parent) / "theirs"
+        folder.mkdir(mode=0o755)
+        os.chown(folder, SOMEBODY, SOMEBODY)
+        yield folder
 
 
 @contextlib.contextmanager
@@ -225,11 +225,16 @@ def as_somebody():
         os.setegid(0)
 
 
+@contextlib.contextmanager
 def windows_all_the_time(output, **settings):
     env = harness.preloaded(GPUPROF_OUTPUT=output, GPUPROF_STEP="sync:1", GPUPROF_RUN="run",
                             GPUPROF_SCHEDULE="skip_first=0,wait=0,warmup=0,active=20,repeat=0", **settings)
-    return subprocess.Popen([harness.SIMTRAIN, "--steps", "100000", "--markers", "sync"], env=env, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with subprocess.Popen([harness.SIMTRAIN, "--steps", "100000", "--markers", "sync"], env=env, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_for(condition, seconds=30):
@@ -268,8 +273,8 @@ def test_a_link_that_waits_is_not_followed(theirs, tmp_path):
         path.unlink()
 
 
-def test_what_lies_in_a_sticky_directory_must_be_ours(theirs, tmp_path):
-    shared = tmp_path / "shared"
+def test_what_lies_in_a_sticky_directory_must_be_ours(theirs):
+    shared = theirs.parent / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
     with as_somebody():
