@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks to Processes of a Trace. Column counts and indices of the input are checked here.
+// Chunks to Processes of a Trace: which chunks are of one dump, and how much of a file is believed.
+// What becomes of a dump's chunks: trace_segment.h.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -11,6 +11,8 @@
 #include "formats/trace/trace.h"
 
 namespace gpuprof {
+
+struct TraceSegment;
 
 // Receives the chunks of one file (or of a file and the ring beside it) and appends a Process to
 // `trace` for each dump in it. Not thread-safe.
@@ -47,8 +49,7 @@ class TraceBuilder : public ChunkVisitor {
   size_t finish();
 
  private:
-  struct Segment;
-  Segment& segment();
+  TraceSegment& segment();
   void end_segment();
   // Null when the stacks are sound, else what is wrong with them.
   const char* add_stacks(const dump::Events& events, std::vector<StackIndex>& stacks);
@@ -63,7 +64,7 @@ class TraceBuilder : public ChunkVisitor {
   bool recovered_ = false;
   int64_t looked_at_ = 0;
   std::unordered_map<uint64_t, uint32_t> ring_chunks_;  // sequence -> records
-  std::unique_ptr<Segment> segment_;
+  std::unique_ptr<TraceSegment> segment_;
 };
 
 }  // namespace gpuprof
