@@ -64,6 +64,9 @@ struct MemoryPoint {
   EventIndex event;
 };
 
+// A GPU in device_type of TensorCurve and Shape: PyTorch's number for CUDA.
+inline constexpr uint32_t kCudaDevice = 1;
+
 // What a framework's allocator says of itself: `total` is what it has
 // allocated, on one device.
 struct TensorCurve {

@@ -14,7 +14,6 @@
 namespace gpuprof {
 namespace {
 
-constexpr uint32_t kCudaDevice = 1;               // PyTorch's device types
 constexpr uint64_t kLargest = uint64_t{1} << 60;  // of memory; more is an error in the file
 
 struct Change {

@@ -145,10 +145,9 @@ std::vector<MemorySample> thinned(const std::vector<MemoryPoint>& points, int64_
 
 // Of the GPU whose allocator holds most.
 const TensorCurve* largest(const MemoryCurves& curves) {
-  constexpr uint32_t kCuda = 1;
   const TensorCurve* found = nullptr;
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type != kCuda) continue;
+    if (curve.device_type != kCudaDevice) continue;
     if (!found || curve.points.size() > found->points.size()) found = &curve;
   }
   return found;

@@ -28,7 +28,6 @@ namespace {
 constexpr size_t kDriftSteps = 40;     // of the whole run, for a trend to mean something
 constexpr double kDriftChance = 0.01;  // that two windows differ so by chance
 constexpr double kMegabyte = 1e6;
-constexpr uint32_t kCuda = 1;  // Shape::device_type
 constexpr size_t kHeapSteps = 6;
 
 std::string who(const Process& process) {
@@ -97,7 +96,7 @@ void wrong_times(const Trace& trace, const Process& process, std::vector<Finding
 // What a framework's allocator holds of a GPU, where it says so.
 const TensorCurve* tensors_of(const MemoryCurves& curves) {
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type == kCuda && !curve.points.empty()) return &curve;
+    if (curve.device_type == kCudaDevice && !curve.points.empty()) return &curve;
   }
   return nullptr;
 }

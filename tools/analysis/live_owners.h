@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "formats/trace/trace.h"
-#include "tools/analysis/operators.h"
+#include "tools/analysis/memory_owners.h"
 #include "tools/analysis/report.h"
 
 namespace gpuprof::analysis {

@@ -3,20 +3,18 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <unordered_map>
 
 #include "formats/views/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/live_owners.h"
+#include "tools/analysis/memory_owners.h"
 #include "tools/analysis/named_rows.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
-
-constexpr uint32_t kCuda = 1;  // Shape::device_type
 
 enum class ScopeKind : uint8_t { none, op, range, module, python };
 
@@ -85,7 +83,8 @@ class ProcessWalk {
         trace_(*timeline.trace),
         process_(*timeline.process),
         grouping_(grouping),
-        sums_(sums) {
+        sums_(sums),
+        owners_(*timeline.process) {
     begin_ = timeline.steps.front().begin;
     end_ = timeline.steps.back().end;
     for (const ForwardBackward& pair : process_.forward_backward) {
@@ -104,8 +103,7 @@ class ProcessWalk {
     }
   }
 
-  std::vector<OwnerRow> memory_owners(const MemoryCurves& curves) const;
-  std::vector<OwnerRow> kept_memory(const MemoryCurves& curves) const;
+  const MemoryOwners& owners() const { return owners_; }
 
  private:
   void walk(uint32_t thread_index) {
@@ -121,7 +119,7 @@ class ProcessWalk {
       if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) {
         note_owner(static_cast<EventIndex>(i), shape);
       }
-      if (shape.kind == Kind::tensor && shape.device_type == kCuda) take_memory(events[i]);
+      if (shape.kind == Kind::tensor && shape.device_type == kCudaDevice) take_memory(events[i]);
       const ScopeKind kind = scope_kind(shape.kind);
       if (kind == ScopeKind::none) continue;
       const Event event = events[i];
@@ -449,7 +447,7 @@ class ProcessWalk {
 
   // The outermost operator, and the innermost module around it.
   void note_owner(EventIndex event, const Shape& shape) {
-    if (shape.kind == Kind::tensor && shape.device_type != kCuda) return;
+    if (shape.kind == Kind::tensor && shape.device_type != kCudaDevice) return;
     std::string op, module, range;
     for (const Scope& scope : open_) {
       const std::string name(name_of(scope.event));
@@ -468,15 +466,9 @@ class ProcessWalk {
     } else if (place.own) {
       owner += " at " + place.text;
     }
-    if (at_line) at_lines_.insert(owner);
     if (owner.empty()) owner = trace_.text(shape.name);
-    const auto [at, fresh] = owner_ids_.try_emplace(owner, static_cast<uint32_t>(owners_.size()));
-    if (fresh) owners_.push_back(owner);
-    owner_of_.emplace(number(event), at->second);
+    owners_.note(event, owner, at_line);
   }
-
-  // Of an allocation of the window, or of one before it.
-  std::string owner_text(EventIndex event, const LiveAllocation* before) const;
 
   static double us(int64_t ns) { return static_cast<double>(ns) / 1000; }
 
@@ -493,100 +485,8 @@ class ProcessWalk {
   std::unordered_map<uint32_t, Modules> modules_of_;      // by forward operator
   std::unordered_map<uint32_t, OperatorRow*> rows_;       // by shape
   std::map<std::pair<uint32_t, uint32_t>, double> flop_;  // by shape and arguments
-  std::unordered_map<uint32_t, uint32_t> owner_of_;       // by event
-  std::map<std::string, uint32_t> owner_ids_;
-  std::vector<std::string> owners_;
-  std::set<std::string> at_lines_;  // owners that have a line of code
+  MemoryOwners owners_;
 };
-
-// Of the allocator of a framework where it says addresses, else of the driver's calls.
-const std::vector<MemoryPoint>& points_of(const Process& process, const MemoryCurves& curves) {
-  for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type != kCuda || curve.points.empty()) continue;
-    if (process.extra(process.event(curve.points.front().event)).address) return curve.points;
-  }
-  return curves.device;
-}
-
-std::string ProcessWalk::owner_text(EventIndex event, const LiveAllocation* before) const {
-  if (before) return owner_of(process_, *before);
-  auto owner = owner_of_.find(number(event));
-  // A record of CUPTI's is that of the call that caused it.
-  if (owner == owner_of_.end()) {
-    owner = owner_of_.find(number(process_.events.partner_of(number(event))));
-  }
-  return owner == owner_of_.end() ? "not known" : owners_[owner->second];
-}
-
-std::vector<OwnerRow> ProcessWalk::memory_owners(const MemoryCurves& curves) const {
-  const std::vector<MemoryPoint>& points = points_of(process_, curves);
-  const auto peak = std::max_element(
-      points.begin(), points.end(),
-      [](const MemoryPoint& a, const MemoryPoint& b) { return a.total < b.total; });
-  if (peak == points.end()) return {};
-  struct Held {
-    EventIndex event;
-    const LiveAllocation* before;  // of the memory log; else null
-    int64_t bytes;
-  };
-  std::unordered_map<uint64_t, Held> live;  // by address
-  int64_t known = 0;
-  const bool blocks = &points != &curves.device;
-  if (const LiveMemory* const log = process_.live_at(LiveMoment::window_begins)) {
-    for (const LiveAllocation& each : log->allocations) {
-      if (each.is_block() != blocks || each.device == Shape::kAbsent) continue;
-      live[each.address] = {EventIndex::none, &each, static_cast<int64_t>(each.bytes)};
-    }
-  }
-  for (auto at = points.begin(); at <= peak; ++at) {
-    const uint64_t address = process_.extra(process_.event(at->event)).address;
-    if (at->change > 0) {
-      live[address] = {at->event, nullptr, at->change};
-    } else {
-      live.erase(address);
-    }
-  }
-  std::map<std::string, OwnerRow> rows;
-  for (const auto& [address, block] : live) {
-    OwnerRow& row = rows[owner_text(block.event, block.before)];
-    ++row.count;
-    row.bytes += block.bytes;
-    known += block.bytes;
-  }
-  if (peak->total > known) rows["before the window"].bytes += peak->total - known;
-  return named_rows(std::move(rows), &OwnerRow::bytes);
-}
-
-// What a step leaves behind for the next ones is held until then; a leak stays.
-std::vector<OwnerRow> ProcessWalk::kept_memory(const MemoryCurves& curves) const {
-  if (timeline_.steps.size() < 3) return {};
-  const int64_t from = timeline_.steps.front().end, to = timeline_.steps.back().begin;
-  std::unordered_map<uint64_t, const MemoryPoint*> live;  // by address
-  for (const MemoryPoint& point : points_of(process_, curves)) {
-    if (point.time >= timeline_.steps.back().end) break;
-    const uint64_t address = process_.extra(process_.event(point.event)).address;
-    if (point.change <= 0) {
-      live.erase(address);
-    } else if (point.time >= from && point.time < to) {
-      live[address] = &point;
-    }
-  }
-  std::map<std::string, OwnerRow> rows;
-  for (const auto& [address, point] : live) {
-    const std::string owner = owner_text(point->event, nullptr);
-    OwnerRow& row = rows[owner];
-    row.at_line = at_lines_.contains(owner);
-    ++row.count;
-    row.bytes += point->change;
-  }
-  return named_rows(std::move(rows), &OwnerRow::bytes);
-}
-
-int64_t sum_of(const std::vector<OwnerRow>& rows) {
-  int64_t sum = 0;
-  for (const OwnerRow& row : rows) sum += row.bytes;
-  return sum;
-}
 
 std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
   for (auto& [name, row] : rows) {
@@ -626,9 +526,9 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines, Groupin
     ProcessWalk walk(timeline, grouping, sums);
     walk.walk();
     const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
-    std::vector<OwnerRow> owners = walk.memory_owners(curves);
-    if (sum_of(owners) > sum_of(out.memory_owners)) out.memory_owners = std::move(owners);
-    out.kept_memory[timeline.process] = walk.kept_memory(curves);
+    std::vector<OwnerRow> owners = walk.owners().at_peak(curves);
+    if (bytes_of(owners) > bytes_of(out.memory_owners)) out.memory_owners = std::move(owners);
+    out.kept_memory[timeline.process] = walk.owners().kept(curves, timeline.steps);
   }
   // Without a whole step: what there was when memory ran out, or in the end.
   for (const Timeline& timeline : timelines) {

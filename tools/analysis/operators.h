@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who caused the steps' work and waits: operators, layers and named ranges of the program, lines of
-// its code, owners of its memory. From traces that have any of these.
+// its code, owners of its memory (memory_owners.h). From traces that have any of these.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tools/analysis/flops.h"
+#include "tools/analysis/memory_owners.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
@@ -47,14 +48,6 @@ struct PlaceRow {
   std::string place;  // "train.py:41 main"
   uint64_t count = 0;
   double total_us = 0;
-};
-
-// What held device memory at its peak.
-struct OwnerRow {
-  std::string name;
-  uint64_t count = 0;  // allocations
-  int64_t bytes = 0;
-  bool at_line = false;  // the name has the line of code
 };
 
 // Arithmetic of operators whose shapes are known, and that began in one of the window's steps; all

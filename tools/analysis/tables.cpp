@@ -185,8 +185,7 @@ class TableMaker {
 
   // What a framework's allocator gives out mostly lies in what it had from the driver long before.
   static void add_tensors(const Timeline& timeline, const TensorCurve& curve, Memory& out) {
-    constexpr uint32_t kCuda = 1;  // Shape::device_type
-    if (curve.device_type != kCuda || curve.points.empty()) return;
+    if (curve.device_type != kCudaDevice || curve.points.empty()) return;
     for (const MemoryPoint& point : curve.points) {
       if (point.total <= out.peak_bytes) continue;
       out.peak_bytes = point.total;
