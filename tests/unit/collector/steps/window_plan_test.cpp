@@ -235,30 +235,44 @@ TEST(WindowPlan, BeginsAnewWhereWhatWasCountedWereNoSteps) {
 // Windows of three steps, with two between them.
 constexpr const char* kClose = "skip_first=0,wait=1,warmup=1,active=3,repeat=0";
 
-TEST(WindowPlan, AWindowThatIsPutOffHasAsManyStepsAndItsNumber) {
-  WindowPlan plan = plan_of(kClose);
-  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
-  plan.postpone();
-  plan.resume(3);
-  EXPECT_EQ(advance(plan, 3, 8), "[0AAA]0w[1AAA]1.");
-}
+// The window is to begin with step 2, and is put off there.
+struct PutOff {
+  const char* name;
+  uint64_t resumed;      // at this step; kNever: not at all
+  const char* until;     // the phases of the steps from 3 on until then
+  uint64_t steps;        // that follow
+  const char* expected;  // their phases
+};
+constexpr uint64_t kNever = UINT64_MAX;
 
-TEST(WindowPlan, TheNextWindowIsLeftOutWhereOneThatWasPutOffHasItsSteps) {
-  WindowPlan plan = plan_of(kClose);
-  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
-  plan.postpone();
-  EXPECT_EQ(advance(plan, 3, 2), "..");
-  plan.resume(5);
-  EXPECT_EQ(advance(plan, 5, 9), "[0AAx1A]0...w[2AA");
-}
+void PrintTo(const PutOff& c, std::ostream* out) { *out << c.name; }
 
-TEST(WindowPlan, AWindowThatIsPutOffUntilTheNextBeginsIsLeftOut) {
+const PutOff kPutOff[] = {
+    {"has_as_many_steps_and_its_number", 3, "", 8, "[0AAA]0w[1AAA]1."},
+    {"the_next_window_is_left_out_where_it_has_its_steps", 5, "..", 9, "[0AAx1A]0...w[2AA"},
+    {"until_the_next_begins_is_left_out", kNever, "", 8, "...wx0[1AAA]1."},
+};
+
+class WindowThatIsPutOff : public testing::TestWithParam<PutOff> {};
+
+TEST_P(WindowThatIsPutOff, records_these_steps) {
+  const PutOff& c = GetParam();
   WindowPlan plan = plan_of(kClose);
   EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
   plan.postpone();
-  EXPECT_EQ(advance(plan, 3, 8), "...wx0[1AAA]1.");
+  EXPECT_TRUE(plan.postponed());
+  uint64_t next = 3;
+  if (c.resumed != kNever) {
+    EXPECT_EQ(advance(plan, next, c.resumed - next), c.until);
+    next = c.resumed;
+    plan.resume(next);
+  }
+  EXPECT_EQ(advance(plan, next, c.steps), c.expected);
   EXPECT_FALSE(plan.postponed());
 }
+
+INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowThatIsPutOff, testing::ValuesIn(kPutOff),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(WindowPlan, StepsCountedBeforeTheirSourceWasKnownDoNotPassOverTheWindow) {
   for (const uint64_t counted : {0, 1}) {
