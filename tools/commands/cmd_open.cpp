@@ -6,8 +6,8 @@
 
 #include "tools/command.h"
 #include "tools/console.h"
-#include "tools/page_server.h"
-#include "tools/show_run.h"
+#include "tools/show/page_server.h"
+#include "tools/show/show_run.h"
 
 namespace gpuprof {
 

@@ -11,16 +11,16 @@
 #include <vector>
 
 #include "formats/core/settings.h"
-#include "tools/browser.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/library_path.h"
 #include "tools/output_place.h"
-#include "tools/page_server.h"
 #include "tools/program_file.h"
 #include "tools/shell_text.h"
-#include "tools/show_run.h"
+#include "tools/show/browser.h"
+#include "tools/show/page_server.h"
+#include "tools/show/show_run.h"
 
 namespace gpuprof {
 namespace {

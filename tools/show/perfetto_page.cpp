@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/perfetto_page.h"
+#include "tools/show/perfetto_page.h"
 
 #include <fmt/format.h>
 

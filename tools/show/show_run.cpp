@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/show_run.h"
+#include "tools/show/show_run.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,16 +11,16 @@
 #include "formats/io/unfinished.h"
 #include "formats/writers/exporter.h"
 #include "tools/analysis/report.h"
-#include "tools/browser.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
-#include "tools/page_server.h"
-#include "tools/perfetto_page.h"
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
 #include "tools/report/text_table.h"
 #include "tools/shell_text.h"
+#include "tools/show/browser.h"
+#include "tools/show/page_server.h"
+#include "tools/show/perfetto_page.h"
 #include "tools/symbols/symbol_options.h"
 
 namespace gpuprof {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/browser.h"
+#include "tools/show/browser.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

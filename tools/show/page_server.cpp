@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/page_server.h"
+#include "tools/show/page_server.h"
 
 #include <sys/random.h>
 #include <sys/socket.h>
