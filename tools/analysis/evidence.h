@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What lets a reader check a cause of the verdict, and how busy the machine was beside the program.
 #pragma once
 
 #include "tools/analysis/report.h"
