@@ -24,3 +24,7 @@ target_link_libraries(gpuprof_guest_options INTERFACE gpuprof_options)
 target_compile_options(gpuprof_guest_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>
   -fvisibility=hidden -ftls-model=initial-exec)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # GCC's functions that choose atomic instructions by processor come with a constructor.
+  target_compile_options(gpuprof_guest_options INTERFACE -mno-outline-atomics)
+endif()

@@ -5,6 +5,7 @@
 #include <link.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
@@ -31,8 +32,25 @@ namespace {
 void* nothing(const char*, int) { return nullptr; }
 
 // dlopen takes its caller from the return address: that decides where libraries are searched
-// (RUNPATH). To get control back it has to return into the caller's own code at an instruction that
-// does nothing but return, and there every object has one.
+// (RUNPATH). To get control back it has to return into the caller's own code at instructions that
+// do nothing but return to an address on the stack. Every object has them; on aarch64 in the ends
+// of functions that keep nothing but x29 and x30, such as _init.
+#if defined(__x86_64__)
+constexpr size_t kInstruction = 1;
+bool is_return(const unsigned char* at, size_t) { return *at == 0xc3; }
+#elif defined(__aarch64__)
+constexpr size_t kInstruction = 4;
+bool is_return(const unsigned char* at, size_t left) {
+  constexpr uint32_t kPop = 0xa8c17bfd;                          // ldp x29, x30, [sp], #16
+  constexpr uint32_t kCheck = 0xd50323bf, kReturn = 0xd65f03c0;  // autiasp; ret
+  const auto word = [&](size_t i) {
+    uint32_t value = 0;
+    if ((i + 1) * sizeof value <= left) std::memcpy(&value, at + i * sizeof value, sizeof value);
+    return value;
+  };
+  return word(0) == kPop && (word(1) == kReturn || (word(1) == kCheck && word(2) == kReturn));
+}
+#endif
 struct ReturnSearch {
   uintptr_t caller;
   const void* found;
@@ -47,12 +65,12 @@ int find_return(dl_phdr_info* info, size_t, void* raw) {
     const bool code =
         header.p_type == PT_LOAD && (header.p_flags & PF_X) && (header.p_flags & PF_R);
     if (!code || search.caller < begin || search.caller >= end) continue;
-    constexpr unsigned char kReturn = 0xc3;
     const auto* const bytes = reinterpret_cast<const unsigned char*>(begin);
-    const size_t size = end - begin, from = search.caller - begin;
+    const size_t size = (end - begin) / kInstruction;
+    const size_t from = (search.caller - begin) / kInstruction;
     for (size_t k = 0; k < size && !search.found; ++k) {
-      const size_t at = (from + k) % size;
-      if (bytes[at] == kReturn) search.found = bytes + at;
+      const size_t at = (from + k) % size * kInstruction;
+      if (is_return(bytes + at, end - begin - at)) search.found = bytes + at;
     }
     return 1;
   }
@@ -61,9 +79,15 @@ int find_return(dl_phdr_info* info, size_t, void* raw) {
 
 // A processor that checks returns against a shadow stack would end the program here.
 bool has_shadow_stack() {
+#if defined(__x86_64__)
   uint64_t pointer = 0;
   __asm__ volatile("rdsspq %0" : "+r"(pointer));  // does nothing where there is none
   return pointer != 0;
+#elif defined(__aarch64__)
+  register uint64_t feature __asm__("x16") = 1;  // a guarded control stack
+  __asm__ volatile("hint 40" : "+r"(feature));   // chkfeat: likewise; clears what there is
+  return feature == 0;
+#endif
 }
 
 // Objects before the outermost dlopen of this thread: constructors may open further libraries.

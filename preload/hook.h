@@ -104,11 +104,11 @@ class Hook<A, R(P...)> {
   static constexpr bool kHeld = requires(HeldPayload & held, P... args) { hold(held, args...); };
 
 #ifndef GPUPROF_NOP
-  // The common case by itself: recording with the TSC and nothing else to do.
+  // The common case by itself: recording with the counter and nothing else to do.
   [[gnu::noinline]] static R record(P... args) {
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
-    return record_call<&read_tsc>(scope, args...);
+    return record_call<&read_counter>(scope, args...);
   }
 
   // Everything else a hook may have to do.
@@ -282,9 +282,15 @@ class Hook<A, R(P...)> {
 }  // namespace
 
 // Exports `symbol` as an alias of the row's enter(): no jump in between. Must stand in a function
-// that is emitted; "i" makes the compiler emit enter().
+// that is emitted; the operand makes the compiler emit enter().
+#if defined(__x86_64__)
 #define GPUPROF_EXPORT_HOOK(symbol, ...)                                                \
   __asm__ volatile(".globl " #symbol "\n\t.type " #symbol ",@function\n\t.set " #symbol \
                    ",%P0" ::"i"(&Hook<Api::symbol, __VA_ARGS__>::enter))
+#elif defined(__aarch64__)
+#define GPUPROF_EXPORT_HOOK(symbol, ...)                                                 \
+  __asm__ volatile(".globl " #symbol "\n\t.type " #symbol ",%%function\n\t.set " #symbol \
+                   ",%c0" ::"S"(&Hook<Api::symbol, __VA_ARGS__>::enter))
+#endif
 
 }  // namespace gpuprof

@@ -20,7 +20,7 @@ SAID = "said once by the program and its children"
 WITHIN = "holds something only while its function runs"
 NO_CUDA = "CUDA, CUPTI and NCCL do not work in the child of a process that has initialized them"
 KEPT = {  # file -> reason -> variables; "*": all that it has
-    "collector/base/clock.cpp": {BEGINS: "g_clock_is_tsc"},
+    "collector/base/clock.cpp": {BEGINS: "g_clock_is_counter"},
     "collector/base/host.cpp": {FOUND: "g_host"},
     "collector/base/redact.cpp": {BEGINS: "g_redacted"},
     "collector/base/log.cpp": {BEGINS: "g_level g_local_rank g_rank"},
@@ -81,7 +81,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "handlers of fork hold in the child": "survive_fork_with_nvtx_names::registered"},
     "collector/stacks/frame_rules.cpp": {FOUND: "g_find_object"},
     "collector/stacks/stacks.cpp": {BEGINS: "g_note g_turns"},
-    "collector/stacks/unwind_x86_64.cpp": {
+    "collector/stacks/unwind.cpp": {
         FOUND: "g_own_begin g_own_end",
         "rules of mapped code, kept until the generation changes": "g_generation g_sets"},
     "collector/steps/kernel_steps.cpp": {

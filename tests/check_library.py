@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+NEEDED = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 # Where libc.so.6 itself does not have these, before glibc 2.34, the program may not have them either.
 IN_LIBDL_OR_LIBPTHREAD = {
     "dladdr", "dladdr1", "dlclose", "dlerror", "dlinfo", "dlopen", "dlsym", "dlvsym", "pthread_attr_setstacksize", "pthread_create",

@@ -33,6 +33,14 @@ Json describe_settings(const dump::Header& header) {
   return out;
 }
 
+const char* clock_name(dump::ClockSource source) {
+  switch (source) {
+    case dump::CLOCK_SOURCE_TSC: return "tsc";
+    case dump::CLOCK_SOURCE_CNTVCT: return "cntvct";
+    default: return "monotonic";
+  }
+}
+
 Json describe_versions(const dump::Header& header) {
   return {{"gpuprof", header.tool_version()},  {"format", header.format_version()},
           {"driver", header.driver_version()}, {"runtime", header.runtime_version()},
@@ -106,7 +114,7 @@ Json describe_header(const Process& process) {
           {"window_begin_mono_ns", process.monotonic(process.window_begin)},
           {"window_end_mono_ns", process.monotonic(process.window_end)},
           {"window_begin_unix_ns", process.window_begin},
-          {"clock", header.clock().source() == dump::CLOCK_SOURCE_TSC ? "tsc" : "monotonic"},
+          {"clock", clock_name(header.clock().source())},
           {"clock_note", header.clock_note()},
           {"stack_note", header.stack_note()},
           {"samples_note", header.samples_note()},

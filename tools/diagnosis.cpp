@@ -195,10 +195,16 @@ void check_clock(Findings& out) {
   std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   std::string source;
   if (!(file >> source)) return;
-  if (source == "tsc") {
-    out.push_back({State::good, "clock", "the kernel trusts the TSC", ""});
+#if defined(__x86_64__)
+  const std::string trusted = "tsc", counter = "the TSC";
+#elif defined(__aarch64__)
+  const std::string trusted = "arch_sys_counter", counter = "CNTVCT_EL0";
+#endif
+  if (source == trusted) {
+    out.push_back({State::good, "clock", "the kernel trusts " + counter, ""});
   } else {
-    out.push_back({State::limited, "clock", fmt::format("the kernel uses {}, not the TSC", source),
+    out.push_back({State::limited, "clock",
+                   fmt::format("the kernel uses {}, not {}", source, counter),
                    "CLOCK_MONOTONIC is used: a recorded call costs more"});
   }
 }

@@ -11,7 +11,7 @@
 
 namespace gpuprof {
 
-bool g_clock_is_tsc = true;
+bool g_clock_is_counter = true;
 
 uint64_t thread_cpu_ns(uint32_t tid) {
   constexpr uint32_t kOfOneThread = 6;  // CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED
@@ -22,22 +22,38 @@ uint64_t thread_cpu_ns(uint32_t tid) {
 
 namespace {
 
+// Null: the CPU says that its counter goes at one rate.
+const char* why_cpu_distrusts() {
 #if defined(__x86_64__)
-bool cpu_has_invariant_tsc() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
+  const bool invariant = __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8));
+  return invariant ? nullptr : "the CPU's TSC is not invariant";
+#elif defined(__aarch64__)
+  return nullptr;  // by its architecture
+#endif
 }
+
+#if defined(__x86_64__)
+constexpr ClockSource kCounter = ClockSource::tsc;
+constexpr const char* kKernelDistrusts = "the kernel does not use the TSC as its clock";
+#elif defined(__aarch64__)
+constexpr ClockSource kCounter = ClockSource::cntvct;
+constexpr const char* kKernelDistrusts = "the kernel does not use CNTVCT_EL0 as its clock";
 #endif
 
 // The kernel drops `tsc` (and a paravirtual clock built on it) as soon as it sees cores disagree.
-bool kernel_trusts_tsc() {
+bool kernel_trusts_counter() {
   char name[32] = {};
   if (!read_small_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name,
                        sizeof name)) {
     return false;
   }
+#if defined(__x86_64__)
   return std::strncmp(name, "tsc", 3) == 0 || std::strncmp(name, "kvm-clock", 9) == 0 ||
          std::strncmp(name, "hyperv_clocksource_tsc", 22) == 0;
+#elif defined(__aarch64__)
+  return std::strncmp(name, "arch_sys_counter", 16) == 0;
+#endif
 }
 
 uint64_t realtime_ns() {
@@ -67,13 +83,21 @@ ClockAnchor read_anchor() {
   return best;
 }
 
-ClockChoice choose_clock() {
+double counter_ticks_per_ns() {
 #if defined(__x86_64__)
-  const char* note = !cpu_has_invariant_tsc() ? "the CPU's TSC is not invariant"
-                     : !kernel_trusts_tsc()   ? "the kernel does not use the TSC as its clock"
-                                              : "";
-  if (*note == '\0') {
-    g_clock_is_tsc = true;
+  return 2.5;  // a usual rate: to know this one's takes time
+#elif defined(__aarch64__)
+  uint64_t frequency;
+  __asm__("mrs %0, cntfrq_el0" : "=r"(frequency));
+  return static_cast<double>(frequency ? frequency : 1000000000u) / 1e9;
+#endif
+}
+
+ClockChoice choose_clock() {
+  const char* note = why_cpu_distrusts();
+  if (!note && !kernel_trusts_counter()) note = kKernelDistrusts;
+  if (!note) {
+    g_clock_is_counter = true;
     const ClockAnchor first = read_anchor();
     while (monotonic_ns() - first.monotonic_ns < 1500000) {
     }
@@ -82,12 +106,9 @@ ClockChoice choose_clock() {
                         static_cast<double>(second.monotonic_ns - first.monotonic_ns);
     uint32_t shift = 0;
     while (rate / static_cast<double>(1u << (shift + 1)) >= 1.0) ++shift;
-    return {ClockSource::tsc, shift, rate, ""};
+    return {kCounter, shift, rate, ""};
   }
-#else
-  const char* note = "no TSC on this architecture";
-#endif
-  g_clock_is_tsc = false;
+  g_clock_is_counter = false;
   return {ClockSource::monotonic, 0, 1.0, note};
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of every record: TSC ticks if kernel and CPU call the TSC invariant, else
-// CLOCK_MONOTONIC nanoseconds. Any thread may call now_ticks(), also before our constructor.
+// The clock of every record: ticks of the processor's counter (TSC; CNTVCT_EL0 on aarch64) if CPU
+// and kernel trust it, else CLOCK_MONOTONIC nanoseconds. Any thread may call now_ticks(), also
+// before our constructor.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <ctime>
 
@@ -38,18 +38,20 @@ inline uint64_t process_cpu_ns() {
   return static_cast<uint64_t>(used.tv_sec) * 1000000000u + static_cast<uint64_t>(used.tv_nsec);
 }
 
-extern bool g_clock_is_tsc;  // fixed by choose_clock(), before the first record
+extern bool g_clock_is_counter;  // fixed by choose_clock(), before the first record
 
 #if defined(__x86_64__)
-inline uint64_t read_tsc() { return __rdtsc(); }
-#else
-inline uint64_t read_tsc() { return monotonic_ns(); }
+inline uint64_t read_counter() { return __rdtsc(); }
+#elif defined(__aarch64__)
+inline uint64_t read_counter() {
+  uint64_t ticks;
+  __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+  return ticks;
+}
 #endif
 
 inline uint64_t now_ticks() {
-#if defined(__x86_64__)
-  if (__builtin_expect(g_clock_is_tsc, 1)) return __rdtsc();
-#endif
+  if (__builtin_expect(g_clock_is_counter, 1)) return read_counter();
   return monotonic_ns();
 }
 
@@ -58,8 +60,8 @@ inline uint64_t ticks_after_stores() {
 #if defined(__x86_64__)
   _mm_mfence();
   _mm_lfence();  // without which rdtsc would not wait for the fence before
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
+#elif defined(__aarch64__)
+  __asm__ volatile("dsb ish\n\tisb" ::: "memory");  // likewise
 #endif
   return now_ticks();
 }
@@ -68,11 +70,14 @@ struct ClockChoice {
   ClockSource source;
   uint32_t shift;       // dump unit = ticks >> shift; chosen so that a unit is about 1 ns
   double ticks_per_ns;  // estimate, good to 1e-3; for limits and messages only
-  const char* note;     // why the TSC was not used; "" if it was
+  const char* note;     // why the counter was not used; "" if it was
 };
 
-// Decides once, at session start; about 2 ms (it measures the TSC's rate).
+// Decides once, at session start; about 2 ms (it measures the counter's rate).
 ClockChoice choose_clock();
+
+// About how fast the counter goes, also where it is not used.
+double counter_ticks_per_ns();
 
 // Reads the three clocks tightly together: the best of several tries.
 ClockAnchor read_anchor();

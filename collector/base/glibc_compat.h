@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Included before every file of the preloaded library on x86-64. glibc 2.34 moved libpthread and
+// Included before every file of the preloaded library. glibc 2.34 moved libpthread and
 // libdl into libc and gave their functions new symbol versions. An older ld.so ignores a library
 // that asks for those. The old versions are still there under the old number.
 //
@@ -11,20 +11,28 @@
 #include <features.h>
 
 #if __GLIBC_PREREQ(2, 34)
+#if defined(__x86_64__)
+#define GPUPROF_FIRST_GLIBC "GLIBC_2.2.5"  // what every glibc of this architecture has
+#define GPUPROF_GLIBC_2_3_3 "GLIBC_2.3.3"
+#elif defined(__aarch64__)
+#define GPUPROF_FIRST_GLIBC "GLIBC_2.17"
+#define GPUPROF_GLIBC_2_3_3 "GLIBC_2.17"
+#endif
 #define GPUPROF_PRAGMA(text) _Pragma(#text)
 #define GPUPROF_OLD_SYMBOL(name, version) \
   GPUPROF_PRAGMA(weak name)               \
   __asm__(".symver " #name "," #name "@" version)
-GPUPROF_OLD_SYMBOL(pthread_create, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(pthread_key_create, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(pthread_setspecific, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(pthread_attr_setstacksize, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(dlopen, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(dlclose, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(dlinfo, "GLIBC_2.3.3");
-GPUPROF_OLD_SYMBOL(dladdr, "GLIBC_2.2.5");
-GPUPROF_OLD_SYMBOL(dladdr1, "GLIBC_2.3.3");
-GPUPROF_OLD_SYMBOL(dlerror, "GLIBC_2.2.5");
+GPUPROF_OLD_SYMBOL(pthread_create, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(pthread_key_create, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(pthread_setspecific, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(pthread_attr_setstacksize, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(dlopen, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(dlclose, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(dlinfo, GPUPROF_GLIBC_2_3_3);
+GPUPROF_OLD_SYMBOL(dladdr, GPUPROF_FIRST_GLIBC);
+GPUPROF_OLD_SYMBOL(dladdr1, GPUPROF_GLIBC_2_3_3);
+GPUPROF_OLD_SYMBOL(dlerror, GPUPROF_FIRST_GLIBC);
 #undef GPUPROF_OLD_SYMBOL
+#undef GPUPROF_GLIBC_2_3_3
 #undef GPUPROF_PRAGMA
 #endif

@@ -90,12 +90,12 @@ enum HookFlags : uint8_t {
   kHookRecord = 1,    // write a record
   kHookStep = 2,      // the call is a candidate for a step boundary
   kHookSettled = 4,   // the session is decided
-  kHookTsc = 8,       // with kHookRecord: the clock is the TSC
+  kHookCounter = 8,   // with kHookRecord: the clock is the processor's counter
   kHookStack = 16,    // some calls have their stack taken; without kHookRecord for later ones
   kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
   kHookMemory = 64,   // the call is kept track of, recorded or not: see memory_log.h
 };
-inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookTsc;
+inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookCounter;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
 
 struct NvtxThread;

@@ -298,9 +298,15 @@ void remove_ring_file() {
   g_ring.path[0] = g_ring.link[0] = '\0';
 }
 
+// What is kept ends at a page, which may be larger than the header's part of the file.
+uint64_t kept_header_bytes() {
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return page > kRingHeaderPage ? page : kRingHeaderPage;
+}
+
 const RingHeader* keep_ring_header() {
   if (!g_ring.header || !g_ring.path[0]) return nullptr;
-  g_header_kept = ::mprotect(g_ring.header, kRingHeaderPage, PROT_READ) == 0;
+  g_header_kept = ::mprotect(g_ring.header, kept_header_bytes(), PROT_READ) == 0;
   return g_header_kept ? g_ring.header : nullptr;
 }
 
@@ -310,7 +316,7 @@ void forget_ring() {
   g_published.store(nullptr, std::memory_order_release);
   g_ring.file.close();
   if (g_ring.header) {
-    const uint64_t kept = g_header_kept ? kRingHeaderPage : 0;
+    const uint64_t kept = g_header_kept ? kept_header_bytes() : 0;
     ::munmap(reinterpret_cast<uint8_t*>(g_ring.header) + kept, g_ring.bytes - kept);
   }
   g_header_kept = false;

@@ -70,7 +70,13 @@ uint64_t Reader::pointer(uint8_t encoding) {
 
 namespace {
 
-constexpr uint64_t kRbp = 6, kRsp = 7, kReturnAddress = 16;
+// Numbers of registers in DWARF.
+#if defined(__x86_64__)
+constexpr uint64_t kFrame = 6, kStack = 7, kReturnAddress = 16;  // rbp, rsp
+#elif defined(__aarch64__)
+constexpr uint64_t kFrame = 29, kStack = 31, kReturnAddress = 30;  // x29, sp, x30
+constexpr uint8_t kNegateSigned = 0x2d, kNegateSignedWithPc = 0x2c;
+#endif
 constexpr uint8_t kBaseRegisterOps = 0x70;  // DW_OP_breg0
 constexpr uint8_t kLoad = 0x06;             // DW_OP_deref
 
@@ -115,6 +121,9 @@ bool read_common(const uint8_t* cie, Common& out) {
         break;
       }
       case 'S': out.signal_frame = true; break;
+#if defined(__aarch64__)
+      case 'B': break;  // with which key return addresses are signed
+#endif
       default: return false;
     }
   }
@@ -122,13 +131,13 @@ bool read_common(const uint8_t* cie, Common& out) {
   return out.program.ok;
 }
 
-// An expression of the form [rbp + offset], then perhaps what lies there.
+// An expression of the form [frame pointer + offset], then perhaps what lies there.
 bool read_expression(Reader& in, bool& loads, int64_t& offset) {
   const uint64_t bytes = in.uleb();
   if (!in.ok || bytes > static_cast<uint64_t>(in.end - in.at)) return false;
   Reader expression{in.at, in.at + bytes, nullptr};
   in.at += bytes;
-  if (expression.fixed<uint8_t>() != kBaseRegisterOps + kRbp) return false;
+  if (expression.fixed<uint8_t>() != kBaseRegisterOps + kFrame) return false;
   offset = expression.sleb();
   loads = expression.more();
   if (loads && expression.fixed<uint8_t>() != kLoad) return false;
@@ -138,11 +147,15 @@ bool read_expression(Reader& in, bool& loads, int64_t& offset) {
 // What the instructions have said up to an address.
 struct State {
   enum class How : uint8_t { same, at_end, at_frame, undefined, other };
-  uint64_t end_register = kRsp;
+  uint64_t end_register = kStack;
   int64_t end_offset = 0;
   bool end_loaded = false, end_other = false;
-  How rbp = How::same, return_address = How::at_end;
-  int64_t rbp_offset = 0, return_offset = -8;
+#if defined(__x86_64__)
+  How frame = How::same, return_address = How::at_end;
+#elif defined(__aarch64__)
+  How frame = How::same, return_address = How::same;
+#endif
+  int64_t frame_offset = 0, return_offset = -8;
 };
 
 class Program {
@@ -170,14 +183,15 @@ class Program {
   }
 
   void set(uint64_t number, State::How how, int64_t offset = 0) {
-    if (number == kRbp) state_.rbp = how, state_.rbp_offset = offset;
+    if (number == kFrame) state_.frame = how, state_.frame_offset = offset;
     if (number == kReturnAddress) state_.return_address = how, state_.return_offset = offset;
-    // A caller's rsp is the end of the frame, unless somebody says otherwise.
-    if (number == kRsp && how != State::How::same) state_.end_other = true;
+    // A caller's stack pointer is the end of the frame, unless somebody says otherwise.
+    if (number == kStack && how != State::How::same) state_.end_other = true;
   }
 
   void restore(uint64_t number) {
-    if (number == kRbp) state_.rbp = initial_.rbp, state_.rbp_offset = initial_.rbp_offset;
+    if (number == kFrame)
+      state_.frame = initial_.frame, state_.frame_offset = initial_.frame_offset;
     if (number == kReturnAddress) {
       state_.return_address = initial_.return_address;
       state_.return_offset = initial_.return_offset;
@@ -259,6 +273,10 @@ bool Program::extended(Reader& in, uint8_t code) {
       return set(number, State::How::at_end, scaled(offset)), true;
     }
     case 0x2e: return (void)in.uleb(), true;  // GNU_args_size
+#if defined(__aarch64__)
+    case kNegateSigned:
+    case kNegateSignedWithPc: return true;  // the signature is taken off wherever there is one
+#endif
     default: return expressions(in, code);
   }
 }
@@ -269,7 +287,7 @@ bool Program::expressions(Reader& in, uint8_t code) {
   switch (code) {
     case 0x0f:  // def_cfa_expression
       state_.end_other = !read_expression(in, loads, offset);
-      state_.end_register = kRbp, state_.end_offset = offset, state_.end_loaded = loads;
+      state_.end_register = kFrame, state_.end_offset = offset, state_.end_loaded = loads;
       return in.ok;
     case 0x10: {  // expression: where the register is saved
       const uint64_t number = in.uleb();
@@ -292,6 +310,18 @@ bool Program::expressions(Reader& in, uint8_t code) {
   }
 }
 
+// False: not understood.
+bool to_saved(State::How how, FrameRule::Saved& out) {
+  switch (how) {
+    case State::How::undefined:  // lost: no frame further out can rely on it
+    case State::How::same: out = FrameRule::Saved::no; break;
+    case State::How::at_end: out = FrameRule::Saved::at_end; break;
+    case State::How::at_frame: out = FrameRule::Saved::at_frame; break;
+    case State::How::other: return false;
+  }
+  return true;
+}
+
 bool to_rule(const State& state, FrameRule& out) {
   using How = State::How;
   out = FrameRule();
@@ -299,19 +329,20 @@ bool to_rule(const State& state, FrameRule& out) {
     out.base = FrameRule::Base::outermost;
     return true;
   }
-  const bool from_frame = state.end_register == kRbp;
-  if (state.end_other || (!from_frame && state.end_register != kRsp)) return false;
+  const bool from_frame = state.end_register == kFrame;
+  if (state.end_other || (!from_frame && state.end_register != kStack)) return false;
+#if defined(__x86_64__)
   if (state.return_address != How::at_end || state.return_offset != -8) return false;
+  if (state.frame_offset != static_cast<int16_t>(state.frame_offset)) return false;
+#endif
   if (state.end_offset != static_cast<int32_t>(state.end_offset)) return false;
-  if (state.rbp_offset != static_cast<int16_t>(state.rbp_offset)) return false;
-  switch (state.rbp) {
-    case How::undefined:  // lost: no frame further out can rely on it
-    case How::same: out.saved = FrameRule::Saved::no; break;
-    case How::at_end: out.saved = FrameRule::Saved::at_end; break;
-    case How::at_frame: out.saved = FrameRule::Saved::at_frame; break;
-    case How::other: return false;
+  if (state.frame_offset != static_cast<int32_t>(state.frame_offset)) return false;
+  if (state.return_offset != static_cast<int32_t>(state.return_offset)) return false;
+  if (!to_saved(state.frame, out.saved) || !to_saved(state.return_address, out.returns)) {
+    return false;
   }
-  out.saved_offset = static_cast<int16_t>(state.rbp_offset);
+  out.saved_offset = static_cast<int32_t>(state.frame_offset);
+  out.return_offset = static_cast<int32_t>(state.return_offset);
   out.offset = static_cast<int32_t>(state.end_offset);
   out.base = state.end_loaded ? FrameRule::Base::loaded
              : from_frame     ? FrameRule::Base::frame

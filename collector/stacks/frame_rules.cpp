@@ -14,7 +14,7 @@
 namespace gpuprof {
 namespace {
 
-// glibc's struct dl_find_object (2.35) on x86-64.
+// glibc's struct dl_find_object (2.35) on x86-64 and aarch64.
 struct FoundObject {
   uint64_t flags;
   void *map_begin, *map_end;

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to get from a frame to its caller's, by the call frame information (.eh_frame) that compilers
-// emit for every function. x86-64: of a frame's registers, callers need rip, rsp and rbp only.
-// Thread-safe; no allocation.
+// emit for every function. Of a frame's registers, callers need these only: the program counter,
+// the stack pointer, and the frame pointer, which is rbp on x86-64 and x29 on aarch64. Thread-safe;
+// no allocation.
 #pragma once
 
 #include <cstdint>
 
 namespace gpuprof {
 
-// Of one return address. Packed into 64 bits: see cached rules in unwind_x86_64.cpp.
+// Of one return address. Packed into 64 bits: see frame_step.h.
 struct FrameRule {
   enum class Base : uint8_t {
-    unknown,       // no information, or of a form that no compiler emits around a call
-    stack,         // the frame's end (CFA) is rsp + offset
-    frame,         // rbp + offset
-    loaded,        // what lies at rbp + offset: functions that align their stack
+    unknown,  // no information, or of a form that no compiler emits around a call
+    stack,    // the frame's end (CFA) is the stack pointer + offset
+    frame,    // the frame pointer + offset
+    loaded,   // what lies at the frame pointer + offset: x86-64's functions that align their stack
     signal_frame,  // the kernel has put all registers there
     outermost      // there is no caller
   };
   enum class Saved : uint8_t {
-    no,        // rbp is the caller's
-    at_end,    // the caller's rbp lies at the frame's end + saved_offset
-    at_frame,  // at rbp + saved_offset
+    no,        // the register is the caller's
+    at_end,    // the caller's lies at the frame's end + its offset
+    at_frame,  // at the frame pointer + its offset
   };
   Base base = Base::unknown;
-  Saved saved = Saved::no;
+  Saved saved = Saved::no;        // the frame pointer
+  Saved returns = Saved::at_end;  // the return address; on x86-64 at the frame's end - 8
   int32_t offset = 0;
-  int16_t saved_offset = 0;
+  int32_t saved_offset = 0;
+  int32_t return_offset = -8;
 
   bool operator==(const FrameRule&) const = default;
 };

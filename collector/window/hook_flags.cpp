@@ -48,7 +48,8 @@ void apply_hook_flags() {
   s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
   const SessionPhase phase = s.phase.load(std::memory_order_relaxed);
   const bool recording = phase == SessionPhase::active, warms_up = phase == SessionPhase::warmup;
-  const uint8_t record = static_cast<uint8_t>(kHookRecord | (g_clock_is_tsc ? kHookTsc : 0));
+  const uint8_t record =
+      static_cast<uint8_t>(kHookRecord | (g_clock_is_counter ? kHookCounter : 0));
   const bool capturing = any_capture();
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];

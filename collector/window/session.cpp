@@ -87,7 +87,7 @@ bool start() {
   s.clock = choose_clock();
   if (s.clock.source == ClockSource::monotonic) {
     // The constructor's time was taken in ticks of a clock that will not be used.
-    const double ago = static_cast<double>(before - s.process_start_ticks) / 2.5;
+    const double ago = static_cast<double>(before - s.process_start_ticks) / counter_ticks_per_ns();
     s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
     s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
   }

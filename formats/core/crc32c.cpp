@@ -8,6 +8,8 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace gpuprof {
@@ -45,8 +47,8 @@ uint32_t with_tables(const uint8_t* data, size_t size, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) uint32_t with_sse42(const uint8_t* data, size_t size,
-                                                      uint32_t crc) {
+__attribute__((target("sse4.2"))) uint32_t with_instruction(const uint8_t* data, size_t size,
+                                                            uint32_t crc) {
   uint64_t wide = crc;
   for (; size >= 8; data += 8, size -= 8) {
     uint64_t word;
@@ -58,25 +60,43 @@ __attribute__((target("sse4.2"))) uint32_t with_sse42(const uint8_t* data, size_
   return crc;
 }
 
-bool have_sse42() {
+bool cpu_has_instruction() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
+}
+#elif defined(__aarch64__)
+__attribute__((target("+crc"))) uint32_t with_instruction(const uint8_t* data, size_t size,
+                                                          uint32_t crc) {
+  for (; size >= 8; data += 8, size -= 8) {
+    uint64_t word;
+    std::memcpy(&word, data, 8);
+    crc = __builtin_aarch64_crc32cx(crc, word);
+  }
+  for (; size; ++data, --size) crc = __builtin_aarch64_crc32cb(crc, *data);
+  return crc;
+}
+
+bool cpu_has_instruction() {
+  constexpr unsigned long kHwcapCrc32 = 1 << 7;
+  return ::getauxval(AT_HWCAP) & kHwcapCrc32;
+}
+#endif
+
+bool have_instruction() {
   static std::atomic<int> known{-1};
   int have = known.load(std::memory_order_relaxed);
   if (have < 0) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    have = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSE4_2);
+    have = cpu_has_instruction();
     known.store(have, std::memory_order_relaxed);
   }
   return have;
 }
-#endif
 
 }  // namespace
 
 uint32_t crc32c(const void* data, size_t size, uint32_t crc) {
   const auto* const bytes = static_cast<const uint8_t*>(data);
-#if defined(__x86_64__)
-  if (have_sse42()) return ~with_sse42(bytes, size, ~crc);
-#endif
+  if (have_instruction()) return ~with_instruction(bytes, size, ~crc);
   return ~with_tables(bytes, size, ~crc);
 }
 

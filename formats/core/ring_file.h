@@ -32,7 +32,7 @@ struct ClockAnchor {
   uint64_t realtime_ns;   // CLOCK_REALTIME
 };
 
-enum class ClockSource : uint32_t { tsc = 1, monotonic = 2 };
+enum class ClockSource : uint32_t { tsc = 1, monotonic = 2, cntvct = 3 };
 
 enum class ChunkState : uint32_t {
   free = 0,

@@ -266,9 +266,11 @@ bool RingReader::Parts::in_window(const Record& record, const RingChunk& chunk,
 dump::Clock RingReader::Parts::clock() const {
   const RingHeader& h = head();
   dump::Clock clock;
-  clock.set_source(h.clock_source == static_cast<uint32_t>(ClockSource::tsc)
-                       ? dump::CLOCK_SOURCE_TSC
-                       : dump::CLOCK_SOURCE_MONOTONIC);
+  switch (static_cast<ClockSource>(h.clock_source)) {
+    case ClockSource::tsc: clock.set_source(dump::CLOCK_SOURCE_TSC); break;
+    case ClockSource::monotonic: clock.set_source(dump::CLOCK_SOURCE_MONOTONIC); break;
+    case ClockSource::cntvct: clock.set_source(dump::CLOCK_SOURCE_CNTVCT); break;
+  }
   clock.set_shift(h.clock_shift);
   clock.set_ticks_per_second(identity.clock().ticks_per_second());
   const uint32_t count = std::min<uint32_t>(load(h.anchor_count), kMaxAnchors);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #ifdef GPUPROF_PROBE_OLD_GLIBC  // collector/base/glibc_compat.h, which is included, has the others
-__asm__(".symver dlsym,dlsym@GLIBC_2.2.5");
+__asm__(".symver dlsym,dlsym@" GPUPROF_FIRST_GLIBC);
 #endif
 
 typedef int (*Start)(unsigned flags);

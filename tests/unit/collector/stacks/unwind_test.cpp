@@ -200,7 +200,11 @@ void on_signal(int) { recurse(3); }
   if (depth > 1) {
     raise_at(depth - 1, fault);
   } else if (fault) {
+#if defined(__x86_64__)
     __asm__ volatile("ud2");  // the interrupted instruction, not one after a call
+#elif defined(__aarch64__)
+    __asm__ volatile("udf #0");  // likewise
+#endif
   } else {
     ::raise(SIGUSR1);
   }
@@ -209,7 +213,11 @@ void on_signal(int) { recurse(3); }
 
 void skip_instruction(int, siginfo_t*, void* context) {
   recurse(3);
+#if defined(__x86_64__)
   static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP] += 2;
+#elif defined(__aarch64__)
+  static_cast<ucontext_t*>(context)->uc_mcontext.pc += 4;
+#endif
 }
 
 TEST_F(Unwind, signal_handler) {
@@ -264,8 +272,17 @@ TEST_F(Unwind, coroutine) {
   ::munmap(memory, bytes + 4096);
 }
 
-// Code without any information that sets up a frame with rbp, calls its argument and returns.
+// Code without any information that sets up a frame with a frame pointer, calls its argument and
+// returns.
+#if defined(__x86_64__)
 const unsigned char kUnknownCode[] = {0x55, 0x48, 0x89, 0xe5, 0x31, 0xff, 0xff, 0xd6, 0x5d, 0xc3};
+constexpr uint64_t kAfterCall = 8;
+#elif defined(__aarch64__)
+// stp x29, x30, [sp, #-16]!; mov x29, sp; mov x0, #0; blr x1; ldp x29, x30, [sp], #16; ret
+const uint32_t kUnknownCode[] = {0xa9bf7bfd, 0x910003fd, 0xd2800000,
+                                 0xd63f0020, 0xa8c17bfd, 0xd65f03c0};
+constexpr uint64_t kAfterCall = 16;
+#endif
 
 [[gnu::noinline]] void call_unknown(void* code) {
   reinterpret_cast<void (*)(void*, void (*)(void*))>(code)(nullptr, take_both);
@@ -277,6 +294,7 @@ TEST_F(Unwind, code_without_information_by_its_frame_pointer) {
       ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(code, MAP_FAILED);
   std::memcpy(code, kUnknownCode, sizeof kUnknownCode);
+  __builtin___clear_cache(static_cast<char*>(code), static_cast<char*>(code) + sizeof kUnknownCode);
   call_unknown(code);
   const std::vector<uint64_t> with = ours();
   take_both(nullptr);
@@ -284,7 +302,7 @@ TEST_F(Unwind, code_without_information_by_its_frame_pointer) {
   ::munmap(code, 4096);
   // take_both's caller is the code, then call_unknown, then this test, as without.
   ASSERT_GE(with.size(), 3u);
-  EXPECT_EQ(with[0], reinterpret_cast<uint64_t>(code) + 8);
+  EXPECT_EQ(with[0], reinterpret_cast<uint64_t>(code) + kAfterCall);
   EXPECT_TRUE(std::equal(with.begin() + 3, with.end(), without.begin() + 1, without.end()));
 }
 
