@@ -7,7 +7,7 @@ set(GPUPROF_SYSROOT ${CMAKE_CURRENT_LIST_DIR}/../.deps/aarch64 CACHE PATH "folde
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GPUPROF_SYSROOT)
 get_filename_component(CMAKE_SYSROOT ${GPUPROF_SYSROOT} ABSOLUTE)
 if(NOT EXISTS ${CMAKE_SYSROOT}/usr/include)
-  message(FATAL_ERROR "gpuprof: no arm64 libraries in ${CMAKE_SYSROOT}. Run tools/setup.sh --aarch64, or set GPUPROF_SYSROOT")
+  message(FATAL_ERROR "gpuprof: no arm64 libraries in ${CMAKE_SYSROOT}. Run tools/aarch64_sysroot.sh .deps/aarch64, or set GPUPROF_SYSROOT")
 endif()
 
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

@@ -35,9 +35,4 @@ for package in "$scratch"/cache/archives/*.deb; do dpkg-deb -x "$package" "$fold
 find "$folder.part" -type l -lname '/*' | while read -r link; do
   ln -sfnr "$folder.part$(readlink "$link")" "$link"
 done
-# The licences' texts and versions, for packaging/third_party.sh.
-for package in "$scratch"/cache/archives/*.deb; do
-  # shellcheck disable=SC2016  # dpkg-deb's own variables
-  dpkg-deb -W --showformat '${Package} ${source:Package} ${source:Version} ${source:Upstream-Version}\n' "$package"
-done >"$folder.part/packages"
 mv "$folder.part" "$folder"
