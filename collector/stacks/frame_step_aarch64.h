@@ -115,9 +115,9 @@ bool is_in_file(uint64_t return_address) {
   return return_address >= kPage && find_frame_rule(return_address - 1, ignored);
 }
 
-// Code without information. Where the thread is in it: in a file such code is a stub that jumps on,
-// with its caller's address in x30. Otherwise, perhaps it keeps a frame pointer. Either is believed
-// if it leads to a caller in a file that is mapped.
+// Code without information. In a file it is mostly an entry of the table of outside functions
+// (PLT): where the thread is in one, its caller's address is in x30. Other code perhaps keeps a
+// frame pointer. Either is believed if it leads to a caller in a file that is mapped.
 bool step_without_rule(Registers& at, StackMemory& memory, bool here, bool in_file) {
   const uint64_t link = without_signature(at.link);
   if (here && in_file && is_in_file(link)) {
