@@ -9,6 +9,7 @@
 
 #include "collector/record/collector.h"
 #include "collector/record/recorder.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/memory_log.h"
 #include "preload/resolve.h"
 
@@ -121,7 +122,7 @@ class Hook<A, R(P...)> {
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
     R result;
-    if (kCapturable && flags & (kHookCapture | kHookMemory)) {
+    if (kCapturable && flags & (kHookCapture | kHookMemory | kHookEvents)) {
       result = call_with_record(scope, flags, args...);
     } else if (flags & kHookRecord) {
       if (kCanHaveStack && flags & kHookStack) {
@@ -229,8 +230,19 @@ class Hook<A, R(P...)> {
     }
   }
 
+  template <typename Result>
+  static void fill_from(Record& record, uint64_t begin, uint64_t end, Result result, P... args) {
+    if constexpr (kHeld) {
+      HeldPayload held;
+      hold(held, args...);
+      fill(record, begin, end, result, held);
+    } else {
+      fill(record, begin, end, result, args...);
+    }
+  }
+
   // The call may become a node of a CUDA graph instead of work: then the record says so. Or it is
-  // one of those that the memory log keeps.
+  // one of those that the memory log keeps, or that have CUDA events around them.
   static R call_with_record(const Scope& scope, uint8_t flags, P... args) {
     TakenStack stack;
     if (kCanHaveStack && flags & kHookStack) stack = take_stack(kId);
@@ -240,6 +252,13 @@ class Hook<A, R(P...)> {
       fill(record, 0, 0, R{}, args...);  // for the address
       if (flags & kHookMemory) released = log_release(record);
     }
+    [[maybe_unused]] uint32_t events = kNoEvents;
+    if constexpr (is_timed_by_events(kRow.kind)) {
+      if (flags & kHookEvents) {
+        fill_from(record, 0, 0, static_cast<R>(1), args...);  // for the stream, of no success
+        events = events_before(record);
+      }
+    }
     t_state.correlation = 0;
     scope.enter();
     const uint64_t begin = now_ticks();
@@ -247,13 +266,8 @@ class Hook<A, R(P...)> {
     const uint64_t end = now_ticks();
     scope.leave();
     if constexpr (kDriver) claim_runtime_call();
-    if constexpr (kHeld) {
-      HeldPayload held;
-      hold(held, args...);
-      fill(record, begin, end, result, held);
-    } else {
-      fill(record, begin, end, result, args...);
-    }
+    fill_from(record, begin, end, result, args...);
+    if constexpr (is_timed_by_events(kRow.kind)) events_after(events, record);
     if (flags & kHookCapture) note_captured_call(record, stack.id);
     if constexpr (kOfMemory) {
       if (flags & kHookMemory) log_memory_call(record, stack.id, released);

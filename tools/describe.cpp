@@ -170,6 +170,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"process_cpu_ns", process.summary.process_cpu_ns()},
           {"heap_samples", process.heap.size()},
           {"cupti_attach_ns", process.summary.cupti_attach_ns()},
+          {"gpu_times_from", process.summary.gpu_times_from()},
           {"gpu_time_error_ns", process.summary.gpu_time_error_ns()},
           {"impossible_times",
            {{"of", times.works},

@@ -19,6 +19,7 @@
 #include "collector/record/collector.h"
 #include "collector/record/own_time.h"
 #include "collector/record/session.h"
+#include "collector/sources/event_times.h"
 
 namespace gpuprof {
 namespace {
@@ -72,6 +73,7 @@ void say_missing() {
 }  // namespace
 
 bool cupti_attach() {
+  if (event_times_wanted()) return event_times_attach();
   if (g_attached) return true;
   if (g_load_failed) return false;
   g_link.try_again = false;
@@ -169,13 +171,16 @@ void cupti_detach() {
 }
 
 bool cupti_is_attached() { return g_attached; }
-bool cupti_is_settled() { return g_attached || g_load_failed; }
+bool cupti_is_settled() {
+  return event_times_wanted() ? event_times_are_ready() : g_attached || g_load_failed;
+}
 uint32_t cupti_version() { return g_link.loaded ? g_link.context.version : 0; }
 bool cupti_is_attaching() { return g_attaching; }
 bool cupti_awaits_wait() { return g_attached && graph_order_awaits_wait(); }
 uint64_t cupti_attach_ns() { return g_attach_ns; }
 
 const char* gpu_times_missing() {
+  if (event_times_wanted()) return event_times_missing();
   if (!g_link.missing[0] && g_attached && !activity_on(Activity::kernel)) {
     return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
   }

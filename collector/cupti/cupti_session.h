@@ -13,8 +13,9 @@
 
 namespace gpuprof {
 
-// Drain thread. Finds libcupti (once) and switches on what the settings ask for. False: GPU times
-// will be missing; gpu_times_missing() says why.
+// Drain thread. Finds libcupti (once) and switches on what the settings ask for; where these ask
+// for times by CUDA events, readies these instead (collector/sources/event_times.h). False: GPU
+// times will be missing; gpu_times_missing() says why.
 bool cupti_attach();
 // Drain thread. Asks for finished records; `forced` also for those not finished (at exit).
 void cupti_flush(bool forced);

@@ -94,6 +94,7 @@ enum HookFlags : uint8_t {
   kHookStack = 16,    // some calls have their stack taken; without kHookRecord for later ones
   kHookCapture = 32,  // a CUDA graph is being captured: the call may become a node
   kHookMemory = 64,   // the call is kept track of, recorded or not: see memory_log.h
+  kHookEvents = 128,  // CUDA events are recorded around the call: see event_times.h
 };
 inline constexpr uint8_t kHookFast = kHookSettled | kHookRecord | kHookCounter;
 extern std::atomic<uint8_t> g_hook_flags[kMaxApis];
@@ -274,6 +275,10 @@ constexpr bool makes_graph_node(Kind kind) {
 // With kHookCapture, after the call: see collector/sources/graphs.h. `record` is filled and not
 // committed.
 void note_captured_call(Record& record, StringId stack);
+// Calls whose GPU work can have its time from CUDA events around them.
+constexpr bool is_timed_by_events(Kind kind) {
+  return kind == Kind::launch || kind == Kind::copy || kind == Kind::set;
+}
 // Calls that can have their stack recorded.
 constexpr bool can_have_stack(Kind kind) {
   return kind == Kind::launch || kind == Kind::sync || kind == Kind::alloc ||

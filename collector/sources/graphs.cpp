@@ -63,17 +63,6 @@ GetCaptureInfo capture_info(bool per_thread) {
   return function;
 }
 
-uint64_t stream_of(const Record& record) {
-  switch (record.kind) {
-    case Kind::launch: return record.launch.stream;
-    case Kind::copy: return record.copy.stream;
-    case Kind::set: return record.set.stream;
-    case Kind::alloc:
-    case Kind::dealloc: return record.memory.stream;
-    default: return 0;
-  }
-}
-
 // Where the handle is in by_handle, or where it would go. There is a free place.
 uint32_t& slot_of(uint64_t handle) {
   const size_t slots = g->by_handle.size();
@@ -132,6 +121,24 @@ void capture_ended() {
   if (before == 1) refresh_hook_flags();
 }
 
+uint64_t stream_of(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return record.launch.stream;
+    case Kind::copy: return record.copy.stream;
+    case Kind::set: return record.set.stream;
+    case Kind::alloc:
+    case Kind::dealloc: return record.memory.stream;
+    default: return 0;
+  }
+}
+
+bool has_own_stream(ApiId api) {
+  const char* const name = api < api_count() ? api_rows()[api].name : "";
+  const size_t length = std::strlen(name);
+  const char* const end = length > 5 ? name + length - 5 : "";
+  return std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0;
+}
+
 bool any_capture() { return g_capturing.load(std::memory_order_relaxed) != 0; }
 
 void note_captured(Record& record, bool per_thread, StringId stack) {
@@ -154,10 +161,7 @@ void note_captured(Record& record, bool per_thread, StringId stack) {
 void note_captured_call(Record& record, StringId stack) {
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
-  const char* const name = record.api < api_count() ? api_rows()[record.api].name : "";
-  const size_t length = std::strlen(name);
-  const char* const end = length > 5 ? name + length - 5 : "";
-  note_captured(record, std::strcmp(end, "_ptsz") == 0 || std::strcmp(end, "_ptds") == 0, stack);
+  note_captured(record, has_own_stream(record.api), stack);
 }
 
 void forget_created_nodes() { t_created = {}; }

@@ -15,6 +15,11 @@ void capture_began();
 void capture_ended();
 bool any_capture();
 
+// Of a launch, copy, set or memory call: the stream as the program passed it.
+uint64_t stream_of(const Record& record);
+// Whether a null stream stands for the thread's own in calls of this row (_ptsz, _ptds).
+bool has_own_stream(ApiId api);
+
 // A launch, copy, set or memory call has returned while something was being captured. If its stream
 // was, flags the record as captured (it started no work) and remembers the node. `per_thread`: a
 // null stream stands for the thread's own; `stack` is the call's, 0: none. On the calling thread,

@@ -10,6 +10,7 @@
 #include "collector/record/names.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/graphs.h"
 #include "formats/core/own_time.h"
 #include "formats/core/ring_file.h"
@@ -132,7 +133,7 @@ void WindowCollector::note(const Record& record) {
 void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   const bool graph =
       record.kind == Kind::launch && record.api < kMaxApis && launches_graph_[record.api];
-  if (!graph) return set(expected_, bit);
+  if (!graph || event_times_wanted()) return set(expected_, bit);
   uint32_t nodes = 0;
   const NodeRecords records = node_records_of(record.launch.function, nodes);
   // Of graphs older than CUPTI's being on there is no record as a whole.

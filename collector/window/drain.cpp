@@ -28,6 +28,7 @@
 #include "collector/samples/data_worker.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
@@ -153,6 +154,7 @@ void tick(Drain& drain) {
   if (phase == SessionPhase::warmup || phase == SessionPhase::active) {
     cupti_try_again();
     cupti_ask_for_ids();
+    event_times_tick();
   }
   keep_modules(drain);
   if (!window_is_open() || !drain.window_open) return;

@@ -4,6 +4,7 @@
 
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/graphs.h"
 #include "collector/sources/heap.h"
 #include "collector/sources/memory_log.h"
@@ -66,6 +67,10 @@ void apply_hook_flags() {
     if (capturing && makes_graph_node(row.kind)) {
       flags |= kHookCapture;
       if (stack_wanted(row)) flags |= kHookStack;
+    }
+    // Contexts become known in the warm-up.
+    if ((recording || warms_up) && event_times_wanted() && is_timed_by_events(row.kind)) {
+      flags |= kHookEvents;
     }
     if ((row.kind == Kind::alloc || row.kind == Kind::dealloc) && memory_log_is_on()) {
       flags |= kHookMemory;

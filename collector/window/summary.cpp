@@ -20,6 +20,7 @@
 #include "collector/record/communicators.h"
 #include "collector/record/ring.h"
 #include "collector/sources/device_info.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/memory_log.h"
 #include "collector/steps/period_steps.h"
 #include "formats/core/early_window.h"
@@ -103,8 +104,10 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(24, totals.left_out);
   out.uint(19, cupti_attach_ns());
   out.text(22, cupti_api_in_use());
-  out.uint(20, static_cast<uint64_t>(static_cast<double>(cupti_clock_error_ticks()) /
-                                     session().clock.ticks_per_ns));
+  const bool by_events = event_times_wanted();
+  const uint64_t error = by_events ? event_times_error_ticks() : cupti_clock_error_ticks();
+  out.uint(20, static_cast<uint64_t>(static_cast<double>(error) / session().clock.ticks_per_ns));
+  if (by_events) out.text(25, "events");
   encode_communicators(out, 21, window.begin_ticks);
   return out.ok();
 }
@@ -201,6 +204,9 @@ void print_losses() {
       {Loss::bad_timestamp, "GPU times that were zero or reversed, or outside the session"},
       {Loss::unfinished_gpu, "launches without a GPU record"},
       {Loss::graph_untimed, "launches of CUDA graphs for which CUPTI has no records"},
+      {Loss::event_captured,
+       "launches that became part of a CUDA graph, which CUDA events time as a whole"},
+      {Loss::event_untimed, "launches, copies and sets without CUDA events around them"},
       {Loss::name_cut, "names longer than 65,535 bytes, which are cut"},
       {Loss::gpu_unjoined,
        "GPU records of which the launch cannot be told (up to CUDA 13.1, windows after the first "

@@ -15,6 +15,7 @@
 #include "collector/samples/native_samples.h"
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
+#include "collector/sources/event_times.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
 #include "collector/stacks/modules.h"
@@ -31,6 +32,8 @@ constexpr uint64_t kSecond = 1000000000;
 constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
 constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
 
+bool gpu_records_come() { return cupti_is_attached() || event_times_wanted(); }
+
 // Takes records until every launch of the window has its GPU record, 2 s at most.
 void collect_to_the_end(Drain& drain, const Window& window) {
   const bool exiting = drain_is_asked_for(DrainCommand::exit);
@@ -42,8 +45,9 @@ void collect_to_the_end(Drain& drain, const Window& window) {
   if (!awaits && cupti_is_attached()) ::usleep(100000);
   for (;;) {
     cupti_flush(!awaits);
+    event_times_collect();
     drain.collector.collect(drain.file, true, window.end_ticks);
-    if (!cupti_is_attached() || drain.collector.missing().awaited == 0) break;
+    if (!gpu_records_come() || drain.collector.missing().awaited == 0) break;
     const bool hurry = is_early_window(window.number) && !exiting;
     if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
       // CUPTI keeps a buffer back while work of after the window is in it that still runs. What of
@@ -55,7 +59,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     ::usleep(5000);
     drain_note_progress();
   }
-  if (!cupti_is_attached()) return;
+  if (!gpu_records_come()) return;
   const WindowCollector::Missing missing = drain.collector.missing();
   count_loss(Loss::unfinished_gpu, missing.unfinished);
   const uint64_t untimed = missing.untimed_graph_launches;
@@ -219,6 +223,7 @@ void close_dump(Drain& drain) {
   samples_window_ends();
   native_samples_window_ends();
   if (window.dropped) {
+    event_times_collect();
     drain.collector.collect(drain.file, true, window.end_ticks);
     drain.collector.flush(drain.file);
     drain.file.discard();
@@ -242,6 +247,7 @@ void close_dump(Drain& drain) {
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;
+  event_times_end();
   turn_texts();
   // The next window may be near already; then CUPTI stays on.
   if (!window.keeps_cupti && !drain_is_asked_for(DrainCommand::attach)) detach_cupti();

@@ -112,7 +112,7 @@ struct PythonCodeName {
 static_assert(sizeof(PythonCodeName) == 8);
 
 inline constexpr int kMaxAnchors = 16;
-inline constexpr int kLossKinds = 20;
+inline constexpr int kLossKinds = 22;
 // Those in RingHeader.losses, and those in it and in .more_losses; see loss_counter().
 inline constexpr int kFirstLosses = 16, kFirstTwoLosses = 17;
 inline constexpr int kLatestLosses = 16;  // with room for more
@@ -140,7 +140,10 @@ enum class Loss : uint8_t {
   memory_log_full = 16,   // allocations for which the memory log had no room
   heap_table_full = 17,   // sampled allocations whose release will not be seen
   gpu_unjoined = 18,      // GPU records of which the launch cannot be told
-  name_cut = 19           // names that were longer than StringTable::kMaxText
+  name_cut = 19,          // names that were longer than StringTable::kMaxText
+  // Where GPU times are from CUDA events:
+  event_captured = 20,  // launches that became part of a CUDA graph, which has one time as a whole
+  event_untimed = 21    // launches without events: none was free, or the driver refused one
 };
 
 // Calls `count(Loss)` for each loss that a record tells of by itself. Who puts the record into a

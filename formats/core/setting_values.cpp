@@ -351,6 +351,12 @@ bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason) 
   return true;
 }
 
+bool read_gpu_times(std::string_view text, GpuTimes& times, Reason& reason) {
+  if (text == "cupti") return times = GpuTimes::cupti, true;
+  if (text == "events") return times = GpuTimes::events, true;
+  return refuse(reason, "must be cupti or events");
+}
+
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason) {
   if (text == "auto") return copy_text("", out, size);
   bool is_path = false;

@@ -28,6 +28,7 @@ bool read_redact(std::string_view text, uint32_t& what, Reason& reason);
 bool read_switch(std::string_view text, bool& on, Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
+bool read_gpu_times(std::string_view text, GpuTimes& times, Reason& reason);
 bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);
 // "none" stands for "".
 bool read_command(std::string_view text, char* out, size_t size, Reason& reason);

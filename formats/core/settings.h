@@ -85,6 +85,8 @@ enum class StepSource : uint8_t {
 // the whole launch, or whole if captured before the window.
 enum class GraphTimes : uint8_t { automatic, nodes, whole };
 enum class LogLevel : uint8_t { error, warn, info, debug };
+// Where GPU times come from: CUPTI's records, or CUDA events around launches.
+enum class GpuTimes : uint8_t { cupti, events };
 enum class Mode : uint8_t { on, armed, off };
 
 struct ScheduleSpec {
@@ -119,6 +121,7 @@ struct Config {
   StepSpec step;
   uint32_t activities;  // bit per Activity
   GraphTimes graph_times;
+  GpuTimes gpu_times;
   uint64_t heap_interval;                 // activity malloc: bytes between two samples, on average
   uint32_t stack_every[kStackKindCount];  // one call in so many of each kind has its stack; 0: none
   bool memory;                            // whether allocations are logged all the time

@@ -119,6 +119,8 @@ std::string_view loss_name(Loss loss) {
     case Loss::heap_table_full: return "heap_table_full";
     case Loss::gpu_unjoined: return "gpu_unjoined";
     case Loss::name_cut: return "name_cut";
+    case Loss::event_captured: return "event_captured";
+    case Loss::event_untimed: return "event_untimed";
   }
   return "unknown";
 }

@@ -221,3 +221,20 @@ def test_host_memory(tmp_path):
     dump, = harness.dumps(tmp_path / "out")
     report = json.loads(harness.checked("report", "--format", "json", dump).out)
     assert any(row["place"].startswith("train.py:") for row in report["host_allocations"])
+
+
+@pytest.mark.parametrize("times", ["events", "cupti"])
+def test_torch_profiler_in_the_same_window(times, tmp_path):
+    """With times from events each launch has one, and torch.profiler has what it has without gpuprof."""
+    script = HERE / "scripts/own_profiler.py"
+    bare = harness.run([sys.executable, script, tmp_path / "bare.json"], env=simulated(harness.environment()), timeout=400)
+    assert bare.code == 0, bare.err
+    done, comparison = profiled(tmp_path, range(12, 22), script, tmp_path / "theirs.json", GPUPROF_GPU_TIMES=times)
+    assert done.code == 0, done.err
+    launches = harness.of_kind(comparison.records, "launch")
+    timed = sum("partner" in record for record in launches)
+    assert timed == (len(launches) if times == "events" else 0) and len(launches) >= 200
+    assert comparison.summary["losses"] == {}
+    bare, theirs = (json.loads((tmp_path / name).read_text()) for name in ("bare.json", "theirs.json"))
+    assert theirs["kernels"] == bare["kernels"] > 400
+    assert not [call for call in theirs["calls"] if "Event" in call]

@@ -93,6 +93,13 @@ void wrong_times(const Trace& trace, const Process& process, std::vector<Finding
                                              describe_impossible(times));
 }
 
+// GPU times that mean something else than CUPTI's.
+void event_times(const Process& process, std::vector<Finding>& out) {
+  if (process.summary.gpu_times_from() != "events") return;
+  const auto error = static_cast<double>(process.summary.gpu_time_error_ns());
+  add_finding<FindingKind::event_times>(out, error, who(process), format_duration(error));
+}
+
 // What a framework's allocator holds of a GPU, where it says so.
 const TensorCurve* tensors_of(const MemoryCurves& curves) {
   for (const TensorCurve& curve : curves.tensors) {
@@ -279,6 +286,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
     wrong_times(trace, process, out);
+    event_times(process, out);
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(report, process, curves, out);
     host_memory_growth(process, out);

@@ -247,6 +247,11 @@ void print_live_memory(const Trace& trace, const Process& process) {
 std::string gpu_times_text(const Trace& trace, const Process& process) {
   if (!process.gpu_times_missing.empty()) return "missing: " + process.gpu_times_missing;
   std::string text = "present";
+  if (process.summary.gpu_times_from() == "events") {
+    text =
+        "by CUDA events around each launch: from when its stream was free, with a resolution of "
+        "0.5 us";
+  }
   const auto attach = static_cast<double>(process.summary.cupti_attach_ns());
   const auto error = static_cast<double>(process.summary.gpu_time_error_ns());
   if (attach > 0) text += ", CUPTI attached in " + format_duration(attach);

@@ -8,7 +8,9 @@
 
 #include "tests/simcuda/cudart/entry_points.h"
 
-#undef cuGetProcAddress  // the header renames it to its newest version
+// The header renames these to their newest versions.
+#undef cuGetProcAddress
+#undef cuEventElapsedTime
 
 #define SIM_API(name) \
   constexpr ApiInfo k_##name{#name, CUPTI_DRIVER_TRACE_CBID_##name, false, true};

@@ -8,6 +8,8 @@ namespace {
 
 SIM_GETTER(cuDeviceGetAttribute)
 SIM_GETTER(cuDevicePrimaryCtxGetState)
+SIM_GETTER(cuCtxGetId)
+SIM_GETTER(cuCtxGetDevice)
 SIM_GETTER(cuPointerGetAttribute)
 SIM_GETTER(cuMemGetAllocationGranularity)
 SIM_GETTER(cuFuncGetAttribute)
@@ -40,6 +42,27 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
     *flags = 0;
     const Core::Lock held = Core::instance().lock();
     *active = Core::instance().has_context(device) ? 1 : 0;
+    return cudaSuccess;
+  });
+}
+// The number that CUPTI's records have; of a context that was destroyed none (CUDA driver API,
+// cuCtxGetId: CUDA_ERROR_CONTEXT_IS_DESTROYED).
+CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
+  return driver_only(k_cuCtxGetId, [&](ApiCall&) {
+    const auto device = context == nullptr
+                            ? thread_state().device
+                            : static_cast<int>(reinterpret_cast<intptr_t>(context)) - 1;
+    if (id == nullptr || !valid_device(device)) return cudaErrorInvalidValue;
+    Core& core = Core::instance();
+    const Core::Lock held = core.lock();
+    *id = core.device(device).context_id;
+    return cudaSuccess;
+  });
+}
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return driver_only(k_cuCtxGetDevice, [&](ApiCall&) {
+    if (device == nullptr) return cudaErrorInvalidValue;
+    *device = thread_state().device;
     return cudaSuccess;
   });
 }

@@ -13,6 +13,8 @@ SIM_API(cuEventSynchronize)
 SIM_API(cuEventCreate)
 SIM_API(cuEventDestroy_v2)
 SIM_API(cuEventQuery)
+SIM_API(cuEventElapsedTime)
+SIM_API(cuEventElapsedTime_v2)
 SIM_API(cuEventRecord)
 SIM_API(cuEventRecord_ptsz)
 SIM_API(cuEventRecordWithFlags)
@@ -22,6 +24,11 @@ SIM_API(cuStreamCreateWithPriority)
 SIM_API(cuStreamDestroy_v2)
 SIM_API(cuStreamQuery)
 SIM_API(cuStreamQuery_ptsz)
+SIM_GETTER(cuStreamGetId)
+SIM_GETTER(cuStreamGetId_ptsz)
+SIM_GETTER(cuStreamIsCapturing)
+SIM_GETTER(cuStreamIsCapturing_ptsz)
+SIM_GETTER(cuThreadExchangeStreamCaptureMode)
 SIM_API(cuStreamWaitEvent)
 SIM_API(cuStreamWaitEvent_ptsz)
 
@@ -45,6 +52,12 @@ SIM_AS(cuEventSynchronize, (CUevent e), cudaEventSynchronize(e))
 SIM_AS(cuEventCreate, (CUevent * e, unsigned flags), cudaEventCreateWithFlags(e, flags))
 SIM_AS(cuEventDestroy_v2, (CUevent e), cudaEventDestroy(e))
 SIM_AS(cuEventQuery, (CUevent e), cudaEventQuery(e))
+// "In milliseconds with a resolution of around 0.5 microseconds" (CUDA driver API,
+// cuEventElapsedTime); here to the nanosecond, as far as a float holds that.
+SIM_AS(cuEventElapsedTime, (float* ms, CUevent from, CUevent to),
+       cudaEventElapsedTime(ms, from, to))
+SIM_AS(cuEventElapsedTime_v2, (float* ms, CUevent from, CUevent to),
+       cudaEventElapsedTime(ms, from, to))
 SIM_AS(cuEventRecord, (CUevent e, CUstream s), cudaEventRecord(e, s))
 SIM_AS(cuEventRecord_ptsz, (CUevent e, CUstream s), cudaEventRecord_ptsz(e, s))
 SIM_AS(cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned f),
@@ -60,5 +73,13 @@ SIM_AS(cuStreamQuery_ptsz, (CUstream s), cudaStreamQuery_ptsz(s))
 SIM_AS(cuStreamWaitEvent, (CUstream s, CUevent e, unsigned f), cudaStreamWaitEvent(s, e, f))
 SIM_AS(cuStreamWaitEvent_ptsz, (CUstream s, CUevent e, unsigned f),
        cudaStreamWaitEvent_ptsz(s, e, f))
+SIM_AS(cuStreamGetId, (CUstream s, unsigned long long* id), cudaStreamGetId(s, id))
+SIM_AS(cuStreamGetId_ptsz, (CUstream s, unsigned long long* id), cudaStreamGetId_ptsz(s, id))
+SIM_AS(cuStreamIsCapturing, (CUstream s, CUstreamCaptureStatus* status),
+       cudaStreamIsCapturing(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
+SIM_AS(cuStreamIsCapturing_ptsz, (CUstream s, CUstreamCaptureStatus* status),
+       cudaStreamIsCapturing_ptsz(s, reinterpret_cast<cudaStreamCaptureStatus*>(status)))
+SIM_AS(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode),
+       cudaThreadExchangeStreamCaptureMode(reinterpret_cast<cudaStreamCaptureMode*>(mode)))
 
 }  // extern "C"

@@ -44,6 +44,8 @@ class RunMaker {
   dump::Header header = make_header(1);
   dump::Counters counters;
   uint32_t window = 0;
+  std::string gpu_times_from;
+  uint64_t gpu_time_error_ns = 0;
   uint32_t blocks = 4096;  // of each kernel launched from now on
 
   size_t steps() const { return starts_.size(); }
@@ -138,9 +140,12 @@ class RunMaker {
     append_events(bytes, encoder_);
     append_steps(bytes, boundaries_, 0, 1);
     if (counters.series_size()) append(bytes, ChunkKind::counters, counters);
-    append(bytes, ChunkKind::summary,
-           make_summary(boundaries_.back() >> 1, static_cast<uint32_t>(window_from_),
-                        static_cast<uint32_t>(lengths_.size() - 1)));
+    dump::Summary summary =
+        make_summary(boundaries_.back() >> 1, static_cast<uint32_t>(window_from_),
+                     static_cast<uint32_t>(lengths_.size() - 1));
+    summary.set_gpu_times_from(gpu_times_from);
+    summary.set_gpu_time_error_ns(gpu_time_error_ns);
+    append(bytes, ChunkKind::summary, summary);
     return std::string(view(bytes));
   }
 
@@ -345,6 +350,16 @@ TEST(Findings, TimesOfGpuWorkThatCannotBeRight) {
             "rank 0: the times of 20.0 % of GPU work cannot be right: 1 piece of it has the times "
             "of the piece before" +
                 end);
+}
+
+TEST(Findings, TimesFromEventsMeanSomethingElse) {
+  RunMaker run(4);
+  EXPECT_EQ(found(run.dump(), "event_times"), "");
+  run.gpu_times_from = "events";
+  run.gpu_time_error_ns = 7000;
+  EXPECT_EQ(
+      found(run.dump(), "event_times").find("rank 0: GPU times are from CUDA events, at most 7.0"),
+      0u);
 }
 
 TEST(Findings, TimesWithinTheErrorOfClocksAreRight) {

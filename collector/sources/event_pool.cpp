@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/event_pool.h"
+
+#include "collector/base/fork.h"
+#include "collector/base/os.h"
+
+namespace gpuprof {
+namespace {
+
+SpinLock g_lock;
+
+void forget_event_pool() { g_lock.unlock(); }
+GPUPROF_FORGET_IN_CHILD(forget_event_pool);
+
+}  // namespace
+
+bool EventPool::prepare() {
+  if (pairs_.size() != kMostPairs) {
+    if (!pairs_.resize(kMostPairs) || !recorded_.reserve(kMostPairs) ||
+        !looked_at_.reserve(kMostPairs)) {
+      release();
+      return false;
+    }
+    for (uint32_t& first : free_) first = kNone;
+    empty_ = kNone;
+    used_ = 0;
+  }
+  const LockGuard guard(g_lock);
+  open_ = true;
+  return true;
+}
+
+uint32_t EventPool::take(uint16_t context) {
+  const LockGuard guard(g_lock);
+  if (!open_) return kNone;
+  uint32_t pair = free_[context];
+  if (pair != kNone) {
+    free_[context] = pairs_[pair].next;
+  } else if (empty_ != kNone) {
+    pair = empty_;
+    empty_ = pairs_[pair].next;
+  } else if (used_ < pairs_.size()) {
+    pair = used_++;
+  } else {
+    return kNone;
+  }
+  pairs_[pair].context = context;
+  pairs_[pair].state = EventPairState::taken;
+  return pair;
+}
+
+bool EventPool::give_back(uint32_t pair) {
+  const LockGuard guard(g_lock);
+  EventPair& each = pairs_[pair];
+  if (each.state == EventPairState::orphan) return false;
+  each.state = EventPairState::free;
+  each.next = free_[each.context];
+  free_[each.context] = pair;
+  return true;
+}
+
+void EventPool::give_back_without(uint32_t pair) {
+  const LockGuard guard(g_lock);
+  EventPair& each = pairs_[pair];
+  each.begin = each.end = nullptr;
+  each.state = EventPairState::none;
+  each.next = empty_;
+  empty_ = pair;
+}
+
+bool EventPool::hand_over(uint32_t pair) {
+  const LockGuard guard(g_lock);
+  if (pairs_[pair].state == EventPairState::orphan) return false;
+  pairs_[pair].state = EventPairState::recorded;
+  return recorded_.push_back(pair);  // there is room for all
+}
+
+PodVector<uint32_t>& EventPool::recorded() {
+  const LockGuard guard(g_lock);
+  looked_at_.clear();
+  (void)looked_at_.append(recorded_.begin(), recorded_.size());
+  return looked_at_;
+}
+
+// A pair that was given back may have been handed over again: it is at two places then. New ones
+// are behind those that were looked at.
+void EventPool::forget_read() {
+  const LockGuard guard(g_lock);
+  const size_t looked = looked_at_.size();
+  size_t kept = 0;
+  for (size_t i = 0; i < recorded_.size(); ++i) {
+    const bool read = i < looked && looked_at_[i] == kNone;
+    if (!read) recorded_[kept++] = recorded_[i];
+  }
+  recorded_.truncate(kept);
+  looked_at_.clear();
+}
+
+void EventPool::end(PodVector<uint32_t>& out) {
+  const LockGuard guard(g_lock);
+  open_ = false;
+  for (uint32_t i = 0; i < used_; ++i) {
+    EventPair& each = pairs_[i];
+    if (each.state == EventPairState::free || each.state == EventPairState::recorded) {
+      (void)out.push_back(i);
+    } else if (each.state == EventPairState::taken) {
+      each.state = EventPairState::orphan;
+    }
+  }
+  for (uint32_t& first : free_) first = kNone;
+  recorded_.clear();
+}
+
+void EventPool::release() {
+  pairs_.release();
+  recorded_.release();
+  looked_at_.release();
+}
+
+}  // namespace gpuprof

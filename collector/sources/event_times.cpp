@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/event_times.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+
+#include "collector/base/clock.h"
+#include "collector/base/fork.h"
+#include "collector/base/log.h"
+#include "collector/base/os.h"
+#include "collector/record/collector.h"
+#include "collector/record/names.h"
+#include "collector/record/recorder.h"
+#include "collector/record/session.h"
+#include "collector/sources/event_clock.h"
+#include "collector/sources/event_driver.h"
+#include "collector/sources/event_pool.h"
+#include "collector/sources/graphs.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr uint64_t kReadEveryNs = 100000000;
+constexpr uint64_t kResolutionNs = 500;  // cuEventElapsedTime: "around 0.5 microseconds"
+
+// A CUDA context in which something was launched. Hooks add them, and the drain thread does the
+// rest.
+struct Context {
+  void* handle;
+  unsigned long long id;  // of no other context of the process's life
+  int device;
+  bool gone;  // its events went with it
+  bool has_clock;
+  EventClock clock;
+};
+
+// GPU work whose times are the device's still.
+struct Work {
+  Record record;
+  uint64_t call_begin;
+  uint16_t context;
+};
+
+struct State {
+  EventPool pool;
+  Context contexts[EventPool::kMostContexts];
+  PodVector<Work> work;
+  PodVector<uint32_t> ended;
+};
+constinit Immortal<State> g;
+SpinLock g_context_lock;  // of who adds a context
+std::atomic<uint32_t> g_contexts{0};
+std::atomic<bool> g_ready{false};
+std::atomic<uint32_t> g_number{0};
+bool g_registered_exit = false;
+uint64_t g_last_reading_ns = 0;
+uint64_t g_error_ticks = 0;
+char g_missing[128] = "";
+
+uint64_t to_ticks(uint64_t ns) {
+  return static_cast<uint64_t>(static_cast<double>(ns) * session().clock.ticks_per_ns);
+}
+
+// Its place in the table; -1: no context is current, or there is no room.
+int place_of(const EventDriver& driver, void* handle) {
+  Context fresh{};
+  fresh.handle = handle;
+  if (!handle || driver.context_id(handle, &fresh.id) != 0) return -1;
+  const uint32_t count = g_contexts.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (g->contexts[i].id == fresh.id) return static_cast<int>(i);
+  }
+  if (driver.context_device(&fresh.device) != 0) return -1;
+  const LockGuard guard(g_context_lock);
+  const uint32_t now = g_contexts.load(std::memory_order_relaxed);
+  for (uint32_t i = count; i < now; ++i) {
+    if (g->contexts[i].id == fresh.id) return static_cast<int>(i);
+  }
+  if (now == EventPool::kMostContexts) return -1;
+  g->contexts[now] = fresh;
+  g_contexts.store(now + 1, std::memory_order_release);
+  return static_cast<int>(now);
+}
+
+int32_t result_of(const Record& record) {
+  switch (record.kind) {
+    case Kind::launch: return static_cast<int32_t>(record.launch.result);
+    case Kind::copy: return record.copy.result;
+    case Kind::set: return record.set.result;
+    default: return -1;
+  }
+}
+
+bool make_events(const EventDriver& driver, EventPair& pair) {
+  if (pair.begin) return true;
+  const RelaxedCapture relaxed(driver);
+  if (driver.create(&pair.begin, 0) != 0) return pair.begin = nullptr, false;
+  if (driver.create(&pair.end, 0) == 0) return true;
+  driver.destroy(pair.begin);
+  pair.begin = pair.end = nullptr;
+  return false;
+}
+
+void destroy_events(const EventDriver& driver, uint32_t number) {
+  EventPair& pair = g->pool[number];
+  if (pair.begin) driver.destroy(pair.begin);
+  if (pair.end) driver.destroy(pair.end);
+  g->pool.give_back_without(number);
+}
+
+// Records the first event of a pair; kNoEvents: the call has no time.
+uint32_t begin_pair(const EventDriver& driver, const Record& record, bool own, uint16_t context) {
+  const uint64_t stream = stream_of(record);
+  const uint32_t number = g->pool.take(context);
+  if (number == EventPool::kNone) return kNoEvents;
+  EventPair& pair = g->pool[number];
+  if (!make_events(driver, pair)) {
+    g->pool.give_back_without(number);
+    return kNoEvents;
+  }
+  unsigned long long id = 0;
+  if (driver.stream_id[own](stream, &id) == 0 && driver.record[own](pair.begin, stream) == 0) {
+    pair.stream = id;
+    return number;
+  }
+  if (!g->pool.give_back(number)) destroy_events(driver, number);
+  return kNoEvents;
+}
+
+}  // namespace
+
+bool event_times_wanted() { return session().config.gpu_times == GpuTimes::events; }
+
+uint32_t events_before(const Record& record) {
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const bool in_window = window_is_open();
+  if (!g_ready.load(std::memory_order_acquire)) return kNoEvents;
+  const EventDriver* const driver = event_driver();
+  void* handle = nullptr;
+  const bool known = driver->get_context(&handle) == 0;
+  const int context = known ? place_of(*driver, handle) : -1;
+  if (!in_window) return kNoEvents;
+  const bool own = has_own_stream(record.api);
+  int status = 0;
+  // Of the legacy stream it is an error while a stream is captured that would wait for it.
+  if (context < 0 || driver->is_capturing[own](stream_of(record), &status) != 0) {
+    count_loss(Loss::event_untimed);
+    return kNoEvents;
+  }
+  if (status != 0) {
+    count_loss(Loss::event_captured);
+    return kNoEvents;
+  }
+  const uint32_t pair = begin_pair(*driver, record, own, static_cast<uint16_t>(context));
+  if (pair == kNoEvents) count_loss(Loss::event_untimed);
+  return pair;
+}
+
+void events_after(uint32_t number, Record& record) {
+  if (number == kNoEvents) return;
+  const ErrnoGuard keep_errno;
+  const BlockedScope blocked;
+  const EventDriver& driver = *event_driver();
+  EventPair& pair = g->pool[number];
+  const bool launched = result_of(record) == 0;
+  if (launched && driver.record[has_own_stream(record.api)](pair.end, stream_of(record)) == 0) {
+    uint32_t id = 0;
+    while (id == 0) id = g_number.fetch_add(1, std::memory_order_relaxed) + 1;
+    record.correlation = id;
+    pair.record = record;
+    if (g->pool.hand_over(number)) return;
+    record.correlation = 0;
+  } else if (g->pool.give_back(number)) {
+    if (launched) count_loss(Loss::event_untimed);
+    return;
+  }
+  destroy_events(driver, number);  // the window ended meanwhile
+  if (launched) count_loss(Loss::event_untimed);
+}
+
+bool event_times_attach() {
+  if (g_ready.load(std::memory_order_relaxed)) return true;
+  const char* lacks = "";
+  g_missing[0] = '\0';
+  if (!event_driver(&lacks)) {
+    std::snprintf(g_missing, sizeof g_missing,
+                  "CUDA's driver has no %s, which times by events need (CUDA 12.0)", lacks);
+  } else if (!g->pool.prepare()) {
+    std::snprintf(g_missing, sizeof g_missing, "no memory for CUDA events");
+  }
+  if (g_missing[0]) {
+    log_line(LogLevel::warn, "no GPU times: %s", g_missing);
+    return false;
+  }
+  // As of CUPTI's attach: before the driver's own handlers.
+  if (!g_registered_exit) ::atexit([] { finish_session("exit"); });
+  g_registered_exit = true;
+  g_error_ticks = 0;
+  g_ready.store(true, std::memory_order_release);
+  return true;
+}
+
+bool event_times_are_ready() { return g_ready.load(std::memory_order_relaxed); }
+
+namespace {
+
+// Makes the context current on the calling thread. False: it is gone, or not to be had.
+bool enter(const EventDriver& driver, Context& context) {
+  unsigned long long id = 0;
+  if (context.gone) return false;
+  if (driver.context_id(context.handle, &id) == 0 && id == context.id &&
+      driver.set_context(context.handle) == 0) {
+    return true;
+  }
+  context.gone = true;
+  context.clock.forget();
+  return false;
+}
+
+void read_clock(const EventDriver& driver, Context& context) {
+  if (context.has_clock) {
+    context.clock.add(driver);
+  } else {
+    context.has_clock = context.clock.begin(driver, session().clock.ticks_per_ns);
+  }
+  g_error_ticks = std::max(g_error_ticks, context.clock.error_ticks());
+}
+
+// CUpti_ActivityMemcpyKind of a cudaMemcpyKind; 0: not known.
+uint8_t copy_kind(uint8_t direction) {
+  constexpr uint8_t kKinds[] = {9, 1, 2, 8, 0};
+  return direction < 5 ? kKinds[direction] : uint8_t{0};
+}
+
+bool launches_graph(const Record& call) {
+  return call.api < api_count() && api_rows()[call.api].role == ApiRole::graph_launch;
+}
+
+// The GPU work of a call, without times.
+Record work_of(const Record& call, const EventPair& pair, const Context& context) {
+  Record out{};
+  const bool graph = call.kind == Kind::launch && launches_graph(call);
+  const Kind kind = graph                       ? Kind::gpu_graph
+                    : call.kind == Kind::launch ? Kind::gpu_kernel
+                    : call.kind == Kind::copy   ? Kind::gpu_copy
+                                                : Kind::gpu_set;
+  begin_record(&out, kind, 0, 0, 0, call.correlation);
+  const auto stream = static_cast<uint32_t>(pair.stream);
+  const auto device = static_cast<uint16_t>(context.device);
+  const auto context_id = static_cast<uint16_t>(context.id);
+  if (call.kind != Kind::launch) {
+    auto& copy = out.gpu_copy;
+    copy.stream = stream, copy.device = device, copy.context = context_id;
+    copy.peer_source = copy.peer_destination = 0xffff;
+    copy.bytes = call.kind == Kind::copy ? call.copy.bytes : call.set.bytes;
+    if (call.kind == Kind::copy) copy.direction = copy_kind(call.copy.direction);
+    if (call.kind == Kind::set) copy.value = call.set.value;
+    return out;
+  }
+  auto& kernel = out.gpu_kernel;
+  kernel.stream = stream, kernel.device = device, kernel.context = context_id;
+  if (graph) return out;
+  const LaunchPayload& launch = call.launch;
+  LaunchShape shape{};
+  shape.grid = {launch.grid_x, launch.grid_y, launch.grid_z};
+  shape.block = {launch.block_x, launch.block_y, launch.block_z};
+  shape.dynamic_shared_bytes = launch.shared_bytes;
+  kernel.shape = intern_shape(shape);
+  kernel.name = call.flags & kFlagNamed
+                    ? static_cast<StringId>(launch.function)
+                    : intern_text(lookup_function(reinterpret_cast<const void*>(launch.function)));
+  return out;
+}
+
+// Reads the times of a pair whose second event has happened.
+void read_pair(const EventDriver& driver, const EventPair& pair, const Context& context) {
+  const Record& call = pair.record;
+  Work work{work_of(call, pair, context), call.begin, pair.context};
+  float ms = 0;
+  if (!context.has_clock || driver.elapsed(&ms, pair.begin, pair.end) != 0 ||
+      !context.clock.device_ns(driver, pair.begin, call.begin, work.record.begin) ||
+      !g->work.push_back(work)) {
+    count_loss(Loss::event_untimed);
+    return;
+  }
+  Work& kept = g->work[g->work.size() - 1];
+  const auto ns = static_cast<int64_t>(static_cast<double>(ms) * 1e6 + 0.5);
+  kept.record.end = kept.record.begin + static_cast<uint64_t>(std::max<int64_t>(ns, 0));
+}
+
+// Those of one context that are over.
+void read_pairs(const EventDriver& driver, uint16_t place) {
+  Context& context = g->contexts[place];
+  const bool there = enter(driver, context);
+  uint64_t running[64];  // streams whose work is not over
+  size_t count = 0;
+  for (uint32_t& number : g->pool.recorded()) {
+    const EventPair& pair = g->pool[number];
+    if (pair.context != place) continue;
+    if (there && std::find(running, running + count, pair.stream) != running + count) continue;
+    const int result = there ? driver.query(pair.end) : 0;
+    if (result == EventDriver::kNotReady) {
+      if (count < 64) running[count++] = pair.stream;
+      continue;
+    }
+    if (there && result == 0) {
+      read_pair(driver, pair, context);
+    } else {
+      count_loss(Loss::event_untimed);
+    }
+    const uint32_t done = number;
+    number = EventPool::kNone;
+    if (there) {
+      g->pool.give_back(done);
+    } else {
+      g->pool.give_back_without(done);
+    }
+  }
+  g->pool.forget_read();
+}
+
+// To the ring, all whose context has a reading of the clocks behind them.
+void write_work() {
+  const GpuBufferScope gpu_buffer;
+  size_t kept = 0;
+  for (Work& each : g->work) {
+    const EventClock& clock = g->contexts[each.context].clock;
+    if (!g->contexts[each.context].gone && !clock.is_known()) {
+      g->work[kept++] = each;
+      continue;
+    }
+    Record* const record = reserve_record();
+    if (!record) continue;
+    *record = each.record;
+    if (clock.is_known()) {
+      // What the stream had to wait for the call itself is none of the work's.
+      record->begin = std::max(clock.to_ticks(each.record.begin), each.call_begin);
+      record->end = std::max(clock.to_ticks(each.record.end), record->begin);
+    } else {
+      record->begin = record->end = 0;
+      record->flags = kFlagNoTime;
+    }
+    commit_record(record);
+  }
+  g->work.truncate(kept);
+}
+
+void look(bool read_clocks) {
+  if (!g_ready.load(std::memory_order_relaxed)) return;
+  const EventDriver& driver = *event_driver();
+  const uint32_t contexts = g_contexts.load(std::memory_order_acquire);
+  if (contexts == 0) return;
+  const RelaxedCapture relaxed(driver);
+  for (uint16_t i = 0; i < contexts; ++i) {
+    Context& context = g->contexts[i];
+    if (!enter(driver, context)) continue;
+    if (!context.has_clock || !context.clock.is_known()) read_clock(driver, context);
+  }
+  for (uint16_t i = 0; i < contexts; ++i) read_pairs(driver, i);
+  if (read_clocks) {
+    // Behind what was read just now.
+    for (uint16_t i = 0; i < contexts; ++i) {
+      if (enter(driver, g->contexts[i])) read_clock(driver, g->contexts[i]);
+    }
+    write_work();
+  }
+  driver.set_context(nullptr);
+}
+
+}  // namespace
+
+void event_times_tick() {
+  const uint64_t now_ns = monotonic_ns();
+  const bool due = now_ns - g_last_reading_ns >= kReadEveryNs;
+  if (due) g_last_reading_ns = now_ns;
+  look(due);
+}
+
+void event_times_collect() { look(true); }
+
+void event_times_end() {
+  if (!g_ready.exchange(false)) return;
+  const EventDriver& driver = *event_driver();
+  const RelaxedCapture relaxed(driver);
+  write_work();
+  g->ended.clear();
+  if (!g->ended.reserve(EventPool::kMostPairs)) return;
+  g->pool.end(g->ended);
+  const uint32_t contexts = g_contexts.load(std::memory_order_acquire);
+  for (uint16_t i = 0; i < contexts; ++i) {
+    Context& context = g->contexts[i];
+    const bool there = enter(driver, context);
+    for (const uint32_t number : g->ended) {
+      if (g->pool[number].context != i) continue;
+      if (there) {
+        destroy_events(driver, number);
+      } else {
+        g->pool.give_back_without(number);
+      }
+    }
+    if (there) context.clock.end(driver);
+    context.has_clock = false;
+  }
+  if (contexts) driver.set_context(nullptr);
+  g->work.clear();
+}
+
+const char* event_times_missing() { return g_missing; }
+
+uint64_t event_times_error_ticks() {
+  return g_error_ticks ? g_error_ticks + to_ticks(kResolutionNs) : 0;
+}
+
+namespace {
+void forget_event_times() {
+  g_context_lock.unlock();
+  g_contexts = 0;
+  g_ready = false;
+  g_number = 0;
+  g_last_reading_ns = g_error_ticks = 0;
+  g_registered_exit = false;
+  g_missing[0] = '\0';
+  g->work.release();
+  g->ended.release();
+  g->pool.release();
+  for (Context& context : g->contexts) context = Context{};
+}
+GPUPROF_FORGET_IN_CHILD(forget_event_times);
+}  // namespace
+
+}  // namespace gpuprof

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GPU times from CUDA events (GPUPROF_GPU_TIMES=events), which need no CUPTI: against the simulator's log."""
+import pytest
+
+import harness
+import truth
+
+KINETO_LIKE = harness.HAZARDS / "kineto_like"
+LATENCY_NS = 3000  # of the simulator, from a call's end to the GPU
+WINDOW = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=19,warmup=1,active=20,repeat=1"}
+
+
+def profile(folder, *command, **settings):
+    bare = harness.run(command)
+    done = harness.run(command, harness.preloaded(GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth",
+                                                  **{**WINDOW, **settings}))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    dump, = harness.dumps(folder / "out")
+    return done, truth.Comparison(dump, folder / "truth", gpu=False), harness.info(dump)["files"][0]
+
+
+def assert_times(comparison, error):
+    """Each time holds the work's. It begins no earlier than its call and the end of the work before on its stream,
+    and ends no later than the stream comes to an event that is recorded at once."""
+    work = {w["corr"]: w for w in comparison.truth if w["t"] == "gpu" and w["type"] == "kernel"}
+    recorded = sorted((c for c in comparison.truth if c["t"] == "call" and c["name"].startswith("cuEventRecord")),
+                      key=lambda c: c["begin"])
+    timed = 0
+    for call, record in comparison.pairs:
+        if record["kind"] != "launch" or call["corr"] not in work:
+            continue
+        true, gpu = work[call["corr"]], comparison.by_index[record["partner"]]
+        behind = next(c for c in recorded if c["begin"] >= call["end"])
+        assert record["begin_mono_ns"] - 1 <= gpu["begin_mono_ns"] <= true["begin"] + error, (true, gpu)
+        assert true["end"] - error <= gpu["end_mono_ns"] <= max(true["end"], behind["end"] + LATENCY_NS) + error, (true, gpu)
+        assert gpu["lane"] == {**gpu["lane"], "device": true["device"], "context": true["context"], "stream": true["stream"]}
+        assert (gpu["name"], gpu["grid"], gpu["block"]) == (true["name"], true["grid"], true["block"])
+        timed += 1
+    return timed
+
+
+@pytest.mark.parametrize("style", ["eager", "activity", "clock"])
+def test_another_profiler_has_cupti_in_the_window(style, tmp_path):
+    done, comparison, info = profile(tmp_path, KINETO_LIKE, style, "during", GPUPROF_GPU_TIMES="events")
+    assert not comparison.problems, comparison.problems[:3]
+    assert assert_times(comparison, info["gpu_time_error_ns"] + 1000) == comparison.counts["launch"] == 200
+    assert info["gpu_times_from"] == "events" and info["gpu_times_missing"] == "" and info["losses"] == {}
+    assert len(harness.our_lines(done.err)) == 1, done.err
+    dump, = harness.dumps(tmp_path / "out")
+    assert "GPU times are from CUDA events" in harness.checked("report", dump).out
+    harness.checked("convert", "--to", "chrome", "-o", tmp_path / "chrome.json", dump)
+    assert "times from CUDA events" in (tmp_path / "chrome.json").read_text()
+    # No event is left when the window is over.
+    calls = [c["name"] for c in comparison.truth if c["t"] == "call"]
+    made, gone = (sum(name.startswith(n) for name in calls) for n in ("cuEventCreate", "cuEventDestroy"))
+    assert made == gone > 0
+
+
+def test_none_unless_asked_for(tmp_path):
+    _, comparison, info = profile(tmp_path, KINETO_LIKE, "activity", "during")
+    assert not any(c["t"] == "call" and c["name"].startswith("cuEvent") for c in comparison.truth)
+    assert info["gpu_times_from"] == "" and "kineto_like" in info["gpu_times_missing"]
+
+
+def test_captured_launches_are_counted(tmp_path):
+    """Captured in the window, and launched: a graph has one time, its parts none."""
+    _, comparison, info = profile(tmp_path, harness.HAZARDS / "graphs", "3", "4", "-1", "-1", GPUPROF_GPU_TIMES="events",
+                                  **harness.WHOLE_RUN)
+    captured = [r for r in comparison.records if r.get("captured")]
+    assert info["losses"] == {"event_captured": len(captured)} and len(captured) == 4
+    assert not any("partner" in r for r in captured)
+    graphs = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
+    assert graphs and {comparison.by_index[r["partner"]]["kind"] for r in graphs} == {"gpu_graph"}
