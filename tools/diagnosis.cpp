@@ -328,9 +328,6 @@ void diagnose_what_escapes(Findings& out) {
                  "hooks do not see them; CUPTI does while a window is open"});
   out.push_back({State::limited, "escapes",
                  "constructors that run while a library is opened with RTLD_DEEPBIND", "as above"});
-  out.push_back(
-      {State::limited, "escapes", "kernels of CUDA graphs that were instantiated before the window",
-       "where CUPTI has no times of them, each launch of such a graph is timed as a whole"});
 }
 
 }  // namespace gpuprof

@@ -32,6 +32,7 @@ SpinLock g_lock;  // of the tables; nothing is called while it is held
 struct Tables {
   PodVector<Version> versions;
   PodVector<CapturedCall> calls;
+  PodVector<uint64_t> live;  // handles of all executable graphs, whatever is known of them
   size_t unused = 0;  // calls of destroyed graphs
   uint64_t newest = 0;
 };
@@ -127,6 +128,15 @@ void note_version(uint64_t exec, uint64_t graph) {
   if (calls_of(graph, calls, complete)) keep(exec, now_ticks(), complete, calls);
 }
 
+void forget_live(uint64_t exec) {
+  PodVector<uint64_t>& live = g->live;
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (live[i] != exec) continue;
+    live[i] = live[live.size() - 1];
+    return live.truncate(live.size() - 1);
+  }
+}
+
 bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift,
                 const NameResolver& names, PythonCodes& codes) {
   const Record& record = call.record;
@@ -152,18 +162,30 @@ bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift
 
 }  // namespace
 
-void graph_instantiated(uint64_t exec, uint64_t graph) { note_version(exec, graph); }
+void graph_instantiated(uint64_t exec, uint64_t graph) {
+  {
+    const LockGuard guard(g_lock);
+    (void)g->live.push_back(exec);
+  }
+  note_version(exec, graph);
+}
 
 void graph_updated(uint64_t exec, uint64_t graph) { note_version(exec, graph); }
 
 void graph_destroyed(uint64_t exec) {
   const LockGuard guard(g_lock);
+  forget_live(exec);
   for (Version& version : g->versions) {
     if (version.exec != exec || version.destroyed) continue;
     version.destroyed = true;
     g->unused += version.count;
   }
   make_room();
+}
+
+size_t live_graphs() {
+  const LockGuard guard(g_lock);
+  return g->live.size();
 }
 
 void cupti_tells_of_graphs(bool tells) { g_cupti_tells.store(tells, std::memory_order_release); }
@@ -195,6 +217,7 @@ void forget_replayed_graphs() {
   g_cupti_tells = false;
   g->versions.release();
   g->calls.release();
+  g->live.release();
   g->unused = 0;
   g->newest = 0;
 }

@@ -152,6 +152,7 @@ struct StreamInfo {
 struct GraphRules {
   bool late_nodes = true;         // of nodes of graphs that were instantiated before it was on
   bool late_graph_times = false;  // of such a graph as a whole
+  bool late_graph_crash = false;  // its launch ends the process where records as a whole are wanted
   bool late_transfers_as_kernels = false;  // of their copies and sets as kernels
   bool bodies = true;                      // of what conditional nodes contain
   bool first_iteration_only = false;       // of that, only of the first time round

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "tests/simcuda/core/settings.h"
@@ -180,6 +181,7 @@ void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, b
 void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlation) {
   const GraphRules rules = sink() ? sink()->graph_rules() : GraphRules{};
   const bool whole = wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+  if (whole && !exec.graph_records && rules.late_graph_crash) std::raise(SIGSEGV);
   Replay launch{stream, exec, correlation, whole, rules, arrival(), nullptr, nullptr};
   replay(*this, launch, exec.nodes, false);
   if (launch.last == nullptr) return;

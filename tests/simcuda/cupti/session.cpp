@@ -139,8 +139,12 @@ void Session::reset() {
 
 GraphRules Session::graph_rules() const {
   const CuptiSwitches& s = switches();
-  return {s.late_nodes != 0, s.late_graph_times != 0, s.late_transfers_as_kernels != 0,
-          s.no_body_records == 0, s.first_iteration_only != 0};
+  return {s.late_nodes != 0,
+          s.late_graph_times != 0,
+          s.late_graph_crash != 0 && s.late_graph_times == 0,
+          s.late_transfers_as_kernels != 0,
+          s.no_body_records == 0,
+          s.first_iteration_only != 0};
 }
 
 void Session::set_clock(CUpti_TimestampCallbackFunc source) {

@@ -2,6 +2,7 @@
 // CUPTI's records and callbacks against the truth.
 #include <x86intrin.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <optional>
 
@@ -218,7 +219,7 @@ cudaGraphExec_t small_graph(cudaStream_t stream) {
   return exec;
 }
 
-TEST(Cupti, NodesOfEarlierGraphsHaveRecordsAndSuchGraphsAsAWholeNone) {
+TEST(Cupti, NodesOfEarlierGraphsHaveRecords) {
   const Streams streams(1);
   const cudaGraphExec_t before = small_graph(streams[0]);
   CuptiClient& client = CuptiClient::instance();
@@ -239,7 +240,6 @@ TEST(Cupti, NodesOfEarlierGraphsHaveRecordsAndSuchGraphsAsAWholeNone) {
 
   client.start({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_GRAPH_TRACE});
   const cudaGraphExec_t whole = small_graph(streams[0]);
-  ASSERT_EQ(cudaGraphLaunch(before, streams[0]), cudaSuccess);
   ASSERT_EQ(cudaGraphLaunch(whole, streams[0]), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   client.stop();
@@ -249,6 +249,27 @@ TEST(Cupti, NodesOfEarlierGraphsHaveRecordsAndSuchGraphsAsAWholeNone) {
   EXPECT_EQ(cudaGraphExecDestroy(before), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(whole), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(after), cudaSuccess);
+}
+
+TEST(DISABLED_Child, LaunchesAnEarlierGraph) {
+  const Streams streams(1);
+  const cudaGraphExec_t before = small_graph(streams[0]);
+  CuptiClient& client = CuptiClient::instance();
+  client.start({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_GRAPH_TRACE});
+  ASSERT_EQ(cudaGraphLaunch(before, streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+  client.stop();
+  EXPECT_TRUE(
+      client.records<CUpti_ActivityGraphTrace2>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE).empty());
+  EXPECT_EQ(cudaGraphExecDestroy(before), cudaSuccess);
+}
+
+TEST(Cupti, CrashesWhenItIsToTimeAnEarlierGraphAsAWhole) {
+  constexpr int kKilled = 128;
+  EXPECT_EQ(run_child("DISABLED_Child.LaunchesAnEarlierGraph", {}), kKilled + SIGSEGV);
+  EXPECT_EQ(
+      run_child("DISABLED_Child.LaunchesAnEarlierGraph", {{"SIMCUDA_CUPTI", "late_graph_crash=0"}}),
+      0);
 }
 
 TEST(DISABLED_Child, DropsAndZeroes) {
