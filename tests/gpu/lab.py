@@ -90,9 +90,10 @@ class Lab:
             out, err = process.communicate(timeout=limit)
             return Done(process.returncode, out, err)
         except subprocess.TimeoutExpired:
+            stacks = stacks_of(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
-            return Done(None, out, err)
+            return Done(None, out, err + stacks)
 
     def settings(self, folder, how="preload", **settings):
         """The environment of a profiled program whose dumps go to `folder`."""
@@ -108,20 +109,25 @@ class Lab:
         shutil.rmtree(folder, ignore_errors=True)
         return folder
 
+    def profiled(self, case, command, env, limit):
+        """The outcome of a program that ends well, or Failed; what it said lies beside the dumps either way."""
+        done = self.run(command, env, limit)
+        (self.out / "dumps").mkdir(exist_ok=True)
+        (self.out / "dumps" / f"{self.part}-{case}.stderr").write_text(done.err)
+        if done.code != 0:
+            raise Failed(done.why())
+        return done
+
     def profile(self, case, command, how="preload", limit=60, **settings):
         """The program's outcome and its dump. Raises Failed where either is missing."""
         folder = self.folder(case)
-        done = self.run(command, self.settings(folder, how, **settings), limit)
-        if done.code != 0:
-            raise Failed(done.why())
+        done = self.profiled(case, command, self.settings(folder, how, **settings), limit)
         return done, self.dump_in(folder, done)
 
     def windows(self, case, command, limit=60, **settings):
         """The program's outcome and the dumps of all its windows."""
         folder = self.folder(case)
-        done = self.run(command, self.settings(folder, **settings), limit)
-        if done.code != 0:
-            raise Failed(done.why())
+        done = self.profiled(case, command, self.settings(folder, **settings), limit)
         return done, [self.parsed(dump) for dump in sorted(folder.rglob("*.gpuprof"))]
 
     def dump_in(self, folder, done):
@@ -158,6 +164,18 @@ class Lab:
                 self.add(name, "FAILED", str(reason))
             except Exception as error:  # a defect of the test itself is not to stop the other cases
                 self.add(name, "FAILED", f"{type(error).__name__}: {error}")
+
+
+def stacks_of(pid):
+    """Stacks of a program that does not end, where a debugger is here."""
+    debugger = shutil.which("gdb") or shutil.which("cuda-gdb") or shutil.which("cuda-gdb", path="/usr/local/cuda/bin")
+    if not debugger:
+        return ""
+    command = [debugger, "-p", str(pid), "-batch", "-ex", "thread apply all bt 30"]
+    try:
+        return subprocess.run(command, text=True, errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=30).stdout
+    except subprocess.TimeoutExpired:
+        return ""
 
 
 def toolkit():

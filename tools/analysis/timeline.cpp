@@ -385,8 +385,14 @@ bool names_communication(std::string_view name) {
 bool Timeline::waits_for_own_work(const Call& call) const {
   std::vector<Work> works;
   works_of(call, works);
-  if (works.empty() || works.front().end > call.end) return false;
-  return traits_of(call.event).waits || traits_of(works.front().event).pageable;
+  if (works.empty()) return false;
+  const Work& work = works.front();
+  const bool pageable = traits_of(work.event).pageable;
+  if (work.end <= call.end) return traits_of(call.event).waits || pageable;
+  // To the device it returns when the last of it is staged, a little before it is over (CUDA
+  // runtime API, "API synchronization behavior").
+  const bool to_device = shape(work.event).direction == 1;  // CUpti_ActivityMemcpyKind
+  return pageable && to_device && 2 * (call.end - work.begin) >= work.end - work.begin;
 }
 
 // The outermost call that caused it; kNone: it was not recorded.

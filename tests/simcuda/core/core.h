@@ -79,8 +79,9 @@ class Core final : public SimCore, public OpObserver {
   std::vector<OpPtr> tail(const Device& device) const;
   bool finished(const std::vector<OpPtr>& ops);
 
-  // Blocks until all `ops` have ended on their device; returns that moment. Gives up `lock`.
-  uint64_t block_on(Lock lock, std::vector<OpPtr> ops);
+  // Blocks until all `ops` have ended on their device, or so long before; returns that moment.
+  // Gives up `lock`.
+  uint64_t block_on(Lock lock, std::vector<OpPtr> ops, uint64_t early_ns = 0);
 
   void report_sync(const SyncInfo& info);
   void report_memory(const MemoryInfo& info);

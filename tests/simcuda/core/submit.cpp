@@ -128,7 +128,7 @@ bool Core::finished(const std::vector<OpPtr>& ops) {
   });
 }
 
-uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops) {
+uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops, uint64_t early_ns) {
   uint64_t end = 0;
   for (const OpPtr& op : ops) {
     if (op == nullptr) continue;
@@ -142,6 +142,7 @@ uint64_t Core::block_on(Lock held, std::vector<OpPtr> ops) {
     end = std::max(end, op->info.end);
   }
   held.unlock();
+  end -= std::min(end, early_ns);
   if (end > now_ns() + kLongWaitNs) TruthLog::instance().make_room(true);
   sleep_until_ns(end);
   return end;

@@ -94,13 +94,14 @@ void RankReplay::add_call(const Call& call) {
   const uint32_t end = piece_.add(rank_, call.end - origin_);
   const bool issues = call.kind == CallClass::issue;
   // A thread that is woken may have to wait for a processor.
-  const int64_t no_processor =
-      processor_[call.thread].waited(waited ? std::max(call.begin, last) : call.begin, call.end);
+  const int64_t woken = waited ? std::clamp(last, call.begin, call.end) : call.begin;
+  const int64_t no_processor = processor_[call.thread].waited(woken, call.end);
   add_call_edge({begin, static_cast<FixSet>(without | (issues ? bit(Fix::kernel_launch) : 0)), true,
                  waited ? std::min(length, kCheapCallNs) : length},
                 no_processor);
   if (issues && !waited) add_profiling_edge(call, begin);
-  const int64_t tail = waited ? std::max<int64_t>(0, call.end - last) : 0;
+  // A copy's call may return before the copy is over (Timeline::waits_for_own_work).
+  const int64_t tail = !waited ? 0 : call.blocking ? call.end - last : std::max<int64_t>(0, call.end - last);
   for (const WorkEnd& work : awaited_) {
     add_call_edge({work.node, without, false, tail}, no_processor);
   }
@@ -388,7 +389,8 @@ void RankReplay::find_awaited(const Call& call) {
 
 // What really was over when the call ended.
 void RankReplay::add_awaited(const Call& call, const WorkEnd& work) {
-  if (work.node != kNone && work.end <= call.end + kCheapCallNs) awaited_.push_back(work);
+  const bool over = work.end <= call.end + kCheapCallNs || call.blocking;
+  if (work.node != kNone && over) awaited_.push_back(work);
 }
 
 void RankReplay::find_synchronized(const Call& call) {
