@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "formats/core/early_window.h"
+#include "tools/analysis/recording_slowdown.h"
 #include "tools/console.h"
 
 namespace gpuprof {
@@ -143,6 +144,16 @@ GraphWork count_graph_work(const Trace& trace, const Process& process) {
   return work;
 }
 
+// Null: not known.
+Json slowdown_json(const Process& process) {
+  const auto slower = analysis::recording_slowdown(process);
+  if (!slower) return nullptr;
+  return {{"steps_before", slower->steps_before},
+          {"before_us", slower->before_us},
+          {"window_us", slower->window_us},
+          {"percent", slower->percent()}};
+}
+
 Json describe_summary(const Trace& trace, const Process& process) {
   const std::span<const Step> steps = process.window_steps();
   const OwnCost cost = own_cost(process);
@@ -178,6 +189,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
             {"earliest_ns", times.earliest_ns},
             {"repeated", times.repeated}}},
           {"cupti_api", process.summary.cupti_api()},
+          {"slowdown", slowdown_json(process)},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},

@@ -33,7 +33,7 @@ struct Tables {
   PodVector<Version> versions;
   PodVector<CapturedCall> calls;
   PodVector<uint64_t> live;  // handles of all executable graphs, whatever is known of them
-  size_t unused = 0;  // calls of destroyed graphs
+  size_t unused = 0;         // calls of destroyed graphs
   uint64_t newest = 0;
 };
 constinit Immortal<Tables> g;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "formats/trace/heap.h"
 #include "formats/views/impossible_times.h"
@@ -17,6 +18,7 @@
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/live_owners.h"
+#include "tools/analysis/recording_slowdown.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/timeline.h"
 #include "tools/console.h"
@@ -29,6 +31,7 @@ constexpr size_t kDriftSteps = 40;     // of the whole run, for a trend to mean 
 constexpr double kDriftChance = 0.01;  // that two windows differ so by chance
 constexpr double kMegabyte = 1e6;
 constexpr size_t kHeapSteps = 6;
+constexpr std::string_view kForwardSteps = "forward";
 
 std::string who(const Process& process) {
   return process.header.rank() >= 0 ? fmt::format("rank {}", process.header.rank())
@@ -56,6 +59,19 @@ void add_drift(const Process& process, const std::string& over, const std::vecto
                                             to / 1000);
 }
 
+// Those of the step log that no window recorded: recording makes steps longer.
+std::vector<Step> unrecorded_steps(const Process& process, const Windows& windows) {
+  std::vector<Step> out;
+  for (const Step& step : process.steps) {
+    const bool recorded = std::any_of(windows.begin(), windows.end(), [&](const Process* window) {
+      const std::span<const Step> own = window->window_steps();
+      return !own.empty() && step.step >= own.front().step && step.step <= own.back().step;
+    });
+    if (!recorded) out.push_back(step);
+  }
+  return out;
+}
+
 // By the step log, which is the longest in the last window: medians of the first and the last third
 // of the run's steps, without the first tenth (warm-up). Where it does not reach back, by the first
 // and the last window.
@@ -64,8 +80,9 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
       windows.begin(), windows.end(),
       [](const Process* a, const Process* b) { return a->steps.size() < b->steps.size(); });
   if (is_bracketed(longest)) return;  // brackets and what lies between them
-  if (longest.steps.size() >= kDriftSteps) {
-    std::vector<double> lengths = lengths_of(longest.steps);
+  std::vector<double> lengths = lengths_of(unrecorded_steps(longest, windows));
+  if (10 * lengths.size() < longest.steps.size()) lengths = lengths_of(longest.steps);
+  if (lengths.size() >= kDriftSteps) {
     lengths.erase(lengths.begin(), lengths.begin() + static_cast<int64_t>(lengths.size() / 10));
     const auto third = static_cast<int64_t>(lengths.size() / 3);
     const std::vector<double> early(lengths.begin(), lengths.begin() + third);
@@ -80,6 +97,15 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
   add_drift(last,
             fmt::format("from window {} to window {}", first.header.window(), last.header.window()),
             early, late, out);
+}
+
+void slower_recorded(const Process& process, std::vector<Finding>& out) {
+  const auto slower = recording_slowdown(process);
+  if (!slower) return;
+  if (slower->percent() < finding_row(FindingKind::slower_recorded).limit.value) return;
+  add_finding<FindingKind::slower_recorded>(
+      out, slower->percent(), who(process), slower->percent(), slower->steps_before,
+      format_duration(1000 * slower->window_us), format_duration(1000 * slower->before_us));
 }
 
 // GPU times that cannot be right.
@@ -146,8 +172,11 @@ void memory_growth(const Report& report, const Process& process, const MemoryCur
                        format_bytes(static_cast<uint64_t>(row.bytes)), row.count);
     if (!row.at_line) most += ". GPUPROF_STACKS=alloc names the line of code";
   }
-  add_finding<FindingKind::memory_growth>(out, each, who(process),
-                                          format_bytes(static_cast<uint64_t>(each)), most);
+  const std::string bytes = format_bytes(static_cast<uint64_t>(each));
+  if (process.step_source == kForwardSteps) {
+    return add_finding<FindingKind::growing_cache>(out, each, who(process), bytes, most);
+  }
+  add_finding<FindingKind::memory_growth>(out, each, who(process), bytes, most);
 }
 
 // Samples of a few allocations may come to grow by chance.
@@ -240,12 +269,13 @@ void arithmetic(const Report& report, std::vector<Finding>& out) {
                                            done.counted_time_pct);
 }
 
-// The GPU is busy, but its multiprocessors are not.
-void low_occupancy(const Report& report, std::vector<Finding>& out) {
+// The GPU is busy, but its multiprocessors are not. (A kernel that fills each with few threads may
+// be the fastest: matrix products are such.)
+void small_grids(const Report& report, std::vector<Finding>& out) {
   double weighted = 0, time = 0;
   for (const KernelRow& row : report.tables.kernels) {
-    if (row.kind != WorkClass::compute || row.occupancy_pct == 0) continue;
-    weighted += row.total_us * row.occupancy_pct;
+    if (row.kind != WorkClass::compute || row.multiprocessors_pct == 0) continue;
+    weighted += row.total_us * row.multiprocessors_pct;
     time += row.total_us;
   }
   if (time <= 0) return;
@@ -287,6 +317,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     if (process.is_data_worker()) continue;
     wrong_times(trace, process, out);
     event_times(process, out);
+    slower_recorded(process, out);
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(report, process, curves, out);
     host_memory_growth(process, out);
@@ -295,7 +326,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     out_of_memory(trace, process, out);
     failed_allocations(trace, process, out);
   }
-  low_occupancy(report, out);
+  small_grids(report, out);
   arithmetic(report, out);
   copies_undone(report, out);
   whole_graphs(report, out);

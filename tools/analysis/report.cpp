@@ -235,7 +235,8 @@ void add_profiler_time(const std::vector<Timeline>& timelines, Report& report) {
   }
   const auto most = std::max_element(
       works.begin(), works.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  const std::string_view name = most == works.end() ? "what is not told" : most->first;
+  const std::string name =
+      most == works.end() ? "" : fmt::format(", most of it for {}", most->first);
   add_finding<FindingKind::profiler_time>(report.findings, percent, percent, report.unit(), name,
                                           report.unit());
 }

@@ -55,7 +55,7 @@ class TableMaker {
   struct ShapeSum {
     uint64_t count = 0;
     int64_t total = 0;
-    int occupancy = 0;
+    Occupancy occupancy;
     WorkClass kind = WorkClass::compute;
   };
 
@@ -90,7 +90,7 @@ class TableMaker {
       if (!sum.count) {
         const dump::Device* const device =
             device_of(*timeline.process, timeline.streams[work.stream].name.device);
-        if (device) sum.occupancy = occupancy_of(shape, *device).percent;
+        if (device) sum.occupancy = occupancy_of(shape, *device);
         sum.kind = work.kind;
       }
       ++sum.count;
@@ -242,7 +242,8 @@ class TableMaker {
       longest = sum.total;
       row.grid = shape.grid;
       row.block = shape.block;
-      row.occupancy_pct = sum.occupancy;
+      row.occupancy_pct = sum.occupancy.percent;
+      row.multiprocessors_pct = 100 * std::min(1.0, sum.occupancy.blocks_per_sm);
     }
     out_.kernels = by_time(std::move(rows));
     std::vector<std::string> names;

@@ -17,9 +17,11 @@ struct KernelRow {
   uint64_t count = 0;
   double total_us = 0;
   WorkClass kind = WorkClass::compute;
-  Dim3 grid{}, block{};       // of the launch shape that took most time
-  uint64_t shapes = 0;        // how many launch shapes there are
-  int occupancy_pct = 0;      // of that shape, 0: not known
+  Dim3 grid{}, block{};   // of the launch shape that took most time
+  uint64_t shapes = 0;    // how many launch shapes there are
+  int occupancy_pct = 0;  // of that shape, 0: not known
+  // Of the multiprocessors: how many have a block of that shape's grid. 0: not known.
+  double multiprocessors_pct = 0;
   bool tensor_cores = false;  // as far as the name tells
 };
 

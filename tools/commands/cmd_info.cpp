@@ -8,6 +8,7 @@
 
 #include "formats/core/early_window.h"
 #include "tools/analysis/ranks/clocks.h"
+#include "tools/analysis/recording_slowdown.h"
 #include "tools/analysis/standstill.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -318,6 +319,14 @@ void print_text(const Trace& trace, const Process& process) {
                     cost.percent, format_duration(static_cast<double>(cost.hooks_ns)),
                     format_duration(static_cast<double>(cost.cupti_ns)),
                     format_duration(static_cast<double>(cost.drain_ns))));
+  }
+  if (const auto slower = analysis::recording_slowdown(process)) {
+    print_row(
+        "slowdown",
+        fmt::format(
+            "steps of the window took {:.1f} % longer than the {} before it (medians {}, {})",
+            slower->percent(), slower->steps_before, format_duration(1000 * slower->window_us),
+            format_duration(1000 * slower->before_us)));
   }
 }
 

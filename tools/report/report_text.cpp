@@ -516,7 +516,12 @@ class TextReport {
     out_ += '\n';
     const std::string cost = report_.own_cost_pct ? fmt::format("{:.1f} %", *report_.own_cost_pct)
                                                   : std::string("not known");
-    line("Profiler's own cost: {}. Lost: {}.", cost, lost.empty() ? "nothing" : lost);
+    const bool slower =
+        std::any_of(report_.findings.begin(), report_.findings.end(),
+                    [](const Finding& each) { return each.kind == FindingKind::slower_recorded; });
+    line("Profiler's own cost: {}{}. Lost: {}.", cost,
+         slower ? " in its own code and CUPTI's, more in all (see above)" : "",
+         lost.empty() ? "nothing" : lost);
   }
 
   const Report& report_;

@@ -259,8 +259,7 @@ TEST(DISABLED_Child, LaunchesAnEarlierGraph) {
   ASSERT_EQ(cudaGraphLaunch(before, streams[0]), cudaSuccess);
   ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
   client.stop();
-  EXPECT_TRUE(
-      client.records<CUpti_ActivityGraphTrace2>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE).empty());
+  EXPECT_TRUE(client.records<CUpti_ActivityGraphTrace2>(CUPTI_ACTIVITY_KIND_GRAPH_TRACE).empty());
   EXPECT_EQ(cudaGraphExecDestroy(before), cudaSuccess);
 }
 

@@ -101,7 +101,9 @@ void RankReplay::add_call(const Call& call) {
                 no_processor);
   if (issues && !waited) add_profiling_edge(call, begin);
   // A copy's call may return before the copy is over (Timeline::waits_for_own_work).
-  const int64_t tail = !waited ? 0 : call.blocking ? call.end - last : std::max<int64_t>(0, call.end - last);
+  const int64_t tail = !waited         ? 0
+                       : call.blocking ? call.end - last
+                                       : std::max<int64_t>(0, call.end - last);
   for (const WorkEnd& work : awaited_) {
     add_call_edge({work.node, without, false, tail}, no_processor);
   }
