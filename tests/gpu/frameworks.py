@@ -168,6 +168,7 @@ def training_steps(lab):
     return [training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
             training(lab, "gpt-injection", [*command, "gpt"], "injection"),
             training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
+            beside_torch(lab, "gpt-same-run", [PYTHON, PROGRAMS / "train.py", "--steps", 45, "--model", "gpt"]),
             training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))]
 
 
@@ -202,13 +203,37 @@ def triton_kernels(lab):
     return [("kernels", run)]
 
 
+# What programs/slow.py is slow for, and what the report must name first.
+SLOW = {"small": "kernel_launch", "loader": "data_loading", "host": "host_work", "pageable": "transfer", "fp32": "compute"}
+
+
+def slow_steps(lab):
+    """The reason that the report names first, and what it promises."""
+    def case(reason, cause):
+        def run():
+            need_torch(lab)
+            lab.profile(reason, [PYTHON, PROGRAMS / "slow.py", reason], limit=90, GPUPROF_SCHEDULE="skip_first=15,warmup=2,active=20,repeat=1")
+            told = lab.run([lab.gpuprof, "report", "--format", "json", lab.out / "dumps" / f"{lab.part}-{reason}"])
+            if told.code != 0:
+                raise Failed(f"gpuprof report: {told.why()}")
+            report = json.loads(told.out)
+            first = report["verdict"][0] if report["verdict"] else {"cause": f"none: {report['reason']}", "saves_pct": 0}
+            lab.add(reason, "ok" if first["cause"] == cause else "DIFFERS", f"{first['cause']}, without it {first['saves_pct']:.1f} % shorter",
+                    cause=first["cause"])
+
+        return reason, run
+
+    return [case(reason, cause) for reason, cause in SLOW.items()]
+
+
 def jax_steps(lab):
     """JAX has no marks of steps: two runs see the same kernels a step, each launch with its kernel."""
     def run():
         need(lab, "jax", "import jax, sys; sys.exit(jax.devices()[0].platform != 'gpu')")
         settings = {"GPUPROF_STEP": "time:100", "GPUPROF_SCHEDULE": "skip_first=0,warmup=0,active=100000,max_s=0,max_mb=0"}
         command = [PYTHON, PROGRAMS / "jax_steps.py", "--steps", 100]
-        env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        # Tuning measures, and may choose other kernels in each run.
+        env = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "XLA_FLAGS": "--xla_gpu_autotune_level=0"}
         found = []
         for number in (1, 2):
             done, dump = lab.profile(f"run{number}", command, limit=90, **settings, **env)

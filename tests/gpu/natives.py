@@ -10,6 +10,7 @@ from figures import of_cupti, of_log
 from lab import PROGRAMS, WHOLE_RUN, Failed, Skipped
 
 STEPS = 20
+KERNELS_A_SESSION = 20 * 500 + 3  # of detach.cu: rounds of launches, and a graph's
 
 
 def builds(cuda_library):
@@ -25,8 +26,14 @@ def builds(cuda_library):
         "driver_opened": ["-cudart", "none", "-o", "{out}", str(PROGRAMS / "driver.c"), "-ldl"],
         "driver_linked": ["-cudart", "none", "-DLINKED", "-o", "{out}", str(PROGRAMS / "driver.c"), "-ldl",
                           *(["-Xlinker", cuda_library] if cuda_library else ["-lcuda"])],
+        "detach": [*shared, *nvcc, *cupti_headers(), str(PROGRAMS / "detach.cu"), "-ldl"],
         "ways.ptx": ["-ptx", "-arch=compute_75", "-o", "{out}", ways],
     }
+
+
+def cupti_headers():
+    root = lab_module.toolkit()
+    return ["-I", str(root / "extras/CUPTI/include")] if root and (root / "extras/CUPTI/include").exists() else []
 
 
 def find_driver(root):
@@ -180,6 +187,23 @@ def three_windows(lab):
                 **(of_cupti(dumps[-1]) if dumps else {}))
 
     return "three-windows", run
+
+
+def after(lab):
+    """What a launch costs once CUPTI is detached as gpuprof does it, and by cuptiFinalize. Each attaches twice."""
+    def case(way):
+        def run():
+            done = lab.run([program(lab, "detach"), way])
+            if done.code != 0:
+                raise Failed(done.why())
+            found = done.result()
+            wrong = [f"session {i}: {found[f'records{i}']} records" for i in (1, 2) if found[f"records{i}"] != KERNELS_A_SESSION]
+            lab.add(way, "DIFFERS" if wrong else "ok", "; ".join(wrong) or "us a launch: " + ", ".join(
+                f"{name} {found[name]:.3f}" for name in ("bare", "attached1", "after1", "attached2", "after2")), **found)
+
+        return way, run
+
+    lab.cases([case("keep"), case("finalize")])
 
 
 def graphs(lab):

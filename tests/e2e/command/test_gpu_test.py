@@ -103,11 +103,12 @@ def row(part, case, **numbers):
 def test_what_was_seen_stands_beside_what_is_documented():
     rows = [row("graphs", "before-node", launches=12, untimed=0, transfers=4), row("graphs", "inside-node", launches=9, untimed=0, transfers=4),
             row("graphs", "before-trace", launches=12, whole=12), row("graphs", "three-windows", launches=24, ids_agreed=8, ids_differed=16),
+            row("after", "keep", bare=4.0, after2=6.0),
             row("ways", "linked", attach_s=0.25, events=4, events_timed=3, gpu_time_error_us=2.5, bad_times=1, clock="CLOCK_REALTIME",
                 functions="V1", silent=False, same_addresses=None),
             row("ways", "driver-ask", same_addresses=False, functions="V2", silent=True)]
     seen = {claim: said(rows) for claim, _, _, said in claims.CLAIMS}
-    assert list(seen.values()) == ["all", "all", "as copies and sets", "wrong in 16 of 24", "0.25 to 0.25 s", "at most 2.5 us off",
+    assert list(seen.values()) == ["all", "all", "as copies and sets", "wrong in 16 of 24", "0.25 to 0.25 s", "1.50 times", None, "at most 2.50 us off",
                                    "CLOCK_REALTIME", "others", "V1, V2", "no, yes", "1", "3 of 4"]
     assert "not run" in claims.table([]) and len(claims.table(rows).splitlines()) == 1 + len(claims.CLAIMS)
 
@@ -140,7 +141,7 @@ def run_whole(folder, *arguments):
 @pytest.mark.skipif(not NVCC, reason="no nvcc: the CUDA programs cannot be compiled here")
 @WITHOUT_SANITIZER
 def test_ways_and_graphs(tmp_path):
-    done, table = run_whole(tmp_path, "ways", "graphs")
+    done, table = run_whole(tmp_path, "ways", "graphs", "after")
     found = {row["case"]: row for row in table["rows"]}
     # NVIDIA's static runtime does not run on the simulated driver: a failure that stops nothing.
     failed = {"static", "static-injection"}
@@ -149,8 +150,8 @@ def test_ways_and_graphs(tmp_path):
     assert found["linked"]["numbers"]["kernels"] == {"scale": 100, "add": 100}
     # Of graphs of before the attach nodes are recorded, and nothing as a whole.
     assert found["before-auto"]["numbers"]["untimed"] == 0 and found["inside-node"]["numbers"]["nodes"] == 30
-    assert found["before-trace"]["numbers"]["whole"] == 0 and found["before-trace"]["numbers"]["untimed"] == 12
-    assert len(found) == 10 + 3 * len(natives.GRAPHS) + 1
+    assert found["before-trace"]["numbers"]["whole"] == 0 and found["before-trace"]["numbers"]["nodes"] == 36
+    assert len(found) == 10 + 3 * len(natives.GRAPHS) + 1 + 2
     assert disagreeing(table["rows"]) == [("times of events on the device", "all", None)]  # these programs have none
     assert (tmp_path / "out/table.txt").read_text().startswith("GPU: Simulated GPU")
 
@@ -195,7 +196,7 @@ def test_no_gpu_is_said(tmp_path):
 
 def test_a_wrong_part_is_refused(tmp_path):
     done = subprocess.run([sys.executable, GPU / "run.py", harness.BUILD, tmp_path / "out", "nonsense"], capture_output=True, text=True)
-    assert done.returncode == 2 and "allowed: ways graphs torch compile triton generate jax windows cost" in done.stderr
+    assert done.returncode == 2 and "allowed: ways graphs after torch compile triton generate jax slow windows cost" in done.stderr
 
 
 # -- frameworks: simtrain stands for a training loop ---------------------------------------------------
@@ -370,5 +371,5 @@ def test_package(tmp_path):
     package = tmp_path / "package"
     assert harness.run([package / "gpuprof", "lib"]).out.strip() == str(package / "libgpuprof.so")
     size = sum(p.stat().st_size for p in package.rglob("*") if p.is_file())
-    assert size < 64 << 20
+    assert harness.SANITIZER or size < 64 << 20, "a GPU machine may take no more"
     assert lab_module.Lab(pathlib.Path(package), tmp_path / "out", 1).library == package / "libgpuprof.so"
