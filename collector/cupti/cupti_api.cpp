@@ -129,6 +129,7 @@ bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   api.name = reinterpret_cast<decltype(api.name)>(real_symbol(library, "cupti" #name));
   GPUPROF_LOOK_UP(Subscribe_v2)
   GPUPROF_LOOK_UP(GetGraphExecId)
+  GPUPROF_LOOK_UP(Finalize)
   GPUPROF_LOOK_UP(ActivityEnableCudaEventDeviceTimestamps)
 #undef GPUPROF_LOOK_UP
   api.has_v2 = api.Subscribe_v2 != nullptr;

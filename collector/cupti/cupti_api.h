@@ -39,7 +39,8 @@ struct CuptiApi {
   decltype(&::cuptiActivityEnableCudaEventDeviceTimestamps)
       ActivityEnableCudaEventDeviceTimestamps;  // null before 13.0
   CuptiV2Api v2;
-  bool has_v2;  // all of them
+  bool has_v2;                          // all of them
+  decltype(&::cuptiFinalize) Finalize;  // may be null
 };
 
 // The activity functions as we use them: those of the process, of which CUPTI serves one user, or

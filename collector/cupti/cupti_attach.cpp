@@ -9,6 +9,7 @@
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_teardown.h"
 #include "collector/record/session.h"
 
 namespace gpuprof {
@@ -199,18 +200,21 @@ bool attach_cupti() {
   return attach() || (g_link.v2_fails && !failed_before && attach());
 }
 
-// cuptiFinalize is never called: it is for the whole process, whoever else may use CUPTI, crashed
-// with CUDA graphs before 12.6, and with all kinds and callbacks off nothing is left to take down.
 void give_back_cupti() {
   if (g_link.is_subscriber()) return give_back_subscriber();
   // First of all callbacks: a call with a correlation id is waited for.
-  unsubscribe();
+  const bool take_down = teardown_is_possible();
+  if (!take_down) unsubscribe();
   disable_kinds();
   detach_graphs(g_link.activities);
   // What is left is ours; after this it would be for whoever comes next.
   g_link.api.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   report_graph_order();
   records_are_ours(false);
+  if (take_down) {
+    if (tear_down_cupti()) return take_back_all_buffers();
+    unsubscribe();
+  }
   if (const auto request = host_request()) {
     g_link.api.ActivityRegisterCallbacks(request, cupti_buffer_completed);
   }

@@ -232,6 +232,11 @@ void take_back_subscriber_buffers() {
   for (size_t word = 0; word < kBuffers / 64; ++word) g_lent[word] &= g_lent_before[word];
 }
 
+void take_back_all_buffers() {
+  const LockGuard guard(g_lock);
+  std::memset(g_lent, 0, sizeof g_lent);
+}
+
 void CUPTIAPI subscriber_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records,
                                           CuptiV2RequestInfo*) {
   cupti_buffer_requested(buffer, size, max_records);

@@ -33,6 +33,9 @@ void read_as_subscriber(CUpti_SubscriberHandle subscriber);
 // CUPTI gives no buffer back that our subscriber has not had back when it left.
 void take_back_subscriber_buffers();
 
+// CUPTI is gone, and with it what it was lent.
+void take_back_all_buffers();
+
 // To be registered with CUPTI. On threads of the program or of CUPTI, or inside
 // cuptiActivityFlushAll; they hold no lock while they call CUPTI.
 void CUPTIAPI cupti_buffer_requested(uint8_t** buffer, size_t* size, size_t* max_records);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "collector/cupti/cupti_graphs.h"
+#include "collector/cupti/cupti_teardown.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
@@ -324,6 +325,17 @@ void on_exit(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   record_call(driver, id, data, *data.correlationData);
 }
 
+// Nothing is recorded now; a runtime call's exit is the outermost, a driver's where it is alone.
+void note_call_before_teardown(bool driver, const CUpti_CallbackData& data) {
+  ThreadState& thread = t_state;
+  if (data.callbackSite == CUPTI_API_ENTER) {
+    if (data.correlationData) *data.correlationData = 0;
+    return;
+  }
+  if (!driver) thread.runtime_call = thread.claimed_call = 0;
+  if (!driver || (thread.runtime_call == 0 && !inside(Library::cudart))) on_exit_before_teardown();
+}
+
 }  // namespace
 
 void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api) {
@@ -360,6 +372,7 @@ void CUPTIAPI on_api_callback(void*, CUpti_CallbackDomain domain, CUpti_Callback
   if (!driver && domain != CUPTI_CB_DOMAIN_RUNTIME_API) return;
   if (t_state.blocked || id >= kMaxCallbackIds) return;
   const auto& data = *static_cast<const CUpti_CallbackData*>(raw);
+  if (teardown_is_near()) return note_call_before_teardown(driver, data);
   if (graphs_are_ordered()) note_order(driver, id, data);
   if (data.callbackSite == CUPTI_API_ENTER) {
     on_entry(driver, id, data);

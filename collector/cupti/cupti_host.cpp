@@ -248,6 +248,12 @@ bool host_is_at_cupti() {
          monotonic_ns() - last < (g_host.unflushed.load() ? kHoldOffUnflushedNs : kHoldOffNs);
 }
 
+bool cupti_is_asked_for() {
+  drain_note_progress();
+  return host_is_at_cupti() || drain_is_asked_for(DrainCommand::exit) ||
+         drain_is_asked_for(DrainCommand::yield) || drain_is_asked_for(DrainCommand::attach);
+}
+
 bool host_was_ever_at_cupti() { return g_host.last_call_ns.load() != 0; }
 
 void host_cupti_name(char* out, size_t size) {

@@ -57,6 +57,9 @@ void host_has_finalized();
 // Uses CUPTI now, or did a moment ago.
 bool host_is_at_cupti();
 bool host_was_ever_at_cupti();
+// It asks for CUPTI, it ends, or its next window is near: nothing of CUPTI's is to be waited for.
+// Else the drain thread's wait counts as progress.
+bool cupti_is_asked_for();
 bool host_has_used_v1();  // functions of which CUPTI serves one user
 // Of a subscriber that has joined, or nothing.
 void joined_host_name(char* out, size_t size);

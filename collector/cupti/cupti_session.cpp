@@ -15,6 +15,7 @@
 #include "collector/cupti/cupti_graphs.h"
 #include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_teardown.h"
 #include "collector/cupti/cupti_threads.h"
 #include "collector/record/collector.h"
 #include "collector/record/own_time.h"
@@ -198,6 +199,7 @@ void forget_cupti() {
   forget_host_cupti();
   forget_cupti_graphs();
   forget_cupti_threads();
+  forget_teardown();
   g_attached = g_attaching = false;
   g_link.activities = CuptiActivities{&g_link.api};
   g_attach_ns = 0;

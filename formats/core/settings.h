@@ -133,6 +133,7 @@ struct Config {
   char output[1024];          // %h %r %p %j %q{VAR} not yet expanded: see expand_output
   char run[256];              // empty: choose one; may hold the same %-sequences
   char scratch[1024];         // empty: choose; may hold the same %-sequences
+  bool cupti_teardown;        // whether CUPTI is taken down after each window
   char cupti[1024];           // empty: look for it; "off": do not use CUPTI; else a path
   char on_trace_ready[1024];  // see command_line.h; empty: none
 };

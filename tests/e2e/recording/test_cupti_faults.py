@@ -133,6 +133,26 @@ def test_fault(fault, when, windows, threads, tmp_path):
             assert name in said, (name, said)
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("when", CAPTURES)
+def test_taken_down_after_each_window(when, threads, tmp_path):
+    """By a call of the program's; the next window attaches anew."""
+    schedule = f"skip_first={3 * threads},wait={100 * threads},skip_first_wait=1,warmup={threads},active={3 * threads},repeat=3"
+    done, comparisons = profile(tmp_path, threads, when, 3, rounds=500, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
+                                GPUPROF_SCHEDULE=schedule)
+    assert len(comparisons) == 3, done.err
+    for comparison in comparisons:
+        assert_no_silent_error(comparison, "", OPEN if threads > 1 and comparison.header["window"] > 0 else [], done)
+    assert done.err.count("CUPTI is taken down") == done.err.count("attaching CUPTI took") == 3, done.err
+
+
+def test_nobody_is_there_to_take_it_down(tmp_path):
+    """The window lasts to the program's end."""
+    done, [comparison] = profile(tmp_path, 1, "before", 1, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
+                                 GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=1000,repeat=1")
+    assert comparison.summary["losses"] == {} and "taken down" not in done.err, done.err
+
+
 # The first launch of a round marks, with nothing on the GPU. The warm-up has room for a wait.
 BY_KERNEL = {"GPUPROF_STEP": "kernel:hazard_kernel:1",
              "GPUPROF_SCHEDULE": "skip_first=6,wait=20,skip_first_wait=1,warmup=6,active=3,repeat=3"}

@@ -35,6 +35,12 @@ def test_outside_the_window(style, when, tmp_path):
     assert len(harness.our_lines(done.err)) == 1, done.err
 
 
+def test_what_the_program_has_used_is_not_taken_down(tmp_path):
+    done, comparison, _ = profile(tmp_path, "eager", "before", GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug")
+    comparison.assert_right("launch", "sync", "gpu_kernel")
+    assert "attaching CUPTI took" in done.err and "taken down" not in done.err
+
+
 @pytest.mark.parametrize("style", ["eager", "activity", "clock"])
 def test_during_the_window(style, tmp_path):
     done, comparison, info = profile(tmp_path, style, "before", "during", "after")

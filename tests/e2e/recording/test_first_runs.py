@@ -163,7 +163,7 @@ def test_all_keeps_the_newest(tmp_path, disk_ms):
     slow = {"LD_PRELOAD": harness.HAZARDS / "libslow_disk.so", "SLOW_DISK_MS": disk_ms} if disk_ms else {}
     # Whole chunks go, of a quarter of the ring at most: some 0.1 MB.
     done, (comparison,) = record(tmp_path, [harness.SIMTRAIN, "--steps", "1000", "--layers", "40", "--kernel-us", "2", "--small-kernels", "20"],
-                                 "--schedule", "all,max_mb=0.6", GPUPROF_BUFFER_MB=8, **slow)
+                                 "--schedule", "all,max_mb=0.2", GPUPROF_BUFFER_MB=8, **slow)
     assert comparison.summary["end_reason"] == "exit" and comparison.summary["left_out"] > 50_000
     assert re.search(rf"\(the newest; {comparison.summary['left_out']} before them had to go\)", done.err), done.err
     steps = comparison.window_steps()
