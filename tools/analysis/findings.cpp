@@ -17,6 +17,7 @@
 #include "formats/views/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/host_memory.h"
+#include "tools/analysis/kernel_names.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/recording_slowdown.h"
 #include "tools/analysis/statistics.h"
@@ -285,6 +286,22 @@ void small_grids(const Report& report, std::vector<Finding>& out) {
   add_finding<FindingKind::low_gpu_efficiency>(out, percent, report.gpu_utilization_pct, percent);
 }
 
+// Products that Tensor cores could do, as far as names tell.
+void without_tensor_cores(const Report& report, std::vector<Finding>& out) {
+  double all = 0, without = 0;
+  const KernelRow* most = nullptr;
+  for (const KernelRow& row : report.tables.kernels) {
+    if (row.kind != WorkClass::compute) continue;
+    all += row.total_us;
+    if (!multiplies_without_tensor_cores(row.name)) continue;
+    without += row.total_us;
+    if (!most || row.total_us > most->total_us) most = &row;
+  }
+  const double percent = all > 0 ? 100 * without / all : 0;
+  if (!most || percent < finding_row(FindingKind::without_tensor_cores).limit.value) return;
+  add_finding<FindingKind::without_tensor_cores>(out, percent, percent, most->short_name);
+}
+
 // What ran in them is not known: where it was communication, the verdict cannot say so.
 void whole_graphs(const Report& report, std::vector<Finding>& out) {
   const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
@@ -327,6 +344,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     failed_allocations(trace, process, out);
   }
   small_grids(report, out);
+  without_tensor_cores(report, out);
   arithmetic(report, out);
   copies_undone(report, out);
   whole_graphs(report, out);

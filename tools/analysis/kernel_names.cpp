@@ -70,16 +70,51 @@ constexpr Mark kFamilies[] = {
     {"fill", "elementwise"},
 };
 
+template <typename Marks>
+bool contains_any(std::string_view name, const Marks& marks) {
+  return std::any_of(std::begin(marks), std::end(marks),
+                     [name](std::string_view mark) { return name.find(mark) != name.npos; });
+}
+
 }  // namespace
 
 bool uses_tensor_cores(std::string_view name) {
-  static constexpr std::string_view kMarks[] = {"tensorop",  "16816",    "1688",      "884",
-                                                "hmma",      "imma",     "wgmma",     "qgmma",
-                                                "tcgen05",   "tf32gemm", "xmma_gemm", "flash_fwd",
-                                                "flash_bwd", "hgemm",    "bf16gemm",  "_s16816"};
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [name](std::string_view mark) {
-    return name.find(mark) != std::string_view::npos;
-  });
+  // Of instructions, of libraries whose kernels all use them (nvjet: cuBLAS on Hopper and later),
+  // and of types that nothing else multiplies in a library's product.
+  static constexpr std::string_view kMarks[] = {"tensorop",
+                                                "TensorOp",
+                                                "16816",
+                                                "1688",
+                                                "884",
+                                                "hmma",
+                                                "imma",
+                                                "wgmma",
+                                                "_wmma_",
+                                                "qgmma",
+                                                "Gmma",
+                                                "GMMA",
+                                                "tcgen05",
+                                                "tf32",
+                                                "nvjet_",
+                                                "flash_fwd",
+                                                "flash_bwd",
+                                                "hgemm",
+                                                "bf16gemm",
+                                                "fmha_cutlassF_f16",
+                                                "fmha_cutlassF_bf16",
+                                                "fmha_cutlassB_f16",
+                                                "fmha_cutlassB_bf16"};
+  static constexpr std::string_view kTypesOfXmma[] = {"bf16bf16", "f16f16", "e4m3", "e5m2", "i8i8"};
+  if (multiplies_without_tensor_cores(name)) return false;
+  if (contains_any(name, kMarks)) return true;
+  return name.find("xmma") != name.npos && contains_any(name, kTypesOfXmma);
+}
+
+bool multiplies_without_tensor_cores(std::string_view name) {
+  static constexpr std::string_view kMarks[] = {"simt_sgemm",   "_ffma_",        "volta_sgemm",
+                                                "ampere_sgemm", "maxwell_sgemm", "simt_dgrad",
+                                                "simt_fprop",   "simt_wgrad",    "_scudnn_"};
+  return contains_any(name, kMarks);
 }
 
 std::string_view kernel_family(std::string_view name) {

@@ -48,6 +48,7 @@ class RunMaker {
   uint64_t gpu_time_error_ns = 0;
   uint32_t blocks = 4096;  // of each kernel launched from now on
   uint32_t threads = 256;  // of each of them
+  std::string kernel_name = "_Z4gemmPf";
 
   size_t steps() const { return starts_.size(); }
   uint64_t start_us(size_t step) const { return starts_.at(step); }
@@ -61,11 +62,11 @@ class RunMaker {
   void add_kernel(size_t step, uint64_t us, uint64_t begin_us = 20) {
     Record launch =
         make_record(Kind::launch, at(step, 10), at(step, 15), names.api("cudaLaunchKernel"));
-    launch.launch.function = names.intern("_Z4gemmPf");
+    launch.launch.function = names.intern(kernel_name);
     launch.flags = kFlagNamed;
     add(launch, ++correlation_);
     Record kernel = make_record(Kind::gpu_kernel, at(step, begin_us), at(step, begin_us + us));
-    kernel.gpu_kernel.name = names.intern("_Z4gemmPf");
+    kernel.gpu_kernel.name = names.intern(kernel_name);
     kernel.gpu_kernel.shape =
         names.shape({{blocks, 1, 1}, {threads, 1, 1}, 0, 0, 32, 1, 1, 1, 0, 0});
     kernel.gpu_kernel.stream = 7, kernel.gpu_kernel.context = 1;
@@ -384,6 +385,20 @@ TEST(Findings, SmallGridsOnABusyGpu) {
   EXPECT_NE(text(8).find("have blocks for only"), std::string::npos);
   EXPECT_EQ(text(4096), "");
   EXPECT_EQ(text(4096, 32), "") << "few threads in each multiprocessor, as of matrix products";
+}
+
+TEST(Findings, ProductsThatTensorCoresCouldDo) {
+  const auto text = [](const char* name) {
+    RunMaker run(6);
+    run.kernel_name = name;
+    for (size_t step = 0; step < run.steps(); ++step) run.add_kernel(step, 600);
+    return found(run.dump(), "without_tensor_cores");
+  };
+  EXPECT_NE(text("cutlass_80_simt_sgemm_256x128_8x4_nn_align1")
+                .find("for 40 % of kernel time 32-bit numbers are multiplied without Tensor cores"),
+            std::string::npos);
+  EXPECT_EQ(text("nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_NNT"), "");
+  EXPECT_EQ(text("gemm_fusion_dot_3"), "") << "not known";
 }
 
 // Its first kernel ends 320 us into the step.

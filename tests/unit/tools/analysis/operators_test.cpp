@@ -54,12 +54,12 @@ std::string step_events(int step) {
   add("cpu_op", "aten::addmm", 30, 60, 9, 9,
       R"("Sequence number":5,"Input Dims":[[16],[64,32],[32,16],[],[]],"Input type":["float","float","float","Scalar","Scalar"])");
   flow("s", 30, 9);
-  launch("ampere_sgemm_tf32gemm", 1, 40, 9, 60, 100);
+  launch("ampere_tf32_s1688gemm_128x64_sliced1x2_ldg8_f2f_tn", 1, 40, 9, 60, 100);
   add("cpu_op", "AddmmBackward0", 300, 80, 9, 10, R"("Sequence number":5,"Fwd thread id":1)");
   flow("f", 300, 10);
   add("cpu_op", "aten::mm", 310, 50, 9, 10,
       R"("Input Dims":[[16,64],[64,32]],"Input type":["float","float"])");
-  launch("ampere_sgemm_tf32gemm", 2, 320, 10, 340, 200);
+  launch("ampere_tf32_s1688gemm_128x64_sliced1x2_ldg8_f2f_tn", 2, 320, 10, 340, 200);
   add("python_function", "/home/me/train.py(41): main", 600, 300, 9, 9, R"("Python id":2)");
   add("python_function", "/usr/lib/python3/site-packages/torch/_tensor.py(5): item", 610, 200, 9, 9,
       R"("Python id":3,"Python parent id":2)");
@@ -469,7 +469,26 @@ TEST(KernelNames, Families) {
   EXPECT_EQ(kernel_family("volta_scudnn_128x64_relu_interior_nn_v1"), "convolution");
   EXPECT_EQ(kernel_family("void pytorch_flash::flash_fwd_kernel<...>"), "attention");
   EXPECT_EQ(kernel_family("_Z3fooPf"), "other");
-  EXPECT_TRUE(uses_tensor_cores("ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn"));
+  // Of an H200, CUDA 13.0.
+  for (const char* name :
+       {"ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_tn",
+        "nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_NNT",
+        "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_"
+        "warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn",
+        "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize64x64x32_warpgroupsize1x1x1_execute_kernel",
+        "cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16_knob_3_64x64x64_4x1x1_cga1x1x1",
+        "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4>"}) {
+    EXPECT_TRUE(uses_tensor_cores(name)) << name;
+    EXPECT_FALSE(multiplies_without_tensor_cores(name)) << name;
+  }
+  for (const char* name :
+       {"void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>",
+        "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x8_stage3_warpsize2x2x1_ffma_aligna4_"
+        "alignc4_execute_kernel__5x_cublas"}) {
+    EXPECT_FALSE(uses_tensor_cores(name)) << name;
+    EXPECT_TRUE(multiplies_without_tensor_cores(name)) << name;
+  }
+  EXPECT_FALSE(multiplies_without_tensor_cores("gemm_fusion_dot_3")) << "not known";
 }
 
 }  // namespace
