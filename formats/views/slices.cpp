@@ -231,6 +231,10 @@ std::string data_worker_title(const Process& process) {
                                         : fmt::format("process {}", header.parent_pid()));
 }
 
+std::string_view gpu_times_note(const Process& process) {
+  return process.summary.gpu_times_from() == "events" ? ", times from CUDA events" : "";
+}
+
 std::string process_title(const Process& process) {
   const dump::Header& header = process.header;
   std::string program;

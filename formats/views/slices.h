@@ -106,6 +106,9 @@ StackIndex last_stack(const Process& process);
 
 // "rank 3: python train.py (node1)" as far as that is known.
 std::string process_title(const Process& process);
+// ", times from CUDA events" where GPU times mean something else than CUPTI's: they are longer
+// (docs/SETTINGS.md). Else "".
+std::string_view gpu_times_note(const Process& process);
 // "DataLoader worker 3 of rank 0"
 std::string data_worker_title(const Process& process);
 

@@ -51,7 +51,13 @@ class SpeedscopeExport {
 
   void run() {
     for (const Process& process : trace_.processes) total_ += process.events.size();
-    std::vector<std::pair<std::string, std::map<Stack, Times>>> found, sampled;
+    struct GpuTimes {
+      std::string title;
+      std::string_view note;
+      std::map<Stack, Times> stacks;
+    };
+    std::vector<GpuTimes> found;
+    std::vector<std::pair<std::string, std::map<Stack, Times>>> sampled;
     std::vector<std::pair<std::string, std::map<Stack, HostMemory>>> heaps;
     for (const Process& process : trace_.processes) {
       std::string title = process_title(process);
@@ -61,7 +67,7 @@ class SpeedscopeExport {
                              std::move(stacks));
       }
       if (!process.heap.empty()) heaps.emplace_back(title, of_heap(process));
-      found.emplace_back(std::move(title), of_process(process));
+      found.push_back({std::move(title), gpu_times_note(process), of_process(process)});
     }
     json_.raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n");
     json_.raw("\"exporter\":\"gpuprof\",\n\"shared\":{\"frames\":[");
@@ -70,9 +76,10 @@ class SpeedscopeExport {
       json_.flush_if_large();
     }
     json_.raw("]},\n\"profiles\":[");
-    for (const auto& [title, stacks] : found) {
-      profile(title + ": GPU time by what launched it", kTime, stacks, &Times::busy);
-      profile(title + ": GPU idle before", kTime, stacks, &Times::idle);
+    for (const auto& [title, note, stacks] : found) {
+      profile(fmt::format("{}: GPU time by what launched it{}", title, note), kTime, stacks,
+              &Times::busy);
+      profile(fmt::format("{}: GPU idle before{}", title, note), kTime, stacks, &Times::idle);
     }
     for (const auto& [title, stacks] : sampled) profile(title, kTime, stacks, &Times::busy);
     for (const auto& [title, stacks] : heaps) {

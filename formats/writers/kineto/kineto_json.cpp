@@ -118,7 +118,7 @@ class KinetoDocument {
       std::string label = "GPU " + std::to_string(device);
       const auto own = process.gpu_names.find(device);
       if (own != process.gpu_names.end()) label += " (" + own->second + ")";
-      if (process.summary.gpu_times_from() == "events") label += ", times from CUDA events";
+      label += gpu_times_note(process);
       named("process_labels", pid, 0, "labels", label);
       sorted("process_sort_index", pid, 0, 5'000'000 + uint64_t{pid});
     }

@@ -165,6 +165,7 @@ class PerfettoExport {
     } else {
       name += fmt::format(" (pid {})", header.pid());
     }
+    name += gpu_times_note(*process_);
     return declare(fmt::format("gpu{}", device), 0, name, 0, false, true);
   }
 

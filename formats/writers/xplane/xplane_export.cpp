@@ -84,9 +84,10 @@ class XplaneExport {
     const size_t first = context_number(process_, lane) * kMaxTracks;
     each_row(slices, Overlap::apart, [&](size_t row, const auto& each) {
       plane.begin_line(lane.stream + static_cast<int64_t>(first + row) * kLineStride,
-                       fmt::format("Stream #{}({}){}{}", lane.stream, fmt::join(kinds, ","),
+                       fmt::format("Stream #{}({}){}{}{}", lane.stream, fmt::join(kinds, ","),
                                    lane.thread_name.empty() ? "" : " " + lane.thread_name,
-                                   row ? fmt::format(" overlapping {}", row) : ""));
+                                   row ? fmt::format(" overlapping {}", row) : "",
+                                   gpu_times_note(process_)));
       each([&](const Slice& slice) { work(plane, slice, device); });
       plane.end_line();
     });

@@ -48,8 +48,12 @@ def test_another_profiler_has_cupti_in_the_window(style, tmp_path):
     assert len(harness.our_lines(done.err)) == 1, done.err
     dump, = harness.dumps(tmp_path / "out")
     assert "GPU times are from CUDA events" in harness.checked("report", dump).out
-    harness.checked("convert", "--to", "chrome", "-o", tmp_path / "chrome.json", dump)
-    assert "times from CUDA events" in (tmp_path / "chrome.json").read_text()
+    for number, (kind, name) in enumerate((("chrome", "t.json"), ("speedscope", "s.json"), ("perfetto", "t.perfetto-trace"), ("xplane", "logs"))):
+        target = tmp_path / "converted" / str(number) / name
+        target.parent.mkdir(parents=True)
+        harness.checked("convert", "--to", kind, "-o", target, dump)
+        files = [f for f in ([target] if target.is_file() else target.rglob("*")) if f.is_file()]
+        assert any(b"times from CUDA events" in f.read_bytes() for f in files), kind
     # No event is left when the window is over.
     calls = [c["name"] for c in comparison.truth if c["t"] == "call"]
     made, gone = (sum(name.startswith(n) for name in calls) for n in ("cuEventCreate", "cuEventDestroy"))
