@@ -33,6 +33,7 @@ struct Tables {
   PodVector<Version> versions;
   PodVector<CapturedCall> calls;
   PodVector<uint64_t> live;  // handles of all executable graphs, whatever is known of them
+  bool more_live = false;    // there was no memory for some of these
   size_t unused = 0;         // calls of destroyed graphs
   uint64_t newest = 0;
 };
@@ -128,13 +129,25 @@ void note_version(uint64_t exec, uint64_t graph) {
   if (calls_of(graph, calls, complete)) keep(exec, now_ticks(), complete, calls);
 }
 
+// Its index among the live ones; their number: it is none of them. The lock is held.
+size_t live_index(uint64_t exec) {
+  size_t i = 0;
+  while (i < g->live.size() && g->live[i] != exec) ++i;
+  return i;
+}
+
+// A call of the runtime may be seen once more as its call of the driver.
+void note_live(uint64_t exec) {
+  const ErrnoGuard keep_errno;
+  const LockGuard guard(g_lock);
+  if (live_index(exec) == g->live.size() && !g->live.push_back(exec)) g->more_live = true;
+}
+
 void forget_live(uint64_t exec) {
-  PodVector<uint64_t>& live = g->live;
-  for (size_t i = 0; i < live.size(); ++i) {
-    if (live[i] != exec) continue;
-    live[i] = live[live.size() - 1];
-    return live.truncate(live.size() - 1);
-  }
+  const size_t i = live_index(exec), count = g->live.size();
+  if (i == count) return;
+  g->live[i] = g->live[count - 1];
+  g->live.truncate(count - 1);
 }
 
 bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift,
@@ -163,10 +176,7 @@ bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift
 }  // namespace
 
 void graph_instantiated(uint64_t exec, uint64_t graph) {
-  {
-    const LockGuard guard(g_lock);
-    (void)g->live.push_back(exec);
-  }
+  note_live(exec);
   note_version(exec, graph);
 }
 
@@ -185,7 +195,7 @@ void graph_destroyed(uint64_t exec) {
 
 size_t live_graphs() {
   const LockGuard guard(g_lock);
-  return g->live.size();
+  return g->live.size() + g->more_live;
 }
 
 void cupti_tells_of_graphs(bool tells) { g_cupti_tells.store(tells, std::memory_order_release); }
@@ -218,6 +228,7 @@ void forget_replayed_graphs() {
   g->versions.release();
   g->calls.release();
   g->live.release();
+  g->more_live = false;
   g->unused = 0;
   g->newest = 0;
 }

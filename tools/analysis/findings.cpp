@@ -62,13 +62,17 @@ void add_drift(const Process& process, const std::string& over, const std::vecto
 
 // Those of the step log that no window recorded: recording makes steps longer.
 std::vector<Step> unrecorded_steps(const Process& process, const Windows& windows) {
+  std::vector<std::pair<uint64_t, uint64_t>> recorded;  // first and last step, in order
+  for (const Process* const window : windows) {
+    const std::span<const Step> own = window->window_steps();
+    if (!own.empty()) recorded.emplace_back(own.front().step, own.back().step);
+  }
+  std::sort(recorded.begin(), recorded.end());
   std::vector<Step> out;
+  auto next = recorded.begin();
   for (const Step& step : process.steps) {
-    const bool recorded = std::any_of(windows.begin(), windows.end(), [&](const Process* window) {
-      const std::span<const Step> own = window->window_steps();
-      return !own.empty() && step.step >= own.front().step && step.step <= own.back().step;
-    });
-    if (!recorded) out.push_back(step);
+    while (next != recorded.end() && next->second < step.step) ++next;
+    if (next == recorded.end() || step.step < next->first) out.push_back(step);
   }
   return out;
 }
@@ -100,13 +104,26 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
             early, late, out);
 }
 
-void slower_recorded(const Process& process, std::vector<Finding>& out) {
-  const auto slower = recording_slowdown(process);
-  if (!slower) return;
-  if (slower->percent() < finding_row(FindingKind::slower_recorded).limit.value) return;
+// Of all windows of all processes the middle one: mostly all are alike.
+void slower_recorded(const Trace& trace, std::vector<Finding>& out) {
+  std::vector<std::pair<RecordingSlowdown, const Process*>> found;
+  for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
+    const auto slower = recording_slowdown(process);
+    const double limit = finding_row(FindingKind::slower_recorded).limit.value;
+    if (slower && slower->percent() >= limit) found.emplace_back(*slower, &process);
+  }
+  if (found.empty()) return;
+  const auto middle = found.begin() + static_cast<int64_t>(found.size() / 2);
+  std::nth_element(found.begin(), middle, found.end(), [](const auto& a, const auto& b) {
+    return a.first.percent() < b.first.percent();
+  });
+  const auto& [slower, process] = *middle;
+  std::string whose = who(*process);
+  if (found.size() > 1) whose += fmt::format(" (the median of {} windows)", found.size());
   add_finding<FindingKind::slower_recorded>(
-      out, slower->percent(), who(process), slower->percent(), slower->steps_before,
-      format_duration(1000 * slower->window_us), format_duration(1000 * slower->before_us));
+      out, slower.percent(), whose, slower.percent(), slower.steps_before,
+      format_duration(1000 * slower.window_us), format_duration(1000 * slower.before_us));
 }
 
 // GPU times that cannot be right.
@@ -334,7 +351,6 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     if (process.is_data_worker()) continue;
     wrong_times(trace, process, out);
     event_times(process, out);
-    slower_recorded(process, out);
     const MemoryCurves curves = memory_curves(trace, process);
     memory_growth(report, process, curves, out);
     host_memory_growth(process, out);
@@ -343,6 +359,7 @@ std::vector<Finding> find(const Trace& trace, const Report& report) {
     out_of_memory(trace, process, out);
     failed_allocations(trace, process, out);
   }
+  slower_recorded(trace, out);
   small_grids(report, out);
   without_tensor_cores(report, out);
   arithmetic(report, out);

@@ -83,11 +83,11 @@ class XplaneExport {
     slices([&](const Slice& slice) { kinds.insert(kind_name(shape_of(slice))); });
     const size_t first = context_number(process_, lane) * kMaxTracks;
     each_row(slices, Overlap::apart, [&](size_t row, const auto& each) {
-      plane.begin_line(lane.stream + static_cast<int64_t>(first + row) * kLineStride,
-                       fmt::format("Stream #{}({}){}{}{}", lane.stream, fmt::join(kinds, ","),
-                                   lane.thread_name.empty() ? "" : " " + lane.thread_name,
-                                   row ? fmt::format(" overlapping {}", row) : "",
-                                   gpu_times_note(process_)));
+      plane.begin_line(
+          lane.stream + static_cast<int64_t>(first + row) * kLineStride,
+          fmt::format("Stream #{}({}){}{}{}", lane.stream, fmt::join(kinds, ","),
+                      lane.thread_name.empty() ? "" : " " + lane.thread_name,
+                      row ? fmt::format(" overlapping {}", row) : "", gpu_times_note(process_)));
       each([&](const Slice& slice) { work(plane, slice, device); });
       plane.end_line();
     });

@@ -317,6 +317,21 @@ TEST(Findings, StepsThatAreSlowerWhereTheyAreRecorded) {
   EXPECT_EQ(run(9, 1300, "slower_recorded"), "") << "of the program's start, or warm-up";
 }
 
+TEST(Findings, OfManyWindowsThatAreSlowerTheMiddleOneIsNamed) {
+  std::string dumps;
+  for (const uint64_t us : {1200, 1300, 1400}) {
+    std::vector<uint64_t> lengths(30, 1000);
+    lengths.insert(lengths.end(), 10, us);
+    RunMaker run(lengths, 30);
+    run.header.set_schedule("skip_first=10,warmup=2,active=10,repeat=1");
+    run.header.set_rank(static_cast<int32_t>(us / 100) - 12);
+    dumps += run.dump();
+  }
+  const std::string text = found(dumps, "slower_recorded");
+  EXPECT_EQ(text.find("rank 1 (the median of 3 windows): steps of the window took 30 %"), 0u)
+      << text;
+}
+
 // Window 1 of a cycle: before its warm-up lie the steps of `wait` alone.
 TEST(Findings, OfStepsBeforeALaterWindowThoseAfterTheOneBeforeCount) {
   std::vector<uint64_t> lengths(40, 1500);  // recorded, as far as this window knows
