@@ -81,8 +81,8 @@ enum class StepSource : uint8_t {
   sync,
   time
 };
-// How GPU times of CUDA graphs are taken: of each node (of graphs instantiated in the window), of
-// the whole launch, or whole if captured before the window.
+// How GPU times of CUDA graphs are taken: automatic and nodes, of each node; whole, of the whole
+// launch (of each node where a graph is older than the window).
 enum class GraphTimes : uint8_t { automatic, nodes, whole };
 enum class LogLevel : uint8_t { error, warn, info, debug };
 // Where GPU times come from: CUPTI's records, or CUDA events around launches.
