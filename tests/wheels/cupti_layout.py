@@ -18,7 +18,7 @@ WHEELS = ["nvidia-cuda-cupti-cu12==12.4.127", "nvidia-cuda-cupti-cu12==12.8.90",
           "nvidia-cuda-cupti==13.3.75", "nvidia-cuda-cupti==13.5.25"]
 # cuptiGetVersion; and with which names of the records that are read the header of 13.0 spells them.
 VERSIONS = {"12.4.127": 22, "12.8.90": 26, "13.0.85": 130001, "13.3.75": 130301, "13.5.25": 130500}
-OPTIONAL = {"Subscribe_v2": 130000, "GetGraphExecId": 21, "ActivityEnableCudaEventDeviceTimestamps": 130000}
+OPTIONAL = {"Subscribe_v2": 130000, "GetGraphExecId": 21, "ActivityEnableCudaEventDeviceTimestamps": 130000, "Finalize": 0}
 FIELDS = {
     "Kernel": "registersPerThread start end deviceId contextId streamId gridX blockX staticSharedMemory dynamicSharedMemory "
               "localMemoryPerThread correlationId name graphNodeId graphId channelID channelType clusterX",
