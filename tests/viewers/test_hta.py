@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holistic Trace Analysis says of our traces what it says of the truth."""
 import copy
-import json
 import logging
 
 import pytest
@@ -88,18 +87,15 @@ def test_communication_overlap(both):
     assert ours["comp_comm_overlap_pctg"].min() > 1
 
 
-def test_launch_statistics(both, profiled_plain):
-    told = json.loads(harness.checked("info", "--format", "json", profiled_plain.dumps).out)
-    error_us = max(each["gpu_time_error_ns"] for each in told["files"]) / 1000
+def test_launch_statistics(both):
     found = [hta.get_cuda_kernel_launch_stats(ranks=RANKS, visualize=False) for hta in both]
     for rank in RANKS:
         ours, truth = (stats[rank].set_index("correlation").sort_index() for stats in found)
         assert list(ours.index) == list(truth.index)
         assert len(ours) > 100
         assert ours["gpu_duration"].sum() == near(truth["gpu_duration"].sum())
-        # Begin and end are rounded to 1 ns each, and off by what the dump says: clocks are corrected while they run.
-        assert error_us < 1
-        assert (ours["gpu_duration"] - truth["gpu_duration"]).abs().max().round(6) <= 0.002 + 2 * error_us
+        # Begin and end are rounded to 1 ns each.
+        assert (ours["gpu_duration"] - truth["gpu_duration"]).abs().max().round(6) <= 0.002
         assert ours["launch_delay"].sum() == near(truth["launch_delay"].sum())
         # A hook's record encloses the call; HTA has floating-point microseconds since last quarter.
         assert ((ours["cpu_duration"] - truth["cpu_duration"]) > -0.002).all()
