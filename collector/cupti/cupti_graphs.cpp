@@ -49,6 +49,12 @@ bool none_is_older() {
   return false;
 }
 
+// Where others record by now, CUPTI refuses that.
+void withdraw_choice(const CuptiActivities& activities) {
+  if (!std::exchange(g_whole_for_all, false)) return;
+  activities.set_attribute(CuptiV2Attribute::multi_subscriber_graph_trace, 0);
+}
+
 // With several subscribers one choice is in force for all, from the first kind that any of them
 // enables on.
 void choose_with_others(const CuptiActivities& activities, bool whole) {
@@ -62,11 +68,7 @@ void choose_with_others(const CuptiActivities& activities, bool whole) {
                "graph:trace: another subscriber of CUPTI records graphs' nodes, so does gpuprof");
       return;
     }
-    if (!none_is_older()) {
-      g_whole_for_all = false;
-      activities.set_attribute(kWhole, 0);
-      return;
-    }
+    if (!none_is_older()) return withdraw_choice(activities);
   }
   if (!whole && in_force) {
     log_line(LogLevel::warn,
@@ -169,10 +171,7 @@ void graphs_are_recorded() {
 void detach_graphs(const CuptiActivities& activities) {
   cupti_tells_of_graphs(false);
   if (g_whole.load()) activities.disable(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
-  // Where others record by now, CUPTI refuses that.
-  if (std::exchange(g_whole_for_all, false)) {
-    activities.set_attribute(CuptiV2Attribute::multi_subscriber_graph_trace, 0);
-  }
+  withdraw_choice(activities);
 }
 
 void report_graph_order() {

@@ -42,14 +42,6 @@ std::string who(const Process& process) {
 // One process: its windows.
 using Windows = std::vector<const Process*>;
 
-std::vector<double> lengths_of(std::span<const Step> steps) {
-  std::vector<double> lengths;
-  for (const Step& step : steps) {
-    lengths.push_back(static_cast<double>(step.end - step.begin) / 1000);
-  }
-  return lengths;
-}
-
 void add_drift(const Process& process, const std::string& over, const std::vector<double>& early,
                const std::vector<double>& late, std::vector<Finding>& out) {
   const double from = quantile(early, 0.5), to = quantile(late, 0.5);
@@ -85,8 +77,8 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
       windows.begin(), windows.end(),
       [](const Process* a, const Process* b) { return a->steps.size() < b->steps.size(); });
   if (is_bracketed(longest)) return;  // brackets and what lies between them
-  std::vector<double> lengths = lengths_of(unrecorded_steps(longest, windows));
-  if (10 * lengths.size() < longest.steps.size()) lengths = lengths_of(longest.steps);
+  std::vector<double> lengths = lengths_us(unrecorded_steps(longest, windows));
+  if (10 * lengths.size() < longest.steps.size()) lengths = lengths_us(longest.steps);
   if (lengths.size() >= kDriftSteps) {
     lengths.erase(lengths.begin(), lengths.begin() + static_cast<int64_t>(lengths.size() / 10));
     const auto third = static_cast<int64_t>(lengths.size() / 3);
@@ -96,8 +88,8 @@ void step_time_drift(const Windows& windows, std::vector<Finding>& out) {
   }
   if (windows.size() < 2) return;
   const Process &first = *windows.front(), &last = *windows.back();
-  const std::vector<double> early = lengths_of(first.window_steps());
-  const std::vector<double> late = lengths_of(last.window_steps());
+  const std::vector<double> early = lengths_us(first.window_steps());
+  const std::vector<double> late = lengths_us(last.window_steps());
   if (welch(early, late).p > kDriftChance) return;
   add_drift(last,
             fmt::format("from window {} to window {}", first.header.window(), last.header.window()),

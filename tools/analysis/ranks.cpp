@@ -359,9 +359,8 @@ void compare_speeds(std::vector<RankSpeed>& speeds, double step_us, double RankS
 double median_step_us(std::span<const Timeline> timelines) {
   std::vector<double> lengths;
   for (const Timeline& timeline : timelines) {
-    for (const Step& step : timeline.steps) {
-      lengths.push_back(static_cast<double>(step.end - step.begin) / 1000);
-    }
+    const std::vector<double> own = lengths_us(timeline.steps);
+    lengths.insert(lengths.end(), own.begin(), own.end());
   }
   return quantile(lengths, 0.5);
 }

@@ -17,12 +17,6 @@ constexpr size_t kLeast = 5, kMostBefore = 20;
 constexpr size_t kProgramStart = 3;  // steps in which a program loads and compiles what it needs
 constexpr size_t kAfterWindow = 2;   // steps in which the window before may still be written
 
-std::vector<double> lengths_us(std::span<const Step> steps) {
-  std::vector<double> out;
-  for (const Step& step : steps) out.push_back(static_cast<double>(step.end - step.begin) / 1000);
-  return out;
-}
-
 // The steps before the window that nothing was recorded of, without its warm-up.
 std::span<const Step> steps_before(const Process& process, std::span<const Step> window) {
   ScheduleSpec schedule;

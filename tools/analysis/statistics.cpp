@@ -24,6 +24,12 @@ Moments moments_of(std::span<const double> values) {
 
 }  // namespace
 
+std::vector<double> lengths_us(std::span<const Step> steps) {
+  std::vector<double> out;
+  for (const Step& step : steps) out.push_back(static_cast<double>(step.end - step.begin) / 1000);
+  return out;
+}
+
 double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

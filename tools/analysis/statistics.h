@@ -5,7 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "formats/trace/trace.h"
+
 namespace gpuprof::analysis {
+
+// How long each step took, in microseconds.
+std::vector<double> lengths_us(std::span<const Step> steps);
 
 // The value below which `q` (0 to 1) of the values lie, between neighbours by proportion; 0 of
 // none.
