@@ -14,6 +14,8 @@
 
 #include "tests/unit/support/trace_maker.h"
 #include "tools/analysis/report.h"
+#include "tools/describe.h"
+#include "tools/report/report_text.h"
 
 namespace gpuprof::test {
 namespace {
@@ -315,6 +317,28 @@ TEST(Findings, StepsThatAreSlowerWhereTheyAreRecorded) {
   EXPECT_EQ(run(60, 1030, "slower_recorded"), "") << "less than 5 %";
   EXPECT_NE(run(10, 1300, "slower_recorded").find("than the 5 before it"), std::string::npos);
   EXPECT_EQ(run(9, 1300, "slower_recorded"), "") << "of the program's start, or warm-up";
+}
+
+// What the hooks and CUPTI count is less than all that recording costs: no line says otherwise.
+TEST(Findings, TheCostOfRecordingStandsInEachAnswer) {
+  const auto trace_of = [](uint64_t recorded_us) {
+    std::vector<uint64_t> lengths(30, 1000);
+    lengths.insert(lengths.end(), 10, recorded_us);
+    RunMaker run(lengths, 30);
+    run.header.set_schedule("skip_first=10,warmup=2,active=10,repeat=1");
+    return load(run.dump());
+  };
+  const Trace slower = trace_of(1300), same = trace_of(1000);
+  const Json told = describe_summary(slower, slower.processes[0])["slowdown"];
+  EXPECT_EQ(told["steps_before"], 20);
+  EXPECT_NEAR(told["percent"].get<double>(), 30, 0.1);
+  EXPECT_TRUE(describe_summary(same, same.processes[0])["slowdown"].is_null());
+  const auto text = [](const Trace& trace) {
+    return report_text(analysis::make_report(trace), TextOptions{});
+  };
+  EXPECT_NE(text(slower).find("in its own code and CUPTI's, more in all (see above). Lost"),
+            std::string::npos);
+  EXPECT_EQ(text(same).find("more in all"), std::string::npos);
 }
 
 TEST(Findings, OfManyWindowsThatAreSlowerTheMiddleOneIsNamed) {
