@@ -132,12 +132,15 @@ void check_driver(Findings& out) {
   }
 }
 
-// Of the libcupti in `path`; 0: it is none that can be loaded.
-uint32_t cupti_version_of(const std::string& path) {
+// Of the libcupti in `path`; "": it is none that can be loaded.
+std::string cupti_version_of(const std::string& path) {
   std::string why;
+  int opened = 0;
   uint32_t version = 0;
   const std::string said = ask_probe("cupti " + shell_quoted(path), why);
-  return std::sscanf(said.c_str(), "version=%u", &version) == 1 ? version : 0;
+  const int found = std::sscanf(said.c_str(), "opened=%d version=%u", &opened, &version);
+  if (found != 2 || !opened) return "";
+  return version ? fmt::format("version {}", version) : "its version is not told without a driver";
 }
 
 // A program's own copy, and the one beside its runtime, come first: check_packages().
@@ -154,9 +157,9 @@ void check_cupti(const Config& config, Findings& out) {
               "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12"};
   }
   for (const std::string& place : places) {
-    const uint32_t version = cupti_version_of(place);
-    if (version == 0) continue;
-    out.push_back({State::good, "CUPTI", fmt::format("{}, version {}", place, version), ""});
+    const std::string version = cupti_version_of(place);
+    if (version.empty()) continue;
+    out.push_back({State::good, "CUPTI", fmt::format("{}, {}", place, version), ""});
     return;
   }
   out.push_back({State::limited, "CUPTI",
@@ -171,13 +174,13 @@ void check_packages(const std::string& interpreter, Findings& out) {
   const std::vector<std::string> folders = package_folders(interpreter);
   const std::vector<PackagedCupti> found = packaged_cupti(folders);
   for (const PackagedCupti& each : found) {
-    const uint32_t version = cupti_version_of(each.file);
+    const std::string version = cupti_version_of(each.file);
     const bool first = &each == &found[0];
-    if (version == 0) {
+    if (version.empty()) {
       out.push_back({State::limited, "packages", each.file + " cannot be loaded", ""});
     } else {
       out.push_back({State::good, "packages",
-                     fmt::format("{} ({}), version {}", each.file, each.of, version),
+                     fmt::format("{} ({}), {}", each.file, each.of, version),
                      first ? "used unless the program loads another, or GPUPROF_CUPTI names one"
                            : "not used while the one above is there"});
     }

@@ -138,6 +138,8 @@ bool load_cupti(const char* wanted, CuptiApi& api, char* why, size_t why_size) {
   api.has_v2 = api.has_v2 && api.v2.name;
   GPUPROF_CUPTI_V2_FUNCTIONS(GPUPROF_LOOK_UP)
 #undef GPUPROF_LOOK_UP
+  // Its functions tell, since it cannot be asked for its version.
+  api.dies_without_driver = api.v2.ActivityRegisterCallbacks_v2 && !api.v2.GetTimestamp_v2;
   return true;
 }
 

@@ -41,6 +41,9 @@ struct CuptiApi {
   CuptiV2Api v2;
   bool has_v2;                          // all of them
   decltype(&::cuptiFinalize) Finalize;  // may be null
+  // 13.2: where the driver does not answer (none, a stub, no GPU) any function calls itself until
+  // the stack is over, in all three releases of the wheels. Before and after it is an error.
+  bool dies_without_driver;
 };
 
 // The activity functions as we use them: those of the process, of which CUPTI serves one user, or

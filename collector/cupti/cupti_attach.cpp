@@ -3,7 +3,9 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/libraries.h"
 #include "collector/base/log.h"
+#include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_graphs.h"
@@ -47,9 +49,28 @@ bool load() {
     return false;
   }
   if (!load_cupti(s.config.cupti, g_link.api, g_link.missing, sizeof g_link.missing)) return false;
-  if (g_link.api.GetVersion(&g_link.context.version) != CUPTI_SUCCESS) g_link.context.version = 0;
   g_link.loaded = true;
   return true;
+}
+
+// Whether cuInit is over and there is a GPU. A thread inside of cuInit, which loads this library,
+// is not waited for: it may wait for us.
+bool driver_has_started() {
+  const uint32_t starting = session().driver_thread.load(std::memory_order_acquire);
+  if (starting != 0) return starting == current_tid();
+  const auto count =
+      reinterpret_cast<int (*)(int*)>(real_symbol(loaded_driver(), "cuDeviceGetCount"));
+  int devices = 0;
+  return count && count(&devices) == 0 && devices > 0;
+}
+
+bool can_be_asked() {
+  g_link.awaits_driver = g_link.api.dies_without_driver && !driver_has_started();
+  if (!g_link.awaits_driver) return true;
+  g_link.try_again = true;
+  std::snprintf(g_link.missing, sizeof g_link.missing,
+                "CUDA had not started, or has no GPU: CUPTI 13.2 is asked after that");
+  return false;
 }
 
 uint64_t clock_ns(clockid_t clock) {
@@ -141,6 +162,9 @@ void enable_event_times() {
 
 bool attach() {
   if (!g_link.loaded && !load()) return false;
+  if (!can_be_asked()) return false;
+  uint32_t& version = g_link.context.version;
+  if (version == 0 && g_link.api.GetVersion(&version) != CUPTI_SUCCESS) version = 0;
   if (host_is_at_cupti()) return taken_by_host();
   if (!reserve_cupti_buffers()) {
     std::snprintf(g_link.missing, sizeof g_link.missing,

@@ -26,7 +26,8 @@ struct CuptiLink {
   std::atomic<bool> serves_one{false};  // and nobody else was there
   char first_name[64] = "";             // of the subscriber that was there before ours
   bool shared = false;         // callbacks reach us through a subscription of the program's
-  bool try_again = false;      // another user of CUPTI may end
+  bool try_again = false;      // another user of CUPTI may end, or CUDA start
+  bool awaits_driver = false;  // the latter
   char holder[96] = "";        // that one
   uint32_t sessions = 0;       // so far, with this one
   bool asked_for_ids = false;  // activities of API calls are on for their correlation ids

@@ -106,7 +106,7 @@ bool cupti_attach() {
 
 void cupti_try_again() {
   if (g_attached || !g_link.try_again || host_is_at_cupti()) return;
-  if (monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+  if (g_link.awaits_driver || monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
 }
 
 void cupti_ask_for_ids() {
@@ -186,8 +186,15 @@ const char* gpu_times_missing() {
     return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
   }
   if (g_link.missing[0] || g_gap_ns == 0) return g_link.missing;
-  std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
-                static_cast<double>(g_gap_ns) / 1e9, g_link.holder);
+  const double seconds = static_cast<double>(g_gap_ns) / 1e9;
+  if (g_link.holder[0]) {
+    std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
+                  seconds, g_link.holder);
+  } else {
+    std::snprintf(g_gap_text, sizeof g_gap_text,
+                  "for %.3f s of the window, in which CUDA started: CUPTI 13.2 is asked after that",
+                  seconds);
+  }
   return g_gap_text;
 }
 

@@ -4,7 +4,7 @@
 // process that opens them, they do to this one.
 //
 // gpuprof-probe driver          opened=0|1 init=CODE version=NUMBER devices=NUMBER
-// gpuprof-probe cupti FILE...   a line for each: version=NUMBER, 0 where it cannot be opened
+// gpuprof-probe cupti FILE...   a line for each: opened=0|1 version=NUMBER, 0 where it does not say
 //
 // Plain C, linked to nothing but glibc.
 #include <dlfcn.h>
@@ -22,21 +22,38 @@ typedef int (*Number)(int* out);
 // ISO C has no conversion from a pointer to an object; POSIX wants this one to work.
 #define FIND(function, library, name) (*(void**)&(function) = dlsym(library, name))
 
+struct driver {
+  int opened, init, version, devices;
+};
+
+static struct driver open_driver(void) {
+  void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  struct driver driver = {library != NULL, -1, 0, -1};
+  if (!library) return driver;
+  Start start;
+  Number version_of, count_of;
+  FIND(start, library, "cuInit");
+  FIND(version_of, library, "cuDriverGetVersion");
+  FIND(count_of, library, "cuDeviceGetCount");
+  if (start) driver.init = start(0);
+  if (driver.init != 0 || !version_of || version_of(&driver.version) != 0) driver.version = 0;
+  if (driver.init != 0 || !count_of || count_of(&driver.devices) != 0) driver.devices = -1;
+  return driver;
+}
+
 static int look_at_driver(void) {
-  void* const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-  int init = -1, version = 0, devices = -1;
-  if (driver) {
-    Start start;
-    Number version_of, count_of;
-    FIND(start, driver, "cuInit");
-    FIND(version_of, driver, "cuDriverGetVersion");
-    FIND(count_of, driver, "cuDeviceGetCount");
-    if (start) init = start(0);
-    if (init != 0 || !version_of || version_of(&version) != 0) version = 0;
-    if (init != 0 || !count_of || count_of(&devices) != 0) devices = -1;
-  }
-  printf("opened=%d init=%d version=%d devices=%d\n", driver != NULL, init, version, devices);
+  const struct driver driver = open_driver();
+  printf("opened=%d init=%d version=%d devices=%d\n", driver.opened, driver.init, driver.version,
+         driver.devices);
   return 0;
+}
+
+// CUPTI 13.2 does not return where the driver has no GPU (collector/cupti/cupti_api.h).
+static int can_be_asked(void* cupti) {
+  void *in_13_2, *since_13_3;
+  FIND(in_13_2, cupti, "cuptiActivityRegisterCallbacks_v2");
+  FIND(since_13_3, cupti, "cuptiGetTimestamp_v2");
+  return !in_13_2 || since_13_3 || open_driver().devices > 0;
 }
 
 static int look_at_cupti(int count, char** files) {
@@ -44,9 +61,9 @@ static int look_at_cupti(int count, char** files) {
     void* const library = dlopen(files[i], RTLD_LAZY | RTLD_LOCAL);
     Number version_of = NULL;
     int version = 0;
-    if (library) FIND(version_of, library, "cuptiGetVersion");
+    if (library && can_be_asked(library)) FIND(version_of, library, "cuptiGetVersion");
     if (version_of && version_of(&version) != 0) version = 0;
-    printf("version=%d\n", version);
+    printf("opened=%d version=%d\n", library != NULL, version);
     fflush(stdout);
   }
   return 0;

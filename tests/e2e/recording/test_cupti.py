@@ -10,6 +10,7 @@ import truth
 
 SIMTRAIN12 = harness.BUILD / "tests/programs/simtrain/simtrain12"
 LIB12 = str(harness.BUILD / "simcuda/lib12")
+LIB13_2 = str(harness.BUILD / "simcuda/lib13_2")
 TRAIN = ["--steps", "26", "--layers", "4", "--kernel-us", "40", "--malloc-per-step", "2", "--comm-mb", "4"]
 
 
@@ -24,14 +25,15 @@ def profile(folder, command, **settings):
     return done, dump
 
 
-VERSIONS = {"12.0": 19, "12.2": 20, "12.4": 22, "12.6": 24, "12.8": 26, "12.9": 27, "13.0": 130001}
+VERSIONS = {"12.0": 19, "12.2": 20, "12.4": 22, "12.6": 24, "12.8": 26, "12.9": 27, "13.0": 130001,
+            "13.2": 130202}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_versions(version, tmp_path):
     twelve = version.startswith("12")
     _, dump = profile(tmp_path, [SIMTRAIN12 if twelve else harness.SIMTRAIN, *TRAIN, "--overlap"], SIMCUDA_VERSION=version,
-                      LD_LIBRARY_PATH=LIB12 if twelve else harness.SIMCUDA)
+                      LD_LIBRARY_PATH=LIB12 if twelve else LIB13_2 if version == "13.2" else harness.SIMCUDA)
     comparison = truth.Comparison(dump, tmp_path / "truth")
     comparison.assert_right("launch", "copy", "set", "alloc", "dealloc", "sync", "collective", "gpu_kernel", "gpu_copy",
                             "gpu_set")
@@ -255,6 +257,26 @@ def test_wrong_cupti_is_said(tmp_path):
     assert done.code == 0
     lines = harness.our_lines(done.err)
     assert len(lines) == 2 and "GPUPROF_CUPTI" in lines[0] and "/nonexistent/libcupti.so" in lines[0], done.err
+
+
+def test_cupti_that_dies_before_the_driver_starts(tmp_path):
+    """CUPTI 13.2 and a window that the program's first call of CUDA begins: attached later, and what it misses is said."""
+    done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, SIMCUDA_VERSION="13.2", LD_LIBRARY_PATH=LIB13_2, **harness.WHOLE_RUN))
+    bare = harness.run([harness.HAZARDS / "end", "return"])
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    dump, = harness.dumps(tmp_path)
+    launches, kernels = (len(harness.of_kind(harness.records(dump), kind)) for kind in ("launch", "gpu_kernel"))
+    missing = harness.info(dump)["files"][0]["gpu_times_missing"]
+    assert 0 < launches and (kernels == launches or "CUPTI 13.2 is asked after that" in missing), (kernels, launches, missing)
+
+
+def test_cupti_that_dies_without_a_driver_and_no_gpu(tmp_path):
+    done = harness.run([harness.HAZARDS / "end", "return"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, SIMCUDA_VERSION="13.2", SIMCUDA_NODRIVER="1", LD_LIBRARY_PATH=LIB13_2, **harness.WHOLE_RUN))
+    bare = harness.run([harness.HAZARDS / "end", "return"], harness.environment(SIMCUDA_NODRIVER="1"))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+    assert any("no GPU times: CUDA had not started" in line for line in harness.our_lines(done.err)), done.err
 
 
 def test_cupti_that_finds_no_driver(tmp_path):

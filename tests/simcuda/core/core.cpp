@@ -194,6 +194,7 @@ std::vector<StreamInfo> Core::live_streams() {
 }
 
 void Core::wait_for_start() { wait_for_driver(); }
+bool Core::is_started() const { return driver_is_started(); }
 uint64_t Core::seed() { return settings().seed; }
 bool Core::is_known(const void* pointer, size_t bytes) {
   const auto known = memory_.find(pointer);

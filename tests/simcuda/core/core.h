@@ -91,6 +91,7 @@ class Core final : public SimCore, public OpObserver {
 
   // SimCore
   void wait_for_start() override;
+  bool is_started() const override;
   void attach_cupti(CuptiSink* sink) override { sink_.store(sink, std::memory_order_release); }
   int device_count() override;
   DeviceModel device_model(int device) override;

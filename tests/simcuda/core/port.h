@@ -219,6 +219,7 @@ class SimCore {
  public:
   // Waits while another thread starts the driver: what CUPTI's functions have to do.
   virtual void wait_for_start() = 0;
+  virtual bool is_started() const = 0;
   virtual void attach_cupti(CuptiSink* sink) = 0;
   virtual int device_count() = 0;
   virtual DeviceModel device_model(int device) = 0;

@@ -16,6 +16,7 @@ namespace gpuprof::simcuda {
 namespace {
 
 std::atomic<bool> g_started{false};
+thread_local bool t_starts = false;
 
 std::recursive_mutex& lock() {
   static std::recursive_mutex& mutex = *new std::recursive_mutex();
@@ -43,9 +44,13 @@ void start_driver() {
   const std::lock_guard<std::recursive_mutex> guard(lock());
   if (begun) return;
   begun = true;
+  t_starts = true;
   load_injection();
+  t_starts = false;
   g_started.store(true, std::memory_order_release);
 }
+
+bool driver_is_started() { return t_starts || g_started.load(std::memory_order_acquire); }
 
 void wait_for_driver() { const std::lock_guard<std::recursive_mutex> guard(lock()); }
 

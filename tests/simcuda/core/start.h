@@ -8,6 +8,9 @@ namespace gpuprof::simcuda {
 // calls its InitializeInjection. Other threads wait; the thread itself may call in again.
 void start_driver();
 
+// Whether it has started, or does on this thread.
+bool driver_is_started();
+
 // Waits while another thread starts the driver.
 void wait_for_driver();
 

@@ -2,6 +2,7 @@
 // CUPTI's exported functions: subscribing and activity recording.
 #include "tests/simcuda/cupti/activity_api.h"
 
+#include <csignal>
 #include <cstring>
 
 #include "tests/simcuda/core/clock.h"
@@ -11,7 +12,17 @@
 
 namespace gpuprof::simcuda {
 
+void die_without_driver() {
+  if (!switches().dies_without_driver) return;
+  Session::instance().attach();
+  const SimCore* const core = Session::instance().core();
+  if (core != nullptr && core->is_started()) return;
+  ::signal(SIGSEGV, SIG_DFL);
+  *static_cast<volatile int*>(nullptr) = 0;  // a thread can block a signal that is raised
+}
+
 CUptiResult start() {
+  die_without_driver();
   if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
   Session::instance().attach();
   if (SimCore* core = Session::instance().core()) core->wait_for_start();

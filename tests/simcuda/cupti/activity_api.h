@@ -12,6 +12,8 @@ namespace gpuprof::simcuda {
 // CUPTI_ERROR_UNKNOWN, as the real library says without a driver, else CUPTI_SUCCESS with the
 // session connected to the runtime, if that is in the process.
 CUptiResult start();
+// By SIGSEGV, where that is simulated and the driver has not started.
+void die_without_driver();
 CUptiResult check_kind(CUpti_ActivityKind kind);
 CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record);
 bool valid_external(CUpti_ExternalCorrelationKind kind);

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "tests/simcuda/core/version.h"
+#include "tests/simcuda/cupti/activity_api.h"
 #include "tests/simcuda/cupti/session.h"
 
 namespace gpuprof::simcuda {
@@ -53,6 +54,7 @@ const char* result_name(CUptiResult result) {
 }
 
 CUptiResult stream_id(CUstream stream, bool per_thread, uint32_t* out) {
+  die_without_driver();
   if (switches().no_driver) return CUPTI_ERROR_UNKNOWN;
   if (out == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   Session::instance().attach();
@@ -70,12 +72,14 @@ using namespace gpuprof::simcuda;
 extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
+  die_without_driver();
   if (version == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   *version = cupti_version();
   return CUPTI_SUCCESS;
 }
 
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, const char** name) {
+  die_without_driver();
   if (name == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   *name = nullptr;
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) *name = find_name(kRuntimeNames, cbid);
@@ -84,6 +88,7 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
 }
 
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
+  die_without_driver();
   if (text == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   *text = result_name(result);
   return CUPTI_SUCCESS;

@@ -19,6 +19,7 @@ struct Row {
 // NAME is NAME=1.
 constexpr Row kRows[] = {
     {"nodriver", &CuptiSwitches::no_driver},
+    {"dies_without_driver", &CuptiSwitches::dies_without_driver},
     {"subscriber_taken", &CuptiSwitches::subscriber_taken},
     {"reversed_order", &CuptiSwitches::reversed_order},
     {"late_nodes", &CuptiSwitches::late_nodes},
@@ -84,6 +85,7 @@ CuptiSwitches read_switches() {
   CuptiSwitches s;
   constexpr uint32_t kRightGraphIds = 130101;  // fixed in 13.1 update 1
   if (cupti_version() < kRightGraphIds) s.graph_ids = GraphIds::stale;
+  s.dies_without_driver = cupti_version() / 100 == 1302;
   const char* text = std::getenv("SIMCUDA_CUPTI");
   std::string_view rest(text == nullptr ? "" : text);
   while (!rest.empty()) {

@@ -16,6 +16,7 @@ enum class GraphIds : uint8_t { right, stale, previous, zero };
 struct CuptiSwitches {
   // 0 or 1.
   uint64_t no_driver = 0;
+  uint64_t dies_without_driver = 0;
   uint64_t subscriber_taken = 0;
   uint64_t reversed_order = 0;
   uint64_t late_nodes = 1;

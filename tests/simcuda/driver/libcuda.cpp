@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "tests/simcuda/core/objects.h"
+#include "tests/simcuda/core/settings.h"
 #include "tests/simcuda/core/start.h"
 
 namespace {
@@ -25,6 +26,7 @@ extern "C" {
 
 CUresult cuInit(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (gpuprof::simcuda::settings().no_driver) return CUDA_ERROR_NO_DEVICE;
   gpuprof::simcuda::start_driver();
   return CUDA_SUCCESS;
 }
@@ -36,12 +38,14 @@ CUresult cuDriverGetVersion(int* version) {
 }
 
 CUresult cuDeviceGetCount(int* count) {
+  if (!gpuprof::simcuda::driver_is_started()) return CUDA_ERROR_NOT_INITIALIZED;
   if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *count = device_count();
   return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  if (!gpuprof::simcuda::driver_is_started()) return CUDA_ERROR_NOT_INITIALIZED;
   if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (ordinal < 0 || ordinal >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
