@@ -231,6 +231,7 @@ void ring_store_apis(const ApiRow* rows, size_t count) {
 
 bool populate_more() {
   constexpr uint64_t kPiece = 4 * kMiB;  // a few ms
+  constexpr uint64_t kFirstTexts = 256 * kKiB;
   const RingHeader& header = *g_ring.header;
   const RingRegion& chunks = header.chunks;
   if (g_ring.populated >= chunks.bytes) return false;
@@ -238,6 +239,11 @@ bool populate_more() {
   if (g_ring.populated == 0) {
     for (const RingRegion* table : {&header.steps, &header.strings, &header.stacks, &header.shapes})
       touch_pages(g_ring.region<uint8_t>(*table), table->bytes);
+    // Texts fill up in order; the slots before them are met anywhere.
+    for (const RingRegion& texts : header.texts) {
+      const uint64_t slots = StringTable::slot_bytes(texts.bytes);
+      touch_pages(g_ring.region<uint8_t>(texts), std::min(texts.bytes, slots + kFirstTexts));
+    }
   }
   const uint64_t bytes = std::min(kPiece, uint64_t{chunks.bytes} - g_ring.populated);
   touch_pages(g_ring.region<uint8_t>(chunks) + g_ring.populated, bytes);

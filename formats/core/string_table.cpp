@@ -41,10 +41,16 @@ Layout layout_of(const void* memory, size_t bytes) {
   return layout;
 }
 
-void format_slots(void* memory, size_t bytes, size_t bytes_per_slot) {
+constexpr uint64_t kBytesPerText = 32;
+
+uint64_t slots_of(uint64_t bytes, uint64_t bytes_per_slot) {
+  const uint64_t slots = std::bit_floor(bytes / bytes_per_slot);
+  return slots == 0 ? 1 : slots;
+}
+
+void format_slots(void* memory, size_t bytes, uint64_t bytes_per_slot) {
   if (bytes < 24) return;
-  uint64_t slots = std::bit_floor(bytes / bytes_per_slot);
-  if (slots == 0) slots = 1;
+  const uint64_t slots = slots_of(bytes, bytes_per_slot);
   std::memcpy(memory, &slots, sizeof slots);
 }
 
@@ -109,7 +115,9 @@ uint64_t hash_bytes(const void* data, size_t size) {
   return mix(hash ^ kFirst, kSecond);
 }
 
-void StringTable::format(void* memory, size_t bytes) { format_slots(memory, bytes, 32); }
+void StringTable::format(void* memory, size_t bytes) { format_slots(memory, bytes, kBytesPerText); }
+
+uint64_t StringTable::slot_bytes(uint64_t bytes) { return 8 + slots_of(bytes, kBytesPerText) * 8; }
 
 StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used) : used_(used) {
   const Layout layout = layout_of(memory, bytes);

@@ -24,6 +24,7 @@ class StringTable {
  public:
   // `memory` is zeroed, 8-aligned, `bytes` long. `used` is the arena's fill, in the ring header.
   static void format(void* memory, size_t bytes);
+  static uint64_t slot_bytes(uint64_t bytes);  // of a table of `bytes`, from its begin
   StringTable() = default;
   StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used);
 

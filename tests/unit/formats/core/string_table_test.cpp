@@ -35,6 +35,16 @@ TEST(StringTable, GivesOneIdPerText) {
   EXPECT_EQ(region.table().get(b), "cudaFree") << "a reader that opens the region later";
 }
 
+TEST(StringTable, TellsWhereItsSlotsEnd) {
+  for (const size_t bytes : {size_t{4096}, size_t{100000}, size_t{1} << 20}) {
+    Region region(bytes);
+    StringTable table = region.table();
+    const char* const first = table.get(table.intern("first")).data();
+    EXPECT_EQ(first - static_cast<char*>(region.data()) - sizeof(uint32_t),
+              StringTable::slot_bytes(region.size()));
+  }
+}
+
 TEST(StringTable, KeepsBytesAsTheyAreAndCutsLongTexts) {
   Region region(1 << 16);
   StringTable table = region.table();
