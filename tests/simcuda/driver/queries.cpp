@@ -11,6 +11,7 @@ SIM_GETTER(cuDevicePrimaryCtxGetState)
 SIM_GETTER(cuCtxGetId)
 SIM_GETTER(cuCtxGetDevice)
 SIM_GETTER(cuPointerGetAttribute)
+SIM_GETTER(cuMemGetAddressRange_v2)
 SIM_GETTER(cuMemGetAllocationGranularity)
 SIM_GETTER(cuFuncGetAttribute)
 SIM_GETTER(cuFuncSetAttribute)
@@ -86,6 +87,15 @@ CUresult cuPointerGetAttribute(void* out, CUpointer_attribute attribute, CUdevic
         return cudaSuccess;
       default: return cudaErrorInvalidValue;
     }
+  });
+}
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+  return driver_only(k_cuMemGetAddressRange_v2, [&](ApiCall&) {
+    const auto memory = Core::instance().memory().find(pointer(address));
+    if (!memory) return cudaErrorInvalidValue;
+    if (base != nullptr) *base = memory->address;
+    if (bytes != nullptr) *bytes = memory->bytes;
+    return cudaSuccess;
   });
 }
 CUresult cuMemGetAllocationGranularity(size_t* out, const CUmemAllocationProp*,

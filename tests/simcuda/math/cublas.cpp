@@ -35,6 +35,7 @@ SIM_EXPORT(cublasGetPointerMode_v2, (MathHandle * handle, int* out)) {
   *out = handle->pointer_mode;
   return kSuccess;
 }
+SIM_EXPORT(cublasSetSmCountTarget, (MathHandle*, int)) { return kSuccess; }
 SIM_EXPORT(cublasSetMathMode, (MathHandle * handle, int mode)) {
   handle->math_mode = mode;
   return kSuccess;

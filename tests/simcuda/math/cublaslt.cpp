@@ -9,7 +9,7 @@ using namespace gpuprof::simcuda;
 
 namespace {
 
-enum : int { kSuccess = 0, kExecutionFailed = 13 };
+enum : int { kSuccess = 0, kExecutionFailed = 13, kNotSupported = 15 };
 constexpr size_t kVersion = 130100;
 
 struct HeuristicResult {  // cublasLtMatmulHeuristicResult_t
@@ -57,6 +57,12 @@ SIM_EXPORT(cublasLtMatmulAlgoGetHeuristic, (void*, void*, void*, void*, void*, v
   if (wanted > 0) results[0] = HeuristicResult{};
   return kSuccess;
 }
+
+// To choose an algorithm by hand.
+SIM_EXPORT(cublasLtMatmulAlgoInit, (...)) { return kNotSupported; }
+SIM_EXPORT(cublasLtMatmulAlgoCheck, (...)) { return kNotSupported; }
+SIM_EXPORT(cublasLtMatmulAlgoConfigGetAttribute, (...)) { return kNotSupported; }
+SIM_EXPORT(cublasLtMatmulAlgoConfigSetAttribute, (...)) { return kNotSupported; }
 
 SIM_EXPORT(cublasLtMatmul,
            (void*, void*, const void*, const void*, void*, const void*, void*, const void*,

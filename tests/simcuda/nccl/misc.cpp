@@ -44,20 +44,46 @@ ncclResult_t pncclMemFree(void* pointer) {
   return scope.finish(good ? ncclSuccess : ncclUnhandledCudaError);
 }
 
+// A buffer known to a communicator moves nothing faster here.
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void* buffer, size_t, void** handle) {
+  ApiScope scope("ncclCommRegister");
+  if (comm == nullptr || handle == nullptr) return scope.finish(ncclInvalidArgument);
+  *handle = buffer;
+  return scope.finish(ncclSuccess);
+}
+
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void*) {
+  ApiScope scope("ncclCommDeregister");
+  return scope.finish(comm == nullptr ? ncclInvalidArgument : ncclSuccess);
+}
+
 __attribute__((weak, alias("pncclGetVersion"))) decltype(pncclGetVersion) ncclGetVersion;
 __attribute__((weak,
                alias("pncclGetErrorString"))) decltype(pncclGetErrorString) ncclGetErrorString;
 __attribute__((weak, alias("pncclGetLastError"))) decltype(pncclGetLastError) ncclGetLastError;
 __attribute__((weak, alias("pncclMemAlloc"))) decltype(pncclMemAlloc) ncclMemAlloc;
 __attribute__((weak, alias("pncclMemFree"))) decltype(pncclMemFree) ncclMemFree;
+__attribute__((weak, alias("pncclCommRegister"))) decltype(pncclCommRegister) ncclCommRegister;
+__attribute__((weak,
+               alias("pncclCommDeregister"))) decltype(pncclCommDeregister) ncclCommDeregister;
 
-// What frameworks link and the tests do not use: buffers and windows known to a communicator,
+// What frameworks link and the tests do not use: windows known to a communicator,
 // device-side communicators, operators of a program's own.
 #define SIM_REFUSED(name)                           \
   ncclResult_t sim_refused_##name() __asm__(#name); \
   ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
-SIM_REFUSED(ncclCommDeregister)
-SIM_REFUSED(ncclCommRegister)
+SIM_REFUSED(ncclCommGetUniqueId)
+SIM_REFUSED(ncclCommGrow)
+SIM_REFUSED(ncclCommMemStats)
+SIM_REFUSED(ncclCommResume)
+SIM_REFUSED(ncclCommRevoke)
+SIM_REFUSED(ncclCommSuspend)
+SIM_REFUSED(ncclGetLsaMultimemDevicePointer)
+SIM_REFUSED(ncclGetPeerDevicePointer)
+SIM_REFUSED(ncclPutSignal)
+SIM_REFUSED(ncclSignal)
+SIM_REFUSED(ncclWaitSignal)
+SIM_REFUSED(ncclWinGetUserPtr)
 SIM_REFUSED(ncclCommWindowDeregister)
 SIM_REFUSED(ncclCommWindowRegister)
 SIM_REFUSED(ncclDevCommCreate)
