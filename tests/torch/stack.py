@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The environment in which PyTorch's CUDA build runs on the simulated stack."""
+import importlib.metadata
 import os
 import sys
 
@@ -7,9 +8,14 @@ import harness
 import truth
 
 
+def torch_release():
+    return tuple(int(part) for part in importlib.metadata.version("torch").split(".")[:2])
+
+
 def simulated(base):
     """The simulated libraries before all others: PyTorch, the toolkit's other libraries and gpuprof find them."""
-    libraries = f"{harness.SIMCUDA}:{os.environ['GPUPROF_TORCH_LIBRARIES']}"
+    nccl = f"{harness.SIMCUDA}_nccl2_30:" if torch_release() >= (2, 15) else ""
+    libraries = f"{nccl}{harness.SIMCUDA}:{os.environ['GPUPROF_TORCH_LIBRARIES']}"
     return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 

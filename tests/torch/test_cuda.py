@@ -2,7 +2,6 @@
 """Unmodified training scripts on PyTorch's CUDA build over the simulated stack. What the dump says is what the
 simulator, torch.profiler and PyTorch's own account of its memory say."""
 import collections
-import importlib.metadata
 import json
 import pathlib
 import pickle
@@ -14,7 +13,7 @@ import pytest
 import equalities
 import harness
 import truth
-from stack import profiled, simulated
+from stack import profiled, simulated, torch_release
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCRIPT = HERE / "scripts/train.py"
@@ -52,10 +51,6 @@ def test_training(tmp_path, model, mixed, window):
     assert_operators(comparison.records, steps, theirs)
     assert_launches_have_operators(comparison.records, model)
     assert_memory(comparison.records, steps, json.loads(memory.read_text()))
-
-
-def torch_release():
-    return tuple(int(part) for part in importlib.metadata.version("torch").split(".")[:2])
 
 
 def test_two_ranks(tmp_path):

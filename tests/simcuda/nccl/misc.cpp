@@ -72,18 +72,6 @@ __attribute__((weak,
 #define SIM_REFUSED(name)                           \
   ncclResult_t sim_refused_##name() __asm__(#name); \
   ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
-SIM_REFUSED(ncclCommGetUniqueId)
-SIM_REFUSED(ncclCommGrow)
-SIM_REFUSED(ncclCommMemStats)
-SIM_REFUSED(ncclCommResume)
-SIM_REFUSED(ncclCommRevoke)
-SIM_REFUSED(ncclCommSuspend)
-SIM_REFUSED(ncclGetLsaMultimemDevicePointer)
-SIM_REFUSED(ncclGetPeerDevicePointer)
-SIM_REFUSED(ncclPutSignal)
-SIM_REFUSED(ncclSignal)
-SIM_REFUSED(ncclWaitSignal)
-SIM_REFUSED(ncclWinGetUserPtr)
 SIM_REFUSED(ncclCommWindowDeregister)
 SIM_REFUSED(ncclCommWindowRegister)
 SIM_REFUSED(ncclDevCommCreate)
