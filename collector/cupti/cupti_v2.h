@@ -37,7 +37,9 @@ static_assert(sizeof(CuptiV2CompleteInfo) == 32);
 
 // CUpti_ActivityAttribute
 enum class CuptiV2Attribute : int {
+  user_defined_records = 11,          // uint8_t: records with selected fields; others' use alone
   multiple_subscriber_state = 12,     // uint8_t: 0 one alone, 1 several, 2 not settled; read only
+  kernel_latency_timestamps = 15,     // uint8_t; others' use alone
   cuda_event_device_timestamps = 17,  // uint8_t, of the subscriber
   multi_subscriber_graph_trace = 20,  // uint8_t, of all; before any kind is enabled
   timestamp_callback = 22,            // refused where several subscribers are allowed

@@ -49,7 +49,9 @@ V2_STRUCTS = {
     "CuptiV2RequestInfo": ("CUpti_BufferCallbackRequestInfo", "structSize"),
     "CuptiV2CompleteInfo": ("CUpti_BufferCallbackCompleteInfo", "structSize threadId ppRecordLayouts numRecordLayouts"),
 }
-V2_ATTRIBUTES = {"multiple_subscriber_state": "MULTIPLE_SUBSCRIBER_STATE",
+V2_ATTRIBUTES = {"user_defined_records": "USER_DEFINED_RECORDS",
+                 "kernel_latency_timestamps": "ENABLE_KERNEL_LATENCY_TIMESTAMPS",
+                 "multiple_subscriber_state": "MULTIPLE_SUBSCRIBER_STATE",
                  "cuda_event_device_timestamps": "ENABLE_CUDA_EVENT_DEVICE_TIMESTAMPS",
                  "multi_subscriber_graph_trace": "ENABLE_MULTI_SUBSCRIBER_GRAPH_TRACE",
                  "timestamp_callback": "TIMESTAMP_CALLBACK"}

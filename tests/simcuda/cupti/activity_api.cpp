@@ -30,7 +30,9 @@ CUptiResult start() {
 }
 
 CUptiResult check_kind(CUpti_ActivityKind kind) {
-  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= CUPTI_ACTIVITY_KIND_COUNT) {
+  constexpr int kCountOf13_3 = 60, k13_3 = 130300;
+  const int count = cupti_version() >= k13_3 ? kCountOf13_3 : CUPTI_ACTIVITY_KIND_COUNT;
+  if (kind <= CUPTI_ACTIVITY_KIND_INVALID || kind >= count) {
     return CUPTI_ERROR_INVALID_KIND;
   }
   switch (kind) {
@@ -44,11 +46,15 @@ CUptiResult check_kind(CUpti_ActivityKind kind) {
   }
 }
 
-CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record) {
+CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record,
+                        const SelectedFields* fields) {
   if (record == nullptr || buffer == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
   uint8_t* next = buffer;
   if (*record != nullptr) {
-    next = reinterpret_cast<uint8_t*>(*record) + Recorder::record_size((*record)->kind);
+    const CUpti_ActivityKind kind = (*record)->kind;
+    const size_t selected = fields == nullptr ? 0 : fields->record_size(kind);
+    next = reinterpret_cast<uint8_t*>(*record) +
+           (selected != 0 ? selected : Recorder::record_size(kind));
   }
   if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   if (const uint64_t us = switches().next_record_us) sleep_until_ns(now_ns() + us * 1000);
@@ -284,6 +290,8 @@ CUptiResult cuptiActivityEnableCudaEventDeviceTimestamps(uint8_t on) {
   Session::instance().process().event_times = on != 0;
   return CUPTI_SUCCESS;
 }
+// Of Blackwell GPUs.
+CUptiResult cuptiActivityEnableHWTrace(uint8_t) { return CUPTI_ERROR_NOT_SUPPORTED; }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {
   if (const CUptiResult r = start(); r != CUPTI_SUCCESS) return r;
   if (type >= CUPTI_ACTIVITY_THREAD_ID_TYPE_SIZE) return CUPTI_ERROR_INVALID_PARAMETER;

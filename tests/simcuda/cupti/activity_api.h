@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tests/simcuda/cupti/selected_fields.h"
+
 namespace gpuprof::simcuda {
 
 // CUPTI_ERROR_UNKNOWN, as the real library says without a driver, else CUPTI_SUCCESS with the
@@ -15,7 +17,9 @@ CUptiResult start();
 // By SIGSEGV, where that is simulated and the driver has not started.
 void die_without_driver();
 CUptiResult check_kind(CUpti_ActivityKind kind);
-CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record);
+// `fields`: those that the reader has selected, or null.
+CUptiResult next_record(uint8_t* buffer, size_t valid_bytes, CUpti_Activity** record,
+                        const SelectedFields* fields = nullptr);
 bool valid_external(CUpti_ExternalCorrelationKind kind);
 
 }  // namespace gpuprof::simcuda

@@ -56,7 +56,8 @@ void Recorder::add(const PendingRecord& record) {
   const std::lock_guard<std::mutex> lock(mutex_);
   pending_.push_back(record);
   auto* const activity = reinterpret_cast<const CUpti_Activity*>(record.data);
-  if (const size_t size = record_size(activity->kind)) {
+  const size_t selected = selected_.record_size(activity->kind);
+  if (const size_t size = selected ? selected : record_size(activity->kind)) {
     pending_.back().bytes = static_cast<uint16_t>(size);
   }
 }
@@ -205,6 +206,12 @@ void Recorder::write(PendingRecord& record) {
     time = record.default_clock ? realtime_of(time) : clock_.convert(time);
     std::memcpy(record.data + record.time_offsets[i], &time, sizeof time);
   }
+  const CUpti_ActivityKind kind = record.kind();
+  if (selected_.record_size(kind) != 0) {
+    unsigned char packed[kMaxRecordBytes];
+    selected_.pack(kind, record.data, packed);
+    std::memcpy(record.data, packed, record.bytes);
+  }
   // A client that reads past the end of a record gets no zeros.
   std::memset(record.data + record.bytes, 0xa5, sizeof record.data - record.bytes);
   if (!have_room(record.bytes)) {
@@ -247,7 +254,9 @@ Recorder::Buffer Recorder::request_buffer() {
 
 void Recorder::complete_buffer(const Buffer& buffer) {
   if (const auto complete = complete_v2_.load()) {
-    CuptiV2CompleteInfo info{sizeof info, static_cast<uint64_t>(::gettid()), nullptr, 0};
+    std::vector<RecordLayout*> layouts = selected_.layouts();
+    CuptiV2CompleteInfo info{sizeof info, static_cast<uint64_t>(::gettid()),
+                             reinterpret_cast<void**>(layouts.data()), layouts.size()};
     complete(buffer.data, buffer.size, buffer.used, &info);
   } else if (const auto old_complete = complete_.load()) {
     old_complete(nullptr, 0, buffer.data, buffer.size, buffer.used);

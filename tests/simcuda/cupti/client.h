@@ -24,6 +24,7 @@ struct Client {
   Recorder recorder;
   std::atomic<uint64_t> wanted{0};  // one bit for each kind
   std::atomic<bool> event_times{false};
+  std::atomic<bool> selects_fields{false};
   std::atomic<uint64_t> begun_ns{0};  // of its session, when that began
   std::array<std::atomic<ApiFilter>, kRuntimeCallbacks> runtime_filter{};
   std::array<std::atomic<ApiFilter>, kDriverCallbacks> driver_filter{};

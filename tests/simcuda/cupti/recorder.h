@@ -15,11 +15,12 @@
 
 #include "collector/cupti/cupti_v2.h"
 #include "tests/simcuda/cupti/clock_map.h"
+#include "tests/simcuda/cupti/selected_fields.h"
 
 namespace gpuprof::simcuda {
 
 constexpr size_t kKernel12Bytes = 232;  // sizeof(CUpti_ActivityKernel12), CUDA 13.3
-constexpr size_t kMaxRecordBytes = kKernel12Bytes;
+constexpr size_t kMaxRecordBytes = kKernel12Bytes + 64;  // and with selected fields, aligned
 static_assert(kMaxRecordBytes >= sizeof(CUpti_ActivityKernel10));
 
 // A record whose time fields still hold CLOCK_MONOTONIC ns.
@@ -59,6 +60,7 @@ struct PendingRecord {
 class Recorder {
  public:
   ClockMap& clock() { return clock_; }
+  SelectedFields& selected_fields() { return selected_; }
 
   void set_callbacks(CUpti_BuffersCallbackRequestFunc request,
                      CUpti_BuffersCallbackCompleteFunc complete);
@@ -113,6 +115,7 @@ class Recorder {
   void add_flush_overhead(uint64_t begin, uint64_t end);
 
   ClockMap clock_;
+  SelectedFields selected_;
   std::atomic<CUpti_BuffersCallbackRequestFunc> request_{nullptr};
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete_{nullptr};
   std::atomic<CuptiV2Request> request_v2_{nullptr};

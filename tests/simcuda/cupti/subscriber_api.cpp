@@ -28,10 +28,18 @@ CUptiResult begin(CUpti_SubscriberHandle handle, Client*& out) {
   return r != CUPTI_SUCCESS ? r : begin_reading(handle, out);
 }
 
-CUptiResult set_kind(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, bool on, bool dump) {
+CUptiResult set_kind(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, bool on, bool dump,
+                     const void* config = nullptr) {
   Client* client = nullptr;
   if (const CUptiResult r = begin(handle, client); r != CUPTI_SUCCESS) return r;
   if (const CUptiResult r = check_kind(kind); r != CUPTI_SUCCESS) return r;
+  const auto* const chosen = static_cast<const ActivityConfig*>(config);
+  if (chosen != nullptr && chosen->fieldSelection.numFields != 0) {
+    if (!client->selects_fields.load()) return CUPTI_ERROR_INVALID_OPERATION;
+    if (!client->recorder.selected_fields().select(kind, *chosen)) {
+      return CUPTI_ERROR_INVALID_PARAMETER;
+    }
+  }
   if (on && (is_refused("cuptiActivityEnable_v2") || kind == switches().refused_kind)) {
     return CUPTI_ERROR_NOT_COMPATIBLE;
   }
@@ -48,6 +56,13 @@ CUptiResult set_attribute(Client& client, CuptiV2Attribute which, uint8_t value)
     case CuptiV2Attribute::cuda_event_device_timestamps:
       client.event_times = value != 0;
       return CUPTI_SUCCESS;
+    // "must be set before enabling any CUPTI activity kinds"
+    case CuptiV2Attribute::user_defined_records:
+      if (value != 0 && client.wanted.load() != 0) return CUPTI_ERROR_INVALID_OPERATION;
+      client.selects_fields = value != 0;
+      return CUPTI_SUCCESS;
+    case CuptiV2Attribute::kernel_latency_timestamps:
+      return CUPTI_SUCCESS;  // kernels' `queued` stays 0
     // "must be set before enabling any activity kind by any subscriber"; with which error it is
     // refused later is not told.
     case CuptiV2Attribute::multi_subscriber_graph_trace:
@@ -65,6 +80,8 @@ uint8_t get_attribute(const Client& client, CuptiV2Attribute which) {
     case CuptiV2Attribute::cuda_event_device_timestamps: return client.event_times.load() ? 1 : 0;
     case CuptiV2Attribute::multi_subscriber_graph_trace:
       return Session::instance().times_whole_graphs() ? 1 : 0;
+    case CuptiV2Attribute::user_defined_records: return client.selects_fields.load() ? 1 : 0;
+    case CuptiV2Attribute::kernel_latency_timestamps:
     case CuptiV2Attribute::timestamp_callback: break;
   }
   return 0;
@@ -89,6 +106,8 @@ SIMCUDA_V2(ActivityPushExternalCorrelationId_v2, CUpti_SubscriberHandle,
            CUpti_ExternalCorrelationKind, uint64_t);
 SIMCUDA_V2(ActivityPopExternalCorrelationId_v2, CUpti_SubscriberHandle,
            CUpti_ExternalCorrelationKind, uint64_t*);
+SIMCUDA_V2(ActivityEnableRuntimeApi_v2, CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t);
+SIMCUDA_V2(ActivityEnableDriverApi_v2, CUpti_SubscriberHandle, CUpti_CallbackId, uint8_t);
 SIMCUDA_V2(GetTimestamp_v2, CUpti_SubscriberHandle, uint64_t*);
 
 CUptiResult ActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, CuptiV2Request request,
@@ -105,13 +124,14 @@ CUptiResult ActivityRegisterCallbacks_v2(CUpti_SubscriberHandle handle, CuptiV2R
   return CUPTI_SUCCESS;
 }
 
-CUptiResult ActivityEnable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, void*) {
-  return set_kind(handle, kind, true, false);
+CUptiResult ActivityEnable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind,
+                              void* config) {
+  return set_kind(handle, kind, true, false, config);
 }
 
 CUptiResult ActivityEnableAndDump_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind,
-                                     void*) {
-  return set_kind(handle, kind, true, true);
+                                     void* config) {
+  return set_kind(handle, kind, true, true, config);
 }
 
 CUptiResult ActivityDisable_v2(CUpti_SubscriberHandle handle, CUpti_ActivityKind kind, void*) {
@@ -122,7 +142,8 @@ CUptiResult ActivityGetNextRecord_v2(CUpti_SubscriberHandle handle, uint8_t* buf
                                      CUpti_Activity** record) {
   Client* client = nullptr;
   const CUptiResult r = begin_reading(handle, client);
-  return r != CUPTI_SUCCESS ? r : next_record(buffer, valid, record);
+  if (r != CUPTI_SUCCESS) return r;
+  return next_record(buffer, valid, record, &client->recorder.selected_fields());
 }
 
 CUptiResult ActivityGetNumDroppedRecords_v2(CUpti_SubscriberHandle handle, CUcontext, uint32_t,
@@ -190,6 +211,25 @@ CUptiResult ActivityPopExternalCorrelationId_v2(CUpti_SubscriberHandle handle,
   if (const CUptiResult r = begin(handle, client); r != CUPTI_SUCCESS) return r;
   if (!valid_external(kind)) return CUPTI_ERROR_INVALID_PARAMETER;
   return pop_external_id(*client, kind, last) ? CUPTI_SUCCESS : CUPTI_ERROR_QUEUE_EMPTY;
+}
+
+static CUptiResult enable_api(CUpti_SubscriberHandle handle, bool driver, CUpti_CallbackId id,
+                              uint8_t on) {
+  Client* client = nullptr;
+  if (const CUptiResult r = begin(handle, client); r != CUPTI_SUCCESS) return r;
+  if (id >= (driver ? kDriverCallbacks : kRuntimeCallbacks)) return CUPTI_ERROR_INVALID_PARAMETER;
+  Session::instance().enable_api(*client, driver, id, on != 0);
+  return CUPTI_SUCCESS;
+}
+
+CUptiResult ActivityEnableRuntimeApi_v2(CUpti_SubscriberHandle handle, CUpti_CallbackId id,
+                                        uint8_t on) {
+  return enable_api(handle, false, id, on);
+}
+
+CUptiResult ActivityEnableDriverApi_v2(CUpti_SubscriberHandle handle, CUpti_CallbackId id,
+                                       uint8_t on) {
+  return enable_api(handle, true, id, on);
 }
 
 // "In CUDA 13.3, this will fall back to cuptiGetTimestamp()."
