@@ -49,7 +49,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/python/own_frames.cpp": {
         FOUND: "g_interpreter g_is_finalizing g_loop g_state_of_thread",
         "taken for another's where the generation differs, which each session raises": "g_frames g_generation"},
-    "collector/record/communicators.cpp": {NO_CUDA: "g_communicators g_messages g_most_ranks"},
+    "collector/record/communicators.cpp": {NO_CUDA: "g_communicators g_messages g_most_ranks g_named_anew"},
     "collector/record/names.cpp": {
         "addresses of functions mean the same": "g_functions g_index g_indexed"},
     "collector/record/ring.cpp": {"a key of the threads library holds in the child": "g_have_key g_thread_key"},
@@ -92,7 +92,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/steps/step_calls.cpp": {BEGINS: "g_step_source"},
     "collector/torch/input_shapes.cpp": {FOUND: "g_delete g_functions g_state"},
     "collector/torch/operators.cpp": {BEGINS: "g_with_shapes", SAID: "operators_begin::said"},
-    "collector/torch/process_groups.cpp": {FOUND: "g_current g_functions g_state", WITHIN: "try_out::memory"},
+    "collector/torch/process_groups.cpp": {FOUND: "g_comms_kind g_current g_functions g_state", WITHIN: "try_out::memory"},
     "collector/torch/record_function.cpp": {
         FOUND: "g_probe g_sequence_offset g_torch",
         "a child is observed where its parent was, until it stops that itself": "g_handles g_observer g_state",

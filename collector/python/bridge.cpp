@@ -9,6 +9,7 @@
 #include "collector/python/forward.h"
 #include "collector/python/frame_check.h"
 #include "collector/python/is_compiling.h"
+#include "collector/python/known_groups.h"
 #include "collector/python/modules.h"
 #include "collector/python/python_api.h"
 #include "collector/record/collector.h"
@@ -82,6 +83,7 @@ std::atomic<bool> g_pending{false};    // on_pending_call waits for the main thr
 PyObject* on_optimizer_step(PyObject*, PyObject* optimizer) {
   step_optimizer(optimizer);
   modules_settle();
+  learn_process_groups(g_python);
   g_python.Py_IncRef(g_python.none);
   return g_python.none;
 }

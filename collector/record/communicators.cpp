@@ -2,6 +2,7 @@
 #include "collector/record/communicators.h"
 
 #include <atomic>
+#include <cstring>
 
 #include "collector/base/clock.h"
 #include "collector/record/ring.h"
@@ -23,13 +24,14 @@ struct CommunicatorRow {
   std::atomic<uint64_t> identity;
   std::atomic<const void*> handle;  // also of one that is gone
   std::atomic<uint64_t> made_ticks, gone_ticks;
-  std::atomic<bool> group_asked, group_known, name_known;
+  std::atomic<bool> group_asked, group_taken, group_known, name_known;
   GroupNames group;                   // once group_known
   char name[GroupNames::kTextBytes];  // once name_known
 };
 constinit CommunicatorRow g_communicators[kCommunicators]{};
 std::atomic<uint32_t> g_most_ranks{0};  // of any of them
-constexpr uint32_t kPlaceUnknown = 1;   // registered, but nobody knows: no ranks
+std::atomic<bool> g_named_anew{false};
+constexpr uint32_t kPlaceUnknown = 1;  // registered, but nobody knows: no ranks
 const void* const kGone = reinterpret_cast<const void*>(1);
 
 // Calls between two ranks, each direction by itself. What is of a row's earlier generation stays:
@@ -69,7 +71,8 @@ CommunicatorRow* find_communicator(const void* communicator, bool make) {
   reusable->place = 0;
   reusable->sequence = 0;
   ++reusable->generation;
-  reusable->group_asked = reusable->group_known = reusable->name_known = false;
+  reusable->group_asked = reusable->group_taken = false;
+  reusable->group_known = reusable->name_known = false;
   for (auto& children : reusable->children) children = 0;
   reusable->identity = 0;
   reusable->gone_ticks = 0;
@@ -161,7 +164,7 @@ CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, 
 
 void name_group(const void* communicator, const GroupNames& names) {
   CommunicatorRow* const row = find_communicator(communicator, false);
-  if (!row || row->group_known.load()) return;
+  if (!row || row->group_taken.exchange(true)) return;
   row->group = names;
   row->group_known.store(true, std::memory_order_release);
 }
@@ -171,6 +174,23 @@ void name_communicator(const void* communicator, const char* name) {
   if (!row || row->name_known.load()) return;
   copy_text(name, row->name, sizeof row->name);
   row->name_known.store(true, std::memory_order_release);
+  g_named_anew.store(true, std::memory_order_release);
+}
+
+bool communicators_lack_groups() {
+  return g_named_anew.load(std::memory_order_relaxed) &&
+         g_named_anew.exchange(false, std::memory_order_acq_rel);
+}
+
+void name_groups_called(const GroupNames& names) {
+  for (CommunicatorRow& row : g_communicators) {
+    const void* const communicator = row.communicator.load(std::memory_order_acquire);
+    if (!communicator || communicator == kGone || !row.name_known.load(std::memory_order_acquire))
+      continue;
+    const bool same =
+        row.place.load() >> 16 == names.size && std::strcmp(row.name, names.name) == 0;
+    if (same) name_group(communicator, names);
+  }
 }
 
 bool is_largest_communicator(const void* communicator) {

@@ -36,6 +36,10 @@ struct GroupNames {
 void name_group(const void* communicator, const GroupNames& names);
 // Of the call that made it (ncclConfig_t::commName); a group's names stand before it.
 void name_communicator(const void* communicator, const char* name);
+// Whether any was named since it was last asked.
+bool communicators_lack_groups();
+// Of each that has the group's name, its size, and no group yet.
+void name_groups_called(const GroupNames& names);
 
 // Whether no communicator known is larger than this one: its collectives are those of all ranks.
 bool is_largest_communicator(const void* communicator);

@@ -47,19 +47,26 @@ struct CommsInfo {
 };
 static_assert(sizeof(CommsInfo) == 192);
 
-// A signature with these arguments has these members.
-constexpr const char* kConstructor =
-    "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_"
-    "traitsIcESaIcEEES7_EEiOS7_llN3c1010ScalarTypeESt6vectorIlSaIlEESE_iii";
+// A signature with these arguments has these members: from 2.4 on, and from 2.12 on, which has one
+// more argument, whether the collective is asynchronous, and more members behind.
+#define GPUPROF_COMMS_INFO                                                          \
+  "_ZN5torch19ParamCommsDebugInfoC1ESt5tupleIJNSt7__cxx1112basic_stringIcSt11char_" \
+  "traitsIcESaIcEEES7_EEiOS7_llN3c1010ScalarTypeESt6vectorIlSaIlEESE_iii"
+constexpr const char* kConstructors[] = {GPUPROF_COMMS_INFO, GPUPROF_COMMS_INFO "b"};
+#undef GPUPROF_COMMS_INFO
 constexpr const char* kCurrent = "_ZN3c1020ThreadLocalDebugInfo3getENS_13DebugInfoKindE";
-constexpr uint8_t kCommsInfo = 4;  // c10::DebugInfoKind::PARAM_COMMS_INFO
+// c10::DebugInfoKind::PARAM_COMMS_INFO: an enum's value, from 2.15 on the address of a text, which
+// a variable of this name holds.
+constexpr const char* kCommsKind = "_ZN3c1013DebugInfoKind16PARAM_COMMS_INFOE";
+constexpr uintptr_t kCommsKindBefore = 4;
 constexpr size_t kLongestText = 4096;
 
 enum class State : uint8_t { unknown, usable, refused };
 
 SpinLock g_lock;
 State g_state = State::unknown;
-const CommsInfo* (*g_current)(uint8_t kind) = nullptr;
+const CommsInfo* (*g_current)(uintptr_t kind) = nullptr;
+uintptr_t g_comms_kind = kCommsKindBefore;
 const void* g_functions = nullptr;  // of each object of this class
 
 template <typename Function>
@@ -70,17 +77,19 @@ bool find(void* library, const char* name, Function& out) {
   return symbol != nullptr;
 }
 
-// Arguments that C++ passes by value and that have destructors go by reference.
+// Arguments that C++ passes by value and that have destructors go by reference. One more than a
+// function takes is not looked at.
 using Constructor = void (*)(void* memory, NameAndDescription& group, int rank, String& collective,
                              int64_t in, int64_t out, int8_t type, Numbers& in_splits,
-                             Numbers& out_splits, int first_rank, int rank_stride, int world_size);
+                             Numbers& out_splits, int first_rank, int rank_stride, int world_size,
+                             bool asynchronous);
 
 bool try_out(Constructor construct) {
   alignas(16) static char memory[1024];
   NameAndDescription group{String("description"), String("name")};
   String collective("collective");
   Numbers in_splits, out_splits;
-  construct(memory, group, 1, collective, 11, 12, 6, in_splits, out_splits, 3, 2, 5);
+  construct(memory, group, 1, collective, 11, 12, 6, in_splits, out_splits, 3, 2, 5, true);
   const auto* const made = reinterpret_cast<const CommsInfo*>(memory);
   const bool right = made->group.name.view() == "name" &&
                      made->group.description.view() == "description" && made->rank == 1 &&
@@ -97,9 +106,14 @@ bool try_out(Constructor construct) {
 State look_for_torch() {
   void* const library = torch_library();
   if (!library) return State::unknown;
-  Constructor construct = nullptr;
-  const bool found = find(library, kConstructor, construct) && find(library, kCurrent, g_current);
-  return found && try_out(construct) ? State::usable : State::refused;
+  if (!find(library, kCurrent, g_current)) return State::refused;
+  const uintptr_t* kind = nullptr;
+  if (find(library, kCommsKind, kind)) g_comms_kind = *kind;
+  for (const char* const name : kConstructors) {
+    Constructor construct = nullptr;
+    if (find(library, name, construct) && try_out(construct)) return State::usable;
+  }
+  return State::refused;
 }
 
 bool copy(const String& from, char (&out)[ProcessGroup::kTextBytes]) {
@@ -119,7 +133,7 @@ bool current_process_group(ProcessGroup& out) {
     if (g_state == State::unknown) g_state = look_for_torch();
     if (g_state != State::usable) return false;
   }
-  const CommsInfo* const info = g_current(kCommsInfo);
+  const CommsInfo* const info = g_current(g_comms_kind);
   if (!info || info->functions != g_functions || info->world_size < 1) return false;
   if (!copy(info->group.name, out.name) || !copy(info->group.description, out.description)) {
     return false;

@@ -14,7 +14,7 @@ def torch_release():
 
 def simulated(base):
     """The simulated libraries before all others: PyTorch, the toolkit's other libraries and gpuprof find them."""
-    nccl = f"{harness.SIMCUDA}_nccl2_30:" if torch_release() >= (2, 15) else ""
+    nccl = f"{harness.SIMCUDA}_nccl2_30:" if torch_release() > (2, 11) else ""
     libraries = f"{nccl}{harness.SIMCUDA}:{os.environ['GPUPROF_TORCH_LIBRARIES']}"
     return {**base, "LD_LIBRARY_PATH": libraries, "SIMCUDA_DEVICES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 

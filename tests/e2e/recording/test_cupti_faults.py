@@ -43,7 +43,10 @@ FAULTS = {
     "subscribe_ms=200": ([], []),
     "whole_buffers=0": ([], []),
     "deliver_in_calls": ([], []),
+    "dies_without_driver": ([], []),
 }
+# Those of a release that gpuprof tells by its functions.
+RELEASES = {"dies_without_driver": {"SIMCUDA_VERSION": "13.2", "LD_LIBRARY_PATH": f"{harness.SIMCUDA}13_2"}}
 # Where CUPTI's ids are wrong and threads launch while it is attached: until the host has waited for each of them.
 OPEN = UNJOINED
 
