@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -53,9 +54,28 @@ def preloaded(**settings):
 
 
 def run(command, env=None, cwd=None, timeout=120):
-    done = subprocess.run([str(c) for c in command], env=env or environment(), cwd=cwd, timeout=timeout,
-                          stdin=subprocess.DEVNULL, capture_output=True)
-    return Run(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    """How the command went. One that stands still fails with the stacks of its threads, where gdb is."""
+    with subprocess.Popen([str(c) for c in command], env=env or environment(), cwd=cwd, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            print(stacks_of(process.pid))
+            process.kill()
+            raise
+        except BaseException:
+            process.kill()
+            raise
+    return Run(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def stacks_of(pid):
+    if not shutil.which("gdb"):
+        return "its stacks are not known: there is no gdb"
+    own = {k: v for k, v in os.environ.items() if not k.startswith("LD_")}
+    looked = subprocess.run(["gdb", "-q", "-batch", "-p", str(pid), "-ex", "thread apply all bt 20"], env=own,
+                            stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+    return "\n".join(line for line in looked.stdout.decode(errors="replace").splitlines() if line.startswith(("Thread", "#")))
 
 
 def gpuprof(*arguments, env=None, cwd=None, timeout=300):

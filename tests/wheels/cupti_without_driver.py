@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A machine without a GPU, and NVIDIA's own libcupti of several releases: a program that gpuprof records ends as without
-it, and its dump says why there are no GPU times. Once without a driver, and once with the stub of CUDA's toolkit in its
-place, which refuses every call, where there is one.
+it, its dump says why there are no GPU times, and `gpuprof doctor` knows the library. Once without a driver, and once with
+the stub of CUDA's toolkit in its place, which refuses every call, where there is one.
 
     cupti_without_driver.py [CACHE]    exit 0 all is so, 1 something is not, 77 the wheels or the compiler cannot be had"""
 import glob
@@ -65,7 +65,10 @@ def problem(program, arguments, cupti, folder):
     if len(dumps) != 2:
         return f"{len(dumps)} dumps for 2: {done.err}"
     missing = [harness.info(dump)["files"][0]["gpu_times_missing"] for dump in dumps]
-    return "" if all(missing) else f"gpu_times_missing is {missing}"
+    if not all(missing):
+        return f"gpu_times_missing is {missing}"
+    doctor = harness.gpuprof("doctor", env=harness.environment(GPUPROF_CUPTI=cupti, LD_LIBRARY_PATH=folder)).out
+    return "" if f"{cupti}, " in doctor else f"doctor does not know {cupti}: {doctor}"
 
 
 def main():
