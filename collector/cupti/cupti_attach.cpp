@@ -53,17 +53,6 @@ bool load() {
   return true;
 }
 
-// Whether cuInit is over and there is a GPU. A thread inside of cuInit, which loads this library,
-// is not waited for: it may wait for us.
-bool driver_has_started() {
-  const uint32_t starting = session().driver_thread.load(std::memory_order_acquire);
-  if (starting != 0) return starting == current_tid();
-  const auto count =
-      reinterpret_cast<int (*)(int*)>(real_symbol(loaded_driver(), "cuDeviceGetCount"));
-  int devices = 0;
-  return count && count(&devices) == 0 && devices > 0;
-}
-
 bool can_be_asked() {
   g_link.awaits_driver = g_link.api.dies_without_driver && !driver_has_started();
   if (!g_link.awaits_driver) return true;
@@ -218,6 +207,15 @@ bool attach() {
 }
 
 }  // namespace
+
+bool driver_has_started() {
+  const uint32_t starting = session().driver_thread.load(std::memory_order_acquire);
+  if (starting != 0) return starting == current_tid();
+  const auto count =
+      reinterpret_cast<int (*)(int*)>(real_symbol(loaded_driver(), "cuDeviceGetCount"));
+  int devices = 0;
+  return count && count(&devices) == 0 && devices > 0;
+}
 
 bool attach_cupti() {
   const bool failed_before = g_link.v2_fails;

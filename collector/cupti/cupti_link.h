@@ -47,6 +47,9 @@ inline constexpr CUpti_ActivityKind kApiKinds[] = {CUPTI_ACTIVITY_KIND_RUNTIME,
 // Everything that the settings ask for is on, or nothing; then `missing` says why. Where functions
 // of V2 are there and fail, those of V1 are tried in the same attempt.
 bool attach_cupti();
+// Whether cuInit is over and there is a GPU. A thread inside of cuInit, which loads this library,
+// is not waited for: it may wait for us.
+bool driver_has_started();
 // Everything off, and CUPTI as the program expects to find it.
 void give_back_cupti();
 

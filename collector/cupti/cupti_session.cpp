@@ -106,7 +106,9 @@ bool cupti_attach() {
 
 void cupti_try_again() {
   if (g_attached || !g_link.try_again || host_is_at_cupti()) return;
-  if (g_link.awaits_driver || monotonic_ns() - g_last_try_ns >= kRetryNs) cupti_attach();
+  const bool due =
+      g_link.awaits_driver ? driver_has_started() : monotonic_ns() - g_last_try_ns >= kRetryNs;
+  if (due) cupti_attach();
 }
 
 void cupti_ask_for_ids() {

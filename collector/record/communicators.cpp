@@ -187,9 +187,10 @@ void name_groups_called(const GroupNames& names) {
     const void* const communicator = row.communicator.load(std::memory_order_acquire);
     if (!communicator || communicator == kGone || !row.name_known.load(std::memory_order_acquire))
       continue;
-    const bool same =
-        row.place.load() >> 16 == names.size && std::strcmp(row.name, names.name) == 0;
-    if (same) name_group(communicator, names);
+    if (std::strcmp(row.name, names.name) != 0) continue;
+    const uint32_t place = row.place.load();
+    if (place == 0) g_named_anew.store(true);  // not registered yet: once more
+    if (place >> 16 == names.size) name_group(communicator, names);
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of PyTorch's process groups a collective is of. While a collective is issued, c10d keeps
 // its parameters in the thread's debug information (torch::ParamCommsDebugInfo): the group's name
-// and description, this process's rank in it, and its ranks in the job. It does so
-// whether or not a profiler runs; the class has had these members since 2.4. Before anything is
-// believed, one object that PyTorch makes of values of ours is read back. From 2.15 on NCCL's calls
-// lie outside of that: collector/python/known_groups.h.
+// and description, this process's rank in it, and its ranks in the job. It does so whether or not a
+// profiler runs; the class has had these members since 2.4. Before anything is believed, one object
+// that PyTorch makes of values of ours is read back. From 2.15 on NCCL's calls lie outside of that:
+// collector/python/known_groups.h.
 #pragma once
 
 #include <cstddef>
