@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What frameworks ask of the runtime besides: the driver's functions by name, the place of a
-// variable, memory for other processes (which there is none of here).
+// variable.
 #include <cuda.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -17,19 +17,6 @@ constexpr ApiInfo kSymbolAddress{"cudaGetSymbolAddress",
 constexpr ApiInfo kEntryPoint{"cudaGetDriverEntryPointByVersion",
                               CUPTI_RUNTIME_TRACE_CBID_cudaGetDriverEntryPointByVersion_v12050,
                               true};
-
-#define SIM_REFUSED(name, version) \
-  constexpr ApiInfo k_##name{#name, CUPTI_RUNTIME_TRACE_CBID_##name##version, true};
-SIM_REFUSED(cudaIpcGetMemHandle, _v4010)
-SIM_REFUSED(cudaIpcOpenMemHandle, _v4010)
-SIM_REFUSED(cudaIpcCloseMemHandle, _v4010)
-SIM_REFUSED(cudaIpcGetEventHandle, _v4010)
-SIM_REFUSED(cudaIpcOpenEventHandle, _v4010)
-#undef SIM_REFUSED
-
-cudaError_t refuse(const ApiInfo& api) {
-  return run_api(api, [](ApiCall&) { return cudaErrorNotSupported; });
-}
 
 // As the shared runtime finds it: in libcuda, by dlsym.
 using Ask = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
@@ -70,20 +57,6 @@ cudaError_t cudaGetSymbolAddress(void** out, const void* symbol) {
     *out = const_cast<void*>(symbol);  // the host's shadow stands for it on the device
     return cudaSuccess;
   });
-}
-
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
-  return refuse(k_cudaIpcGetMemHandle);
-}
-cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
-  return refuse(k_cudaIpcOpenMemHandle);
-}
-cudaError_t cudaIpcCloseMemHandle(void*) { return refuse(k_cudaIpcCloseMemHandle); }
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) {
-  return refuse(k_cudaIpcGetEventHandle);
-}
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
-  return refuse(k_cudaIpcOpenEventHandle);
 }
 
 }  // extern "C"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch 2.15 links and no test calls: code loaded as a library, user objects and memory of
-// graphs. All of it is refused, as by a device without it.
+// What frameworks link and no test calls: memory for other processes, and, since PyTorch 2.15, code
+// loaded as a library, user objects and memory of graphs. All of it is refused, as by a device
+// without it.
 #include <cupti.h>
 
 #include "tests/simcuda/cudart/entry_points.h"
@@ -10,6 +11,11 @@ namespace {
 
 #define SIM_REFUSED(name, version) \
   constexpr ApiInfo k_##name{#name, CUPTI_RUNTIME_TRACE_CBID_##name##version, true};
+SIM_REFUSED(cudaIpcGetMemHandle, _v4010)
+SIM_REFUSED(cudaIpcOpenMemHandle, _v4010)
+SIM_REFUSED(cudaIpcCloseMemHandle, _v4010)
+SIM_REFUSED(cudaIpcGetEventHandle, _v4010)
+SIM_REFUSED(cudaIpcOpenEventHandle, _v4010)
 SIM_REFUSED(cudaDeviceGetGraphMemAttribute, _v11040)
 SIM_REFUSED(cudaDeviceSetGraphMemAttribute, _v11040)
 SIM_REFUSED(cudaGraphRetainUserObject, _v11030)
@@ -38,6 +44,19 @@ using namespace gpuprof::simcuda;
 
 extern "C" {
 
+cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t*, void*) {
+  return refuse(k_cudaIpcGetMemHandle);
+}
+cudaError_t cudaIpcOpenMemHandle(void**, cudaIpcMemHandle_t, unsigned) {
+  return refuse(k_cudaIpcOpenMemHandle);
+}
+cudaError_t cudaIpcCloseMemHandle(void*) { return refuse(k_cudaIpcCloseMemHandle); }
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t*, cudaEvent_t) {
+  return refuse(k_cudaIpcGetEventHandle);
+}
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t*, cudaIpcEventHandle_t) {
+  return refuse(k_cudaIpcOpenEventHandle);
+}
 cudaError_t cudaDeviceGetGraphMemAttribute(int, cudaGraphMemAttributeType, void*) {
   return refuse(k_cudaDeviceGetGraphMemAttribute);
 }

@@ -16,189 +16,144 @@ struct Field {
 };
 constexpr uint16_t kNone = 0xffff;  // not simulated: 0
 
-// clang-format off
-// CUpti_ActivityKernelFieldIds, in CUpti_ActivityKernel12
-constexpr Field kKernel[] = {
-    {0, 4},
-    {kNone, 1},
-    {kNone, 1},
-    {5, 1},
-    {6, 2},
-    {8, 4},
-    {12, 4},
-    {16, 8},
-    {24, 8},
-    {32, 8},
-    {40, 4},
-    {44, 4},
-    {48, 4},
-    {52, 4},
-    {56, 4},
-    {60, 4},
-    {64, 4},
-    {68, 4},
-    {72, 4},
-    {76, 4},
-    {80, 4},
-    {84, 4},
-    {92, 4},
-    {96, 8},
-    {104, 8},
-    {120, 8},
-    {128, 8},
-    {136, 1},
-    {137, 1},
-    {138, 1},
-    {140, 4},
-    {144, 8},
-    {152, 4},
-    {156, 4},
-    {kNone, 32},
-    {168, 4},
-    {172, 4},
-    {176, 4},
-    {180, 4},
-    {184, 4},
-    {188, 4},
-    {192, 8},
-    {200, 4},
-    {204, 4},
-    {208, 1},
-    {216, 4},
-    {224, 4},
-};
-// CUpti_ActivityMemcpyFieldIds, in CUpti_ActivityMemcpy6
-constexpr Field kMemcpy[] = {
-    {0, 4},
-    {4, 1},
-    {5, 1},
-    {6, 1},
-    {7, 1},
-    {8, 8},
-    {16, 8},
-    {24, 8},
-    {32, 4},
-    {36, 4},
-    {40, 4},
-    {44, 4},
-    {64, 8},
-    {72, 4},
-    {76, 4},
-    {80, 4},
-    {84, 1},
-    {88, 8},
-};
-// CUpti_ActivityMemcpy2FieldIds, in CUpti_ActivityMemcpyPtoP4
+#define SIM_FIELD(record, member)                                     \
+  {                                                                   \
+    offsetof(CUpti_Activity##record, member),                         \
+        sizeof(static_cast<CUpti_Activity##record*>(nullptr)->member) \
+  }
+// CUpti_ActivityKernelFieldIds
+constexpr Field kKernel[] = {SIM_FIELD(Kernel10, kind),
+                             {kNone, 1},
+                             {kNone, 1},
+                             SIM_FIELD(Kernel10, sharedMemoryConfig),
+                             SIM_FIELD(Kernel10, registersPerThread),
+                             SIM_FIELD(Kernel10, partitionedGlobalCacheRequested),
+                             SIM_FIELD(Kernel10, partitionedGlobalCacheExecuted),
+                             SIM_FIELD(Kernel10, start),
+                             SIM_FIELD(Kernel10, end),
+                             SIM_FIELD(Kernel10, completed),
+                             SIM_FIELD(Kernel10, deviceId),
+                             SIM_FIELD(Kernel10, contextId),
+                             SIM_FIELD(Kernel10, streamId),
+                             SIM_FIELD(Kernel10, gridX),
+                             SIM_FIELD(Kernel10, gridY),
+                             SIM_FIELD(Kernel10, gridZ),
+                             SIM_FIELD(Kernel10, blockX),
+                             SIM_FIELD(Kernel10, blockY),
+                             SIM_FIELD(Kernel10, blockZ),
+                             SIM_FIELD(Kernel10, staticSharedMemory),
+                             SIM_FIELD(Kernel10, dynamicSharedMemory),
+                             SIM_FIELD(Kernel10, localMemoryPerThread),
+                             SIM_FIELD(Kernel10, correlationId),
+                             SIM_FIELD(Kernel10, gridId),
+                             SIM_FIELD(Kernel10, name),
+                             SIM_FIELD(Kernel10, queued),
+                             SIM_FIELD(Kernel10, submitted),
+                             SIM_FIELD(Kernel10, launchType),
+                             SIM_FIELD(Kernel10, isSharedMemoryCarveoutRequested),
+                             SIM_FIELD(Kernel10, sharedMemoryCarveoutRequested),
+                             SIM_FIELD(Kernel10, sharedMemoryExecuted),
+                             SIM_FIELD(Kernel10, graphNodeId),
+                             SIM_FIELD(Kernel10, shmemLimitConfig),
+                             SIM_FIELD(Kernel10, graphId),
+                             {kNone, 32},
+                             SIM_FIELD(Kernel10, channelID),
+                             SIM_FIELD(Kernel10, channelType),
+                             SIM_FIELD(Kernel10, clusterX),
+                             SIM_FIELD(Kernel10, clusterY),
+                             SIM_FIELD(Kernel10, clusterZ),
+                             SIM_FIELD(Kernel10, clusterSchedulingPolicy),
+                             SIM_FIELD(Kernel10, localMemoryTotal_v2),
+                             SIM_FIELD(Kernel10, maxPotentialClusterSize),
+                             SIM_FIELD(Kernel10, maxActiveClusters),
+                             SIM_FIELD(Kernel10, isDeviceLaunched),
+                             {216, 4},   // priority: of CUpti_ActivityKernel12
+                             {224, 4}};  // executionModel
+// CUpti_ActivityMemcpyFieldIds
+constexpr Field kMemcpy[] = {SIM_FIELD(Memcpy6, kind),
+                             SIM_FIELD(Memcpy6, copyKind),
+                             SIM_FIELD(Memcpy6, srcKind),
+                             SIM_FIELD(Memcpy6, dstKind),
+                             SIM_FIELD(Memcpy6, flags),
+                             SIM_FIELD(Memcpy6, bytes),
+                             SIM_FIELD(Memcpy6, start),
+                             SIM_FIELD(Memcpy6, end),
+                             SIM_FIELD(Memcpy6, deviceId),
+                             SIM_FIELD(Memcpy6, contextId),
+                             SIM_FIELD(Memcpy6, streamId),
+                             SIM_FIELD(Memcpy6, correlationId),
+                             SIM_FIELD(Memcpy6, graphNodeId),
+                             SIM_FIELD(Memcpy6, graphId),
+                             SIM_FIELD(Memcpy6, channelID),
+                             SIM_FIELD(Memcpy6, channelType),
+                             SIM_FIELD(Memcpy6, isDeviceLaunched),
+                             SIM_FIELD(Memcpy6, copyCount)};
+// CUpti_ActivityMemcpy2FieldIds
 constexpr Field kMemcpy2[] = {
-    {0, 4},
-    {4, 1},
-    {5, 1},
-    {6, 1},
-    {7, 1},
-    {8, 8},
-    {16, 8},
-    {24, 8},
-    {32, 4},
-    {36, 4},
-    {40, 4},
-    {44, 4},
-    {48, 4},
-    {52, 4},
-    {56, 4},
-    {60, 4},
-    {72, 8},
-    {80, 4},
-    {84, 4},
-    {88, 4},
-};
-// CUpti_ActivityMemsetFieldIds, in CUpti_ActivityMemset4
+    SIM_FIELD(MemcpyPtoP4, kind),         SIM_FIELD(MemcpyPtoP4, copyKind),
+    SIM_FIELD(MemcpyPtoP4, srcKind),      SIM_FIELD(MemcpyPtoP4, dstKind),
+    SIM_FIELD(MemcpyPtoP4, flags),        SIM_FIELD(MemcpyPtoP4, bytes),
+    SIM_FIELD(MemcpyPtoP4, start),        SIM_FIELD(MemcpyPtoP4, end),
+    SIM_FIELD(MemcpyPtoP4, deviceId),     SIM_FIELD(MemcpyPtoP4, contextId),
+    SIM_FIELD(MemcpyPtoP4, streamId),     SIM_FIELD(MemcpyPtoP4, srcDeviceId),
+    SIM_FIELD(MemcpyPtoP4, srcContextId), SIM_FIELD(MemcpyPtoP4, dstDeviceId),
+    SIM_FIELD(MemcpyPtoP4, dstContextId), SIM_FIELD(MemcpyPtoP4, correlationId),
+    SIM_FIELD(MemcpyPtoP4, graphNodeId),  SIM_FIELD(MemcpyPtoP4, graphId),
+    SIM_FIELD(MemcpyPtoP4, channelID),    SIM_FIELD(MemcpyPtoP4, channelType)};
+// CUpti_ActivityMemsetFieldIds
 constexpr Field kMemset[] = {
-    {0, 4},
-    {4, 4},
-    {8, 8},
-    {16, 8},
-    {24, 8},
-    {32, 4},
-    {36, 4},
-    {40, 4},
-    {44, 4},
-    {48, 2},
-    {50, 2},
-    {64, 8},
-    {72, 4},
-    {76, 4},
-    {80, 4},
-    {84, 1},
-};
-// CUpti_ActivityApiFieldIds, in CUpti_ActivityAPI
-constexpr Field kApi[] = {
-    {0, 4},
-    {4, 4},
-    {8, 8},
-    {16, 8},
-    {24, 4},
-    {28, 4},
-    {32, 4},
-    {36, 4},
-};
-// CUpti_ActivityExternalCorrelationFieldIds, in CUpti_ActivityExternalCorrelation
+    SIM_FIELD(Memset4, kind),          SIM_FIELD(Memset4, value),
+    SIM_FIELD(Memset4, bytes),         SIM_FIELD(Memset4, start),
+    SIM_FIELD(Memset4, end),           SIM_FIELD(Memset4, deviceId),
+    SIM_FIELD(Memset4, contextId),     SIM_FIELD(Memset4, streamId),
+    SIM_FIELD(Memset4, correlationId), SIM_FIELD(Memset4, flags),
+    SIM_FIELD(Memset4, memoryKind),    SIM_FIELD(Memset4, graphNodeId),
+    SIM_FIELD(Memset4, graphId),       SIM_FIELD(Memset4, channelID),
+    SIM_FIELD(Memset4, channelType),   SIM_FIELD(Memset4, isDeviceLaunched)};
+// CUpti_ActivityApiFieldIds
+constexpr Field kApi[] = {SIM_FIELD(API, kind),          SIM_FIELD(API, cbid),
+                          SIM_FIELD(API, start),         SIM_FIELD(API, end),
+                          SIM_FIELD(API, processId),     SIM_FIELD(API, threadId),
+                          SIM_FIELD(API, correlationId), SIM_FIELD(API, returnValue)};
+// CUpti_ActivityExternalCorrelationFieldIds
 constexpr Field kExternal[] = {
-    {0, 4},
-    {4, 4},
-    {8, 8},
-    {16, 4},
-};
-// CUpti_ActivityOverheadFieldIds, in CUpti_ActivityOverhead3
-constexpr Field kOverhead[] = {
-    {0, 4},
-    {4, 4},
-    {12, 4},
-    {16, 4},
-    {24, 8},
-    {32, 8},
-    {40, 4},
-    {48, 8},
-};
-// CUpti_ActivityCudaEventFieldIds, in CUpti_ActivityCudaEvent2
-constexpr Field kEvent[] = {
-    {0, 4},
-    {4, 4},
-    {8, 4},
-    {12, 4},
-    {16, 4},
-    {24, 4},
-    {40, 8},
-    {48, 8},
-};
-// CUpti_ActivitySynchronizationFieldIds, in CUpti_ActivitySynchronization2
-constexpr Field kSync[] = {
-    {0, 4},
-    {4, 4},
-    {8, 8},
-    {16, 8},
-    {24, 4},
-    {28, 4},
-    {32, 4},
-    {36, 4},
-    {40, 8},
-    {48, 4},
-};
+    SIM_FIELD(ExternalCorrelation, kind), SIM_FIELD(ExternalCorrelation, externalKind),
+    SIM_FIELD(ExternalCorrelation, externalId), SIM_FIELD(ExternalCorrelation, correlationId)};
+// CUpti_ActivityOverheadFieldIds
+constexpr Field kOverhead[] = {SIM_FIELD(Overhead3, kind),
+                               SIM_FIELD(Overhead3, overheadKind),
+                               SIM_FIELD(Overhead3, objectId.pt.processId),
+                               SIM_FIELD(Overhead3, objectId.pt.threadId),
+                               SIM_FIELD(Overhead3, start),
+                               SIM_FIELD(Overhead3, end),
+                               SIM_FIELD(Overhead3, correlationId),
+                               SIM_FIELD(Overhead3, overheadData)};
+// CUpti_ActivityCudaEventFieldIds
+constexpr Field kEvent[] = {SIM_FIELD(CudaEvent2, kind),
+                            SIM_FIELD(CudaEvent2, correlationId),
+                            SIM_FIELD(CudaEvent2, contextId),
+                            SIM_FIELD(CudaEvent2, streamId),
+                            SIM_FIELD(CudaEvent2, eventId),
+                            SIM_FIELD(CudaEvent2, deviceId),
+                            SIM_FIELD(CudaEvent2, deviceTimestamp),
+                            SIM_FIELD(CudaEvent2, cudaEventSyncId)};
+// CUpti_ActivitySynchronizationFieldIds
+constexpr Field kSync[] = {SIM_FIELD(Synchronization2, kind),
+                           SIM_FIELD(Synchronization2, type),
+                           SIM_FIELD(Synchronization2, start),
+                           SIM_FIELD(Synchronization2, end),
+                           SIM_FIELD(Synchronization2, correlationId),
+                           SIM_FIELD(Synchronization2, contextId),
+                           SIM_FIELD(Synchronization2, streamId),
+                           SIM_FIELD(Synchronization2, cudaEventId),
+                           SIM_FIELD(Synchronization2, cudaEventSyncId),
+                           SIM_FIELD(Synchronization2, returnValue)};
+#undef SIM_FIELD
 // CUpti_ActivityGraphHostNodeFieldIds: no such record is made
-constexpr Field kGraphHostNode[] = {
-    {0, 4},
-    {kNone, 4},
-    {kNone, 4},
-    {kNone, 4},
-    {kNone, 8},
-    {kNone, 4},
-    {kNone, 8},
-    {kNone, 4},
-    {kNone, 8},
-    {kNone, 8},
-    {kNone, 8},
-};
+constexpr Field kGraphHostNode[] = {{0, 4},     {kNone, 4}, {kNone, 4}, {kNone, 4},
+                                    {kNone, 8}, {kNone, 4}, {kNone, 8}, {kNone, 4},
+                                    {kNone, 8}, {kNone, 8}, {kNone, 8}};
 constexpr int kGraphHostNodeKind = 56;
-// clang-format on
 
 std::span<const Field> fields_of(CUpti_ActivityKind kind) {
   if (kind == kGraphHostNodeKind) return kGraphHostNode;

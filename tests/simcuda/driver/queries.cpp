@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What frameworks and compilers ask of the driver about devices, contexts, pointers and kernels,
 // and what no simulated device can do.
+#include "tests/simcuda/core/refused.h"
 #include "tests/simcuda/driver/driver_api.h"
 
 namespace gpuprof::simcuda {
@@ -137,9 +138,7 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
 }
 
 // Functions of these names exist and say that they cannot.
-#define SIM_REFUSED(name)                       \
-  CUresult sim_refused_##name() __asm__(#name); \
-  CUresult sim_refused_##name() { return CUDA_ERROR_NOT_SUPPORTED; }
+#define SIM_REFUSED(name) SIMCUDA_REFUSED(CUresult, name, CUDA_ERROR_NOT_SUPPORTED)
 SIM_REFUSED(cuCtxPopCurrent_v2)
 SIM_REFUSED(cuCtxPushCurrent_v2)
 SIM_REFUSED(cuDevSmResourceSplitByCount)

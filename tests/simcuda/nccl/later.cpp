@@ -3,11 +3,11 @@
 // library in lib_nccl2_30 has them.
 #include <nccl.h>
 
+#include "tests/simcuda/core/refused.h"
+
 extern "C" {
 
-#define SIM_REFUSED(name)                           \
-  ncclResult_t sim_refused_##name() __asm__(#name); \
-  ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
+#define SIM_REFUSED(name) SIMCUDA_REFUSED(ncclResult_t, name, ncclInvalidUsage)
 SIM_REFUSED(ncclCommGetUniqueId)
 SIM_REFUSED(ncclCommGrow)
 SIM_REFUSED(ncclCommMemStats)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Versions, error texts, memory.
+#include "tests/simcuda/core/refused.h"
 #include "tests/simcuda/nccl/api_scope.h"
 #include "tests/simcuda/nccl/comm.h"
 
@@ -69,9 +70,7 @@ __attribute__((weak,
 
 // What frameworks link and the tests do not use: windows known to a communicator,
 // device-side communicators, operators of a program's own.
-#define SIM_REFUSED(name)                           \
-  ncclResult_t sim_refused_##name() __asm__(#name); \
-  ncclResult_t sim_refused_##name() { return ncclInvalidUsage; }
+#define SIM_REFUSED(name) SIMCUDA_REFUSED(ncclResult_t, name, ncclInvalidUsage)
 SIM_REFUSED(ncclCommWindowDeregister)
 SIM_REFUSED(ncclCommWindowRegister)
 SIM_REFUSED(ncclDevCommCreate)
