@@ -11,11 +11,13 @@
 #include <cstdio>
 #include <ctime>
 
+#include "collector/base/fork_waits.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
 
 bool read_small_file(const char* path, char* out, size_t size) {
+  const ForkWaitsScope forks_wait;
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   size_t used = 0;
@@ -71,6 +73,7 @@ struct DirectoryEntry {  // struct linux_dirent64
 
 bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
                void* context) {
+  const ForkWaitsScope forks_wait;
   const int file = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return false;
   alignas(8) char entries[4096];

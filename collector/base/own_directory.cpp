@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/base/own_file.h"
 
@@ -194,6 +195,7 @@ bool OwnDirectory::open(const char* path, Kind kind, char* why, size_t why_size)
   path_ = path, kind_ = kind;
   device_ = inode_ = 0;
   char reason[512];
+  const ForkWaitsScope forks_wait;
   Walk walk(kind, reason, sizeof reason);
   const int file = walk.run(path);
   if (file < 0) {
@@ -223,6 +225,7 @@ int OwnDirectory::descriptor() {
   }
   if (is_ours(file_)) return file_;
   char why[16];
+  const ForkWaitsScope forks_wait;
   Walk walk(kind_, why, sizeof why);
   walk.make_nothing();
   const int again = walk.run(path_);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 
 namespace gpuprof {
@@ -33,6 +34,7 @@ int move_up(int file) {
 bool OwnFile::create(OwnDirectory& directory, const char* name) {
   const int at = directory.descriptor();  // -1: errno says why
   if (at < 0) return false;
+  const ForkWaitsScope forks_wait;
   const int file =
       ::openat(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_APPEND, 0600);
   if (file < 0) return false;
@@ -54,6 +56,7 @@ bool OwnFile::is_ours(int file) const {
 }
 
 bool OwnFile::reopen() {
+  const ForkWaitsScope forks_wait;
   const int again =
       ::openat(directory_->descriptor(), name_, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_APPEND);
   if (!is_ours(again)) {

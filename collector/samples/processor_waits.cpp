@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "collector/base/fork.h"
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
@@ -46,6 +47,7 @@ size_t g_known_count = 0;
 // "RUN WAIT SLICES", ns; a kernel that does not count has zeros. On the program's thread: by system
 // calls, since open(2) and read(2) are where a thread is cancelled, and others may have them.
 bool read_wait(uint64_t& wait_ns) {
+  const ForkWaitsScope forks_wait;
   const auto file = static_cast<int>(
       ::syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
   if (file < 0) return false;
@@ -61,6 +63,7 @@ bool read_wait(uint64_t& wait_ns) {
 }
 
 void note(uint64_t begin, uint64_t end) {
+  if (a_fork_runs()) return;
   uint64_t wait_ns = 0;
   if (!read_wait(wait_ns)) {
     g_silence_ticks.store(INT64_MAX, std::memory_order_relaxed);

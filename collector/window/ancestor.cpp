@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/record/ring.h"
 #include "formats/core/text.h"
@@ -67,6 +68,7 @@ bool take_open_file(const char* name, void* context) {
   if (length <= 0) return false;
   path[length] = '\0';
   if (!ends_with({path, static_cast<size_t>(length)}, kRingSuffix)) return false;
+  const ForkWaitsScope forks_wait;
   const int file = ::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return false;
   const bool taken = take_ring(file, search);

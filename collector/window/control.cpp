@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
 #include "collector/record/ring.h"
@@ -47,6 +48,7 @@ OwnDirectory& directory_of(size_t which) {
 }
 
 bool read_request(size_t which, ControlRequest& request) {
+  const ForkWaitsScope forks_wait;
   const int file = ::openat(directory_of(which).descriptor(), g_control.names[which],
                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) return false;
@@ -102,6 +104,7 @@ void tell_state(uint64_t now_ns) {
   state.recording_off = header.recording_off.load();
   char text[kLiveStateBytes];
   const size_t length = format_live_state(state, text);
+  const ForkWaitsScope forks_wait;
   const int folder = run_directory().descriptor();
   ::unlinkat(folder, g_control.state_part, 0);
   const int file = ::openat(folder, g_control.state_part,

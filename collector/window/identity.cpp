@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
@@ -142,10 +143,14 @@ bool make_names_beside(const char* parent_stem) {
 void encode_command(WireWriter& out) {
   // Long command lines are cut, at an argument's end.
   static char text[65536];
-  const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return;
-  const ssize_t got = ::read(file, text, sizeof text);
-  ::close(file);
+  ssize_t got = 0;
+  {
+    const ForkWaitsScope forks_wait;
+    const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return;
+    got = ::read(file, text, sizeof text);
+    ::close(file);
+  }
   std::string_view rest(text, got > 0 ? static_cast<size_t>(got) : 0);
   if (is_redacted(Redact::command)) rest = take_until(rest, '\0');
   static char argument[sizeof text];
@@ -250,6 +255,7 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
 void update_latest_link(LatestLink which) {
   const Session& s = session();
   constexpr const char* kName = "latest";
+  const ForkWaitsScope forks_wait;
   const int above = ::openat(run_directory().descriptor(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (above < 0) return;
   char fresh[32];

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "collector/base/fork.h"
+#include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
@@ -221,6 +222,7 @@ size_t api_count() { return g_host.row_count; }
   if (!::getcwd(g_host.start_directory, sizeof g_host.start_directory)) {
     g_host.start_directory[0] = '\0';
   }
+  let_forks_wait();
   at_fork_in_child(forget_session_in_child);
 }
 
