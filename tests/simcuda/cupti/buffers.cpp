@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/patient_wait.h"
 #include "tests/simcuda/core/simcuda.h"
 #include "tests/simcuda/core/version.h"
 #include "tests/simcuda/cupti/records.h"
@@ -49,7 +50,7 @@ void Recorder::stop() {
   active_ = false;
   pending_.clear();
   wake_.notify_all();
-  done_.wait(lock, [&] { return worker_pid_ != ::getpid() || on_worker; });
+  wait_until_done(done_, lock, [&] { return worker_pid_ != ::getpid() || on_worker; });
 }
 
 void Recorder::add(const PendingRecord& record) {
@@ -84,7 +85,7 @@ CUptiResult Recorder::flush(bool everything) {
   const uint64_t mine = ++flush_requested_;
   flush_everything_ |= everything;
   wake_.notify_all();
-  done_.wait(lock, [&] { return flush_finished_ >= mine || stopped_; });
+  wait_until_done(done_, lock, [&] { return flush_finished_ >= mine || stopped_; });
   return CUPTI_SUCCESS;
 }
 
@@ -95,11 +96,7 @@ void Recorder::work() {
   while (!stopped_) {
     const auto asked = [this] { return flush_requested_ != flush_finished_; };
     if (!asked()) {
-      if (active_ || !pending_.empty()) {
-        wake_.wait_for(lock, kPollInterval);
-      } else {
-        wake_.wait(lock);
-      }
+      wake_.wait_for(lock, active_ || !pending_.empty() ? kPollInterval : kLookAgain);
     }
     const uint64_t request = flush_requested_;
     const bool flushing = request != flush_finished_;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "tests/simcuda/core/clock.h"
+#include "tests/simcuda/core/patient_wait.h"
 #include "tests/simcuda/nccl/comm.h"
 #include "tests/simcuda/nccl/mismatch.h"
 #include "tests/simcuda/nccl/payload.h"
@@ -196,7 +197,7 @@ class ProgressThread {
     for (;;) {
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        wake_.wait(lock, [this] { return waiting_ > 0; });
+        wait_until_done(wake_, lock, [this] { return waiting_ > 0; });
       }
       sim_core()->progress();
       std::this_thread::sleep_for(std::chrono::microseconds(50));
