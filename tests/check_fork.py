@@ -100,7 +100,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/window/drain.cpp": {BEGINS: "g_drain_memory", "a word that only has to change": "g_progress"},
     "collector/window/identity.cpp": {
         WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
-    "collector/window/phases.cpp": {
+    "collector/window/boundaries.cpp": {
         SAID: "ignore_profiler::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
@@ -175,7 +175,7 @@ def check(sources, listings, kept):
 
 
 GOOD = {
-    "collector/a/a.cpp": """SpinLock g_lock;
+    "collector/a/a.cpp": """Mutex g_lock;
 int g_own = 0;
 void forget_a() {
   if (true) {

@@ -12,6 +12,7 @@
 * A test names each SIMCUDA_* variable of the simulator.
 * A test names each function of preload/apis.def. One of a stream per thread (_ptsz, _ptds) goes with the other; one that CUPTI alone
   shows has no hook. The driver's are all asked for by tests/e2e/recording/test_ways.py.
+* A report knows what each collective of preload/apis.def moves, and has a name for it. NCCL 2.32's ...Config do the same.
 * packaging/third_party.sh and NOTICE name each library of tools/setup.sh, unless nothing of it is shipped.
 
 usage: check_places.py REPOSITORY | --self-test
@@ -161,6 +162,16 @@ def call_problems(tree):
             yield f"tests: none names {name} of preload/apis.def"
 
 
+def collective_problems(tree):
+    rows = re.findall(r"^GPUPROF_API(?:_AS)?\(nccl, (\w+),.*\bcollective\)", tree.text("preload/apis.def"), re.M)
+    if not rows:
+        yield "preload/apis.def: found no collective; how are they written now?"
+    for file in ("tools/analysis/ranks/bus_bandwidth.cpp", "formats/trace/names.cpp"):
+        for name in rows:
+            if f'"{name.removesuffix("Config")}"' not in tree.text(file):
+                yield f"{file}: does not know {name} of preload/apis.def"
+
+
 def library_problems(tree):
     setup, licences, notice = "tools/setup.sh", "packaging/third_party.sh", "NOTICE"
     packages = re.search(r"^packages=\(\n(.*?)^\)", tree.text(setup), re.M | re.S)
@@ -184,7 +195,7 @@ def check(root):
     tree = Tree(root)
     problems = []
     for part in (setting_problems, kind_problems, format_problems, table_problems, page_problems, fix_problems, command_problems,
-                 simulator_problems, call_problems, library_problems):
+                 simulator_problems, call_problems, collective_problems, library_problems):
         problems += part(tree)
     return problems
 
@@ -208,8 +219,11 @@ GOOD = {
     "tools/commands/cmd_run.cpp": "int run_run(const Command& command) {}\n",
     "tests/simcuda/core/settings.cpp": 'getenv("SIMCUDA_SEED")',
     "tests/simcuda/unit/a_test.cpp": "SIMCUDA_SEED",
-    "preload/apis.def": "GPUPROF_API(cudart, cudaMalloc, alloc)\nGPUPROF_API_AS(cudart, cudaMalloc_ptsz, cudaMalloc, alloc)\n",
-    "tests/programs/a.c": "cudaMalloc(0)",
+    "preload/apis.def": "GPUPROF_API(cudart, cudaMalloc, alloc)\nGPUPROF_API_AS(cudart, cudaMalloc_ptsz, cudaMalloc, alloc)\n"
+                        "GPUPROF_API(nccl, ncclReduce, collective)\nGPUPROF_API_AS(nccl, ncclReduceConfig, later, collective)\n",
+    "tools/analysis/ranks/bus_bandwidth.cpp": '{"ncclReduce", 1}',
+    "formats/trace/names.cpp": '{"ncclReduce", "reduce"}',
+    "tests/programs/a.c": "cudaMalloc(0) ncclReduce ncclReduceConfig",
     "tools/setup.sh": 'packages=(\n  "g++|x"\n  "libfmt-dev|x"\n  "libgtest-dev|x"\n)\n',
     "packaging/third_party.sh": 'components=(\n  "libc6-dev|GNU C library|all|source"\n  "libfmt-dev|fmt|the command|"\n)\n',
     "NOTICE": "GNU C library, fmt\n",
@@ -234,6 +248,9 @@ SELF_TEST = [  # file, (old, new); what the problem names
     ("tests/simcuda/core/settings.cpp", ("getenv(\"SIMCUDA_SEED\")", ""), "found no SIMCUDA_"),
     ("tests/programs/a.c", ("Malloc", "Mallocs"), "none names cudaMalloc of"),
     ("preload/apis.def", ("GPUPROF_API", "API"), "found no function"),
+    ("preload/apis.def", (", collective", ", other"), "found no collective"),
+    ("tools/analysis/ranks/bus_bandwidth.cpp", ("Reduce", "AllReduce"), "does not know ncclReduceConfig"),
+    ("formats/trace/names.cpp", ("nccl", ""), "does not know ncclReduce"),
     ("packaging/third_party.sh", ("libfmt-dev", "libfmt"), "no row for libfmt-dev"),
     ("tools/setup.sh", ("libfmt-dev", "libfmt9"), "lists libfmt-dev"),
     ("NOTICE", ("fmt", "format"), "does not name fmt"),

@@ -21,7 +21,7 @@ std::vector<Finding> diagnose_machine();
 // Whether the library gets into `command` (a path, or a name to be looked for), and which CUDA
 // libraries it brings.
 void diagnose_program(const std::string& command, std::vector<Finding>& findings);
-// What no setting makes visible; docs/ARCHITECTURE.md, "What escapes".
+// What no setting makes visible; docs/design/RECORDING.md, "What escapes".
 void diagnose_what_escapes(std::vector<Finding>& findings);
 
 }  // namespace gpuprof

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <map>
 
-#include "tools/analysis/clock_windows.h"
+#include "tools/analysis/left_out_windows.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
 

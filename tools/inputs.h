@@ -16,7 +16,7 @@ namespace gpuprof {
 // could be read is said on standard error, a line for each file. Throws Failure when nothing could.
 Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice = {});
 // The same, for figures of steps: without windows that go by the clock beside others of the process
-// (analysis/clock_windows.h). A line on standard error says so.
+// (analysis/left_out_windows.h). A line on standard error says so.
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice = {});
 // --job and --attempt.
 void add_job_choice(CLI::App& app, JobChoice& choice);

@@ -20,8 +20,9 @@ struct CuptiRecordContext {
 };
 
 // Writes one record to the calling thread's ring buffer. Kinds and values we do not know are
-// counted (Loss::cupti_unknown). Times that are zero, reversed, or not between the attach and now
-// are flagged; count_losses_of() counts those that reach a dump. Thread-safe.
+// counted (Loss::cupti_unknown). Times that are zero, reversed, over before the attach, begun
+// before the process, or not over yet are flagged; count_losses_of() counts those that reach a
+// dump. Thread-safe.
 void store_activity(const CuptiRecordContext& context, const CUpti_Activity* activity);
 
 // Sum of the durations of OVERHEAD records so far, in ticks.

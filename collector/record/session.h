@@ -11,7 +11,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
-#include "collector/steps/steps.h"
+#include "collector/steps/step_tracker.h"
 #include "collector/steps/window_plan.h"
 #include "formats/core/settings.h"
 #include "formats/core/trigger/control.h"

@@ -37,7 +37,7 @@ constinit Session g_session;
 
 constexpr uint64_t kSecond = 1000000000;
 
-// How long `auto` waits for PyTorch's optimizers before it takes less (docs/ARCHITECTURE.md), and
+// How long `auto` waits for PyTorch's optimizers before it takes less (docs/STEPS.md), and
 // how short marks that are no loop's may last.
 constexpr double kOptimizersSeconds = 10, kBurstSeconds = 0.02;
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tools/analysis/ranks/stragglers.h"
+#include "tools/analysis/ranks/slow_ranks.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {

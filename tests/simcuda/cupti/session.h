@@ -11,7 +11,7 @@
 
 #include "tests/simcuda/core/port.h"
 #include "tests/simcuda/cupti/client.h"
-#include "tests/simcuda/cupti/faults.h"
+#include "tests/simcuda/cupti/history_faults.h"
 #include "tests/simcuda/cupti/switches.h"
 
 namespace gpuprof::simcuda {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/steps/steps.h"
+#include "collector/steps/step_tracker.h"
 
 namespace gpuprof::test {
 

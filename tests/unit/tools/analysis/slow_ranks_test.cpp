@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Slow ranks against jobs that have one. STRAGGLER_SEEDS=100: as many seeds of each;
 // STRAGGLER_FIRST=2001: from that one on.
-#include "tools/analysis/ranks/stragglers.h"
+#include "tools/analysis/ranks/slow_ranks.h"
 
 #include <gtest/gtest.h>
 

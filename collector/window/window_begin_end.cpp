@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/window_phases.h"
+#include "collector/window/window_begin_end.h"
 
 #include "collector/base/fork.h"
 #include "collector/base/log.h"

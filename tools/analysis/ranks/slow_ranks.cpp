@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/ranks/stragglers.h"
+#include "tools/analysis/ranks/slow_ranks.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which marks of a named source are step boundaries.
-#include "collector/steps/steps.h"
+#include "collector/steps/step_tracker.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/steps/steps.h"
+#include "collector/steps/step_tracker.h"
 
 #include <algorithm>
 #include <cstring>

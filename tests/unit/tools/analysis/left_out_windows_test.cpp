@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/clock_windows.h"
+#include "tools/analysis/left_out_windows.h"
 
 #include <gtest/gtest.h>
 

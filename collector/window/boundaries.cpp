@@ -22,7 +22,7 @@
 #include "collector/steps/step_calls.h"
 #include "collector/window/drain.h"
 #include "collector/window/step_log.h"
-#include "collector/window/window_phases.h"
+#include "collector/window/window_begin_end.h"
 #include "formats/core/early_window.h"
 #include "formats/core/text.h"
 

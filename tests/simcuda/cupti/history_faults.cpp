@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/simcuda/cupti/faults.h"
+#include "tests/simcuda/cupti/history_faults.h"
 
 #include "tests/simcuda/cupti/switches.h"
 
