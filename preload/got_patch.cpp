@@ -139,7 +139,7 @@ void* torch_replacement(const Object& object, bool foreign, const char* name) {
 }
 
 // Of the pages below; a few system calls, nothing else is done while it is held.
-constinit SpinLock g_page_lock;
+constinit Mutex g_page_lock;
 
 void unlock_pages_in_child() { g_page_lock.unlock(); }
 

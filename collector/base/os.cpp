@@ -102,6 +102,20 @@ void futex_wake_all(std::atomic<uint32_t>& word) {
             nullptr, 0);
 }
 
+void Mutex::wait() {
+  constexpr uint64_t kLookAgainNs = 50'000'000;
+  const ErrnoGuard keep;
+  while (word_.exchange(kAwaited, std::memory_order_acquire) != kFree) {
+    futex_wait(word_, kAwaited, kLookAgainNs);
+  }
+}
+
+void Mutex::wake() {
+  const ErrnoGuard keep;
+  ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(&word_), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr,
+            0);
+}
+
 int start_thread(void* (*run)(void*), size_t stack_bytes) {
   sigset_t all, before;
   ::sigfillset(&all);

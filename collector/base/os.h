@@ -49,31 +49,43 @@ void futex_wake_all(std::atomic<uint32_t>& word);
 // Starts a detached thread that takes no signal of the program's. 0, or an errno.
 int start_thread(void* (*run)(void*), size_t stack_bytes);
 
-// A lock for paths that run a few times a second at most. Never taken on the hot path, never while
-// vendor code or the host runs. Reset by the child after fork.
-class SpinLock {
+// A lock for paths that run a few times a second at most. Who waits for it sleeps: it may be held
+// for seconds, while a window opens. Never taken on the hot path, never while vendor code or the
+// host runs. Reset by the child after fork.
+class Mutex {
  public:
   void lock() {
-    for (int spins = 0; flag_.exchange(1, std::memory_order_acquire); ++spins) {
-      if (spins > 100) ::syscall(SYS_sched_yield);
+    for (int spins = 0; spins < 100; ++spins) {
+      if (try_lock()) return;
     }
+    wait();
   }
-  bool try_lock() { return flag_.exchange(1, std::memory_order_acquire) == 0; }
-  void unlock() { flag_.store(0, std::memory_order_release); }
+  bool try_lock() {
+    uint32_t free = kFree;
+    return word_.compare_exchange_strong(free, kTaken, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
+  void unlock() {
+    if (word_.exchange(kFree, std::memory_order_release) == kAwaited) wake();
+  }
 
  private:
-  std::atomic<uint32_t> flag_{0};
+  static constexpr uint32_t kFree = 0, kTaken = 1, kAwaited = 2;
+  void wait();
+  void wake();
+
+  std::atomic<uint32_t> word_{kFree};
 };
 
 class LockGuard {
  public:
-  explicit LockGuard(SpinLock& lock) : lock_(lock) { lock_.lock(); }
+  explicit LockGuard(Mutex& lock) : lock_(lock) { lock_.lock(); }
   ~LockGuard() { lock_.unlock(); }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
 
  private:
-  SpinLock& lock_;
+  Mutex& lock_;
 };
 
 // An object in static storage that is neither constructed nor destroyed: hooks run

@@ -35,9 +35,9 @@ constexpr size_t kDiscardRegionBytes = kDiscardBytes * kDiscardBuffers;
 
 const CuptiApi* g_api = nullptr;
 CuptiRecordContext* g_context = nullptr;
-SpinLock g_clock_lock;  // guards the clock in it; nothing is called while it is held
+Mutex g_clock_lock;  // guards the clock in it; nothing is called while it is held
 
-SpinLock g_lock;  // guards g_lent; a few words, never held while CUPTI runs
+Mutex g_lock;  // guards g_lent; a few words, never held while CUPTI runs
 uint64_t g_lent[kBuffers / 64];
 uint64_t g_lent_before[kBuffers / 64];  // when our subscriber came
 std::atomic<CUpti_SubscriberHandle> g_subscriber{nullptr};

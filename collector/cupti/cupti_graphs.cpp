@@ -25,7 +25,7 @@ constexpr CUpti_CallbackIdResource kCallbacks[] = {
 std::atomic<bool> g_whole{false};
 std::atomic<decltype(&cuptiGetGraphNodeId)> g_node_id{nullptr};
 std::atomic<decltype(&cuptiGetGraphExecId)> g_exec_id{nullptr};
-SpinLock g_order_lock;  // nothing is called while it is held
+Mutex g_order_lock;  // nothing is called while it is held
 constinit Immortal<GraphOrder> g_order;
 uint64_t g_agreed = 0, g_differed = 0;  // records whose correlation id is that of their launch
 

@@ -43,7 +43,7 @@ struct Host {
   std::atomic<CUpti_BuffersCallbackRequestFunc> request{nullptr};
   std::atomic<CUpti_BuffersCallbackCompleteFunc> complete{nullptr};
   std::atomic<CUpti_TimestampCallbackFunc> clock{nullptr};
-  SpinLock name_lock;
+  Mutex name_lock;
   char name[96] = "another tool";
   char joined_name[96] = "";
 };

@@ -23,7 +23,7 @@ struct FunctionRow {
   const char* name;   // null: look at alias
 };
 
-SpinLock g_function_lock;
+Mutex g_function_lock;
 constinit Immortal<PodVector<FunctionRow>> g_functions;
 constinit Immortal<PodVector<uint32_t>> g_index;  // open addressing: row + 1
 size_t g_indexed = 0;                             // rows that g_index covers

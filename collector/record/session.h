@@ -63,11 +63,11 @@ struct Session {
 
   // The step source for those who must not wait for step_lock: the drain thread, for which a thread
   // with that lock may be waiting. Held for a copy only.
-  SpinLock source_lock;
+  Mutex source_lock;
   StepSource source = StepSource::automatic;
   char source_text[160] = "auto";
 
-  SpinLock step_lock;  // guards what follows, up to `window`
+  Mutex step_lock;  // guards what follows, up to `window`
   StepTracker tracker;
   alignas(WindowPlan) unsigned char plan_memory[sizeof(WindowPlan)] = {};
   WindowPlan* plan = nullptr;

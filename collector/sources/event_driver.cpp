@@ -10,7 +10,7 @@
 namespace gpuprof {
 namespace {
 
-SpinLock g_lock;
+Mutex g_lock;
 EventDriver g_driver{};
 std::atomic<bool> g_found{false};
 

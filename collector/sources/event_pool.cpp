@@ -7,7 +7,7 @@
 namespace gpuprof {
 namespace {
 
-SpinLock g_lock;
+Mutex g_lock;
 
 void forget_event_pool() { g_lock.unlock(); }
 GPUPROF_FORGET_IN_CHILD(forget_event_pool);

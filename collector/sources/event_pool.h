@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pairs of CUDA events, of which so many exist at most: each thread takes one around a call, and
-// the drain thread gives it back. A spin lock is held for a few stores; nothing is called
+// the drain thread gives it back. A lock is held for a few stores; nothing is called
 // meanwhile.
 #pragma once
 

@@ -50,7 +50,7 @@ struct State {
   PodVector<uint32_t> ended;
 };
 constinit Immortal<State> g;
-SpinLock g_context_lock;  // of who adds a context
+Mutex g_context_lock;  // of who adds a context
 std::atomic<uint32_t> g_contexts{0};
 std::atomic<bool> g_ready{false};
 std::atomic<uint32_t> g_number{0};

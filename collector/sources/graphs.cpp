@@ -36,7 +36,7 @@ struct Exec {  // instantiated while CUPTI was on
 constexpr size_t kMaxNodes = 1u << 21;  // of either kind: 200 MB, more than any program has
 
 std::atomic<uint32_t> g_capturing{0};
-SpinLock g_lock;  // of the tables; nothing is called while it is held
+Mutex g_lock;  // of the tables; nothing is called while it is held
 
 struct Tables {
   PodVector<CapturedNode> captured;

@@ -21,7 +21,7 @@ namespace {
 constexpr int kNoMemory = 2;  // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 
 constinit LiveTable g_table;
-constinit SpinLock g_failure_lock;  // of the copy that a failed allocation makes
+constinit Mutex g_failure_lock;  // of the copy that a failed allocation makes
 
 class LiveNames final : public NameResolver {
  public:

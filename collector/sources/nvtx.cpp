@@ -49,7 +49,7 @@ struct StartedRange {
 };
 constexpr size_t kStarted = 1024;
 StartedRange g_started_ranges[kStarted];
-SpinLock g_started_lock;
+Mutex g_started_lock;
 std::atomic<uint32_t> g_started{0};  // slots in use
 std::atomic<uint64_t> g_next_range{1};
 

@@ -27,7 +27,7 @@ struct Row {
 constinit Row g_rows[kMostNames]{};
 std::atomic<size_t> g_count{0};
 std::atomic<uint64_t> g_newest{0};
-SpinLock g_lock;  // of those who name
+Mutex g_lock;  // of those who name
 
 }  // namespace
 

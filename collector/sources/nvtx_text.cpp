@@ -21,7 +21,7 @@ struct KeptName {
 };
 constexpr size_t kBlockBytes = 64 * 1024;
 
-SpinLock g_lock;
+Mutex g_lock;
 KeptName* g_names = nullptr;
 uint8_t* g_block = nullptr;
 size_t g_block_left = 0;

@@ -28,7 +28,7 @@ struct Version {
   bool destroyed;
 };
 
-SpinLock g_lock;  // of the tables; nothing is called while it is held
+Mutex g_lock;  // of the tables; nothing is called while it is held
 struct Tables {
   PodVector<Version> versions;
   PodVector<CapturedCall> calls;

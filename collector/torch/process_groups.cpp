@@ -63,7 +63,7 @@ constexpr size_t kLongestText = 4096;
 
 enum class State : uint8_t { unknown, usable, refused };
 
-SpinLock g_lock;
+Mutex g_lock;
 State g_state = State::unknown;
 const CommsInfo* (*g_current)(uintptr_t kind) = nullptr;
 uintptr_t g_comms_kind = kCommsKindBefore;

@@ -59,7 +59,7 @@ constexpr const char* kProbeName = "gpuprof";
 constexpr int64_t kProbeSequence = 0x6770757072664f70;
 constexpr size_t kProbeBytes = 4096;  // several times the size of an at::RecordFunction
 
-SpinLock g_lock;
+Mutex g_lock;
 constinit Functions g_torch{};
 constinit OperatorObserver g_observer{};
 enum class State : uint8_t { unknown, usable, refused };

@@ -87,7 +87,7 @@ bool forget_steps(uint64_t ticks) {
     set_phase_between_windows(SessionPhase::waiting);
     drain_request(DrainCommand::detach);
   }
-  if (!drain_wait_idle(kWaitForDrainNs) || !restart_step_log()) return false;
+  if (!drain_wait_before_step() || !restart_step_log()) return false;
   s.window.has_step = s.window.has_step && !is_free_window(s.window);
   s.plan->restart();
   s.boundaries = 0;
@@ -313,7 +313,7 @@ void step_profiler(bool start, uint64_t ticks) {
   if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
   if (result.chosen_now) {
-    drain_wait_idle(kWaitForDrainNs);  // the dump of a window that was before names its own source
+    drain_wait_before_step();  // the dump of a window that was before names its own source
     publish_source();
   }
   if (start && s.plan->is_off()) {

@@ -62,6 +62,7 @@ std::atomic<uint32_t> g_progress{0};
 std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
 std::atomic<uint32_t> g_ended{0};
 std::atomic<uint32_t> g_tid{0};
+std::atomic<bool> g_is_late{false};  // a step has waited in vain, and it was not idle since
 
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
@@ -361,7 +362,16 @@ bool drain_wait_idle(uint64_t timeout_ns) {
       static_cast<uint32_t>(DrainCommand::attach) | static_cast<uint32_t>(DrainCommand::close) |
       static_cast<uint32_t>(DrainCommand::save) | static_cast<uint32_t>(DrainCommand::unsave) |
       static_cast<uint32_t>(DrainCommand::yield);
-  return wait_until_carried_out(kSlow, timeout_ns);
+  const bool idle = wait_until_carried_out(kSlow, timeout_ns);
+  if (idle) g_is_late.store(false, std::memory_order_relaxed);
+  return idle;
+}
+
+bool drain_wait_before_step() {
+  if (drain_wait_idle(g_is_late.load(std::memory_order_relaxed) ? 0 : kLongestStepWaitNs))
+    return true;
+  g_is_late.store(true, std::memory_order_relaxed);
+  return false;
 }
 
 bool drain_wait_for(DrainCommand command, uint64_t timeout_ns) {
@@ -389,6 +399,7 @@ void forget_drain_thread() {
   if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
+  g_is_late = false;
   g_drain = nullptr;
 }
 GPUPROF_FORGET_IN_CHILD(forget_drain_thread);

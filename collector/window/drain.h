@@ -25,6 +25,10 @@ bool drain_is_asked_for(DrainCommand command);  // and it is not carried out yet
 // Waits until the thread has carried out all requests but watch, detach and exit. True at once on
 // the thread itself, which carries them out first. False after the time-out.
 bool drain_wait_idle(uint64_t timeout_ns);
+// The same for a step that a window is to begin with: 3 s at most, and not at all while what a step
+// has waited for in vain goes on. So a disk that hangs costs the program one such wait.
+bool drain_wait_before_step();
+inline constexpr uint64_t kLongestStepWaitNs = 3000000000;
 bool drain_wait_for(DrainCommand command, uint64_t timeout_ns);  // the same of one request
 // Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.
 bool drain_wait_exit();

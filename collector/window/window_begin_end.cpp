@@ -64,18 +64,25 @@ bool put_off_for_graphs(uint32_t number) {
 // is soon.
 void put_off_window(uint32_t number) {
   Session& s = session();
-  if (cupti_is_attaching() && s.tracker.source() != StepSource::profiler) {
+  const bool writing = drain_is_asked_for(DrainCommand::close);
+  const char* const what = cupti_is_attaching() ? "attaching CUPTI" : "preparing the buffers";
+  if (!writing && s.tracker.source() != StepSource::profiler) {
     s.plan->postpone();
     set_phase_between_windows(SessionPhase::warmup);
-    log_line(LogLevel::warn,
-             "attaching CUPTI takes longer than %.0f s: window %u takes as many steps later",
-             static_cast<double>(kWaitForDrainNs) / 1e9, number);
+    log_line(LogLevel::warn, "%s takes longer than %.0f s: window %u takes as many steps later",
+             what, static_cast<double>(kLongestStepWaitNs) / 1e9, number);
     return;
   }
-  log_line(LogLevel::warn, "window %u was left out: %s", number,
-           cupti_is_attaching()
-               ? "attaching CUPTI takes longer than 3 s; call cudaProfilerStart later"
-               : "the dump of the one before is not written yet; set wait= in GPUPROF_SCHEDULE");
+  if (writing) {
+    log_line(LogLevel::warn,
+             "window %u was left out: the dump of the one before is not written yet; set wait= in "
+             "GPUPROF_SCHEDULE",
+             number);
+  } else {
+    log_line(LogLevel::warn,
+             "window %u was left out: %s takes longer than 3 s; call cudaProfilerStart later",
+             number, what);
+  }
   s.plan->cut();
   set_phase_between_windows(SessionPhase::waiting);
 }
@@ -86,7 +93,7 @@ bool prepare_window() {
   // window before is being closed CUPTI is still on, but would be switched off at the end of that.
   const bool closing = !drain_wait_idle(0);
   if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
-  return drain_wait_idle(kWaitForDrainNs);
+  return drain_wait_before_step();
 }
 
 void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {

@@ -8,9 +8,6 @@
 
 namespace gpuprof {
 
-// How long a step may wait for the drain thread at a window's begin.
-inline constexpr uint64_t kWaitForDrainNs = 3000000000;
-
 // Seconds between two readings of the session's clock.
 double seconds_between(uint64_t from, uint64_t to);
 

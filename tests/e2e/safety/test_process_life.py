@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -157,6 +158,18 @@ def test_writes_that_are_short(tmp_path):
     file, = harness.info(tmp_path / "out")["files"]
     assert done.code == 0 and file["events"]["gpu_kernel"] == file["events"]["launch"] > 1000, done.err
     assert "missing" not in done.err and len(harness.our_lines(done.err)) == 1, done.err
+
+
+def test_a_disk_that_hangs_costs_the_program_one_wait(tmp_path):
+    """A step waits 3 s for the dump of the window before, and later ones do not while that goes on."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SLOW_DISK_MS="60000", GPUPROF_STEP="sync:1",
+                            GPUPROF_SCHEDULE="skip_first=2,wait=2,warmup=1,active=2,repeat=0")
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    begin = time.monotonic()
+    done = harness.run([harness.SIMTRAIN, "--steps", "100", "--markers", "sync"], env)
+    left_out = len(re.findall(r"window \d+ was left out: the dump of the one before is not written yet", done.err))
+    assert done.code == 0 and left_out > 10, done.err
+    assert time.monotonic() - begin < 3 * left_out, (time.monotonic() - begin, left_out)
 
 
 # Each method's children use the GPU, and end as multiprocessing lets them.
