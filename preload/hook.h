@@ -199,8 +199,9 @@ class Hook<A, R(P...)> {
   template <typename Result, typename... Kept>
   [[gnu::noinline]] static R write_to_new_buffer(uint64_t begin, uint64_t end, Result result,
                                                  Kept... kept) {
+    const uint64_t last = newest_record_end();
     if (Record* const record = reserve_record_slow()) {
-      look_for_silence_in_new_buffer(end);
+      look_for_silence_in_new_buffer(last, end);
       fill(*record, begin, end, result, kept...);
       commit_record(record);
     }

@@ -250,10 +250,11 @@ inline void look_for_silence(const Record* place, uint64_t end) {
   if (is_silence(place[-1].end, end)) note_silence(place[-1].end, end);
 }
 
-// A buffer's first record has none before it: what came since the last reading is read, whatever
-// that was.
-inline void look_for_silence_in_new_buffer(uint64_t end) {
-  if (g_silence_ticks.load(std::memory_order_relaxed) != INT64_MAX) note_silence(0, end);
+// A buffer's first record has none before it, but the full buffer has: to be asked before another
+// one is taken. 0: the thread has none.
+inline uint64_t newest_record_end() { return t_state.next ? t_state.next[-1].end : 0; }
+inline void look_for_silence_in_new_buffer(uint64_t last, uint64_t end) {
+  if (is_silence(last, end)) note_silence(last, end);
 }
 // reserve_record() for what the calling thread of the program did until `end`, not CUPTI or
 // gpuprof.
@@ -261,9 +262,10 @@ inline Record* reserve_program_record(uint64_t end) {
   Record* record = try_reserve_record();
   if (__builtin_expect(record != nullptr, 1)) {
     look_for_silence(record, end);
-  } else if ((record = reserve_record_slow())) {
-    look_for_silence_in_new_buffer(end);
+    return record;
   }
+  const uint64_t last = newest_record_end();
+  if ((record = reserve_record_slow())) look_for_silence_in_new_buffer(last, end);
   return record;
 }
 
