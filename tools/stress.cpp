@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -50,6 +51,23 @@ struct Outcome {
   size_t left = 0;              // processes that outlived it
   double seconds = 0;
 };
+
+// A signal that asks this command to end. What was started ends first, and its folder goes.
+std::atomic<int> g_asked_to_end{0};
+
+struct Interrupted {
+  int signal;
+};
+
+void note_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_handler = [](int asked) { g_asked_to_end = asked; };
+    ::sigaction(signal, &action, nullptr);
+  }
+}
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -103,6 +121,7 @@ class Runner {
     while (::waitpid(pid, &outcome.status, WNOHANG) == 0) {
       outcome.threads = std::max(outcome.threads, threads_of(pid));
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      if (g_asked_to_end) end_early(pid);
     }
     outcome.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
     outcome.left = end_leftovers();
@@ -150,20 +169,33 @@ class Runner {
     return pid;
   }
 
+  // The program may end by the signal itself; what is left after 2 s is killed.
+  [[noreturn]] static void end_early(pid_t pid) {
+    const Interrupted interrupted{g_asked_to_end};
+    ::kill(pid, interrupted.signal);
+    for (int i = 0; i < 200 && ::waitpid(pid, nullptr, WNOHANG) == 0; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    end_leftovers();
+    throw interrupted;
+  }
+
   // A moment is theirs: what ends by itself right after the program is not counted.
   static size_t end_leftovers() {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     while (::waitpid(-1, nullptr, WNOHANG) > 0) {
     }
-    size_t count = 0;
     const fs::path children = fmt::format("/proc/self/task/{}/children", ::getpid());
-    std::istringstream list(read_text(children));
-    for (pid_t pid = 0; list >> pid;) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, nullptr, 0);
-      ++count;
+    // The children of one that was killed are ours then.
+    for (size_t count = 0;;) {
+      std::istringstream list(read_text(children));
+      const size_t before = count;
+      for (pid_t pid = 0; list >> pid; ++count) {
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+      }
+      if (count == before) return count;
     }
-    return count;
   }
 
   const std::vector<std::string>& program_;
@@ -290,9 +322,7 @@ class ScratchFolder {
   fs::path path_;
 };
 
-}  // namespace
-
-std::vector<Finding> stress(const std::vector<std::string>& program, int runs) {
+std::vector<Finding> run_all(const std::vector<std::string>& program, int runs) {
   const ScratchFolder scratch;
   Runner runner(program, scratch.path());
   std::vector<Outcome> bare, profiled[std::size(kModes)];
@@ -321,6 +351,17 @@ std::vector<Finding> stress(const std::vector<std::string>& program, int runs) {
     out.push_back(judge(kModes[mode], bare, profiled[mode]));
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<Finding> stress(const std::vector<std::string>& program, int runs) {
+  note_signals();
+  try {
+    return run_all(program, runs);
+  } catch (const Interrupted& interrupted) {
+    std::exit(128 + interrupted.signal);
+  }
 }
 
 }  // namespace gpuprof

@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import time
 
 import pytest
 
@@ -228,6 +230,29 @@ def test_stress_compares_only_what_bare_runs_agree_on(tmp_path):
     assert found["bare"]["advice"] == "not compared, since bare runs differ in it: standard output"
     assert "exit code 3" in found["bare"]["text"]
     assert {f["state"] for name, f in found.items() if name != "bare"} <= {"ok", "limited"}
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_stress_that_is_interrupted_leaves_nothing(name, tmp_path):
+    """No folder and no process, also where the program does not end by the signal."""
+    marker = f"{3000 + os.getpid()}.125"
+    script = f"trap '' INT TERM HUP; touch {tmp_path}/runs; sleep {marker}; sleep {marker}"
+    child = subprocess.Popen([harness.BIN, "doctor", "--stress", "--", "sh", "-c", script], cwd=tmp_path,
+                             env=harness.environment(TMPDIR=tmp_path), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "runs").exists():
+        time.sleep(0.01)
+    child.send_signal(getattr(signal, name))
+    assert child.wait(timeout=60) == 128 + getattr(signal, name)
+    assert not list(tmp_path.glob("gpuprof-stress-*"))
+    running = [path for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if marker.encode() in read_bytes(path)]
+    assert not running
+
+
+def read_bytes(path):
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended
+        return b""
 
 
 def test_stress_needs_a_program():
