@@ -368,8 +368,9 @@ bool drain_wait_idle(uint64_t timeout_ns) {
 }
 
 bool drain_wait_before_step() {
-  if (drain_wait_idle(g_is_late.load(std::memory_order_relaxed) ? 0 : kLongestStepWaitNs))
-    return true;
+  const bool still_writes =
+      g_is_late.load(std::memory_order_relaxed) && drain_is_asked_for(DrainCommand::close);
+  if (drain_wait_idle(still_writes ? 0 : kLongestStepWaitNs)) return true;
   g_is_late.store(true, std::memory_order_relaxed);
   return false;
 }

@@ -25,8 +25,9 @@ bool drain_is_asked_for(DrainCommand command);  // and it is not carried out yet
 // Waits until the thread has carried out all requests but watch, detach and exit. True at once on
 // the thread itself, which carries them out first. False after the time-out.
 bool drain_wait_idle(uint64_t timeout_ns);
-// The same for a step that a window is to begin with: 3 s at most, and not at all while what a step
-// has waited for in vain goes on. So a disk that hangs costs the program one such wait.
+// The same for a step that a window is to begin with: 3 s at most, and not at all while the dump
+// that a step has waited for in vain is still written. So a disk that hangs costs the program one
+// such wait.
 bool drain_wait_before_step();
 inline constexpr uint64_t kLongestStepWaitNs = 3000000000;
 bool drain_wait_for(DrainCommand command, uint64_t timeout_ns);  // the same of one request
