@@ -20,6 +20,7 @@
 #include <sstream>
 #include <thread>
 
+#include "formats/io/unfinished.h"
 #include "tools/child.h"
 #include "tools/console.h"
 #include "tools/library_path.h"
@@ -58,16 +59,6 @@ std::atomic<int> g_asked_to_end{0};
 struct Interrupted {
   int signal;
 };
-
-void note_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
-    action = {};
-    action.sa_handler = [](int asked) { g_asked_to_end = asked; };
-    ::sigaction(signal, &action, nullptr);
-  }
-}
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -114,6 +105,7 @@ class Runner {
 
   // `mode` null: bare.
   Outcome run(const StressMode* mode) {
+    if (g_asked_to_end) throw Interrupted{g_asked_to_end};
     Outcome outcome;
     const std::set<std::string> before = files_here();
     const Clock::time_point begun = Clock::now();
@@ -356,7 +348,7 @@ std::vector<Finding> run_all(const std::vector<std::string>& program, int runs) 
 }  // namespace
 
 std::vector<Finding> stress(const std::vector<std::string>& program, int runs) {
-  note_signals();
+  on_ending_signals([](int signal) { g_asked_to_end = signal; });
   try {
     return run_all(program, runs);
   } catch (const Interrupted& interrupted) {

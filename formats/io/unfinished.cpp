@@ -66,17 +66,19 @@ void end_process(int signal) {
 
 }  // namespace
 
-void remove_unfinished_on_signals() {
+void on_ending_signals(void (*handler)(int)) {
   for (const int signal : kSignals) {
     struct sigaction action {};
     if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN) continue;
     action = {};
-    action.sa_handler = end_process;
+    action.sa_handler = handler;
     for (const int other : kSignals) sigaddset(&action.sa_mask, other);
     action.sa_flags = SA_RESTART;
     ::sigaction(signal, &action, nullptr);
   }
 }
+
+void remove_unfinished_on_signals() { on_ending_signals(end_process); }
 
 Unfinished::Unfinished(const std::string& path) : entry_(list(path)) {}
 

@@ -6,6 +6,9 @@
 
 namespace gpuprof {
 
+// From now on `handler` takes SIGINT, SIGTERM and SIGHUP, unless they are ignored.
+void on_ending_signals(void (*handler)(int signal));
+
 // From now on SIGINT, SIGTERM and SIGHUP, unless they are ignored, remove all that is listed below
 // and end the process with 128 + signal. Call it once, before there are threads.
 void remove_unfinished_on_signals();
