@@ -83,6 +83,7 @@ struct Session {
   uint32_t put_off = 0;      // how many steps the window that is due was put off for CUDA graphs
   uint32_t brackets = 0;     // windows that cudaProfilerStart opened
   bool wants_early = false;  // what comes before the schedule's window is recorded
+  bool source_came_late = false;  // `auto` chose when the program ended
   uint32_t early_windows = 0;
   std::atomic<SessionPhase> phase{SessionPhase::idle};
   uint32_t windows_done = 0;

@@ -458,6 +458,7 @@ static void settle_source() {
   if (!ends || !free || s.tracker.source() != StepSource::automatic) return;
   const StepTracker::Result result = s.tracker.settle();
   if (result.count == 0) return;
+  s.source_came_late = true;
   for (size_t i = 0; i < result.count; ++i) log_boundary(result.ticks[i]);
   publish_source();
   settle_steps(s.window);

@@ -286,6 +286,14 @@ void print_why(const char* what, uint64_t complete, const char* source) {
     return;
   }
   const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
+  if (s.source_came_late && complete > first) {
+    log_line(LogLevel::info,
+             "%s: what marks its %" PRIu64
+             " steps (%s) was known only when the program ended, too late for the window of steps "
+             "%" PRIu64 "-%" PRIu64 "; set GPUPROF_STEP to it",
+             what, complete, source, first, last);
+    return;
+  }
   const bool some = complete > 0;
   char schedule[96];
   suggest_schedule(complete, schedule, sizeof schedule);
@@ -339,12 +347,15 @@ void print_closing_line() {
   const double cost = g_run.window_ns ? 100.0 * static_cast<double>(g_run.cost_ns) /
                                             static_cast<double>(g_run.window_ns)
                                       : 0;
-  char steps[64];
+  char steps[64], marks[180];
+  std::snprintf(marks, sizeof marks, " (%s)", source);
   if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);
   } else if (g_run.early || s.config.schedule.all) {
     std::snprintf(steps, sizeof steps, "no whole step");
+    // The window may be of before `auto` knew the source.
+    if (s.config.step.source == StepSource::automatic) marks[0] = '\0';
   } else {
     std::snprintf(steps, sizeof steps, "part of step %" PRIu64, g_run.first_step);
   }
@@ -357,8 +368,8 @@ void print_closing_line() {
                   g_run.left_out);
   }
   log_line(LogLevel::info,
-           "%s%s (%s)%s, %" PRIu64 " events%s%s, cost %.1f %%. Next: gpuprof report %s", steps,
-           g_run.partial ? ", cut short" : "", source, ranks, g_run.events,
+           "%s%s%s%s, %" PRIu64 " events%s%s, cost %.1f %%. Next: gpuprof report %s", steps,
+           g_run.partial ? ", cut short" : "", marks, ranks, g_run.events,
            several ? " on this one" : "", left_out, cost, folder);
 }
 

@@ -239,3 +239,17 @@ def test_torch_profiler_in_the_same_window(times, tmp_path):
     bare, theirs = (json.loads((tmp_path / name).read_text()) for name in ("bare.json", "theirs.json"))
     assert theirs["kernels"] == bare["kernels"] > 400
     assert not [call for call in theirs["calls"] if "Event" in call]
+
+
+def test_an_optimizer_that_is_compiled(tmp_path):
+    """Its steps tell nothing: calls of the model are taken, and known in time if they are named."""
+    command = [sys.executable, HERE / "scripts/compiled_optimizer.py"]
+    done = harness.run(command, timeout=400, env=simulated(harness.preloaded(GPUPROF_OUTPUT=tmp_path / "auto", GPUPROF_LOG="info")))
+    assert done.code == 0, done.err
+    said = "\n".join(harness.our_lines(done.err))
+    assert "what marks its 39 steps (forward) was known only when the program ended, too late for the window of steps 12-21" in said
+    assert "set GPUPROF_STEP to it" in said
+    done, comparison = profiled(tmp_path, range(12, 22), command[1], GPUPROF_STEP="forward")
+    assert done.code == 0, done.err
+    assert comparison.window_steps() == list(range(12, 22))
+    comparison.assert_right(*equalities.WORK)
