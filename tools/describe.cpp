@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "formats/core/early_window.h"
+#include "formats/core/names.h"
 #include "tools/analysis/recording_slowdown.h"
 #include "tools/console.h"
 

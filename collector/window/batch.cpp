@@ -12,6 +12,7 @@
 #include "collector/record/session.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/graphs.h"
+#include "collector/window/metrics.h"
 #include "formats/core/own_time.h"
 #include "formats/core/ring_file.h"
 
@@ -96,6 +97,15 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   if (batch_records_ > kBatchRecords) batch_records_ = kBatchRecords;
   (void)taken_.resize(chunks);
   encoder_.begin(window, ring()->header->clock_shift);
+  adds_up_use_ = metrics_wanted();
+  if (adds_up_use_) use_.begin();
+}
+
+void WindowCollector::add_up_use(const Record& record) {
+  std::string_view name;
+  if (record.kind == Kind::gpu_kernel) name = string(record.gpu_kernel.name);
+  if (record.kind == Kind::annotation) name = string(record.framework.name);
+  use_.add(record, name);
 }
 
 // Correlation ids grow (and wrap at 32 bits), but records of several threads come in any order: ids
@@ -258,6 +268,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     if (!here) continue;
     count_losses_of(record, [](Loss loss) { count_loss(loss); });
     if (is_gpu_work(record.kind)) ++work_;
+    if (adds_up_use_) add_up_use(record);
     if (is_stream_work(record.kind) && record.correlation == 0) ++seen_without_id_;
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;

@@ -7,6 +7,7 @@
 #include "collector/cupti/graph_launches.h"
 #include "collector/record/recorder.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/window_use.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/encode.h"
 
@@ -40,6 +41,8 @@ class WindowCollector final : private NameResolver {
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
+  // Of the window's records so far; nothing unless metrics are wanted.
+  WindowUse& use() { return use_; }
   const NameResolver& names() const { return *this; }  // of what is in the ring
   uint64_t events() const { return events_; }
   uint64_t work() const { return work_; }  // launches, copies, sets, collectives; calls or records
@@ -64,6 +67,7 @@ class WindowCollector final : private NameResolver {
   void note_launch_without_id(const Record& record);
   uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
+  void add_up_use(const Record& record);
 
   std::string_view string(StringId id) const override;
   std::string_view api_name(ApiId api) const override;
@@ -73,6 +77,8 @@ class WindowCollector final : private NameResolver {
   std::string_view stack(StringId id) const override;
 
   BatchEncoder encoder_;
+  WindowUse use_;
+  bool adds_up_use_ = false;
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with

@@ -36,6 +36,7 @@
 #include "collector/stacks/stacks.h"
 #include "collector/window/control.h"
 #include "collector/window/identity.h"
+#include "collector/window/metrics.h"
 #include "collector/window/ready_command.h"
 #include "collector/window/summary.h"
 #include "collector/window/window_dump.h"
@@ -104,8 +105,14 @@ void carry_out_requests(Drain& drain) {
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_dump(drain);
     if (command == DrainCommand::close) close_dump(drain);
     if (command == DrainCommand::detach && !window_is_open()) detach_cupti();
-    if (command == DrainCommand::save) save_dump(drain);
-    if (command == DrainCommand::unsave && drain.window_open) drain.file.unpublish();
+    if (command == DrainCommand::save) {
+      metrics_end();
+      save_dump(drain);
+    }
+    if (command == DrainCommand::unsave) {
+      metrics_go_on();
+      if (drain.window_open) drain.file.unpublish();
+    }
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);
     g_progress.fetch_add(1, std::memory_order_release);
     futex_wake_all(g_progress);
@@ -144,6 +151,7 @@ void tick(Drain& drain) {
   } else {
     steps_tick(ticks);
     control_tick(now_ns);
+    metrics_tick(now_ns);
     look_for_modules(drain, now_ns);
   }
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
@@ -229,6 +237,7 @@ bool prepare() {
   note_modules();
   store_known_kernels();
   control_begin();
+  metrics_begin();
   ring_store_stem(s.stem);  // workers look for it
   link_ring(link);
   return true;
@@ -246,6 +255,7 @@ void finish_from_drain_thread() {
   s.state.store(SessionState::finished, std::memory_order_release);
   remove_ring_file();
   control_end();
+  metrics_end();
   print_closing_line();
 }
 

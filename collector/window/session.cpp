@@ -25,6 +25,7 @@
 #include "collector/window/control.h"
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
+#include "collector/window/metrics.h"
 #include "collector/window/summary.h"
 
 extern char** environ;
@@ -315,6 +316,7 @@ void finish_session(const char* reason) {
   if (ended) {
     remove_ring_file();
     control_end();
+    metrics_end();
   } else {
     log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
              s.stem);

@@ -22,6 +22,7 @@
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"
+#include "collector/window/metrics.h"
 #include "collector/window/ready_command.h"
 #include "formats/core/early_window.h"
 
@@ -239,11 +240,13 @@ void close_dump(Drain& drain) {
     const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
     drain.early.keep(drain.file, {window, totals_of(drain, window), losses, failures}, worth);
   } else {
-    note_dumped_losses(write_to_the_end(drain, window));
+    const LossCounts losses = write_to_the_end(drain, window);
+    note_dumped_losses(losses);
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain, window),
                        {outcome, drain.file.error(), drain.file.path()});
+    metrics_note_window(window, totals_of(drain, window), losses, outcome, drain.collector.use());
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   drain.window_open = false;

@@ -389,6 +389,17 @@ bool read_directory(std::string_view text, bool automatic, char* out, size_t siz
   return true;
 }
 
+bool read_metrics(std::string_view text, char* out, size_t size, Reason& reason) {
+  constexpr std::string_view kForm = "prometheus:";
+  if (text == "none") return copy_text("", out, size);
+  if (!starts_with(text, kForm)) return refuse(reason, "must begin with prometheus:");
+  const std::string_view directory = slice(text, kForm.size());
+  if (!starts_with(directory, "/")) {
+    return refuse(reason, "must have a directory's absolute path behind prometheus:");
+  }
+  return read_directory(directory, false, out, size, reason);
+}
+
 bool read_command(std::string_view text, char* out, size_t size, Reason& reason) {
   if (text == "none") return copy_text("", out, size);
   // Tried with nothing for {}: what it will be is not known yet.

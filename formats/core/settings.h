@@ -136,6 +136,7 @@ struct Config {
   bool cupti_teardown;        // whether CUPTI is taken down after each window
   char cupti[1024];           // empty: look for it; "off": do not use CUPTI; else a path
   char on_trace_ready[1024];  // see command_line.h; empty: none
+  char metrics[1024];         // a directory, which may hold the same %-sequences; empty: none
 };
 
 // Told of each GPUPROF_* name that is no setting, with the known name that is nearest to it.

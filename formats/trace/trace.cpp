@@ -98,31 +98,4 @@ const Step* Process::step_at(int64_t time) const {
   return time < step.end ? &step : nullptr;
 }
 
-std::string_view loss_name(Loss loss) {
-  switch (loss) {
-    case Loss::buffer_full: return "buffer_full";
-    case Loss::string_table_full: return "string_table_full";
-    case Loss::shape_table_full: return "shape_table_full";
-    case Loss::cupti_dropped: return "cupti_dropped";
-    case Loss::cupti_unknown: return "cupti_unknown";
-    case Loss::bad_timestamp: return "bad_timestamp";
-    case Loss::write_error: return "write_error";
-    case Loss::step_log_full: return "step_log_full";
-    case Loss::unfinished_gpu: return "unfinished_gpu";
-    case Loss::nvtx_depth: return "nvtx_depth";
-    case Loss::graph_untimed: return "graph_untimed";
-    case Loss::cupti_incomplete: return "cupti_incomplete";
-    case Loss::stack_table_full: return "stack_table_full";
-    case Loss::operator_depth: return "operator_depth";
-    case Loss::sample_torn: return "sample_torn";
-    case Loss::memory_log_full: return "memory_log_full";
-    case Loss::heap_table_full: return "heap_table_full";
-    case Loss::gpu_unjoined: return "gpu_unjoined";
-    case Loss::name_cut: return "name_cut";
-    case Loss::event_captured: return "event_captured";
-    case Loss::event_untimed: return "event_untimed";
-  }
-  return "unknown";
-}
-
 }  // namespace gpuprof

@@ -436,6 +436,4 @@ struct Trace {
 // Names of enum values, for messages.
 std::string_view kind_name(Kind kind);
 std::string_view moment_name(LiveMoment moment);
-std::string_view loss_name(Loss loss);
-
 }  // namespace gpuprof

@@ -85,7 +85,7 @@ class Twins {
 
 }  // namespace
 
-// As PyTorch itself names it; names_data_loading (tools/analysis/timeline.cpp) also takes others'.
+// As PyTorch itself names it; names_data_loading (formats/core/names.h) also takes others'.
 bool is_data_loader(std::string_view range) {
   return (range.starts_with("enumerate(DataLoader)#") && range.ends_with(".__next__")) ||
          range.starts_with("enumerate(DataPipe)#");

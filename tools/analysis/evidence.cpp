@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "formats/core/names.h"
 #include "tools/analysis/verdict.h"
 #include "tools/console.h"
 

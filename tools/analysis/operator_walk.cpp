@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "formats/core/names.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/flops.h"
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "formats/core/names.h"
 #include "formats/core/own_time.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/found_steps.h"
@@ -17,14 +18,6 @@
 
 namespace gpuprof::analysis {
 namespace {
-
-bool begins_with(std::string_view text, std::string_view lower_case) {
-  if (text.size() < lower_case.size()) return false;
-  for (size_t i = 0; i < lower_case.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[i])) != lower_case[i]) return false;
-  }
-  return true;
-}
 
 CallClass class_of(Kind kind) {
   switch (kind) {
@@ -362,10 +355,6 @@ void look_at_whole_windows(std::vector<Timeline>& timelines) {
 
 bool is_bracketed(const Process& process) { return process.step_source == "profiler"; }
 
-bool names_data_loading(std::string_view name) {
-  return begins_with(name, "enumerate(dataloader)#") || begins_with(name, "dataloader");
-}
-
 bool names_framework_operator(std::string_view name) {
   constexpr std::string_view kOwn[] = {"aten::", "c10d::", "autograd::", "torch::", "prims::"};
   if (name.find("Backward") != std::string_view::npos) {
@@ -373,11 +362,6 @@ bool names_framework_operator(std::string_view name) {
   }
   return std::any_of(std::begin(kOwn), std::end(kOwn),
                      [name](std::string_view own) { return name.starts_with(own); });
-}
-
-bool names_communication(std::string_view name) {
-  return name.find("ncclDevKernel") != std::string_view::npos ||
-         name.find("ncclKernel") != std::string_view::npos || begins_with(name, "nccl");
 }
 
 // A copy that returns when it is done: by name, or because its memory is not pinned. (A small

@@ -183,10 +183,6 @@ void look_at_whole_windows(std::vector<Timeline>& timelines);
 // Whether its window lies between cudaProfilerStart and cudaProfilerStop: its only step.
 bool is_bracketed(const Process& process);
 
-// Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
-// PyTorch, or a user's "dataloader..." in any case.
-bool names_data_loading(std::string_view name);
-
 // Whether an operator of this name, or a node of the backward pass, is PyTorch's own and not
 // written in the program's Python: "aten::mm", "AddmmBackward0". Of a torch.autograd.Function it is
 // the name of its class and "Backward", without a number.
@@ -194,8 +190,5 @@ bool names_framework_operator(std::string_view name);
 
 // Whether there would be no overhead of this type without a profiler (Shape::cupti_type).
 bool is_profiling(uint32_t overhead_type);
-
-// Whether a kernel of this name is NCCL's (or RCCL's).
-bool names_communication(std::string_view name);
 
 }  // namespace gpuprof::analysis

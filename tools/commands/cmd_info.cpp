@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/core/early_window.h"
+#include "formats/core/names.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/analysis/recording_slowdown.h"
 #include "tools/analysis/standstill.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "formats/core/names.h"
 #include "formats/trace/heap.h"
 #include "formats/trace/names.h"
 #include "tools/console.h"

@@ -94,7 +94,8 @@ TEST(Settings, every_value_is_taken) {
                 {"GPUPROF_MODE=off", "GPUPROF_SCHEDULE= active=3 , max_s=0.5,max_mb=0",
                  "GPUPROF_STEP=time:2.5", "GPUPROF_OUTPUT=/x/%h/%q{USER}", "GPUPROF_RUN=run%j",
                  "GPUPROF_SCRATCH=/scratch", "GPUPROF_PRESET=light", "GPUPROF_BUFFER_MB=65536",
-                 "GPUPROF_GPU_TIMES=events", "GPUPROF_CUPTI=/opt/libcupti.so", "GPUPROF_LOG=debug"},
+                 "GPUPROF_GPU_TIMES=events", "GPUPROF_CUPTI=/opt/libcupti.so", "GPUPROF_LOG=debug",
+                 "GPUPROF_METRICS=prometheus:/var/lib/%h"},
                 config),
             "");
   EXPECT_EQ(config.mode, Mode::off);
@@ -112,6 +113,7 @@ TEST(Settings, every_value_is_taken) {
   EXPECT_EQ(config.gpu_times, GpuTimes::events);
   EXPECT_STREQ(config.cupti, "/opt/libcupti.so");
   EXPECT_EQ(config.log, LogLevel::debug);
+  EXPECT_STREQ(config.metrics, "/var/lib/%h");
 }
 
 TEST(Settings, an_empty_value_is_the_default) {
@@ -239,6 +241,9 @@ const BadValue kBadValues[] = {
      "GPUPROF_BUFFER_MB=\"64MB\": must be a whole number of megabytes from 1 to 65536 (for example "
      "64)"},
     {"GPUPROF_GPU_TIMES=event", "GPUPROF_GPU_TIMES=\"event\": must be cupti or events"},
+    {"GPUPROF_METRICS=statsd:/x", "GPUPROF_METRICS=\"statsd:/x\": must begin with prometheus:"},
+    {"GPUPROF_METRICS=prometheus:x",
+     "GPUPROF_METRICS=\"prometheus:x\": must have a directory's absolute path behind prometheus:"},
     {"GPUPROF_CUPTI=on",
      "GPUPROF_CUPTI=\"on\": must be auto, off, or the path of libcupti.so (with a /)"},
     {"GPUPROF_REDACT=paths,names",

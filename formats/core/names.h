@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names that the profiled process and the tools both go by. Thread-safe, no allocation.
+#pragma once
+
+#include <string_view>
+
+#include "formats/core/ring_file.h"
+
+namespace gpuprof {
+
+// "buffer_full"; as `info`, reports and metrics show it.
+std::string_view loss_name(Loss loss);
+
+// Whether a range of this name is time in a data loader: "enumerate(DataLoader)#...__next__" of
+// PyTorch, or a user's "dataloader..." in any case.
+bool names_data_loading(std::string_view name);
+
+// Whether a kernel of this name, mangled or not, is one of NCCL's.
+bool names_communication(std::string_view kernel);
+
+}  // namespace gpuprof
