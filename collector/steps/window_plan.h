@@ -34,6 +34,9 @@ class WindowPlan {
   // window that is open when it begins ends there. Replaces a trigger that has not begun. False:
   // `index`, the step in progress, is not before `first`, or recording is off.
   bool trigger(uint64_t first, uint64_t steps, uint64_t index);
+  // Whether a trigger was taken whose window has not begun, at trigger_first().
+  bool waits_for_trigger() const { return pending_ && !postponed_; }
+  uint64_t trigger_first() const { return first_; }
   // The schedule is off until boundary `resume` (UINT64_MAX: until told otherwise, and no trigger
   // is taken); a trigger that was taken before is dropped. The caller cuts an open window first.
   // The schedule's cycle that the boundary falls into is left out, so that no rank begins in the

@@ -156,12 +156,14 @@ void take_boundaries(const StepTracker::Result& result) {
 ControlResult ask_for_window(const ControlRequest& request) {
   Session& s = session();
   if (s.tracker.source() == StepSource::profiler) return ControlResult::no_steps;
+  if (s.config.schedule.all) return ControlResult::whole;
   if (s.plan->is_off()) return ControlResult::off;
   const uint64_t index = s.boundaries ? s.boundaries - 1 : 0;
+  const bool replaces = s.plan->waits_for_trigger();
   if (s.plan->trigger(request.step, request.steps, index)) {
     log_line(LogLevel::info, "gpuprof trigger asks for steps %" PRIu64 "-%" PRIu64, request.step,
              request.step + request.steps - 1);
-    return ControlResult::accepted;
+    return replaces ? ControlResult::replaced : ControlResult::accepted;
   }
   if (request.step > index) return ControlResult::busy;
   log_line(LogLevel::warn,

@@ -254,6 +254,13 @@ void print_why(const char* what, uint64_t complete, const char* source) {
              what, directory);
     return;
   }
+  if (s.plan->waits_for_trigger()) {
+    log_line(LogLevel::info,
+             "%s: the program ended after %" PRIu64 " steps (%s), before step %" PRIu64
+             ", from which on gpuprof trigger asked for a window",
+             what, complete, source, s.plan->trigger_first());
+    return;
+  }
   if (s.plan->armed() && step_source() != StepSource::profiler) {
     log_line(LogLevel::info,
              "%s: nobody asked for it in %" PRIu64

@@ -201,12 +201,14 @@ std::vector<Answer> answers_of(const LiveRun& run) {
 const char* why_not(const Answer& answer, const ControlRequest& request) {
   if (!answer.is_to(request)) return answer.silence;
   switch (answer.result) {
-    case ControlResult::accepted: return nullptr;
+    case ControlResult::accepted:
+    case ControlResult::replaced: return nullptr;
     case ControlResult::late: return "had passed that step when it heard of it";
     case ControlResult::off: return "has recording switched off";
     case ControlResult::busy: return "is recording a triggered window";
     case ControlResult::no_steps:
       return "records what cudaProfilerStart and Stop bracket (GPUPROF_STEP=profiler)";
+    case ControlResult::whole: return "records the whole program (GPUPROF_SCHEDULE=all)";
     case ControlResult::none: break;
   }
   return "gives an answer that this gpuprof does not know";
@@ -241,6 +243,12 @@ size_t count_accepted(const LiveRun& run, const ControlRequest& request) {
     const char* const reason = why_not(answer, request);
     accepted += reason == nullptr;
     if (reason) print_warning(fmt::format("trigger: {} {}", answer.name, reason));
+    if (!reason && answer.result == ControlResult::replaced) {
+      print_warning(
+          fmt::format("trigger: {} had not begun the window that was asked for before: "
+                      "that one is not recorded",
+                      answer.name));
+    }
   }
   return accepted;
 }

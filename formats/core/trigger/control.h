@@ -39,6 +39,8 @@ enum class ControlResult : uint32_t {
   off = 3,       // recording is switched off
   busy = 4,      // a triggered window is open
   no_steps = 5,  // windows are the program's own (GPUPROF_STEP=profiler)
+  whole = 6,     // the whole program is recorded (GPUPROF_SCHEDULE=all)
+  replaced = 7,  // accepted, in the place of a window that had not begun
 };
 
 inline constexpr size_t kControlFileBytes = 256;  // more than any request

@@ -301,6 +301,31 @@ def test_armed_and_never_asked(tmp_path):
     assert "nobody asked for it in 39 steps" in done.err and "gpuprof trigger" in done.err, done.err
 
 
+def test_a_window_in_the_place_of_one_that_has_not_begun(tmp_path):
+    with running(tmp_path):
+        assert "not recorded" not in harness.checked("trigger", tmp_path / "out", "--at-step", 90000).err
+        done = harness.checked("trigger", tmp_path / "out", "--steps", 3)
+        assert "had not begun the window that was asked for before: that one is not recorded" in done.err
+        wait_until(lambda: finished(tmp_path))
+        assert "not recorded" not in harness.checked("trigger", tmp_path / "out", "--steps", 3).err
+
+
+def test_a_window_that_the_program_does_not_reach(tmp_path):
+    process = subprocess.Popen([harness.BIN, "run", "-o", tmp_path / "out", "--", harness.SIMTRAIN, "--steps", "300", "--data-ms", "20"],
+                               env=harness.environment(GPUPROF_MODE="armed", GPUPROF_STEP="nvtx:step", GPUPROF_LOG="info"),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: harness.gpuprof("trigger", tmp_path / "out", "--at-step", 5000).code == 0)
+    said = process.communicate(timeout=60)[1]
+    assert re.search(r"the program ended after 299 steps \(nvtx:step\), before step 5000, from which on gpuprof trigger asked", said), said
+    assert "nobody asked" not in said
+
+
+def test_a_program_that_is_recorded_as_a_whole(tmp_path):
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="all"):
+        done = harness.gpuprof("trigger", tmp_path / "out")
+        assert done.code == 1 and "records the whole program (GPUPROF_SCHEDULE=all)" in done.err, done.err
+
+
 def test_targets_that_are_none(tmp_path):
     for target, hint in [(tmp_path, "no profiled process"), (os.getpid(), "profiled"), ("nonsense", "process id")]:
         done = harness.gpuprof("trigger", target)
