@@ -20,6 +20,9 @@ struct Member {
   std::vector<Process*> windows;
   int64_t begin = INT64_MAX, end = INT64_MIN;  // ns since the Unix epoch
   int32_t rank = -1, world = 0;
+  std::string host;
+  // Of its host's clock since boot, in ns: when the process began, to 10 ms; its last window's end.
+  int64_t started = 0, ended = 0;
 };
 
 struct Attempt {
@@ -68,6 +71,9 @@ std::vector<Member> members_of(Trace& trace) {
     member.end = std::max(member.end, process.window_end);
     member.rank = process.header.rank();
     member.world = std::max(member.world, process.header.world_size());
+    member.host = process.header.host();
+    member.started = static_cast<int64_t>(process.header.os_start_time()) * 10'000'000;
+    member.ended = std::max(member.ended, process.monotonic(process.window_end));
   }
   std::vector<Member> out;
   for (auto& [key, member] : found) out.push_back(std::move(member));
@@ -76,10 +82,17 @@ std::vector<Member> members_of(Trace& trace) {
   return out;
 }
 
+// Whether a process without a rank was started after all that is recorded of another one of its
+// host: a program that was run again. Ranks that nobody has numbered are started together.
+bool runs_again(const Member& before, const Member& after) {
+  return after.host == before.host && after.started > 0 && after.started >= before.ended;
+}
+
 // Whether this process can only be of the attempt after: its rank has run before, and ended.
 bool begins_another(const Attempt& attempt, const Member& member) {
   return std::any_of(attempt.members.begin(), attempt.members.end(), [&](const Member& other) {
-    return member.rank >= 0 && other.rank == member.rank && member.begin >= other.end;
+    return other.rank == member.rank && member.begin >= other.end &&
+           (member.rank >= 0 || runs_again(other, member));
   });
 }
 

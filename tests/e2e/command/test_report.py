@@ -115,6 +115,19 @@ def test_a_mark_that_never_came_is_said(tmp_path):
     assert "no whole step was seen (nvtx:nosuch" in done.err and "GPUPROF_STEP" in done.err and "SCHEDULE" not in done.err
 
 
+def test_two_runs_from_one_shell_are_two(tmp_path):
+    """They share a folder: the newest is taken, and the other named."""
+    for layers in (8, 4):
+        done = harness.run([harness.SIMTRAIN, "--steps", "25", "--layers", layers], env=harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out"))
+        assert done.code == 0, done.err
+    assert len(harness.dumps(tmp_path / "out/latest/")) == 2
+    done = harness.checked("report", "--format", "json", tmp_path / "out/latest")
+    found = json.loads(done.out)
+    assert len(found["steps"]) == 10 and "2 attempts of job" in done.err
+    first = json.loads(harness.checked("report", "--format", "json", "--attempt", "0", tmp_path / "out/latest").out)
+    assert sum(step["duration_us"] for step in first["steps"]) > 1.3 * sum(step["duration_us"] for step in found["steps"])
+
+
 def test_two_runs_are_not_one(tmp_path):
     both = [record(tmp_path / name) for name in ("one", "other")]
     done = harness.checked("report", *both)

@@ -323,7 +323,7 @@ def test_a_window_that_the_program_does_not_reach(tmp_path):
 def test_a_program_that_is_recorded_as_a_whole(tmp_path):
     with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="all"):
         done = harness.gpuprof("trigger", tmp_path / "out")
-        assert done.code == 1 and "records the whole program (GPUPROF_SCHEDULE=all)" in done.err, done.err
+        assert done.code == 2 and "records the whole program (GPUPROF_SCHEDULE=all)" in done.err, done.err
 
 
 def test_targets_that_are_none(tmp_path):

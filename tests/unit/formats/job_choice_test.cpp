@@ -25,13 +25,14 @@ struct Dump {
   uint32_t first_step = 12;
   bool whole = true;
   const char* version = "0.1.0";
+  int64_t started = -1;  // in hundredths of a second since boot; -1: as `pid`
 };
 
 std::string dump_of(const Dump& d, int world) {
   const auto ticks = [](uint64_t us) { return 2'000'000 + us * kTicksPerUs; };
   dump::Header header = make_header(0, d.rank);
   header.set_pid(d.pid + static_cast<uint32_t>(d.rank));
-  header.set_os_start_time(d.pid);
+  header.set_os_start_time(d.started < 0 ? d.pid : static_cast<uint64_t>(d.started));
   header.set_world_size(world);
   header.set_job(d.job);
   header.set_run(d.run);
@@ -182,6 +183,25 @@ TEST_F(JobChoiceTest, SaysNothingOfAWholeJob) {
   const std::vector<Dump> dumps = {{.rank = 0, .job = "", .run = ""},
                                    {.rank = 1, .job = "", .run = ""}};
   EXPECT_EQ(notes(read(dumps, 2)), "");
+}
+
+TEST_F(JobChoiceTest, AProgramWithoutARankThatIsRunAgainIsAnotherAttempt) {
+  const std::vector<Dump> again = {{.rank = -1, .pid = 100},
+                                   {.rank = -1, .pid = 200, .from_us = 5000, .to_us = 6000}};
+  const Input input = read(again, 0);
+  EXPECT_EQ(pids(input), (Pids{199}));
+  EXPECT_NE(notes(input).find("2 attempts of job 77 are here"), std::string::npos) << notes(input);
+  EXPECT_EQ(pids(read(again, 0, {"", "0"})), (Pids{99}));
+}
+
+// Their windows lie apart, yet the second was there already as the first one recorded.
+TEST_F(JobChoiceTest, KeepsProcessesWithoutARankThatWereThereTogether) {
+  std::vector<Dump> together = {
+      {.rank = -1, .pid = 100, .to_us = 3'000'000, .started = 100},
+      {.rank = -1, .pid = 200, .from_us = 4'000'000, .to_us = 5'000'000, .started = 200}};
+  EXPECT_EQ(read(together, 0).trace.processes.size(), 2u);
+  together[1].started = 1000000;
+  EXPECT_EQ(read(together, 0).trace.processes.size(), 1u);
 }
 
 // As SLURM_PROCID of a batch script: all at once, so none is an attempt of its own.
