@@ -155,7 +155,7 @@ bool refuse_activity(std::string_view name, Reason& reason) {
   return false;
 }
 
-bool read_rank_range(std::string_view item, uint64_t& low, uint64_t& high) {
+bool read_range(std::string_view item, uint64_t& low, uint64_t& high) {
   std::string_view rest = item;
   const std::string_view first = trim(take_until(rest, '-'));
   if (!parse_whole(first, low)) return false;
@@ -318,19 +318,23 @@ bool read_redact(std::string_view text, uint32_t& what, Reason& reason) {
   return true;
 }
 
+bool find_in_ranges(std::string_view text, uint64_t number, bool& found) {
+  found = false;
+  ListReader items(text);
+  for (std::string_view item; items.next(item);) {
+    uint64_t low = 0, high = 0;
+    if (!read_range(item, low, high)) return false;
+    if (low <= number && number <= high) found = true;
+  }
+  return true;
+}
+
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason) {
   selected = true;
   if (text == "all") return true;
   bool found = false;
-  ListReader items(text);
-  for (std::string_view item; items.next(item);) {
-    uint64_t low = 0, high = 0;
-    if (!read_rank_range(item, low, high)) {
-      return refuse(reason, "must be all, or ranks and ranges of ranks, as in 0,8-15");
-    }
-    if (rank >= 0 && low <= static_cast<uint64_t>(rank) && static_cast<uint64_t>(rank) <= high) {
-      found = true;
-    }
+  if (!find_in_ranges(text, static_cast<uint64_t>(rank < 0 ? 0 : rank), found)) {
+    return refuse(reason, "must be all, or ranks and ranges of ranks, as in 0,8-15");
   }
   selected = found || rank < 0;
   return true;

@@ -187,7 +187,7 @@ class Reader {
   // What the file ends with: a cut event, or several behind one that is broken.
   void read_left() {
     if (left_.empty()) return cut("the file ends before its array of events does");
-    Stretch stretch;
+    kineto::Stretch stretch;
     stretch.set(left_, left_offset_);
     Block block;
     const Parsed parsed = parse_block(stretch.view(), {left_offset_, top_.ours, true}, block);

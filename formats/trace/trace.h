@@ -325,6 +325,18 @@ struct LiveMemory {
   std::vector<AllocatorTotals> allocators;
 };
 
+// A run of consecutive steps in a trace of which only some were kept, and the memory that was
+// allocated when it begins, as far as the whole trace told.
+struct Stretch {
+  struct TensorTotal {
+    uint32_t device_type, device_id;  // as in Shape
+    int64_t bytes;                    // the sum of the changes before
+  };
+  int64_t begin;                                        // of its first step
+  std::unordered_map<uint64_t, uint64_t> device, host;  // bytes by address
+  std::vector<TensorTotal> tensors;
+};
+
 enum class Source : uint8_t {
   dump,
   kineto,  // JSON of torch.profiler, or our own
@@ -361,6 +373,7 @@ struct Process {
   std::vector<HeapSample> heap;     // in order of time
   int64_t sample_period = 0;        // ns, mostly between two of one thread
   std::vector<Step> steps;          // the step log of the whole run, in order
+  std::vector<Stretch> stretches;   // in order; empty: the window is whole
   // Steps of the window are among the events, too (annotations ProfilerStep#N): not to be drawn
   // twice.
   bool steps_are_events = false;

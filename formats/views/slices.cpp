@@ -10,16 +10,11 @@
 namespace gpuprof {
 namespace {
 
-struct Allocation {
-  int64_t time;
-  uint64_t address, bytes;
-  bool release;
-  EventIndex event;
-};
+using LiveBytes = std::unordered_map<uint64_t, uint64_t>;  // by address
 
 constexpr int64_t kLargest = int64_t{1} << 60;  // of memory; more is an error in the file
 
-int64_t sum_of(const std::unordered_map<uint64_t, uint64_t>& live) {
+int64_t sum_of(const LiveBytes& live) {
   int64_t sum = 0;
   for (const auto& [address, bytes] : live) {
     if (bytes <= uint64_t{kLargest} && sum <= kLargest) sum += static_cast<int64_t>(bytes);
@@ -27,18 +22,23 @@ int64_t sum_of(const std::unordered_map<uint64_t, uint64_t>& live) {
   return sum;
 }
 
-// `live`: what is allocated before the first change.
-std::vector<MemoryPoint> curve_of(std::vector<Allocation>& changes,
-                                  std::unordered_map<uint64_t, uint64_t> live) {
+// `live`: what is allocated before the first change; `of_stretch`: of which memory.
+std::vector<MemoryPoint> curve_of(std::vector<MemoryChange>& changes, LiveBytes live,
+                                  const Process& process, LiveBytes Stretch::*of_stretch) {
   std::stable_sort(changes.begin(), changes.end(),
-                   [](const Allocation& a, const Allocation& b) { return a.time < b.time; });
+                   [](const MemoryChange& a, const MemoryChange& b) { return a.time < b.time; });
   std::vector<MemoryPoint> points;
   int64_t total = sum_of(live);
-  const auto point = [&](const Allocation& c, int64_t change) {
+  const auto point = [&](const MemoryChange& c, int64_t change) {
     total += change;
     points.push_back({c.time, total, change, c.event});
   };
-  for (const Allocation& c : changes) {
+  auto stretch = process.stretches.begin();
+  for (const MemoryChange& c : changes) {
+    for (; stretch != process.stretches.end() && stretch->begin <= c.time; ++stretch) {
+      live = (*stretch).*of_stretch;
+      total = sum_of(live);
+    }
     if (c.release) {
       const auto found = live.find(c.address);
       if (found == live.end()) continue;
@@ -64,6 +64,15 @@ bool is_of_memory(const Shape& shape) {
          shape.kind == Kind::gpu_memory || shape.kind == Kind::tensor;
 }
 
+int64_t total_of(const Stretch& stretch, const TensorCurve& curve) {
+  for (const Stretch::TensorTotal& each : stretch.tensors) {
+    if (each.device_type == curve.device_type && each.device_id == curve.device_id) {
+      return each.bytes;
+    }
+  }
+  return 0;
+}
+
 // Points in order of time: events of a lane are, lanes among each other are
 // not.
 std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& process) {
@@ -87,7 +96,11 @@ std::vector<TensorCurve> tensor_curves(const Trace& trace, const Process& proces
     std::stable_sort(curve.points.begin(), curve.points.end(),
                      [](const MemoryPoint& a, const MemoryPoint& b) { return a.time < b.time; });
     int64_t total = 0;
+    auto stretch = process.stretches.begin();
     for (MemoryPoint& point : curve.points) {
+      for (; stretch != process.stretches.end() && stretch->begin <= point.time; ++stretch) {
+        total = total_of(*stretch, curve);
+      }
       total = std::clamp(total + point.change, -kLargest, kLargest);
       if (!curve.totals_given) point.total = total;
     }
@@ -113,12 +126,40 @@ std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Over
   return tracks;
 }
 
+bool names_host_memory(std::string_view api) { return api.find("Host") != std::string_view::npos; }
+
+MemoryChanges memory_changes(const Trace& trace, const Process& process) {
+  MemoryChanges calls, records;
+  for (uint32_t i = 0; i < process.events.size(); ++i) {
+    const Shape& shape = trace.shapes[process.events.shape_of(i)];
+    const bool call = shape.kind == Kind::alloc || shape.kind == Kind::dealloc;
+    if (!call && shape.kind != Kind::gpu_memory) continue;
+    const Event event = process.events[i];
+    const EventExtra& extra = process.extra(event);
+    const auto index = static_cast<EventIndex>(i);
+    if (shape.kind == Kind::gpu_memory) {
+      auto& list = shape.memory_kind == kPinned ? records.host : records.device;
+      list.push_back(
+          {event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
+    } else {
+      if (shape.result != 0 || extra.address == 0) continue;
+      const bool host = names_host_memory(trace.text(shape.name));
+      const bool release = shape.kind == Kind::dealloc;
+      (host ? calls.host : calls.device)
+          .push_back(
+              {release ? event.begin : event.end, extra.address, extra.bytes, release, index});
+    }
+  }
+  const bool recorded = !records.device.empty() || !records.host.empty();
+  return recorded ? std::move(records) : std::move(calls);
+}
+
 MemoryCurves memory_curves(const Trace& trace, const Process& process) {
-  std::unordered_map<uint64_t, uint64_t> device_before, host_before;
+  LiveBytes device_before, host_before;
   if (const LiveMemory* const live = process.live_at(LiveMoment::window_begins)) {
     for (const LiveAllocation& each : live->allocations) {
       if (each.is_block()) continue;
-      const bool host = trace.text(each.api).find("Host") != std::string_view::npos;
+      const bool host = names_host_memory(trace.text(each.api));
       (host ? host_before : device_before)[each.address] = each.bytes;
     }
   }
@@ -127,30 +168,9 @@ MemoryCurves memory_curves(const Trace& trace, const Process& process) {
       std::none_of(trace.shapes.begin(), trace.shapes.end(), is_of_memory)) {
     return {{}, {}, sum_of(device_before), {}};
   }
-  std::vector<Allocation> device_calls, host_calls, device_records, host_records;
-  for (uint32_t i = 0; i < process.events.size(); ++i) {
-    const Shape& shape = trace.shapes[process.events.shape_of(i)];
-    const bool calls = shape.kind == Kind::alloc || shape.kind == Kind::dealloc;
-    if (!calls && shape.kind != Kind::gpu_memory) continue;
-    const Event event = process.events[i];
-    const EventExtra& extra = process.extra(event);
-    const auto index = static_cast<EventIndex>(i);
-    if (shape.kind == Kind::gpu_memory) {
-      auto& list = shape.memory_kind == kPinned ? host_records : device_records;
-      list.push_back(
-          {event.begin, extra.address, extra.bytes, shape.cupti_type == kReleased, index});
-    } else {
-      if (shape.result != 0 || extra.address == 0) continue;
-      const bool host = trace.text(shape.name).find("Host") != std::string_view::npos;
-      const bool release = shape.kind == Kind::dealloc;
-      (host ? host_calls : device_calls)
-          .push_back(
-              {release ? event.begin : event.end, extra.address, extra.bytes, release, index});
-    }
-  }
-  const bool records = !device_records.empty() || !host_records.empty();
-  return {curve_of(records ? device_records : device_calls, device_before),
-          curve_of(records ? host_records : host_calls, host_before), sum_of(device_before),
+  MemoryChanges changes = memory_changes(trace, process);
+  return {curve_of(changes.device, device_before, process, &Stretch::device),
+          curve_of(changes.host, host_before, process, &Stretch::host), sum_of(device_before),
           tensor_curves(trace, process)};
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "formats/trace/trace.h"
@@ -64,6 +65,22 @@ struct MemoryPoint {
   EventIndex event;
 };
 
+// A call or record of CUPTI's that allocates or releases.
+struct MemoryChange {
+  int64_t time;
+  uint64_t address, bytes;
+  bool release;
+  EventIndex event;
+};
+
+// From CUPTI's records where there are any, else from the calls. In no order.
+struct MemoryChanges {
+  std::vector<MemoryChange> device, host;  // host: pinned
+};
+MemoryChanges memory_changes(const Trace& trace, const Process& process);
+// Whether a call of this name allocates or releases pinned memory of the host.
+bool names_host_memory(std::string_view api);
+
 // A GPU in device_type of TensorCurve and Shape: PyTorch's number for CUDA.
 inline constexpr uint32_t kCudaDevice = 1;
 
@@ -75,9 +92,10 @@ struct TensorCurve {
   std::vector<MemoryPoint> points;
 };
 
-// `device` memory from CUPTI's records where there are any, else from the
-// calls; `host`: pinned. What was allocated before the window is counted where
-// the memory log says it; else it is not known, and its release is left out.
+// `device` and `host` memory from memory_changes(). What was allocated before the
+// window is counted where the memory log says it; else it is not known, and its
+// release is left out. Each of the process's stretches begins with what was
+// allocated then.
 struct MemoryCurves {
   std::vector<MemoryPoint> device, host;
   int64_t device_before = 0;  // allocated when the window began, where the memory log says

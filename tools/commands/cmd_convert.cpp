@@ -5,11 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
+#include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
 #include "tools/command.h"
@@ -100,6 +102,59 @@ void keep_ranks(Trace& trace, const std::string& ranks) {
   }
 }
 
+// "2-4, 9", of numbers in order.
+std::string ranges_text(const std::set<uint64_t>& numbers) {
+  std::string out;
+  for (auto at = numbers.begin(); at != numbers.end();) {
+    const uint64_t first = *at;
+    uint64_t last = first;
+    while (++at != numbers.end() && *at == last + 1) ++last;
+    if (!out.empty()) out += ", ";
+    out += last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  }
+  return out;
+}
+
+// Takes other steps out of the trace.
+void keep_listed_steps(Trace& trace, const std::string& steps) {
+  bool listed = true;
+  const auto selected = [&](uint64_t step) {
+    bool found = false;
+    listed = find_in_ranges(steps, step, found) && listed;
+    return found;
+  };
+  selected(0);
+  if (!listed) {
+    throw Failure(
+        fmt::format("--steps {}: must be steps and ranges of steps, as in 0,8-15", steps));
+  }
+  std::set<uint64_t> there;
+  for (const Process& process : trace.processes) {
+    for (const Step& step : process.window_steps()) there.insert(step.step);
+  }
+  if (there.empty()) {
+    throw Failure(fmt::format("--steps {}: no window of the input has steps", steps));
+  }
+  if (std::none_of(there.begin(), there.end(), selected)) {
+    throw Failure(
+        fmt::format("--steps {}: the input has none of them, but {}", steps, ranges_text(there)));
+  }
+  const size_t without = keep_steps(trace, selected);
+  if (without == 0) return;
+  print_note(fmt::format("{} process{} of the input {} none of these steps and {} left out",
+                         without, without == 1 ? "" : "es", without == 1 ? "has" : "have",
+                         without == 1 ? "is" : "are"));
+}
+
+// A list of what is allocated has no place for what a gap hides.
+void refuse_gaps(const Trace& trace, const std::string& steps) {
+  for (const Process& process : trace.processes) {
+    if (process.stretches.size() < 2) continue;
+    throw Failure(fmt::format(
+        "--steps {}: memory-viz needs steps that follow each other, as in 8-15", steps));
+  }
+}
+
 // Before gigabytes are written. JSON has some 450 bytes an event, whatever the job.
 void note_size(const Trace& trace, const std::string& format) {
   constexpr uint64_t kBytesOfEvent = 450, kLarge = 1'000'000'000;
@@ -108,8 +163,8 @@ void note_size(const Trace& trace, const std::string& format) {
   for (const Process& process : trace.processes) bytes += process.events.size() * kBytesOfEvent;
   if (bytes < kLarge) return;
   print_note(
-      fmt::format("this writes about {:.1f} GB; --ranks writes fewer ranks, and a name that "
-                  "ends in .gz a tenth of it",
+      fmt::format("this writes about {:.1f} GB; --ranks and --steps write less, and a name "
+                  "that ends in .gz a tenth of it",
                   static_cast<double>(bytes) / 1e9));
 }
 
@@ -133,7 +188,7 @@ void report(const Trace& trace, const fs::path& output, const Exporter& exporter
 int run_convert(const Command& command, int count, char** arguments) {
   CLI::App app;
   std::vector<std::string> inputs;
-  std::string format, wanted, ranks;
+  std::string format, wanted, ranks, steps;
   app.add_option("INPUT", inputs,
                  "dumps, what killed processes left, Kineto (torch.profiler) JSON traces, - for "
                  "standard input, or "
@@ -143,6 +198,8 @@ int run_convert(const Command& command, int count, char** arguments) {
   JobChoice choice;
   add_job_choice(app, choice);
   app.add_option("--ranks", ranks, "ranks and ranges of ranks to write, as in 0,8-15")
+      ->default_str("all");
+  app.add_option("--steps", steps, "steps and ranges of steps to write, as in 0,8-15")
       ->default_str("all");
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
@@ -158,8 +215,10 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
   const Exporter& exporter = *find_exporter(format);
-  Input input = load_inputs(inputs, choice);
+  Input input = steps.empty() ? load_inputs(inputs, choice) : load_steps(inputs, choice);
   if (!ranks.empty()) keep_ranks(input.trace, ranks);
+  if (!steps.empty()) keep_listed_steps(input.trace, steps);
+  if (exporter.write == write_memory_viz) refuse_gaps(input.trace, steps);
   note_size(input.trace, format);
   const fs::path output = output_path(inputs, wanted, exporter);
   const bool to_standard_output = output == "-";

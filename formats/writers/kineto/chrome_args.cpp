@@ -438,6 +438,12 @@ std::optional<EventRecord> ChromeArgs::record_waited_for(const Event& sync) cons
       std::upper_bound(found->second.begin(), found->second.end(), call.begin,
                        [](int64_t time, const EventRecord& record) { return time < record.time; });
   if (after == found->second.begin() || after[-1].correlation == 0) return std::nullopt;
+  // Between stretches of steps there may have been other records.
+  const bool apart = std::any_of(
+      process_.stretches.begin(), process_.stretches.end(), [&](const Stretch& stretch) {
+        return after[-1].time < stretch.begin && stretch.begin <= call.begin;
+      });
+  if (apart) return std::nullopt;
   return after[-1];
 }
 

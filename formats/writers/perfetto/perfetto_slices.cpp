@@ -122,8 +122,17 @@ SlicePackets::SlicePackets(const Trace& trace, PacketWriter& out) : trace_(trace
            out.key("captured before window (ns)"),
            out.key("capture"),
            out.key("true end (ns)")};
-  shapes_.reserve(trace.shapes.size());
-  for (const Shape& shape : trace.shapes) shapes_.push_back(packets_of(shape));
+  // Of some ranks and steps of a trace not all are in use.
+  std::vector<bool> used(trace.shapes.size());
+  for (const Process& process : trace.processes) {
+    for (size_t i = 0; i < process.events.size(); ++i) {
+      used[gpuprof::number(process.events.shape_of(i))] = true;
+    }
+  }
+  shapes_.resize(trace.shapes.size());
+  for (uint32_t i = 0; i < used.size(); ++i) {
+    if (used[i]) shapes_[i] = packets_of(trace.shapes[static_cast<ShapeIndex>(i)]);
+  }
   out.define();
 }
 

@@ -26,7 +26,7 @@ struct Output {
 
 class SlicePackets {
  public:
-  // Defines the names of all shapes.
+  // Defines the names of all shapes that events have.
   SlicePackets(const Trace& trace, PacketWriter& out);
   // Goes on with a process: defines what only it has. Ids of flows begin at
   // `flow_base`.

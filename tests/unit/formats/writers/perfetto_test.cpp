@@ -15,6 +15,7 @@
 #include "formats/io/utf8.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_curves.h"
+#include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "perfetto_test.pb.h"
 #include "tests/unit/support/hostile_trace.h"
@@ -357,6 +358,23 @@ TEST(Perfetto, FlowsGoFromEachLaunchToItsKernels) {
   for (const auto& [id, count] : begun) EXPECT_EQ(count, 1);
   ASSERT_EQ(decoded.named("cudaGraphLaunch").size(), 2u);
   EXPECT_EQ(decoded.named("cudaGraphLaunch")[0]->flows.size(), 2u);
+}
+
+TEST(Perfetto, SomeStepsAreAWholeTrace) {
+  for (const uint64_t step : {12, 13}) {
+    Trace trace = busy_trace(2);
+    EXPECT_EQ(keep_steps(trace, [&](uint64_t each) { return each == step; }), 0u);
+    const Decoder decoded(trace);
+    std::multiset<uint64_t> begun, ended;
+    for (const DecodedSlice& slice : decoded.slices) {
+      begun.insert(slice.flows.begin(), slice.flows.end());
+      ended.insert(slice.terminating.begin(), slice.terminating.end());
+    }
+    EXPECT_EQ(begun, ended);
+    EXPECT_EQ(begun.size(), step == 12 ? 14u : 0u) << "all is launched in the first step";
+    EXPECT_EQ(decoded.named(fmt::format("step {}", step)).size(), 2u);
+    EXPECT_EQ(decoded.named(fmt::format("step {}", 25 - step)).size(), 0u);
+  }
 }
 
 TEST(Perfetto, CollectivesAreKnownOnBothSides) {

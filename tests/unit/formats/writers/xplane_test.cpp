@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "formats/io/file_bytes.h"
+#include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "tests/unit/support/hostile_trace.h"
 #include "tests/unit/support/trace_maker.h"
@@ -132,6 +134,28 @@ TEST_F(Xplane, StepsAreRootsAndKernelsHaveTheirCalls) {
     }
   }
   EXPECT_EQ(kernels, 5u);
+}
+
+TEST_F(Xplane, SomeStepsAreAWholeTrace) {
+  Trace trace = busy_trace(1);
+  EXPECT_EQ(keep_steps(trace, [](uint64_t step) { return step == 12; }), 0u);
+  const auto found = exported(trace);
+  const XSpace& space = found.at("node1_r0.xplane.pb");
+  std::set<std::string> calls, work, steps;
+  for (const XPlane& each : space.planes()) {
+    for (const XLine& line : each.lines()) {
+      for (const XEvent& event : line.events()) {
+        EXPECT_GE(event.offset_ps(), 0);
+        const auto of_event = stats(each, event);
+        if (of_event.contains("_r")) steps.insert(of_event.at("step_num"));
+        if (!of_event.contains("correlation_id")) continue;
+        (each.name() == "/host:CPU" ? calls : work).insert(of_event.at("correlation_id"));
+      }
+    }
+  }
+  EXPECT_EQ(steps, std::set<std::string>{"12"});
+  EXPECT_EQ(work.size(), 6u);
+  EXPECT_TRUE(std::includes(calls.begin(), calls.end(), work.begin(), work.end()));
 }
 
 TEST_F(Xplane, TensorBoardsDirectoryHasBothPluginsFiles) {
