@@ -68,6 +68,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/sources/heap.cpp": {
         "the next window empties and marks it": "g_heap_marks g_samples",
         "a sequence of random numbers": "g_draws"},
+    "collector/sources/interconnect.cpp": {"as many as g_link_count and g_port_count say": "g_links g_ports"},
     "collector/sources/memory_log.cpp": {FOUND: "device_of::known device_of::looked"},
     "collector/sources/nvml.cpp": {
         "as many as g_device_count says": "g_devices",

@@ -77,6 +77,28 @@ Json communicators_json(const Process& process) {
   return out;
 }
 
+Json nvlinks_json(const Process& process) {
+  Json out = Json::array();
+  for (const dump::NvLinks& each : process.summary.nvlinks()) {
+    out.push_back({{"device", each.device()},
+                   {"active", each.active()},
+                   {"nvml_version", each.version()},
+                   {"mbytes_per_s", each.mbytes_per_s()}});
+  }
+  return out;
+}
+
+Json network_ports_json(const Process& process) {
+  Json out = Json::array();
+  for (const dump::NetworkPort& each : process.summary.network_port()) {
+    out.push_back({{"adapter", each.adapter()},
+                   {"port", each.number()},
+                   {"mbits_per_s", each.mbits_per_s()},
+                   {"link_layer", each.link_layer()}});
+  }
+  return out;
+}
+
 void add_sample(CounterSummary& to, double value) {
   if (to.count == 0 || value < to.min) to.min = value;
   if (to.count == 0 || value > to.max) to.max = value;
@@ -178,6 +200,8 @@ Json describe_summary(const Trace& trace, const Process& process) {
           {"graph_work", {{"nodes", graph_work.nodes}, {"named", graph_work.named}}},
           {"counters", counters_json(process)},
           {"communicators", communicators_json(process)},
+          {"nvlinks", nvlinks_json(process)},
+          {"network_ports", network_ports_json(process)},
           {"samples", process.samples.size()},
           {"process_cpu_ns", process.summary.process_cpu_ns()},
           {"heap_samples", process.heap.size()},

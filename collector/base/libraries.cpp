@@ -31,6 +31,8 @@ void* loaded_driver() { return first_loaded({"libcuda.so.1"}); }
 
 void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
 
+void* loaded_nvml() { return first_loaded({"libnvidia-ml.so.1"}); }
+
 void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
 
 void* exported_symbol(const char* library, const char* name) {

@@ -4,10 +4,12 @@
 
 namespace gpuprof {
 
-// Handle of an already loaded libcudart, libcuda, libnccl (any known soname), or null.
+// Handle of an already loaded libcudart, libcuda, libnccl, libnvidia-ml (any known soname), or
+// null.
 void* loaded_cudart();
 void* loaded_driver();
 void* loaded_nccl();
+void* loaded_nvml();
 // libstdc++ or libc++abi.
 void* loaded_cxx_runtime();
 

@@ -10,6 +10,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
+#include "collector/sources/nvml_devices.h"
 #include "formats/core/counters.h"
 #include "formats/core/wire.h"
 
@@ -18,7 +19,6 @@ namespace {
 
 // The part of NVML's ABI that is needed; spelt out because its header does not come with the
 // toolkit's runtime. Numbers: nvml.h, unchanged since NVML 4 (R304).
-using NvmlDevice = void*;
 enum ClockType : int { kClockSm = 1, kClockMemory = 2 };
 enum EccErrorType : int { kEccCorrected = 0, kEccUncorrected = 1 };
 constexpr int kTemperatureGpu = 0;
@@ -32,7 +32,6 @@ struct NvmlMemory {
 
 struct NvmlApi {
   int (*Init_v2)();
-  int (*DeviceGetHandleByPciBusId_v2)(const char*, NvmlDevice*);
   int (*DeviceGetClockInfo)(NvmlDevice, int, unsigned*);
   int (*DeviceGetPowerUsage)(NvmlDevice, unsigned*);
   int (*DeviceGetTemperature)(NvmlDevice, int, unsigned*);
@@ -43,7 +42,6 @@ struct NvmlApi {
   int (*DeviceGetMaxClockInfo)(NvmlDevice, int, unsigned*);  // null: a library without it
 };
 
-constexpr size_t kMaxDevices = 64;
 constexpr double kPeriodNs = 1e8;
 
 struct Device {
@@ -58,8 +56,9 @@ struct Sample {
 };
 
 NvmlApi g_nvml{};
+void* g_library = nullptr;
 bool g_tried = false;
-Device g_devices[kMaxDevices];
+Device g_devices[kMostNvmlGpus];
 size_t g_device_count = 0;
 uint64_t g_next_ticks = 0;
 constinit Immortal<PodVector<Sample>> g_samples;
@@ -78,7 +77,6 @@ bool load(char* why, size_t why_size) {
   }
   const bool found =
       look_up(library, "nvmlInit_v2", g_nvml.Init_v2) &&
-      look_up(library, "nvmlDeviceGetHandleByPciBusId_v2", g_nvml.DeviceGetHandleByPciBusId_v2) &&
       look_up(library, "nvmlDeviceGetClockInfo", g_nvml.DeviceGetClockInfo) &&
       look_up(library, "nvmlDeviceGetPowerUsage", g_nvml.DeviceGetPowerUsage) &&
       look_up(library, "nvmlDeviceGetTemperature", g_nvml.DeviceGetTemperature) &&
@@ -92,32 +90,16 @@ bool load(char* why, size_t why_size) {
     return false;
   }
   (void)look_up(library, "nvmlDeviceGetMaxClockInfo", g_nvml.DeviceGetMaxClockInfo);
+  g_library = library;
   const int result = g_nvml.Init_v2();
   if (result != 0) std::snprintf(why, why_size, "nvmlInit gave error %d", result);
   return result == 0;
 }
 
-// CUDA numbers what the process may see; NVML what the machine has. Both know the bus.
 void find_devices() {
-  void* const runtime = loaded_cudart();
-  int (*count_devices)(int*) = nullptr;
-  int (*bus_id)(char*, int, int) = nullptr;
-  int (*context_state)(int, unsigned*, int*) = nullptr;
-  look_up(loaded_driver(), "cuDevicePrimaryCtxGetState", context_state);
-  int count = 0;
-  if (!look_up(runtime, "cudaGetDeviceCount", count_devices) || count_devices(&count) != 0) return;
-  if (!look_up(runtime, "cudaDeviceGetPCIBusId", bus_id)) return;
-  g_device_count = 0;
-  for (int id = 0; id < count && g_device_count < kMaxDevices; ++id) {
-    unsigned flags = 0;
-    int in_use = 1;
-    if (context_state) context_state(id, &flags, &in_use);
-    char bus[32] = "";
-    NvmlDevice handle = nullptr;
-    if (!in_use || bus_id(bus, sizeof bus, id) != 0) continue;
-    if (g_nvml.DeviceGetHandleByPciBusId_v2(bus, &handle) != 0) continue;
-    g_devices[g_device_count++] = {static_cast<uint32_t>(id), handle, 0};
-  }
+  NvmlGpu gpus[kMostNvmlGpus];
+  g_device_count = find_nvml_gpus(g_library, gpus);
+  for (size_t i = 0; i < g_device_count; ++i) g_devices[i] = {gpus[i].id, gpus[i].handle, 0};
 }
 
 int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
@@ -246,6 +228,7 @@ bool encode_counters(ByteBuffer& out, uint32_t clock_shift) {
 namespace {
 void forget_nvml() {
   g_tried = false;
+  g_library = nullptr;
   g_nvml = NvmlApi{};
   g_device_count = 0;
   g_samples->clear();

@@ -30,6 +30,7 @@
 #include "collector/samples/workers.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/heap.h"
+#include "collector/sources/interconnect.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
 #include "collector/stacks/modules.h"
@@ -172,6 +173,7 @@ void tick(Drain& drain) {
     cupti_flush(false);
   }
   nvml_sample(ticks);
+  look_at_interconnect(now_ns);
   workers_sample(ticks, false);
   if (now_ns - drain.last_counters > kSecond) {
     drain.last_counters = now_ns;

@@ -21,6 +21,7 @@
 #include "collector/record/ring.h"
 #include "collector/sources/device_info.h"
 #include "collector/sources/event_times.h"
+#include "collector/sources/interconnect.h"
 #include "collector/sources/memory_log.h"
 #include "collector/steps/period_steps.h"
 #include "formats/core/early_window.h"
@@ -109,6 +110,7 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(20, static_cast<uint64_t>(static_cast<double>(error) / session().clock.ticks_per_ns));
   if (by_events) out.text(25, "events");
   encode_communicators(out, 21, window.begin_ticks);
+  encode_interconnect(out);
   return out.ok();
 }
 

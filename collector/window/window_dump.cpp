@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "collector/base/log.h"
@@ -16,6 +17,7 @@
 #include "collector/samples/samples.h"
 #include "collector/samples/workers.h"
 #include "collector/sources/event_times.h"
+#include "collector/sources/interconnect.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
 #include "collector/stacks/modules.h"
@@ -156,6 +158,8 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   write_failed_allocation(drain);
   workers_sample(now_ticks(), true);
   write_counters(drain);
+  // At exit NVML may have been taken down.
+  if (std::strcmp(window.end_reason, "exit") != 0) look_at_interconnect(monotonic_ns());
   drain.body.clear();
   LossCounts losses = new_losses();
   if (encode_summary(drain.body, window, totals_of(drain, window), losses)) {

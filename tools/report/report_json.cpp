@@ -211,6 +211,9 @@ Json collective_times_json(const CollectiveTimes& times) {
                    {"overlapped_us", rounded(row.overlapped_us)},
                    {"algorithm_gb_per_s", rounded(row.algorithm_gbs)},
                    {"bus_gb_per_s", rounded(row.bus_gbs)}});
+    if (row.peak.gbs <= 0) continue;
+    out.back()["link"] = row.peak.link;
+    out.back()["link_gb_per_s"] = rounded(row.peak.gbs);
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "formats/core/names.h"
 #include "formats/trace/heap.h"
@@ -347,8 +348,12 @@ class TextReport {
     if (times.matched == 0 && times.different == 0) return;
     title("Collectives across their ranks");
     const bool wide = options_.width >= kWide;
+    const bool linked = std::any_of(times.rows.begin(), times.rows.end(), [](const auto& row) {
+      return row.matched > 0 && row.peak.gbs > 0;
+    });
     TextTable rows = table({"calls", "bytes", "transfer", "waits", wide ? "exposed" : "",
-                            wide ? "GB/s" : "", "bus GB/s", "collective"});
+                            wide ? "GB/s" : "", "bus GB/s", linked ? "of link" : "", "collective"});
+    std::set<std::string> links_known;
     size_t shown = 0;
     for (const CollectiveTimesRow& row : times.rows) {
       if (row.matched == 0 || ++shown > 8) continue;
@@ -356,9 +361,15 @@ class TextReport {
                 each(row.transfer_us, row.matched), each(row.waiting_us, row.matched),
                 wide ? each(row.exposed_us, row.matched) : "",
                 wide ? fmt::format("{:.1f}", row.algorithm_gbs) : "",
-                fmt::format("{:.1f}", row.bus_gbs), row.function + ", " + members_text(row)});
+                fmt::format("{:.1f}", row.bus_gbs),
+                row.peak.gbs > 0 ? fmt::format("{:.0f} %", 100 * row.bus_gbs / row.peak.gbs) : "",
+                row.function + ", " + members_text(row)});
+      if (row.peak.gbs > 0) links_known.insert(row.peak.link);
     }
     if (shown > 0) out_ += rows.text();
+    for (const std::string& link : links_known) {
+      line("  of link: NCCL is assumed to use {}, one way", link);
+    }
     if (shown > 8) line("  and {} more in --format json", shown - 8);
     if (times.matched < times.calls) {
       line("  {} of {} calls were recorded on all their ranks; times are of these", times.matched,

@@ -74,8 +74,19 @@ ncclResult_t wait_for_all_ranks(const CommState& state) {
 
 namespace {
 
+// As NCCL does (src/misc/nvmlwrap.cc), and like it goes on without.
+void load_nvml() {
+  static const bool loaded = [] {
+    void* const nvml = ::dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    const auto init = reinterpret_cast<int (*)()>(nvml ? ::dlsym(nvml, "nvmlInit_v2") : nullptr);
+    return init && init() == 0;
+  }();
+  static_cast<void>(loaded);
+}
+
 ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device) {
   if (sim_core() == nullptr) return ncclUnhandledCudaError;
+  load_nvml();
   const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
   const bool known = name.compare(0, sizeof kIdPrefix - 1, kIdPrefix) == 0;
   if (out == nullptr || !known || ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {

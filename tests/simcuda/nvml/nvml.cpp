@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +16,13 @@ namespace {
 
 using gpuprof::simcuda::now_ns;
 
-enum : int { kSuccess = 0, kInvalidArgument = 2, kNotSupported = 3, kNotFound = 6 };
+enum : int {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotSupported = 3,
+  kNotFound = 6
+};
 
 struct SimDevice {
   int index;
@@ -23,6 +30,42 @@ struct SimDevice {
 };
 
 SimDevice g_devices[64];
+std::atomic<int> g_users{0};  // nvmlInit less nvmlShutdown
+
+// SIMCUDA_NVLINK=LINKSxMBPS[,down=N]: what each GPU has, the first N of them not active.
+struct SimLinks {
+  unsigned links = 0, mbytes_per_s = 0, down = 0;
+};
+SimLinks links() {
+  SimLinks out;
+  const char* const text = std::getenv("SIMCUDA_NVLINK");
+  if (text) std::sscanf(text, "%ux%u,down=%u", &out.links, &out.mbytes_per_s, &out.down);
+  return out;
+}
+
+// NVML's answer to a question about a link; kSuccess: the GPU has it.
+int find_link(const void* device, unsigned link, const void* out) {
+  if (g_users == 0) return kUninitialized;
+  if (device == nullptr || out == nullptr) return kInvalidArgument;
+  const SimLinks all = links();
+  if (all.links == 0) return kNotSupported;
+  return link < all.links ? kSuccess : kInvalidArgument;
+}
+
+// nvmlFieldValue_t.
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  unsigned value_type;
+  int result;
+  union {
+    double number;
+    unsigned small;
+    unsigned long long large;
+  } value;
+};
+constexpr unsigned kUnsignedInt = 1;                    // NVML_VALUE_TYPE_UNSIGNED_INT
+constexpr unsigned kCommonSpeed = 90, kLinkCount = 91;  // NVML_FI_DEV_NVLINK_...
 
 // SIMCUDA_NVML=NAME,...: functions that this GPU does not support.
 bool supported(const char* name) {
@@ -64,7 +107,16 @@ struct Memory {
 
 extern "C" {
 
-int nvmlInit_v2() { return kSuccess; }
+int nvmlInit_v2() {
+  ++g_users;
+  return kSuccess;
+}
+
+int nvmlShutdown() {
+  if (g_users == 0) return kUninitialized;
+  --g_users;
+  return kSuccess;
+}
 
 // As the runtime's cudaDeviceGetPCIBusId numbers them: bus 10 (hex) is device 0.
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** out) {
@@ -126,7 +178,36 @@ int nvmlSystemGetCudaDriverVersion_v2(int* out) {
   return kSuccess;
 }
 
-// There are no NVLinks here, and no process is listed.
+int nvmlDeviceGetNvLinkState(void* device, unsigned link, int* active) {
+  const int result = find_link(device, link, active);
+  if (result == kSuccess) *active = link >= links().down;
+  return result;
+}
+
+int nvmlDeviceGetNvLinkVersion(void* device, unsigned link, unsigned* version) {
+  constexpr unsigned kNvLink4 = 6;  // NVML_NVLINK_VERSION_4_0
+  const int result = find_link(device, link, version);
+  if (result == kSuccess) *version = kNvLink4;
+  return result;
+}
+
+// It succeeds if any field could be read; each has a result of its own.
+int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
+  if (g_users == 0) return kUninitialized;
+  if (device == nullptr || values == nullptr) return kInvalidArgument;
+  const SimLinks all = links();
+  for (int i = 0; i < count; ++i) {
+    FieldValue& value = values[i];
+    const bool known = value.field == kCommonSpeed || value.field == kLinkCount;
+    value.result = known && all.links > 0 ? kSuccess : kNotSupported;
+    if (value.result != kSuccess) continue;
+    value.value_type = kUnsignedInt;
+    value.value.small = value.field == kLinkCount ? all.links : all.mbytes_per_s;
+  }
+  return kSuccess;
+}
+
+// What is at the other end of an NVLink is not told, and no process is listed.
 int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) { return kNotSupported; }
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return kNotSupported; }
 int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*) {

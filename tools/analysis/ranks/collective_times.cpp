@@ -253,6 +253,7 @@ void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
   std::vector<std::function<void()>> tasks;
   for (uint32_t i = 0; i < timelines.size(); ++i) {
     hosts_.emplace(timelines[i].process->header.rank(), timelines[i].process->header.host());
+    interconnect_.add(*timelines[i].process);
     tasks.push_back([&, i] { gather(timelines[i], i, comparison, gathered[i]); });
   }
   side_by_side(std::move(tasks));
@@ -372,6 +373,9 @@ CollectiveTimes CollectiveTimesMaker::take() {
   for (auto& [key, row] : rows_) {
     std::tie(row.communicator, row.ranks, row.function, row.least_bytes) = key;
     row.members.assign(members_[key].begin(), members_[key].end());
+    if (row.members.size() == row.ranks) {
+      row.peak = interconnect_.peak_of(row.function, row.members);
+    }
     if (row.transfer_us > 0) {
       row.algorithm_gbs = static_cast<double>(row.bytes) / row.transfer_us / 1e3;
       row.bus_gbs = row.algorithm_gbs * bus_factor(row.function, row.ranks);

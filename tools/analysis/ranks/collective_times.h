@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tools/analysis/ranks.h"
+#include "tools/analysis/ranks/interconnect.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
@@ -35,6 +36,7 @@ struct CollectiveTimesRow {
   double overlapped_us = 0;      // both ran
   double algorithm_gbs = 0;      // 1e9 bytes a second; 0: no time
   double bus_gbs = 0;
+  LinkPeak peak;  // of what its ranks are connected by; not known where not all ranks are
 };
 
 // "4 ranks: 0-3", "mesh_dp, 2 ranks: 0, 2", "256 ranks"; "64 KiB to 256 KiB".
@@ -91,6 +93,7 @@ class CollectiveTimesMaker {
   std::map<Ranks, double> waits_;  // us, by who waits and who came last
   std::map<Ranks, LinkRow> links_;
   std::map<int32_t, std::string> hosts_;  // of ranks
+  Interconnect interconnect_;
   CollectiveTimes out_;
 };
 

@@ -318,7 +318,7 @@ const TABLES = [
   ['process_groups', 'Process groups', [['description', 'description', 'code'], ['name', 'name', 'code'], ['ranks', 'ranks', 'list'], ['collectives', 'collectives', 'n', true]]],
   ['collective_times', 'Collectives across their ranks', [['name', 'collective', 'code'], ['members', 'on', 'text'], ['size', 'size', 'text'], ['transfer_us', 'transfer', 'us', true],
     ['waiting_us', 'waiting', 'us'], ['exposed_us', 'exposed', 'us'], ['overlapped_us', 'overlapped', 'us'], ['calls', 'calls', 'n'], ['matched', 'matched', 'n'], ['bytes', 'bytes', 'bytes'],
-    ['algorithm_gb_per_s', 'algorithm bandwidth', 'gbs'], ['bus_gb_per_s', 'bus bandwidth', 'gbs']]],
+    ['algorithm_gb_per_s', 'algorithm bandwidth', 'gbs'], ['bus_gb_per_s', 'bus bandwidth', 'gbs'], ['link_gb_per_s', 'link at most', 'gbs'], ['link', 'link', 'text']]],
   ['links', 'Messages between ranks', [['from', 'from rank', 'text'], ['to', 'to rank', 'text'], ['gb_per_s', 'bandwidth', 'gbs'], ['messages', 'messages', 'n'], ['bytes', 'bytes', 'bytes'],
     ['transfer_us', 'transfer', 'us', true]]],
   ['host_links', 'Messages between hosts', [['from', 'from', 'text'], ['to', 'to', 'text'], ['gb_per_s', 'bandwidth', 'gbs'], ['messages', 'messages', 'n'], ['bytes', 'bytes', 'bytes'],
