@@ -244,7 +244,7 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
 }
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclGroupStart>, ncclResult_t) { ++t_groups; }
-[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupEnd>, ncclResult_t result) {
+static void end_group(ncclResult_t result) {
   if (t_groups > 0 && --t_groups > 0) return;
   const uint32_t own = current_tid();
   for (AwaitedCommunicator& row : g_awaited) {
@@ -252,6 +252,13 @@ static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t id
     if (is_usable(result) && *row.made) adopt(*row.made, row.identity, row.name);
     row.thread = 0;
   }
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupEnd>, ncclResult_t result) {
+  end_group(result);
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupSimulateEnd>, ncclResult_t result,
+                                     ncclSimInfo_t*) {
+  end_group(result);
 }
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,

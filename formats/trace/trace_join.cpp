@@ -91,9 +91,9 @@ class Joiner {
     if (shape.kind == Kind::collective) return Role::collective;
     if (shape.kind != Kind::call) return Role::none;
     const std::string_view name = trace_.text(shape.name);
-    return name == "ncclGroupStart" ? Role::group_start
-           : name == "ncclGroupEnd" ? Role::group_end
-                                    : Role::none;
+    if (name == "ncclGroupStart") return Role::group_start;
+    const bool ends = name == "ncclGroupEnd" || name == "ncclGroupSimulateEnd";
+    return ends ? Role::group_end : Role::none;
   }
 
   const Shape& shape(uint32_t event) const { return trace_.shapes[events_.shape_of(event)]; }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rank and size of a communicator, however it was made; where nobody knows them they are absent, not 0."""
+import json
 import sys
 
 import pytest
@@ -105,3 +106,44 @@ def test_collectives_with_a_configuration(tmp_path):
     assert [record["sequence"] for record in found] == list(range(9, 18)), "one series, counted outside the window, too"
     assert [record["count"] for record in found] == [8] + [9] * 8
     assert {record["rank_count"] for record in found} == {1}
+
+
+# A group that is only simulated has an end, too: what comes after it is not of it.
+SIMULATED = """
+import ctypes
+cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+P, size = ctypes.c_void_p, ctypes.c_size_t
+class Simulation(ctypes.Structure):
+    _fields_ = [("size", size), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("estimated", ctypes.c_float)]
+def check(result):
+    assert result == 0, result
+comms = (P * 2)()
+check(nccl.ncclCommInitAll(comms, 2, None))
+def reduce(count):
+    check(nccl.ncclGroupStart())
+    for i in range(2):
+        check(cuda.cudaSetDevice(i))
+        check(nccl.ncclAllReduce(None, None, size(count), 7, 0, P(comms[i]), None))
+reduce(5)
+simulation = Simulation(size=ctypes.sizeof(Simulation), magic=0x74685283, version=22809)
+check(nccl.ncclGroupSimulateEnd(ctypes.byref(simulation)))
+assert simulation.estimated > 0
+reduce(7)
+check(nccl.ncclGroupEnd())
+for i in range(2):
+    check(cuda.cudaSetDevice(i))
+    check(cuda.cudaDeviceSynchronize())
+"""
+
+
+def test_a_simulated_group_ends(tmp_path):
+    done = harness.run([sys.executable, "-c", SIMULATED],
+                       env=harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    records = harness.records(dump)
+    assert [r["count"] for r in harness.of_kind(records, "collective")] == [5, 5, 7, 7]
+    assert "ncclGroupSimulateEnd" in {r["name"] for r in harness.of_kind(records, "call")}
+    harness.checked("convert", dump, "--to", "chrome", "-o", tmp_path / "trace.json")
+    kernels = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
+    assert len(kernels) == 2 and all(e["args"]["In msg nelems"] == 7 for e in kernels)

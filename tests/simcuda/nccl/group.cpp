@@ -124,6 +124,21 @@ ncclResult_t pncclGroupEnd() {
   return scope.finish(end_group());
 }
 
+// Ends the group without doing what is in it (User Guide, "Group Calls": it "simulates").
+ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  ApiScope scope("ncclGroupSimulateEnd");
+  Group& mine = group();
+  if (mine.depth == 0) return scope.finish(ncclInvalidUsage);
+  if (--mine.depth == 0) {
+    mine.works.clear();
+    mine.inits.clear();
+    if (info != nullptr) info->estimatedTime = 1;
+  }
+  return scope.finish(ncclSuccess);
+}
+
+__attribute__((
+    weak, alias("pncclGroupSimulateEnd"))) decltype(pncclGroupSimulateEnd) ncclGroupSimulateEnd;
 __attribute__((weak, alias("pncclGroupStart"))) ncclResult_t ncclGroupStart();
 __attribute__((weak, alias("pncclGroupEnd"))) ncclResult_t ncclGroupEnd();
 

@@ -75,7 +75,6 @@ SIM_REFUSED(ncclCommWindowDeregister)
 SIM_REFUSED(ncclCommWindowRegister)
 SIM_REFUSED(ncclDevCommCreate)
 SIM_REFUSED(ncclDevCommDestroy)
-SIM_REFUSED(ncclGroupSimulateEnd)
 SIM_REFUSED(ncclRedOpCreatePreMulSum)
 SIM_REFUSED(ncclRedOpDestroy)
 #undef SIM_REFUSED
