@@ -117,6 +117,14 @@ def test_native_trace(perfetto, expected):
     assert sorted(steps) == [f"step {n}" for n in range(12, 22)]
 
 
+def test_some_steps(perfetto, profiled):
+    page = perfetto("some_steps.pftrace", profiled.dumps, "--steps", "14,16-17")
+    assert_no_errors(page)
+    steps = [row[0] for row in query(page, "select distinct name from slice where category = 'step'")]
+    assert sorted(steps) == ["step 14", "step 16", "step 17"]
+    assert number(page, "select count(*) from gpu_slice") == number(page, "select count(*) from flow") > 30
+
+
 def test_tracks(perfetto, profiled):
     """Processes, threads, GPUs with their streams, and counters are there by name."""
     page = perfetto("trace.pftrace")
