@@ -419,6 +419,15 @@ void urgent_first(Report& report) {
                         [](const Finding& finding) { return ends_program(finding.kind); });
 }
 
+void keep_parts(std::vector<Timeline> timelines, std::vector<std::vector<StepAnatomy>> steps,
+                ReportParts& out) {
+  std::sort(out.collectives.begin(), out.collectives.end(), [](auto& a, auto& b) {
+    return a.timeline != b.timeline ? a.timeline < b.timeline : a.event < b.event;
+  });
+  out.timelines = std::move(timelines);
+  out.steps = std::move(steps);
+}
+
 Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
@@ -474,12 +483,12 @@ double Report::sampled_share() const {
   return all > 0 ? std::min(1.0, host_samples.idle_us / all) : 1;
 }
 
-Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
+Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportParts* parts) {
   if (depth == Depth::tables) return make_tables_alone(trace, grouping);
   Report report;
   report.grouping = grouping;
   report.program = program_of(trace);
-  const std::vector<Timeline> all = timelines_by_window(trace);
+  std::vector<Timeline> all = timelines_by_window(trace);
   report.whole_windows = any_whole_window(all);
   std::vector<Window> windows = windows_of(all);
   std::vector<std::vector<StepAnatomy>> steps(all.size());
@@ -489,7 +498,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   for (Window& window : windows) {
     tasks.push_back([&] { window.replay.emplace(window.timelines, window.comparison); });
   }
-  CollectiveTimesMaker collectives;
+  CollectiveTimesMaker collectives(parts ? &parts->collectives : nullptr);
   for (const Window& window : windows) {
     collectives.add_window(window.timelines, window.comparison);
   }
@@ -554,6 +563,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping) {
   add_python_line(report);
   add_late_data(report);
   urgent_first(report);
+  if (parts) keep_parts(std::move(all), std::move(steps), *parts);
   return report;
 }
 

@@ -136,12 +136,20 @@ struct Report {
   }
 };
 
+// What a report's sums are of. Valid as long as the trace.
+struct ReportParts {
+  std::vector<Timeline> timelines;              // in order of window
+  std::vector<std::vector<StepAnatomy>> steps;  // of each of them
+  std::vector<CollectiveCall> collectives;      // in order of timeline and event
+};
+
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, collective_times,
 // loading, worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
 // "steps_found", "whole_windows", "early_window" and "untimed_steps".
-// `grouping`: of `operators.grouped`.
-Report make_report(const Trace& trace, Depth depth = Depth::all,
-                   Grouping grouping = Grouping::name);
+// `grouping`: of `operators.grouped`. `parts`: with Depth::all gets what the sums are of, else
+// null.
+Report make_report(const Trace& trace, Depth depth = Depth::all, Grouping grouping = Grouping::name,
+                   ReportParts* parts = nullptr);
 
 }  // namespace gpuprof::analysis

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "formats/trace/names.h"
+#include "tools/hash.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -261,13 +262,6 @@ std::string identifier_of(std::string_view mangled) {
   return found;
 }
 
-// FNV-1a, of 64 bits.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 // Without "_kernel" and the numbers that its arguments begin with (elements a thread, threads).
 std::string without_numbers(std::string_view text) {
   const size_t bracket = text.find('<');
@@ -288,7 +282,7 @@ bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0)
 // Both ends of `text` and `digits` of the hash of `full`. Functor and types stand at the end.
 std::string tagged(std::string_view whole, std::string_view full, size_t width, size_t digits) {
   const std::string tag =
-      "~" + fmt::format("{:016x}", hash_of(full)).substr(0, std::min<size_t>(digits, 16));
+      "~" + fmt::format("{:016x}", fnv1a(full)).substr(0, std::min<size_t>(digits, 16));
   if (whole.size() + tag.size() <= width) return std::string(whole) + tag;
   const std::string text = without_numbers(whole);
   if (text.size() + tag.size() <= width) return text + tag;

@@ -113,6 +113,7 @@ struct CollectiveTimesMaker::Part {
   uint64_t bytes;             // S
   uint32_t ranks;             // of the communicator; 0: not known
   int32_t rank;               // in the job
+  uint32_t timeline, event;   // as CollectiveCall has them; timeline: in the window
   bool in_steps;
   int64_t begin, end;          // of its kernels
   double share;                // of their time
@@ -184,6 +185,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.bytes = collective_bytes(
         part.function,
         process.extras[events.extra_of(call)].bytes * nccl_type(shape.data_type).bytes, part.ranks);
+    part.timeline = index, part.event = call;
     part.in_steps = inside(events.begin_of(call));
     part.begin = INT64_MAX, part.end = INT64_MIN;
     return part;
@@ -237,6 +239,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.ranks = static_cast<uint32_t>(args->ranks.size());
     part.rank = process.header.rank();
     part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
+    part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));
     part.begin = work.begin, part.end = work.end, part.share = 1;
     part.name = joint ? CallName{std::hash<std::string>()(args->group), -1, -1, *joint}
@@ -268,8 +271,14 @@ void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
     while (end < parts.size() && parts[end].name == parts[begin].name) ++end;
     const auto call = std::span<const Part>(parts).subspan(begin, end - begin);
     const bool counts = std::any_of(call.begin(), call.end(), [](auto& p) { return p.in_steps; });
+    for (const Part& part : call) {
+      if (calls_) {
+        calls_->push_back({timelines_ + part.timeline, part.event, part.begin, part.end});
+      }
+    }
     if (counts) add_call(call, timelines.size());
   }
+  timelines_ += static_cast<uint32_t>(timelines.size());
 }
 
 void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timelines) {
@@ -313,6 +322,13 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
     waiting += waited.back();
     running += microseconds(part.running);
     overlapped += microseconds(part.overlapped);
+    if (!calls_) continue;
+    CollectiveCall& kept = (*calls_)[calls_->size() - parts.size() + waited.size() - 1];
+    kept.matched = true;
+    kept.transfer_us = transfer_us;
+    kept.wait_us = waited.back();
+    kept.exposed_us = microseconds(part.running - part.overlapped);
+    kept.overlapped_us = microseconds(part.overlapped);
   }
   const auto count = static_cast<double>(parts.size());
   row.waiting_us += waiting / count;

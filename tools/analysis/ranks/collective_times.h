@@ -69,9 +69,22 @@ struct CollectiveTimes {
   uint64_t different = 0;  // calls whose ranks named another function, or another size
 };
 
+// One call on one rank: what its rows' sums are made of.
+struct CollectiveCall {
+  uint32_t timeline;   // in the order in which add_window() was given them, from 0
+  uint32_t event;      // in Process::events: the call, or its kernel in a trace without such calls
+  int64_t begin, end;  // of its kernels, ns since the Unix epoch
+  bool matched = false;    // recorded on all its ranks, in some rank's steps. Then:
+  double transfer_us = 0;  // of the collective
+  double wait_us = 0;      // of this rank: until the last one had come
+  double exposed_us = 0, overlapped_us = 0;  // of this rank
+};
+
 // Sums over windows.
 class CollectiveTimesMaker {
  public:
+  // `calls`: gets each call, in no order; null: they are not kept.
+  explicit CollectiveTimesMaker(std::vector<CollectiveCall>* calls = nullptr) : calls_(calls) {}
   // All calls that began in some rank's steps. `comparison`: of the same timelines; it joins the
   // calls of dumps that do not name communicators.
   void add_window(std::span<const Timeline> timelines, const RankComparison& comparison);
@@ -88,6 +101,8 @@ class CollectiveTimesMaker {
   void add_waits(std::span<const Part> parts, const Part& last, std::span<const double> waited);
   RankMatrix matrix() const;
 
+  std::vector<CollectiveCall>* const calls_;
+  uint32_t timelines_ = 0;  // those of windows before
   std::map<RowKey, CollectiveTimesRow> rows_;
   std::map<RowKey, std::set<int32_t>> members_;
   std::map<Ranks, double> waits_;  // us, by who waits and who came last
