@@ -339,6 +339,32 @@ def kind_problems(record, text):
             yield f"formats/FORMAT.md: the record kind {number} {name} is not told"
 
 
+TABLES = "tools/parquet/schema.def"
+COLUMN_TYPES = {"id": "int64", "time": "int64", "serial": "int32", "real": "double", "flag": "boolean"}
+
+
+def parquet_problems(schema, queries, text):
+    """The page of the exported tables has each column with its type, unit and source, and each query."""
+    macros = dict(re.findall(r"TABLE\((\w+), \w+, (GPUPROF_\w+)\)", schema))
+    if not macros:
+        yield f"{TABLES}: found no table; how are they written now?"
+    for table, macro in macros.items():
+        body = re.search(rf"#define {macro}\(COLUMN\)(.*?)(?:\n\n|\Z)", schema, re.S)
+        columns = re.findall(r'COLUMN\((\w+), (\w+), "([^"]*)",[\s\\]*"([^"]*)"\)', body[1] if body else "")
+        wanted = [f"| `{name}` | {COLUMN_TYPES.get(kind, kind)} | {unit} | {source} |" for name, kind, unit, source in columns]
+        part = re.search(rf"^### {table}\n(.*?)(?=^##|\Z)", text, re.M | re.S)
+        told = re.findall(r"^\| `.*", part[1] if part else "", re.M)
+        for row in wanted:
+            if row not in told:
+                yield f"docs/PARQUET.md: the table {table} lacks the row {row}"
+        for row in told:
+            if row not in wanted:
+                yield f"docs/PARQUET.md: the table {table} has the row {row}, which {TABLES} does not have"
+    names = set(re.findall(r"^QUERY\((\w+)\)", queries, re.M))
+    for name in sorted(names ^ names_in_table(section(text, "Queries"))):
+        yield f"docs/PARQUET.md: the query `{name}` is told, or in tools/sql/queries.def, but not both"
+
+
 def unit_test_problems(tree, page, text):
     for number, line in enumerate(text.splitlines(), 1):
         for name in re.findall(r"\bB/tests/unit/(\w+)", line):
@@ -360,6 +386,8 @@ def check(root, program):
     record = root / "formats/core/record.h"
     problems += loss_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
     problems += kind_problems(record.read_text() if record.exists() else "", texts.get("formats/FORMAT.md", ""))
+    if "docs/PARQUET.md" in texts:
+        problems += parquet_problems((root / TABLES).read_text(), (root / "tools/sql/queries.def").read_text(), texts["docs/PARQUET.md"])
     problems += test_problems(root, tree.files, program)
     problems += table_problems(root, tree.files, program)
     problems += simulator_problems(root, tree.files, texts.get(SIMULATOR, ""))
@@ -392,6 +420,10 @@ GOOD = {
     "formats/core/record.h": "#define GPUPROF_KINDS(RECORDED, RING, OUTSIDE) \\\n  RECORDED(call, 1, call)  \\\n  OUTSIDE(other, 19)\n",
     "formats/FORMAT.md": "| 1 call | |\n\nKinds 18 and 19 (others)\n",
     "tools/a.cpp": "",
+    "docs/PARQUET.md": "### work\n\n| `a_ns` | int64 | ns | a time |\n\n## Queries\n\n| `slow` | |\n",
+    "tools/parquet/schema.def": "#define GPUPROF_WORK(COLUMN) \\\n  COLUMN(a_ns, time, \"ns\", \"a time\")\n\n"
+                                "#define GPUPROF_TABLES(TABLE) \\\n  TABLE(work, Work, GPUPROF_WORK)\n",
+    "tools/sql/queries.def": "QUERY(slow)\n",
     "tools/report/html/page.js": "['steps', 'Steps']",
     "tools/report/report_text.cpp": "report.steps",
     "tests/unit/b_test.cpp": "\"slow\" GPUPROF_STEP \"auto\" \"graph:1\" \"perfetto\"",
@@ -444,6 +476,12 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("README.md", "`B/tests/unit/a_test`", None),
     ("README.md", "`B/tests/unit/c_test --gtest_filter=*X*`", "no unit test c_test"),
     ("tests/simcuda/README.md", ("SEED", "SEAD"), "SIMCUDA_SEED is not told"),
+    ("docs/PARQUET.md", ("a time", "some time"), "the table work lacks the row | `a_ns`"),
+    ("docs/PARQUET.md", ("| ns |", "| us |"), "the table work has the row | `a_ns` | int64 | us"),
+    ("tools/parquet/schema.def", ("time,", "real,"), "lacks the row | `a_ns` | double"),
+    ("tools/parquet/schema.def", ("TABLE(work", "TABEL(work"), "found no table"),
+    ("docs/PARQUET.md", ("`slow`", "`fast`"), "the query `slow`"),
+    ("tools/sql/queries.def", "QUERY(more)", "the query `more`"),
     ("tests/simcuda/README.md", "`SIMCUDA_MORE`", "does not read SIMCUDA_MORE"),
 ]
 

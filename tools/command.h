@@ -44,6 +44,8 @@ int run_run(const Command& command, int count, char** arguments);
 int run_report(const Command& command, int count, char** arguments);
 int run_diff(const Command& command, int count, char** arguments);
 int run_convert(const Command& command, int count, char** arguments);
+int run_export(const Command& command, int count, char** arguments);
+int run_sql(const Command& command, int count, char** arguments);
 int run_info(const Command& command, int count, char** arguments);
 int run_parse(const Command& command, int count, char** arguments);
 int run_trigger(const Command& command, int count, char** arguments);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 
+#include "formats/core/setting_values.h"
 #include "tools/analysis/left_out_windows.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/console.h"
@@ -131,6 +132,15 @@ Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice)
                            count == 1 ? "a window" : fmt::format("{} windows", count)));
   }
   return input;
+}
+
+bool is_of_ranks(const std::string& ranks, const Process& process) {
+  Reason reason;
+  bool out = true;
+  if (!read_ranks(ranks, process.header.rank(), out, reason)) {
+    throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
+  }
+  return out;
 }
 
 void add_job_choice(CLI::App& app, JobChoice& choice) {

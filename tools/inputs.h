@@ -18,6 +18,9 @@ Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice
 // The same, for figures of steps: without windows that go by the clock beside others of the process
 // (analysis/left_out_windows.h). A line on standard error says so.
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice = {});
+// Whether the process's rank is one of `ranks`, as --ranks names them. Throws Failure where that is
+// no list of ranks.
+bool is_of_ranks(const std::string& ranks, const Process& process);
 // --job and --attempt.
 void add_job_choice(CLI::App& app, JobChoice& choice);
 

@@ -18,17 +18,29 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string find_beside(const char* name, int access_wanted) {
+fs::path own_folder() {
   std::error_code error;
-  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  return fs::read_symlink("/proc/self/exe", error).parent_path();
+}
+
+// Empty: it is in none of the places.
+std::string look_beside(const char* name, int access_wanted) {
+  std::error_code error;
+  const fs::path folder = own_folder();
   for (const char* place : {".", "../preload", "../lib/gpuprof", "../lib"}) {
     const fs::path found = fs::canonical(folder / place / name, error);
     if (!error && ::access(found.c_str(), access_wanted) == 0) return found.string();
   }
+  return "";
+}
+
+std::string find_beside(const char* name, int access_wanted) {
+  const std::string found = look_beside(name, access_wanted);
+  if (!found.empty()) return found;
   throw Failure(
       fmt::format("{} is not in {}, nor in ../preload, ../lib/gpuprof or ../lib "
                   "from there; build or install it",
-                  name, folder.string()));
+                  name, own_folder().string()));
 }
 
 bool ends_in_preload(char c) { return c == ' ' || c == '\t' || c == '\n' || c == ':'; }
@@ -86,6 +98,8 @@ std::string find_preloadable_library() {
 }
 
 std::string find_library() { return find_beside("libgpuprof.so", R_OK); }
+
+std::string find_tool_beside(const char* name) { return look_beside(name, X_OK); }
 
 std::string find_probe() { return find_beside("gpuprof-probe", X_OK); }
 

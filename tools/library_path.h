@@ -14,6 +14,9 @@ std::string find_library();
 // or the like, made if missing. Throws Failure.
 std::string find_preloadable_library();
 
+// Absolute path of another program of ours in the same places; empty: it is in none of them.
+std::string find_tool_beside(const char* name);
+
 // Absolute path of gpuprof-probe, which looks at CUDA's libraries for `doctor`; in the same places.
 // Throws Failure.
 std::string find_probe();

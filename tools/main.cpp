@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gpuprof command: finds the row of the command named first and runs it.
-#include <malloc.h>
-
 #include <csignal>
 #include <cstring>
-#include <exception>
 #include <string>
 #include <string_view>
 
@@ -12,6 +9,7 @@
 #include "formats/io/unfinished.h"
 #include "tools/command.h"
 #include "tools/console.h"
+#include "tools/guarded.h"
 
 namespace gpuprof {
 namespace {
@@ -29,6 +27,11 @@ constexpr Command kCommands[] = {
      "what changed between two runs, and whether it is more than noise", run_diff},
     {"convert", "convert INPUT... --to FORMAT [-o OUT]", "turn dumps into a trace for a viewer",
      run_convert},
+    {"export",
+     "export INPUT... --to parquet -o DIR [--ranks R] [--job ID] [--attempt N] [--debug-dir DIR]",
+     "add runs to tables that DuckDB and Spark read", run_export},
+    {"sql", "sql DIR [QUERY] [--format text|csv|json] | sql DIR [QUERY] --print duckdb|spark",
+     "ask such tables by DuckDB's command line, or print what another engine needs", run_sql},
     {"info", "info INPUT... [--format text|json]", "what dumps hold: header, steps, counts, losses",
      run_info},
     {"parse", "parse INPUT [--format text|json]", "every record of a dump, one line each",
@@ -105,23 +108,6 @@ int dispatch(int count, char** arguments) {
   return command->run(*command, count - 1, arguments + 1);
 }
 
-int guarded_main(int count, char** arguments) {
-  try {
-    const int code = dispatch(count, arguments);
-    flush_output();
-    return code;
-  } catch (const ClosedPipe&) {
-    return kExitDone;
-  } catch (const Failure& failure) {
-    print_error(failure.what());
-  } catch (const std::bad_alloc&) {
-    print_error("out of memory");
-  } catch (const std::exception& error) {
-    print_error(error.what());
-  }
-  return kExitBadUsage;
-}
-
 }  // namespace
 
 const std::vector<const Command*>& all_commands() {
@@ -138,7 +124,5 @@ const char* version() { return GPUPROF_VERSION; }
 }  // namespace gpuprof
 
 int main(int count, char** arguments) {
-  // What holds a trace comes and goes in large pieces: freed, they go back to the system.
-  ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
-  return gpuprof::guarded_main(count, arguments);
+  return gpuprof::run_guarded([&] { return gpuprof::dispatch(count, arguments); });
 }

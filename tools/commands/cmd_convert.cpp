@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
@@ -88,15 +87,8 @@ void check_standard_output(const Exporter& exporter) {
 
 // Takes other ranks out of the trace; clocks and what is missing have been looked at with all.
 void keep_ranks(Trace& trace, const std::string& ranks) {
-  const auto selected = [&](const Process& process) {
-    Reason reason;
-    bool out = true;
-    if (!read_ranks(ranks, process.header.rank(), out, reason)) {
-      throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
-    }
-    return out;
-  };
-  std::erase_if(trace.processes, [&](const Process& process) { return !selected(process); });
+  std::erase_if(trace.processes,
+                [&](const Process& process) { return !is_of_ranks(ranks, process); });
   if (trace.processes.empty()) {
     throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
   }

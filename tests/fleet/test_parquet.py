@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported tables by DuckDB and Arrow: the report's figures, and what an export does to those before it."""
+import collections
+import hashlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pyarrow.parquet
+import pytest
+
+import harness
+from conftest import DuckDB, QUERIES, export, made_job, report
+
+ROUNDED = 0.0006  # the report's JSON has thousandths
+EVENTS = ("gpu_work", "calls", "operators", "collectives", "samples")
+PARTS = ("compute", "communication", "transfer", "data_loading", "kernel_launch", "allocation", "synchronization", "other",
+         "profiler", "unknown")
+
+
+def near(value):
+    return pytest.approx(value, abs=ROUNDED, rel=1e-9)
+
+
+@pytest.fixture(scope="module", params=["job", "run"])
+def exported(request):
+    """An export as DuckDB reads it, and the report of the same input."""
+    source, tables = {"job": ("job", "tables"), "run": ("run", "run_tables")}[request.param]
+    return DuckDB(request.getfixturevalue(tables)), report(request.getfixturevalue(source))
+
+
+def test_steps(exported):
+    db, told = exported
+    found = {(row["rank"], row["window_no"], row["step"]): row for row in db.dicts("select * from steps")}
+    assert len(found) == len(told["steps"]) > 0
+    for step in told["steps"]:
+        row = found[step["rank"], step["window"], step["step"]]
+        assert row["duration_ns"] / 1000 == near(step["duration_us"])
+        assert {part: row[part + "_ns"] / 1000 for part in PARTS} == {part: near(step["parts_us"][part]) for part in PARTS}
+        assert sum(row[part + "_ns"] for part in PARTS) == row["duration_ns"]
+
+
+def test_kernels(exported):
+    db, told = exported
+    found = {name: (count, total) for _, _, _, name, count, total, _, _ in db.rows(query("kernels"))}
+    assert found == {row["name"]: (row["count"], near(row["total_us"])) for row in told["kernels"]} != {}
+
+
+def test_copies(exported):
+    db, told = exported
+    found = db.rows("select name, count(*), sum(bytes), sum(duration_ns) / 1e3 from gpu_work "
+                    "where in_steps and kind in ('copy', 'set') group by name")
+    assert {name: rest for name, *rest in found} == \
+        {row["name"]: [row["count"], row["bytes"], near(row["total_us"])] for row in told["copies"]}
+
+
+def test_calls(exported):
+    db, told = exported
+    for kind, table in (("synchronize", "synchronizations"), ("allocate", "allocations")):
+        found = db.rows(f"select name, count(*), sum(duration_ns) / 1e3 from calls where call_class = '{kind}' and "
+                        "step is not null group by name")
+        assert {name: rest for name, *rest in found} == {row["name"]: [row["count"], near(row["total_us"])] for row in told[table]}
+
+
+def test_collectives(exported):
+    db, told = exported
+    rows = told["collective_times"]
+    assert rows and all(row["matched"] == row["calls"] for row in rows)
+    # One call, whatever ranks it has; of messages, which are calls on two ranks, the sums of both.
+    found = db.rows("""
+      with one as (
+        select operation, communicator, sequence, case when operation in ('ncclSend', 'ncclRecv') then peer + group_rank end as pair,
+               max(transfer_ns) as transfer, avg(wait_ns) as wait, avg(exposed_ns) as exposed, avg(overlapped_ns) as overlapped
+        from collectives where transfer_ns is not null group by all)
+      select operation, sum(transfer) / 1e3, sum(wait) / 1e3, sum(exposed) / 1e3, sum(overlapped) / 1e3 from one
+      where operation not in ('ncclSend', 'ncclRecv') group by operation""")
+    wanted = collections.defaultdict(lambda: [0, 0, 0, 0])
+    for row in rows:
+        if row["name"] == "ncclSend, ncclRecv":
+            continue
+        sums = wanted[row["name"]]
+        for i, key in enumerate(("transfer_us", "waiting_us", "exposed_us", "overlapped_us")):
+            sums[i] += row[key]
+    # Each figure of a row is rounded to a nanosecond, and those of the report to one for each of its rows.
+    assert {name: rest for name, *rest in found} == \
+        {name: [pytest.approx(value, rel=1e-5, abs=1) for value in sums] for name, sums in wanted.items()}
+    counted = db.rows("select operation, group_name, count(*), sum(bytes) from collectives where step is not null group by all")
+    assert {(name, group or ""): rest for name, group, *rest in counted} == \
+        {(row["name"], row["group"]): [row["count"], row["bytes"]] for row in told["collectives"]}
+
+
+def test_judgement(exported):
+    db, told = exported
+    one, = db.dicts("select * from reports")
+    assert (one["ranks"], one["steps"]) == (told["ranks"], len(told["steps"]))
+    assert [one["step_median_us"], one["step_mean_us"], one["step_p95_us"]] == [near(told["step_time_us"][k]) for k in ("median", "mean", "p95")]
+    assert {part: one[part + "_pct"] for part in PARTS} == {part: near(told["breakdown_pct"][part]) for part in PARTS}
+    assert one["gpu_utilization_pct"] == near(told["gpu"]["utilization_pct"])
+    assert one["replay_error_pct"] == near(told["replay_error_pct"])
+    assert db.rows("select cause, share_pct, saves_pct, confidence, few_steps, evidence, advice from verdicts order by position") == [
+        (v["cause"], near(v["share_pct"]), near(v["saves_pct"]), near(v["confidence"]), v["few_steps"], "\n".join(v["evidence"]),
+         v["advice"]) for v in told["verdict"]] != []
+    assert db.rows("select kind, message, ends_program, value from findings order by position") == [
+        (f["kind"], f["text"], f["ends_program"], near(f["value"])) for f in told["findings"]]
+
+
+def test_processes(run, run_tables):
+    db = DuckDB(run_tables)
+    rows = db.dicts("select * from processes order by rank")
+    assert [row["rank"] for row in rows] == [0, 1]
+    headers = [next(r for r in harness.records(dump) if r["kind"] == "header") for dump in harness.dumps(run)]
+    assert {row["pid"] for row in rows} == {header["pid"] for header in headers}
+    for row in rows:
+        assert row["job"] == "a/b=c 7%" and row["world_size"] == 2 and row["completeness"] == "complete"
+        assert row["lost"] == 0 and 0 < row["own_cost_pct"] < 100 and row["data_worker"] is False
+        assert row["energy_j"] is None and row["clock_offset_ns"] is None  # not sampled; one host
+        assert row["run_steps"] > 10 and row["run_begin_ns"] < row["window_begin_ns"] < row["window_end_ns"]
+
+
+def test_joins(run_tables):
+    """Work points to the call that issued it, and rows to their process."""
+    db = DuckDB(run_tables)
+    (issued, joined), = db.rows("""
+      select count(*), count(c.begin_ns) from gpu_work g
+      left join calls c on g.process = c.process and g.issued_ns = c.begin_ns and g.correlation = c.correlation
+      where g.issued_ns is not null""")
+    assert issued == joined > 0
+    for table in ("steps", *EVENTS):
+        assert db.rows(f"select count(*) from {table} t anti join processes p on t.process = p.process") == [(0,)]
+
+
+def query(name):
+    return (harness.SOURCE / f"tools/sql/{name}.sql").read_text()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_query(name, tables, run_tables):
+    for folder in (tables, run_tables):
+        DuckDB(folder).rows(query(name))
+        done = harness.gpuprof("sql", folder, name, "--format", "csv")
+        assert done.code == 0, done.err
+
+
+def test_answers(tables):
+    db = DuckDB(tables)
+    slowest = db.dicts(query("slow_hosts"))[0]
+    assert slowest["rank"] == 5 and slowest["host"] == "node0" and slowest["slowdown"] > 1.1
+    last = db.dicts(query("last_ranks"))[0]
+    assert last["rank"] == 5 and last["times_last"] > 0 and last["others_waited_s"] > 0
+    exposed = db.dicts(query("exposed_communication"))
+    assert len(exposed) == len({row["step"] for row in exposed}) == 4 and all(row["ranks"] == 64 for row in exposed)
+
+
+def state(folder):
+    return {path.relative_to(folder): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
+            for path in folder.rglob("*") if path.is_file()}
+
+
+def contents(folder, where="true", left_out=()):
+    """The rows of each table of events, and those of processes and steps, without what names the export."""
+    db = DuckDB(folder)
+    out = {}
+    for table in ("processes", "steps", *EVENTS):
+        names = ", ".join(["part", *left_out]) if table in ("collectives", "processes") else "part"
+        names = ", ".join(name for name in names.split(", ") if name == "part" or name in db_columns(db, table))
+        out[table] = sorted(db.rows(f"select * exclude ({names}) from {table} where {where}"), key=repr)
+    return out
+
+
+def db_columns(db, table):
+    return {row[0] for row in db.rows(f"describe {table}")}
+
+
+def test_second_export_changes_nothing(job, tables):
+    before = state(tables)
+    done = export(tables, job)
+    assert state(tables) == before
+    assert "has 64 processes already" in done.err and ": 0 rows of 0 processes in 0 files" in done.out
+
+
+def test_same_bytes(job, tables, tmp_path):
+    export(tmp_path, job)
+    assert {path: digest for path, (_, digest) in state(tmp_path).items()} == {path: digest for path, (_, digest) in state(tables).items()}
+
+
+def test_append(job, tables, tmp_path):
+    export(tmp_path, job, options=("--ranks", "8-63"))
+    before = state(tmp_path)
+    export(tmp_path, job)
+    after = state(tmp_path)
+    assert {path: after[path] for path in before} == before and len(after) > len(before)
+    assert contents(tmp_path) == contents(tables)
+
+
+def test_one_rank(job, tables, tmp_path):
+    """A rank's own export has the same rows: of all input all of them, of its dump alone what needs no others."""
+    export(tmp_path / "chosen", job, options=("--ranks", "3"))
+    assert contents(tmp_path / "chosen") == contents(tables, "rank = 3")
+    dump, = job.glob("*_r3_*.gpuprof")
+    export(tmp_path / "alone", dump)
+    of_others = ("transfer_ns", "wait_ns", "exposed_ns", "overlapped_ns", "clock_offset_ns", "clock_drift_ppm", "clock_error_ns")
+    assert contents(tmp_path / "alone", left_out=of_others) == contents(tables, "rank = 3", left_out=of_others)
+    unknown = DuckDB(tmp_path / "alone").rows("select count(*), count(transfer_ns), count(wait_ns) from collectives")
+    assert unknown[0][0] > 0 and unknown[0][1:] == (0, 0)
+
+
+def test_order(tables):
+    several = 0
+    for table, moment in (("gpu_work", "begin_ns"), ("calls", "begin_ns"), ("operators", "begin_ns"), ("collectives", "entered_ns"),
+                          ("samples", "time_ns"), ("steps", "begin_ns")):
+        for path in (tables / table).rglob("*.parquet"):
+            file = pyarrow.parquet.read_table(path, partitioning=None)
+            rows = [(-1 if step is None else step, begin) for step, begin in
+                    zip(file["step"].to_pylist(), file[moment].to_pylist())]
+            assert rows == sorted(rows) and len(rows) <= 1 << 19
+            several += len(set(file["rank"].to_pylist())) > 1
+            assert pyarrow.parquet.read_schema(path).metadata[b"gpuprof.schema_version"] == b"1"
+    assert several > 3
+
+
+def test_large_process(tmp_path):
+    """More rows than a file takes: several files of one process, in order."""
+    job = made_job(tmp_path / "job", "ranks=1", "layers=32", "forward=200", "backward=300", "tail=50", "steps=40")
+    export(tmp_path / "tables", job)
+    files = sorted((tmp_path / "tables/gpu_work").rglob("*.parquet"))
+    counts = [pyarrow.parquet.read_metadata(path).num_rows for path in files]
+    assert len(files) > 1 and max(counts) <= 1 << 19 and min(counts) > 1 << 17
+    last = -1
+    for path in files:
+        begins = pyarrow.parquet.read_table(path, partitioning=None)["begin_ns"].to_pylist()
+        assert begins == sorted(begins) and begins[0] >= last
+        last = begins[-1]
+
+
+def test_interrupted(tmp_path):
+    """A signal at any moment leaves all files, or none."""
+    job = made_job(tmp_path / "job", "ranks=32", "layers=16", "forward=20", "backward=30", "tail=50", "steps=3")
+    begin = time.monotonic()
+    export(tmp_path / "whole", job)
+    length = time.monotonic() - begin
+    whole = len(state(tmp_path / "whole"))
+    ended = 0
+    for i in range(12):
+        tables = tmp_path / f"tables{i}"
+        child = subprocess.Popen([harness.BIN, "export", job, "--to", "parquet", "-o", tables], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, env=harness.environment())
+        time.sleep(length * (i + 1) / 12)
+        child.send_signal(signal.SIGTERM)
+        code = child.wait()
+        ended += code == 128 + signal.SIGTERM
+        left = len(state(tables)) if tables.exists() else 0
+        assert left == (whole if code == 0 else 0), f"code {code}"
+    assert ended > 0
+
+
+def test_next_version(tables, tmp_path):
+    """Files of this version and of one with a column more are one table."""
+    folder = tmp_path / "tables"
+    shutil.copytree(tables, folder)
+    next_version(folder)
+    db = DuckDB(folder)
+    (old,), = db.rows("select count(*) from steps where job is distinct from 'next'")
+    rows = db.rows("select count(*), count(more_ns), sum(more_ns) from steps where job = 'next'")
+    assert rows == [(old, old, 7 * old)]
+    assert db.rows("select count(more_ns) from steps where job is distinct from 'next'") == [(0,)]
+    (count,), = db.rows("select count(*) from (" + query("exposed_communication") + ")")
+    assert count == 8
+
+
+def next_version(folder):
+    """Copies of all files as another job of the next version: each table has one column more, at its end."""
+    for path in sorted(folder.rglob("*.parquet")):
+        table = pyarrow.parquet.read_table(path, partitioning=None)
+        more = table.append_column("more_ns", pyarrow.array([7] * table.num_rows, pyarrow.int64()))
+        metadata = {**more.schema.metadata, b"gpuprof.schema_version": b"2"}
+        target = folder / re.sub(r"job=[^/]*", "job=next", str(path.relative_to(folder)))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(more.replace_schema_metadata(metadata), target)

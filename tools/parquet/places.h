@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where rows go: directories by job, run and attempt, as Hive names them, and one for each export.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/trace/trace.h"
+
+namespace gpuprof::parquet_export {
+
+// Of a process in one window: the same whatever else is exported with it. Never negative: engines
+// without unsigned numbers read it.
+int64_t process_id(const Process& process);
+
+// "job=5/run=sweep/attempt=0" of a process; what is not known is Hive's null. Bytes that a path
+// cannot have are as Hive escapes them.
+std::string partition_of(const Process& process);
+
+// "part=0123456789abcdef": the same for the same processes, in any order.
+std::string part_of(std::span<const int64_t> processes);
+
+// The processes of a partition that `folder` has, with the number of records of each. Throws
+// Failure for a file that cannot be read.
+std::map<int64_t, int64_t> exported_processes(const std::string& folder,
+                                              const std::string& partition);
+
+// Makes folder/path, one directory after the other. Throws Failure.
+void make_folders(const std::string& folder, const std::string& path);
+
+}  // namespace gpuprof::parquet_export
