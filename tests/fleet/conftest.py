@@ -2,14 +2,17 @@
 """Exported jobs, and an engine that reads them."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
+import zlib
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e"))
 sys.path.insert(0, str(HERE))
 
 import duckdb
+import pyarrow.parquet
 import pytest
 
 import harness
@@ -70,7 +73,7 @@ def tables(job, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory):
-    """A recorded run of two ranks, with a job's id that a path cannot have as it is, copies, allocations, NVTX and samples."""
+    """A recorded run of two ranks, with a job's id that a path has escaped, copies and allocations."""
     folder = tmp_path_factory.mktemp("run")
     command = [harness.SIMTRAIN, "--ranks", "2", "--steps", "26", "--layers", "4", "--kernel-us", "300", "--comm-mb", "8",
                "--overlap", "--data-ms", "1", "--h2d-mb", "8", "--malloc-per-step", "3"]
@@ -84,3 +87,45 @@ def run_tables(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run_tables")
     export(folder, run)
     return folder
+
+
+WEEK_NS = 7 * 86_400 * 10**9
+
+
+def altered(source, target, job, changes):
+    """Files of `source` again as another job. `changes`: table -> column -> what its value becomes, of the row."""
+    for path in sorted(source.rglob("*.parquet")):
+        name = path.relative_to(source).parts[0]
+        table = pyarrow.parquet.read_table(path, partitioning=None)
+        rows = table.to_pylist()
+        for row in rows:
+            new = {column: change(row) for column, change in changes.get(name, {}).items()}
+            if "process" in row:
+                new["process"] = row["process"] ^ zlib.crc32(job.encode())
+            row.update(new)
+        place = target / re.sub(r"job=[^/]*", f"job={job}", str(path.relative_to(source)))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows, table.schema), place)
+
+
+@pytest.fixture(scope="session")
+def weeks(tmp_path_factory):
+    """One job of four ranks in two weeks. In the second one the driver is another, kernels take 1.25 times as long and steps 1.5
+    times; both weeks have figures that no simulated GPU gives."""
+    folder = tmp_path_factory.mktemp("weeks")
+    export(folder / "first", made_job(folder / "job", "ranks=4", "layers=2", "steps=3"))
+    hours = 3_600 * 10**9
+    for week, kernels, steps in ((0, 1.0, 1.0), (1, 1.25, 1.5)):
+        later = week * WEEK_NS
+        altered(folder / "first", folder / "tables", f"week{week}", {
+            "processes": {"driver_version": lambda row: 13000 + 10 * week, "user_name": lambda row: "ann" if row["rank"] < 3 else "ben",
+                          "gpu": lambda row: "GPU A", "run_begin_ns": lambda row: later, "run_end_ns": lambda row: later + 2 * hours,
+                          "gpus": lambda row: 1, "energy_j": lambda row: 1500.0, "energy_time_ns": lambda row: 3 * 10**9,
+                          "window_begin_ns": lambda row: row["window_begin_ns"] + later,
+                          "window_end_ns": lambda row: row["window_end_ns"] + later},
+            "gpu_work": {"duration_ns": lambda row: int(row["duration_ns"] * kernels) // 5 * 5},
+            "reports": {"command": lambda row: "train.py", "gpu": lambda row: "GPU A", "begin_ns": lambda row: later + hours,
+                        "step_median_us": lambda row: 1000 * steps, "tflops": lambda row: 200.0, "mfu_pct": lambda row: 40.0 + 2 * week,
+                        "counted_time_pct": lambda row: 90.0},
+        })
+    return folder / "tables"

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exported tables by DuckDB and Arrow: the report's figures, and what an export does to those before it."""
 import collections
+import csv
 import hashlib
+import io
+import os
+import pathlib
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import pyarrow.parquet
@@ -13,7 +18,9 @@ import pytest
 
 import harness
 from conftest import DuckDB, QUERIES, export, made_job, report
+from support import kineto_traces
 
+WITH_DUCKDB = {**harness.environment(), "PATH": f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
 ROUNDED = 0.0006  # the report's JSON has thousandths
 EVENTS = ("gpu_work", "calls", "operators", "collectives", "samples")
 PARTS = ("compute", "communication", "transfer", "data_loading", "kernel_launch", "allocation", "synchronization", "other",
@@ -113,7 +120,8 @@ def test_processes(run, run_tables):
     headers = [next(r for r in harness.records(dump) if r["kind"] == "header") for dump in harness.dumps(run)]
     assert {row["pid"] for row in rows} == {header["pid"] for header in headers}
     for row in rows:
-        assert row["job"] == "a/b=c 7%" and row["world_size"] == 2 and row["completeness"] == "complete"
+        assert row["job"] == "a_b=c_7%"  # as the library keeps the scheduler's
+        assert row["world_size"] == 2 and row["completeness"] == "complete"
         assert row["lost"] == 0 and 0 < row["own_cost_pct"] < 100 and row["data_worker"] is False
         assert row["energy_j"] is None and row["clock_offset_ns"] is None  # not sampled; one host
         assert row["run_steps"] > 10 and row["run_begin_ns"] < row["window_begin_ns"] < row["window_end_ns"]
@@ -124,11 +132,60 @@ def test_joins(run_tables):
     db = DuckDB(run_tables)
     (issued, joined), = db.rows("""
       select count(*), count(c.begin_ns) from gpu_work g
-      left join calls c on g.process = c.process and g.issued_ns = c.begin_ns and g.correlation = c.correlation
+      left join calls c on g.process = c.process and g.issued_ns = c.begin_ns
       where g.issued_ns is not null""")
     assert issued == joined > 0
     for table in ("steps", *EVENTS):
         assert db.rows(f"select count(*) from {table} t anti join processes p on t.process = p.process") == [(0,)]
+
+
+def test_stacks(tmp_path):
+    """Host samples, as `parse` gives them."""
+    settings = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=10", "GPUPROF_OUTPUT": tmp_path / "out"}
+    script = harness.SOURCE / "tests/programs/python/slow_lines.py"
+    done = harness.run([harness.PYTHON, script, "list_comprehension", 14], harness.preloaded(**settings))
+    assert done.code == 0, done.err
+    export(tmp_path / "tables", tmp_path / "out")
+    dump, = harness.dumps(tmp_path / "out")
+    told = harness.of_kind(harness.records(dump), "sample")
+    rows = DuckDB(tmp_path / "tables").rows("select thread, name, stack from samples where kind = 'stack'")
+    assert sorted(rows) == sorted((r["tid"], r["stack"][0], "\n".join(r["stack"])) for r in told) != []
+
+
+def test_counters(tmp_path):
+    """Counters, as `parse` gives them, and the energy that power makes."""
+    command = [harness.SIMTRAIN, "--steps", "40", "--layers", "4", "--kernel-us", "40", "--data-ms", "20"]
+    settings = {"GPUPROF_SCHEDULE": "skip_first=5,warmup=1,active=30", "GPUPROF_ACTIVITIES": "+nvml"}
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--", *command, env=harness.environment(**settings))
+    assert done.code == 0, done.err
+    export(tmp_path / "tables", tmp_path / "out")
+    dump, = harness.dumps(tmp_path / "out")
+    told = harness.of_kind(harness.records(dump), "counter")
+    db = DuckDB(tmp_path / "tables")
+    rows = db.rows("select device, name, coalesce(unit, ''), value from samples where kind = 'counter'")
+    assert sorted(rows) == sorted((r["device"], r["name"], r["unit"], r["value"]) for r in told)
+    power = [(r["time_mono_ns"], r["value"]) for r in told if r["name"] == "power"]
+    joules = sum((a + b) / 2e3 * (end - begin) / 1e9 for (begin, a), (end, b) in zip(power, power[1:]))
+    assert db.rows("select energy_j, energy_time_ns from processes") == [(pytest.approx(joules), power[-1][0] - power[0][0])]
+    assert joules > 0
+
+
+def test_trace_of_torch(tmp_path):
+    """A JSON trace: operators, and the report's steps and kernels."""
+    for rank in (0, 1):
+        (tmp_path / f"rank{rank}.pt.trace.json").write_text(kineto_traces.training(rank, 2).text())
+    traces = sorted(tmp_path.glob("*.json"))
+    export(tmp_path / "tables", *traces)
+    db, told = DuckDB(tmp_path / "tables"), report(*traces)
+    records = [r for trace in traces for r in harness.records(trace)]
+    rows = db.rows("select kind, name from operators")
+    assert sorted(rows) == sorted((r["kind"], r["name"]) for r in harness.of_kind(records, "op", "annotation")) != []
+    assert {name: rest for _, _, _, name, *rest, _, _ in db.rows(query("kernels"))} == \
+        {row["name"]: [row["count"], near(row["total_us"])] for row in told["kernels"]} != {}
+    # The operator that launched work is the report's place of its time.
+    assert db.rows("select count(*), count(o.id) from gpu_work g left join operators o on g.process = o.process and g.operator_id = o.id "
+                   "where g.kind = 'kernel'") == [(sum(row["count"] for row in told["kernels"]),) * 2]
+    assert len(db.rows("select * from steps")) == len(told["steps"]) > 0
 
 
 def query(name):
@@ -136,11 +193,11 @@ def query(name):
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_query(name, tables, run_tables):
-    for folder in (tables, run_tables):
-        DuckDB(folder).rows(query(name))
-        done = harness.gpuprof("sql", folder, name, "--format", "csv")
-        assert done.code == 0, done.err
+def test_query(name, tables, run_tables, weeks):
+    for folder in (tables, run_tables, weeks):
+        done = harness.checked("sql", folder, name, "--format", "csv", env=WITH_DUCKDB)
+        lines = list(csv.reader(io.StringIO(done.out)))
+        assert len(lines[1:]) == len(DuckDB(folder).rows(query(name)))
 
 
 def test_answers(tables):
@@ -151,6 +208,19 @@ def test_answers(tables):
     assert last["rank"] == 5 and last["times_last"] > 0 and last["others_waited_s"] > 0
     exposed = db.dicts(query("exposed_communication"))
     assert len(exposed) == len({row["step"] for row in exposed}) == 4 and all(row["ranks"] == 64 for row in exposed)
+
+
+def test_answers_over_weeks(weeks):
+    db = DuckDB(weeks)
+    slower = db.dicts(query("driver_change"))
+    assert slower and all((row["gpu"], row["old_driver"], row["driver_version"]) == ("GPU A", 13000, 13010) for row in slower)
+    assert all(row["slower_pct"] == pytest.approx(25, abs=0.2) for row in slower)
+    assert db.rows(query("mfu")) == [("train.py", "GPU A", 2, 41, 200, 90)]
+    assert db.dicts(query("energy")) == [
+        {"user_name": "ann", "processes": 6, "gpu_hours": pytest.approx(12), "joules": 9000, "watts": 500},
+        {"user_name": "ben", "processes": 2, "gpu_hours": pytest.approx(4), "joules": 3000, "watts": 500}]
+    worse, = db.dicts(query("regressions"))
+    assert (worse["week_of"].isoformat()[:10], worse["old_step_us"], worse["step_us"], worse["slower_pct"]) == ("1970-01-08", 1000, 1500, 50)
 
 
 def state(folder):
