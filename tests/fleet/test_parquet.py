@@ -170,6 +170,20 @@ def test_counters(tmp_path):
     assert joules > 0
 
 
+def test_work_outside_steps(tmp_path):
+    """Of a program that is recorded as a whole, the report's tables are of its steps alone; the exported ones have all work."""
+    command = [harness.SIMTRAIN, "--steps", "12", "--layers", "3"]
+    done = harness.gpuprof("run", "--all", "-o", tmp_path / "out", "--", *command, env=harness.environment())
+    assert done.code == 0, done.err
+    export(tmp_path / "tables", tmp_path / "out")
+    db, told = DuckDB(tmp_path / "tables"), report(tmp_path / "out")
+    dump, = harness.dumps(tmp_path / "out")
+    kernels = len(harness.of_kind(harness.records(dump), "gpu_kernel"))
+    (all_of_them, of_steps), = db.rows("select count(*), sum(in_steps::int) from gpu_work where kind = 'kernel'")
+    assert all_of_them == kernels > of_steps == sum(row["count"] for row in told["kernels"]) > 0
+    assert db.rows("select count(*) from gpu_work where step is not null and not in_steps") == [(0,)]
+
+
 def test_trace_of_torch(tmp_path):
     """A JSON trace: operators, and the report's steps and kernels."""
     for rank in (0, 1):
