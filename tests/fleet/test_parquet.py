@@ -278,6 +278,27 @@ def test_append(job, tables, tmp_path):
     assert contents(tmp_path) == contents(tables)
 
 
+def test_several_at_once(job, tables, tmp_path):
+    """Exports of one job at the same time, of ranks that overlap: each row is there once."""
+    children = [subprocess.Popen([harness.BIN, "export", job, "--to", "parquet", "-o", tmp_path, "--ranks", ranks], env=harness.environment(),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for ranks in ("0-31", "16-47", "32-63", "0-63")]
+    assert [child.wait() for child in children] == [0, 0, 0, 0]
+    assert contents(tmp_path) == contents(tables)
+
+
+def test_cut_dump(job, tmp_path):
+    """Rows of a process whose dump had no end yet stay; an export says that they are not all."""
+    dump, = job.glob("*_r3_*.gpuprof")
+    cut = tmp_path / dump.name
+    cut.write_bytes(dump.read_bytes()[:dump.stat().st_size * 2 // 3])
+    done = export(tmp_path / "tables", cut)
+    assert ": 0 rows" not in done.out
+    before = state(tmp_path / "tables")
+    assert DuckDB(tmp_path / "tables").rows("select completeness, own_cost_pct from processes") == [("truncated", None)]
+    done = export(tmp_path / "tables", dump)
+    assert "1 process had another number of records then" in done.err and state(tmp_path / "tables") == before
+
+
 def test_one_rank(job, tables, tmp_path):
     """A rank's own export has the same rows: of all input all of them, of its dump alone what needs no others."""
     export(tmp_path / "chosen", job, options=("--ranks", "3"))

@@ -158,8 +158,10 @@ Written write_tables(const Trace& trace, const Report& report, const ReportParts
                      const std::string& ranks, const std::string& folder) {
   Written out;
   WholeOutput whole;
+  std::vector<PartitionLock> locks;  // until the files are in place
   const std::string of_report = partition_of(trace.processes.front());
   for (auto& [partition, chosen] : by_partition(choose(trace, parts, ranks))) {
+    locks.emplace_back(folder, partition);
     leave_out_known(chosen, exported_processes(folder, partition), out);
     if (chosen.sources.empty()) continue;
     out.processes += chosen.sources.size();

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/parquet/places.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <parquet/column_reader.h>
 #include <parquet/file_reader.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -108,6 +113,29 @@ std::map<int64_t, int64_t> exported_processes(const std::string& folder,
     throw Failure(fmt::format("{}: cannot be searched: {}", place.string(), error.message()));
   }
   return out;
+}
+
+PartitionLock::PartitionLock(const std::string& folder, const std::string& partition) {
+  const std::string below = fmt::format("{}/{}", table_of<Processes>().name, partition);
+  make_folders(folder, below);
+  const std::string path = fmt::format("{}/{}", folder, below);
+  directory_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory_ < 0) {
+    throw Failure(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  }
+  int result = 0;
+  while ((result = ::flock(directory_, LOCK_EX)) != 0 && errno == EINTR) {
+  }
+  if (result != 0) {
+    print_warning(
+        fmt::format("{}: cannot be locked: {}; two exports of this job at once would write "
+                    "its rows twice",
+                    path, std::strerror(errno)));
+  }
+}
+
+PartitionLock::~PartitionLock() {
+  if (directory_ >= 0) ::close(directory_);
 }
 
 void make_folders(const std::string& folder, const std::string& path) {

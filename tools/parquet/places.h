@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "formats/trace/trace.h"
 
@@ -27,6 +28,21 @@ std::string part_of(std::span<const int64_t> processes);
 // Failure for a file that cannot be read.
 std::map<int64_t, int64_t> exported_processes(const std::string& folder,
                                               const std::string& partition);
+
+// While it lives, no other export adds processes to this partition of `folder`; it waits for one
+// that does. Where the file system has no such locks, a warning says so. Makes the directory that
+// it locks. Throws Failure.
+class PartitionLock {
+ public:
+  PartitionLock(const std::string& folder, const std::string& partition);
+  ~PartitionLock();
+  PartitionLock(PartitionLock&& other) noexcept : directory_(std::exchange(other.directory_, -1)) {}
+  PartitionLock(const PartitionLock&) = delete;
+  PartitionLock& operator=(const PartitionLock&) = delete;
+
+ private:
+  int directory_;
+};
 
 // Makes folder/path, one directory after the other. Throws Failure.
 void make_folders(const std::string& folder, const std::string& path);
