@@ -360,6 +360,17 @@ def test_interrupted(tmp_path):
     assert ended > 0
 
 
+def test_killed_between_renames(job, tables, tmp_path):
+    """What was not in place yet comes with the same export again, under the same names."""
+    whole = {path: digest for path, (_, digest) in state(tables).items()}
+    folder = tmp_path / "tables"
+    shutil.copytree(tables, folder)
+    for table in ("processes", "steps", "calls"):
+        shutil.rmtree(folder / table)
+    export(folder, job)
+    assert {path: digest for path, (_, digest) in state(folder).items()} == whole
+
+
 def test_next_version(tables, tmp_path):
     """Files of this version and of one with a column more are one table."""
     folder = tmp_path / "tables"
