@@ -12,7 +12,8 @@ import harness
 from conftest import DuckDB, QUERIES, statements
 from test_parquet import next_version
 
-JAVA = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin:{os.environ['PATH']}")
+JAVA_HOME = os.environ.get("JAVA_HOME")
+JAVA = shutil.which("java", path=f"{JAVA_HOME}/bin") if JAVA_HOME else shutil.which("java")
 
 
 def java_version():
