@@ -76,7 +76,10 @@ def problems_of(library, interposed):
     for name in re.findall(r" (_GLOBAL__sub_I_\S+)", run("nm", library)):
         problems.append(f"has {name}: an object with a constructor or destructor, but hooks are called before and after both")
 
-    for kind, name in re.findall(r"^\s+([A-Za-z]) (\w+)", run("nm", "-D", "--undefined-only", library), flags=re.M):
+    for kind, name, version in re.findall(r"^\s+([A-Za-z]) (\w+)(@\S+)?", run("nm", "-D", "--undefined-only", library), flags=re.M):
+        if kind != "U" and version and name in IN_LIBDL_OR_LIBPTHREAD:
+            problems.append(f"needs {name} with a version ({version}), which names libc.so.6: an ld.so before glibc 2.30 ends the "
+                            "program; take the version away (collector/base/glibc_compat.h)")
         if kind == "U" and name in IN_LIBDL_OR_LIBPTHREAD:
             problems.append(f"needs {name}, which is not in libc.so.6 before glibc 2.34; declare it weak (collector/base/glibc_compat.h)")
 
@@ -116,6 +119,10 @@ SELF_TEST = [  # what, source, link options, part of the expected problem (None:
     ("static constructor", "__attribute__((used)) static void _GLOBAL__sub_I_x(void) {}", [], "_GLOBAL__sub_I_x"),
     ("much TLS", "__thread char gpuprof_t[300]; char *gpuprof_f(void) { return gpuprof_t; }", ["-ftls-model=initial-exec"], "bytes of TLS"),
     ("of libpthread", "int pthread_detach(unsigned long); int gpuprof_d(void) { return pthread_detach(0); }", [], "needs pthread_detach"),
+    ("of libpthread, weak, with a version",
+     "#pragma weak pthread_detach\nint pthread_detach(unsigned long), getpid(void);\n"
+     "int gpuprof_d(void) { return pthread_detach ? pthread_detach(0) : getpid(); }",
+     [], "needs pthread_detach with a version"),
     ("new glibc", "unsigned arc4random(void); unsigned gpuprof_r(void) { return arc4random(); }", [], "GLIBC_2.36"),
 ]
 

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Included before every file of the preloaded library. glibc 2.34 moved libpthread and
 // libdl into libc and gave their functions new symbol versions. An older ld.so ignores a library
-// that asks for those. The old versions are still there under the old number.
+// that asks for those.
+//
+// So these functions have no version here: ld.so takes the oldest, or the only one. A version would
+// also name the file that has it, libc.so.6, and an ld.so before glibc 2.30 ends any program in
+// which that file lacks it.
 //
 // They are weak, so that the library names neither libpthread nor libdl: a newer ld.so would open
 // two empty files in every process. An older one finds them where the program has those libraries;
@@ -11,28 +15,20 @@
 #include <features.h>
 
 #if __GLIBC_PREREQ(2, 34)
-#if defined(__x86_64__)
-#define GPUPROF_FIRST_GLIBC "GLIBC_2.2.5"  // what every glibc of this architecture has
-#define GPUPROF_GLIBC_2_3_3 "GLIBC_2.3.3"
-#elif defined(__aarch64__)
-#define GPUPROF_FIRST_GLIBC "GLIBC_2.17"
-#define GPUPROF_GLIBC_2_3_3 "GLIBC_2.17"
-#endif
 #define GPUPROF_PRAGMA(text) _Pragma(#text)
-#define GPUPROF_OLD_SYMBOL(name, version) \
-  GPUPROF_PRAGMA(weak name)               \
-  __asm__(".symver " #name "," #name "@" version)
-GPUPROF_OLD_SYMBOL(pthread_create, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(pthread_key_create, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(pthread_setspecific, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(pthread_attr_setstacksize, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(dlopen, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(dlclose, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(dlinfo, GPUPROF_GLIBC_2_3_3);
-GPUPROF_OLD_SYMBOL(dladdr, GPUPROF_FIRST_GLIBC);
-GPUPROF_OLD_SYMBOL(dladdr1, GPUPROF_GLIBC_2_3_3);
-GPUPROF_OLD_SYMBOL(dlerror, GPUPROF_FIRST_GLIBC);
-#undef GPUPROF_OLD_SYMBOL
-#undef GPUPROF_GLIBC_2_3_3
+#define GPUPROF_NO_VERSION(name) \
+  GPUPROF_PRAGMA(weak name)      \
+  __asm__(".symver " #name "," #name "@")
+GPUPROF_NO_VERSION(pthread_create);
+GPUPROF_NO_VERSION(pthread_key_create);
+GPUPROF_NO_VERSION(pthread_setspecific);
+GPUPROF_NO_VERSION(pthread_attr_setstacksize);
+GPUPROF_NO_VERSION(dlopen);
+GPUPROF_NO_VERSION(dlclose);
+GPUPROF_NO_VERSION(dlinfo);
+GPUPROF_NO_VERSION(dladdr);
+GPUPROF_NO_VERSION(dladdr1);
+GPUPROF_NO_VERSION(dlerror);
+#undef GPUPROF_NO_VERSION
 #undef GPUPROF_PRAGMA
 #endif

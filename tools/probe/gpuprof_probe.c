@@ -12,8 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef GPUPROF_PROBE_OLD_GLIBC  // collector/base/glibc_compat.h, which is included, has the others
-__asm__(".symver dlsym,dlsym@" GPUPROF_FIRST_GLIBC);
+#ifdef GPUPROF_PROBE_OLD_GLIBC
+// The versions that every glibc has. Before 2.34 they are in libdl.so.2, which is linked for that.
+#if defined(__x86_64__)
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define FIRST_GLIBC "GLIBC_2.17"
+#endif
+__asm__(".symver dlopen,dlopen@" FIRST_GLIBC);
+__asm__(".symver dlsym,dlsym@" FIRST_GLIBC);
 #endif
 
 typedef int (*Start)(unsigned flags);
