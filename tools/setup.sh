@@ -3,7 +3,8 @@
 # Installs what a build and its tests need and are missing, on Debian 12 (or a relative of it):
 # packages by apt, and, where no CUDA toolkit is installed, its headers from the nvidia-* wheels, into
 # .deps/cuda/include. Does nothing, and says nothing, when all is there.
-# usage: tools/setup.sh [--fuzz | --viewers]     --fuzz: clang and its sanitizer runtimes, too; --viewers: Chromium
+# usage: tools/setup.sh [--fuzz | --viewers | --aarch64]
+#   --fuzz: clang and its sanitizer runtimes, too; --viewers: Chromium; --aarch64: the cross compiler
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=/dev/null  # checked by itself
@@ -171,7 +172,8 @@ install_packages "${packages[@]}"
 case "${1:-}" in
   --fuzz) install_packages "${fuzz_packages[@]}" ;;
   --viewers) install_packages "chromium|command -v chromium" ;;
+  --aarch64) install_packages "g++-aarch64-linux-gnu|command -v aarch64-linux-gnu-g++" ;;
   "") ;;
-  *) die "unknown option '$1'; allowed: --fuzz, --viewers" ;;
+  *) die "unknown option '$1'; allowed: --fuzz, --viewers, --aarch64" ;;
 esac
 install_cuda_headers

@@ -12,6 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 release=$(realpath "${1:?usage: packaging/tests/install.sh RELEASE [ROOT...]}")
 shift
 [ "$(id -u)" -eq 0 ] || { echo "install.sh: needs root" >&2; exit 2; }
+arch=$(uname -m) debian=$(dpkg --print-architecture)
 scratch=$(mktemp -d)
 undo=()
 # shellcheck disable=SC2317  # called by the trap
@@ -65,7 +66,7 @@ try_root() {
   fi
   [ "$stack" = simulated ] || cp "$scratch/libcudart.so.13" "$root$place/stack/"
   name="$name ($stack stack)"
-  cp "$release"/*.whl "$release"/gpuprof-*-linux-x86_64.tar.gz "$release"/gpuprof_*.deb "$root$place/"
+  cp "$release"/*_"$arch".whl "$release"/gpuprof-*-linux-"$arch".tar.gz "$release"/gpuprof_*_"$debian".deb "$root$place/"
   chown -R 65534:65534 "$root$place"
   chmod 0555 "$root$place/home"
   for python in "$root"/usr/bin/python3.[0-9] "$root"/usr/bin/python3.[0-9][0-9] "$root"/usr/local/bin/python3.[0-9]* ${GPUPROF_PYTHONS:-}; do
@@ -80,7 +81,7 @@ try_root() {
   done
   code=0
   as_user "$root" "cd '$place' && rm -rf work tree && mkdir work tree && cp -r program.py stack work/ &&
-    tar -xf gpuprof-*-linux-x86_64.tar.gz -C tree --strip-components=1 && bash ./use.sh \"\$PWD/work\" \"\$PWD/tree/bin/gpuprof\"" >"$log" 2>&1 || code=$?
+    tar -xf gpuprof-*-linux-*.tar.gz -C tree --strip-components=1 && bash ./use.sh \"\$PWD/work\" \"\$PWD/tree/bin/gpuprof\"" >"$log" 2>&1 || code=$?
   outcome "$name: tarball" "$log" "$code"
   [ "$root" != / ] || return 0
   code=0
