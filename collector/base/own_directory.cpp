@@ -47,6 +47,7 @@ class Walk {
   Walk& operator=(const Walk&) = delete;
 
   void make_nothing() { make_ = false; }
+  bool made_last() const { return made_last_; }
   // The descriptor (O_PATH) of what `path` leads to, the caller's; -1: it was said why.
   int run(const char* path) {
     if (!put_in_front(path) || !enter_root()) return -1;
@@ -114,10 +115,12 @@ class Walk {
     struct stat above {
     }, info{};
     if (!stat_of(at_, above)) return fail("cannot look at a directory: %s", std::strerror(errno));
+    made_last_ = false;
     if (!stat_of(at_, part, info)) {
       if (errno != ENOENT || !make_)
         return fail("cannot open directory %s: %s", part, std::strerror(errno));
-      if (::mkdirat(at_, part, 0700) != 0 && errno != EEXIST)
+      made_last_ = ::mkdirat(at_, part, 0700) == 0;
+      if (!made_last_ && errno != EEXIST)
         return fail("cannot create directory %s: %s", part, std::strerror(errno));
       if (!stat_of(at_, part, info))
         return fail("cannot open directory %s: %s", part, std::strerror(errno));
@@ -166,7 +169,7 @@ class Walk {
   char* const why_;
   const size_t why_size_;
   int at_ = -1, links_ = 0;
-  bool failed_ = false;
+  bool failed_ = false, made_last_ = false;
   char rest_[kLongestPath] = {};
   const char* next_ = rest_;
 };
@@ -194,6 +197,7 @@ OwnDirectory g_run, g_scratch;
 bool OwnDirectory::open(const char* path, Kind kind, char* why, size_t why_size) {
   path_ = path, kind_ = kind;
   device_ = inode_ = 0;
+  made_ = false;
   char reason[512];
   const ForkWaitsScope forks_wait;
   Walk walk(kind, reason, sizeof reason);
@@ -208,6 +212,7 @@ bool OwnDirectory::open(const char* path, Kind kind, char* why, size_t why_size)
     return false;
   }
   device_ = info.st_dev, inode_ = info.st_ino;
+  made_ = walk.made_last();
   file_ = move_up(file);
   return true;
 }
@@ -224,18 +229,30 @@ int OwnDirectory::descriptor() {
     return -1;
   }
   if (is_ours(file_)) return file_;
-  char why[16];
   const ForkWaitsScope forks_wait;
+  const int again = walk_again();
+  if (again >= 0) file_ = move_up(again);
+  return again >= 0 ? file_ : -1;
+}
+
+// A descriptor of the directory, by its path; -1: that leads elsewhere (errno is ESTALE).
+int OwnDirectory::walk_again() const {
+  char why[16];
   Walk walk(kind_, why, sizeof why);
   walk.make_nothing();
   const int again = walk.run(path_);
-  if (!is_ours(again)) {
-    if (again >= 0) ::close(again);
-    errno = ESTALE;
-    return -1;
-  }
-  file_ = move_up(again);
-  return file_;
+  if (is_ours(again)) return again;
+  if (again >= 0) ::close(again);
+  errno = ESTALE;
+  return -1;
+}
+
+bool OwnDirectory::is_at_its_path() const {
+  if (!path_) return false;
+  const ForkWaitsScope forks_wait;
+  const int again = walk_again();
+  if (again >= 0) ::close(again);
+  return again >= 0;
 }
 
 void OwnDirectory::forget() {

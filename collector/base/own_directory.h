@@ -26,13 +26,20 @@ class OwnDirectory {
   // again, if the path still leads to the same directory. -1: it does not (errno is ESTALE).
   int descriptor();
   bool is_open() const { return path_ != nullptr; }
+  // Whether open() made the directory itself, which was not there before.
+  bool was_made() const { return made_; }
+  // Whether the path leads to it now: somebody may have removed it, or put another in its place.
+  bool is_at_its_path() const;
   // In a forked child: the parent's is not ours.
   void forget();
 
  private:
   bool is_ours(int file) const;
 
+  int walk_again() const;
+
   int file_ = -1;
+  bool made_ = false;
   uint64_t device_ = 0, inode_ = 0;
   Kind kind_ = Kind::run;
   const char* path_ = nullptr;

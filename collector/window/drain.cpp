@@ -39,6 +39,7 @@
 #include "collector/window/identity.h"
 #include "collector/window/metrics.h"
 #include "collector/window/ready_command.h"
+#include "collector/window/run_lock.h"
 #include "collector/window/summary.h"
 #include "collector/window/window_dump.h"
 #include "formats/core/early_window.h"
@@ -53,6 +54,7 @@ constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
+constexpr uint64_t kLockPeriod = 250 * kMs;
 constexpr double kEarlySeconds = 10;  // an early window ends, and another one begins
 constexpr double kEarlyShare = 0.25;  // of max_mb
 
@@ -159,6 +161,10 @@ void tick(Drain& drain) {
     drain.last_anchor = now_ns;
     add_anchor();
     drain.steps.make_room();
+  }
+  if (now_ns - drain.last_lock_look > kLockPeriod) {
+    drain.last_lock_look = now_ns;
+    keep_run_locked();
   }
   const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
   if (phase == SessionPhase::warmup || phase == SessionPhase::active) {

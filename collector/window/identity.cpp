@@ -29,6 +29,7 @@
 #include "collector/sources/device_info.h"
 #include "collector/stacks/stacks.h"
 #include "collector/window/ancestor.h"
+#include "collector/window/run_lock.h"
 #include "formats/core/chunk.h"
 #include "formats/core/text.h"
 #include "formats/core/wire.h"
@@ -135,7 +136,7 @@ bool make_names_beside(const char* parent_stem) {
   if (!take_run_of(parent_stem, s.directory, sizeof s.directory, s.run, sizeof s.run)) return false;
   make_stem();
   char why[1800];
-  if (run_directory().open(s.directory, OwnDirectory::Kind::run, why, sizeof why)) return true;
+  if (open_run_directory(s.directory, why, sizeof why)) return true;
   log_line(LogLevel::error, "%s; this data loader worker is not profiled", why);
   return false;
 }
@@ -220,7 +221,7 @@ bool make_output_names() {
   }
   std::memcpy(s.directory, absolute, static_cast<size_t>(length) + 1);
   char why[1800];
-  if (!run_directory().open(s.directory, OwnDirectory::Kind::run, why, sizeof why)) {
+  if (!open_run_directory(s.directory, why, sizeof why)) {
     log_line(LogLevel::error, "GPUPROF_OUTPUT=\"%s\": %s; this program runs unprofiled",
              s.config.output, why);
     return false;
