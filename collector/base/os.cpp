@@ -49,6 +49,16 @@ uint64_t stat_field(uint32_t pid, int field) {
   return value;
 }
 
+double start_of_process(uint32_t pid) {
+  const uint64_t ticks = stat_field(pid, 22);
+  timespec since_boot{}, now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const double boot = static_cast<double>(now.tv_sec - since_boot.tv_sec) +
+                      static_cast<double>(now.tv_nsec - since_boot.tv_nsec) * 1e-9;
+  return boot + static_cast<double>(ticks) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
 uint64_t address_space_left() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~uint64_t{0};
@@ -76,17 +86,22 @@ bool any_entry(const char* directory, bool (*match)(const char* name, void* cont
   const ForkWaitsScope forks_wait;
   const int file = ::open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (file < 0) return false;
+  const bool found = any_entry(file, match, context);
+  ::close(file);
+  return found;
+}
+
+bool any_entry(int directory, bool (*match)(const char* name, void* context), void* context) {
   alignas(8) char entries[4096];
   bool found = false;
   for (long bytes;
-       !found && (bytes = ::syscall(SYS_getdents64, file, entries, sizeof entries)) > 0;) {
+       !found && (bytes = ::syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0;) {
     for (long at = 0; !found && at < bytes;) {
       const auto* const entry = reinterpret_cast<const DirectoryEntry*>(entries + at);
       at += entry->bytes;
       found = match(entry->name, context);
     }
   }
-  ::close(file);
   return found;
 }
 

@@ -35,12 +35,18 @@ bool read_small_file(const char* path, char* out, size_t size);
 // read.
 uint64_t stat_field(uint32_t pid, int field);
 
+// When a process started: seconds of CLOCK_REALTIME, by what that clock says now. The
+// boot's, if that cannot be read.
+double start_of_process(uint32_t pid);
+
 // What the process may still map, in bytes; ~0: it is not limited (RLIMIT_AS).
 uint64_t address_space_left();
 
 // Whether `match` is true for the name of an entry of this directory. It is asked until it is.
 bool any_entry(const char* directory, bool (*match)(const char* name, void* context),
                void* context);
+// The same of one that is open, from where it has been read to.
+bool any_entry(int directory, bool (*match)(const char* name, void* context), void* context);
 
 // Waits while `*word == expected`, at most `timeout_ns`. Wakes may be spurious.
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns);

@@ -38,6 +38,7 @@
 #include "collector/window/control.h"
 #include "collector/window/identity.h"
 #include "collector/window/metrics.h"
+#include "collector/window/prune.h"
 #include "collector/window/ready_command.h"
 #include "collector/window/run_lock.h"
 #include "collector/window/summary.h"
@@ -55,6 +56,7 @@ constexpr uint64_t kPollParent = 50 * kMs;
 constexpr uint64_t kFlushPeriod = 500 * kMs;  // rule: at least once a second
 constexpr uint64_t kAnchorPeriod = kSecond;
 constexpr uint64_t kLockPeriod = 250 * kMs;
+constexpr uint64_t kPruneNs = 20 * kMs, kPruneRestNs = 5 * kMs, kLastPruneNs = 500 * kMs;
 constexpr double kEarlySeconds = 10;  // an early window ends, and another one begins
 constexpr double kEarlyShare = 0.25;  // of max_mb
 
@@ -281,6 +283,7 @@ void* run(void*) {
   futex_wake_all(g_started);
   if (!ready) return nullptr;
   Drain& drain = *g_drain;
+  prune_begin();
   bool last = false;
   for (;;) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
@@ -307,12 +310,16 @@ void* run(void*) {
     const bool wanted = phase == SessionPhase::warmup ||
                         (phase == SessionPhase::active && few_populated_chunks_are_left());
     if (wanted && populate_more()) continue;
+    const bool between = phase != SessionPhase::warmup && phase != SessionPhase::active &&
+                         phase != SessionPhase::closing;
+    if (between && prune_some(kPruneNs)) wait = std::min(wait, kPruneRestNs);
     futex_wait(g_word, seen, wait);
   }
   leave_last_dumps(drain);
   samples_stop();
   cupti_detach();
   wait_for_ready_commands();
+  prune_some(kLastPruneNs);
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
   if (last) ::exit(0);

@@ -93,14 +93,7 @@ bool choose_run(Session& s) {
       const auto above = static_cast<uint32_t>(stat_field(parent, 4));
       if (above > 1) parent = above;
     }
-    timespec since_boot{}, now{};
-    ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    const double boot = static_cast<double>(now.tv_sec - since_boot.tv_sec) +
-                        static_cast<double>(now.tv_nsec - since_boot.tv_nsec) * 1e-9;
-    const double after_boot =
-        static_cast<double>(os_start_time(parent)) / static_cast<double>(::sysconf(_SC_CLK_TCK));
-    const time_t started = static_cast<time_t>(boot + after_boot);
+    const time_t started = static_cast<time_t>(start_of_process(parent));
     struct tm utc {};
     ::gmtime_r(&started, &utc);
     char date[32];

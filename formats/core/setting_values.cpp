@@ -2,6 +2,7 @@
 #include "formats/core/setting_values.h"
 
 #include <iterator>
+#include <type_traits>
 
 #include "formats/core/command_line.h"
 #include "formats/core/text.h"
@@ -326,6 +327,42 @@ bool find_in_ranges(std::string_view text, uint64_t number, bool& found) {
     if (!read_range(item, low, high)) return false;
     if (low <= number && number <= high) found = true;
   }
+  return true;
+}
+
+bool read_keep(std::string_view text, KeepSpec& keep, Reason& reason) {
+  constexpr uint64_t kGigabyte = 1000000000, kDay = 24 * 60 * 60;
+  constexpr double kMostRuns = 1e6, kMost = 1e5;  // of gigabytes, of days
+  keep = KeepSpec{};
+  if (text == "all") return true;
+  KeepSpec read;
+  bool good = true;
+  // A limit that rounds to 0 would be none.
+  const auto take = [&good](std::string_view number, double most, double unit, auto& limit) {
+    double value = 0;
+    good = good && limit == 0 && parse_decimal(number, value) && value <= most;
+    if (good) limit = static_cast<std::remove_reference_t<decltype(limit)>>(value * unit);
+    good = good && limit > 0;
+  };
+  ListReader items(text);
+  for (std::string_view item; good && items.next(item);) {
+    if (ends_with(item, "GB")) {
+      take(trim(slice(item, 0, item.size() - 2)), kMost, kGigabyte, read.bytes);
+    } else if (ends_with(item, "d")) {
+      take(trim(slice(item, 0, item.size() - 1)), kMost, kDay, read.age_s);
+    } else {
+      uint64_t whole = 0;
+      good = parse_whole(item, whole);
+      take(item, kMostRuns, 1, read.runs);
+    }
+  }
+  if (!good) {
+    return refuse(
+        reason,
+        "must be all, or a list of N (runs), NGB (gigabytes) and Nd (days), each once and "
+        "above 0, as in 20,50GB,14d");
+  }
+  keep = read;
   return true;
 }
 

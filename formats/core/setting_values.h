@@ -28,6 +28,7 @@ bool read_redact(std::string_view text, uint32_t& what, Reason& reason);
 bool read_switch(std::string_view text, bool& on, Reason& reason);
 // Whether a list of numbers and ranges of them ("0,8-15") has a number; false: it is no such list.
 bool find_in_ranges(std::string_view text, uint64_t number, bool& found);
+bool read_keep(std::string_view text, KeepSpec& keep, Reason& reason);
 bool read_ranks(std::string_view text, int rank, bool& selected, Reason& reason);
 bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason);
 bool read_gpu_times(std::string_view text, GpuTimes& times, Reason& reason);

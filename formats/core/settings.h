@@ -115,6 +115,14 @@ struct StepSpec {
 enum class Redact : uint32_t { command, paths, host, user, environment };
 inline constexpr size_t kRedactCount = 5;
 
+// Which runs stay in the output directory; 0: no such limit.
+struct KeepSpec {
+  uint32_t runs = 0;   // so many, the newest
+  uint64_t bytes = 0;  // the newest that together have no more
+  uint64_t age_s = 0;  // those that changed no longer ago
+  bool everything() const { return runs == 0 && bytes == 0 && age_s == 0; }
+};
+
 struct Config {
   Mode mode;
   ScheduleSpec schedule;
@@ -128,11 +136,12 @@ struct Config {
   bool workers;                           // whether a DataLoader's workers are recorded, too
   uint32_t buffer_mb;                     // size of the ring's record buffers, 1 to 65536
   LogLevel log;
-  uint32_t redact;            // bit per Redact
-  bool rank_selected;         // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
-  char output[1024];          // %h %r %p %j %q{VAR} not yet expanded: see expand_output
-  char run[256];              // empty: choose one; may hold the same %-sequences
-  char scratch[1024];         // empty: choose; may hold the same %-sequences
+  uint32_t redact;     // bit per Redact
+  bool rank_selected;  // whether GPUPROF_RANKS includes `rank` (true when rank is unknown)
+  char output[1024];   // %h %r %p %j %q{VAR} not yet expanded: see expand_output
+  char run[256];       // empty: choose one; may hold the same %-sequences
+  char scratch[1024];  // empty: choose; may hold the same %-sequences
+  KeepSpec keep;
   bool cupti_teardown;        // whether CUPTI is taken down after each window
   char cupti[1024];           // empty: look for it; "off": do not use CUPTI; else a path
   char on_trace_ready[1024];  // see command_line.h; empty: none

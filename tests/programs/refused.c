@@ -39,6 +39,7 @@ static struct sock_filter no_shared_map[] = {IF_CALL(SYS_mmap, 5),
   }
 static struct sock_filter broken_disk[] = WRITE_FAILS(EIO);
 static struct sock_filter quota_at_write[] = WRITE_FAILS(EDQUOT);
+static struct sock_filter no_locks[] = {IF_CALL(SYS_flock, 1), FAIL(ENOLCK), ALLOW};
 // glibc asks clone3 first, whose flags cannot be seen here, and falls back.
 static struct sock_filter no_threads[] = {IF_CALL(SYS_clone3, 1),
                                           FAIL(ENOSYS),
@@ -55,8 +56,8 @@ static const struct {
 } rules[] = {
 #define RULE(name) \
   { #name, name, sizeof name / sizeof name[0] }
-    RULE(no_fallocate), RULE(quota_at_create), RULE(no_shared_map),
-    RULE(broken_disk),  RULE(quota_at_write),  RULE(no_threads),
+    RULE(no_fallocate),   RULE(quota_at_create), RULE(no_shared_map), RULE(broken_disk),
+    RULE(quota_at_write), RULE(no_threads),      RULE(no_locks),
 };
 
 static int refuse(const char* name) {

@@ -249,6 +249,10 @@ const BadValue kBadValues[] = {
     {"GPUPROF_REDACT=paths,names",
      "GPUPROF_REDACT=\"paths,names\": must be none, all, or a list of command, paths, host, user, "
      "environment"},
+    {"GPUPROF_KEEP=50MB",
+     "GPUPROF_KEEP=\"50MB\": must be all, or a list of N (runs), NGB (gigabytes) and Nd (days), "
+     "each "
+     "once and above 0, as in 20,50GB,14d"},
     {"GPUPROF_LOG=verbose", "GPUPROF_LOG=\"verbose\": must be error, warn, info or debug"},
 };
 
@@ -288,6 +292,35 @@ TEST(Settings, activities) {
   Config config;
   EXPECT_EQ(parse_environment({"GPUPROF_ACTIVITIES=+api", "GPUPROF_PRESET=light"}, config), "");
   EXPECT_EQ(activities_text(config.activities), "step,kernel,memcpy,memset,sync,api,nccl");
+}
+
+TEST(Settings, runs_that_are_kept) {
+  struct Case {
+    const char* text;
+    uint32_t runs;
+    uint64_t bytes, age_s;
+  };
+  constexpr uint64_t kDay = 24 * 60 * 60;
+  const Case cases[] = {{"all", 0, 0, 0},
+                        {"20", 20, 0, 0},
+                        {"50GB", 0, 50000000000, 0},
+                        {"0.5GB", 0, 500000000, 0},
+                        {"14d", 0, 0, 14 * kDay},
+                        {"0.5d", 0, 0, kDay / 2},
+                        {" 20 , 50 GB , 14 d ", 20, 50000000000, 14 * kDay},
+                        {"14d,1", 1, 0, 14 * kDay}};
+  for (const Case& each : cases) {
+    Config config;
+    EXPECT_EQ(parse_environment({std::string("GPUPROF_KEEP=") + each.text}, config), "");
+    EXPECT_EQ(config.keep.runs, each.runs) << each.text;
+    EXPECT_EQ(config.keep.bytes, each.bytes) << each.text;
+    EXPECT_EQ(config.keep.age_s, each.age_s) << each.text;
+    EXPECT_EQ(config.keep.everything(), std::string(each.text) == "all");
+  }
+  for (const char* const bad : {"0", "0GB", "0d", "1,2", "1GB,2GB", "1d,1d", "-1", "1.5", "GB", "d",
+                                "1,", "all,1", "1000001", "100001d", "0.0000000001GB", "20runs"}) {
+    EXPECT_NE(error_of(std::string("GPUPROF_KEEP=") + bad), "") << bad;
+  }
 }
 
 TEST(Settings, samples_of_host_memory) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/window/run_files.h"
+
+#include "formats/core/text.h"
+#include "formats/core/trigger/control.h"
+#include "formats/core/trigger/live_state.h"
+
+namespace gpuprof {
+namespace {
+
+bool drop_suffix(std::string_view& name, std::string_view suffix) {
+  if (!ends_with(name, suffix)) return false;
+  name = slice(name, 0, name.size() - suffix.size());
+  return true;
+}
+
+// Takes `mark` and the number behind it off the end: "_r7", "_1234".
+bool drop_number(std::string_view& name, std::string_view mark, uint64_t& number) {
+  size_t begin = name.size();
+  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
+  std::string_view rest = slice(name, 0, begin);
+  if (!parse_whole(slice(name, begin), number) || !drop_suffix(rest, mark)) return false;
+  name = rest;
+  return true;
+}
+
+bool drop_kind(std::string_view& name, RunFileKind& kind) {
+  kind = RunFileKind::ring;
+  if (drop_suffix(name, ".gpuprof.ring")) return true;
+  kind = RunFileKind::control;
+  if (drop_suffix(name, kProcessControlSuffix)) return true;
+  std::string_view state = name;
+  drop_suffix(state, ".part");
+  if (drop_suffix(state, kLiveStateSuffix)) {
+    name = state;
+    return true;
+  }
+  kind = RunFileKind::dump;
+  if (!drop_suffix(name, ".part")) drop_suffix(name, ".new");
+  uint64_t window = 0;
+  return drop_suffix(name, ".gpuprof") &&
+         (drop_number(name, "_w", window) || drop_number(name, "_early", window));
+}
+
+}  // namespace
+
+bool parse_run_file(std::string_view name, RunFile& file) {
+  file = RunFile{};
+  if (name == kRunControlFile) {
+    file.kind = RunFileKind::control;
+    return true;
+  }
+  uint64_t pid = 0, rank = 0;
+  if (!drop_kind(name, file.kind) || !drop_number(name, "_", file.begun_ns) ||
+      !drop_number(name, "_", pid) || !drop_number(name, "_r", rank)) {
+    return false;
+  }
+  file.pid = static_cast<uint32_t>(pid);
+  return !name.empty() && pid > 0 && pid <= INT32_MAX;
+}
+
+}  // namespace gpuprof
