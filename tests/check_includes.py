@@ -21,7 +21,7 @@ ALLOWED = {
 # The rooms of a folder, from the ground up: a room includes itself and those before it. The room "" is what lies in the
 # folder itself, or in a subfolder that is not listed.
 ROOMS = {
-    "collector": ["base", "record", "steps", "stacks", "sources", "cupti", "python", "torch", "samples", "window", ""],
+    "collector": ["base", "record", "steps", "stacks", "sources", "cupti", "python", "torch", "samples", "runs", "window", ""],
     "formats": ["core", "io", "trace", "dump", "kineto_reader", "views", "writers", "writers/perfetto", "writers/kineto",
                 "writers/xplane", ""],
     "tools": ["", "report", "show", "parquet", "sql", "commands"],

@@ -18,8 +18,8 @@
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
 #include "collector/record/session.h"
+#include "collector/runs/kept_runs.h"
 #include "collector/window/identity.h"
-#include "collector/window/kept_runs.h"
 
 namespace gpuprof {
 namespace {

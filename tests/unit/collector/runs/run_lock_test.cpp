@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lock that says that a run is in use: had by each process of the run, and only while the
 // folder is the one at its path.
-#include "collector/window/run_lock.h"
+#include "collector/runs/run_lock.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/run_lock.h"
+#include "collector/runs/run_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

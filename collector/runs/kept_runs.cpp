@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/kept_runs.h"
+#include "collector/runs/kept_runs.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -14,7 +14,7 @@
 #include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
-#include "collector/window/run_files.h"
+#include "collector/runs/run_files.h"
 
 namespace gpuprof {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which runs GPUPROF_KEEP lets stay, and that nothing goes but files of ours of a run that nobody
 // uses.
-#include "collector/window/kept_runs.h"
+#include "collector/runs/kept_runs.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/window/run_files.h"
+#include "collector/runs/run_files.h"
 
 namespace gpuprof {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/window/run_files.h"
+#include "collector/runs/run_files.h"
 
 #include "formats/core/text.h"
 #include "formats/core/trigger/control.h"
