@@ -361,6 +361,10 @@ void print_closing_line() {
   if (static_cast<uint32_t>(g_run.last_step + 1) > static_cast<uint32_t>(g_run.first_step)) {
     std::snprintf(steps, sizeof steps, "steps %" PRIu64 "-%" PRIu64, g_run.first_step,
                   g_run.last_step);
+    if (g_run.windows > 1) {
+      const size_t used = std::strlen(steps);
+      std::snprintf(steps + used, sizeof steps - used, " in %u windows", g_run.windows);
+    }
   } else if (g_run.early || s.config.schedule.all) {
     std::snprintf(steps, sizeof steps, "no whole step");
     // The window may be of before `auto` knew the source.

@@ -266,11 +266,15 @@ std::string pauses_text(const Report& report) {
 std::string machine_busy_text(const Report& report) {
   const double us = report.processor_wait_us.value_or(0);
   const double percent = report.step_time.mean_us > 0 ? 100 * us / report.step_time.mean_us : 0;
-  return fmt::format(
+  std::string out = fmt::format(
       "the machine was busy: {} a {} ({:.1f} %) without a processor on the thread that {}s run on, "
-      "which could have run; for {:.1f} % of {} time that kept the GPU idle",
-      format_us(us), report.unit(), percent, report.unit(), report.no_processor_sum_pct(),
-      report.unit());
+      "which could have run",
+      format_us(us), report.unit(), percent, report.unit());
+  if (!report.gpu_timed) return out;
+  return out + fmt::format(
+                   "; for {:.1f} % of {} time the GPU was idle while a thread that issues its work "
+                   "had none",
+                   report.no_processor_sum_pct(), report.unit());
 }
 
 void add_evidence(const Report& report, Verdict& verdict) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "formats/core/early_window.h"
+#include "formats/trace/activities.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/gpu_shares.h"
@@ -168,7 +169,10 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
   add_finding<FindingKind::whole_windows>(
       report.findings, static_cast<double>(report.steps.size()),
       differ ? "the order of the GPU's work shows other steps on some ranks than on others"
-             : "none was found in the order of the GPU's work");
+             : "none was found in the order of the GPU's work",
+      is_left_out(*timelines.front().process, Activity::step)
+          ? "record the activity step (GPUPROF_ACTIVITIES)"
+          : "mark steps (gpuprof run --step; prof.step() of torch.profiler)");
 }
 
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
@@ -337,7 +341,17 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   for (const StepAnatomy& step : steps) {
     report.steps.push_back({header.rank(), header.window(), step});
   }
-  for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += timeline.process->losses[i];
+  const Process& process = *timeline.process;
+  for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += process.losses[i];
+  report.losses_known = report.losses_known && process.source == Source::dump &&
+                        process.completeness == Completeness::complete;
+  for (const Activity activity : {Activity::kernel, Activity::memcpy, Activity::memset}) {
+    const std::string name = activity_name(activity);
+    if (!is_left_out(process, activity) || report.unrecorded.find(name) != std::string::npos) {
+      continue;
+    }
+    report.unrecorded += (report.unrecorded.empty() ? "" : ", ") + name;
+  }
 }
 
 size_t world_size_of(const std::vector<Timeline>& timelines) {

@@ -247,6 +247,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     }
     cut_off_ = cut_off_ || (timeline.process->completeness != Completeness::complete &&
                             !timeline.process->recovered);
+    damaged_ = damaged_ || timeline.process->completeness == Completeness::damaged;
     untimed_steps_ = untimed_steps_ || timeline.untimed_steps > 0;
     killed_ = killed_ || (timeline.process->recovered && !all_calls(timeline).at_end());
     if (!timeline.process->gpu_times_missing.empty()) {
@@ -317,13 +318,22 @@ std::string Judge::reason_against(const Report& report) const {
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() < 2 && !report.whole_windows)
     return "one step is too few: record at least three";
-  if (works_ == 0 && cut_off_) return "the file was cut off before its GPU work";
+  if (works_ == 0 && cut_off_) {
+    return damaged_ ? "the file is damaged, and no GPU work is left"
+                    : "the file was cut off before its GPU work";
+  }
   if (works_ == 0 && killed_ && gpu_times_missing_.empty()) {
     return "CUPTI gave no GPU times yet: the process was killed or is still running";
   }
   if (!report.gpu_timed) {
     return gpu_times_missing_.empty() ? "no work on a GPU was recorded"
                                       : "no GPU times: " + gpu_times_missing_;
+  }
+  if (!report.unrecorded.empty()) {
+    return fmt::format(
+        "GPU work of some kinds was not recorded ({}), so that the GPU may have worked where it "
+        "seems idle: record kernel, memcpy and memset (GPUPROF_ACTIVITIES)",
+        report.unrecorded);
   }
   if (report.whole_windows && report.gpu_utilization_pct < kHardlyAnyWorkPct) {
     const LargestPart most = largest_idle_part(report);

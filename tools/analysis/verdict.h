@@ -56,6 +56,7 @@ class Judge {
   bool replay_ended_ = true;
   double replay_seconds_ = 0;   // that it would have taken, where that is why it did not end
   bool cut_off_ = false;        // some file
+  bool damaged_ = false;        // likewise
   bool untimed_steps_ = false;  // some were left out
   bool killed_ = false;         // a process that had called CUDA
   std::string gpu_times_missing_;

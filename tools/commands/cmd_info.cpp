@@ -311,7 +311,13 @@ void print_text(const Trace& trace, const Process& process) {
     print_row("native frames", "none: " + header.native_samples_note());
   }
   print_live_memory(trace, process);
-  if (process.source == Source::dump) print_row("lost", losses_text(process.losses));
+  if (process.source == Source::dump) {
+    const bool known = process.completeness == Completeness::complete;
+    const std::string lost = losses_text(process.losses);
+    print_row("lost", known               ? lost
+                      : lost == "nothing" ? "not known"
+                                          : lost + ", and what is not known");
+  }
   if (process.has_summary && !process.recovered) {
     const OwnCost cost = own_cost(process);
     print_row(

@@ -49,11 +49,14 @@ class HtmlReport {
 
   std::string footing() {
     std::string lost;
-    for (const auto& [cause, count] : report_["losses"].items()) {
+    const bool known = report_.contains("losses");
+    for (const auto& [cause, count] : (known ? report_["losses"] : Json::object()).items()) {
       lost +=
           fmt::format("{}{} {}", lost.empty() ? "" : ", ", html_text(cause), count.get<uint64_t>());
     }
-    line("<p id=\"losses\">Records lost: {}.</p>", lost.empty() ? "none" : lost);
+    line("<p id=\"losses\">Records lost: {}.</p>", !known         ? "not known"
+                                                   : lost.empty() ? "none"
+                                                                  : lost);
     const Json& overhead = report_["overhead"];
     if (overhead.contains("own_cost_pct")) {
       line("<p id=\"cost\">The profiler's own cost: {:.1f} % of the recorded time.</p>",

@@ -494,7 +494,7 @@ Json report_json(const Report& report) {
                      {"total_us", rounded(report.tables.launch_us)}};
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
-  out["losses"] = losses_json(report.losses);
+  if (report.losses_known) out["losses"] = losses_json(report.losses);
   out["overhead"] = Json::object();
   if (report.own_cost_pct) out["overhead"]["own_cost_pct"] = rounded(*report.own_cost_pct);
   return out;

@@ -137,16 +137,16 @@ class TextReport {
       line("{}", bold("No steps"));
       return;
     }
-    uint64_t first = UINT64_MAX, last = 0;
-    for (const StepRow& row : report_.steps) {
-      first = std::min(first, row.anatomy.step);
-      last = std::max(last, row.anatomy.step);
-    }
+    std::set<uint64_t> numbers;
+    for (const StepRow& row : report_.steps) numbers.insert(row.anatomy.step);
+    const uint64_t first = *numbers.begin(), last = *numbers.rbegin();
     const std::string ranks =
         report_.ranks > 1 ? fmt::format(" on {} ranks", report_.ranks) : std::string();
-    const std::string busy = report_.depth == Depth::all && report_.gpu_timed
-                                 ? fmt::format(", GPU busy {:.1f} %", report_.gpu_utilization_pct)
-                                 : std::string();
+    const std::string busy =
+        report_.depth == Depth::all && report_.gpu_timed
+            ? fmt::format(", GPU busy {}{:.1f} %", report_.unrecorded.empty() ? "" : "at least ",
+                          report_.gpu_utilization_pct)
+            : std::string();
     if (report_.whole_windows) {
       line("{}", bold(fmt::format("No steps; as a whole{}: {}{}{}", ranks,
                                   format_us(report_.step_time.mean_us),
@@ -154,7 +154,10 @@ class TextReport {
       return;
     }
     const std::string which =
-        first == last ? fmt::format("Step {}", first) : fmt::format("Steps {} to {}", first, last);
+        first == last ? fmt::format("Step {}", first)
+        : numbers.size() == last - first + 1
+            ? fmt::format("Steps {} to {}", first, last)
+            : fmt::format("{} of the steps {} to {}", numbers.size(), first, last);
     const bool several = report_.steps.size() > 1;
     line("{}", bold(fmt::format("{}{}: {}{}{}", which, ranks, format_us(report_.step_time.mean_us),
                                 several ? " each" : "", busy)));
@@ -533,7 +536,9 @@ class TextReport {
                     [](const Finding& each) { return each.kind == FindingKind::slower_recorded; });
     line("Profiler's own cost: {}{}. Lost: {}.", cost,
          slower ? " in its own code and CUPTI's, more in all (see above)" : "",
-         lost.empty() ? "nothing" : lost);
+         report_.losses_known ? (lost.empty() ? "nothing" : lost)
+         : lost.empty()       ? "not known"
+                              : lost + ", and what is not known");
   }
 
   const Report& report_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "formats/trace/communicators.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_annotations.h"
 #include "formats/views/occupancy.h"
@@ -477,9 +478,12 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   if (shape.peer != Shape::kAbsent) {
     args.number(has_source(function) ? "Src Rank" : "Dst Rank", shape.peer);
   }
+  // Equal on all ranks, where that is known: a handle is each process's own.
+  const uint64_t identity = communicator_identity(process_, shape.communicator, call.begin);
+  const uint64_t communicator = identity ? identity : shape.communicator;
   const bool named = shape.group != StringIndex::empty;
-  args.text("Process Group Name", named ? std::string(trace_.text(shape.group))
-                                        : fmt::format("{:#x}", shape.communicator));
+  args.text("Process Group Name",
+            named ? std::string(trace_.text(shape.group)) : fmt::format("{:#x}", communicator));
   if (shape.group_description != StringIndex::empty) {
     args.text("Process Group Description", trace_.text(shape.group_description));
   }
@@ -490,7 +494,7 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
     args.text("Process Group Ranks", rank_list(world));
   }
   if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);
-  args.text("Comms Id", fmt::format("{}", shape.communicator));
+  args.text("Comms Id", fmt::format("{}", communicator));
   args.number("Seq", extra.value);
 }
 

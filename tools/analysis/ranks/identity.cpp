@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "formats/trace/communicators.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -12,20 +13,6 @@ namespace {
 
 // Work of which one piece in twenty has no name is not all that its rank did.
 constexpr size_t kMostUnnamed = 20;
-
-// A handle may be used again: the last one that was made before.
-uint64_t identity_of(const Process& process, uint64_t handle, int64_t time) {
-  uint64_t out = 0;
-  int64_t last = INT64_MIN;
-  for (const dump::Communicator& each : process.summary.communicator()) {
-    if (each.handle() != handle) continue;
-    const int64_t made = process.clock.monotonic_ns(each.made_ticks()) + process.realtime_offset;
-    if (out != 0 && (made > time || made < last)) continue;
-    out = each.identity();
-    last = made;
-  }
-  return out;
-}
 
 class Names {
  public:
@@ -77,7 +64,7 @@ bool number_work(const Timeline& timeline, Names& names,
 std::optional<CallName> name_of_call(const Trace& trace, const Process& process, uint32_t event) {
   const Shape& shape = trace.shapes[process.events.shape_of(event)];
   const uint64_t identity =
-      identity_of(process, shape.communicator, process.events.begin_of(event));
+      communicator_identity(process, shape.communicator, process.events.begin_of(event));
   if (identity == 0) return std::nullopt;
   CallName out{identity, -1, -1, process.extras[process.events.extra_of(event)].value};
   const std::string_view name = trace.text(shape.name);
