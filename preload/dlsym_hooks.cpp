@@ -46,6 +46,13 @@ bool is_of_same_library(Api api, void* known, void* found) {
   return found == find_real(api);
 }
 
+// Whether the library that `known` was of has been closed, and `found` is of it, opened again at
+// another place.
+bool is_open_again(Api api, const void* known, const void* found) {
+  Dl_info info{};
+  return known != found && !::dladdr(known, &info) && found == find_real(api);
+}
+
 void* filter(void* handle, const char* name) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
@@ -63,7 +70,7 @@ void* filter(void* handle, const char* name) {
   }
   void* const real = real_dlsym()(handle, name);
   if (!real || real == slot.wrapper) return kAskReal;
-  if (!slot.get()) slot.set(real);
+  if (!slot.get() || is_open_again(api, slot.get(), real)) slot.set(real);
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;
 }

@@ -3,9 +3,11 @@
 // alone. This program is not linked with libcudart.
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef int (*launch_function)(const void*, unsigned long long, unsigned, unsigned long long,
                                unsigned, void**, size_t, void*);
@@ -47,8 +49,14 @@ static int repeat(void) {
   int errors = 0;
   for (int i = 0; i < 20; ++i) {
     void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+    struct link_map* map = NULL;
+    if (library != NULL) dlinfo(library, RTLD_DI_LINKMAP, &map);
+    void* const place = map != NULL ? (void*)map->l_addr : NULL;
     errors += library == NULL ? 100 : launch(library, 2);
     if (library != NULL) dlclose(library);
+    // Next time it is elsewhere, where it was closed.
+    if (place != NULL)
+      mmap(place, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   }
   printf("20 times: %d errors\n", errors);
   return 0;
