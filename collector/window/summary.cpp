@@ -295,15 +295,19 @@ void print_why(const char* what, uint64_t complete, const char* source) {
     return;
   }
   const uint64_t first = s.plan->first_step(0), last = s.plan->last_step(0);
-  if (s.source_came_late && complete > first) {
+  // `auto` knows a mark when it has come three times.
+  const bool chooses = s.config.step.source == StepSource::automatic;
+  if (complete > first && (s.source_came_late || (chooses && first < 3))) {
     log_line(LogLevel::info,
              "%s: what marks its %" PRIu64
-             " steps (%s) was known only when the program ended, too late for the window of steps "
-             "%" PRIu64 "-%" PRIu64 "; set GPUPROF_STEP to it",
-             what, complete, source, first, last);
+             " steps (%s) was known %s, too late for the window of steps %" PRIu64 "-%" PRIu64
+             "; set GPUPROF_STEP to it",
+             what, complete, source,
+             s.source_came_late ? "only when the program ended" : "after a few of them", first,
+             last);
     return;
   }
-  const bool some = complete > 0;
+  const bool some = complete > (chooses ? 8 : 0);  // of fewer, `auto` knows too few in time
   char schedule[96];
   suggest_schedule(complete, schedule, sizeof schedule);
   log_line(LogLevel::info,

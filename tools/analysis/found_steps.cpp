@@ -120,10 +120,15 @@ bool same_steps(const Timeline& a, const Timeline& b) {
   return true;
 }
 
+bool has_found_steps(const Timeline& timeline) {
+  return timeline.period_confidence > 0 || !timeline.nested_source.empty();
+}
+
 }  // namespace
 
 void look_inside(Timeline& timeline) {
   NestedSteps nested = find_nested_steps(timeline);
+  timeline.one_iteration = nested.one_iteration;
   if (nested.one_iteration && !timeline.steps.empty()) return;
   if (nested.steps.empty()) return find_steps(timeline);
   timeline.steps = std::move(nested.steps);
@@ -137,9 +142,7 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
   }
   for (const auto& [window, of_window] : windows) {
     const std::vector<Timeline*>& ranks = of_window;  // clang 14 captures no bindings
-    const auto found = [](const Timeline* rank) {
-      return rank->period_confidence > 0 || !rank->nested_source.empty();
-    };
+    const auto found = [](const Timeline* rank) { return has_found_steps(*rank); };
     const auto agrees = [&](const Timeline* rank) { return same_steps(*ranks.front(), *rank); };
     if (std::none_of(ranks.begin(), ranks.end(), found)) continue;
     if (std::all_of(ranks.begin(), ranks.end(), agrees)) continue;
@@ -151,6 +154,18 @@ void compare_found_steps(std::vector<Timeline>& timelines) {
       rank->period_confidence = 0;
       rank->ranks_differ = true;
     }
+  }
+}
+
+void leave_out_undivided(std::vector<Timeline>& timelines) {
+  if (std::none_of(timelines.begin(), timelines.end(), has_found_steps)) return;
+  for (Timeline& timeline : timelines) {
+    if (has_found_steps(timeline) || timeline.one_iteration || !is_bracketed(*timeline.process) ||
+        timeline.steps.empty()) {
+      continue;
+    }
+    timeline.steps.clear();
+    timeline.undivided = true;
   }
 }
 

@@ -17,4 +17,8 @@ void look_inside(Timeline& timeline);
 // all found the same. Else no rank keeps those that it found.
 void compare_found_steps(std::vector<Timeline>& timelines);
 
+// A bracket in which no steps were found, beside others in which some were, is no step like these:
+// it loses the one that it is. After compare_found_steps.
+void leave_out_undivided(std::vector<Timeline>& timelines);
+
 }  // namespace gpuprof::analysis

@@ -175,6 +175,15 @@ void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
           : "mark steps (gpuprof run --step; prof.step() of torch.profiler)");
 }
 
+void add_undivided(const std::vector<Timeline>& timelines, Report& report) {
+  const auto count = static_cast<size_t>(
+      std::count_if(timelines.begin(), timelines.end(),
+                    [](const Timeline& timeline) { return timeline.undivided; }));
+  if (count == 0) return;
+  add_finding<FindingKind::undivided>(report.findings, static_cast<double>(count), count,
+                                      count == 1 ? "window is" : "windows are");
+}
+
 void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
   size_t most = 0;
   bool recovered = false;
@@ -467,6 +476,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   add_standstill(report);
   add_clocks(trace, report);
   add_nested_steps(all, report);
+  add_undivided(all, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);
@@ -557,6 +567,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   report.standstill = standstill_of(trace);
   add_clocks(trace, report);
   add_nested_steps(all, report);
+  add_undivided(all, report);
   add_period(all, report);
   add_whole_windows(all, report);
   add_early_windows(all, report);

@@ -50,6 +50,7 @@ struct Verdict {
   std::string advice;
   // By step, of causes with a part of their own: the share's median, and what eight of ten steps
   // lie between.
+  bool spread_known = false;
   double median_pct = 0, low_pct = 0, high_pct = 0;
   size_t few_steps = 0;  // most of its time lies in that many; 0: it is steady
 };

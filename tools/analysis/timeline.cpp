@@ -330,6 +330,7 @@ std::vector<Timeline> make_timelines(const Trace& trace) {
   }
   side_by_side(std::move(tasks));
   compare_found_steps(out);
+  leave_out_undivided(out);
   return out;
 }
 

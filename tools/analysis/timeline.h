@@ -101,6 +101,8 @@ struct Timeline {
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   double found_share = 0;         // of the GPU work, by count or time: what such steps hold
+  bool one_iteration = false;     // a bracket of cudaProfilerStart that is known to hold one step
+  bool undivided = false;         // one that is not, beside others in which steps were found: none
   bool ranks_differ = false;      // such steps were found, but not the same on all ranks: none
   bool whole_window = false;      // no process has steps: its window as a whole stands for one
   int64_t launch_latency = 0;     // ns from a launch's begin to its work's, at the least

@@ -92,6 +92,7 @@ bool has_own_part(Cause cause) {
 
 void add_spread(const Report& report, Part part, Verdict& verdict) {
   const Spread spread = spread_of(report, part);
+  verdict.spread_known = true;
   verdict.median_pct = spread.median_pct;
   verdict.low_pct = spread.low_pct;
   verdict.high_pct = spread.high_pct;
@@ -103,17 +104,35 @@ void add_spread(const Report& report, Part part, Verdict& verdict) {
   if (!text.empty()) verdict.evidence.insert(second, text);
 }
 
+// Of the steps' time, in which other causes than this one keep the GPU from computing.
+double other_causes_pct(const Report& report, const Verdict& verdict) {
+  double sum = 0;
+  for (size_t i = 0; i < kParts; ++i) {
+    const Part part = static_cast<Part>(i);
+    const bool own = has_own_part(verdict.cause) && part == row_of(verdict.cause).part;
+    if (!own && part != Part::compute && part != Part::unknown) sum += report.breakdown_pct[i];
+  }
+  return sum;
+}
+
 // What a fix saves beyond the cause's own time. The slow rank itself does not wait, so that what
 // ranks wait for it, as a mean, is less than what it costs.
 void add_hidden(const Report& report, Verdict& verdict) {
   const double hidden = verdict.saves_pct - verdict.share_pct;
   if (hidden < kWorthNamingPct || verdict.cause == Cause::straggler) return;
-  const char* const what = report.ranks > 1 ? "time of other causes, which the host would then "
-                                              "spend while the GPU works, and waits of other ranks"
-                                            : "time of other causes, which the host would then "
-                                              "spend while the GPU works";
-  verdict.evidence.push_back(
-      fmt::format("{:.1f} of these {:.1f} % are {}", hidden, verdict.saves_pct, what));
+  const double others =
+      report.ranks > 1 ? hidden : std::min(hidden, other_causes_pct(report, verdict));
+  if (others >= kWorthNamingPct) {
+    verdict.evidence.push_back(fmt::format(
+        "{:.1f} of these {:.1f} % are time of other causes, which the host would then spend while "
+        "the GPU works{}",
+        others, verdict.saves_pct, report.ranks > 1 ? ", and waits of other ranks" : ""));
+  }
+  if (hidden - others >= kWorthNamingPct) {
+    verdict.evidence.push_back(
+        fmt::format("{:.1f} of these {:.1f} % are GPU work that would then run beside other work",
+                    hidden - others, verdict.saves_pct));
+  }
 }
 
 struct LargestPart {

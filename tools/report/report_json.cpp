@@ -37,17 +37,19 @@ Json breakdown_json(const Report& report) {
 Json verdict_json(const Report& report) {
   Json out = Json::array();
   for (const Verdict& verdict : report.verdict) {
-    out.push_back({{"cause", cause_name(verdict.cause)},
-                   {"share_pct", rounded(verdict.share_pct)},
-                   {"saves_pct", rounded(verdict.saves_pct)},
-                   {"confidence", rounded(verdict.confidence)},
-                   {"share_by_step_pct",
-                    {{"median", rounded(verdict.median_pct)},
-                     {"low", rounded(verdict.low_pct)},
-                     {"high", rounded(verdict.high_pct)}}},
-                   {"few_steps", verdict.few_steps},
-                   {"evidence", verdict.evidence},
-                   {"advice", verdict.advice}});
+    Json row = {{"cause", cause_name(verdict.cause)},
+                {"share_pct", rounded(verdict.share_pct)},
+                {"saves_pct", rounded(verdict.saves_pct)},
+                {"confidence", rounded(verdict.confidence)},
+                {"evidence", verdict.evidence},
+                {"advice", verdict.advice}};
+    if (verdict.spread_known) {
+      row["share_by_step_pct"] = {{"median", rounded(verdict.median_pct)},
+                                  {"low", rounded(verdict.low_pct)},
+                                  {"high", rounded(verdict.high_pct)}};
+      row["few_steps"] = verdict.few_steps;
+    }
+    out.push_back(std::move(row));
   }
   return out;
 }
