@@ -125,7 +125,9 @@ void worker_lines(const Report& report, Verdict& verdict) {
 }
 
 // The operators that the host spends most time in.
+// By the time in which they keep the host busy: not that in which they wait for the GPU.
 void host_operators(const Report& report, Verdict& verdict) {
+  const auto busy_us = [](const OperatorRow* row) { return row->cpu_self_us - row->cpu_wait_us; };
   std::vector<const OperatorRow*> rows;
   for (const OperatorRow& row : report.operators.operators) {
     if (row.kind == "operator" && !names_data_loading(row.name)) rows.push_back(&row);
@@ -133,12 +135,12 @@ void host_operators(const Report& report, Verdict& verdict) {
   const size_t named = std::min<size_t>(3, rows.size());
   std::partial_sort(
       rows.begin(), rows.begin() + static_cast<int64_t>(named), rows.end(),
-      [](const OperatorRow* a, const OperatorRow* b) { return a->cpu_self_us > b->cpu_self_us; });
+      [&](const OperatorRow* a, const OperatorRow* b) { return busy_us(a) > busy_us(b); });
   for (size_t i = 0; i < named; ++i) {
     verdict.evidence.push_back(
         fmt::format("{}: {:.1f} calls a {}, {} of the host's time each", rows[i]->name,
                     report.per_unit(static_cast<double>(rows[i]->count)), report.unit(),
-                    format_us(rows[i]->cpu_self_us / static_cast<double>(rows[i]->count))));
+                    format_us(busy_us(rows[i]) / static_cast<double>(rows[i]->count))));
   }
 }
 

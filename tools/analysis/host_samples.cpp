@@ -49,6 +49,12 @@ std::array<Measure, kParts> measures_of(const IdleTimes& idle) {
           measure(5), measure(6), measure(7), measure(8), measure(9)};
 }
 
+bool holds(const Intervals& set, int64_t time) {
+  const auto after = std::upper_bound(
+      set.begin(), set.end(), time, [](int64_t t, const Interval& each) { return t < each.begin; });
+  return after != set.begin() && time < std::prev(after)->end;
+}
+
 // Code that was no file: that of `python -c`, and what a library made, as dataclasses do.
 bool is_code_of_option(const Frame& frame) {
   return frame.python && frame.file == "<string>" && !frame.function.starts_with("__create_fn__");
@@ -174,6 +180,13 @@ void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
     for (size_t part = 0; part < kParts; ++part) {
       part_us[part] = static_cast<double>(idle[part].inside(time.begin, time.end)) / 1000;
       total += part_us[part];
+    }
+    // What ran in one part did not run in the part beside it.
+    for (size_t part = 0; part < kParts; ++part) {
+      if (!holds(idle[part].set(), samples[i].time)) continue;
+      part_us = {};
+      part_us[part] = total;
+      break;
     }
     ++out_.samples;
     if (total > 0) add_idle(*timeline.process, samples[i].stack, part_us);

@@ -2,7 +2,7 @@
 // Which lines of Python ran while no GPU of the process had work, and which waited for one;
 // functions in a program without Python. By host samples of the thread that the steps run on. A
 // sample stands for the time from halfway to the one before to halfway to the one after it, two
-// periods at most.
+// periods at most; where it was taken in one part of a step, for idle time of that part alone.
 #pragma once
 
 #include <array>

@@ -32,6 +32,7 @@ struct Scope {
   int64_t memory = 0, inner_memory = 0;
   StackIndex stack = StackIndex::none;  // of the first call in it that has one
   int64_t call_cpu = 0;                 // in calls of its own
+  int64_t wait_cpu = 0;                 // of `call_cpu`, in those that wait for the GPU
   uint32_t inner = 0;                   // operators, ranges, and calls in it, not in those
   uint32_t twin = kNoTwin;              // the only one so far, if it has the same name
 

@@ -21,6 +21,7 @@ void add_call(const Scope& scope, double flop, bool again, OperatorRow& row) {
   if (!again) row.memory_bytes += scope.memory;
   row.cpu_self_us += us(std::max<int64_t>(0, length - scope.inner_cpu));
   row.cpu_call_us += us(scope.call_cpu);
+  row.cpu_wait_us += us(scope.wait_cpu);
   row.gpu_self_us += us(scope.gpu - scope.inner_gpu);
   row.memory_self_bytes += scope.memory - scope.inner_memory;
   if (flop > 0) row.flop += flop;
@@ -128,6 +129,7 @@ double OperatorWalk::merge_twin(Scope& scope) {
   scope.inner_gpu = twin.scope.inner_gpu;
   scope.inner_memory = twin.scope.inner_memory;
   scope.call_cpu += twin.scope.call_cpu;
+  scope.wait_cpu += twin.scope.wait_cpu;
   return twin.flop;
 }
 
@@ -256,7 +258,9 @@ void OperatorWalk::take_call(const Call& call, const Shape& shape) {
   note_inner();
   Scope* const around = open_.innermost_operator();
   const int64_t length = call.end - call.begin;
+  const bool waits = call.kind == CallClass::synchronize || call.blocking;
   if (around) around->call_cpu += length;
+  if (around && waits) around->wait_cpu += length;
   if (!inside(call.begin)) return;
   add_work(call);
   const StackIndex stack = process_.extras[process_.events.extra_of(call.event)].stack;

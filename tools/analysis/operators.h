@@ -26,6 +26,7 @@ struct OperatorRow {
   uint64_t count = 0;
   double cpu_us = 0, cpu_self_us = 0;
   double cpu_call_us = 0;  // of cpu_self_us, in calls of CUDA's and NCCL's
+  double cpu_wait_us = 0;  // of cpu_call_us, in those that wait for the GPU
   double gpu_us = 0, gpu_self_us = 0;
   double gpu_backward_us = 0;  // modules: of gpu_us, what the backward pass launched
   double flop = 0;             // of operators whose shapes are known; else 0

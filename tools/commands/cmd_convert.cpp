@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
