@@ -13,25 +13,34 @@
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
 # GPUPROF_BIN             the command (default gpuprof)
 #
-# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared. Else: as COMMAND failed.
+# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared. 3: COMMAND failed; its own code is said.
 set -euo pipefail
+# Every way out says its code to the job that called.
+trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
+trap 'exit 2' ERR  # 1 is for slower steps alone
+
+# The program gets none of these: gpuprof would warn of them, and the token is not for it.
+export -n "${!GPUPROF_GATE_@}" GPUPROF_BIN GPUPROF_GITLAB_TOKEN
 gpuprof=${GPUPROF_BIN:-gpuprof}
-baseline=${GPUPROF_GATE_BASELINE:?gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs}
+baseline=${GPUPROF_GATE_BASELINE:-}
+[ -n "$baseline" ] || { echo "gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs" >&2; exit 2; }
 fail_over=${GPUPROF_GATE_FAIL_OVER:-5}
 out=${GPUPROF_GATE_OUT:-gpuprof-ci}
 run=${GPUPROF_GATE_RUN:-}
 comment=$out/comment.md
 mkdir -p "$out"
+rm -f "$comment" "$out/report.html"  # of the last call
 
 if [ $# -gt 0 ]; then
   read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
   code=0
-  GPUPROF_RUN=ci "$gpuprof" run -o "$out/runs" "${options[@]}" -- "$@" || code=$?
+  name=ci-$(date +%Y%m%d_%H%M%S)_$$  # all ranks share it, and no other call
+  GPUPROF_RUN=$name "$gpuprof" run -o "$out/runs" "${options[@]}" -- "$@" || code=$?
   if [ "$code" -ne 0 ]; then
     echo "gate.sh: the program ended with $code; nothing is compared" >&2
-    exit "$code"
+    exit 3
   fi
-  run=$out/runs/ci
+  run=$out/runs/$name
 fi
 [ -n "$run" ] || { echo "gate.sh: give a command, or set GPUPROF_GATE_RUN to a run's folder" >&2; exit 2; }
 
@@ -48,6 +57,7 @@ if [ -z "$(ls -A "$baseline" 2>/dev/null)" ]; then
 else
   [ "${GPUPROF_GATE_UPDATE:-}" != yes ] || compare+=(--update)
   "${compare[@]}" --fail-over "$fail_over" --format markdown -o "$comment" || code=$?
+  [ "$code" -le 1 ] || code=2
   [ -s "$comment" ] || echo "The runs cannot be compared; the job's log says why." >"$comment"
 fi
 if [ -n "${GPUPROF_GATE_PAGE:-}" ]; then
@@ -57,7 +67,7 @@ fi
 # Where the job runs: its summary, its outputs, and a comment at the request, where it may write one.
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$comment" >>"$GITHUB_STEP_SUMMARY"; fi
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
-  printf 'exit-code=%s\ncomment=%s\nreport=%s\n' "$code" "$comment" "$out/report.html" >>"$GITHUB_OUTPUT"
+  printf 'comment=%s\nreport=%s\n' "$comment" "$out/report.html" >>"$GITHUB_OUTPUT"
 fi
 failed() { echo "gate.sh: the comment could not be written; it is in $comment" >&2; }
 if [[ ${GITHUB_REF:-} =~ ^refs/pull/([0-9]+)/ ]] && [ -n "${GH_TOKEN:-}" ]; then

@@ -8,7 +8,8 @@
 # FOLDER/NAME/baseline holds the good runs of a job, FOLDER/NAME/DATE its comment.md, report.html, log and run. A job that is no slower
 # joins its baseline. Settings of gate.sh hold for all jobs (GPUPROF_GATE_FAIL_OVER, GPUPROF_GATE_OPTIONS, GPUPROF_BIN).
 #
-# Exits 0: none is slower. 1: at least one is. 2: at least one failed, or cannot be compared.
+# Exits 0: none is slower. 1: at least one is. 2: at least one failed, or cannot be compared. A job that failed has its own
+# exit code in its log.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 if [ $# -ne 2 ]; then
@@ -25,7 +26,7 @@ outcome() {  # of a gate's exit code
     0) echo "no slower" ;;
     1) echo SLOWER ;;
     2) echo "NOT COMPARED" ;;
-    *) echo "FAILED ($1)" ;;
+    *) echo FAILED ;;
   esac
 }
 

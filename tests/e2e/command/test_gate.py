@@ -36,6 +36,24 @@ def write_run(folder, seed, slower=0.0):
     return folder
 
 
+def recorder_of_copies(folder):
+    """A gpuprof whose `run` lets the program put a run in place ($RUN) that was made before: no load slows it down."""
+    recorder = folder / "gpuprof"
+    recorder.write_text(f"""#!/bin/bash
+[ "$1" = run ] || exec "{harness.BIN}" "$@"
+export RUN=$3/$GPUPROF_RUN
+mkdir -p "$3"
+while [ "$1" != -- ]; do shift; done
+exec "${{@:2}}"
+""")
+    recorder.chmod(0o755)
+    return recorder
+
+
+def copy_of(run):
+    return f"mkdir -p \"$RUN\"; cp {run}/* \"$RUN\""
+
+
 class Runner:
     """What a runner gives to a job, with a `gh` and a `curl` that note how they are called."""
 
@@ -47,7 +65,8 @@ class Runner:
             (self.tools / name).write_text(f'#!/bin/sh\necho "$*" >>"{folder}/{name}.txt"\n[ "{name}" = gh ] || cat >>"{folder}/stdin.txt"\n')
             (self.tools / name).chmod(0o755)
         self.env = harness.environment(PATH=f"{self.tools}:{os.environ['PATH']}", GPUPROF_BIN=harness.BIN,
-                                       GPUPROF_GATE_BASELINE=folder / "baseline", GPUPROF_GATE_OUT=folder / "ci out", **settings)
+                                       GPUPROF_GATE_BASELINE=folder / "baseline", GPUPROF_GATE_OUT=folder / "ci out") | {
+                                           k: str(v) for k, v in settings.items()}
         for name in [n for n in self.env if n.startswith(("GITHUB_", "GH_", "CI_"))]:
             if name not in settings:
                 del self.env[name]
@@ -95,7 +114,40 @@ def test_a_program_is_recorded_and_its_failure_is_the_jobs(tmp_path):
     done = runner.gate(harness.PYTHON, "-c", program)
     assert done.code == 0, done.err
     assert len(os.listdir(tmp_path / "baseline")) == 1
-    assert runner.gate(harness.PYTHON, "-c", "raise SystemExit(7)").code == 7
+    for own in (1, 2, 7):  # none is taken for a slower run, or for one that cannot be compared
+        failed = runner.gate(harness.PYTHON, "-c", f"raise SystemExit({own})")
+        assert failed.code == 3 and f"the program ended with {own};" in failed.err, failed.err
+        assert not (tmp_path / "ci out/comment.md").exists()  # the last call's says nothing of this one
+    assert "GPUPROF_GATE" not in done.err and "GPUPROF_BIN" not in done.err, done.err
+
+
+def test_the_program_gets_no_setting_of_the_gate(tmp_path):
+    runner = Runner(tmp_path, GPUPROF_GITLAB_TOKEN="secret", GPUPROF_GATE_OPTIONS="--set GPUPROF_MODE=off")
+    runner.gate("sh", "-c", f"env >'{tmp_path}/environment'")
+    names = {line.partition("=")[0] for line in (tmp_path / "environment").read_text().splitlines()}
+    assert "GPUPROF_RUN" in names and not names & {"GPUPROF_BIN", "GPUPROF_GITLAB_TOKEN"}
+    assert not [n for n in names if n.startswith("GPUPROF_GATE")]
+
+
+def test_each_call_compares_its_own_run(tmp_path):
+    """Two calls with one folder; the recorder puts a run in place that was made before."""
+    runner = Runner(tmp_path, GPUPROF_BIN=recorder_of_copies(tmp_path), GPUPROF_GATE_UPDATE="yes")
+    for seed in (0, 1):
+        done = runner.gate("bash", "-c", copy_of(write_run(tmp_path / f"run{seed}", seed)))
+        assert done.code == 0, done.err
+    runs = list((tmp_path / "ci out/runs").iterdir())
+    assert [len(os.listdir(run)) for run in runs] == [1, 1]
+
+
+def test_only_slower_steps_are_exit_code_1(tmp_path):
+    """What the gate itself cannot do is 2, whatever bash or gpuprof would end with."""
+    (tmp_path / "file").write_text("")
+    run = write_run(tmp_path / "run", 0)
+    runner = Runner(tmp_path, GPUPROF_GATE_RUN=run, GITHUB_OUTPUT=tmp_path / "output")
+    assert runner.gate(GPUPROF_GATE_BASELINE="").code == 2
+    assert runner.gate(GPUPROF_GATE_OUT=tmp_path / "file/below").code == 2
+    assert runner.gate(GPUPROF_GATE_UPDATE="yes", GPUPROF_GATE_BASELINE=tmp_path / "file/below").code == 2
+    assert (tmp_path / "output").read_text().count("exit-code=2\n") == 3
 
 
 def test_github_gets_a_summary_outputs_and_a_comment(tmp_path):
@@ -159,21 +211,11 @@ def test_the_pages_yaml_can_be_read():
 
 
 def test_reference_jobs_of_every_week(tmp_path):
-    """One job stays as fast, one becomes slower, one fails, and a line is none. The jobs' runs were made before, so that other
-    work on the machine slows none down: `run` lets the job put one in place."""
-    recorder = tmp_path / "gpuprof"
-    recorder.write_text(f"""#!/bin/bash
-[ "$1" = run ] || exec "{harness.BIN}" "$@"
-export RUN=$3/ci
-mkdir -p "$3"
-while [ "$1" != -- ]; do shift; done
-exec "${{@:2}}"
-""")
-    recorder.chmod(0o755)
-    copy = lambda seed, slower=0.0: f"cp -r {write_run(tmp_path / f'run{seed}', seed, slower)} $RUN"
+    """One job stays as fast, one becomes slower, two fail, and a line is none."""
+    copy = lambda seed, slower=0.0: copy_of(write_run(tmp_path / f"run{seed}", seed, slower))
     jobs = tmp_path / "jobs.txt"
     weekly = lambda: harness.run(["bash", GATE.parent / "weekly.sh", jobs, tmp_path / "weekly"], cwd=tmp_path,
-                                 env=harness.environment(GPUPROF_BIN=recorder))
+                                 env=harness.environment(GPUPROF_BIN=recorder_of_copies(tmp_path)))
     jobs.write_text(f"# name command\nsteady {copy(0)}\nchanged {copy(1)}\n")
     first = weekly()
     assert first.code == 0 and first.out.count("no slower") == 2, first.out + first.err
@@ -181,8 +223,10 @@ exec "${{@:2}}"
     second = weekly()
     outcomes = dict(re.findall(r"^(\w+) +(no slower|SLOWER|FAILED|NOT COMPARED)", second.out, flags=re.M))
     assert (second.code, outcomes) == (1, {"steady": "no slower", "changed": "SLOWER"}), second.out + second.err
-    jobs.write_text("breaks exit 7\nbad/name true\n")
+    jobs.write_text("breaks exit 7\nwrong exit 1\nbad/name true\n")
     third = weekly()
-    assert third.code == 2 and "FAILED (7)" in third.out and "'bad/name true'" in third.err, third.out + third.err
+    outcomes = dict(re.findall(r"^(\w+) +(no slower|SLOWER|FAILED|NOT COMPARED)", third.out, flags=re.M))
+    assert (third.code, outcomes) == (2, {"breaks": "FAILED", "wrong": "FAILED"}), third.out + third.err
+    assert "'bad/name true'" in third.err
     jobs.write_text("\n")
     assert weekly().code == 2
