@@ -66,10 +66,10 @@ std::string why_not_started(const std::string& name, int error) {
 ChildEnd wait_for(pid_t pid) {
   int status = 0;
   while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return {1, 0, pid};
+    if (errno != EINTR) return {1, 0, pid, true};
   }
-  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), 0, pid};
-  return {128 + WTERMSIG(status), WTERMSIG(status), pid};
+  if (!WIFSIGNALED(status)) return {WEXITSTATUS(status), 0, pid, true};
+  return {128 + WTERMSIG(status), WTERMSIG(status), pid, true};
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ ChildEnd run_child(const std::vector<std::string>& command,
   child_pid = 0;
   if (error == 0) return end;
   print_error(fmt::format("run: {}: {}", command[0], why_not_started(command[0], error)));
-  return {is_missing(error) ? 127 : 126, 0, pid};
+  return {is_missing(error) ? 127 : 126, 0, pid, false};
 }
 
 }  // namespace gpuprof

@@ -7,9 +7,10 @@
 namespace gpuprof {
 
 struct ChildEnd {
-  int code;    // what a shell would return: the exit code, 128 + signal, 127, 126
-  int signal;  // that killed it, 0: none
-  int pid;     // that it had
+  int code;      // what a shell would return: the exit code, 128 + signal, 127, 126
+  int signal;    // that killed it, 0: none
+  int pid;       // that it had
+  bool started;  // false: a line has said why not
 };
 
 // As exec takes them: with a null behind the last. Valid as long as the texts.

@@ -18,7 +18,7 @@ namespace {
 
 LogLevel g_level = LogLevel::warn;
 int g_rank = -1;
-int g_local_rank = -1;
+bool g_informs = true;
 
 // write(2) to a pipe that nobody reads would raise SIGPIPE in the host's thread.
 void write_quietly(const char* text, size_t size) {
@@ -51,10 +51,10 @@ void write_escaped(std::string_view text) {
 
 }  // namespace
 
-void log_set(LogLevel level, int rank, int local_rank) {
+void log_set(LogLevel level, int rank, bool informs) {
   g_level = level;
   g_rank = rank;
-  g_local_rank = local_rank;
+  g_informs = informs;
 }
 
 void log_line(LogLevel level, const char* format, ...) {
@@ -63,7 +63,7 @@ void log_line(LogLevel level, const char* format, ...) {
   const LogLevel shown = g_level < LogLevel::info ? LogLevel::info : g_level;
   if (level == LogLevel::debug && shown != LogLevel::debug) return;
   if (g_level == LogLevel::error && level != LogLevel::error) return;
-  if (level >= LogLevel::info && g_local_rank > 0) return;
+  if (level >= LogLevel::info && !g_informs) return;
   const ErrnoGuard keep_errno;
   char line[2048];
   int used = level <= LogLevel::warn && g_rank > 0

@@ -27,6 +27,7 @@
 #include "collector/window/identity.h"
 #include "collector/window/metrics.h"
 #include "collector/window/summary.h"
+#include "formats/core/setting_values.h"
 
 extern char** environ;
 
@@ -56,11 +57,27 @@ void warn_unknown(const char* name, const char* nearest, void*) {
            nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
 }
 
+// Whether this is the first rank of its host that GPUPROF_RANKS selects. The ranks of a host are
+// taken to follow each other; where they do not, more than one may inform, and at least one does.
+bool informs_of_host() {
+  const Session& s = g_session;
+  const int local = s.place.local_rank, rank = s.place.rank;
+  if (local <= 0 || rank < local) return local <= 0;
+  for (int before = rank - local; before < rank; ++before) {
+    Reason reason;
+    bool selected = false;
+    if (read_ranks(s.settings->text(Setting::ranks), before, selected, reason) && selected) {
+      return false;
+    }
+  }
+  return true;
+}
+
 bool configure() {
   Session& s = g_session;
   s.pid = current_pid();
   s.place = find_job_place(environ);
-  log_set(LogLevel::warn, s.place.rank, s.place.local_rank);
+  log_set(LogLevel::warn, s.place.rank, s.place.local_rank <= 0);
   s.settings = new (s.settings_memory) Settings;
   SettingError error;
   if (!s.settings->load_all(environ, error, s.loads_data ? nullptr : warn_unknown, nullptr) ||
@@ -68,7 +85,7 @@ bool configure() {
     log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
     return false;
   }
-  log_set(s.config.log, s.place.rank, s.place.local_rank);
+  log_set(s.config.log, s.place.rank, informs_of_host());
   redact(s.config.redact);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
   const bool armed = s.config.mode == Mode::armed;
@@ -97,7 +114,7 @@ bool start() {
     if (static_cast<uint32_t>(s.clock.source) != parent_clock_source()) return false;
     s.place.rank = parent_rank();
     limit_to_data_worker(s.config);
-    log_set(s.config.log, s.place.rank, s.place.local_rank);
+    log_set(s.config.log, s.place.rank, informs_of_host());
   }
   s.start_ticks = now_ticks();
   const double second = s.clock.ticks_per_ns * 1e9;

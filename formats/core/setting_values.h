@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the text of each setting is read. Internal to the settings: others use Settings::parse.
+// How the text of each setting is read. Internal to the settings: others use Settings::parse, and
+// read_ranks() for other ranks than their own.
 // Each reader returns false and fills `reason` with the part of the message after `NAME="value": `.
 #pragma once
 

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -17,10 +16,7 @@
 #include "tools/library_path.h"
 #include "tools/output_place.h"
 #include "tools/program_file.h"
-#include "tools/shell_text.h"
-#include "tools/show/browser.h"
-#include "tools/show/page_server.h"
-#include "tools/show/show_run.h"
+#include "tools/show/after_run.h"
 
 namespace gpuprof {
 namespace {
@@ -156,67 +152,12 @@ std::vector<std::string> child_environment(const Assignments& flags, const std::
   return out;
 }
 
-void check_program(const std::string& name) {
+// False: it runs unprofiled, and a line says why.
+bool check_program(const std::string& name) {
   const std::string path = find_program(name);
   const std::string reason = path.empty() ? "" : why_not_preloadable(path);
-  if (reason.empty()) return;
-  print_warning(fmt::format("{} runs unprofiled: {}", path, reason));
-}
-
-// The folder of the run, by the link to the last one; empty: not known.
-std::string run_folder(const ChildEnd& end, const std::vector<std::string>& environment) {
-  const std::vector<char*> entries = pointers(environment);
-  char host[256] = "", output[4096];
-  ::gethostname(host, sizeof host - 1);
-  SettingError error;
-  const std::string pattern = value_of(environment, "GPUPROF_OUTPUT");
-  if (!expand_output(pattern.c_str(), find_job_place(entries.data()), host, end.pid, entries.data(),
-                     output, sizeof output, error)) {
-    return "";
-  }
-  return std::string(output) + "/latest";
-}
-
-// A killed program says nothing more. What it recorded is in the run's folder.
-void say_what_is_left(const ChildEnd& end, const std::string& run, fs::file_time_type started) {
-  std::error_code failed;
-  for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
-    if (at->path().extension() != ".ring" || at->last_write_time(failed) < started) continue;
-    return print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
-                                  ::strsignal(end.signal), end.signal, shell_quoted(run)));
-  }
-}
-
-// Whether the program has left something to report. One of several ranks that were started by
-// this command each leaves that to rank 0.
-bool has_something_new(const std::string& run, fs::file_time_type started) {
-  if (find_job_place(environ).rank > 0) return false;
-  std::error_code failed;
-  for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
-    std::error_code ignored;
-    if (at->path().filename().string().find(".gpuprof") != std::string::npos &&
-        at->last_write_time(ignored) >= started) {
-      return true;
-    }
-  }
-  return false;
-}
-
-// What goes wrong here does not change how the program ended.
-void show(const std::string& run, fs::file_time_type started, const std::string& format,
-          bool open) {
-  if ((format.empty() && !open) || !has_something_new(run, started)) return;
-  try {
-    if (!format.empty()) report_run(run, format);
-    if (!open) return;
-    if (is_remote_session()) {
-      print_note(fmt::format("over ssh: gpuprof open {}", shell_quoted(run)));
-    } else {
-      show_page(write_page({run}, run + "/report.html"), kPagePort);
-    }
-  } catch (const std::exception& error) {
-    print_error(error.what());
-  }
+  if (!reason.empty()) print_warning(fmt::format("{} runs unprofiled: {}", path, reason));
+  return reason.empty();
 }
 
 }  // namespace
@@ -275,15 +216,14 @@ int run_run(const Command& command, int count, char** arguments) {
   for (auto& assignment : parse_sets(sets)) flags.push_back(std::move(assignment));
 
   const std::string library = find_preloadable_library();
-  const std::vector<std::string> environment = child_environment(flags, library);
-  check_program(program[0]);
+  ProgramRun run;
+  run.environment = child_environment(flags, library);
+  run.preloadable = check_program(program[0]);
   flush_output();
-  const auto started = fs::file_time_type::clock::now();
-  const ChildEnd end = run_child(program, environment);
-  const std::string run = run_folder(end, environment);
-  if (end.signal) say_what_is_left(end, run, started);
-  show(run, started, app.count("--report") ? report : "", open);
-  return end.code;
+  run.started = fs::file_time_type::clock::now();
+  run.end = run_child(program, run.environment);
+  if (run.end.started) after_run(run, app.count("--report") ? report : "", open);
+  return run.end.code;
 }
 
 }  // namespace gpuprof

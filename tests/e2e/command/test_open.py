@@ -76,8 +76,28 @@ def test_a_format_that_is_none_stops_before_the_program(tmp_path):
     assert done.code == 2 and "pdf" in done.err and not (tmp_path / "ran").exists()
 
 
-def test_a_run_without_steps_has_no_report(tmp_path):
-    done = harness.gpuprof("run", "-o", tmp_path / "out", "--report", "--open", "true")
+@pytest.mark.parametrize("flags, program, why", [
+    (["--report", "--open"], ["true"], "no CUDA call was seen"),
+    (["--open"], ["true"], "no CUDA call was seen"),
+    (["--report", "--set", "GPUPROF_MODE=off"], [harness.SIMTRAIN, "--steps", "3"], "GPUPROF_MODE=off"),
+    (["--report", "--set", "GPUPROF_MODE=armed"], [harness.SIMTRAIN, "--steps", "3"], "GPUPROF_MODE=armed waits for gpuprof trigger"),
+    (["--report", "--ranks", "7"], [harness.SIMTRAIN, "--ranks", "2", "--steps", "3"], "none of the ranks that GPUPROF_RANKS=7 names"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def test_a_run_with_nothing_to_report_says_so(flags, program, why, tmp_path):
+    done = harness.gpuprof("run", "-o", tmp_path / "out", *flags, "--", *program)
+    lines = harness.our_lines(done.err)
+    assert done.code == 0 and len(lines) == (3 if "GPUPROF_MODE=armed" in flags else 1), done.err
+    assert lines[-1].startswith(f"gpuprof: nothing to report in {tmp_path}/out: ") and why in lines[-1], lines
+
+
+def test_a_folder_that_only_the_program_may_know_is_said(tmp_path):
+    done = harness.gpuprof("run", "-o", "%q{NOPE}/%h", "--report", "true", cwd=tmp_path)
+    assert done.code == 0 and done.err == ('gpuprof: the run\'s folder is not known here: GPUPROF_OUTPUT="%q{NOPE}/%h": NOPE is not set '
+                                           "in the environment; set it or leave %q out\n")
+
+
+def test_without_report_or_open_nothing_is_said(tmp_path):
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "true")
     assert (done.code, done.out, done.err) == (0, "", "")
 
 

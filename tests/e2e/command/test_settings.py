@@ -168,6 +168,15 @@ def test_ranks_not_selected(tmp_path):
     assert "_r9_" in dump.name
 
 
+@pytest.mark.parametrize("ranks, speaks", [("9", True), ("9,10", True), ("all", False), ("8-9", False), ("8,10", False)])
+def test_the_first_selected_rank_of_a_host_speaks(ranks, speaks, tmp_path):
+    """Rank 9 is the second of its host, after rank 8."""
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RANKS=ranks, WORLD_SIZE=16, RANK=9,
+                                                 LOCAL_RANK=1, **harness.WHOLE_RUN))
+    assert_unharmed(run)
+    assert ("Next: gpuprof report" in run.err) == speaks, run.err
+
+
 def test_config_file_and_precedence(tmp_path):
     file = tmp_path / "gpuprof.conf"
     file.write_text(f"# a comment\nGPUPROF_OUTPUT={tmp_path / 'from_file'}\nGPUPROF_STEP='sync:1'\nGPUPROF_RUN=r\n"
