@@ -47,9 +47,26 @@ class TextReport {
   TextReport(const Report& report, const TextOptions& options)
       : report_(report), options_(options), colours_(options.colours) {}
 
-  std::string write_verdict() {
+  // `most` lines at most. What does not fit goes by whole sentences; the last line is `more` then.
+  std::string write_verdict(size_t most, std::string_view more) {
+    const std::vector<VerdictPart> parts = verdict_parts();
     heading();
-    verdict();
+    line("{}", bold(verdict_title()));
+    const size_t above = out_.size();
+    for (const VerdictPart& part : parts) write_part(part);
+    if (lines_of(out_) <= most) return std::move(out_);
+    out_.resize(above);
+    size_t cause = 0;
+    for (const VerdictPart& part : parts) {
+      if (!fits(part, most - 1)) break;
+      cause = part.cause;
+    }
+    const size_t left = report_.verdict.size() - std::min(cause, report_.verdict.size());
+    if (left > 0) {
+      line("  {} more cause{}: {}", left, left == 1 ? "" : "s", more);
+    } else {
+      line("  more: {}", more);
+    }
     return std::move(out_);
   }
 
@@ -125,6 +142,20 @@ class TextReport {
   bool whole() const { return report_.whole_windows && !report_.pipeline; }
   std::string a_unit() const { return fmt::format("a {}", report_.unit()); }
 
+  static size_t lines_of(std::string_view text) {
+    return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+
+  // Where the text ends without its last sentence; 0: it has no other.
+  static size_t last_sentence(std::string_view text) {
+    for (size_t at = text.rfind(". "); at != std::string_view::npos && at > 0;
+         at = text.rfind(". ", at - 1)) {
+      const std::string_view next = text.substr(at + 2, 1);
+      if (next >= "A" && next <= "Z") return at + 1;
+    }
+    return 0;
+  }
+
   void heading() {
     if (report_.pipeline && report_.depth == Depth::all) {
       const Pipeline& in = *report_.pipeline;
@@ -166,30 +197,71 @@ class TextReport {
          format_us(report_.step_time.p95_us));
   }
 
-  void verdict() {
-    if (report_.verdict.empty()) {
-      title("No verdict");
-      paragraph(report_.reason, 2);
-      return;
-    }
-    title("Verdict");
-    size_t number = 0;
+  // A paragraph of the verdict.
+  struct VerdictPart {
+    size_t cause;  // from 1; 0: of none
+    std::string text;
+    size_t indent;
+    std::string before;
+    bool loud;
+  };
+
+  std::string_view verdict_title() const {
+    return report_.verdict.empty() ? "No verdict" : "Verdict";
+  }
+
+  std::vector<VerdictPart> verdict_parts() const {
+    std::vector<VerdictPart> out;
+    if (report_.verdict.empty()) out.push_back({0, report_.reason, 2, "", false});
+    size_t cause = 0, number = 0;
     for (const Verdict& verdict : report_.verdict) {
+      ++cause;
       const std::string name(cause_name(verdict.cause));
       if (verdict.cause == Cause::compute) {
-        paragraph(fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
-                              verdict.share_pct, report_.unit()),
-                  2, "", true);
+        out.push_back({cause,
+                       fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
+                                   verdict.share_pct, report_.unit()),
+                       2, "", true});
       } else {
-        paragraph(fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter", name,
-                              verdict.share_pct, whole() ? "the" : "step",
-                              whole() ? "window" : "step", verdict.saves_pct),
-                  4, fmt::format("{:>2}. ", ++number), true);
+        out.push_back({cause,
+                       fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter",
+                                   name, verdict.share_pct, whole() ? "the" : "step",
+                                   whole() ? "window" : "step", verdict.saves_pct),
+                       4, fmt::format("{:>2}. ", ++number), true});
       }
-      for (const std::string& each : verdict.evidence) paragraph("- " + each, 4);
-      paragraph(verdict.advice, 4);
-      if (verdict.confidence < 0.7) line("    (confidence {:.2f})", verdict.confidence);
+      for (const std::string& each : verdict.evidence) {
+        out.push_back({cause, "- " + each, 4, "", false});
+      }
+      out.push_back({cause, verdict.advice, 4, "", false});
+      if (verdict.confidence < 0.7) {
+        out.push_back(
+            {cause, fmt::format("(confidence {:.2f})", verdict.confidence), 4, "", false});
+      }
     }
+    return out;
+  }
+
+  void write_part(const VerdictPart& part) {
+    paragraph(part.text, part.indent, part.before, part.loud);
+  }
+
+  // Writes all of it, or as many of its sentences as end within `most` lines. False: not all.
+  bool fits(VerdictPart part, size_t most) {
+    const size_t before = out_.size();
+    const size_t whole = part.text.size();
+    for (;;) {
+      write_part(part);
+      if (lines_of(out_) <= most) return part.text.size() == whole;
+      out_.resize(before);
+      const size_t end = last_sentence(part.text);
+      if (end == 0) return false;
+      part.text.resize(end);
+    }
+  }
+
+  void verdict() {
+    title(verdict_title());
+    for (const VerdictPart& part : verdict_parts()) write_part(part);
   }
 
   void breakdown() {
@@ -554,17 +626,9 @@ std::string report_text(const Report& report, const TextOptions& options) {
   return TextReport(report, options).write();
 }
 
-std::string verdict_text(const Report& report, const TextOptions& options, size_t most) {
-  const std::string all = TextReport(report, options).write_verdict();
-  std::string out;
-  size_t lines = 0;
-  for (size_t at = 0, end; at < all.size() && lines < most; at = end + 1) {
-    end = std::min(all.find('\n', at), all.size());
-    if (end == at) continue;
-    out += all.substr(at, end - at) + '\n';
-    ++lines;
-  }
-  return out;
+std::string verdict_text(const Report& report, const TextOptions& options, size_t most,
+                         std::string_view more) {
+  return TextReport(report, options).write_verdict(most, more);
 }
 
 }  // namespace gpuprof

@@ -25,7 +25,9 @@ struct TextOptions {
 };
 
 std::string report_text(const analysis::Report& report, const TextOptions& options);
-// Its first lines: the steps and the verdict, `most` at most.
-std::string verdict_text(const analysis::Report& report, const TextOptions& options, size_t most);
+// The steps and the verdict. Of what needs more than `most` lines the first sentences are shown,
+// and a last line says how many causes are left and that `more`, a command, has them.
+std::string verdict_text(const analysis::Report& report, const TextOptions& options, size_t most,
+                         std::string_view more);
 
 }  // namespace gpuprof

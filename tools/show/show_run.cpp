@@ -139,8 +139,10 @@ void report_run(const std::string& folder, const std::string& format) {
   TextOptions options;
   options.colours = ::isatty(STDERR_FILENO) == 1 && !::getenv("NO_COLOR");
   options.width = terminal_columns();
-  const std::string text = format == "text" ? report_text(report, options)
-                                            : verdict_text(report, options, kVerdictLines);
+  const std::string text =
+      format == "text"
+          ? report_text(report, options)
+          : verdict_text(report, options, kVerdictLines, "gpuprof report " + shell_quoted(folder));
   // The program has written to standard output; what we say goes where our lines go.
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t count = ::write(STDERR_FILENO, rest.data(), rest.size());

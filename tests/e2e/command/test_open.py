@@ -99,6 +99,22 @@ def test_a_folder_that_only_the_program_may_know_is_said(tmp_path):
 def test_without_report_or_open_nothing_is_said(tmp_path):
     done = harness.gpuprof("run", "-o", tmp_path / "out", "true")
     assert (done.code, done.out, done.err) == (0, "", "")
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--report", "no-such-program")
+    assert done.code == 127 and len(done.err.splitlines()) == 1, done.err
+
+
+def test_a_verdict_that_is_cut_names_where_the_rest_is(tmp_path):
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--report", "--", harness.SIMTRAIN, "--steps", "30", "--data-ms", "4",
+                           env=harness.environment(COLUMNS="50"))
+    lines = done.err.split("Next: ", 1)[1].splitlines()[1:]
+    lines = [line for line in lines if not line.startswith("simtrain: ")]
+    assert len(lines) <= 10, lines
+    whole = " ".join(harness.checked("report", tmp_path / "out/latest", env=harness.environment(COLUMNS="50")).out.split())
+    shown = " ".join(" ".join(lines[:-1]).split())
+    assert re.fullmatch(rf"  (\d+ more causes?|more): gpuprof report {tmp_path}/out/latest", lines[-1]), lines
+    verdict = shown[shown.index("Verdict"):]
+    assert verdict in whole
+    assert re.match(r" (- |\d+\. |[A-Z(])", whole[whole.index(verdict) + len(verdict):]), verdict
 
 
 def test_run_opens_the_page(tmp_path):

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verdict that ends a run: at most so many lines, cut at whole sentences.
+#include "tools/report/report_text.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tools/analysis/report.h"
+
+namespace gpuprof {
+namespace {
+
+constexpr char kMore[] = "gpuprof report DIR";
+
+analysis::Report report_with(size_t causes) {
+  analysis::Report report;
+  for (size_t i = 0; i < causes; ++i) {
+    analysis::Verdict verdict{};
+    verdict.cause = analysis::Cause::data_loading;
+    verdict.confidence = 1;
+    verdict.evidence = {"the GPU is idle for it"};
+    verdict.advice =
+        "Load batches in more workers, or in threads. Give the container more CPUs, e.g. eight of "
+        "them. What is left is decoding, which the GPU can do.";
+    report.verdict.push_back(verdict);
+  }
+  return report;
+}
+
+std::string verdict(size_t causes, size_t most) {
+  TextOptions options;
+  options.width = 60;
+  return verdict_text(report_with(causes), options, most, kMore);
+}
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(VerdictText, WhatFitsIsWhole) {
+  const std::string whole = verdict(1, 100);
+  EXPECT_TRUE(whole.ends_with("is\n    decoding, which the GPU can do.\n")) << whole;
+  EXPECT_EQ(verdict(1, lines_of(whole)), whole);
+}
+
+TEST(VerdictText, EachLengthEndsWithASentenceAndTheRest) {
+  const size_t whole = lines_of(verdict(3, 100));
+  for (size_t most = 4; most < whole; ++most) {
+    const std::string text = verdict(3, most);
+    EXPECT_LE(lines_of(text), most) << text;
+    const size_t last = text.rfind("\n  ", text.size() - 2);
+    ASSERT_NE(last, std::string::npos) << text;
+    EXPECT_TRUE(text.ends_with(std::string(kMore) + "\n")) << text;
+    const std::string shown = text.substr(0, last);
+    const bool at_sentence = shown.ends_with("Verdict") || shown.ends_with("0.0 % shorter") ||
+                             shown.ends_with("idle for it") || shown.ends_with("in threads.") ||
+                             shown.ends_with("eight of them.") || shown.ends_with("can do.");
+    EXPECT_TRUE(at_sentence) << text;
+  }
+}
+
+TEST(VerdictText, SentencesOfAnAdviceAreKept) {
+  const std::string whole = verdict(1, 100);
+  const std::string text = verdict(1, lines_of(whole) - 1);
+  EXPECT_NE(text.find("in threads."), std::string::npos) << text;
+  EXPECT_EQ(text.find("What is left"), std::string::npos) << text;
+  EXPECT_TRUE(text.ends_with("\n  more: gpuprof report DIR\n")) << text;
+}
+
+TEST(VerdictText, CausesThatAreLeftAreCounted) {
+  EXPECT_NE(verdict(3, 8).find("\n  2 more causes: gpuprof report DIR\n"), std::string::npos);
+  EXPECT_NE(verdict(2, 8).find("\n  1 more cause: gpuprof report DIR\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpuprof
