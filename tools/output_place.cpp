@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -25,7 +26,12 @@ OutputPlace look_at_output(const Config& config, char* const* environment) {
   OutputPlace place{path, folder.string(), ""};
   if (!fs::is_directory(folder, ignored)) {
     place.reason = std::strerror(ENOTDIR);
-  } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+    return place;
+  }
+  std::string probe = (folder / ".gpuprof-XXXXXX").string();
+  if (::mkdtemp(probe.data())) {
+    ::rmdir(probe.c_str());
+  } else {
     place.reason = std::strerror(errno);
   }
   return place;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether dumps can be written where they are to go. Looks only; thread-safe while nobody changes
-// the environment.
+// Whether dumps can be written where they are to go. Makes a folder there for a moment, since some
+// file systems refuse what modes allow. Thread-safe while nobody changes the environment.
 #pragma once
 
 #include <string>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/core/settings.h"
+#include "formats/core/text.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -81,7 +82,9 @@ std::string absolute_pattern(const std::string& pattern) {
   SettingError error;
   if (!expand_output(pattern.c_str(), place, "host", 0, environ, expanded, sizeof(expanded),
                      error)) {
-    return pattern;  // what it lacks may be set where the program runs
+    // What it lacks may be set where the program runs. What it begins with may be known here.
+    copy_text(pattern.substr(0, pattern.find('%')), expanded, sizeof expanded);
+    if (expanded[0] == '\0') return pattern;
   }
   if (expanded[0] == '/') return pattern;
   std::string folder;

@@ -155,7 +155,7 @@ def test_wrong_use_of_run(arguments, words):
     assert_one_line(harness.gpuprof(*arguments), *words)
 
 
-@pytest.mark.parametrize("output", ["/dev/null/out", "{tmp}/file/out", "{tmp}/file/%h/%p", "{tmp}/closed/out"])
+@pytest.mark.parametrize("output", ["/dev/null/out", "/proc/x", "{tmp}/file/out", "{tmp}/file/%h/%p", "{tmp}/closed/out"])
 def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_path):
     (tmp_path / "file").write_text("in the way")
     (tmp_path / "closed").mkdir(mode=0o500)
@@ -168,6 +168,19 @@ def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_
         assert harness.gpuprof("run", "-o", output, *options, "--", *program, env=clean_environment(RANK="0")).code == 0
         assert (tmp_path / "started").exists()
         (tmp_path / "started").unlink()
+
+
+def test_output_that_modes_allow_and_the_file_system_refuses(tmp_path):
+    """As root sees /proc: it may write there, and nothing can be made."""
+    refused = harness.gpuprof("run", "-o", "/proc/x", "--", "touch", tmp_path / "started")
+    assert_one_line(refused, 'GPUPROF_OUTPUT="/proc/x": /proc cannot be written to: ')
+    assert not (tmp_path / "started").exists()
+
+
+def test_output_is_absolute_where_a_launcher_sets_its_variable(tmp_path):
+    """And a folder that was looked at is left as it was."""
+    done = harness.checked("run", "-o", "out/%q{NOPE}", "--", "sh", "-c", 'echo "$GPUPROF_OUTPUT"', cwd=tmp_path)
+    assert done.out == f"{tmp_path}/out/%q{{NOPE}}\n" and list(tmp_path.iterdir()) == []
 
 
 def test_output_that_only_looks_unwritable(tmp_path):
