@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <set>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -161,6 +163,36 @@ void note_size(const Trace& trace, const std::string& format) {
                   static_cast<double>(bytes) / 1e9));
 }
 
+// Whether allocations were recorded, of which the window then had none. Nothing: another's trace.
+std::optional<bool> recorded_allocations(const Process& process) {
+  if (process.header.setting().empty()) return std::nullopt;
+  auto settings = std::make_unique<Settings>();
+  auto config = std::make_unique<Config>();
+  SettingError error;  // a setting of another version changes nothing here
+  for (const dump::Setting& setting : process.header.setting()) {
+    settings->set(setting.name(), setting.value(), SettingSource::environment, error);
+  }
+  if (!settings->parse(process.header.rank(), *config, error)) return std::nullopt;
+  constexpr Activity kAllocating[] = {Activity::alloc, Activity::tensor};
+  return std::any_of(std::begin(kAllocating), std::end(kAllocating), [&](Activity each) {
+    return (config->activities >> static_cast<uint32_t>(each) & 1) != 0;
+  });
+}
+
+std::string how_to_record_allocations(const Trace& trace) {
+  bool known = false;
+  for (const Process& process : trace.processes) {
+    const std::optional<bool> recorded = recorded_allocations(process);
+    if (recorded == true) {
+      return "the window had none: GPUPROF_MEMORY=1 follows those from before it, --all records "
+             "the whole program";
+    }
+    known |= recorded.has_value();
+  }
+  return known ? "record alloc or tensor (GPUPROF_ACTIVITIES)"
+               : "torch.profiler records them with profile_memory=True";
+}
+
 void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
   size_t events = 0, steps = 0;
   for (const Process& process : trace.processes) {
@@ -219,9 +251,8 @@ int run_convert(const Command& command, int count, char** arguments) {
   refuse_overwriting_inputs(input, output);
   symbolize(input.trace, symbols);
   if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
-    print_note(
-        "no allocation on a GPU was recorded, so the snapshot is empty; record alloc or tensor "
-        "(GPUPROF_ACTIVITIES)");
+    print_note("no allocation on a GPU was recorded, so the snapshot is empty; " +
+               how_to_record_allocations(input.trace));
   }
   std::string error;
   {

@@ -14,6 +14,8 @@ import time
 import harness
 import pytest
 
+from support import kineto_traces
+
 PYTHON = harness.PYTHON
 
 
@@ -481,6 +483,7 @@ def test_convert_writes_beside_the_input(dump, target, suffix, tmp_path):
 
 
 def test_a_snapshot_without_allocations_says_so(dump, tmp_path):
+    """And what would help: where allocations were recorded, a window had none."""
     done = harness.gpuprof("convert", dump, "--to", "memory-viz", "-o", tmp_path / "with.pickle")
     assert "no allocation" not in done.err
     run = harness.run([harness.SIMTRAIN, "--steps", "3"],
@@ -488,6 +491,16 @@ def test_a_snapshot_without_allocations_says_so(dump, tmp_path):
     assert run.code == 0, run.err
     done = harness.gpuprof("convert", tmp_path / "out", "--to", "memory-viz", "-o", tmp_path / "without.pickle")
     assert done.code == 0 and "no allocation on a GPU was recorded" in done.err and "GPUPROF_ACTIVITIES" in done.err
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "late", GPUPROF_SCHEDULE="skip_first=3,warmup=0,active=2", GPUPROF_STEP="nvtx:step")
+    assert harness.run([harness.SIMTRAIN, "--steps", "8"], env).code == 0
+    done = harness.gpuprof("convert", tmp_path / "late", "--to", "memory-viz", "-o", tmp_path / "late.pickle")
+    assert "GPUPROF_MEMORY=1" in done.err and "--all" in done.err and "GPUPROF_ACTIVITIES" not in done.err, done.err
+    foreign = tmp_path / "trace.json"
+    trained = kineto_traces.training()
+    trained.events[:] = [event for event in trained.events if event["name"] != "[memory]"]
+    foreign.write_text(json.dumps(trained.document()))
+    done = harness.gpuprof("convert", foreign, "--to", "memory-viz", "-o", tmp_path / "foreign.pickle")
+    assert "profile_memory=True" in done.err and "GPUPROF_" not in done.err, done.err
 
 
 def test_convert_to_a_place_that_cannot_be_written(dump, tmp_path):
