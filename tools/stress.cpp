@@ -34,13 +34,23 @@ using Clock = std::chrono::steady_clock;
 struct StressMode {
   const char* name;
   std::vector<std::string> settings;
+  const char* when_slower;  // what helps
 };
 
+// What every run pays once counts most in short programs.
+constexpr double kShortSeconds = 30;
+
 const StressMode kModes[] = {
-    {"off", {"GPUPROF_MODE=off"}},
-    {"armed", {"GPUPROF_MODE=armed"}},
-    {"on", {"GPUPROF_MODE=on"}},
-    {"all", {"GPUPROF_MODE=on", "GPUPROF_SCHEDULE=all"}},
+    {"off",
+     {"GPUPROF_MODE=off"},
+     "nothing is recorded in this mode; preload the library only where somebody profiles"},
+    {"armed",
+     {"GPUPROF_MODE=armed"},
+     "nothing is recorded in this mode; preload the library only where somebody profiles"},
+    {"on", {"GPUPROF_MODE=on"}, "record less (GPUPROF_PRESET=light)"},
+    {"all",
+     {"GPUPROF_MODE=on", "GPUPROF_SCHEDULE=all"},
+     "record less (GPUPROF_PRESET=light), or a few steps (mode on)"},
 };
 
 // What one run did, as far as anybody else can see.
@@ -287,7 +297,13 @@ Finding judge(const StressMode& mode, const std::vector<Outcome>& bare,
     finding.advice = "do not preload the library into this program in this mode";
   } else if (slower) {
     finding.state = Finding::State::limited;
-    finding.advice = "every run was slower than each bare one; record less (GPUPROF_PRESET=light)";
+    finding.advice = fmt::format("every run was slower than each bare one; {}", mode.when_slower);
+    if (middle(base) < kShortSeconds) {
+      finding.advice += fmt::format(
+          "; the bare program takes {:.1f} s, in which the library's start and end count, paid "
+          "once: compare one that runs for minutes",
+          middle(base));
+    }
   }
   return finding;
 }

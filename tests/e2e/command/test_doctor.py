@@ -225,6 +225,17 @@ def test_stress_sees_a_difference(script, what, tmp_path):
         assert found[f"mode {mode}"]["state"] == "missing" and what in found[f"mode {mode}"]["text"], found
 
 
+def test_stress_says_what_helps_a_slower_mode(tmp_path):
+    """Recording less does not help where nothing is recorded."""
+    found = stress(tmp_path, "sh", "-c", 'test -z "$GPUPROF_MODE" || sleep 0.5')
+    advice = {name: f["advice"] for name, f in found.items() if name != "bare"}
+    for mode in ("off", "armed", "on", "all"):
+        text = advice[f"mode {mode}"]
+        assert text.startswith("every run was slower than each bare one; ") and "start and end count" in text, advice
+        assert ("GPUPROF_PRESET" in text) == (mode in ("on", "all")), advice
+        assert ("nothing is recorded" in text) == (mode in ("off", "armed")), advice
+
+
 def test_stress_compares_only_what_bare_runs_agree_on(tmp_path):
     found = stress(tmp_path, "sh", "-c", "date +%N; exit 3")
     assert found["bare"]["advice"] == "not compared, since bare runs differ in it: standard output"
