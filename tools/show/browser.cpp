@@ -7,7 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <vector>
 
 #include "tools/program_file.h"
@@ -18,6 +21,19 @@ namespace {
 bool is_set(const char* name) {
   const char* const value = std::getenv(name);
   return value && *value;
+}
+
+// A browser that is there, or that hands the page to one, goes on or ends with 0.
+bool has_taken(pid_t pid) {
+  constexpr std::chrono::milliseconds kPatience{1000}, kPause{10};
+  for (std::chrono::milliseconds waited{0}; waited < kPatience; waited += kPause) {
+    int status = 0;
+    const pid_t ended = ::waitpid(pid, &status, WNOHANG);
+    if (ended == pid) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (ended < 0 && errno != EINTR) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 // Runs without our output, which is for messages.
@@ -32,7 +48,7 @@ bool start(const std::string& program, const std::string& address) {
   pid_t pid = 0;
   const int failed = ::posix_spawn(&pid, program.c_str(), &quiet, nullptr, arguments, environ);
   posix_spawn_file_actions_destroy(&quiet);
-  return failed == 0;
+  return failed == 0 && has_taken(pid);
 }
 
 }  // namespace

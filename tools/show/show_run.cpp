@@ -108,7 +108,7 @@ void show_page(const std::string& path, uint16_t port) {
   const std::string address = file_address(path);
   const bool shown = start_browser(address);
   print_note(shown ? fmt::format("{} is in the browser", path)
-                   : fmt::format("no browser was found here; the page is {}", address));
+                   : fmt::format("no browser could be started here; the page is {}", address));
 }
 
 void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {

@@ -129,8 +129,21 @@ def test_open_makes_a_page_beside_the_input_and_names_it_where_there_is_no_brows
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "SSH_CONNECTION", "SSH_TTY", "WSL_DISTRO_NAME"):
         env.pop(name, None)
     done = harness.checked("open", path, env=env)
-    assert f"no browser was found here; the page is file://{tmp_path}/a%20b.json.html" in done.err
+    assert f"no browser could be started here; the page is file://{tmp_path}/a%20b.json.html" in done.err
     assert "Chart.js v3" in (tmp_path / "a b.json.html").read_text()
+
+
+@pytest.mark.parametrize("fails", ["false", "kill -9 $$"])
+def test_a_browser_that_fails_is_none(fails, trace, tmp_path):
+    script = tmp_path / "browser"
+    script.write_text(f"#!/bin/sh\n{fails}\n")
+    script.chmod(0o755)
+    env = {k: v for k, v in harness.environment(BROWSER=script).items() if k not in ("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME")}
+    done = harness.checked("open", trace, "-o", tmp_path / "page.html", env=env)
+    assert f"no browser could be started here; the page is file://{tmp_path}/page.html" in done.err
+    script.write_text("#!/bin/sh\nexec sleep 3\n")  # as a browser that goes on
+    done = harness.checked("open", trace, "-o", tmp_path / "page.html", env=env)
+    assert f"{tmp_path}/page.html is in the browser" in done.err
 
 
 class Server:
