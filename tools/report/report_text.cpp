@@ -480,7 +480,8 @@ class TextReport {
       }
     }
     if (most <= 0) return;
-    line("  most waiting: {} for {}, {}", matrix.names[who], matrix.names[whom], format_us(most));
+    line("  most waiting: {} for {}, {} in the whole window", matrix.names[who], matrix.names[whom],
+         format_us(most));
   }
 
   void calls(std::string_view name, const std::vector<CallRow>& all) {

@@ -2,6 +2,7 @@
 """One job of several processes: each call on a communicator is to be found on all its ranks, whatever was recorded before."""
 import collections
 import json
+import re
 import subprocess
 import sys
 
@@ -149,3 +150,4 @@ def test_bandwidth_is_that_of_the_wires(tmp_path, ranks):
     assert waits["names"] == [f"rank {rank}" for rank in range(ranks)] and all(waits["us"][i][i] == 0 for i in range(ranks))
     text = harness.checked("report", tmp_path / "out").out
     assert "Collectives across their ranks" in text and f"{ranks} ranks: 0-{ranks - 1}" in text
+    assert re.search(r"^  most waiting: rank \d for rank \d, [0-9.]+ \w+ in the whole window$", text, re.M), text
