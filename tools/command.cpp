@@ -2,6 +2,7 @@
 #include "tools/command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -77,6 +78,20 @@ CLI::Validator number_between(double low, double high, bool whole) {
                        low, high);
   };
   return CLI::Validator(check, "", "");
+}
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  // The pages of options read the words out of the description (option_pages.cpp).
+  const std::string description = fmt::format("{{{}}}", fmt::join(words, ","));
+  const auto check = [words = std::move(words)](std::string& text) -> std::string {
+    for (const std::string& word : words) {
+      if (CLI::detail::to_lower(text) != CLI::detail::to_lower(word)) continue;
+      text = word;
+      return {};
+    }
+    return fmt::format("\"{}\" is none of {}", text, fmt::join(words, ", "));
+  };
+  return CLI::Validator(check, description, "");
 }
 
 }  // namespace gpuprof

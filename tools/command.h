@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace CLI {
@@ -35,6 +36,9 @@ void look_at_options(std::function<void(const CLI::App&)> look);
 
 // Of an option's value: a number from `low` to `high`, both included; `whole`: without a fraction.
 CLI::Validator number_between(double low, double high, bool whole);
+
+// Of an option's value: one of `words`, whatever its case; it becomes the word as it stands here.
+CLI::Validator one_of(std::vector<std::string> words);
 
 // The rows of main.cpp, and its version.
 const std::vector<const Command*>& all_commands();

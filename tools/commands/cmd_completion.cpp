@@ -14,7 +14,7 @@ int run_completion(const Command& command, int count, char** arguments) {
   std::string shell;
   app.add_option("SHELL", shell, "bash, zsh or fish; or man, for the manual page")
       ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+      ->check(one_of({"bash", "zsh", "fish", "man"}));
   app.footer("To have it in this shell: source <(gpuprof completion bash)");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;

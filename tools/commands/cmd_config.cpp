@@ -70,7 +70,7 @@ int run_config(const Command& command, int count, char** arguments) {
   std::string format = "text";
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 

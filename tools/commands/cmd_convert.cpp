@@ -228,7 +228,7 @@ int run_convert(const Command& command, int count, char** arguments) {
       ->default_str("all");
   app.add_option("--to", format, "the format to write, one of those below")
       ->required()
-      ->check(CLI::IsMember(format_names()));
+      ->check(one_of(format_names()));
   app.add_option(
          "-o,--output", wanted,
          "file to write (gzip where it ends in .gz), a directory for it, or - for standard output")

@@ -119,7 +119,7 @@ int run_diff(const Command& command, int count, char** arguments) {
                "add NEW to the baseline, unless it is a regression; the first run makes it");
   app.add_option("--format", options.format, "text, json, html or markdown")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json", "html", "markdown"}));
+      ->check(one_of({"text", "json", "html", "markdown"}));
   app.add_option("-o,--output", options.output, "file to write")->default_str("standard output");
   app.add_flag("--full-names", options.full_names,
                "text: kernels by their whole names instead of the parts that tell them apart");

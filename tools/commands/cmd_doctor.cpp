@@ -57,7 +57,7 @@ int run_doctor(const Command& command, int count, char** arguments) {
   std::string format = "text";
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   bool stressed = false;
   int runs = 5;
   CLI::Option* const stress_option = app.add_flag(

@@ -362,7 +362,7 @@ int run_info(const Command& command, int count, char** arguments) {
   add_job_choice(app, choice);
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 

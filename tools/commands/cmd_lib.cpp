@@ -15,7 +15,7 @@ int run_lib(const Command& command, int count, char** arguments) {
   std::string format = "text";
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
   const std::string path = find_preloadable_library();

@@ -312,7 +312,7 @@ int run_parse(const Command& command, int count, char** arguments) {
       ->required();
   app.add_option("--format", format, "text or json (one object a line)")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   SymbolOptions symbols;
   add_debug_dirs(app, symbols);
   app.footer(kRecordKeys);

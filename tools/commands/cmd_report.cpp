@@ -34,6 +34,13 @@ const std::map<std::string, SortBy> kOrders = {{"gpu", SortBy::gpu},
                                                {"memory-self", SortBy::memory_self},
                                                {"name", SortBy::name}};
 
+template <typename Value>
+std::vector<std::string> words_of(const std::map<std::string, Value>& all) {
+  std::vector<std::string> out;
+  for (const auto& [word, value] : all) out.push_back(word);
+  return out;
+}
+
 std::regex regex_of(const std::string& text) {
   try {
     return std::regex(text);
@@ -66,26 +73,24 @@ int run_report(const Command& command, int count, char** arguments) {
   add_job_choice(app, choice);
   app.add_option("--format", format, "text, json or html")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json", "html"}));
+      ->check(one_of({"text", "json", "html"}));
   app.add_flag(
       "--tables", tables,
       "the tables and curves alone, in a third of the time: no parts of steps, no verdict, "
       "no findings");
   TextOptions text;
-  analysis::Grouping by = analysis::Grouping::name;
-  SortBy sort = SortBy::gpu;
-  std::string filter;
-  const auto lower = CLI::ignore_case;
+  std::string by, sort, filter;
   CLI::Option* const by_option =
       app.add_option("--by", by, "operators by shape, stack, layer or line of code as well")
-          ->transform(CLI::CheckedTransformer(kGroupings, lower).description("shape|stack|..."));
+          ->check(one_of(words_of(kGroupings)));
   CLI::Option* const sort_option =
       app.add_option("--sort", sort,
                      "text: rows of operators and layers by gpu, gpu-self, cpu, cpu-self, count, "
                      "memory, memory-self or name")
-          ->transform(CLI::CheckedTransformer(kOrders, lower).description("COLUMN"));
-  CLI::Option* const top_option =
-      app.add_option("--top", text.top, "text: rows of a table; 0: all")->capture_default_str();
+          ->check(one_of(words_of(kOrders)));
+  CLI::Option* const top_option = app.add_option("--top", text.top, "text: rows of a table; 0: all")
+                                      ->capture_default_str()
+                                      ->check(number_between(0, 1e9, true));
   CLI::Option* const filter_option = app.add_option(
       "--filter", filter, "text: only kernels, operators, layers and owners of memory that match");
   app.add_flag("--full-names", text.full_names,
@@ -104,16 +109,18 @@ int run_report(const Command& command, int count, char** arguments) {
   if (format != "text" && sort_option->count() + top_option->count() + filter_option->count() > 0) {
     throw Failure("--sort, --top and --filter are for --format text; JSON has all rows");
   }
-  if (sort_option->count() > 0) text.sort = sort;
+  if (sort_option->count() > 0) text.sort = kOrders.at(sort);
   if (filter_option->count() > 0) text.filter = regex_of(filter);
   text.tables_alone = format == "text" && (by_option->count() > 0 || text.sort || text.filter);
+  const analysis::Grouping grouping =
+      by_option->count() > 0 ? kGroupings.at(by) : analysis::Grouping::name;
   Input input = load_steps(inputs, choice);
   symbolize(input.trace, symbols);
   const analysis::Depth depth =
       tables || text.tables_alone ? analysis::Depth::tables : analysis::Depth::all;
   text.colours = terminal;
   text.width = terminal_columns();
-  put_to(output, text_of(analysis::make_report(input.trace, depth, by), format, text),
+  put_to(output, text_of(analysis::make_report(input.trace, depth, grouping), format, text),
          format == "json" ? Escaping::needed : Escaping::ready);
   return kExitDone;
 }

@@ -188,7 +188,7 @@ int run_run(const Command& command, int count, char** arguments) {
   app.add_flag("--report{verdict}", report,
                "when it ends: the verdict, in ten lines at most; --report=text, =json or =html: "
                "the report, the last two into the run's folder")
-      ->check(CLI::IsMember({"verdict", "text", "json", "html"}));
+      ->check(one_of({"verdict", "text", "json", "html"}));
   app.add_flag("--open", open, "when it ends: the report's page in the browser");
   app.prefix_command();  // a program without -- before it
   int code = kExitDone;

@@ -359,7 +359,7 @@ int run_trigger(const Command& command, int count, char** arguments) {
   std::string format = "text";
   app.add_option("--format", format, "text or json")
       ->capture_default_str()
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(one_of({"text", "json"}));
   app.footer("Exits 0 when all processes took the request, 1 when some did not, 2 when none did.");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;

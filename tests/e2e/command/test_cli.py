@@ -49,10 +49,16 @@ def assert_one_line(run, *words, code=2):
     (["info", "x", "--format", "xml"], ["info", "xml", "json"]),
     (["parse", "x", "--format", "xml"], ["parse", "xml", "json"]),
     (["config", "--format", "yaml"], ["config", "yaml", "json"]),
+    (["report", "x", "--by", "foo"], ['--by: "foo"', "shape, stack"]),
+    (["report", "x", "--sort", "foo"], ['--sort: "foo"', "cpu-self, ", "memory-self", "name"]),
+    (["report", "x", "--format", "\033[1m"], ["--format: ", "text, json, html"]),
+    (["report", "x", "--top", "many"], ['--top: "many"', "whole number from 0"]),
     (["info", "--nonsense", "x"], ["info", "--nonsense"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 def test_wrong_usage(arguments, words):
-    assert_one_line(harness.gpuprof(*arguments), *words)
+    done = harness.gpuprof(*arguments)
+    assert_one_line(done, *words)
+    assert done.err.rstrip("\n").isprintable()
 
 
 def test_version_and_help():
