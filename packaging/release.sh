@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes what a release consists of: wheel, tarball, .deb for x86-64 and for aarch64, each with its debug information
-# apart, the source of what is linked under the LGPL, and SHA256SUMS. Then looks at what came out.
-# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64] [OUT]     OUT: default build-portable/release
+# Makes what a release consists of: wheel, tarball, .deb, the debug information apart, the source of what is linked
+# under the LGPL, and SHA256SUMS. Then looks at what came out. --arch: for which machine, x86_64 by default; may come twice.
+# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64]... [OUT]     OUT: default build-portable/release
 # A release is a tag vVERSION: with one on this commit, it must name the version in CMakeLists.txt and in CHANGELOG.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sources=yes arches=(x86_64 aarch64)
+sources=yes arches=()
 say() { echo "release: $*" >&2; }
 die() { say "$*"; exit 1; }
 while [ $# -gt 0 ]; do
   case $1 in
     --no-sources) sources= ;;
     --arch)
-      case ${2:-} in x86_64 | aarch64) arches=("$2") ;; *) die "--arch '${2:-}': allowed are x86_64 and aarch64" ;; esac
+      case ${2:-} in x86_64 | aarch64) arches+=("$2") ;; *) die "--arch '${2:-}': allowed are x86_64 and aarch64" ;; esac
       shift ;;
     -*) die "unknown option '$1'; allowed: --no-sources, --arch" ;;
     *) break ;;
   esac
   shift
 done
+[ ${#arches[@]} -gt 0 ] || arches=(x86_64)
 out=$(realpath -m "${1:-build-portable/release}")
 arm64=.deps/aarch64
 

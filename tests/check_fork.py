@@ -23,7 +23,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/base/clock.cpp": {BEGINS: "g_clock_is_counter"},
     "collector/base/host.cpp": {FOUND: "g_host"},
     "collector/base/redact.cpp": {BEGINS: "g_redacted"},
-    "collector/base/log.cpp": {BEGINS: "g_level g_local_rank g_rank"},
+    "collector/base/log.cpp": {BEGINS: "g_informs g_level g_rank"},
     "collector/cupti/cupti_attach.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_buffers.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_callback.cpp": {NO_CUDA: "*"},

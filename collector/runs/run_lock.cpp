@@ -18,7 +18,7 @@
 namespace gpuprof {
 namespace {
 
-constexpr int kMostFolders = 16;  // that are removed while they are opened
+constexpr int kMostFolders = 1000;  // that are removed while they are opened
 constexpr uint64_t kLongestWaitNs = 2000000000;
 constexpr unsigned kLookAgainUs = 2000;
 

@@ -5,14 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <set>
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
+#include "formats/trace/activities.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
@@ -165,18 +165,8 @@ void note_size(const Trace& trace, const std::string& format) {
 
 // Whether allocations were recorded, of which the window then had none. Nothing: another's trace.
 std::optional<bool> recorded_allocations(const Process& process) {
-  if (process.header.setting().empty()) return std::nullopt;
-  auto settings = std::make_unique<Settings>();
-  auto config = std::make_unique<Config>();
-  SettingError error;  // a setting of another version changes nothing here
-  for (const dump::Setting& setting : process.header.setting()) {
-    settings->set(setting.name(), setting.value(), SettingSource::environment, error);
-  }
-  if (!settings->parse(process.header.rank(), *config, error)) return std::nullopt;
-  constexpr Activity kAllocating[] = {Activity::alloc, Activity::tensor};
-  return std::any_of(std::begin(kAllocating), std::end(kAllocating), [&](Activity each) {
-    return (config->activities >> static_cast<uint32_t>(each) & 1) != 0;
-  });
+  if (!activities_of(process)) return std::nullopt;
+  return !is_left_out(process, Activity::alloc) || !is_left_out(process, Activity::tensor);
 }
 
 std::string how_to_record_allocations(const Trace& trace) {

@@ -50,7 +50,8 @@ class HtmlReport {
   std::string footing() {
     std::string lost;
     const bool known = report_.contains("losses");
-    for (const auto& [cause, count] : (known ? report_["losses"] : Json::object()).items()) {
+    const Json losses = known ? report_["losses"] : Json::object();
+    for (const auto& [cause, count] : losses.items()) {
       lost +=
           fmt::format("{}{} {}", lost.empty() ? "" : ", ", html_text(cause), count.get<uint64_t>());
     }
