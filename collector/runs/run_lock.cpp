@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "collector/base/clock.h"
 #include "collector/base/fork.h"
@@ -18,7 +19,7 @@
 namespace gpuprof {
 namespace {
 
-constexpr int kMostFolders = 1000;  // that are removed while they are opened
+constexpr int kMostFolders = 100;  // that are removed while they are opened
 constexpr uint64_t kLongestWaitNs = 2000000000;
 constexpr unsigned kLookAgainUs = 2000;
 
@@ -79,13 +80,14 @@ GPUPROF_FORGET_IN_CHILD(unlock);
 }  // namespace
 
 bool open_run_directory(const char* path, char* why, size_t why_size) {
-  bool opened = false;
   for (int i = 0; i < kMostFolders; ++i) {
     run_directory().forget();
-    opened = run_directory().open(path, OwnDirectory::Kind::run, why, why_size);
-    if (opened ? lock_folder() : errno != ENOENT) break;
+    const bool opened = run_directory().open(path, OwnDirectory::Kind::run, why, why_size);
+    if (opened && lock_folder()) return true;
+    if (!opened && errno != ENOENT) return false;
   }
-  return opened;
+  std::snprintf(why, why_size, "directory %s is removed again and again", path);
+  return false;
 }
 
 void keep_run_locked() {
