@@ -54,8 +54,7 @@ double seconds(uint64_t ticks) {
 }
 
 // The moment of `ticks`, in seconds since 1970.
-double at(uint64_t ticks) {
-  const ClockAnchor now = read_anchor();
+double at(uint64_t ticks, const ClockAnchor& now) {
   const double age = now.ticks > ticks ? seconds(now.ticks - ticks) : 0;
   return static_cast<double>(now.realtime_ns) / 1e9 - age;
 }
@@ -98,7 +97,7 @@ const char* mode_name() {
 }
 
 // Boundaries are in the ring; of the oldest only those that it still has.
-void take_steps(Metrics& out) {
+void take_steps(Metrics& out, const ClockAnchor& now) {
   const RingHeader& header = *ring()->header;
   const uint64_t capacity = header.steps.bytes / sizeof(uint64_t);
   const uint64_t boundaries = header.steps.used.load(std::memory_order_acquire) / sizeof(uint64_t);
@@ -112,7 +111,7 @@ void take_steps(Metrics& out) {
   const uint64_t newest = boundary(boundaries - 1);
   out.steps = boundaries - 1;
   if (newest > g_metrics.first_ticks) out.steps_seconds = seconds(newest - g_metrics.first_ticks);
-  if (out.steps > 0) out.last_step_at = at(newest);
+  if (out.steps > 0) out.last_step_at = at(newest, now);
   uint64_t fresh = boundaries - std::max<uint64_t>(g_metrics.boundaries, 1);
   fresh = std::min({fresh, kMostSteps, capacity - 1});
   g_metrics.boundaries = boundaries;
@@ -141,9 +140,10 @@ Metrics take_metrics(char* source, size_t source_size) {
   out.step_source = source;
   out.rank = s.place.rank;
   out.pid = s.pid;
-  out.started_at = at(s.start_ticks);
-  out.written_at = at(now_ticks());
-  take_steps(out);
+  const ClockAnchor now = read_anchor();
+  out.started_at = at(s.start_ticks, now);
+  out.written_at = at(now.ticks, now);
+  take_steps(out, now);
   out.windows_complete = g_metrics.complete;
   out.windows_cut = g_metrics.cut;
   out.windows_lost = g_metrics.lost;
@@ -233,7 +233,7 @@ void metrics_note_window(const Window& window, const WindowTotals& totals, const
   last = Metrics{};
   last.has_window = true;
   last.window_seconds = length;
-  last.window_ended_at = at(window.end_ticks);
+  last.window_ended_at = at(window.end_ticks, read_anchor());
   // The thread whose step opened it waited until CUPTI was on.
   const uint64_t begin = std::max(window.begin_ticks, window.ready_ticks), end = window.end_ticks;
   if (begin >= end) return;

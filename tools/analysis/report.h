@@ -116,7 +116,7 @@ struct Report {
   CollectiveTimes collective_times;
   std::optional<Pipeline> pipeline;           // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};  // as far as is known
-  bool losses_known = true;  // false: a file has no end, or is damaged, or is not of gpuprof
+  bool losses_known = true;  // false: a file was cut, or is damaged, or is not of gpuprof
   std::string unrecorded;    // kinds of GPU work that were not to be recorded; empty: none
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded

@@ -312,7 +312,7 @@ void print_text(const Trace& trace, const Process& process) {
   }
   print_live_memory(trace, process);
   if (process.source == Source::dump) {
-    const bool known = process.completeness == Completeness::complete;
+    const bool known = process.completeness == Completeness::complete || process.recovered;
     const std::string lost = losses_text(process.losses);
     print_row("lost", known               ? lost
                       : lost == "nothing" ? "not known"

@@ -494,7 +494,7 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
     args.text("Process Group Ranks", rank_list(world));
   }
   if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);
-  args.text("Comms Id", fmt::format("{}", communicator));
+  args.text("Comms Id", fmt::format("{}", shape.communicator));
   args.number("Seq", extra.value);
 }
 

@@ -86,7 +86,7 @@ def contradictions(found, text):
         most = sum(idle.values()) if cause == "machine_busy" else parts[part] - idle.get(part, 0)
         check(verdict["share_pct"] <= most + 0.06, f"{cause}: a larger share than its part")
         check(0 <= verdict["saves_pct"] <= 100, f"{cause}: saves {verdict['saves_pct']}")
-        check(verdict["few_steps"] <= len(found["steps"]), f"{cause}: more steps than there are")
+        check(verdict.get("few_steps", 0) <= len(found["steps"]), f"{cause}: more steps than there are")
         if cause == "compute":
             check(busy >= LEAST_BUSY_PCT * (100 - parts["unknown"]) / 100, f"compute at {busy:.1f} % busy")
             check(len(found["verdict"]) == 1, "compute beside other causes")
