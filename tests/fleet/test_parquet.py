@@ -107,7 +107,7 @@ def test_judgement(exported):
     assert one["gpu_utilization_pct"] == near(told["gpu"]["utilization_pct"])
     assert one["replay_error_pct"] == near(told["replay_error_pct"])
     assert db.rows("select cause, share_pct, saves_pct, confidence, few_steps, evidence, advice from verdicts order by position") == [
-        (v["cause"], near(v["share_pct"]), near(v["saves_pct"]), near(v["confidence"]), v["few_steps"], "\n".join(v["evidence"]),
+        (v["cause"], near(v["share_pct"]), near(v["saves_pct"]), near(v["confidence"]), v.get("few_steps"), "\n".join(v["evidence"]),
          v["advice"]) for v in told["verdict"]] != []
     assert db.rows("select kind, message, ends_program, value from findings order by position") == [
         (f["kind"], f["text"], f["ends_program"], near(f["value"])) for f in told["findings"]]

@@ -257,10 +257,10 @@ void add_verdicts(const Report& report, TableFile& file) {
       row.real(V::share_pct, verdict.share_pct);
       row.real(V::saves_pct, verdict.saves_pct);
       row.real(V::confidence, verdict.confidence);
-      row.real(V::median_pct, verdict.median_pct);
-      row.real(V::low_pct, verdict.low_pct);
-      row.real(V::high_pct, verdict.high_pct);
-      row.put(V::few_steps, verdict.few_steps);
+      row.real_if(verdict.spread_known, V::median_pct, verdict.median_pct);
+      row.real_if(verdict.spread_known, V::low_pct, verdict.low_pct);
+      row.real_if(verdict.spread_known, V::high_pct, verdict.high_pct);
+      row.put_if(verdict.spread_known, V::few_steps, verdict.few_steps);
       row.text(V::evidence, joined(verdict.evidence, "\n"));
       row.text(V::advice, verdict.advice);
     });
