@@ -102,7 +102,7 @@ TEST_F(RunLockTest, WaitsForWhoHasItAlone) {
   EXPECT_FALSE(is_free());
 }
 
-// Another process removes the folder again and again, some thousand times a second; whoever has
+// Another process removes the folder again and again, some hundred times a second; whoever has
 // opened it has one that is there.
 TEST_F(RunLockTest, IsOfAFolderThatIsThere) {
   std::atomic<bool> over{false};
@@ -118,7 +118,7 @@ TEST_F(RunLockTest, IsOfAFolderThatIsThere) {
         removed += ::rmdir(path_.c_str()) == 0;
       }
       ::close(file);
-      ::usleep(100);
+      ::usleep(1000);
     }
   });
   int lost = 0;
