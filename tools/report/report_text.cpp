@@ -14,6 +14,7 @@
 #include "tools/console.h"
 #include "tools/report/operator_text.h"
 #include "tools/report/text_table.h"
+#include "tools/report/verdict_parts.h"
 
 namespace gpuprof {
 namespace {
@@ -49,7 +50,7 @@ class TextReport {
 
   // `most` lines at most. What does not fit goes by whole sentences; the last line is `more` then.
   std::string write_verdict(size_t most, std::string_view more) {
-    const std::vector<VerdictPart> parts = verdict_parts();
+    const std::vector<VerdictPart> parts = verdict_parts(report_);
     heading();
     line("{}", bold(verdict_title()));
     const size_t above = out_.size();
@@ -197,48 +198,8 @@ class TextReport {
          format_us(report_.step_time.p95_us));
   }
 
-  // A paragraph of the verdict.
-  struct VerdictPart {
-    size_t cause;  // from 1; 0: of none
-    std::string text;
-    size_t indent;
-    std::string before;
-    bool loud;
-  };
-
   std::string_view verdict_title() const {
     return report_.verdict.empty() ? "No verdict" : "Verdict";
-  }
-
-  std::vector<VerdictPart> verdict_parts() const {
-    std::vector<VerdictPart> out;
-    if (report_.verdict.empty()) out.push_back({0, report_.reason, 2, "", false});
-    size_t cause = 0, number = 0;
-    for (const Verdict& verdict : report_.verdict) {
-      ++cause;
-      const std::string name(cause_name(verdict.cause));
-      if (verdict.cause == Cause::compute) {
-        out.push_back({cause,
-                       fmt::format("{}: {:.1f} % of {} time; no other cause was found", name,
-                                   verdict.share_pct, report_.unit()),
-                       2, "", true});
-      } else {
-        out.push_back({cause,
-                       fmt::format("{}: {:.1f} % of {} time; without it {}s are {:.1f} % shorter",
-                                   name, verdict.share_pct, whole() ? "the" : "step",
-                                   whole() ? "window" : "step", verdict.saves_pct),
-                       4, fmt::format("{:>2}. ", ++number), true});
-      }
-      for (const std::string& each : verdict.evidence) {
-        out.push_back({cause, "- " + each, 4, "", false});
-      }
-      out.push_back({cause, verdict.advice, 4, "", false});
-      if (verdict.confidence < 0.7) {
-        out.push_back(
-            {cause, fmt::format("(confidence {:.2f})", verdict.confidence), 4, "", false});
-      }
-    }
-    return out;
   }
 
   void write_part(const VerdictPart& part) {
@@ -261,7 +222,7 @@ class TextReport {
 
   void verdict() {
     title(verdict_title());
-    for (const VerdictPart& part : verdict_parts()) write_part(part);
+    for (const VerdictPart& part : verdict_parts(report_)) write_part(part);
   }
 
   void breakdown() {
