@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GPUPROF_TEST_BUILD", SOURCE / "build"))
@@ -19,6 +20,7 @@ SIMTRAIN = os.environ.get("GPUPROF_SIMTRAIN", str(BUILD / "tests/programs/simtra
 SANITIZER = os.environ.get("GPUPROF_TEST_SANITIZER", "")
 RUNTIME = os.environ.get("GPUPROF_TEST_RUNTIME", "")  # a sanitizer's, to be preloaded
 PYTHON = sys.executable
+SOMEBODY = 54321  # the number of a user who is neither root nor the one who runs the tests
 
 # The window is open from the first call to the last; each cudaDeviceSynchronize is a step.
 WHOLE_RUN = {
@@ -67,6 +69,16 @@ def run(command, env=None, cwd=None, timeout=120):
             process.kill()
             raise
     return Run(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+def can_give_files_to_somebody():
+    """As root, unless its user namespace has no second user: chown(2) answers EINVAL there."""
+    with tempfile.NamedTemporaryFile() as file:
+        try:
+            os.chown(file.name, SOMEBODY, SOMEBODY)
+        except OSError:
+            return False
+    return True
 
 
 def stacks_of(pid):

@@ -17,7 +17,6 @@ import pytest
 # C0 but line breaks and tabs, DEL, C1, marks and overrides of direction, separators.
 HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202egnp.exe\u2066\u2028x\nVerdict\n1. forged\r"
-SOMEBODY = 54321
 
 
 def shown(done):
@@ -204,20 +203,20 @@ def test_what_compresses_too_well_is_said(tmp_path):
 # Where another user may rename things. Not below pytest's folder: each session that begins closes that to others.
 @pytest.fixture(name="theirs")
 def directory_of_somebody():
-    if os.geteuid() != 0:
+    if not harness.can_give_files_to_somebody():
         pytest.skip("needs root and a second user")
     with tempfile.TemporaryDirectory(prefix="gpuprof_theirs_") as parent:
         os.chmod(parent, 0o711)
         folder = pathlib.Path(parent) / "theirs"
         folder.mkdir(mode=0o755)
-        os.chown(folder, SOMEBODY, SOMEBODY)
+        os.chown(folder, harness.SOMEBODY, harness.SOMEBODY)
         yield folder
 
 
 @contextlib.contextmanager
 def as_somebody():
-    os.setegid(SOMEBODY)
-    os.seteuid(SOMEBODY)
+    os.setegid(harness.SOMEBODY)
+    os.seteuid(harness.SOMEBODY)
     try:
         yield
     finally:

@@ -17,7 +17,6 @@ import harness
 PROGRAM = harness.HAZARDS / "run_in_use"
 REFUSED = harness.HAZARDS / "refused"
 SEEDS = range(200 if os.environ.get("GPUPROF_LONG_TESTS") == "1" else 20)
-SOMEBODY = 54321
 HOUR = 3600
 # A process as in a container: nobody here has its number, which is to be the one after the first word.
 CONTAINED = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", 'echo "$1" >/proc/sys/kernel/ns_last_pid && { "$0"; exit $?; }']
@@ -278,10 +277,10 @@ class Others:
         (out / "file").write_text("mine")
         (out / "plain").mkdir()
         (out / "plain/weights.bin").write_text("mine")
-        if os.geteuid() == 0:
+        if harness.can_give_files_to_somebody():
             theirs = make_run(out, "theirs", dump)
             for path in [theirs, *theirs.iterdir()]:
-                os.chown(path, SOMEBODY, SOMEBODY)
+                os.chown(path, harness.SOMEBODY, harness.SOMEBODY)
         self.roots, self.ours = [elsewhere, *(out / name for name in ("link", "with-notes", "file", "plain", "theirs"))], ours
         self.before = self.look()
 

@@ -17,6 +17,7 @@ from support.pythons import each_python, pythons
 PROGRAM = harness.HAZARDS / "process_life"
 SCRIPTS = harness.SOURCE / "tests/programs/python"
 WITH_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+WITH_SOMEBODY = pytest.mark.skipif(not harness.can_give_files_to_somebody(), reason="needs root and a second user")
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 
@@ -43,7 +44,7 @@ def test_another_root_directory(tmp_path):
     assert launches(tmp_path / "out") == 20 and list((tmp_path / "jail").iterdir()) == []
 
 
-@WITH_ROOT
+@WITH_SOMEBODY
 def test_another_user_while_a_dump_is_written(tmp_path):
     """It may not rename in root's directory: what was written stays there, and is neither lost nor said to be."""
     bare = harness.run([PROGRAM, "setuid"])
@@ -56,7 +57,7 @@ def test_another_user_while_a_dump_is_written(tmp_path):
     assert launches(part) == 20
 
 
-@WITH_ROOT
+@WITH_SOMEBODY
 @pytest.mark.parametrize("case", ["setuid", "setuid_first"])
 def test_another_user(case, tmp_path):
     """Sooner or later than our first file: the program never waits for a thread of ours to change its user, too."""

@@ -11,12 +11,12 @@
 #include <string>
 
 #include "collector/base/own_file.h"
+#include "tests/unit/support/other_user.h"
 
 namespace gpuprof {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr uid_t kSomebody = 54321;
 
 class OwnDirectoryTest : public ::testing::Test {
  protected:
@@ -102,7 +102,7 @@ TEST_F(OwnDirectoryTest, RunMustBeWritableByThisUserAlone) {
 }
 
 TEST_F(OwnDirectoryTest, LinksOfAnotherUserAreNotFollowed) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (!can_give_files_to_somebody()) GTEST_SKIP() << "needs root, and a second user";
   fs::create_directories(folder_ + "/real");
   fs::create_directory_symlink("real", folder_ + "/out");
   ASSERT_EQ(::lchown((folder_ + "/out").c_str(), kSomebody, kSomebody), 0);
@@ -112,7 +112,7 @@ TEST_F(OwnDirectoryTest, LinksOfAnotherUserAreNotFollowed) {
 }
 
 TEST_F(OwnDirectoryTest, DirectoriesOfAnotherUserWhereEverybodyMayWriteAreNotEntered) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  if (!can_give_files_to_somebody()) GTEST_SKIP() << "needs root, and a second user";
   ASSERT_EQ(::chmod(folder_.c_str(), 01777), 0);
   fs::create_directories(folder_ + "/out");
   ASSERT_EQ(::chown((folder_ + "/out").c_str(), kSomebody, kSomebody), 0);

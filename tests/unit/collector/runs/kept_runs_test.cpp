@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "collector/runs/run_files.h"
+#include "tests/unit/support/other_user.h"
 
 namespace gpuprof {
 namespace {
@@ -28,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 constexpr uint64_t kSecond = 1000000000, kMinute = 60 * kSecond, kDay = 24 * 60 * kMinute;
 constexpr uint64_t kGigabyte = 1000000000, kBudgetNs = 10 * kSecond;
-constexpr uid_t kSomebody = 54321;
 
 TEST(RunFiles, AreKnownByTheirNames) {
   struct Case {
@@ -192,7 +192,7 @@ TEST_F(RemoveRunTest, LeavesWhatIsNotOurs) {
 }
 
 TEST_F(RemoveRunTest, LeavesFilesAndFoldersOfOthers) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root makes files of other users";
+  if (!can_give_files_to_somebody()) GTEST_SKIP() << "needs root, and a second user";
   const std::string file = folder_ + "/run/h_r0_12_99_w0.gpuprof";
   ASSERT_EQ(::chown(file.c_str(), kSomebody, kSomebody), 0);
   EXPECT_EQ(remove(), Removal::done);
