@@ -4,11 +4,9 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -16,9 +14,9 @@
 #include "collector/base/fork.h"
 #include "collector/base/os.h"
 #include "collector/record/own_time.h"
+#include "collector/record/ring_place.h"
 #include "collector/sources/nvtx.h"
 #include "collector/torch/open_ranges.h"
-#include "formats/core/live_table.h"
 
 namespace gpuprof {
 
@@ -34,96 +32,8 @@ std::atomic<uint32_t> g_free{0};
 std::atomic<uint32_t> g_full{0};
 pthread_key_t g_thread_key;
 bool g_have_key = false;
+std::atomic<bool> g_whole{false};
 bool g_header_kept = false;  // by a forked child that is about to forget the ring
-
-uint64_t place(RingRegion& region, uint64_t offset, uint64_t bytes) {
-  region.offset = offset;
-  region.bytes = bytes;
-  return offset + bytes;
-}
-
-// Allocations at a time, of CUDA's and of a framework's together: 18 MiB of the ring.
-constexpr uint64_t kLiveSlots = 128 * 1024;
-
-// Sizes: 4,095 launch shapes, some 100,000 names, as many stacks of depth 15, and 4,600 modules are
-// far more than programs have.
-uint64_t lay_out(RingHeader& header, const RingSizes& sizes) {
-  constexpr uint64_t kStackMiB[] = {0, 4, 16}, kPage = 4096;
-  const auto unless_light = [&](uint64_t usual, uint64_t light) {
-    return sizes.light ? light : usual;
-  };
-  uint64_t end = kRingHeaderPage;
-  end = place(header.identity, end, 256 * 1024);
-  end = place(header.steps, end, unless_light(2 * kMiB, kPage));
-  end = place(header.strings, end, unless_light(8 * kMiB, kMiB));
-  for (RingRegion& texts : header.texts) end = place(texts, end, unless_light(8 * kMiB, 0));
-  end = place(header.shapes, end, unless_light(1 * kMiB, 4 * kPage));
-  end = place(header.functions, end, unless_light(512 * 1024, kPage));
-  end = place(header.api_names, end, 4096);
-  end = place(header.stacks, end, kStackMiB[static_cast<size_t>(sizes.stacks)] * kMiB);
-  end = place(header.modules, end, sizes.stacks == RingStacks::native ? 256 * 1024 : 0);
-  // What is cloned between two looks of the drain thread.
-  end = place(header.graph_nodes, end, unless_light(kMiB, kPage));
-  end = place(header.stem, end, kPage);
-  const uint64_t live = sizes.memory_log ? kLiveSlots : 0;
-  end = place(header.live, end, live ? LiveTable::bytes_for(live) : 0);
-  // A copy of `allocators` lies at the end of each.
-  const uint64_t copy = live ? live * sizeof(LiveRow) + sizeof header.allocators : 0;
-  end = place(header.live_at_begin, end, copy);
-  end = place(header.live_at_failure, end, copy);
-  end = (end + kChunkBytes - 1) & ~uint64_t{kChunkBytes - 1};  // see chunk_of()
-  header.chunk_count = static_cast<uint32_t>(sizes.buffer_mb * kMiB / kChunkBytes);
-  end = place(header.chunks, end, uint64_t{header.chunk_count} * kChunkBytes);
-  header.tail_offset = end;
-  return end;
-}
-
-// `bytes` of address space at a multiple of the buffer size: chunk_of() depends on it.
-void* reserve_aligned(uint64_t bytes) {
-  void* const wide = ::mmap(nullptr, bytes + kChunkBytes, PROT_NONE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (wide == MAP_FAILED) return MAP_FAILED;
-  const uintptr_t start = reinterpret_cast<uintptr_t>(wide);
-  const uintptr_t aligned = (start + kChunkBytes - 1) & ~uintptr_t{kChunkBytes - 1};
-  if (aligned > start) ::munmap(wide, aligned - start);
-  const uintptr_t end = start + bytes + kChunkBytes;
-  if (end > aligned + bytes)
-    ::munmap(reinterpret_cast<void*>(aligned + bytes), end - aligned - bytes);
-  return reinterpret_cast<void*>(aligned);
-}
-
-void* map_at(void* place, uint64_t bytes, int flags, int descriptor) {
-  return ::mmap(place, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, descriptor, 0);
-}
-
-OwnDirectory& ring_directory() {
-  return scratch_directory().is_open() ? scratch_directory() : run_directory();
-}
-
-// A sparse file would kill the host with SIGBUS on a full disk, so all blocks are allocated first.
-void* map_file(const char* path, void* place, uint64_t bytes, OwnFile& file, char* why,
-               size_t why_size) {
-  if (!file.create(ring_directory(), name_in_directory(path))) {
-    std::snprintf(why, why_size, "cannot create %s: %s", path, std::strerror(errno));
-    return MAP_FAILED;
-  }
-  void* memory = MAP_FAILED;
-  const int descriptor = file.descriptor();
-  if (::syscall(SYS_fallocate, descriptor, 0, off_t{0}, static_cast<off_t>(bytes)) != 0) {
-    std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
-                  static_cast<unsigned long long>(bytes / kMiB), path, std::strerror(errno));
-  } else {
-    memory = map_at(place, bytes, MAP_SHARED, descriptor);
-    if (memory == MAP_FAILED) {
-      std::snprintf(why, why_size, "cannot map %s: %s", path, std::strerror(errno));
-    }
-  }
-  if (memory == MAP_FAILED) {
-    ::unlinkat(ring_directory().descriptor(), name_in_directory(path), 0);
-    file.close();
-  }
-  return memory;
-}
 
 // Runs when a thread ends: its buffer goes to the drain thread. A hook called by a later
 // thread-local destructor simply takes a fresh one (and sets the key again).
@@ -159,6 +69,29 @@ void push_free(uint32_t index) {
 
 Ring* ring() { return g_published.load(std::memory_order_acquire); }
 
+namespace {
+StringTable make_table(RingRegion& region, uint64_t bytes_per_text) {
+  void* const memory = g_ring.region<void>(region);
+  StringTable::format(memory, region.bytes, bytes_per_text);
+  return StringTable(memory, region.bytes, &region.used);
+}
+
+// What only windows use, as it is before the first one.
+void format_window_tables() {
+  RingHeader& header = *g_ring.header;
+  for (size_t i = 0; i < 2; ++i)
+    g_ring.texts[i] = make_table(header.texts[i], StringTable::kBytesPerText);
+  ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
+  g_ring.shapes =
+      ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
+  header.chunk_count = static_cast<uint32_t>(header.chunks.bytes / kChunkBytes);
+  for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
+  g_ring.strings.limit(header.strings.bytes);
+  g_ring.stacks.limit(header.stacks.bytes);
+  g_whole.store(true, std::memory_order_release);
+}
+}  // namespace
+
 bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size) {
   RingHeader places{};
@@ -166,9 +99,9 @@ bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& cl
   std::snprintf(g_ring.path, sizeof g_ring.path, "%s", path);
   void* const place = reserve_aligned(bytes);
   if (place == MAP_FAILED) return false;
-  void* memory = map_file(g_ring.path, place, bytes, g_ring.file, why, why_size);
+  void* memory = map_ring_file(g_ring.path, place, places, sizes.waits, g_ring.file, why, why_size);
   if (memory == MAP_FAILED) {
-    memory = map_at(place, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    memory = map_ring_memory(place, bytes);
     if (memory == MAP_FAILED) return false;
     g_ring.path[0] = '\0';
   }
@@ -188,25 +121,30 @@ bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& cl
   header.anchors[0] = read_anchor();
   header.anchor_count = 1;
   g_ring.header = &header;
-  StringTable::format(g_ring.region<void>(header.strings), header.strings.bytes);
-  for (size_t i = 0; i < 2; ++i) {
-    RingRegion& texts = header.texts[i];
-    StringTable::format(g_ring.region<void>(texts), texts.bytes);
-    g_ring.texts[i] = StringTable(g_ring.region<void>(texts), texts.bytes, &texts.used);
+  g_ring.strings = make_table(header.strings, kBytesPerName);
+  g_ring.stacks = make_table(header.stacks, kBytesPerStack);
+  if (sizes.memory_log) format_live_table(g_ring.region<void>(header.live));
+  if (sizes.waits) {
+    g_ring.strings.limit(names_before_windows(header));
+    g_ring.stacks.limit(stacks_before_windows(header));
+  } else {
+    format_window_tables();
   }
-  ShapeTable::format(g_ring.region<void>(header.shapes), header.shapes.bytes);
-  StringTable::format(g_ring.region<void>(header.stacks), header.stacks.bytes);
-  g_ring.strings =
-      StringTable(g_ring.region<void>(header.strings), header.strings.bytes, &header.strings.used);
-  g_ring.shapes =
-      ShapeTable(g_ring.region<void>(header.shapes), header.shapes.bytes, &header.shapes.used);
-  g_ring.stacks =
-      StringTable(g_ring.region<void>(header.stacks), header.stacks.bytes, &header.stacks.used);
-  if (sizes.memory_log) LiveTable::format(g_ring.region<void>(header.live), kLiveSlots);
-  for (uint32_t i = header.chunk_count; i-- > 0;) push_free(i);
   if (!g_have_key) g_have_key = ::pthread_key_create(&g_thread_key, on_thread_exit) == 0;
   std::atomic_thread_fence(std::memory_order_release);
   header.magic = kRingMagic;
+  return true;
+}
+
+bool ring_is_whole() { return g_whole.load(std::memory_order_acquire); }
+
+bool make_ring_whole(char* why, size_t why_size) {
+  if (ring_is_whole()) return true;
+  if (g_ring.path[0] &&
+      !allocate_ring_file(g_ring.path, g_ring.file, 0, g_ring.bytes, why, why_size)) {
+    return false;
+  }
+  format_window_tables();
   return true;
 }
 
@@ -234,7 +172,7 @@ bool populate_more() {
   constexpr uint64_t kFirstTexts = 256 * kKiB;
   const RingHeader& header = *g_ring.header;
   const RingRegion& chunks = header.chunks;
-  if (g_ring.populated >= chunks.bytes) return false;
+  if (!ring_is_whole() || g_ring.populated >= chunks.bytes) return false;
   // What a long run would come to touch is resident from its first window on.
   if (g_ring.populated == 0) {
     for (const RingRegion* table : {&header.steps, &header.strings, &header.stacks, &header.shapes})
@@ -299,7 +237,7 @@ void link_ring(const char* name) {
 
 void remove_ring_file() {
   g_ring.file.close();
-  if (g_ring.path[0]) ::unlinkat(ring_directory().descriptor(), name_in_directory(g_ring.path), 0);
+  if (g_ring.path[0]) remove_ring_name(g_ring.path);
   if (g_ring.link[0]) ::unlinkat(run_directory().descriptor(), name_in_directory(g_ring.link), 0);
   g_ring.path[0] = g_ring.link[0] = '\0';
 }
@@ -326,6 +264,7 @@ void forget_ring() {
     ::munmap(reinterpret_cast<uint8_t*>(g_ring.header) + kept, g_ring.bytes - kept);
   }
   g_header_kept = false;
+  g_whole = false;
   g_ring = Ring{};
   g_free = g_full = 0;
   t_state.next = t_state.gpu_next = nullptr;
@@ -420,7 +359,7 @@ StringId intern_string(std::string_view text) {
 
 StringId intern_text(std::string_view text) {
   Ring* const current = ring();
-  if (!current || text.empty()) return 0;
+  if (!current || text.empty() || !ring_is_whole()) return 0;
   const uint32_t turn = current->header->texts_turn.load(std::memory_order_acquire) & 1;
   if (!current->texts[turn].has_room()) return intern_string(text);
   const StringId id = current->texts[turn].intern(text);
@@ -436,7 +375,7 @@ void turn_texts() {
 
 uint32_t intern_shape(const LaunchShape& shape) {
   Ring* const current = ring();
-  if (!current) return 0;
+  if (!current || !ring_is_whole()) return 0;
   const uint32_t id = current->shapes.intern(shape);
   if (id == 0) count_loss(Loss::shape_table_full);
   return id;

@@ -55,6 +55,7 @@ struct RingSizes {
   RingStacks stacks;
   bool memory_log;
   bool light;  // of a DataLoader's worker: room for host samples alone
+  bool waits;  // for a trigger: no room for records until make_ring_whole()
 };
 
 // Creates `path` in full (raw fallocate; signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ). If
@@ -62,6 +63,12 @@ struct RingSizes {
 // false only when there is no memory either.
 bool create_ring(const char* path, const RingSizes& sizes, const ClockChoice& clock,
                  uint64_t start_ticks, char* why, size_t why_size);
+// Whether it has room for a window. Until then there are no buffers, shapes or texts, and little
+// room for names and stacks. Any thread.
+bool ring_is_whole();
+// Takes the rest of its room on the disk, some 90 MB. Drain thread, before a window can begin.
+// False: the file system refuses, `why` tells; it may be asked again.
+bool make_ring_whole(char* why, size_t why_size);
 // The texts of the window that is over stay; those of the one before are forgotten, and the next
 // window's take their place. Drain thread, when all records of the window are taken. A thread that
 // had begun to intern a text before that window, and stood still until now, may spoil a text.

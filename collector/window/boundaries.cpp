@@ -199,6 +199,15 @@ bool is_another(const ParentWindow& parent) {
   return moves ? parent.number != own.number : parent.begin_ticks != own.begin_ticks;
 }
 
+// On the drain thread of a DataLoader's worker, for whose steps no thread of the program waits.
+bool has_room_to_follow() {
+  static std::atomic<bool> said{false};
+  char why[1700] = "";
+  if (make_ring_whole(why, sizeof why)) return true;
+  if (!said.exchange(true)) log_line(LogLevel::warn, "%s; this worker is not recorded", why);
+  return false;
+}
+
 // Under step_lock, in a DataLoader's worker whose window is open.
 void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
   Session& s = session();
@@ -425,7 +434,7 @@ void follow_parent(uint64_t ticks) {
   if (phase == SessionPhase::active) {
     follow_open_window(parent, ticks);
   } else if (phase == SessionPhase::waiting && parent.open && !is_early_window(parent.number) &&
-             is_another(parent)) {
+             is_another(parent) && has_room_to_follow()) {
     s.next_window = parent.number + 1;
     open_window(parent.number, parent.first_step, parent.begin_ticks);
     drain_request(DrainCommand::watch);

@@ -10,6 +10,7 @@
 
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
+#include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
 #include "collector/record/ring.h"
@@ -58,6 +59,14 @@ bool read_request(size_t which, ControlRequest& request) {
   return got > 0 && parse_control({text, static_cast<size_t>(got)}, request);
 }
 
+// Before a lock is taken that a step of the program waits for.
+bool has_room() {
+  char why[1700] = "";
+  if (make_ring_whole(why, sizeof why)) return true;
+  log_line(LogLevel::warn, "%s; the window that gpuprof trigger asks for is left out", why);
+  return false;
+}
+
 void look(size_t which) {
   ControlRequest request;
   if (!g_control.names[which][0] || !read_request(which, request)) return;
@@ -65,7 +74,12 @@ void look(size_t which) {
   if (request.id <= newest) return;
   const bool stale = request.command == ControlCommand::window && request.id < g_control.started;
   ControlResult result = ControlResult::none;
-  if (!stale && !steps_control(request, result)) return;  // the lock is held: the next time
+  const bool wants_room = !stale && request.command == ControlCommand::window;
+  if (wants_room && !has_room()) {
+    result = ControlResult::no_room;
+  } else if (!stale && !steps_control(request, result)) {
+    return;  // the lock is held: the next time
+  }
   newest = request.id;
   if (stale) return;
   RingHeader& header = *ring()->header;

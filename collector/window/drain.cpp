@@ -231,8 +231,10 @@ bool prepare() {
                             : python_is_known() && activity_on(Activity::samples)
                                 ? RingStacks::samples
                                 : RingStacks::none;
-  if (!create_ring(path, {s.config.buffer_mb, stacks, s.config.memory, s.loads_data}, s.clock,
-                   s.process_start_ticks, why, sizeof why)) {
+  // Brackets of the program's own come without a word before.
+  const bool waits = s.config.mode == Mode::armed && s.config.step.source != StepSource::profiler;
+  const RingSizes sizes{s.config.buffer_mb, stacks, s.config.memory, s.loads_data, waits};
+  if (!create_ring(path, sizes, s.clock, s.process_start_ticks, why, sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
     return false;

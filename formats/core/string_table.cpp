@@ -41,8 +41,6 @@ Layout layout_of(const void* memory, size_t bytes) {
   return layout;
 }
 
-constexpr uint64_t kBytesPerText = 32;
-
 uint64_t slots_of(uint64_t bytes, uint64_t bytes_per_slot) {
   const uint64_t slots = std::bit_floor(bytes / bytes_per_slot);
   return slots == 0 ? 1 : slots;
@@ -115,9 +113,13 @@ uint64_t hash_bytes(const void* data, size_t size) {
   return mix(hash ^ kFirst, kSecond);
 }
 
-void StringTable::format(void* memory, size_t bytes) { format_slots(memory, bytes, kBytesPerText); }
+void StringTable::format(void* memory, size_t bytes, uint64_t bytes_per_text) {
+  format_slots(memory, bytes, bytes_per_text);
+}
 
-uint64_t StringTable::slot_bytes(uint64_t bytes) { return 8 + slots_of(bytes, kBytesPerText) * 8; }
+uint64_t StringTable::slot_bytes(uint64_t bytes, uint64_t bytes_per_text) {
+  return 8 + slots_of(bytes, bytes_per_text) * 8;
+}
 
 StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used) : used_(used) {
   const Layout layout = layout_of(memory, bytes);
@@ -128,15 +130,21 @@ StringTable::StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used
   arena_bytes_ = layout.rest_bytes;
 }
 
+void StringTable::limit(uint64_t bytes) {
+  const uint64_t slots = 8 + slot_count_ * 8;
+  __atomic_store_n(&arena_bytes_, bytes > slots ? bytes - slots : 0, __ATOMIC_RELAXED);
+}
+
 StringId StringTable::intern(std::string_view text) {
   if (text.empty() || !slot_count_) return 0;
   const uint64_t hash = hash_bytes(text.data(), text.size());
   const Kept kept(text, hash);
   const auto add = [&]() -> StringId {
     const uint64_t bytes = (4 + kept.size() + 3) & ~uint64_t{3};
-    if (used_->load(std::memory_order_relaxed) + bytes > arena_bytes_) return 0;
+    const uint64_t room = __atomic_load_n(&arena_bytes_, __ATOMIC_RELAXED);
+    if (used_->load(std::memory_order_relaxed) + bytes > room) return 0;
     const uint64_t offset = used_->fetch_add(bytes, std::memory_order_relaxed);
-    if (offset + bytes > arena_bytes_) return 0;
+    if (offset + bytes > room) return 0;
     const auto length = static_cast<uint32_t>(kept.size());
     std::memcpy(arena_ + offset, &length, 4);
     std::memcpy(arena_ + offset + 4, kept.head.data(), kept.head.size());
@@ -149,10 +157,11 @@ StringId StringTable::intern(std::string_view text) {
 std::string_view StringTable::get(StringId id) const {
   if (id == 0 || !slot_count_) return {};
   const uint64_t offset = (uint64_t{id} - 1) * 4;
-  if (offset + 4 > arena_bytes_) return {};
+  const uint64_t room = __atomic_load_n(&arena_bytes_, __ATOMIC_RELAXED);
+  if (offset + 4 > room) return {};
   uint32_t length;
   std::memcpy(&length, arena_ + offset, 4);
-  if (length > kMaxText || length > arena_bytes_ - offset - 4) return {};
+  if (length > kMaxText || length > room - offset - 4) return {};
   return {reinterpret_cast<const char*>(arena_ + offset + 4), length};
 }
 

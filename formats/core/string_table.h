@@ -23,8 +23,11 @@ inline constexpr StringId kTextId = 1u << 31, kTextTurn = 1u << 30;
 class StringTable {
  public:
   // `memory` is zeroed, 8-aligned, `bytes` long. `used` is the arena's fill, in the ring header.
-  static void format(void* memory, size_t bytes);
-  static uint64_t slot_bytes(uint64_t bytes);  // of a table of `bytes`, from its begin
+  // There is a slot for each `bytes_per_text` of it at least.
+  static void format(void* memory, size_t bytes, uint64_t bytes_per_text = kBytesPerText);
+  // The slots' part, which is the table's first.
+  static uint64_t slot_bytes(uint64_t bytes, uint64_t bytes_per_text = kBytesPerText);
+  static constexpr uint64_t kBytesPerText = 32;
   StringTable() = default;
   StringTable(void* memory, size_t bytes, std::atomic<uint64_t>* used);
 
@@ -39,12 +42,14 @@ class StringTable {
   // Forgets all; nobody may be interning.
   void clear();
   bool has_room() const { return slot_count_ != 0; }  // or is of size 0
+  // Takes only the first `bytes` of its memory, until told otherwise.
+  void limit(uint64_t bytes);
 
  private:
   std::atomic<uint64_t>* slots_ = nullptr;
   uint64_t slot_count_ = 0;
   uint8_t* arena_ = nullptr;
-  uint64_t arena_bytes_ = 0;
+  uint64_t arena_bytes_ = 0;  // atomic where others intern while limit() is called
   std::atomic<uint64_t>* used_ = nullptr;
 };
 

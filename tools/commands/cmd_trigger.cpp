@@ -209,6 +209,7 @@ const char* why_not(const Answer& answer, const ControlRequest& request) {
     case ControlResult::no_steps:
       return "records what cudaProfilerStart and Stop bracket (GPUPROF_STEP=profiler)";
     case ControlResult::whole: return "records the whole program (GPUPROF_SCHEDULE=all)";
+    case ControlResult::no_room: return "has no room on its disk for the records";
     case ControlResult::none: break;
   }
   return "gives an answer that this gpuprof does not know";

@@ -41,6 +41,7 @@ enum class ControlResult : uint32_t {
   no_steps = 5,  // windows are the program's own (GPUPROF_STEP=profiler)
   whole = 6,     // the whole program is recorded (GPUPROF_SCHEDULE=all)
   replaced = 7,  // accepted, in the place of a window that had not begun
+  no_room = 8,   // the disk has no room for the records
 };
 
 inline constexpr size_t kControlFileBytes = 256;  // more than any request

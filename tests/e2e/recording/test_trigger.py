@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import re
 import subprocess
 import time
@@ -292,6 +293,55 @@ def test_a_file_of_doubtful_origin_is_not_read(tmp_path):
         file.unlink()
         first, _ = trigger(tmp_path / "out", "--steps", 1)
         assert first > 0
+
+
+def room_of(ring):
+    return ring.stat().st_blocks * 512
+
+
+@pytest.mark.parametrize("preset", ["default", "full"])
+def test_the_ring_takes_its_room_with_the_first_window(preset, tmp_path):
+    with running(tmp_path, GPUPROF_PRESET=preset):
+        [ring] = (tmp_path / "out").rglob("*.ring")
+        assert room_of(ring) <= 8e6
+        first, last = trigger(tmp_path / "out")
+        wait_until(lambda: finished(tmp_path))
+        assert_window(*finished(tmp_path), tmp_path, first, last)
+        assert room_of(ring) >= ring.stat().st_size - 4096
+
+
+@pytest.fixture(name="small_disk")
+def disk_of_100_mb(tmp_path):
+    """A folder, and the command that makes it a disk of its own, nearly full, for the program that follows."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+              f"mount -t tmpfs -o size=100m tmpfs {folder} && head -c 85m /dev/zero >{folder}/filler && exec \"$@\"", "sh"]
+    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no user namespaces with mounts of their own")
+    return folder, inside
+
+
+def test_a_disk_without_room_for_a_window(small_disk, tmp_path):
+    """The program goes on, who asked is told, and may ask again when there is room."""
+    scratch, inside = small_disk
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_MODE="armed", GPUPROF_SCRATCH=scratch, SIMCUDA_TRUTH=tmp_path / "truth",
+                            GPUPROF_LOG="info")
+    with open(tmp_path / "log", "w") as log, subprocess.Popen([*inside, harness.SIMTRAIN, *LONG], env=env, stdin=subprocess.DEVNULL, stdout=log,
+                                                              stderr=log) as process:
+        try:
+            wait_until(lambda: "gpuprof: steps: nvtx:step" in (tmp_path / "log").read_text() and list((tmp_path / "out").rglob("*.state")))
+            refused = harness.gpuprof("trigger", tmp_path / "out")
+            assert refused.code == 2 and "has no room on its disk for the records" in refused.err, refused.err
+            lines = harness.our_lines((tmp_path / "log").read_text())
+            said = [line for line in lines if "No space left on device; the window that gpuprof trigger asks for is left out" in line]
+            assert len(said) == 1 and "cannot allocate" in said[0], lines
+            pathlib.Path(f"/proc/{process.pid}/root{scratch}/filler").unlink()
+            first, last = map(int, re.match(r"steps (\d+)-(\d+) will", harness.checked("trigger", tmp_path / "out").out).groups())
+            wait_until(lambda: finished(tmp_path))
+            assert_window(*finished(tmp_path), tmp_path, first, last)
+        finally:
+            process.kill()
 
 
 def test_armed_and_never_asked(tmp_path):

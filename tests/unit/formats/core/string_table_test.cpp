@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <thread>
@@ -97,6 +98,26 @@ TEST(StringTable, FullTableGivesZeroAndKeepsWhatItHas) {
     EXPECT_EQ(table.get(ids[i]), "name " + std::to_string(i));
   }
   EXPECT_EQ(table.intern("name 0"), ids[0]);
+}
+
+TEST(StringTable, LimitedTableTouchesNothingBehind) {
+  Region region(1 << 16);
+  StringTable table = region.table();
+  const size_t limit = StringTable::slot_bytes(region.size()) + 1000;
+  table.limit(limit);
+  std::vector<StringId> ids;
+  for (int i = 0; i < 100; ++i) {
+    const StringId id = table.intern("the text of number " + std::to_string(i));
+    if (id == 0) break;
+    ids.push_back(id);
+  }
+  EXPECT_EQ(ids.size(), 10u + (1000 - 10 * 24) / 28) << "24 bytes each, of two digits 28";
+  const auto* const bytes = static_cast<const char*>(region.data());
+  EXPECT_TRUE(std::all_of(bytes + limit, bytes + region.size(), [](char c) { return c == 0; }));
+  table.limit(region.size());
+  const StringId later = table.intern("a later text");
+  EXPECT_EQ(table.get(later), "a later text");
+  EXPECT_EQ(table.intern("the text of number 7"), ids[7]);
 }
 
 TEST(StringTable, ManyThreadsAgreeOnIds) {

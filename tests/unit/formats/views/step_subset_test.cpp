@@ -172,7 +172,9 @@ TEST_F(StepSubset, WorkGoesWithItsCallAndCallsWithTheOuterOne) {
                                [&](const Event& e) { return trace.shape(e).kind == Kind::op; });
   for (const Event event : process.events) {
     const Shape& shape = trace.shape(event);
-    if (shape.kind == Kind::launch) EXPECT_EQ(process.operator_of(event), (*op).index);
+    if (shape.kind == Kind::launch) {
+      EXPECT_EQ(process.operator_of(event), (*op).index);
+    }
     if (event.partner == EventIndex::none) continue;
     EXPECT_EQ(event.correlation, 2u);
   }
@@ -286,7 +288,9 @@ TEST(StepSubsetOfJob, EachStepOfEachRankHasItsCollectives) {
       pairs += process.collective_kernels.size();
       for (const Event event : process.events) {
         EXPECT_GE(event.begin, process.window_begin);
-        if (is_stream_work(trace.shape(event).kind)) EXPECT_NE(event.partner, EventIndex::none);
+        if (is_stream_work(trace.shape(event).kind)) {
+          EXPECT_NE(event.partner, EventIndex::none);
+        }
       }
     }
   }

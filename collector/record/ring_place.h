@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parts of a ring lie, and the file, or memory, that is mapped there. Used by ring.cpp
+// alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "collector/base/own_file.h"
+#include "collector/record/ring.h"
+
+namespace gpuprof {
+
+// A slot for each: kernels' names are long, and stacks have some 15 frames of 8 bytes.
+inline constexpr uint64_t kBytesPerName = 64, kBytesPerStack = 128;
+
+// Sets the regions; returns the bytes of all of them.
+uint64_t lay_out(RingHeader& header, const RingSizes& sizes);
+// What of a table a process may use that records nothing yet, from the table's begin.
+uint64_t names_before_windows(const RingHeader& header);
+uint64_t stacks_before_windows(const RingHeader& header);
+void format_live_table(void* memory);
+
+// `bytes` of address space at a multiple of the buffer size, which chunk_of() depends on;
+// MAP_FAILED: there are none.
+void* reserve_aligned(uint64_t bytes);
+// Makes the file and maps it to `place`, with blocks for all, or, of one who waits, for what is
+// used before windows. Signals must be blocked: RLIMIT_FSIZE raises SIGXFSZ. MAP_FAILED: `why`
+// tells.
+void* map_ring_file(const char* path, void* place, const RingHeader& places, bool waits,
+                    OwnFile& file, char* why, size_t why_size);
+void* map_ring_memory(void* place, uint64_t bytes);
+// Blocks for bytes `from` to `to`, where there are none yet.
+bool allocate_ring_file(const char* path, const OwnFile& file, uint64_t from, uint64_t to,
+                        char* why, size_t why_size);
+void remove_ring_name(const char* path);
+
+}  // namespace gpuprof
