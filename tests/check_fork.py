@@ -102,7 +102,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/window/identity.cpp": {
         WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
     "collector/window/boundaries.cpp": {
-        SAID: "ignore_profiler::said may_open_bracket::said take_boundaries::said_leader"},
+        SAID: "ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
     "collector/window/summary.cpp": {WITHIN: "measure_hook_cost::scratch"},

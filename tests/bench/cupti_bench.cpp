@@ -130,8 +130,8 @@ int main() {
   char why[200] = "";
   // Memory only: a place that no file can be made in.
   const uint64_t begin = now_ticks();
-  if (!create_ring("/dev/null/none", {256, RingStacks::none, false, false, false}, s.clock, begin, why,
-                   sizeof why)) {
+  if (!create_ring("/dev/null/none", {256, RingStacks::none, false, false, false}, s.clock, begin,
+                   why, sizeof why)) {
     return 1;
   }
   publish_ring();
