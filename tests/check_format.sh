@@ -38,7 +38,7 @@ check_format() {
 check_shell() {
   command -v shellcheck >/dev/null || skip "no shellcheck; 'tools/setup.sh' installs it"
   { find_files "$1" '*.sh'; if [ -e "$1/.ci/run" ]; then printf '%s\0' "$1/.ci/run"; fi; } |
-    xargs -0 -r shellcheck || { echo "check_format: shellcheck has findings"; return 1; }
+    xargs -0 -r shellcheck -x || { echo "check_format: shellcheck has findings"; return 1; }
 }
 
 self_test() {

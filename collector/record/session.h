@@ -14,7 +14,7 @@
 #include "collector/steps/step_tracker.h"
 #include "collector/steps/window_plan.h"
 #include "formats/core/settings.h"
-#include "formats/core/trigger/control.h"
+#include "formats/core/trigger/request.h"
 
 namespace gpuprof {
 

@@ -2,8 +2,8 @@
 #include "collector/runs/run_files.h"
 
 #include "formats/core/text.h"
-#include "formats/core/trigger/control.h"
 #include "formats/core/trigger/live_state.h"
+#include "formats/core/trigger/request.h"
 
 namespace gpuprof {
 namespace {

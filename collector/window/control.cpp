@@ -17,8 +17,8 @@
 #include "collector/record/session.h"
 #include "collector/samples/data_worker.h"
 #include "collector/window/identity.h"
-#include "formats/core/trigger/control.h"
 #include "formats/core/trigger/live_state.h"
+#include "formats/core/trigger/request.h"
 
 namespace gpuprof {
 namespace {

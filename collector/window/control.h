@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of `gpuprof trigger`, as files (formats/core/trigger/control.h). Drain thread only.
+// Requests of `gpuprof trigger`, as files (formats/core/trigger/request.h). Drain thread only.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,7 @@
 #include "collector/sources/interconnect.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
-#include "collector/stacks/modules.h"
+#include "collector/stacks/mapped_files.h"
 #include "collector/stacks/stacks.h"
 #include "collector/window/control.h"
 #include "collector/window/identity.h"

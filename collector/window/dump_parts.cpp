@@ -13,7 +13,7 @@
 #include "collector/sources/nvml.h"
 #include "collector/sources/nvtx_names.h"
 #include "collector/sources/replayed_graphs.h"
-#include "collector/stacks/modules.h"
+#include "collector/stacks/mapped_files.h"
 #include "collector/window/identity.h"
 #include "collector/window/window_dump.h"
 

@@ -20,7 +20,7 @@
 #include "collector/sources/interconnect.h"
 #include "collector/sources/memory_log.h"
 #include "collector/sources/nvml.h"
-#include "collector/stacks/modules.h"
+#include "collector/stacks/mapped_files.h"
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
 #include "collector/window/late_calls.h"

@@ -14,7 +14,7 @@
 #include "formats/dump/events_decoder.h"
 #include "formats/io/contents.h"
 #include "formats/io/ordered_jobs.h"
-#include "formats/trace/event_limit.h"
+#include "formats/trace/input_limits.h"
 
 namespace gpuprof {
 namespace {

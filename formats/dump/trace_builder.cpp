@@ -10,7 +10,7 @@
 #include "formats/dump/live_memory_decoder.h"
 #include "formats/dump/shape_decoder.h"
 #include "formats/dump/trace_segment.h"
-#include "formats/trace/event_limit.h"
+#include "formats/trace/input_limits.h"
 
 namespace gpuprof {
 namespace {

@@ -12,7 +12,7 @@
 #include "formats/io/contents.h"
 #include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/scan.h"
-#include "formats/trace/event_limit.h"
+#include "formats/trace/input_limits.h"
 
 namespace gpuprof::kineto {
 namespace {

@@ -11,7 +11,7 @@ constexpr size_t kDeepest = 256;  // of ranges open at a time; beyond, the outer
 bool has_gpu_twin(const Trace& trace, const Shape& shape) {
   if (shape.kind != Kind::nvtx_range) return false;
   const std::string_view name = trace.text(shape.label);
-  return !is_data_loader(name) && !name.starts_with("ProfilerStep#") &&
+  return !names_torch_data_loader(name) && !name.starts_with("ProfilerStep#") &&
          !name.starts_with("nccl:") && !name.starts_with("gloo:");
 }
 
@@ -86,7 +86,7 @@ class Twins {
 }  // namespace
 
 // As PyTorch itself names it; names_data_loading (formats/core/names.h) also takes others'.
-bool is_data_loader(std::string_view range) {
+bool names_torch_data_loader(std::string_view range) {
   return (range.starts_with("enumerate(DataLoader)#") && range.ends_with(".__next__")) ||
          range.starts_with("enumerate(DataPipe)#");
 }

@@ -30,6 +30,6 @@ std::vector<Slice> annotations_around(const std::vector<Slice>& annotations,
                                       const std::vector<bool>& cut, std::vector<Slice>& crossing);
 
 // Whether a range is one that torch's DataLoader makes around fetching a batch.
-bool is_data_loader(std::string_view range);
+bool names_torch_data_loader(std::string_view range);
 
 }  // namespace gpuprof

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 
 namespace gpuprof {

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "formats/views/kineto_ids.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/pickle_text.h"
 

@@ -8,6 +8,7 @@
 #include "formats/kineto_reader/texts.h"
 #include "formats/trace/heap.h"
 #include "formats/trace/trace.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 
 namespace gpuprof::test {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/walks.h"
 

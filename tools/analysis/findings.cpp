@@ -14,10 +14,11 @@
 
 #include "formats/trace/heap.h"
 #include "formats/views/impossible_times.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/code_place.h"
 #include "tools/analysis/host_memory.h"
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/kernel_families.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/recording_slowdown.h"
 #include "tools/analysis/statistics.h"

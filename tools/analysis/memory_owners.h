@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 
 namespace gpuprof::analysis {

@@ -12,7 +12,7 @@
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
-#include "tools/analysis/ranks/identity.h"
+#include "tools/analysis/ranks/same_collectives.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"

@@ -10,10 +10,11 @@
 #include <vector>
 
 #include "formats/trace/names.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/occupancy.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/collective_args.h"
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/kernel_families.h"
 #include "tools/analysis/named_rows.h"
 #include "tools/analysis/short_names.h"
 #include "tools/analysis/walks.h"

@@ -12,7 +12,7 @@
 #include "formats/core/own_time.h"
 #include "formats/views/slices.h"
 #include "tools/analysis/found_steps.h"
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/kernel_families.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "formats/core/trigger/control.h"
+#include "formats/core/trigger/request.h"
 #include "formats/io/file_bytes.h"
 #include "tools/command.h"
 #include "tools/console.h"

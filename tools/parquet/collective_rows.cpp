@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "formats/trace/names.h"
-#include "tools/analysis/ranks/identity.h"
+#include "tools/analysis/ranks/same_collectives.h"
 #include "tools/parquet/row_place.h"
 
 namespace gpuprof::parquet_export {

@@ -94,7 +94,8 @@ void ChromeArgs::find_ids(uint64_t& next_external_id, std::vector<bool>& used) {
   enum class Use : uint8_t { none, id, record };
   std::vector<Use> uses;
   for (const Shape& shape : trace_.shapes) {
-    const bool loader = shape.kind == Kind::nvtx_range && is_data_loader(trace_.text(shape.label));
+    const bool loader =
+        shape.kind == Kind::nvtx_range && names_torch_data_loader(trace_.text(shape.label));
     const bool record =
         shape.kind == Kind::event && trace_.text(shape.name).starts_with("cudaEventRecord");
     uses.push_back(shape.kind == Kind::collective || loader ? Use::id

@@ -66,7 +66,7 @@ std::string KinetoEvents::head_of(const Shape& shape) const {
 
 // torch-tb-profiler 0.4 looks for data loaders among operators only.
 std::string_view KinetoEvents::host_category(const Shape& shape, std::string_view name) const {
-  if (shape.kind == Kind::nvtx_range && is_data_loader(name)) return "cpu_op";
+  if (shape.kind == Kind::nvtx_range && names_torch_data_loader(name)) return "cpu_op";
   const bool annotation = shape.kind == Kind::nvtx_range || shape.kind == Kind::collective ||
                           shape.domain == ApiDomain::nccl;
   return annotation ? "user_annotation" : category_of(trace_, shape);

@@ -16,6 +16,7 @@
 #include "formats/trace/stack_frames.h"
 #include "formats/views/gpu_annotations.h"
 #include "formats/views/kineto_ids.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/kineto/chrome_args.h"
 #include "formats/writers/kineto/kineto_events.h"

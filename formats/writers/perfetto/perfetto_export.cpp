@@ -16,6 +16,7 @@
 #include "formats/trace/heap.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_curves.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/perfetto/perfetto_packets.h"
 #include "formats/writers/perfetto/perfetto_slices.h"

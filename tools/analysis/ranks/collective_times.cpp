@@ -10,7 +10,7 @@
 #include "formats/trace/names.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/ranks/bus_bandwidth.h"
-#include "tools/analysis/ranks/identity.h"
+#include "tools/analysis/ranks/same_collectives.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/walks.h"
 

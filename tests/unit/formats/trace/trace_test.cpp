@@ -9,6 +9,7 @@
 
 #include "formats/io/utf8.h"
 #include "formats/trace/names.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/occupancy.h"
 #include "formats/views/slices.h"
 #include "tests/unit/support/dump_maker.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/trace/names.h"
+#include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "tests/unit/support/dump_maker.h"
 #include "tests/unit/support/rank_job.h"

@@ -199,9 +199,10 @@ TEST(GpuAnnotations, ThoseThatCutWorkGoElsewhere) {
 }
 
 TEST(GpuAnnotations, DataLoaders) {
-  EXPECT_TRUE(is_data_loader("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
-  EXPECT_TRUE(is_data_loader("enumerate(DataPipe)#Mapper"));
-  EXPECT_FALSE(is_data_loader("enumerate(DataLoader)#init"));
+  EXPECT_TRUE(
+      names_torch_data_loader("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
+  EXPECT_TRUE(names_torch_data_loader("enumerate(DataPipe)#Mapper"));
+  EXPECT_FALSE(names_torch_data_loader("enumerate(DataLoader)#init"));
 }
 
 }  // namespace

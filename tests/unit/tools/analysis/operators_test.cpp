@@ -13,7 +13,7 @@
 
 #include "formats/kineto_reader/reader.h"
 #include "tools/analysis/code_place.h"
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/kernel_families.h"
 #include "tools/analysis/report.h"
 #include "tools/report/operator_text.h"
 

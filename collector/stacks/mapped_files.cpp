@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/stacks/modules.h"
+#include "collector/stacks/mapped_files.h"
 
 #include <fcntl.h>
 #include <link.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of requests, and how a command line is taken apart.
-#include "formats/core/trigger/control.h"
+#include "formats/core/trigger/request.h"
 
 #include <gtest/gtest.h>
 

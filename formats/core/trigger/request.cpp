@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/trigger/control.h"
+#include "formats/core/trigger/request.h"
 
 #include "formats/core/text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/ranks/identity.h"
+#include "tools/analysis/ranks/same_collectives.h"
 
 #include <map>
 #include <numeric>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/analysis/kernel_names.h"
+#include "tools/analysis/kernel_families.h"
 
 #include <algorithm>
 #include <iterator>
