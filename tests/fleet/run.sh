@@ -5,7 +5,7 @@
 # usage: tests/fleet/run.sh [PYTEST_ARGUMENT...]     GPUPROF_FLEET: where the environment lies
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/python_environment.sh
+# shellcheck source-path=SCRIPTDIR source=../python_environment.sh
 . "$here/../python_environment.sh"
 folder=${GPUPROF_FLEET:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/fleet}
 install() {

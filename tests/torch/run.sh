@@ -6,7 +6,7 @@
 # --newest: with the versions of requirements_newest.txt, in an environment of their own
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/python_environment.sh
+# shellcheck source-path=SCRIPTDIR source=../python_environment.sh
 . "$here/../python_environment.sh"
 folder=${GPUPROF_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/torch}
 requirements=$here/requirements.txt

@@ -5,7 +5,7 @@
 # usage: tests/viewers/run.sh PYTEST_ARGUMENT...     GPUPROF_VIEWERS: where the environment lies
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-# shellcheck source=tests/python_environment.sh
+# shellcheck source-path=SCRIPTDIR source=../python_environment.sh
 . "$here/../python_environment.sh"
 folder=${GPUPROF_VIEWERS:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/viewers}
 wanted=$(cat "$here/requirements.txt" "$here/requirements_deps.txt" | sha256sum | cut -c1-16)
