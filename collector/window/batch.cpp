@@ -85,6 +85,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   called_.clear();
   expected_.clear();
   untimed_.clear();
+  uncertain_.clear();
   seen_.clear();
   graph_launches_.clear();
   have_base_ = have_gpu_work_ = false;
@@ -149,7 +150,7 @@ void WindowCollector::note_launch(const Record& record, uint32_t bit) {
   // Of graphs older than CUPTI's being on there is no record as a whole.
   if (cupti_times_graphs()) return set(records == NodeRecords::likely ? untimed_ : expected_, bit);
   switch (records) {
-    case NodeRecords::uncertain: return set(untimed_, bit);
+    case NodeRecords::uncertain: return set(uncertain_, bit);
     case NodeRecords::nothing: return;
     case NodeRecords::likely: break;
     case NodeRecords::some: set(expected_, bit);
@@ -182,8 +183,9 @@ WindowCollector::Missing WindowCollector::missing() {
   const GraphLaunches::Missing graphs = graph_launches_.missing();
   const uint64_t expected =
       not_seen(expected_) + expected_without_id_ - std::min(expected_without_id_, seen_without_id_);
+  const uint64_t perhaps = not_seen(uncertain_);
   return {expected + graphs.awaited, expected + graphs.unfinished,
-          not_seen(untimed_) + graphs.untimed};
+          not_seen(untimed_) + graphs.untimed + perhaps, perhaps};
 }
 
 size_t WindowCollector::launches_without_records(uint64_t before) {

@@ -34,6 +34,7 @@ class WindowCollector final : private NameResolver {
     // Graph launches of which CUPTI has no records: their graphs were instantiated without it, or
     // their nodes are inside conditional ones.
     uint64_t untimed_graph_launches;
+    uint64_t perhaps;  // of these, those that may have some: of graphs with conditional nodes
   };
   Missing missing();
   // Launches, copies and sets before this time, if no record of GPU work has come at all; else 0.
@@ -82,10 +83,11 @@ class WindowCollector final : private NameResolver {
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with
-  // a record, those that start a graph without, and GPU work recorded.
+  // a record, those that start a graph without, or perhaps with one, and GPU work recorded.
   PodVector<uint64_t> called_;
   PodVector<uint64_t> expected_;
   PodVector<uint64_t> untimed_;
+  PodVector<uint64_t> uncertain_;
   PodVector<uint64_t> seen_;
   GraphLaunches graph_launches_;
   // Where CUPTI gives calls no ids: how many records the window's launches must have, and how many

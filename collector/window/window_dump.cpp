@@ -31,9 +31,10 @@
 namespace gpuprof {
 namespace {
 
-constexpr uint64_t kSecond = 1000000000;
+constexpr uint64_t kMs = 1000000, kSecond = 1000 * kMs;
 constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running when a window ends
 constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
+constexpr uint64_t kWaitForPerhaps = 50 * kMs;  // for records that there may not be
 
 bool gpu_records_come() { return cupti_is_attached() || event_times_wanted(); }
 
@@ -50,9 +51,13 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     cupti_flush(!awaits);
     event_times_collect();
     drain.collector.collect(drain.file, true, window.end_ticks);
-    if (!gpu_records_come() || drain.collector.missing().awaited == 0) break;
+    const WindowCollector::Missing missing = drain.collector.missing();
+    if (!gpu_records_come() || (missing.awaited == 0 && missing.perhaps == 0)) break;
     const bool hurry = is_early_window(window.number) && !exiting;
-    if (monotonic_ns() - begun > (hurry ? kWaitForGpuEarly : kWaitForGpu)) {
+    const uint64_t longest = missing.awaited == 0 ? kWaitForPerhaps
+                             : hurry              ? kWaitForGpuEarly
+                                                  : kWaitForGpu;
+    if (monotonic_ns() - begun > longest) {
       // CUPTI keeps a buffer back while work of after the window is in it that still runs. What of
       // it has no times then is not the window's, or has taken too long.
       cupti_flush(true);
