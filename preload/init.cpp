@@ -46,6 +46,13 @@ void do_once(std::atomic<uint32_t>& state, Action action) {
   while (state.load(std::memory_order_acquire) == 1) ::sched_yield();
 }
 
+// Few processes ask, and the search through all of this library's symbols is half of what else it
+// does when it is loaded. The name lives as long as the library, which is never unloaded.
+[[gnu::cold]] const char* find_own_path() {
+  Dl_info self{};
+  return ::dladdr(&g_this_copy, &self) && self.dli_fname ? self.dli_fname : "";
+}
+
 }  // namespace
 
 [[gnu::cold]] bool another_copy_works() { return &::gpuprof_first_copy != &g_this_copy; }
@@ -69,10 +76,7 @@ void prepare_slots() {
     g_host.find_lookup = real_dlsym;
     g_host.walk = symbol_in_loaded;
     if (another_copy_works()) return collector_stays_off();
-    Dl_info self{};
-    // The name lives as long as the library, which is never unloaded.
-    const bool known = has_libc() && ::dladdr(&g_this_copy, &self) && self.dli_fname;
-    if (known) g_host.own_path = self.dli_fname;
+    g_host.own_path = find_own_path;
     collector_init();
   });
 }

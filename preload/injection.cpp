@@ -37,8 +37,8 @@ bool look(const char* path, struct stat& found) {
 bool is_own_file(const char* path) {
   struct stat own {
   }, other{};
-  return look(g_host.own_path, own) && look(path, other) && own.st_dev == other.st_dev &&
-         own.st_ino == other.st_ino;
+  return g_host.own_path && look(g_host.own_path(), own) && look(path, other) &&
+         own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 }  // namespace

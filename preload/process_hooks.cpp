@@ -131,7 +131,7 @@ GPUPROF_C char* getenv(const char* name) noexcept {
     }
   }
   if (std::strcmp(name, "NVTX_INJECTION64_PATH") == 0 && gpuprof::wants_injection()) {
-    return const_cast<char*>(gpuprof::g_host.own_path);
+    return const_cast<char*>(gpuprof::g_host.own_path());
   }
   return nullptr;
 }

@@ -21,10 +21,10 @@ struct Host {
   size_t row_count = 0;
   SymbolLookup (*find_lookup)() = nullptr;
   SymbolWalk walk = nullptr;
-  void (*patch_heap)() = nullptr;     // makes the program's calls of allocators come to us
-  const char* own_path = "";          // this library's file as it was opened; "" if unknown
-  std::atomic<uint32_t> prepared{0};  // 1: a thread is at it, 2: done
-  char start_directory[1024] = {};    // "" if it cannot be named
+  void (*patch_heap)() = nullptr;       // makes the program's calls of allocators come to us
+  const char* (*own_path)() = nullptr;  // this library's file as it was opened; "" if unknown
+  std::atomic<uint32_t> prepared{0};    // 1: a thread is at it, 2: done
+  char start_directory[1024] = {};      // "" if it cannot be named
 };
 
 // Written by the library's constructor, or by the first hook that is called before it.

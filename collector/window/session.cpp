@@ -245,7 +245,7 @@ size_t api_count() { return g_host.row_count; }
 }
 
 void collector_stays_off() {
-  g_host.own_path = "";
+  g_host.own_path = nullptr;
   turn_off();
 }
 
@@ -299,7 +299,7 @@ bool wants_injection() {
   for (char** entry = environ; entry && *entry; ++entry) {
     if (std::strcmp(*entry, "GPUPROF_MODE=off") == 0) return false;
   }
-  return g_host.own_path[0] != '\0';
+  return g_host.own_path && g_host.own_path()[0] != '\0';
 }
 
 void save_before_exec() {
