@@ -313,4 +313,14 @@ OwnCost own_cost(const Process& process) {
   return cost;
 }
 
+bool own_cost_known(const Process& process) {
+  return process.source == Source::dump && process.completeness == Completeness::complete &&
+         !process.recovered;
+}
+
+bool losses_known(const Process& process) {
+  return process.source == Source::dump &&
+         (process.completeness == Completeness::complete || process.recovered);
+}
+
 }  // namespace gpuprof

@@ -64,5 +64,10 @@ struct OwnCost {
   double percent;  // hooks and CUPTI, of the window's length; 0 when that is not known
 };
 OwnCost own_cost(const Process& process);
+// Of dumps that are whole: the summary, which comes last, says it.
+bool own_cost_known(const Process& process);
+// Of what is missing in dumps that are whole, or read from a ring; other tools' traces tell
+// nothing.
+bool losses_known(const Process& process);
 
 }  // namespace gpuprof

@@ -297,13 +297,11 @@ void add_clocks(const Trace& trace, Report& report) {
   if (!text.empty()) add_finding<FindingKind::host_clocks>(report.findings, error, text);
 }
 
-// Known of dumps that are whole: the summary, which comes last, says it.
 void add_own_cost(const std::vector<Timeline>& timelines, Report& report) {
   double cost = 0, length = 0;
   for (const Timeline& timeline : timelines) {
     const Process& process = *timeline.process;
-    const bool whole = process.completeness == Completeness::complete && !process.recovered;
-    if (process.source != Source::dump || !whole) continue;
+    if (!own_cost_known(process)) continue;
     const auto window = static_cast<double>(process.window_end - process.window_begin);
     cost += own_cost(process).percent * window;
     length += window;
@@ -352,8 +350,7 @@ void add_process(const Timeline& timeline, const std::vector<StepAnatomy>& steps
   }
   const Process& process = *timeline.process;
   for (size_t i = 0; i < kLossKinds; ++i) report.losses[i] += process.losses[i];
-  report.losses_known = report.losses_known && process.source == Source::dump &&
-                        (process.completeness == Completeness::complete || process.recovered);
+  report.losses_known = report.losses_known && losses_known(process);
   for (const Activity activity : {Activity::kernel, Activity::memcpy, Activity::memset}) {
     const std::string name = activity_name(activity);
     if (!is_left_out(process, activity) || report.unrecorded.find(name) != std::string::npos) {

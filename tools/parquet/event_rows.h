@@ -7,20 +7,10 @@
 #include <span>
 #include <vector>
 
-#include "tools/analysis/ranks/collective_times.h"
-#include "tools/analysis/timeline.h"
+#include "tools/exported.h"
 #include "tools/parquet/table_file.h"
 
 namespace gpuprof::parquet_export {
-
-// A process in one window.
-struct Exported {
-  const Trace* trace;
-  const Process* process;
-  const analysis::Timeline* timeline;  // null: a worker of a data loader
-  std::span<const analysis::CollectiveCall> collectives;
-  int64_t id;
-};
 
 // Where a row comes from, and its place in the order.
 struct RowKey {

@@ -8,12 +8,10 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "formats/io/unfinished.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/console.h"
-#include "tools/inputs.h"
 #include "tools/parquet/job_rows.h"
 #include "tools/parquet/places.h"
 
@@ -24,39 +22,6 @@ using namespace analysis;
 
 constexpr size_t kGroupEvents = 1'000'000;    // of the processes that share files
 constexpr size_t kFileRows = 4 * kBatchRows;  // at most, of events
-
-using Anatomies = std::vector<StepAnatomy>;
-
-// What is exported, with what the report knows of it; by the same index.
-struct Chosen {
-  std::vector<Exported> sources;
-  std::vector<const Anatomies*> steps;  // null: no timeline
-};
-
-std::span<const CollectiveCall> calls_of(const ReportParts& parts, uint32_t timeline) {
-  const auto of = [](const CollectiveCall& call) { return call.timeline; };
-  const auto found = std::ranges::equal_range(parts.collectives, timeline, {}, of);
-  return {found.begin(), found.end()};
-}
-
-Chosen choose(const Trace& trace, const ReportParts& parts, const std::string& ranks) {
-  std::unordered_map<const Process*, uint32_t> timelines;
-  for (uint32_t i = 0; i < parts.timelines.size(); ++i) timelines[parts.timelines[i].process] = i;
-  Chosen out;
-  for (const Process& process : trace.processes) {
-    if (!ranks.empty() && !is_of_ranks(ranks, process)) continue;
-    const auto at = timelines.find(&process);
-    const bool timed = at != timelines.end();
-    out.sources.push_back({&trace, &process, timed ? &parts.timelines[at->second] : nullptr,
-                           timed ? calls_of(parts, at->second) : std::span<const CollectiveCall>(),
-                           process_id(process)});
-    out.steps.push_back(timed ? &parts.steps[at->second] : nullptr);
-  }
-  if (out.sources.empty()) {
-    throw Failure(fmt::format("--ranks {}: none of these ranks is in the input", ranks));
-  }
-  return out;
-}
 
 // Writes files into one directory for each table. Its tasks run side by side.
 class Part {
@@ -126,29 +91,20 @@ void write_events(std::span<const Exported> sources, Part& part) {
 }
 
 // Takes out what the directory has.
-void leave_out_known(Chosen& chosen, const std::map<int64_t, int64_t>& known, Written& out) {
-  Chosen fresh;
-  for (size_t i = 0; i < chosen.sources.size(); ++i) {
-    const auto at = known.find(chosen.sources[i].id);
-    if (at == known.end()) {
-      fresh.sources.push_back(chosen.sources[i]);
-      fresh.steps.push_back(chosen.steps[i]);
-      continue;
-    }
+void leave_out_known(std::vector<Exported>& sources, const std::map<int64_t, int64_t>& known,
+                     Written& out) {
+  std::erase_if(sources, [&](const Exported& source) {
+    const auto at = known.find(source.id);
+    if (at == known.end()) return false;
     ++out.there;
-    const size_t events = chosen.sources[i].process->events.size();
-    if (at->second != static_cast<int64_t>(events)) ++out.changed;
-  }
-  chosen = std::move(fresh);
+    if (at->second != static_cast<int64_t>(source.process->events.size())) ++out.changed;
+    return true;
+  });
 }
 
-std::map<std::string, Chosen> by_partition(const Chosen& all) {
-  std::map<std::string, Chosen> out;
-  for (size_t i = 0; i < all.sources.size(); ++i) {
-    Chosen& chosen = out[partition_of(*all.sources[i].process)];
-    chosen.sources.push_back(all.sources[i]);
-    chosen.steps.push_back(all.steps[i]);
-  }
+std::map<std::string, std::vector<Exported>> by_partition(const std::vector<Exported>& all) {
+  std::map<std::string, std::vector<Exported>> out;
+  for (const Exported& source : all) out[partition_of(*source.process)].push_back(source);
   return out;
 }
 
@@ -160,24 +116,22 @@ Written write_tables(const Trace& trace, const Report& report, const ReportParts
   WholeOutput whole;
   std::vector<PartitionLock> locks;  // until the files are in place
   const std::string of_report = partition_of(trace.processes.front());
-  for (auto& [partition, chosen] : by_partition(choose(trace, parts, ranks))) {
+  for (auto& [partition, sources] : by_partition(exported_of(trace, parts, ranks))) {
     locks.emplace_back(folder, partition);
-    leave_out_known(chosen, exported_processes(folder, partition), out);
-    if (chosen.sources.empty()) continue;
-    out.processes += chosen.sources.size();
+    leave_out_known(sources, exported_processes(folder, partition), out);
+    if (sources.empty()) continue;
+    out.processes += sources.size();
     std::vector<int64_t> ids;
-    for (const Exported& source : chosen.sources) ids.push_back(source.id);
+    for (const Exported& source : sources) ids.push_back(source.id);
     Part part(folder, fmt::format("{}/{}", partition, part_of(ids)), out);
-    write_events(chosen.sources, part);
-    part.write<Steps>("steps",
-                      [&](TableFile& file) { add_steps(chosen.sources, chosen.steps, file); });
+    write_events(sources, part);
+    part.write<Steps>("steps", [&](TableFile& file) { add_steps(sources, file); });
     if (partition == of_report) {
       part.write<Reports>("reports", [&](TableFile& file) { add_report(trace, report, file); });
       part.write<Verdicts>("verdicts", [&](TableFile& file) { add_verdicts(report, file); });
       part.write<Findings>("findings", [&](TableFile& file) { add_findings(report, file); });
     }
-    part.write<Processes>("processes",
-                          [&](TableFile& file) { add_processes(chosen.sources, file); });
+    part.write<Processes>("processes", [&](TableFile& file) { add_processes(sources, file); });
   }
   std::string error;
   if (!whole.keep(error)) throw Failure(error);

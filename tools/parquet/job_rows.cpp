@@ -107,9 +107,7 @@ void put_cost(Row<P>& row, const Process& process) {
   row.put(P::events, process.events.size());
   row.put(P::lost, std::accumulate(process.losses.begin(), process.losses.end(), uint64_t{0}));
   row.text(P::losses, dump_json(losses_json(process.losses)));
-  // The summary, which comes last, says it: of dumps that are whole.
-  const bool known = process.source == Source::dump &&
-                     process.completeness == Completeness::complete && !process.recovered;
+  const bool known = own_cost_known(process);
   const OwnCost cost = own_cost(process);
   row.real_if(known, P::own_cost_pct, cost.percent);
   row.put_if(known, P::hooks_ns, cost.hooks_ns);
@@ -223,12 +221,11 @@ void add_processes(std::span<const Exported> sources, TableFile& file) {
   }
 }
 
-void add_steps(std::span<const Exported> sources,
-               std::span<const std::vector<StepAnatomy>* const> steps, TableFile& file) {
+void add_steps(std::span<const Exported> sources, TableFile& file) {
   std::vector<std::pair<const Exported*, const StepAnatomy*>> order;
-  for (size_t i = 0; i < sources.size(); ++i) {
-    if (!steps[i]) continue;
-    for (const StepAnatomy& step : *steps[i]) order.push_back({&sources[i], &step});
+  for (const Exported& source : sources) {
+    if (!source.steps) continue;
+    for (const StepAnatomy& step : *source.steps) order.push_back({&source, &step});
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::tie(a.second->step, a.second->begin) < std::tie(b.second->step, b.second->begin);

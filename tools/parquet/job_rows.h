@@ -13,9 +13,8 @@ namespace gpuprof::parquet_export {
 
 void add_processes(std::span<const Exported> sources, TableFile& file);
 
-// `steps`: of each source's timeline; null: it has none. Sorted by step and begin.
-void add_steps(std::span<const Exported> sources,
-               std::span<const std::vector<analysis::StepAnatomy>* const> steps, TableFile& file);
+// Sorted by step and begin.
+void add_steps(std::span<const Exported> sources, TableFile& file);
 
 // The report of all processes of the input.
 void add_report(const Trace& trace, const analysis::Report& report, TableFile& file);

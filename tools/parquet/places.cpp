@@ -78,16 +78,6 @@ void add_processes(const std::string& path, std::map<int64_t, int64_t>& out) {
 
 }  // namespace
 
-int64_t process_id(const Process& process) {
-  const dump::Header& h = process.header;
-  const std::string key =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", h.host(), h.pid(), h.os_start_time(),
-                  h.process_start_ticks(), h.window(), h.window_begin_ticks(), h.rank());
-  // A trace of another tool says less of its process.
-  const size_t events = process.source == Source::dump ? 0 : process.events.size();
-  return static_cast<int64_t>(fnv1a(key + "\n" + std::to_string(events)) >> 1);
-}
-
 std::string partition_of(const Process& process) {
   const dump::Header& h = process.header;
   return fmt::format("job={}/run={}/attempt={}", escaped_value(h.job()), escaped_value(h.run()),

@@ -13,10 +13,6 @@
 
 namespace gpuprof::parquet_export {
 
-// Of a process in one window: the same whatever else is exported with it. Never negative: engines
-// without unsigned numbers read it.
-int64_t process_id(const Process& process);
-
 // "job=5/run=sweep/attempt=0" of a process; what is not known is Hive's null. Bytes that a path
 // cannot have are as Hive escapes them.
 std::string partition_of(const Process& process);
