@@ -14,12 +14,19 @@ void add_export_options(CLI::App& app, ExportRequest& request) {
   app.add_option("--ranks", request.ranks,
                  "ranks and ranges of ranks whose rows are written, as in 0,8-15")
       ->default_str("all");
-  app.add_option("--to", request.format, "parquet: tables for DuckDB, Spark and others")
+  app.add_option("--to", request.format,
+                 "parquet: tables for DuckDB, Spark and others; otlp: spans and metrics for "
+                 "OpenTelemetry, as lines of JSON")
       ->required()
-      ->check(CLI::IsMember({"parquet"}));
-  app.add_option("-o,--output", request.folder,
-                 "directory of the tables; those of other runs stay in it")
+      ->check(CLI::IsMember({"parquet", "otlp"}));
+  app.add_option("-o,--output", request.output,
+                 "parquet: directory of the tables; those of other runs stay in it. otlp: "
+                 "directory of traces.jsonl and metrics.jsonl; with --signal also a file, or - for "
+                 "standard output")
       ->required();
+  app.add_option("--signal", request.signal, "otlp: what is written, traces or metrics")
+      ->default_str("both")
+      ->check(CLI::IsMember({"traces", "metrics"}));
   add_debug_dirs(app, request.symbols);
 }
 

@@ -13,7 +13,9 @@ namespace gpuprof {
 
 struct ExportRequest {
   std::vector<std::string> inputs;
-  std::string format, folder, ranks;  // ranks: as read_ranks() takes them; empty: all
+  std::string format, output;
+  std::string signal;  // otlp: "traces" or "metrics"; empty: both
+  std::string ranks;   // as read_ranks() takes them; empty: all
   JobChoice choice;
   SymbolOptions symbols;
 };

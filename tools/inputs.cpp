@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "formats/core/setting_values.h"
@@ -141,6 +142,20 @@ bool is_of_ranks(const std::string& ranks, const Process& process) {
     throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
   }
   return out;
+}
+
+void refuse_overwriting_inputs(std::string_view command, const Input& input,
+                               const std::string& output) {
+  namespace fs = std::filesystem;
+  for (const InputFile& file : input.files) {
+    std::error_code error;
+    const fs::path path = file.path;
+    const bool beside = path.filename().string().find(".gpuprof") == std::string::npos &&
+                        fs::equivalent(fs::absolute(path).parent_path(), output, error);
+    if (beside || fs::equivalent(path, output, error)) {
+      throw Failure(fmt::format("{}: {} is an input; give -o another name", command, file.path));
+    }
+  }
 }
 
 void add_job_choice(CLI::App& app, JobChoice& choice) {

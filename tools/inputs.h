@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/input.h"
@@ -21,6 +22,10 @@ Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice 
 // Whether the process's rank is one of `ranks`, as --ranks names them. Throws Failure where that is
 // no list of ranks.
 bool is_of_ranks(const std::string& ranks, const Process& process);
+// Throws Failure where `output` is one of the input's files, or a directory in which traces that
+// were read lie: names may meet there, though not those of dumps.
+void refuse_overwriting_inputs(std::string_view command, const Input& input,
+                               const std::string& output);
 // --job and --attempt.
 void add_job_choice(CLI::App& app, JobChoice& choice);
 

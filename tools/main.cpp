@@ -28,8 +28,9 @@ constexpr Command kCommands[] = {
     {"convert", "convert INPUT... --to FORMAT [-o OUT]", "turn dumps into a trace for a viewer",
      run_convert},
     {"export",
-     "export INPUT... --to parquet -o DIR [--ranks R] [--job ID] [--attempt N] [--debug-dir DIR]",
-     "add runs to tables that DuckDB and Spark read", run_export},
+     "export INPUT... --to parquet|otlp -o OUT [--signal traces|metrics] [--ranks R] [--job ID] "
+     "[--attempt N] [--debug-dir DIR]",
+     "add runs to tables that DuckDB and Spark read, or hand them to OpenTelemetry", run_export},
     {"sql", "sql DIR [QUERY] [--format text|csv|json] | sql DIR [QUERY] --print duckdb|spark",
      "ask such tables by DuckDB's command line, or print what another engine needs", run_sql},
     {"info", "info INPUT... [--format text|json]", "what dumps hold: header, steps, counts, losses",

@@ -2,6 +2,7 @@
 // What a process was told to record.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -15,5 +16,13 @@ std::optional<uint32_t> activities_of(const Process& process);
 
 // Whether that is known, and `activity` is not among them.
 bool is_left_out(const Process& process, Activity activity);
+
+// What a GPU's time goes by.
+inline constexpr std::array kGpuWorkActivities = {Activity::kernel, Activity::memcpy,
+                                                  Activity::memset};
+
+// Whether Header.command has the program's arguments: it is a dump's, and GPUPROF_REDACT did not
+// keep them out.
+bool has_arguments(const Process& process);
 
 }  // namespace gpuprof

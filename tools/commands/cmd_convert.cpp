@@ -65,19 +65,6 @@ fs::path output_path(const std::vector<std::string>& inputs, const std::string& 
   return fs::is_directory(first, error) ? first / name : first.parent_path() / name;
 }
 
-// In a directory output goes beside dumps, but not beside traces that were read: names may meet.
-void refuse_overwriting_inputs(const Input& input, const fs::path& output) {
-  for (const InputFile& file : input.files) {
-    std::error_code error;
-    const fs::path path = file.path;
-    const bool beside = path.filename().string().find(".gpuprof") == std::string::npos &&
-                        fs::equivalent(fs::absolute(path).parent_path(), output, error);
-    if (beside || fs::equivalent(path, output, error)) {
-      throw Failure(fmt::format("convert: {} is an input; give -o another name", file.path));
-    }
-  }
-}
-
 // A trace for a viewer, not for a terminal, and of one file.
 void check_standard_output(const Exporter& exporter) {
   if (exporter.directory) {
@@ -238,7 +225,7 @@ int run_convert(const Command& command, int count, char** arguments) {
   const fs::path output = output_path(inputs, wanted, exporter);
   const bool to_standard_output = output == "-";
   if (to_standard_output) check_standard_output(exporter);
-  refuse_overwriting_inputs(input, output);
+  refuse_overwriting_inputs(command.name, input, output.string());
   symbolize(input.trace, symbols);
   if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
     print_note("no allocation on a GPU was recorded, so the snapshot is empty; " +

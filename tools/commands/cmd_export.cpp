@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuprof export: tables of many runs for engines of queries. Another program writes them, since
+// gpuprof export: runs for systems that keep many of them. Another program writes tables, since
 // this one links nothing that big.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/export_request.h"
+#include "tools/inputs.h"
 #include "tools/library_path.h"
+#include "tools/otlp/export.h"
 #include "tools/program_file.h"
 
 namespace gpuprof {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr const char* kWriter = "gpuprof-parquet";
 
@@ -30,6 +35,70 @@ std::string find_writer() {
                   kWriter));
 }
 
+[[noreturn]] void start_writer(int count, char** arguments) {
+  const std::string writer = find_writer();
+  std::vector<char*> words(arguments, arguments + count);
+  words.push_back(nullptr);
+  flush_output();
+  ::execv(writer.c_str(), words.data());
+  throw Failure(fmt::format("{}: cannot be started: {}", writer, std::strerror(errno)));
+}
+
+// The one file of --signal.
+std::string file_of_signal(const ExportRequest& request) {
+  std::error_code error;
+  if (request.output == "-") {
+    if (::isatty(STDOUT_FILENO) == 1) {
+      throw Failure("export: standard output is a terminal: give -o a file, or pipe it");
+    }
+    return "/dev/stdout";
+  }
+  const bool into = fs::is_directory(request.output, error);
+  return into ? (fs::path(request.output) / (request.signal + ".jsonl")).string() : request.output;
+}
+
+// A file of OTLP has spans alone, or metrics alone.
+otlp::Paths paths_of(const ExportRequest& request) {
+  if (request.signal == "traces") return {file_of_signal(request), "", ""};
+  if (request.signal == "metrics") return {"", file_of_signal(request), ""};
+  std::error_code error;
+  const fs::path folder = request.output;
+  if (request.output == "-" || (fs::exists(folder, error) && !fs::is_directory(folder, error))) {
+    throw Failure(fmt::format(
+        "-o {}: a file of OTLP has traces or metrics alone; give --signal traces, --signal "
+        "metrics, or a directory for both",
+        request.output));
+  }
+  return {(folder / "traces.jsonl").string(), (folder / "metrics.jsonl").string(), request.output};
+}
+
+void say(const otlp::Written& out, const ExportRequest& request, const otlp::Paths& paths) {
+  if (out.impossible > 0) {
+    print_note(
+        fmt::format("{} steps begin before 1970 or end before they begin, which OTLP has no "
+                    "spans for; they are left out",
+                    out.impossible));
+  }
+  if (request.output == "-") return;
+  if (!paths.traces.empty()) put_line("{}: {} spans", paths.traces, out.spans);
+  if (!paths.metrics.empty()) put_line("{}: {} points of metrics", paths.metrics, out.points);
+}
+
+int export_otlp(const Command& command, const ExportRequest& request) {
+  const otlp::Paths paths = paths_of(request);
+  Input input = load_steps(request.inputs, request.choice);
+  for (const std::string& path : {paths.traces, paths.metrics}) {
+    if (!path.empty()) refuse_overwriting_inputs(command.name, input, path);
+  }
+  symbolize(input.trace, request.symbols);
+  analysis::ReportParts parts;
+  const analysis::Report report =
+      analysis::make_report(input.trace, analysis::Depth::all, analysis::Grouping::name, &parts);
+  const otlp::Written out = otlp::write_files(input.trace, report, parts, request.ranks, paths);
+  say(out, request, paths);
+  return kExitDone;
+}
+
 }  // namespace
 
 int run_export(const Command& command, int count, char** arguments) {
@@ -38,13 +107,11 @@ int run_export(const Command& command, int count, char** arguments) {
   add_export_options(app, request);
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
-
-  const std::string writer = find_writer();
-  std::vector<char*> words(arguments, arguments + count);
-  words.push_back(nullptr);
-  flush_output();
-  ::execv(writer.c_str(), words.data());
-  throw Failure(fmt::format("{}: cannot be started: {}", writer, std::strerror(errno)));
+  if (request.format == "otlp") return export_otlp(command, request);
+  if (!request.signal.empty()) {
+    throw Failure(fmt::format("--signal {}: for --to otlp; tables have all", request.signal));
+  }
+  start_writer(count, arguments);
 }
 
 }  // namespace gpuprof

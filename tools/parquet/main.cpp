@@ -56,6 +56,12 @@ int run(int count, char** arguments) {
   add_export_options(app, request);
   int code = kExitDone;
   if (!parse_arguments(app, kCommand, count, arguments, code)) return code;
+  if (request.format != "parquet") {
+    throw Failure(
+        fmt::format("--to {}: gpuprof-parquet writes parquet alone; gpuprof export "
+                    "--to {} writes that",
+                    request.format, request.format));
+  }
   std::signal(SIGPIPE, SIG_IGN);
   remove_unfinished_on_signals();
 
@@ -68,8 +74,8 @@ int run(int count, char** arguments) {
       analysis::make_report(input.trace, analysis::Depth::all, analysis::Grouping::name, &parts);
   const double analysed = watch.lap();
   const parquet_export::Written out =
-      parquet_export::write_tables(input.trace, report, parts, request.ranks, request.folder);
-  say(out, request.folder);
+      parquet_export::write_tables(input.trace, report, parts, request.ranks, request.output);
+  say(out, request.output);
   put_line("read in {:.2f} s, analysed in {:.2f} s, written in {:.2f} s", read, analysed,
            watch.lap());
   return kExitDone;

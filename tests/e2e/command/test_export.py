@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`gpuprof export` and `gpuprof sql` without the programs that they start. tests/fleet has the tests with these."""
+"""`gpuprof export` and `gpuprof sql` without the programs that they start. tests/fleet has the tests with these, and with
+OpenTelemetry's own messages."""
+import json
 import os
 import pathlib
 import shutil
@@ -52,10 +54,53 @@ def test_writer(alone, tmp_path, beside):
 
 @pytest.mark.parametrize("arguments, told", [
     (["x"], "--to"), (["x", "--to", "parquet"], "--output"), (["x", "--to", "csv", "-o", "y"], "csv"),
+    (["x", "--to", "parquet", "-o", "y", "--signal", "traces"], "--signal traces: for --to otlp"),
+    (["x", "--to", "otlp", "-o", "y", "--signal", "logs"], "logs"), ([DUMP, "--to", "otlp", "-o", "-"], "-o -: a file of OTLP"),
+    ([DUMP, "--to", "otlp", "-o", DUMP], "a file of OTLP has traces or metrics alone; give --signal traces"),
+    ([DUMP, "--to", "otlp", "-o", DUMP, "--signal", "traces"], "is an input; give -o another name"),
+    ([DUMP, "--to", "otlp", "-o", "/no/such/folder/otlp"], "/no/such/folder/otlp"),
+    ([DUMP, "--to", "otlp", "-o", "y", "--ranks", "7"], "--ranks 7: none of these ranks"),
 ])
-def test_wrong_use(arguments, told):
-    done = harness.gpuprof("export", *arguments)
-    assert done.code == 2 and told in done.err and len(done.err.splitlines()) == 1
+def test_wrong_use(arguments, told, tmp_path):
+    done = harness.gpuprof("export", *arguments, cwd=tmp_path)
+    *before, line = done.err.splitlines()
+    assert done.code == 2 and told in line and before in ([], ["gpuprof: 1 of 2 ranks have dumps; rank 1 is missing"])
+    assert not list(tmp_path.iterdir())
+
+
+def otlp(output, *options):
+    done = harness.checked("export", DUMP, "--to", "otlp", "-o", output, *options)
+    return done.out
+
+
+def test_otlp_places(tmp_path):
+    """Two files in a directory, that is made; with --signal one of them, in a file, a directory or on standard output."""
+    told = otlp(tmp_path / "both")
+    assert told == f"{tmp_path}/both/traces.jsonl: 2 spans\n{tmp_path}/both/metrics.jsonl: 15 points of metrics\n"
+    both = {path.name: path.read_bytes() for path in (tmp_path / "both").iterdir()}
+    assert sorted(both) == ["metrics.jsonl", "traces.jsonl"]
+    otlp(tmp_path / "both")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "both").iterdir()} == both
+    for signal in ("traces", "metrics"):
+        whole = both[signal + ".jsonl"]
+        assert otlp("-", "--signal", signal).encode() == whole
+        otlp(tmp_path / signal, "--signal", signal)
+        assert (tmp_path / signal).read_bytes() == whole
+        (tmp_path / f"{signal}.d").mkdir()
+        otlp(tmp_path / f"{signal}.d", "--signal", signal)
+        assert [path.read_bytes() for path in (tmp_path / f"{signal}.d").iterdir()] == [whole]
+        top, = json.loads(whole.splitlines()[0])
+        assert top == {"traces": "resourceSpans", "metrics": "resourceMetrics"}[signal]
+
+
+def test_otlp_failures(tmp_path):
+    """Both files or none: a place that one of them cannot have leaves the other as it was."""
+    folder = tmp_path / "out"
+    (folder / "metrics.jsonl").mkdir(parents=True)
+    (folder / "traces.jsonl").write_text("before")
+    done = harness.gpuprof("export", DUMP, "--to", "otlp", "-o", folder)
+    assert done.code == 2 and f"{folder}/metrics.jsonl" in done.err and len(harness.our_lines(done.err)) <= 2
+    assert (folder / "traces.jsonl").read_text() == "before" and len(list(folder.iterdir())) == 2
 
 
 def test_no_duckdb(tmp_path):
