@@ -32,7 +32,7 @@ case " ${levels[*]} " in
 esac
 # What gpuprof-parquet links, before cmake looks for it.
 case " ${levels[*]} " in
-  *" viewers "*) tests/fleet/run.sh || echo "tests/run.sh: exported tables are not tested: tests/fleet/run.sh failed" >&2 ;;
+  *" viewers "*) tests/fleet/run.sh || echo "tests/run.sh: exports are not tested: tests/fleet/run.sh failed" >&2 ;;
 esac
 cmake --preset "$preset" >"/tmp/gpuprof-configure-$$.log" 2>&1 || { cat "/tmp/gpuprof-configure-$$.log"; exit 1; }
 rm -f "/tmp/gpuprof-configure-$$.log"

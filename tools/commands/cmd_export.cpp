@@ -75,9 +75,9 @@ otlp::Paths paths_of(const ExportRequest& request) {
 void say(const otlp::Written& out, const ExportRequest& request, const otlp::Paths& paths) {
   if (out.impossible > 0) {
     print_note(
-        fmt::format("{} steps begin before 1970 or end before they begin, which OTLP has no "
-                    "spans for; they are left out",
-                    out.impossible));
+        fmt::format("left out {} step{}: OTLP has no span that begins before 1970 or ends "
+                    "before it begins",
+                    out.impossible, out.impossible == 1 ? "" : "s"));
   }
   if (request.output == "-") return;
   if (!paths.traces.empty()) put_line("{}: {} spans", paths.traces, out.spans);
@@ -90,13 +90,23 @@ int export_otlp(const Command& command, const ExportRequest& request) {
   for (const std::string& path : {paths.traces, paths.metrics}) {
     if (!path.empty()) refuse_overwriting_inputs(command.name, input, path);
   }
-  symbolize(input.trace, request.symbols);
   analysis::ReportParts parts;
   const analysis::Report report =
       analysis::make_report(input.trace, analysis::Depth::all, analysis::Grouping::name, &parts);
   const otlp::Written out = otlp::write_files(input.trace, report, parts, request.ranks, paths);
   say(out, request, paths);
   return kExitDone;
+}
+
+// What one format alone has.
+void check_use(const CLI::App& app, const ExportRequest& request) {
+  if (request.format != "otlp" && !request.signal.empty()) {
+    throw Failure(fmt::format("--signal {}: for --to otlp; tables have all", request.signal));
+  }
+  if (request.format == "otlp" && app.count("--debug-dir") > 0) {
+    throw Failure(fmt::format("--debug-dir {}: for --to parquet; spans and metrics have no stacks",
+                              request.symbols.debug_dirs.front()));
+  }
 }
 
 }  // namespace
@@ -107,10 +117,8 @@ int run_export(const Command& command, int count, char** arguments) {
   add_export_options(app, request);
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
+  check_use(app, request);
   if (request.format == "otlp") return export_otlp(command, request);
-  if (!request.signal.empty()) {
-    throw Failure(fmt::format("--signal {}: for --to otlp; tables have all", request.signal));
-  }
   start_writer(count, arguments);
 }
 

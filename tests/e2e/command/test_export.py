@@ -55,6 +55,7 @@ def test_writer(alone, tmp_path, beside):
 @pytest.mark.parametrize("arguments, told", [
     (["x"], "--to"), (["x", "--to", "parquet"], "--output"), (["x", "--to", "csv", "-o", "y"], "csv"),
     (["x", "--to", "parquet", "-o", "y", "--signal", "traces"], "--signal traces: for --to otlp"),
+    (["x", "--to", "otlp", "-o", "y", "--debug-dir", "/"], "--debug-dir /: for --to parquet"),
     (["x", "--to", "otlp", "-o", "y", "--signal", "logs"], "logs"), ([DUMP, "--to", "otlp", "-o", "-"], "-o -: a file of OTLP"),
     ([DUMP, "--to", "otlp", "-o", DUMP], "a file of OTLP has traces or metrics alone; give --signal traces"),
     ([DUMP, "--to", "otlp", "-o", DUMP, "--signal", "traces"], "is an input; give -o another name"),

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,6 +55,27 @@ TEST(OtlpTest, TraceIsOfJobRunAndAttempt) {
   EXPECT_EQ(ids.size(), 4u);
 }
 
+// Of a list with blanks the dump has another word.
+TEST(OtlpTest, ArgumentsThatAreKeptOutAreUnknown) {
+  const auto resource = [](Source source, const char* redacted) {
+    Process process;
+    process.source = source;
+    process.header.add_command("train"), process.header.add_command("--secret");
+    if (redacted) {
+      dump::Setting& setting = *process.header.add_setting();
+      setting.set_name("GPUPROF_REDACT"), setting.set_value(redacted);
+    }
+    return dump_json(process_resource(process));
+  };
+  for (const char* const redacted : {"all", "command", "host,command", "[redacted]"}) {
+    EXPECT_EQ(resource(Source::dump, redacted).find("command_args"), std::string::npos) << redacted;
+  }
+  EXPECT_EQ(resource(Source::kineto, nullptr).find("command_args"), std::string::npos);
+  for (const char* const redacted : {"none", "host,paths"}) {
+    EXPECT_NE(resource(Source::dump, redacted).find("--secret"), std::string::npos) << redacted;
+  }
+}
+
 // A report with its parts, and a file that is removed.
 struct Exporting {
   explicit Exporting(Trace made) : trace(std::move(made)) {
@@ -82,12 +104,12 @@ struct Exporting {
     }
     return out;
   }
-  // Names of all metrics, once for each resource.
-  std::multiset<std::string> metrics() const {
-    std::multiset<std::string> out;
+  // All metrics by name, one for each resource.
+  std::multimap<std::string, Json> metrics() const {
+    std::multimap<std::string, Json> out;
     for (const Json& line : lines("metrics")) {
       for (const Json& metric : line["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]) {
-        out.insert(metric["name"]);
+        out.emplace(metric["name"], metric);
       }
     }
     return out;
@@ -152,6 +174,24 @@ TEST(OtlpTest, NoPartIsKnownWithoutAllGpuWork) {
     EXPECT_EQ(made.metrics().count("gpuprof.gpu.idle"), 0u);
     EXPECT_EQ(made.metrics().count("gpuprof.run.gpu.idle"), 0u);
     EXPECT_EQ(made.metrics().count("gpuprof.step.duration"), 2u);
+  }
+}
+
+// At the window's begin the GPU had work that was not recorded.
+TEST(OtlpTest, UnknownTimeIsNotIdle) {
+  Job job;
+  job.unrecorded = 4;
+  job.sync_every = 1000;
+  const Exporting made(JobModel(job).trace());
+  ASSERT_GT(made.report.unknown_pct(), 1);
+  double idle = 0;
+  for (size_t i = kBusyParts; i < kParts; ++i) {
+    if (static_cast<Part>(i) != Part::unknown) idle += made.report.breakdown_pct[i];
+  }
+  const std::multimap<std::string, Json> metrics = made.metrics();
+  for (const char* const name : {"gpuprof.gpu.idle", "gpuprof.run.gpu.idle"}) {
+    const Json& point = metrics.find(name)->second["gauge"]["dataPoints"][0];
+    EXPECT_NEAR(100 * point["asDouble"].get<double>(), idle, 1e-9) << name;
   }
 }
 
