@@ -3,6 +3,7 @@
 import base64
 import collections
 import json
+import pathlib
 
 import pytest
 from google.protobuf import json_format
@@ -310,3 +311,9 @@ def test_long_lines(tmp_path):
     otlp = Exported(tmp_path / "otlp", job)
     assert len(otlp.spans) == len(report(job)["steps"]) == 2000
     assert len((tmp_path / "otlp/traces.jsonl").read_bytes().splitlines()) > 2
+
+
+def test_program_of_the_tables(job, tmp_path):
+    """It writes tables alone, and says so."""
+    done = harness.run([pathlib.Path(harness.BIN).parent / "gpuprof-parquet", job, "--to", "otlp", "-o", tmp_path / "out"])
+    assert done.code == 2 and "gpuprof-parquet writes parquet alone" in done.err and not (tmp_path / "out").exists()

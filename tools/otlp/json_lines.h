@@ -45,7 +45,8 @@ class LineWriter {
   void end();
 
  private:
-  static constexpr size_t kLineBytes = 512 * 1024;  // a line ends with the item that reaches it
+  static constexpr size_t kLineBytes =
+      size_t{512} * 1024;  // a line ends with the item that reaches it
 
   OutputFile& out_;
   const std::string kind_;
