@@ -32,8 +32,8 @@ class Attributes {
 // A moment, as fixed64 fields have it; `ns` since 1970, not negative.
 Json unix_nano(int64_t ns);
 
-// Writes lines of spans or of metrics, each with its resource. A line stays below a megabyte, which
-// is what the Collector's receivers of files take by default.
+// Writes lines of spans or of metrics, each with its resource. A line stays below 1 MiB:
+// who reads files line by line has a limit.
 class LineWriter {
  public:
   // `kind`: "Spans" or "Metrics".
