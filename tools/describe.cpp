@@ -177,6 +177,26 @@ Json slowdown_json(const Process& process) {
           {"percent", slower->percent()}};
 }
 
+// Null: no budget was set.
+Json budget_json(const Process& process) {
+  const RecordingBudget& budget = process.budget;
+  if (budget.allowed_pct == 0) return nullptr;
+  Json left_out = Json::array();
+  for (const RecordingBudget::LeftOut& each : budget.left_out) {
+    const Step* const step = process.step_at(each.since);
+    left_out.push_back({{"kind", kShedTexts[static_cast<size_t>(each.kind)].name},
+                        {"since_mono_ns", process.monotonic(each.since)},
+                        {"since_step", step ? Json(step->step) : Json(nullptr)},
+                        {"cost_percent", each.cost_pct > 0 ? Json(each.cost_pct) : Json(nullptr)}});
+  }
+  const bool known = budget.until != 0;
+  return {{"percent", budget.allowed_pct},
+          {"left_out", left_out},
+          {"cost_percent", known ? Json(budget.cost_pct()) : Json(nullptr)},
+          {"cost_since_mono_ns", known ? Json(process.monotonic(budget.since)) : Json(nullptr)},
+          {"cost_until_mono_ns", known ? Json(process.monotonic(budget.until)) : Json(nullptr)}};
+}
+
 Json describe_summary(const Trace& trace, const Process& process) {
   const std::span<const Step> steps = process.window_steps();
   const OwnCost cost = own_cost(process);
@@ -215,6 +235,7 @@ Json describe_summary(const Trace& trace, const Process& process) {
             {"repeated", times.repeated}}},
           {"cupti_api", process.summary.cupti_api()},
           {"slowdown", slowdown_json(process)},
+          {"budget", budget_json(process)},
           {"own_cost",
            {{"hooks_ns", cost.hooks_ns},
             {"drain_cpu_ns", cost.drain_ns},
@@ -300,6 +321,33 @@ const char* completeness_name(Completeness completeness) {
 
 std::string dump_json(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string describe_since(const Process& process, const RecordingBudget::LeftOut& left_out) {
+  if (left_out.since <= process.window_begin) return "in the whole window";
+  const auto into = static_cast<double>(left_out.since - process.window_begin);
+  const Step* const step = process.step_at(left_out.since);
+  const std::string when = format_duration(into) + " into the window";
+  return step ? fmt::format("since step {} ({})", step->step, when) : "since " + when;
+}
+
+std::string describe_budget(const Process& process) {
+  const RecordingBudget& budget = process.budget;
+  std::string text = fmt::format("{:.4g} % of the window", budget.allowed_pct);
+  const char* separator = ": not recorded are ";
+  for (const RecordingBudget::LeftOut& each : budget.left_out) {
+    text += separator + std::string(kShedTexts[static_cast<size_t>(each.kind)].text) + " " +
+            describe_since(process, each);
+    if (each.cost_pct > 0) text += fmt::format(", where they took {:.2f} %", each.cost_pct);
+    separator = "; ";
+  }
+  if (budget.left_out.empty()) text += ": nothing was left out";
+  text += budget.until == 0
+              ? "; what recording costs so is not known"
+              : fmt::format("; recording cost {:.2f} % of the {} {}", budget.cost_pct(),
+                            format_duration(static_cast<double>(budget.until - budget.since)),
+                            budget.left_out.empty() ? "of the window" : "after that");
+  return text;
 }
 
 OwnCost own_cost(const Process& process) {

@@ -12,6 +12,7 @@
 #include "collector/cupti/cupti_teardown.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/sources/graphs.h"
 
 namespace gpuprof {
@@ -303,6 +304,7 @@ void on_entry(bool driver, uint32_t id, const CUpti_CallbackData& data) {
   if (!driver) thread.runtime_call = data.correlationId;
   if (!data.correlationData || !window_is_open()) return;
   const ApiId api = (driver ? g_driver_api : g_runtime_api)[id];
+  if (is_shed(api_rows()[api])) return;
   TakenStack stack;
   if (g_hook_flags[api].load(std::memory_order_relaxed) & kHookStack) {
     stack = take_stack(api);
@@ -350,6 +352,11 @@ void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId a
   g_per_thread[driver][callback_id].store(per_thread, std::memory_order_relaxed);
   (driver ? g_driver_role : g_runtime_role)[callback_id].store(order_role(name),
                                                                std::memory_order_relaxed);
+}
+
+ApiId callback_api(CUpti_CallbackDomain domain, uint32_t callback_id) {
+  if (callback_id >= kMaxCallbackIds) return 0;
+  return (domain == CUPTI_CB_DOMAIN_DRIVER_API ? g_driver_api : g_runtime_api)[callback_id];
 }
 
 bool orders_graphs(CUpti_CallbackDomain domain, uint32_t callback_id) {

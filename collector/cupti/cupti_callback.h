@@ -10,6 +10,8 @@ namespace gpuprof {
 // Which row of preload's table a callback id is. Before the callback is enabled.
 void set_callback_api(CUpti_CallbackDomain domain, uint32_t callback_id, ApiId api);
 
+ApiId callback_api(CUpti_CallbackDomain domain, uint32_t callback_id);  // as set; else 0
+
 // Whether that is one of the callbacks set above, or of CUDA graphs (any of the resource domain).
 bool callback_is_ours(CUpti_CallbackDomain domain, uint32_t callback_id);
 

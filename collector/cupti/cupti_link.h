@@ -68,6 +68,7 @@ bool taken_by_host();
 // The callbacks of API calls; `order`: those that the order of graph launches hangs on, else all.
 void enable_callbacks(bool order);
 void disable_callbacks();
+void disable_shed_callbacks();  // of calls that are left out (record/shed.h)
 
 // False; `missing` says that `call` failed.
 bool fail(const char* call, CUptiResult result);

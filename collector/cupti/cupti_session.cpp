@@ -136,6 +136,14 @@ void cupti_window_begins() {
   if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
 }
 
+void cupti_leave_out_shed_calls() {
+  if (g_attached) disable_shed_callbacks();
+}
+
+void cupti_take_back_shed_calls() {
+  if (g_attached) enable_callbacks(false);
+}
+
 void cupti_flush(bool forced) {
   // Of several subscribers one may not force what is for all.
   forced = forced && !g_link.is_subscriber();

@@ -27,6 +27,10 @@ void cupti_yield();
 void cupti_try_again();
 // Drain thread. Where calls have no correlation ids: asks for what makes CUPTI give them.
 void cupti_ask_for_ids();
+// Drain thread, in a window: no callbacks of calls that are left out (record/shed.h), and theirs
+// back once they are not.
+void cupti_leave_out_shed_calls();
+void cupti_take_back_shed_calls();
 void cupti_window_begins();  // drain thread
 bool cupti_is_attached();
 // Attached, or not to be had in this process. Any thread.

@@ -11,6 +11,7 @@
 #include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 
 namespace gpuprof {
 namespace {
@@ -39,7 +40,7 @@ CUptiResult enable_callbacks(CUpti_CallbackDomain domain, Library library, uint3
       if (row.library != library || row.kind == Kind::none || base != row.name) continue;
       if (!activity_on(activity_of(row))) continue;
       set_callback_api(domain, id, static_cast<ApiId>(api));
-      if (order && !orders_graphs(domain, id)) continue;
+      if ((order || is_shed(row)) && !orders_graphs(domain, id)) continue;
       const CUptiResult result = g_link.api.EnableCallback(1, g_link.subscriber, domain, id);
       if (result != CUPTI_SUCCESS) worst = result;
     }
@@ -155,7 +156,8 @@ void enable_callbacks(bool order) {
            text_of(worst));
 }
 
-void disable_callbacks() {
+namespace {
+void disable_callbacks(bool (*goes)(CUpti_CallbackDomain domain, uint32_t id)) {
   constexpr struct {
     CUpti_CallbackDomain domain;
     uint32_t last_id;
@@ -164,11 +166,23 @@ void disable_callbacks() {
                   {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_SIZE}};
   for (const auto& row : kDomains) {
     for (uint32_t id = 1; id <= row.last_id; ++id) {
-      if (!callback_is_ours(row.domain, id)) continue;
+      if (!callback_is_ours(row.domain, id) || !goes(row.domain, id)) continue;
       if (g_link.shared && host_wants_callback(row.domain, id)) continue;
       g_link.api.EnableCallback(0, g_link.subscriber, row.domain, id);
     }
   }
+}
+}  // namespace
+
+void disable_callbacks() {
+  disable_callbacks([](CUpti_CallbackDomain, uint32_t) { return true; });
+}
+
+void disable_shed_callbacks() {
+  disable_callbacks([](CUpti_CallbackDomain domain, uint32_t id) {
+    return domain != CUPTI_CB_DOMAIN_RESOURCE && !orders_graphs(domain, id) &&
+           is_shed(api_rows()[callback_api(domain, id)]);
+  });
 }
 
 void unsubscribe() {

@@ -10,6 +10,7 @@
 #include "collector/record/own_time.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/torch/open_ranges.h"
 
 namespace gpuprof {
@@ -148,7 +149,7 @@ void modules_session_begins(const PythonApi& python) {
   g_python.store(&python, std::memory_order_release);
 }
 
-void modules_begin() { want(activity_on(Activity::module)); }
+void modules_begin() { want(activity_on(Activity::module) && !is_shed(ShedKind::operators)); }
 void modules_end() { want(false); }
 
 void modules_settle() {

@@ -16,6 +16,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/stacks/frame_rules.h"
 #include "collector/stacks/unwind.h"
 
@@ -169,7 +170,7 @@ bool ask(uint32_t tid) {
 
 void native_samples_window_begins() {
   if (!activity_on(Activity::samples) || !activity_on(Activity::samples_native)) return;
-  if (g_note[0]) return;  // said once
+  if (g_note[0] || is_shed(ShedKind::samples)) return;  // said once
   uint64_t pc = 0;
   ThreadCounts counts{};
   if (!stacks_are_on()) return give_up("call stacks cannot be recorded here");

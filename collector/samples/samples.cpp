@@ -16,6 +16,7 @@
 #include "collector/python/own_frames.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/samples/native_samples.h"
 #include "collector/samples/thread_times.h"
 
@@ -26,9 +27,8 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 constexpr uint64_t kThreadsPeriodNs = 100'000'000;  // between two looks for threads
 constexpr size_t kMostThreads = 16;                 // that are sampled
 constexpr size_t kMostCallers = 64;                 // threads of a window known to call CUDA
-// Samples come less often where they would take more than a hundredth of a core, but for what the
-// first of a window take, whose names are new.
-constexpr uint64_t kOneOf = 100, kFirstNs = 2'000'000, kLongestNs = 50'000'000;
+// Samples come less often where they would take more than a hundredth of a core.
+constexpr uint64_t kOneOf = 100, kLongestNs = 50'000'000;
 
 constinit std::atomic<bool> g_window{false};
 constinit std::atomic<bool> g_stop{false};
@@ -212,7 +212,7 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
 uint64_t next_due(uint64_t due, uint64_t now, uint64_t begun, uint64_t spent) {
   due += kSamplePeriodNs;
   if (due < now) due = now + kSamplePeriodNs;  // late by more than one: those are lost
-  const uint64_t paid_for = begun + kOneOf * (spent - std::min(spent, kFirstNs));
+  const uint64_t paid_for = begun + kOneOf * (spent - std::min(spent, kFirstSamplesNs));
   return std::max(due, std::min(paid_for, now + kLongestNs));
 }
 
@@ -291,6 +291,10 @@ void samples_window_begins() {
   g_cpu_ns.store(0);
   if (!activity_on(Activity::samples)) return;
   if (frames_state() == FramesState::off && !native_samples_on()) return;
+  if (is_shed(ShedKind::samples)) {
+    std::snprintf(g_note, sizeof g_note, "GPUPROF_BUDGET had left them out before");
+    return;
+  }
   if (g_alive.load() == 0 && !start_sampling_thread()) return;
   g_window.store(true, std::memory_order_release);
   wake();

@@ -11,6 +11,8 @@
 namespace gpuprof {
 
 inline constexpr uint64_t kSamplePeriodNs = 5'000'000;
+// CPU time that a window's first samples may take, whose names are new, beside the hundredth.
+inline constexpr uint64_t kFirstSamplesNs = 2'000'000;
 
 // Drain thread. The sampling thread is started with the first window.
 void samples_window_begins();

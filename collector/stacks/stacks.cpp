@@ -7,6 +7,7 @@
 #include "collector/python/own_frames.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/stacks/frame_rules.h"
 #include "collector/stacks/unwind.h"
 
@@ -66,7 +67,8 @@ StackKind stack_kind(const ApiRow& row) {
 
 bool stack_wanted(const ApiRow& row) {
   const auto kind = static_cast<size_t>(stack_kind(row));
-  return kind < kStackKindCount && session().config.stack_every[kind] != 0 && stacks_are_on();
+  return kind < kStackKindCount && session().config.stack_every[kind] != 0 && stacks_are_on() &&
+         !is_shed(ShedKind::stacks);
 }
 
 void restart_stack_counts() {
@@ -95,7 +97,7 @@ TakenStack take_now() {
 
 TakenStack take(StackKind of) {
   const auto kind = static_cast<size_t>(of);
-  if (kind >= kStackKindCount || !stacks_are_on()) return {};
+  if (kind >= kStackKindCount || !stacks_are_on() || is_shed(ShedKind::stacks)) return {};
   const uint32_t every = session().config.stack_every[kind];
   if (every == 0) return {};
   if (every != 1 && g_turns[kind].calls.fetch_add(1, std::memory_order_relaxed) % every != 0) {

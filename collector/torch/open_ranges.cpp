@@ -8,6 +8,7 @@
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 
 namespace gpuprof {
 
@@ -49,7 +50,7 @@ void publish(const OpenRange& range, uint64_t end, uint8_t flags) {
 }  // namespace
 
 OpenRange* open_range() {
-  if (!window_is_open() || t_state.blocked) return nullptr;
+  if (!window_is_open() || t_state.blocked || is_shed(ShedKind::operators)) return nullptr;
   RangeThread* const thread = this_thread();
   if (!thread) return nullptr;
   if (thread->depth == RangeThread::kDepth) {

@@ -7,6 +7,7 @@
 #include "collector/base/log.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/torch/input_shapes.h"
 #include "collector/torch/open_ranges.h"
 #include "collector/torch/record_function.h"
@@ -39,7 +40,7 @@ void on_end(const RecordFunction& function) { close_range(&function); }
 
 void operators_begin() {
   forget_ranges();
-  if (!activity_on(Activity::op)) return;
+  if (!activity_on(Activity::op) || is_shed(ShedKind::operators)) return;
   const bool shapes = activity_on(Activity::op_shapes) && input_shapes_are_known();
   g_with_shapes.store(shapes, std::memory_order_relaxed);
   static std::atomic<bool> said{false};
@@ -49,6 +50,8 @@ void operators_begin() {
            "operators are not recorded: this PyTorch does not have the observers that gpuprof "
            "knows (1.13 and later have)");
 }
+
+void stop_recording_operators() { stop_observing_operators(); }
 
 void operators_end(uint64_t ticks) {
   stop_observing_operators();

@@ -10,6 +10,8 @@ namespace gpuprof {
 // When a window begins, on the thread that met the boundary; says so once where PyTorch is one we
 // do not know.
 void operators_begin();
+// No more of them in this window; those that run now are recorded as they end. Any thread.
+void stop_recording_operators();
 // When it ends; what is still running on this thread is recorded up to `ticks`.
 void operators_end(uint64_t ticks);
 

@@ -91,7 +91,8 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
   expected_without_id_ = seen_without_id_ = 0;
-  work_ = events_ = hook_records_ = stacks_ = stack_ticks_ = 0;
+  work_ = events_ = hook_records_ = hook_units_ = stacks_ = stack_ticks_ = 0;
+  costs_ = {};
   const size_t chunks = ring()->header->chunk_count;
   // A quarter of a small ring, so that hooks never wait for room.
   batch_records_ = chunks * kRecordsPerChunk / 4;
@@ -123,6 +124,7 @@ bool WindowCollector::in_base(uint32_t correlation) {
 void WindowCollector::note(const Record& record) {
   if (!is_gpu_kind(record.kind) && record.kind != Kind::stack && record.kind != Kind::sample) {
     ++hook_records_;
+    hook_units_ += record_units(record);
   }
   have_gpu_work_ |= is_stream_work(record.kind);
   if (record.correlation == 0) return note_launch_without_id(record);
@@ -250,8 +252,27 @@ bool WindowCollector::belongs(const Record& record, uint64_t end_ticks) {
 
 WindowCollector::Taken& WindowCollector::taken(uint32_t index, const RingChunk& chunk) {
   Taken& entry = taken_[index];
-  if (entry.sequence != chunk.sequence) entry = Taken{chunk.sequence, 0, 0};
+  if (entry.sequence != chunk.sequence) entry = Taken{chunk.sequence, 0, 0, 0};
   return entry;
+}
+
+void WindowCollector::note_costs(const RingChunk& chunk, Taken& entry, uint32_t committed) {
+  for (; entry.costed < committed; ++entry.costed) {
+    const Record& record = chunk.records[entry.costed];
+    if (record.begin < begin_ticks_) continue;
+    const bool has_next = entry.costed + 1 < committed;
+    costs_.add(record, chunk.records[has_next ? entry.costed + 1 : entry.costed]);
+  }
+}
+
+void WindowCollector::note_costs() {
+  Ring& buffers = *ring();
+  for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
+    const RingChunk& chunk = *buffers.chunk(i);
+    if (chunk.state.load(std::memory_order_acquire) == static_cast<uint32_t>(ChunkState::free))
+      continue;
+    note_costs(chunk, taken(i, chunk), chunk.committed.load(std::memory_order_acquire));
+  }
 }
 
 size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks) {
@@ -262,6 +283,7 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     end_ticks = ring()->header->window_end_ticks.load(std::memory_order_acquire);
   }
   Taken& entry = taken(index, chunk);
+  note_costs(chunk, entry, committed);
   size_t count = 0;
   for (uint32_t i = entry.records; i < committed; ++i) {
     const Record& record = chunk.records[i];

@@ -7,6 +7,7 @@
 #include "collector/cupti/graph_launches.h"
 #include "collector/record/recorder.h"
 #include "collector/window/dump_file.h"
+#include "collector/window/own_costs.h"
 #include "collector/window/window_use.h"
 #include "formats/core/byte_buffer.h"
 #include "formats/core/encode.h"
@@ -48,6 +49,10 @@ class WindowCollector final : private NameResolver {
   uint64_t events() const { return events_; }
   uint64_t work() const { return work_; }  // launches, copies, sets, collectives; calls or records
   uint64_t hook_records() const { return hook_records_; }
+  uint64_t hook_units() const { return hook_units_; }  // see own_costs.h
+  // What has been recorded so far costs, also in buffers still in use. Looks at these.
+  void note_costs();
+  const RecordCosts& costs() const { return costs_; }
   uint64_t stacks() const { return stacks_; }
   uint64_t stack_ticks() const { return stack_ticks_; }  // that threads spent on them
 
@@ -56,6 +61,7 @@ class WindowCollector final : private NameResolver {
     uint64_t sequence;  // of the buffer when it was last looked at
     uint32_t records;   // taken from it so far
     uint32_t named;     // looked at for kernel names so far
+    uint32_t costed;    // in `costs_` so far
   };
   Taken& taken(uint32_t index, const RingChunk& chunk);
   size_t take(uint32_t index, DumpFile& file, uint64_t end_ticks);
@@ -69,6 +75,7 @@ class WindowCollector final : private NameResolver {
   uint64_t not_seen(const PodVector<uint64_t>& wanted) const;
   void store_function_name(uint64_t function);
   void add_up_use(const Record& record);
+  void note_costs(const RingChunk& chunk, Taken& entry, uint32_t committed);
 
   std::string_view string(StringId id) const override;
   std::string_view api_name(ApiId api) const override;
@@ -104,7 +111,8 @@ class WindowCollector final : private NameResolver {
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;
   uint64_t events_ = 0;
-  uint64_t hook_records_ = 0;
+  uint64_t hook_records_ = 0, hook_units_ = 0;
+  RecordCosts costs_;
   uint64_t work_ = 0;
   uint64_t stacks_ = 0;
   uint64_t stack_ticks_ = 0;

@@ -36,6 +36,7 @@
 #include "collector/sources/nvml.h"
 #include "collector/stacks/mapped_files.h"
 #include "collector/stacks/stacks.h"
+#include "collector/window/budget.h"
 #include "collector/window/control.h"
 #include "collector/window/identity.h"
 #include "collector/window/metrics.h"
@@ -191,6 +192,7 @@ void tick(Drain& drain) {
   write_graph_nodes(drain);
   write_nvtx_names(drain);
   drain.collector.note_function_names();
+  budget_tick(drain, ticks);
   drain.collector.collect(drain.file, false, 0);
   if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod) {
     drain.last_look = now_ns;

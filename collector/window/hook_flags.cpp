@@ -4,6 +4,7 @@
 
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
+#include "collector/record/shed.h"
 #include "collector/sources/event_times.h"
 #include "collector/sources/graphs.h"
 #include "collector/sources/heap.h"
@@ -55,7 +56,7 @@ void apply_hook_flags() {
   for (size_t api = 0; api < api_count(); ++api) {
     const ApiRow& row = api_rows()[api];
     uint8_t flags = kHookSettled;
-    if (recording && activity_on(activity_of(row))) {
+    if (recording && activity_on(activity_of(row)) && !is_shed(row)) {
       flags |= record;
       if (stack_wanted(row)) flags |= kHookStack;
     }

@@ -23,8 +23,8 @@ struct WindowTotals {
   uint64_t events;
   uint64_t left_out;  // that were recorded, and had to make room
   uint64_t hook_records;
-  uint64_t hook_cost_ns;       // spent on the program's threads by hooks, as calibrated
-  uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one
+  uint64_t hook_cost_ns;  // spent on the program's threads by hooks, as calibrated and weighted
+  uint64_t drain_cpu_ns;  // spent by the drain thread, on another core if there is one
   uint64_t cupti_overhead_ns;  // as CUPTI reports it
   uint64_t samples_cpu_ns;     // spent by the sampling thread
   uint64_t process_cpu_ns;     // by all of a DataLoader's worker; else 0

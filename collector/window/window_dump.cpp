@@ -86,7 +86,7 @@ WindowTotals totals_of(const Drain& drain, const Window& window) {
   totals.events = drain.collector.events() - std::min(drain.left_out, drain.collector.events());
   totals.left_out = drain.left_out;
   totals.hook_records = drain.collector.hook_records();
-  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, totals.hook_records) +
+  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, drain.collector.hook_units()) +
                         static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
                                               session().clock.ticks_per_ns);
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
@@ -161,6 +161,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   write_graph_nodes(drain);
   write_nvtx_names(drain);
   write_failed_allocation(drain);
+  budget_window_ends(drain, window.end_ticks);
   workers_sample(now_ticks(), true);
   write_counters(drain);
   // At exit NVML may have been taken down.
@@ -205,6 +206,7 @@ void open_dump(Drain& drain) {
   native_samples_window_begins();
   samples_window_begins();  // the header has the notes of both
   write_header(drain);
+  budget_window_begins(drain);
   nvml_begin();
   workers_begin();
   drain.window_open = true;
@@ -258,6 +260,7 @@ void close_dump(Drain& drain) {
     metrics_note_window(window, totals_of(drain, window), losses, outcome, drain.collector.use());
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
+  budget_window_is_over(drain, window);
   drain.window_open = false;
   event_times_end();
   turn_texts();

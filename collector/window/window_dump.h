@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "collector/window/batch.h"
+#include "collector/window/budget.h"
 #include "collector/window/dump_file.h"
 #include "collector/window/early_dump.h"
 #include "collector/window/step_log.h"
@@ -34,6 +35,7 @@ struct Drain {
   uint32_t failures_written = 0;  // which failed allocation is in a dump
   uint32_t failures_before_early = 0;
   EarlyDump early{};
+  Budget budget{};
   bool window_open = false;
   uint64_t left_out = 0;  // events of the open window that had to go
   uint64_t moved_to = 0;  // where its begin has to be then

@@ -24,7 +24,8 @@ enum class ChunkKind : uint32_t {
   modules = 7,
   workers = 8,
   live_memory = 9,
-  nvtx_names = 10
+  nvtx_names = 10,
+  budget = 11
 };
 enum class Codec : uint32_t { none = 0, deflate = 1 };
 

@@ -392,6 +392,15 @@ bool read_buffer_mb(std::string_view text, uint32_t& megabytes, Reason& reason) 
   return true;
 }
 
+bool read_budget(std::string_view text, double& percent, Reason& reason) {
+  if (text == "none") return percent = 0, true;
+  if (!text.empty() && text.back() == '%') text.remove_suffix(1);
+  if (!parse_decimal(text, percent) || percent < 0.1 || percent > 100) {
+    return refuse(reason, "must be none, or a percentage from 0.1 to 100 (for example 2)");
+  }
+  return true;
+}
+
 bool read_gpu_times(std::string_view text, GpuTimes& times, Reason& reason) {
   if (text == "cupti") return times = GpuTimes::cupti, true;
   if (text == "events") return times = GpuTimes::events, true;

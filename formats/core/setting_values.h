@@ -38,6 +38,8 @@ bool read_cupti(std::string_view text, char* out, size_t size, Reason& reason);
 bool read_command(std::string_view text, char* out, size_t size, Reason& reason);
 // "prometheus:" and a directory, which may hold %-sequences; "none" stands for "".
 bool read_metrics(std::string_view text, char* out, size_t size, Reason& reason);
+// Percent; "none" stands for 0.
+bool read_budget(std::string_view text, double& percent, Reason& reason);
 bool read_run(std::string_view text, char* out, size_t size, Reason& reason);
 // A directory whose name may hold %-sequences. `automatic`: whether "auto" stands for "".
 bool read_directory(std::string_view text, bool automatic, char* out, size_t size, Reason& reason);

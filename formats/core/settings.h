@@ -146,6 +146,7 @@ struct Config {
   char cupti[1024];           // empty: look for it; "off": do not use CUPTI; else a path
   char on_trace_ready[1024];  // see command_line.h; empty: none
   char metrics[1024];         // a directory, which may hold the same %-sequences; empty: none
+  double budget;              // what recording may cost, percent of the time; 0: whatever it costs
 };
 
 // Told of each GPUPROF_* name that is no setting, with the known name that is nearest to it.

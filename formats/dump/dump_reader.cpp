@@ -346,7 +346,7 @@ class Reader {
       return;
     }
     if (refusing_ && kind != ChunkKind::header) return;
-    if (body.kind > static_cast<uint32_t>(ChunkKind::nvtx_names)) return;
+    if (body.kind > static_cast<uint32_t>(ChunkKind::budget)) return;
     std::string_view raw;
     if (kind != ChunkKind::events) job->wrong = inflater_.unpack(body, raw);
     if (!job->wrong.empty()) return damage(at, std::move(job->wrong));
@@ -367,6 +367,7 @@ class Reader {
         return message<dump::LiveMemory>(at, raw, &ChunkVisitor::on_live_memory);
       case ChunkKind::nvtx_names:
         return message<dump::NvtxNames>(at, raw, &ChunkVisitor::on_nvtx_names);
+      case ChunkKind::budget: return message<dump::Budget>(at, raw, &ChunkVisitor::on_budget);
       case ChunkKind::counters: return message<dump::Counters>(at, raw, &ChunkVisitor::on_counters);
     }
   }

@@ -30,6 +30,7 @@ class ChunkVisitor {
   virtual void on_counters(const dump::Counters&, uint64_t /*offset*/) {}
   virtual void on_live_memory(const dump::LiveMemory&, uint64_t /*offset*/) {}
   virtual void on_nvtx_names(const dump::NvtxNames&, uint64_t /*offset*/) {}
+  virtual void on_budget(const dump::Budget&, uint64_t /*offset*/) {}
   virtual void on_graphs(const dump::Graphs&, uint64_t /*offset*/) {}
   // Bytes were lost between the chunks delivered before and after this call.
   virtual void on_damage(const Problem&) {}

@@ -240,6 +240,11 @@ void TraceBuilder::on_nvtx_names(const dump::NvtxNames& names, uint64_t) {
   segment().nvtx_names.add(names, kMostNvtxNames);
 }
 
+void TraceBuilder::on_budget(const dump::Budget& budget, uint64_t) {
+  if (segment_ && segment_->process.has_summary && !segment_->process.recovered) end_segment();
+  segment().budget = budget;
+}
+
 void TraceBuilder::on_damage(const Problem&) { damaged_ = true; }
 
 void TraceBuilder::mark_recovered(int64_t looked_at) {

@@ -168,6 +168,7 @@ void TraceSegment::complete(Trace& trace) {
   draw_threads();
   fix_steps();
   fix_summary();
+  fix_budget();
   join_process(trace, process);
   nvtx_names.name_process(process);
   name_replayed_nodes(trace, process);
@@ -202,6 +203,27 @@ void TraceSegment::fix_window() {
   const auto time_of = [&](uint64_t ticks) { return time_of_units(ticks >> p.clock.shift()); };
   p.window_begin = time_of(begin);
   p.window_end = end ? std::max(p.window_begin, time_of(end)) : 0;
+}
+
+// Kinds of a newer gpuprof are not told.
+void TraceSegment::fix_budget() {
+  RecordingBudget& out = process.budget;
+  // In the units that all else is in: what was left out from the start begins with the window.
+  const auto time_of = [&](uint64_t ticks) {
+    return time_of_units(ticks >> process.clock.shift());
+  };
+  out.allowed_pct = budget.allowed_ppm() / 1e4;
+  for (const dump::Shed& each : budget.shed()) {
+    if (each.kind() == 0 || each.kind() >= kShedKinds) continue;
+    if (out.left_out_of(static_cast<ShedKind>(each.kind()))) continue;  // of a damaged file
+    out.left_out.push_back({static_cast<ShedKind>(each.kind()),
+                            std::max(process.window_begin, time_of(each.since_ticks())),
+                            each.cost_ppm() / 1e4});
+  }
+  if (budget.until_ticks() <= budget.since_ticks()) return;
+  out.since = time_of(budget.since_ticks());
+  out.until = time_of(budget.until_ticks());
+  out.cost_ns = budget.cost_ns();
 }
 
 void TraceSegment::make_events(Trace& trace) {

@@ -24,6 +24,7 @@ struct TraceSegment {
   std::map<LaneKey, OpenLane> lanes;
   std::map<uint64_t, uint64_t> boundaries;  // of steps: number -> clock units
   NvtxNames nvtx_names;
+  dump::Budget budget;  // the last; empty: there was none
 
   // A chunk's part of a lane, with the chunk's shapes and stacks. Takes what `in` holds.
   void add_lane(const ShapePool& pool, DecodedLane& in,
@@ -49,6 +50,7 @@ struct TraceSegment {
   void draw_threads();
   void fix_steps();
   void fix_summary();
+  void fix_budget();
 };
 
 }  // namespace gpuprof

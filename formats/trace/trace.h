@@ -22,6 +22,7 @@
 #include "formats/core/live_memory.h"
 #include "formats/core/record.h"
 #include "formats/core/ring_file.h"
+#include "formats/core/shed.h"
 #include "formats/io/problem.h"
 #include "formats/trace/clock_map.h"
 #include "formats/trace/event_table.h"
@@ -349,6 +350,32 @@ enum class Completeness : uint8_t {
 };
 
 // One process in one window.
+// GPUPROF_BUDGET: what recording was allowed to cost, and what it left out for that.
+struct RecordingBudget {
+  struct LeftOut {
+    ShedKind kind;
+    int64_t since;    // what begins later is missing
+    double cost_pct;  // what it took of the time before; 0: it was left out in a window before
+  };
+  double allowed_pct = 0;         // of the window's time; 0: no budget was set
+  std::vector<LeftOut> left_out;  // in order of time
+  // What recording cost since then, or in the whole window. `until` 0: not known.
+  int64_t since = 0, until = 0;
+  uint64_t cost_ns = 0;
+
+  double cost_pct() const {
+    return until > since ? 100 * static_cast<double>(cost_ns) / static_cast<double>(until - since)
+                         : 0;
+  }
+  // Null: it is there as far as it was asked for.
+  const LeftOut* left_out_of(ShedKind kind) const {
+    for (const LeftOut& each : left_out) {
+      if (each.kind == kind) return &each;
+    }
+    return nullptr;
+  }
+};
+
 struct Process {
   std::string path;  // the file it came from (the first, where there are several)
   Source source = Source::dump;
@@ -388,6 +415,7 @@ struct Process {
   std::vector<ProcessorWaits> processor_waits;  // by thread; empty: not known
   std::vector<ThreadTimes> thread_times;        // by thread; empty: not known
   std::vector<NamedCounter> named_counters;
+  RecordingBudget budget;
   std::vector<Worker> workers;          // of a DataLoader
   std::vector<LiveMemory> live_memory;  // one of each moment at most
   uint32_t usable_cpus = 0;             // 0: not known

@@ -327,6 +327,7 @@ void print_text(const Trace& trace, const Process& process) {
                     format_duration(static_cast<double>(cost.cupti_ns)),
                     format_duration(static_cast<double>(cost.drain_ns))));
   }
+  if (process.budget.allowed_pct > 0) print_row("budget", describe_budget(process));
   if (const auto slower = analysis::recording_slowdown(process)) {
     print_row(
         "slowdown",

@@ -33,6 +33,7 @@ WRONG = [  # variable, value, what the message must hold besides both
     ("GPUPROF_RANKS", "1-", "0,8-15"),
     ("GPUPROF_BUFFER_MB", "0", "1 to 65536"),
     ("GPUPROF_BUFFER_MB", "64M", "1 to 65536"),
+    ("GPUPROF_BUDGET", "101", "from 0.1 to 100"),
     ("GPUPROF_LOG", "loud", "debug"),
     ("GPUPROF_OUTPUT", "out-%z", "%"),
     ("GPUPROF_ON_TRACE_READY", "cp '{}", "quote"),

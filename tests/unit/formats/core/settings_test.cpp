@@ -86,6 +86,7 @@ TEST(Settings, defaults) {
   EXPECT_STREQ(config.run, "");
   EXPECT_STREQ(config.scratch, "");
   EXPECT_STREQ(config.cupti, "");
+  EXPECT_EQ(config.budget, 0);
 }
 
 TEST(Settings, every_value_is_taken) {
@@ -95,7 +96,7 @@ TEST(Settings, every_value_is_taken) {
                  "GPUPROF_STEP=time:2.5", "GPUPROF_OUTPUT=/x/%h/%q{USER}", "GPUPROF_RUN=run%j",
                  "GPUPROF_SCRATCH=/scratch", "GPUPROF_PRESET=light", "GPUPROF_BUFFER_MB=65536",
                  "GPUPROF_GPU_TIMES=events", "GPUPROF_CUPTI=/opt/libcupti.so", "GPUPROF_LOG=debug",
-                 "GPUPROF_METRICS=prometheus:/var/lib/%h"},
+                 "GPUPROF_METRICS=prometheus:/var/lib/%h", "GPUPROF_BUDGET=2.5%"},
                 config),
             "");
   EXPECT_EQ(config.mode, Mode::off);
@@ -114,6 +115,7 @@ TEST(Settings, every_value_is_taken) {
   EXPECT_STREQ(config.cupti, "/opt/libcupti.so");
   EXPECT_EQ(config.log, LogLevel::debug);
   EXPECT_STREQ(config.metrics, "/var/lib/%h");
+  EXPECT_EQ(config.budget, 2.5);
 }
 
 TEST(Settings, an_empty_value_is_the_default) {
@@ -240,6 +242,10 @@ const BadValue kBadValues[] = {
     {"GPUPROF_BUFFER_MB=64MB",
      "GPUPROF_BUFFER_MB=\"64MB\": must be a whole number of megabytes from 1 to 65536 (for example "
      "64)"},
+    {"GPUPROF_BUDGET=0",
+     "GPUPROF_BUDGET=\"0\": must be none, or a percentage from 0.1 to 100 (for example 2)"},
+    {"GPUPROF_BUDGET=2x",
+     "GPUPROF_BUDGET=\"2x\": must be none, or a percentage from 0.1 to 100 (for example 2)"},
     {"GPUPROF_GPU_TIMES=event", "GPUPROF_GPU_TIMES=\"event\": must be cupti or events"},
     {"GPUPROF_METRICS=statsd:/x", "GPUPROF_METRICS=\"statsd:/x\": must begin with prometheus:"},
     {"GPUPROF_METRICS=prometheus:x",
