@@ -31,6 +31,16 @@ int cudaMalloc(void** out, size_t bytes) { return *out = &out, (void)bytes, 0; }
 int cudaFree(void* memory) { return (void)memory, 0; }
 int cudaStreamSynchronize(void* stream) { return (void)stream, 0; }
 int cudaStreamCreateWithFlags(void** out, unsigned flags) { return *out = &out, (void)flags, 0; }
+int cudaEventCreate(void** out) { return *out = &out, 0; }
+int cudaEventSynchronize(void* event) { return (void)event, 0; }
+int cudaDeviceSynchronize(void) { return 0; }
+void** __cudaRegisterFatBinary(void* binary) { return binary; }
+void __cudaRegisterFatBinaryEnd(void** handle) { (void)handle; }
+void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name,
+                            int limit, void* tid, void* bid, void* block, void* grid, int* warp) {
+  (void)handle, (void)host, (void)device, (void)name, (void)limit;
+  (void)tid, (void)bid, (void)block, (void)grid, (void)warp;
+}
 int ncclAllReduce(const void* from, void* to, size_t count, int type, int operation,
                   void* communicator, void* stream) {
   (void)from, (void)to, (void)count, (void)type, (void)operation;

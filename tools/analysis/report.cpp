@@ -451,6 +451,7 @@ void keep_parts(std::vector<Timeline> timelines, std::vector<std::vector<StepAna
 Report make_tables_alone(const Trace& trace, Grouping grouping) {
   Report report;
   report.depth = Depth::tables;
+  note_left_out_kinds(trace, report);
   report.grouping = grouping;
   report.program = program_of(trace);
   const std::vector<Timeline> all = timelines_by_window(trace);
@@ -469,6 +470,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   report.step_time = step_time_of(report.steps);
+  add_left_out_kinds(report);
   report.standstill = standstill_of(trace);
   add_standstill(report);
   add_clocks(trace, report);
@@ -560,6 +562,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   report.thread_states = thread_states(all);
   report.worker_lines = worker_lines_of(trace);
   report.loading = data_loading_of(all, report.worker_lines);
+  note_left_out_kinds(trace, report);
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
   add_clocks(trace, report);
@@ -574,6 +577,7 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   add_gpus_in_turn(all, report);
   stalled.report(report);
   judge.decide(report);
+  add_left_out_kinds(report);
   add_slow_ranks(report);
   add_slow_gpus(all, report);
   if (const auto job = pipeline_job(trace)) {

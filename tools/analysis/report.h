@@ -14,6 +14,7 @@
 #include "tools/analysis/finding_table.h"
 #include "tools/analysis/host_memory.h"
 #include "tools/analysis/host_samples.h"
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/analysis/operators.h"
 #include "tools/analysis/pipeline.h"
 #include "tools/analysis/ranks.h"
@@ -116,8 +117,10 @@ struct Report {
   CollectiveTimes collective_times;
   std::optional<Pipeline> pipeline;           // of a trace that names a pipeline's operations
   std::array<uint64_t, kLossKinds> losses{};  // as far as is known
-  bool losses_known = true;  // false: a file was cut, or is damaged, or is not of gpuprof
-  std::string unrecorded;    // kinds of GPU work that were not to be recorded; empty: none
+  bool losses_known = true;           // false: a file was cut, or is damaged, or is not of gpuprof
+  std::string unrecorded;             // kinds of GPU work that were not to be recorded; empty: none
+  LeftOutKinds left_out;              // by GPUPROF_BUDGET
+  std::vector<Cause> unknown_causes;  // that need it; none of them is in `verdict`
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known
   double replay_error_pct = 0;         // of the replay without a change against what was recorded
 

@@ -545,11 +545,12 @@ void Judge::find_throttle(Report& report) const {
 void Judge::decide(Report& report) const {
   find_throttle(report);
   report.reason = reason_against(report);
-  if (!report.reason.empty()) return;
+  if (!report.reason.empty()) return leave_out_unknown_causes(report);
   report.replay_error_pct = 100 * std::abs(step_ns_[0] - recorded_ns_) / recorded_ns_;
   const double waited_pct =
       waited_steps_ > 0 ? 100 * waited_us_ / waited_steps_ / report.step_time.mean_us : 0;
   add_causes(waited_pct, report);
+  leave_out_unknown_causes(report);
   leave_out_pauses(report);
   sort_causes(report);
   find_rank_jitter(waited_pct, report);
@@ -570,6 +571,14 @@ void Judge::decide(Report& report) const {
     return;
   }
   if (add_compute(waited_pct, report)) return;
+  if (!report.unknown_causes.empty()) {
+    report.reason = fmt::format(
+        "the GPU works for {:.1f} % of {} time, and what takes the rest is not known: "
+        "GPUPROF_BUDGET left out {}. Of these causes it cannot be told whether they are there: {}",
+        report.gpu_utilization_pct, report.unit(), describe(report.left_out),
+        names_of(report.unknown_causes));
+    return;
+  }
   report.reason = nothing_explains(report, exposed_pct(report, waited_pct));
 }
 

@@ -238,8 +238,10 @@ std::string operator_text(const Report& report, const TextOptions& options) {
                wide ? change_text(row.memory_bytes) : "", change_text(row.memory_self_bytes),
                std::move(name)});
   }
-  return title(fmt::format("Operators{}", group_title(by)), report, options) + table.text() +
-         more_of(rows.size(), shown);
+  return title(fmt::format("Operators{}{}", group_title(by),
+                           not_whole_text(report.left_out, ShedKind::operators)),
+               report, options) +
+         table.text() + more_of(rows.size(), shown);
 }
 
 std::string layer_text(const Report& report, const TextOptions& options) {
@@ -260,8 +262,8 @@ std::string layer_text(const Report& report, const TextOptions& options) {
               below ? 2 * layer->depth : 0);
     if (below) open.push_back(layer);
   }
-  return title("Layers", report, options) + table.text() +
-         more_of(tree.layers().size(), layers.size());
+  return title("Layers" + not_whole_text(report.left_out, ShedKind::operators), report, options) +
+         table.text() + more_of(tree.layers().size(), layers.size());
 }
 
 std::string memory_text(const Report& report, const TextOptions& options) {

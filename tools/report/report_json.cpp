@@ -419,6 +419,17 @@ Json thread_states_json(const Report& report) {
   return out;
 }
 
+Json left_out_json(const Report& report) {
+  Json out = Json::array();
+  for (const LeftOutKind& each : report.left_out.kinds) {
+    out.push_back({{"kind", kShedTexts[static_cast<size_t>(each.kind)].name},
+                   {"windows", each.windows},
+                   {"of", report.left_out.windows},
+                   {"since", each.since}});
+  }
+  return out;
+}
+
 // What Depth::tables leaves out.
 void add_judgement(const Report& report, Json& out) {
   out["breakdown_pct"] = breakdown_json(report);
@@ -496,6 +507,13 @@ Json report_json(const Report& report) {
                      {"total_us", rounded(report.tables.launch_us)}};
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
+  if (!report.left_out.kinds.empty()) {
+    out["left_out_kinds"] = left_out_json(report);
+    out["unknown_causes"] = Json::array();
+    for (const Cause cause : report.unknown_causes) {
+      out["unknown_causes"].push_back(cause_name(cause));
+    }
+  }
   if (report.losses_known) out["losses"] = losses_json(report.losses);
   out["overhead"] = Json::object();
   if (report.own_cost_pct) out["overhead"]["own_cost_pct"] = rounded(*report.own_cost_pct);

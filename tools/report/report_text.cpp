@@ -91,8 +91,8 @@ class TextReport {
     copies();
     collectives();
     collective_times();
-    calls("Waiting for the GPU", report_.tables.synchronizations);
-    calls("Allocation", report_.tables.allocations);
+    calls("Waiting for the GPU", report_.tables.synchronizations, ShedKind::waits);
+    calls("Allocation", report_.tables.allocations, ShedKind::calls);
     places();
     python_lines();
     worker_lines();
@@ -445,9 +445,11 @@ class TextReport {
          format_us(most));
   }
 
-  void calls(std::string_view name, const std::vector<CallRow>& all) {
+  std::string not_whole(ShedKind kind) const { return not_whole_text(report_.left_out, kind); }
+
+  void calls(std::string_view name, const std::vector<CallRow>& all, ShedKind kind) {
     if (all.empty()) return;
-    title(name);
+    title(std::string(name) + not_whole(kind));
     TextTable rows = table({a_unit(), "each", "call"});
     for (size_t i = 0; i < std::min<size_t>(5, all.size()); ++i) {
       rows.row({per_unit(all[i].count), each(all[i].total_us, all[i].count), all[i].name});
@@ -458,7 +460,7 @@ class TextReport {
   void places() {
     const std::vector<PlaceRow>& all = report_.operators.places;
     if (all.empty()) return;
-    title("Lines of code that wait, allocate, copy or load data");
+    title("Lines of code that wait, allocate, copy or load data" + not_whole(ShedKind::stacks));
     TextTable rows = table({a_unit(), "each", "what for", "line"});
     for (size_t i = 0; i < std::min<size_t>(5, all.size()); ++i) {
       rows.row(
@@ -478,7 +480,7 @@ class TextReport {
     title((report_.gpu_timed ? "Code that ran while the GPU was idle"
                              : "Code that ran; when the GPU was idle is not known") +
           (covered < 90 ? fmt::format("; samples cover {:.0f} % of that time", covered) : "") +
-          few_samples(samples.idle_samples));
+          few_samples(samples.idle_samples) + not_whole(ShedKind::samples));
     TextTable rows = table({"share", a_unit(), "line"});
     for (size_t i = 0; i < std::min<size_t>(5, samples.lines.size()); ++i) {
       const HostLine& row = samples.lines[i];

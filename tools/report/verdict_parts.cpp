@@ -10,6 +10,14 @@ std::vector<VerdictPart> verdict_parts(const analysis::Report& report) {
   const bool whole = report.whole_windows && !report.pipeline;
   if (report.verdict.empty()) out.push_back({0, report.reason, 2, "", false});
   size_t cause = 0, number = 0;
+  if (!report.verdict.empty() && !report.unknown_causes.empty()) {
+    out.push_back({0,
+                   fmt::format("Of these causes it is not known whether they are there, since "
+                               "GPUPROF_BUDGET left out {}: {}",
+                               analysis::describe(report.left_out),
+                               analysis::names_of(report.unknown_causes)),
+                   2, "", false});
+  }
   for (const analysis::Verdict& verdict : report.verdict) {
     ++cause;
     const std::string name(analysis::cause_name(verdict.cause));

@@ -39,6 +39,7 @@ class RunMaker {
   MemoryNames names;
   dump::Header header = make_header(1);
   dump::Counters counters;
+  dump::Budget budget;  // none where nothing is allowed
   uint32_t window = 0;
   std::string gpu_times_from, step_source;
   uint64_t gpu_time_error_ns = 0;
@@ -115,6 +116,16 @@ class RunMaker {
     add(r);
   }
 
+  // GPUPROF_BUDGET left out a kind from then on.
+  void leave_out(ShedKind kind, size_t step, uint64_t us, uint32_t cost_ppm) {
+    budget.set_allowed_ppm(20000);
+    dump::Shed* const shed = budget.add_shed();
+    shed->set_kind(static_cast<uint32_t>(kind));
+    shed->set_since_ticks(at(step, us));
+    shed->set_cost_ppm(cost_ppm);
+    budget.set_since_ticks(shed->since_ticks());
+  }
+
   void add_counter(Counter counter, const std::vector<uint64_t>& values) {
     dump::CounterSeries* const series = counters.add_series();
     series->set_device(0);
@@ -134,14 +145,15 @@ class RunMaker {
   std::string dump() {
     ByteBuffer bytes;
     header.set_window(window);
-    header.set_window_begin_ticks(boundaries_[window_from_] >> 1);
+    header.set_window_begin_ticks(boundaries_[window_from_]);
     append(bytes, ChunkKind::header, header);
     append_events(bytes, encoder_);
     append_steps(bytes, boundaries_, 0, 1);
     if (counters.series_size()) append(bytes, ChunkKind::counters, counters);
-    dump::Summary summary =
-        make_summary(boundaries_.back() >> 1, static_cast<uint32_t>(window_from_),
-                     static_cast<uint32_t>(lengths_.size() - 1));
+    if (budget.allowed_ppm()) append(bytes, ChunkKind::budget, budget);
+    dump::Summary summary = make_summary(boundaries_.back(), static_cast<uint32_t>(window_from_),
+                                         static_cast<uint32_t>(lengths_.size() - 1));
+    summary.set_window_begin_ticks(boundaries_[window_from_]);
     summary.set_gpu_times_from(gpu_times_from);
     if (!step_source.empty()) summary.set_step_source(step_source);
     summary.set_gpu_time_error_ns(gpu_time_error_ns);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/unit/support/run_maker.h"
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/analysis/report.h"
 #include "tools/describe.h"
 #include "tools/report/report_text.h"
@@ -38,6 +39,87 @@ std::vector<uint64_t> lengths(size_t count, double growth) {
     out.push_back(static_cast<uint64_t>(kStepUs * (1 + growth * part)) + i % 3);
   }
   return out;
+}
+
+// ---- a budget ----------------------------------------------------------------------------------
+
+struct LeftOut {
+  ShedKind kind;
+  size_t step;
+  uint64_t us;
+  uint32_t cost_ppm;
+};
+
+// The host waits for a third of each step, and does something of its own for the rest.
+std::string budget_dump(const std::vector<LeftOut>& left_out) {
+  RunMaker run(std::vector<uint64_t>(10, 5 * kStepUs), 0, 30);
+  for (size_t step = 0; step < run.steps(); ++step) run.add_wait(step, 20, 1525);
+  for (const LeftOut& each : left_out) {
+    run.leave_out(each.kind, each.step, each.us, each.cost_ppm);
+  }
+  return run.dump();
+}
+
+bool has_cause(const analysis::Report& report, analysis::Cause cause) {
+  return std::any_of(report.verdict.begin(), report.verdict.end(),
+                     [&](const analysis::Verdict& each) { return each.cause == cause; });
+}
+
+TEST(Findings, WhatABudgetLeftOutIsMissingSinceWhen) {
+  EXPECT_EQ(found(budget_dump({}), "left_out_kinds"), "");
+  EXPECT_TRUE(has_cause(analysis::make_report(load(budget_dump({}))), analysis::Cause::host_work))
+      << report_text(analysis::make_report(load(budget_dump({}))), TextOptions{});
+  const analysis::Report report =
+      analysis::make_report(load(budget_dump({{ShedKind::stacks, 2, 500, 61000}})));
+  EXPECT_EQ(
+      text_of(report, "left_out_kinds"),
+      "by GPUPROF_BUDGET (2 %) not recorded: call stacks since step 2 (10.500 ms into "
+      "the window). Tables and counts of these are not whole. A larger budget keeps them, or a "
+      "lighter GPUPROF_PRESET from the start\n");
+  EXPECT_TRUE(report.unknown_causes.empty());
+  EXPECT_TRUE(has_cause(report, analysis::Cause::host_work)) << "it needs no stacks";
+}
+
+TEST(Findings, CausesThatNeedWhatABudgetLeftOutAreUnknown) {
+  const LeftOut calls{ShedKind::calls, 2, 500, 61000}, waits{ShedKind::waits, 3, 0, 61000};
+  const analysis::Report without_calls = analysis::make_report(load(budget_dump({calls})));
+  EXPECT_EQ(analysis::names_of(without_calls.unknown_causes),
+            "kernel_launch, allocation, host_work");
+  EXPECT_FALSE(has_cause(without_calls, analysis::Cause::host_work));
+  EXPECT_NE(
+      text_of(without_calls, "left_out_kinds")
+          .find("it is not known whether they are there: kernel_launch, allocation, host_work"),
+      std::string::npos);
+  const analysis::Report report = analysis::make_report(load(budget_dump({calls, waits})));
+  EXPECT_EQ(analysis::names_of(report.unknown_causes),
+            "data_loading, kernel_launch, allocation, synchronization, host_work");
+  EXPECT_TRUE(report.verdict.empty());
+  EXPECT_NE(report.reason.find("what takes the rest is not known: GPUPROF_BUDGET left out API "
+                               "calls that start no GPU work since step 2"),
+            std::string::npos)
+      << report.reason;
+  const std::string text = report_text(report, TextOptions{});
+  EXPECT_NE(text.find("Waiting for the GPU; not recorded since step 3"), std::string::npos) << text;
+}
+
+TEST(Findings, InfoTellsABudgetAndWhatItLeftOut) {
+  const Trace without = load(budget_dump({}));
+  EXPECT_TRUE(describe_summary(without, without.processes[0])["budget"].is_null());
+  const Trace trace = load(budget_dump(  // the second in a window before
+      {{ShedKind::operators, 4, 250, 61000}, {ShedKind::samples, 0, 0, 0}}));
+  const Json told = describe_summary(trace, trace.processes[0])["budget"];
+  EXPECT_EQ(told["percent"], 2.0);
+  EXPECT_TRUE(told["cost_percent"].is_null()) << "as of a killed process";
+  ASSERT_EQ(told["left_out"].size(), 2u);
+  EXPECT_EQ(told["left_out"][0]["kind"], "operators");
+  EXPECT_EQ(told["left_out"][0]["since_step"], 4);
+  EXPECT_NEAR(told["left_out"][0]["cost_percent"].get<double>(), 6.1, 1e-9);
+  EXPECT_TRUE(told["left_out"][1]["cost_percent"].is_null());
+  EXPECT_EQ(
+      describe_budget(trace.processes[0]),
+      "2 % of the window: not recorded are PyTorch's operators and layers since step 4 "
+      "(20.250 ms into the window), where they took 6.10 %; host samples in the whole window; "
+      "what recording costs so is not known");
 }
 
 // ---- memory ------------------------------------------------------------------------------------

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/left_out_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tools/analysis/findings.h"
+#include "tools/analysis/report.h"
+#include "tools/describe.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+// What is not recorded looks like work of the host's own between its calls, so host_work is known
+// only where everything that the host does is. Loading of data is told by ranges of PyTorch's. The
+// replay lets the host go on where it does not know that it waits.
+bool needs(Cause cause, ShedKind kind) {
+  switch (kind) {
+    case ShedKind::operators: return cause == Cause::data_loading || cause == Cause::host_work;
+    case ShedKind::calls: return cause == Cause::allocation || cause == Cause::host_work;
+    case ShedKind::waits:
+      return cause == Cause::synchronization || cause == Cause::host_work ||
+             cause == Cause::kernel_launch || cause == Cause::data_loading ||
+             cause == Cause::allocation;
+    case ShedKind::none:
+    case ShedKind::samples:
+    case ShedKind::stacks: break;
+  }
+  return false;
+}
+
+// Of what operators and calls do between launches a part is the issuing of work: without them it
+// has a smaller share. It is there if it is found, and may be there if not.
+bool may_be_missed(Cause cause, ShedKind kind) {
+  return cause == Cause::kernel_launch && (kind == ShedKind::operators || kind == ShedKind::calls);
+}
+
+}  // namespace
+
+const LeftOutKind* LeftOutKinds::find(ShedKind kind) const {
+  const auto at = std::find_if(kinds.begin(), kinds.end(),
+                               [&](const LeftOutKind& each) { return each.kind == kind; });
+  return at == kinds.end() ? nullptr : &*at;
+}
+
+namespace {
+
+LeftOutKinds left_out_of(const Trace& trace) {
+  LeftOutKinds out;
+  struct First {
+    size_t windows = 0;
+    int64_t since = 0;
+    std::string text;
+  };
+  std::array<First, kShedKinds> first;
+  for (const Process& process : trace.processes) {
+    if (process.is_data_worker()) continue;
+    ++out.windows;
+    for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
+      First& of_kind = first[static_cast<size_t>(each.kind)];
+      if (of_kind.windows++ == 0 || each.since < of_kind.since) {
+        of_kind.since = each.since;
+        of_kind.text = describe_since(process, each);
+      }
+      out.allowed_pct = process.budget.allowed_pct;
+    }
+  }
+  for (size_t kind = 1; kind < kShedKinds; ++kind) {
+    if (first[kind].windows == 0) continue;
+    out.kinds.push_back({static_cast<ShedKind>(kind), first[kind].windows, first[kind].text});
+  }
+  return out;
+}
+
+}  // namespace
+
+void note_left_out_kinds(const Trace& trace, Report& report) {
+  report.left_out = left_out_of(trace);
+}
+
+void leave_out_unknown_causes(Report& report) {
+  for (size_t i = 0; i < kCauseCount; ++i) {
+    const auto cause = static_cast<Cause>(i);
+    const auto is_it = [&](const Verdict& verdict) { return verdict.cause == cause; };
+    const bool found = std::any_of(report.verdict.begin(), report.verdict.end(), is_it);
+    const auto is_unknown = [&](const LeftOutKind& each) {
+      return needs(cause, each.kind) || (!found && may_be_missed(cause, each.kind));
+    };
+    const std::vector<LeftOutKind>& kinds = report.left_out.kinds;
+    if (std::none_of(kinds.begin(), kinds.end(), is_unknown)) continue;
+    report.unknown_causes.push_back(cause);
+    std::erase_if(report.verdict, is_it);
+  }
+}
+
+std::string describe(const LeftOutKinds& left_out) {
+  std::string out;
+  for (const LeftOutKind& each : left_out.kinds) {
+    out += fmt::format("{}{} {}", out.empty() ? "" : "; ",
+                       kShedTexts[static_cast<size_t>(each.kind)].text, each.since);
+    if (left_out.windows > 1) {
+      out += fmt::format(", in {} of {} windows", each.windows, left_out.windows);
+    }
+  }
+  return out;
+}
+
+std::string not_whole_text(const LeftOutKinds& left_out, ShedKind kind) {
+  const LeftOutKind* const found = left_out.find(kind);
+  return found ? "; not recorded " + found->since : std::string();
+}
+
+std::string names_of(const std::vector<Cause>& causes) {
+  std::string out;
+  for (const Cause cause : causes) {
+    out += (out.empty() ? "" : ", ") + std::string(cause_name(cause));
+  }
+  return out;
+}
+
+void add_left_out_kinds(Report& report) {
+  if (report.left_out.kinds.empty()) return;
+  const std::string unknown = names_of(report.unknown_causes);
+  add_finding<FindingKind::left_out_kinds>(
+      report.findings, report.left_out.allowed_pct, report.left_out.allowed_pct,
+      describe(report.left_out),
+      unknown.empty()
+          ? std::string()
+          : fmt::format(". Of causes it is not known whether they are there: {}", unknown));
+}
+
+}  // namespace gpuprof::analysis
