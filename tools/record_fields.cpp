@@ -12,7 +12,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   header    path, host, pid, rank, world_size, window, step_source, window_begin_mono_ns,
             window_end_mono_ns, versions, devices, settings, gpu_times_missing, ... as in gpuprof info
   step      number, begin_mono_ns, end_mono_ns, in_window
-  summary   complete, steps, partial, early, end_reason, event_count, events, losses, own_cost
+  summary   complete, steps, partial, early, end_reason, event_count, events, losses, own_cost,
+            budget (null: none; percent, cost_percent, left_out: kind, since_mono_ns, since_step)
   and a line for each record, in order of begin:
   all       index, kind, name, label, lane, begin_ns, begin_mono_ns, end_mono_ns, duration_ns,
             correlation (0: none), partner (index of the call that caused this GPU work, or of the first
