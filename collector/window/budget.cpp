@@ -121,7 +121,7 @@ void say_if_still_over(Budget& b) {
 
 void note_shed(Budget& b, uint32_t kinds, uint64_t since, bool before) {
   for (uint32_t kind = 1; kind < kShedKinds; ++kind) {
-    if (!(kinds >> kind & 1)) continue;
+    if (!(kinds >> kind & 1) || b.shed_count == kShedKinds) continue;
     const uint32_t cost = before ? 0 : std::max(1u, ppm(b.costs[kind], b.elapsed_ns));
     b.shed[b.shed_count++] = {static_cast<ShedKind>(kind), since, cost};
   }

@@ -140,8 +140,10 @@ def test_a_window_too_short_for_a_look_decides_for_those_after_it(tmp_path):
     assert "in the windows after this one" in line
 
 
-def test_an_early_window_decides_for_itself_alone(tmp_path):
-    (dump,), done = record(tmp_path, 2, "events=480000", milliseconds=2000, step_us=40000, GPUPROF_SCHEDULE="")
+@pytest.mark.parametrize("program, budget, events", [("costly_calls", 2, 480000), ("costly", 0.2, 20000)])
+def test_an_early_window_decides_for_itself_alone(tmp_path, program, budget, events):
+    """The second with CUPTI, which stays on between the two: its callbacks of such calls come back."""
+    (dump,), done = record(tmp_path, budget, f"events={events}", milliseconds=2000, step_us=40000, program=program, GPUPROF_SCHEDULE="")
     assert "_w0" in dump.name
     lines = said(done)
     assert len(lines) == 2 and "in this window:" in lines[0] and "in this window and those after it" in lines[1], done.err
