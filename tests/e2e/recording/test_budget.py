@@ -60,8 +60,10 @@ def test_a_costly_program_stays_within_its_budget(tmp_path, costly, budget):
     if budget == min(BUDGETS):
         assert costly in kinds(found), found
     assert bool(said(done)) == bool(found["left_out"]), done.err
-    steps, events = int(done.out.split()[0]), harness.info(dump)["files"][0]["events"]
-    assert events["launch"] == steps * (each_step if costly == "stacks" else 2)
+    steps, told = int(done.out.split()[0]), harness.info(dump)["files"][0]
+    events, lost = told["events"], told["losses"].get("buffer_full", 0)  # where a busy machine does not write as fast
+    launches = steps * (each_step if costly == "stacks" else 2)
+    assert launches - lost <= events["launch"] <= launches
     for each in found["left_out"]:
         assert each["cost_percent"] >= 0.05 * budget and 0 < each["since_step"] < steps, each
         if record_kind and each["kind"] == costly:
@@ -140,12 +142,13 @@ def test_a_window_too_short_for_a_look_decides_for_those_after_it(tmp_path):
     assert "in the windows after this one" in line
 
 
-@pytest.mark.parametrize("program, budget, events", [("costly_calls", 2, 480000), ("costly", 0.2, 20000)])
+@pytest.mark.parametrize("program, budget, events", [("costly_calls", 2, 480000), ("costly", 0.2, 40000)])
 def test_an_early_window_decides_for_itself_alone(tmp_path, program, budget, events):
     """The second with CUPTI, which stays on between the two: its callbacks of such calls come back."""
-    (dump,), done = record(tmp_path, budget, f"events={events}", milliseconds=2000, step_us=40000, program=program, GPUPROF_SCHEDULE="")
+    (dump,), done = record(tmp_path, budget, f"events={events}", milliseconds=3500, step_us=100000, program=program,
+                           GPUPROF_SCHEDULE="")
     assert "_w0" in dump.name
-    lines = said(done)
+    lines = [line for line in said(done) if "no longer recorded" in line]
     assert len(lines) == 2 and "in this window:" in lines[0] and "in this window and those after it" in lines[1], done.err
     header = harness.info(dump)["files"][0]
     assert header["budget"]["left_out"][0]["since_mono_ns"] > header["window_begin_mono_ns"] + 50e6
