@@ -85,6 +85,16 @@ int OwnFile::append(const void* data, size_t size) {
   return 0;
 }
 
+int OwnFile::allocate(uint64_t from, uint64_t to) {
+  const auto begin = static_cast<off_t>(from), bytes = static_cast<off_t>(to - from);
+  for (int attempts = 10; attempts > 0; --attempts) {
+    if (!is_ours(file_) && !reopen()) continue;
+    if (::syscall(SYS_fallocate, file_, 0, begin, bytes) == 0) return 0;
+    if (errno != EBADF && errno != EINTR) return errno;
+  }
+  return EBADF;
+}
+
 size_t OwnFile::read(uint64_t offset, void* out, size_t size) {
   for (int attempts = 10; attempts > 0; --attempts) {
     if (!is_ours(file_) && !reopen()) continue;

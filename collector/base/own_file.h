@@ -23,6 +23,9 @@ class OwnFile {
   // Appends all bytes. Where the descriptor is no longer this file's, opens the name again, if that
   // still is the file. 0, or an errno value.
   int append(const void* data, size_t size);
+  // Blocks on the disk for bytes `from` to `to`, never those of a file that has this one's number
+  // now. 0, or an errno value.
+  int allocate(uint64_t from, uint64_t to);
   // At most `size` bytes; how many, 0 where there are none or they cannot be read.
   size_t read(uint64_t offset, void* out, size_t size);
   // It has this name in its directory now, which outlives this, too.

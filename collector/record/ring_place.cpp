@@ -2,7 +2,6 @@
 #include "collector/record/ring_place.h"
 
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -100,16 +99,16 @@ void* reserve_aligned(uint64_t bytes) {
 }
 
 // A write to a part of the file without blocks would kill the host with SIGBUS on a full disk.
-bool allocate_ring_file(const char* path, const OwnFile& file, uint64_t from, uint64_t to,
-                        char* why, size_t why_size) {
-  const auto begin = static_cast<off_t>(from), bytes = static_cast<off_t>(to - from);
-  if (::syscall(SYS_fallocate, file.descriptor(), 0, begin, bytes) == 0) return true;
+bool allocate_ring_file(const char* path, OwnFile& file, uint64_t from, uint64_t to, char* why,
+                        size_t why_size) {
+  const int error = file.allocate(from, to);
+  if (error == 0) return true;
   std::snprintf(why, why_size, "cannot allocate %llu MB in %s: %s",
-                static_cast<unsigned long long>((to - from) / kMiB), path, std::strerror(errno));
+                static_cast<unsigned long long>((to - from) / kMiB), path, std::strerror(error));
   return false;
 }
 
-static bool allocate_before_windows(const char* path, const RingHeader& places, const OwnFile& file,
+static bool allocate_before_windows(const char* path, const RingHeader& places, OwnFile& file,
                                     char* why, size_t why_size) {
   const uint64_t names_end = places.strings.offset + names_before_windows(places);
   const uint64_t stacks = places.stacks.offset, stack_bytes = stacks_before_windows(places);

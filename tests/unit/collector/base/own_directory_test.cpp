@@ -101,6 +101,20 @@ TEST_F(OwnDirectoryTest, RunMustBeWritableByThisUserAlone) {
   EXPECT_EQ(directory_.descriptor(), -1) << "nothing can be made in it";
 }
 
+TEST_F(OwnDirectoryTest, BlocksAreNeverTakenForAFileThatHasTheNumberNow) {
+  ASSERT_TRUE(open(path_));
+  OwnFile file;
+  ASSERT_TRUE(file.create(directory_, "ours"));
+  const std::string theirs = folder_ + "/theirs";
+  const int other = ::open(theirs.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::dup2(other, file.descriptor()), file.descriptor());
+  EXPECT_EQ(file.allocate(0, 100000), 0);
+  EXPECT_EQ(fs::file_size(theirs), 0u);
+  EXPECT_EQ(fs::file_size(path_ + "/ours"), 100000u);
+  ::close(other);
+  file.close();
+}
+
 TEST_F(OwnDirectoryTest, LinksOfAnotherUserAreNotFollowed) {
   if (!can_give_files_to_somebody()) GTEST_SKIP() << "needs root, and a second user";
   fs::create_directories(folder_ + "/real");
