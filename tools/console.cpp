@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "formats/core/shell_text.h"
 #include "formats/io/file_bytes.h"
 
 namespace gpuprof {
@@ -57,6 +58,12 @@ std::string escaped(std::string_view text, Layout layout) {
   std::string out;
   out.reserve(text.size());
   escape_for_terminal(text, layout, [&](std::string_view piece) { out += piece; });
+  return out;
+}
+
+std::string shell_quoted(std::string_view text) {
+  std::string out;
+  quote_for_shell(text, [&](char c) { out += c; });
   return out;
 }
 

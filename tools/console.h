@@ -27,6 +27,9 @@ struct ClosedPipe {};
 // standard output, standard error or a text file passes it: names come from files of anybody.
 std::string escaped(std::string_view text, Layout layout = Layout::one_line);
 
+// `text` as one word of a POSIX shell, for commands to paste: in quotes where that needs them.
+std::string shell_quoted(std::string_view text);
+
 // Writes to standard output, buffered; lines stay lines, all else is escaped(). Throws ClosedPipe,
 // or Failure when it cannot be written.
 void put(std::string_view text);

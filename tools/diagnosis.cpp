@@ -19,7 +19,6 @@
 #include "tools/output_place.h"
 #include "tools/program_file.h"
 #include "tools/python_packages.h"
-#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {

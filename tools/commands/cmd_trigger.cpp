@@ -21,7 +21,6 @@
 #include "tools/console.h"
 #include "tools/describe.h"
 #include "tools/live_processes.h"
-#include "tools/shell_text.h"
 
 namespace gpuprof {
 namespace {

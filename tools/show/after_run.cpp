@@ -10,7 +10,6 @@
 
 #include "formats/core/settings.h"
 #include "tools/console.h"
-#include "tools/shell_text.h"
 #include "tools/show/browser.h"
 #include "tools/show/page_server.h"
 #include "tools/show/show_run.h"

@@ -17,7 +17,6 @@
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
 #include "tools/report/text_table.h"
-#include "tools/shell_text.h"
 #include "tools/show/browser.h"
 #include "tools/show/page_server.h"
 #include "tools/show/perfetto_page.h"
