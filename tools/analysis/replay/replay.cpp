@@ -72,9 +72,7 @@ Replay::Replay(std::span<const Timeline> timelines, const RankComparison& ranks,
     : limits_(limits) {
   bool steps = false;
   for (const Timeline& timeline : timelines) {
-    Times<int64_t> none;
-    none.fill(INT64_MIN);
-    step_ends_.emplace_back(timeline.steps.size(), none);
+    step_ends_.add_rank(timeline.steps.size());
     steps = steps || timeline.steps.size() > 1 || timeline.whole_window;
   }
   if (!steps) return;
@@ -100,7 +98,7 @@ bool Replay::in_time(double begun, size_t nodes) {
 bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comparison) {
   const double begun = processor_seconds();
   const size_t nodes = nodes_of(timelines);
-  ReplayPiece piece;
+  ReplayPiece piece(step_ends_);
   std::vector<RankReplay> ranks;
   const int64_t origin = earliest(timelines);
   const bool with_first = std::any_of(timelines.begin(), timelines.end(), first_stands_out);
@@ -120,9 +118,9 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
   };
   for (bool more = true; more;) {
     more = false;
-    // A piece takes no longer than what is kept of it, so that all of them take a time that grows
-    // with the events alone.
-    const size_t share = std::max(kNodesOfPiece, piece.kept()) / ranks.size();
+    // To make a piece takes longer than to keep what is left of it, so that all of them take a time
+    // that grows with the events alone.
+    const size_t share = std::max(kNodesOfPiece, 2 * piece.kept()) / ranks.size();
     for (size_t i = 0; i < ranks.size(); ++i) {
       const size_t enough = piece.size() + share;
       while (piece.size() <= enough && advance(i)) more = true;
@@ -147,15 +145,10 @@ bool Replay::run(std::span<const Timeline> timelines, const RankComparison& comp
 
 void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
   piece.work_out();
-  piece.each([&](const ReplayNode& node, const FixTimes& times) {
-    if (node.step == kNone) return;
-    Times<int64_t>& ends = step_ends_[node.rank][node.step];
-    for (size_t fix = 0; fix < kFixes; ++fix) ends[fix] = std::max(ends[fix], times[fix]);
-    ends[kFixes] = std::max(ends[kFixes], node.recorded);
-  });
   nodes_ += piece.size();
   piece.begin_keeping();
   for (RankReplay& rank : ranks) {
+    rank.forget_old();
     rank.each_kept([&](uint32_t& node) { node = piece.keep(node); });
   }
   piece.restart();
@@ -165,8 +158,8 @@ void Replay::finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks) {
 double Replay::mean_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
-  for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
-    const auto& steps = step_ends_[rank];
+  for (size_t rank = 0; rank < step_ends_.ranks(); ++rank) {
+    const auto& steps = step_ends_.of(rank);
     std::vector<std::pair<size_t, int64_t>> ends;
     for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
       if (steps[step][which] != INT64_MIN) ends.push_back({step, steps[step][which]});
@@ -189,11 +182,12 @@ double Replay::mean_step(size_t which) const {
 double Replay::median_step(size_t which) const {
   double sum = 0;
   size_t ranks = 0;
-  for (size_t rank = 0; rank < step_ends_.size(); ++rank) {
+  for (size_t rank = 0; rank < step_ends_.ranks(); ++rank) {
+    const auto& steps = step_ends_.of(rank);
     std::vector<double> lengths;
     int64_t before = INT64_MIN;
-    for (size_t step = first_known_[rank]; step < step_ends_[rank].size(); ++step) {
-      const int64_t end = step_ends_[rank][step][which];
+    for (size_t step = first_known_[rank]; step < steps.size(); ++step) {
+      const int64_t end = steps[step][which];
       if (end != INT64_MIN && before != INT64_MIN) {
         lengths.push_back(static_cast<double>(end - before));
       }

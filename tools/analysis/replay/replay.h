@@ -53,21 +53,16 @@ class Replay {
   }
 
  private:
-  // By Fix, and as it was recorded.
-  template <typename T>
-  using Times = std::array<T, kFixes + 1>;
-
   bool run(std::span<const Timeline> timelines, const RankComparison& ranks);
   bool in_time(double begun, size_t events);
   void finish_piece(ReplayPiece& piece, std::vector<RankReplay>& ranks);
   double mean_step(size_t which) const;
   double median_step(size_t which) const;
 
-  // By rank and step: when the last work that was issued in it was over; INT64_MIN: none was.
-  std::vector<std::vector<Times<int64_t>>> step_ends_;
+  ReplayStepEnds step_ends_;
   std::vector<int64_t> window_begins_;  // by rank; INT64_MIN: its first step's end counts
   std::vector<size_t> first_known_;     // by rank: its first step with all that the GPU did
-  Times<double> step_times_{}, median_times_{};
+  std::array<double, kFixes + 1> step_times_{}, median_times_{};  // as ReplayStepEnds::Times
   bool ended_ = true;
   const ReplayLimits limits_;
   double would_take_ = 0;

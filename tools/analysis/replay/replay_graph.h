@@ -43,6 +43,9 @@ class RankReplay {
   // The next call, and what it caused.
   void advance();
 
+  // Of what has ended, what is too long ago to be a reason for what is still to come.
+  void forget_old();
+
   // Calls `visit(uint32_t& node)` with each node that later ones may depend on.
   template <typename Visit>
   void each_kept(const Visit& visit);
@@ -89,7 +92,6 @@ class RankReplay {
   void add_profiling_edge(const Call& call, uint32_t begin);
   void add_call_edge(ReplayEdge edge, int64_t waited);
   void remember(const WorkEnd& work);
-  void forget_old();
 
   const Timeline& timeline_;
   const RankComparison& ranks_;

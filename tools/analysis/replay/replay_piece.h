@@ -47,23 +47,34 @@ struct ReplayEdge {
   int64_t weight;  // ns
 };
 
-struct ReplayNode {
-  uint32_t first_edge = 0, edge_count = 0;
-  uint32_t step = kNone;  // of the work that ends here: the step that it was issued in
-  uint32_t own = kNone;   // what passes here beside what edges say, in `owns`; kNone: no time
-  uint32_t rank = 0;      // index of the timeline
-  int64_t recorded = 0;   // ns since the earliest node; holds where there are no edges
+// When the last work of each rank's steps was over.
+class ReplayStepEnds {
+ public:
+  using Times = std::array<int64_t, kFixes + 1>;  // ns, by Fix, and as it was recorded
+
+  void add_rank(size_t steps);
+  void add(uint32_t rank, uint32_t step, const FixTimes& times, int64_t recorded);
+  size_t ranks() const { return ends_.size(); }
+  // By step; INT64_MIN: no work was issued in it.
+  const std::vector<Times>& of(size_t rank) const { return ends_[rank]; }
+
+ private:
+  std::vector<std::vector<Times>> ends_;  // by rank
 };
 
 // Nodes are known by number: the kept ones first, of which only the times are known, then those of
-// `nodes`.
+// this piece. A node's time is worked out as soon as the next one is made, if all that it depends
+// on is known by then. What depends on a collective waits for work_out().
 class ReplayPiece {
  public:
+  explicit ReplayPiece(ReplayStepEnds& step_ends) : step_ends_(step_ends) {}
+
+  // `recorded`: ns since the earliest node; holds where there are no edges.
   uint32_t add(uint32_t rank, int64_t recorded);
   // To the node that was made last.
   void add_edge(ReplayEdge edge);
-  void set_own(const FixTimes& own);
-  void set_step(uint32_t step) { nodes_.back().step = step; }
+  void set_own(const FixTimes& own);  // time that passes there beside what edges say
+  void set_step(uint32_t step) { last_.step = step; }  // of the work that ends there: its call's
 
   // A collective's part on `rank` begins at node `begin`. Returns the node at which all have come.
   uint32_t arrive(uint32_t joint, const JointCollective& collective, uint32_t rank, uint32_t begin);
@@ -71,14 +82,9 @@ class ReplayPiece {
   size_t lacks(uint32_t rank) const { return rank < lacks_.size() ? lacks_[rank] : 0; }
   bool whole() const { return open_ == 0; }
 
-  size_t size() const { return nodes_.size(); }  // without the kept ones
+  size_t size() const { return places_.size() - kept_; }  // without the kept ones
   size_t kept() const { return kept_; }
   void work_out();
-  // Calls `visit(const ReplayNode&, const FixTimes&)` with each node that was worked out.
-  template <typename Visit>
-  void each(const Visit& visit) const {
-    for (size_t i = 0; i < nodes_.size(); ++i) visit(nodes_[i], times_[kept_ + i]);
-  }
   // Then a new piece: of this one only the times of nodes between begin_keeping() and restart() are
   // kept. Returns what the node will be.
   void begin_keeping();
@@ -86,23 +92,36 @@ class ReplayPiece {
   void restart();
 
  private:
+  struct Node {
+    uint32_t number = kNone;  // kNone: there is none
+    uint32_t rank = 0;
+    int64_t recorded = 0;
+    uint32_t first_edge = 0, edge_count = 0;
+    uint32_t own = kNone;   // in `owns_`; kNone: no time
+    uint32_t step = kNone;  // kNone: no work ends there that was issued in one
+  };
   struct Join {
     uint32_t node, missing;
     std::vector<uint32_t> begins;
   };
-  ReplayNode& node(uint32_t number) { return nodes_[number - kept_]; }
+  void finish_last();
   void find_order();
-  FixTimes time_of(const ReplayNode& node) const;
+  FixTimes time_of(const Node& node) const;
+  void set_time(const Node& node);
 
-  std::vector<ReplayNode> nodes_;
-  std::vector<ReplayEdge> edges_;
-  std::vector<FixTimes> owns_;
-  std::vector<FixTimes> times_;               // of each node, once they are worked out
+  ReplayStepEnds& step_ends_;
+  Node last_;                      // the one that was made last
+  std::vector<Node> waiting_;      // nodes whose times are not known yet
+  std::vector<ReplayEdge> edges_;  // those of `waiting_`, then those of `last_`
+  std::vector<FixTimes> owns_;     // likewise
+  std::vector<FixTimes> times_;    // of each node
+  // Of each node its place in `waiting_`; kNone: its time is known. While nodes are kept: what it
+  // will be.
+  std::vector<uint32_t> places_;
   std::unordered_map<uint32_t, Join> joins_;  // by joint collective
   std::vector<size_t> lacks_;                 // by rank
   size_t open_ = 0, kept_ = 0;
-  std::vector<uint32_t> order_;  // every node after those it depends on
-  std::vector<uint32_t> places_;
+  std::vector<uint32_t> order_;  // of `waiting_`: every node after those it depends on
   std::vector<FixTimes> kept_times_;
 };
 
