@@ -105,7 +105,6 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         SAID: "ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},
     "collector/window/session.cpp": {SAID: "give_up_waiting::said"},
-    "collector/window/summary.cpp": {WITHIN: "measure_hook_cost::scratch"},
 }
 
 

@@ -15,6 +15,7 @@
 #include "collector/base/os.h"
 #include "collector/record/own_time.h"
 #include "collector/record/ring_place.h"
+#include "collector/record/session.h"
 #include "collector/sources/nvtx.h"
 #include "collector/torch/open_ranges.h"
 
@@ -185,8 +186,16 @@ bool populate_more() {
   }
   const uint64_t bytes = std::min(kPiece, uint64_t{chunks.bytes} - g_ring.populated);
   touch_pages(g_ring.region<uint8_t>(chunks) + g_ring.populated, bytes);
-  g_ring.populated += bytes;
+  __atomic_store_n(&g_ring.populated, g_ring.populated + bytes, __ATOMIC_RELAXED);
   return true;
+}
+
+// A buffer that a thread has before populate_more() has come to it. Its page faults are taken here,
+// at once, where they count as what gpuprof takes of the thread's time.
+static void populate(RingChunk* chunk) {
+  const uint64_t index = static_cast<uint64_t>(chunk - g_ring.chunk(0));
+  if (index * kChunkBytes < __atomic_load_n(&g_ring.populated, __ATOMIC_RELAXED)) return;
+  touch_pages(reinterpret_cast<uint8_t*>(chunk), kChunkBytes);
 }
 
 bool few_populated_chunks_are_left() {
@@ -317,7 +326,6 @@ void release_at_thread_exit() {
 
 Record* reserve_record_slow() {
   const ErrnoGuard keep_errno;
-  const uint64_t begin = now_ticks();
   if (Record* const end = t_state.next) {
     t_state.next = nullptr;
     retire_chunk(chunk_of(end));
@@ -327,13 +335,19 @@ Record* reserve_record_slow() {
     count_loss(Loss::buffer_full);
     return nullptr;
   }
+  const uint64_t ran = thread_cpu_ns();  // no time that others had the processor
   {
     const BlockedScope blocked;  // libc may allocate for it, which is a sample of the heap at times
     release_at_thread_exit();
   }
+  populate(chunk);
   t_state.next = &chunk->records[0];
   // Not in the buffers of CUPTI's records, which are known by their first one.
-  if (t_state.blocked == 0) note_own_time(OwnTime::buffer, begin, now_ticks());
+  if (t_state.blocked == 0) {
+    const uint64_t end = now_ticks();
+    const double took = static_cast<double>(thread_cpu_ns() - ran) * session().clock.ticks_per_ns;
+    note_own_time(OwnTime::buffer, end - static_cast<uint64_t>(took), end);
+  }
   return t_state.next;
 }
 

@@ -91,7 +91,7 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   have_base_ = have_gpu_work_ = false;
   first_called_ = 0;
   expected_without_id_ = seen_without_id_ = 0;
-  work_ = events_ = hook_records_ = hook_units_ = stacks_ = stack_ticks_ = 0;
+  work_ = events_ = hook_records_ = stacks_ = 0;
   costs_ = {};
   const size_t chunks = ring()->header->chunk_count;
   // A quarter of a small ring, so that hooks never wait for room.
@@ -124,7 +124,6 @@ bool WindowCollector::in_base(uint32_t correlation) {
 void WindowCollector::note(const Record& record) {
   if (!is_gpu_kind(record.kind) && record.kind != Kind::stack && record.kind != Kind::sample) {
     ++hook_records_;
-    hook_units_ += record_units(record);
   }
   have_gpu_work_ |= is_stream_work(record.kind);
   if (record.correlation == 0) return note_launch_without_id(record);
@@ -296,7 +295,6 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
     if (is_stream_work(record.kind) && record.correlation == 0) ++seen_without_id_;
     if (record.kind == Kind::stack) {  // part of the record after it
       ++stacks_;
-      stack_ticks_ += record.stack.ticks;
       (void)encoder_.add(record, chunk.thread_id, {});
       continue;
     }

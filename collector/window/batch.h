@@ -49,12 +49,10 @@ class WindowCollector final : private NameResolver {
   uint64_t events() const { return events_; }
   uint64_t work() const { return work_; }  // launches, copies, sets, collectives; calls or records
   uint64_t hook_records() const { return hook_records_; }
-  uint64_t hook_units() const { return hook_units_; }  // see own_costs.h
   // What has been recorded so far costs, also in buffers still in use. Looks at these.
   void note_costs();
   const RecordCosts& costs() const { return costs_; }
   uint64_t stacks() const { return stacks_; }
-  uint64_t stack_ticks() const { return stack_ticks_; }  // that threads spent on them
 
  private:
   struct Taken {
@@ -111,11 +109,10 @@ class WindowCollector final : private NameResolver {
   uint32_t window_ = 0;
   uint64_t begin_ticks_ = 0;
   uint64_t events_ = 0;
-  uint64_t hook_records_ = 0, hook_units_ = 0;
+  uint64_t hook_records_ = 0;
   RecordCosts costs_;
   uint64_t work_ = 0;
   uint64_t stacks_ = 0;
-  uint64_t stack_ticks_ = 0;
 };
 
 }  // namespace gpuprof

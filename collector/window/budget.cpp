@@ -38,12 +38,6 @@ uint32_t ppm(double part, double whole) {
   return whole > 0 ? static_cast<uint32_t>(std::min(4e9, 1e6 * part / whole)) : 0;
 }
 
-double sum_of(const KindCosts& costs) {
-  double sum = 0;
-  for (const double cost : costs) sum += cost;
-  return sum;
-}
-
 void write(Drain& drain) {
   const Budget& b = drain.budget;
   drain.body.clear();

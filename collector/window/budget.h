@@ -11,9 +11,8 @@
 // Limits. Threads that work at the same time each have a part of the cost: steps are held up by
 // less. Not in it, since nothing measures it: CUPTI's own work in a call that has a callback, what
 // PyTorch does for an observer beyond the mean (own_costs.h), Python hooks of layers between
-// their being left out and the window's end, caches that recording has filled, and page faults of
-// buffers that are filled faster than they are touched before. What comes once a window, as
-// attaching CUPTI, is not in it.
+// their being left out and the window's end, and caches that recording has filled. What comes once
+// a window, as attaching CUPTI, is not in it.
 #pragma once
 
 #include <cstdint>

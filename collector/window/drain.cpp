@@ -279,7 +279,6 @@ void* run(void*) {
   g_tid.store(current_tid());
   const bool ready = prepare();
   if (ready) {
-    g_drain->hook_cost = measure_hook_cost();
     add_anchor();
     if (encode_header(g_drain->body, "", false)) keep_identity(g_drain->body);
   }
@@ -287,6 +286,7 @@ void* run(void*) {
   futex_wake_all(g_started);
   if (!ready) return nullptr;
   Drain& drain = *g_drain;
+  drain.hook_cost = measure_hook_cost();
   prune_begin();
   bool last = false;
   for (;;) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/window/own_costs.h"
 
+#include <numeric>
+
 #include "collector/record/session.h"
 #include "collector/record/shed.h"
 #include "formats/core/own_time.h"
@@ -60,10 +62,11 @@ KindCosts RecordCosts::since(const RecordCosts& before, uint64_t lost, double ns
   return costs;
 }
 
+double sum_of(const KindCosts& costs) { return std::accumulate(costs.begin(), costs.end(), 0.0); }
+
 uint32_t choose_shed(const KindCosts& costs, double elapsed_ns, double percent, uint32_t shed) {
   const double allowed = elapsed_ns * percent / 100;
-  double sum = 0;
-  for (const double cost : costs) sum += cost;
+  double sum = sum_of(costs);
   uint32_t more = 0;
   constexpr auto kWaits = static_cast<size_t>(ShedKind::waits);
   while (sum > allowed) {

@@ -29,6 +29,7 @@ constexpr uint64_t record_units(const Record& record) {
 
 // In ns, by kind, of some stretch of a window.
 using KindCosts = std::array<double, kShedKinds>;
+double sum_of(const KindCosts& costs);
 
 // Sums of a window's records, by kind. Of ShedKind::none: what is never shed.
 struct RecordCosts {

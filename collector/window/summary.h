@@ -17,14 +17,13 @@ struct HookCost {
   double ns_per_record;
 };
 HookCost measure_hook_cost();
-uint64_t hook_cost_ns(const HookCost& cost, uint64_t records);
 
 struct WindowTotals {
   uint64_t events;
   uint64_t left_out;  // that were recorded, and had to make room
   uint64_t hook_records;
-  uint64_t hook_cost_ns;  // spent on the program's threads by hooks, as calibrated and weighted
-  uint64_t drain_cpu_ns;  // spent by the drain thread, on another core if there is one
+  uint64_t hook_cost_ns;       // of the program's threads (own_costs.h)
+  uint64_t drain_cpu_ns;       // spent by the drain thread, on another core if there is one
   uint64_t cupti_overhead_ns;  // as CUPTI reports it
   uint64_t samples_cpu_ns;     // spent by the sampling thread
   uint64_t process_cpu_ns;     // by all of a DataLoader's worker; else 0

@@ -81,14 +81,14 @@ void collect_to_the_end(Drain& drain, const Window& window) {
                : "CUPTI gave no records of their nodes, as for what is inside conditional nodes");
 }
 
-WindowTotals totals_of(const Drain& drain, const Window& window) {
+WindowTotals totals_of(const Drain& drain, const Window& window, const LossCounts& losses) {
   WindowTotals totals{};
   totals.events = drain.collector.events() - std::min(drain.left_out, drain.collector.events());
   totals.left_out = drain.left_out;
   totals.hook_records = drain.collector.hook_records();
-  totals.hook_cost_ns = hook_cost_ns(drain.hook_cost, drain.collector.hook_units()) +
-                        static_cast<uint64_t>(static_cast<double>(drain.collector.stack_ticks()) /
-                                              session().clock.ticks_per_ns);
+  totals.hook_cost_ns = static_cast<uint64_t>(sum_of(
+      drain.collector.costs().since({}, losses[static_cast<size_t>(Loss::buffer_full)],
+                                    drain.hook_cost.ns_per_record, session().clock.ticks_per_ns)));
   totals.drain_cpu_ns = thread_cpu_ns() - drain.cpu_at_begin;
   totals.samples_cpu_ns = samples_cpu_ns();
   if (session().loads_data) totals.process_cpu_ns = process_cpu_ns() - drain.process_cpu_at_begin;
@@ -168,7 +168,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   if (std::strcmp(window.end_reason, "exit") != 0) look_at_interconnect(monotonic_ns());
   drain.body.clear();
   LossCounts losses = new_losses();
-  if (encode_summary(drain.body, window, totals_of(drain, window), losses)) {
+  if (encode_summary(drain.body, window, totals_of(drain, window, losses), losses)) {
     drain.file.write(ChunkKind::summary, drain.body);
   }
   // If that could not be written, it is no loss of the next dump.
@@ -249,15 +249,17 @@ void close_dump(Drain& drain) {
     if (worth && !s.loads_data) update_latest_link(LatestLink::replaced);
     // Until it is left, what is in it is in no dump.
     const uint32_t failures = std::exchange(drain.failures_written, drain.failures_before_early);
-    drain.early.keep(drain.file, {window, totals_of(drain, window), losses, failures}, worth);
+    drain.early.keep(drain.file, {window, totals_of(drain, window, losses), losses, failures},
+                     worth);
   } else {
     const LossCounts losses = write_to_the_end(drain, window);
     note_dumped_losses(losses);
     const DumpOutcome outcome = drain.file.finish();
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
-    note_window_totals(window, totals_of(drain, window),
+    note_window_totals(window, totals_of(drain, window, losses),
                        {outcome, drain.file.error(), drain.file.path()});
-    metrics_note_window(window, totals_of(drain, window), losses, outcome, drain.collector.use());
+    metrics_note_window(window, totals_of(drain, window, losses), losses, outcome,
+                        drain.collector.use());
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }
   budget_window_is_over(drain, window);
