@@ -70,8 +70,21 @@ bool drop_index(std::string_view& name) {
   return true;
 }
 
-// A pod is named after its job: <job>-<index> or <job>-<role>-<index>, then perhaps -<5 random
-// characters of the alphabet without vowels>.
+// What a pod's name ends with that its host name mostly lacks: "-" and 5 random characters of an
+// alphabet without vowels.
+constexpr size_t kSuffix = 6;
+bool has_random_suffix(std::string_view pod) {
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  if (pod.size() <= kSuffix || pod[pod.size() - kSuffix] != '-') return false;
+  for (const char c : slice(pod, pod.size() - kSuffix + 1)) {
+    bool known = false;
+    for (const char letter : kAlphabet) known = known || c == letter;
+    if (!known) return false;
+  }
+  return true;
+}
+
+// A pod is named after its job: <job>-<index> or <job>-<role>-<index>, then perhaps the suffix.
 std::string_view job_of_pod(std::string_view pod) {
   if (drop_index(pod)) {
     constexpr std::string_view kRoles[] = {"-worker", "-master", "-launcher"};
@@ -82,17 +95,29 @@ std::string_view job_of_pod(std::string_view pod) {
     }
     return pod;
   }
-  constexpr size_t kSuffix = 6;
-  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-  if (pod.size() <= kSuffix || pod[pod.size() - kSuffix] != '-') return pod;
-  for (const char c : slice(pod, pod.size() - kSuffix + 1)) {
-    bool known = false;
-    for (const char letter : kAlphabet) known = known || c == letter;
-    if (!known) return pod;
-  }
+  if (!has_random_suffix(pod)) return pod;
   pod.remove_suffix(kSuffix);
   drop_index(pod);
   return pod;
+}
+
+// A JobSet's pods are <JobSet>-<name>-<job's index>-<pod's index>, of a subdomain that is the
+// JobSet's name: what all of them call the first pod tells it (jobset.sigs.k8s.io/docs/concepts).
+// Empty: they do not call it so.
+std::string_view job_set_of_pod(std::string_view pod, char* const* environment) {
+  const auto is_pod_of = [](std::string_view name, std::string_view job_set) {
+    return drop_index(name) && drop_index(name) && name.size() > job_set.size() + 1 &&
+           starts_with(name, job_set) && name[job_set.size()] == '-';
+  };
+  for (const std::string_view variable : {"MASTER_ADDR", "JAX_COORDINATOR_ADDRESS"}) {
+    std::string_view address = text_of(environment, variable);
+    address = take_until(address, ':');
+    const std::string_view first = take_until(address, '.'), job_set = take_until(address, '.');
+    if (job_set.empty() || !is_pod_of(first, job_set)) continue;
+    const std::string_view own = slice(pod, 0, pod.size() - (has_random_suffix(pod) ? kSuffix : 0));
+    if (is_pod_of(own, job_set)) return job_set;
+  }
+  return {};
 }
 
 std::string_view find_job(char* const* environment) {
@@ -101,8 +126,10 @@ std::string_view find_job(char* const* environment) {
     if (!job.empty()) return job;
   }
   if (!text_of(environment, "KUBERNETES_SERVICE_HOST").empty()) {
-    const std::string_view job = job_of_pod(text_of(environment, "HOSTNAME"));
-    if (!job.empty()) return job;
+    const std::string_view pod = text_of(environment, "HOSTNAME");
+    for (const std::string_view job : {job_set_of_pod(pod, environment), job_of_pod(pod)}) {
+      if (!job.empty()) return job;
+    }
   }
   const std::string_view run = text_of(environment, "TORCHELASTIC_RUN_ID");
   if (!run.empty() && run != "none") return run;  // "none" is torchrun's default, not an id
