@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/core/early_window.h"
+#include "formats/trace/number_ranges.h"
 #include "formats/trace/process_key.h"
 
 namespace gpuprof {
@@ -119,23 +120,6 @@ std::vector<Attempt> attempts_of(Trace& trace) {
   return out;
 }
 
-// "0-3, 7"
-std::string ranges(const std::vector<int32_t>& ranks) {
-  std::string out;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", ranks[i]);
-    if (last > i) out += fmt::format("-{}", ranks[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
-std::string ranks_text(const std::vector<int32_t>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranges(ranks));
-}
-
 std::string describe(const Attempt& attempt) {
   const auto seconds = static_cast<time_t>(attempt.begin() / 1'000'000'000);
   struct tm utc {};
@@ -225,7 +209,7 @@ void note_missing(Trace& trace, const Attempt& attempt) {
     if (!there.contains(rank)) missing.push_back(rank);
   }
   trace.notes.push_back(fmt::format("{} of {} ranks have dumps; {} missing", there.size(), world,
-                                    ranks_text(missing) + (missing.size() == 1 ? " is" : " are")));
+                                    rank_ranges(missing) + (missing.size() == 1 ? " is" : " are")));
 }
 
 void note_truncated(Trace& trace, const Attempt& attempt) {
@@ -239,7 +223,7 @@ void note_truncated(Trace& trace, const Attempt& attempt) {
   if (ranks.empty() || attempt.members.size() < 2) return;
   std::sort(ranks.begin(), ranks.end());
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  trace.notes.push_back(ranks_text(ranks) + ": the dump is not whole; what is readable counts");
+  trace.notes.push_back(rank_ranges(ranks) + ": the dump is not whole; what is readable counts");
 }
 
 // By the steps of each window, what most ranks have.
@@ -268,7 +252,7 @@ void note_late(Trace& trace, const Attempt& attempt) {
     std::sort(others.begin(), others.end());
     trace.notes.push_back(
         fmt::format("window {}: {} recorded other steps than {}-{}, which most ranks have; {}",
-                    number, ranks_text(others), most->first.first, most->first.second,
+                    number, rank_ranges(others), most->first.first, most->first.second,
                     first <= last ? fmt::format("steps {}-{} are common and compared", first, last)
                                   : std::string("none is common to all")));
   }

@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "formats/trace/number_ranges.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -293,12 +294,6 @@ bool find_behind(const Trace& trace, const std::vector<Member>& members, Standst
   return out.gone;
 }
 
-std::string ranks_text(const std::vector<int32_t>& ranks) {
-  std::string out = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size(); ++i) out += fmt::format("{}{}", i ? ", " : "", ranks[i]);
-  return out;
-}
-
 }  // namespace
 
 std::optional<Standstill> standstill_of(const Trace& trace) {
@@ -319,7 +314,7 @@ std::string describe(const Standstill& in) {
   const bool several = in.behind.size() > 1;
   std::string out = fmt::format(
       "the job stands: {} {} made no call since {:%F %T} UTC, {} before the last sign of life",
-      ranks_text(in.behind), several ? "have" : "has", fmt::gmtime(seconds),
+      rank_ranges(in.behind), several ? "have" : "has", fmt::gmtime(seconds),
       format_us(static_cast<double>(in.silent_ns) / 1000));
   if (in.step_known) out += fmt::format(", in step {}", in.step);
   if (!in.state.empty()) out += fmt::format(" (its process is {})", in.state);

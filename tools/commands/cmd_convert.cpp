@@ -13,6 +13,7 @@
 #include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
 #include "formats/trace/activities.h"
+#include "formats/trace/number_ranges.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
@@ -84,19 +85,6 @@ void keep_ranks(Trace& trace, const std::string& ranks) {
   }
 }
 
-// "2-4, 9", of numbers in order.
-std::string ranges_text(const std::set<uint64_t>& numbers) {
-  std::string out;
-  for (auto at = numbers.begin(); at != numbers.end();) {
-    const uint64_t first = *at;
-    uint64_t last = first;
-    while (++at != numbers.end() && *at == last + 1) ++last;
-    if (!out.empty()) out += ", ";
-    out += last == first ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
-  }
-  return out;
-}
-
 // Takes other steps out of the trace.
 void keep_listed_steps(Trace& trace, const std::string& steps) {
   bool listed = true;
@@ -119,7 +107,7 @@ void keep_listed_steps(Trace& trace, const std::string& steps) {
   }
   if (std::none_of(there.begin(), there.end(), selected)) {
     throw Failure(
-        fmt::format("--steps {}: the input has none of them, but {}", steps, ranges_text(there)));
+        fmt::format("--steps {}: the input has none of them, but {}", steps, number_ranges(there)));
   }
   const size_t without = keep_steps(trace, selected);
   if (without == 0) return;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "formats/trace/names.h"
+#include "formats/trace/number_ranges.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/ranks/bus_bandwidth.h"
 #include "tools/analysis/ranks/same_collectives.h"
@@ -77,21 +78,13 @@ double microseconds(double ns) { return ns / 1000; }
 }  // namespace
 
 std::string members_text(const CollectiveTimesRow& row) {
-  constexpr size_t kMostRuns = 4;
+  constexpr size_t kMostRanges = 4;
   const size_t count = row.ranks ? row.ranks : row.members.size();
   std::string out = row.group.empty() ? row.group : row.group + ", ";
   out += std::to_string(count) + (count == 1 ? " rank" : " ranks");
-  std::string runs;
-  size_t found = 0;
-  for (size_t i = 0, end = 0; i < row.members.size(); i = end, ++found) {
-    for (end = i + 1; end < row.members.size() && row.members[end] == row.members[end - 1] + 1;) {
-      ++end;
-    }
-    runs += (runs.empty() ? "" : ", ") + std::to_string(row.members[i]);
-    if (end - i > 1) runs += "-" + std::to_string(row.members[end - 1]);
-  }
   const bool whole = row.members.size() == count && row.members.front() >= 0;
-  return whole && found <= kMostRuns ? out + ": " + runs : out;
+  if (!whole || range_count(row.members) > kMostRanges) return out;
+  return out + ": " + number_ranges(row.members, kMostRanges);
 }
 
 std::string size_text(const CollectiveTimesRow& row) {
