@@ -15,6 +15,9 @@ namespace {
 constexpr Exporter kExporters[] = {
     {"perfetto", ".pftrace", false, "Perfetto's own format; open it at ui.perfetto.dev",
      write_perfetto},
+    {"perfetto-ranks", ".pftraces", true,
+     "a directory of Perfetto traces, one per rank; BatchTraceProcessor, Bigtrace",
+     write_perfetto_ranks},
     {"chrome", ".json", false,
      "trace event JSON with Kineto's keys; chrome://tracing, ui.perfetto.dev", write_chrome},
     {"kineto", ".kineto", true,

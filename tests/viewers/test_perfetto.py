@@ -74,8 +74,8 @@ def perfetto(profiled, tmp_path_factory):
 
     def open_trace(name, *dumps, parameters=""):
         if not (folder / name).exists():
-            to = "perfetto" if name.endswith(".pftrace") else "chrome"
-            harness.checked("convert", *(dumps or [profiled.dumps]), "--to", to, "-o", folder / name)
+            to = "perfetto-ranks" if "/" in name else "perfetto" if name.endswith(".pftrace") else "chrome"
+            harness.checked("convert", *(dumps or [profiled.dumps]), "--to", to, "-o", folder / name.split("/")[0])
         page = browser.Page()
         pages.append(page)
         page.open(f"{server.url}/#!/?url={server.url}/{name}{parameters}")
@@ -123,6 +123,22 @@ def test_some_steps(perfetto, profiled):
     steps = [row[0] for row in query(page, "select distinct name from slice where category = 'step'")]
     assert sorted(steps) == ["step 14", "step 16", "step 17"]
     assert number(page, "select count(*) from gpu_slice") == number(page, "select count(*) from flow") > 30
+
+
+def test_a_file_a_rank(perfetto, profiled):
+    """As BatchTraceProcessor and Bigtrace do it: the same query on each file gives, added up, what the file of all ranks does."""
+    whole = perfetto("trace.pftrace")
+    headers = [harness.info(dump)["files"][0] for dump in harness.dumps(profiled.dumps)]
+    pages = [perfetto(f"ranks/{header['host']}_r{header['rank']}.pftrace") for header in headers]
+    assert len(pages) == 2
+    for sql in ("select name, dur from gpu_slice", "select name, dur from slice where category = 'step'", "select name, ts from slice",
+                "select s.name, t.name from flow f join slice s on f.slice_out = s.id join slice t on f.slice_in = t.id",
+                "select t.name, c.value from counter c join track t on c.track_id = t.id where t.name != 'queue of stream 13'"):
+        rows = [query(page, sql) for page in pages]
+        assert all(rows) and sorted(rows[0] + rows[1]) == sorted(query(whole, sql)), sql
+    for page, header in zip(pages, headers):
+        assert_no_errors(page)
+        assert [row[0].split(":")[0] for row in query(page, "select name from process where name glob 'rank *'")] == [f"rank {header['rank']}"]
 
 
 def test_tracks(perfetto, profiled):

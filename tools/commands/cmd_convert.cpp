@@ -37,7 +37,7 @@ std::string formats_help() {
   std::string out = "Formats:";
   for (const Exporter& exporter : exporters()) {
     out +=
-        fmt::format("\n  {:<12} {:<17} {}", exporter.name, exporter.suffix, exporter.description);
+        fmt::format("\n  {:<14} {:<17} {}", exporter.name, exporter.suffix, exporter.description);
   }
   return out;
 }

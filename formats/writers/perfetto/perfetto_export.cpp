@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <map>
 #include <optional>
 #include <unordered_map>
 
+#include "formats/io/output_folder.h"
 #include "formats/io/parallel_output.h"
 #include "formats/trace/heap.h"
 #include "formats/trace/names.h"
@@ -64,23 +66,23 @@ struct LaneState {
                   TrackSplitter(rows.families[1].overlap)} {}
 };
 
+using Processes = std::vector<const Process*>;
+
 class PerfettoExport {
  public:
-  PerfettoExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
-      : trace_(trace), options_(options), output_(file, [this](uint64_t events) {
-          done_ += events;
-          if (options_.progress) options_.progress(done_, total_);
-        }) {}
+  // `wrote` is called with how many events more were written.
+  PerfettoExport(const Trace& trace, const Processes& processes, OutputFile& file,
+                 std::function<void(uint64_t)> wrote)
+      : trace_(trace), processes_(processes), output_(file, std::move(wrote)) {}
 
   void run() {
     int64_t start = 0;
-    for (const Process& p : trace_.processes) {
-      total_ += p.events.size();
-      start = start ? std::min(start, p.window_begin) : p.window_begin;
+    for (const Process* const p : processes_) {
+      start = start ? std::min(start, p->window_begin) : p->window_begin;
     }
     out_.start(start);
-    packets_.emplace(trace_, out_);
-    for (size_t i = 0; i < trace_.processes.size(); ++i) one_process(trace_.processes[i], i);
+    packets_.emplace(trace_, processes_, out_);
+    for (size_t i = 0; i < processes_.size(); ++i) one_process(*processes_[i], i);
     output_.write(text_);
     output_.finish();
   }
@@ -452,7 +454,7 @@ class PerfettoExport {
   }
 
   const Trace& trace_;
-  const ExportOptions& options_;
+  const Processes& processes_;
   std::string text_;  // packets that are not on their way to the file
   PacketWriter out_{text_};
   std::optional<SlicePackets> packets_;
@@ -463,19 +465,63 @@ class PerfettoExport {
   std::string prefix_;
   uint64_t process_uuid_ = 0;
   int64_t pid_ = 0;
-  uint64_t done_ = 0, total_ = 0;
   ParallelOutput output_;  // last: its threads read the others
 };
+
+// Of all files of a conversion.
+class Counted {
+ public:
+  Counted(const Trace& trace, const ExportOptions& options) : options_(options) {
+    for (const Process& process : trace.processes) total_ += process.events.size();
+  }
+  void add(uint64_t events) {
+    done_ += events;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+
+ private:
+  const ExportOptions& options_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
+bool write_file(const Trace& trace, const Processes& processes, const std::string& path,
+                Compression compression, Counted& counted, std::string& error) {
+  OutputFile file(path, compression);
+  if (file.ok()) {
+    PerfettoExport(trace, processes, file, [&](uint64_t events) { counted.add(events); }).run();
+  }
+  if (file.commit()) return true;
+  error = file.error();
+  return false;
+}
+
+std::string rank_or_pid(const dump::Header& header) {
+  return header.rank() >= 0 ? fmt::format("_r{}", header.rank()) : fmt::format("_{}", header.pid());
+}
 
 }  // namespace
 
 bool write_perfetto(const Trace& trace, const std::string& path, const ExportOptions& options,
                     std::string& error) {
-  OutputFile file(path, options.compression);
-  if (file.ok()) PerfettoExport(trace, file, options).run();
-  if (file.commit()) return true;
-  error = file.error();
-  return false;
+  Processes all;
+  for (const Process& process : trace.processes) all.push_back(&process);
+  Counted counted(trace, options);
+  return write_file(trace, all, path, options.compression, counted, error);
+}
+
+bool write_perfetto_ranks(const Trace& trace, const std::string& path, const ExportOptions& options,
+                          std::string& error) {
+  if (!make_folder(path, error)) return false;
+  std::map<std::string, Processes> files;  // by name
+  for (const Process& process : trace.processes) {
+    files[file_name_part(process.header.host()) + rank_or_pid(process.header)].push_back(&process);
+  }
+  Counted counted(trace, options);
+  for (const auto& [name, processes] : files) {
+    const std::string file = path + "/" + name + ".pftrace";
+    if (!write_file(trace, processes, file, Compression::none, counted, error)) return false;
+  }
+  return true;
 }
 
 }  // namespace gpuprof

@@ -102,7 +102,9 @@ std::string dim_text(const Dim3& dim) { return fmt::format("[{}, {}, {}]", dim.x
 
 }  // namespace
 
-SlicePackets::SlicePackets(const Trace& trace, PacketWriter& out) : trace_(trace), out_(out) {
+SlicePackets::SlicePackets(const Trace& trace, std::span<const Process* const> processes,
+                           PacketWriter& out)
+    : trace_(trace), out_(out) {
   keys_ = {out.key("correlation"),
            out.key("bytes"),
            out.key("address"),
@@ -124,9 +126,9 @@ SlicePackets::SlicePackets(const Trace& trace, PacketWriter& out) : trace_(trace
            out.key("true end (ns)")};
   // Of some ranks and steps of a trace not all are in use.
   std::vector<bool> used(trace.shapes.size());
-  for (const Process& process : trace.processes) {
-    for (size_t i = 0; i < process.events.size(); ++i) {
-      used[gpuprof::number(process.events.shape_of(i))] = true;
+  for (const Process* const process : processes) {
+    for (size_t i = 0; i < process->events.size(); ++i) {
+      used[gpuprof::number(process->events.shape_of(i))] = true;
     }
   }
   shapes_.resize(trace.shapes.size());

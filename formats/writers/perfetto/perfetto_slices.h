@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -26,8 +27,8 @@ struct Output {
 
 class SlicePackets {
  public:
-  // Defines the names of all shapes that events have.
-  SlicePackets(const Trace& trace, PacketWriter& out);
+  // Defines the names of all shapes that events of these processes have.
+  SlicePackets(const Trace& trace, std::span<const Process* const> processes, PacketWriter& out);
   // Goes on with a process: defines what only it has. Ids of flows begin at
   // `flow_base`.
   void enter(const Process& process, uint64_t flow_base);

@@ -248,7 +248,7 @@ def test_real_traces(tmp_path, name):
     flows = collections.Counter(e["ph"] for e in document["traceEvents"] if e["ph"] in "sf")
     assert collections.Counter(e["ph"] for e in again["traceEvents"] if e["ph"] in "sf") == flows
     assert info(out)["events"] == said["events"]  # and what we write, we read
-    for exporter in ("perfetto", "kineto", "tensorboard", "xplane", "memory-viz", "speedscope"):
+    for exporter in ("perfetto", "perfetto-ranks", "kineto", "tensorboard", "xplane", "memory-viz", "speedscope"):
         run = harness.checked("convert", path, "--to", exporter, "-o", tmp_path / exporter)
         assert f"{said['event_count']} events in 6 steps" in run.out
     assert info(tmp_path / "kineto")["events"] == said["events"]

@@ -12,7 +12,7 @@ import pytest
 import harness
 from support.kineto_traces import Trace
 
-FORMATS = ["perfetto", "chrome", "kineto", "tensorboard", "xplane", "memory-viz", "speedscope"]
+FORMATS = ["perfetto", "perfetto-ranks", "chrome", "kineto", "tensorboard", "xplane", "memory-viz", "speedscope"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 OPERATORS = 30_000
 

@@ -102,7 +102,7 @@ TEST_F(Hostile, PickleIsOneValue) {
 }
 
 TEST_F(Hostile, DirectoriesHaveNamesThatStayInside) {
-  for (const char* format : {"kineto", "xplane", "tensorboard"}) {
+  for (const char* format : {"kineto", "xplane", "tensorboard", "perfetto-ranks"}) {
     std::string error;
     ASSERT_TRUE(find_exporter(format)->write(*trace_, path_, {}, error)) << error;
     size_t files = 0;
