@@ -19,6 +19,27 @@ struct ExportOptions {
   std::function<void(uint64_t done, uint64_t total)> progress;
 };
 
+// Events written so far, over all files of one conversion.
+class ExportProgress {
+ public:
+  ExportProgress(const Trace& trace, const ExportOptions& options) : options_(options) {
+    for (const Process& process : trace.processes) total_ += process.events.size();
+  }
+  void add(uint64_t events) {
+    done_ += events;
+    if (options_.progress) options_.progress(done_, total_);
+  }
+  // For whoever writes event by event: told now and then.
+  void add_one() {
+    constexpr uint64_t kNowAndThen = 1 << 16;
+    if (++done_ % kNowAndThen == 0 && options_.progress) options_.progress(done_, total_);
+  }
+
+ private:
+  const ExportOptions& options_;
+  uint64_t done_ = 0, total_ = 0;
+};
+
 struct Exporter {
   const char* name;         // as in `gpuprof convert --to NAME`
   const char* suffix;       // of the output beside the input, with its dot

@@ -47,10 +47,9 @@ using IdleTimes = std::vector<std::pair<uint32_t, int64_t>>;  // by event, in or
 class SpeedscopeExport {
  public:
   SpeedscopeExport(const Trace& trace, OutputFile& file, const ExportOptions& options)
-      : trace_(trace), works_(work_shapes(trace)), json_(file), options_(options) {}
+      : trace_(trace), works_(work_shapes(trace)), json_(file), progress_(trace, options) {}
 
   void run() {
-    for (const Process& process : trace_.processes) total_ += process.events.size();
     struct GpuTimes {
       std::string title;
       std::string_view note;
@@ -129,7 +128,7 @@ class SpeedscopeExport {
       if (lane.type != LaneType::thread) continue;
       std::vector<EventIndex> open;
       for (const Event& event : process.lane_events(lane)) {
-        if (++done_ % (1 << 16) == 0 && options_.progress) options_.progress(done_, total_);
+        progress_.add_one();
         if (is_instant(trace_.shape(event).kind)) continue;
         while (!open.empty() && process.event(open.back()).end <= event.begin) open.pop_back();
         for (EventIndex at = event.partner; at != EventIndex::none;
@@ -233,10 +232,9 @@ class SpeedscopeExport {
   const Trace& trace_;
   const std::vector<bool> works_;  // by shape
   JsonText json_;
-  const ExportOptions& options_;
+  ExportProgress progress_;
   std::unordered_map<std::string, uint32_t> frames_;
   std::vector<const std::string*> names_;
-  uint64_t done_ = 0, total_ = 0;
   bool first_ = true;
 };
 

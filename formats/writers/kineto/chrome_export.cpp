@@ -10,7 +10,7 @@ bool write_chrome(const Trace& trace, const std::string& path, const ExportOptio
   OutputFile file(path, options.compression);
   std::vector<const Process*> processes;
   for (const Process& process : trace.processes) processes.push_back(&process);
-  KinetoProgress progress(trace, options);
+  ExportProgress progress(trace, options);
   if (file.ok()) write_kineto_json(trace, processes, path, file, progress);
   if (file.commit()) return true;
   error = file.error();

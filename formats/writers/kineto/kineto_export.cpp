@@ -28,7 +28,7 @@ std::string name_of(const Process& process, std::set<std::string>& used) {
 }
 
 bool write_one(const Trace& trace, const std::vector<const Process*>& windows,
-               const std::string& path, Compression compression, KinetoProgress& progress,
+               const std::string& path, Compression compression, ExportProgress& progress,
                std::string& error, KinetoSpelling spelling = KinetoSpelling::current) {
   OutputFile file(path, compression);
   if (file.ok()) write_kineto_json(trace, windows, path, file, progress, spelling);
@@ -42,7 +42,7 @@ bool write_one(const Trace& trace, const std::vector<const Process*>& windows,
 bool write_kineto(const Trace& trace, const std::string& path, const ExportOptions& options,
                   std::string& error) {
   const auto processes = by_process(trace);
-  KinetoProgress progress(trace, options);
+  ExportProgress progress(trace, options);
   const bool plain = path.ends_with(".json"), packed = path.ends_with(".json.gz");
   if (plain || packed) {
     if (processes.size() == 1) {
@@ -66,7 +66,7 @@ bool write_kineto(const Trace& trace, const std::string& path, const ExportOptio
 bool write_kineto_folder(const Trace& trace, const std::string& path, const ExportOptions& options,
                          KinetoSpelling spelling, std::string& error) {
   const auto processes = by_process(trace);
-  KinetoProgress progress(trace, options);
+  ExportProgress progress(trace, options);
   if (!make_folder(path, error)) return false;
   std::set<std::string> used;
   for (const auto& windows : processes) {

@@ -47,7 +47,7 @@ int64_t first_time(const Trace& trace) {
 class KinetoDocument {
  public:
   KinetoDocument(const Trace& trace, std::span<const Process* const> processes, OutputFile& file,
-                 KinetoProgress& progress, KinetoSpelling spelling)
+                 ExportProgress& progress, KinetoSpelling spelling)
       : trace_(trace),
         processes_(processes),
         ids_(assign_kineto_ids(processes)),
@@ -501,13 +501,8 @@ class KinetoDocument {
 
 }  // namespace
 
-KinetoProgress::KinetoProgress(const Trace& trace, const ExportOptions& options)
-    : options_(options) {
-  for (const Process& process : trace.processes) total_ += process.events.size();
-}
-
 void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
-                       const std::string& title, OutputFile& file, KinetoProgress& progress,
+                       const std::string& title, OutputFile& file, ExportProgress& progress,
                        KinetoSpelling spelling) {
   KinetoDocument(trace, processes, file, progress, spelling).run(title);
 }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 
@@ -14,20 +13,6 @@
 #include "formats/writers/exporter.h"
 
 namespace gpuprof {
-
-// Events written so far, over all documents of one conversion.
-class KinetoProgress {
- public:
-  KinetoProgress(const Trace& trace, const ExportOptions& options);
-  void add(uint64_t events) {
-    done_ += events;
-    if (options_.progress) options_.progress(done_, total_);
-  }
-
- private:
-  const ExportOptions& options_;
-  uint64_t done_ = 0, total_ = 0;
-};
 
 // How categories are spelt. torch-tb-profiler 0.4, the last one released, knows
 // no `cuda_runtime` and no `cuda_driver`: it links kernels to operators through
@@ -39,7 +24,7 @@ enum class KinetoSpelling { current, tensorboard };
 // numbers are made unique. Times count from a base that is the same for all
 // documents of the trace. `title`: its `traceName`.
 void write_kineto_json(const Trace& trace, std::span<const Process* const> processes,
-                       const std::string& title, OutputFile& file, KinetoProgress& progress,
+                       const std::string& title, OutputFile& file, ExportProgress& progress,
                        KinetoSpelling spelling = KinetoSpelling::current);
 
 }  // namespace gpuprof

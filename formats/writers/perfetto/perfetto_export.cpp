@@ -468,27 +468,11 @@ class PerfettoExport {
   ParallelOutput output_;  // last: its threads read the others
 };
 
-// Of all files of a conversion.
-class Counted {
- public:
-  Counted(const Trace& trace, const ExportOptions& options) : options_(options) {
-    for (const Process& process : trace.processes) total_ += process.events.size();
-  }
-  void add(uint64_t events) {
-    done_ += events;
-    if (options_.progress) options_.progress(done_, total_);
-  }
-
- private:
-  const ExportOptions& options_;
-  uint64_t done_ = 0, total_ = 0;
-};
-
 bool write_file(const Trace& trace, const Processes& processes, const std::string& path,
-                Compression compression, Counted& counted, std::string& error) {
+                Compression compression, ExportProgress& progress, std::string& error) {
   OutputFile file(path, compression);
   if (file.ok()) {
-    PerfettoExport(trace, processes, file, [&](uint64_t events) { counted.add(events); }).run();
+    PerfettoExport(trace, processes, file, [&](uint64_t events) { progress.add(events); }).run();
   }
   if (file.commit()) return true;
   error = file.error();
@@ -505,8 +489,8 @@ bool write_perfetto(const Trace& trace, const std::string& path, const ExportOpt
                     std::string& error) {
   Processes all;
   for (const Process& process : trace.processes) all.push_back(&process);
-  Counted counted(trace, options);
-  return write_file(trace, all, path, options.compression, counted, error);
+  ExportProgress progress(trace, options);
+  return write_file(trace, all, path, options.compression, progress, error);
 }
 
 bool write_perfetto_ranks(const Trace& trace, const std::string& path, const ExportOptions& options,
@@ -516,10 +500,10 @@ bool write_perfetto_ranks(const Trace& trace, const std::string& path, const Exp
   for (const Process& process : trace.processes) {
     files[file_name_part(process.header.host()) + rank_or_pid(process.header)].push_back(&process);
   }
-  Counted counted(trace, options);
+  ExportProgress progress(trace, options);
   for (const auto& [name, processes] : files) {
     const std::string file = path + "/" + name + ".pftrace";
-    if (!write_file(trace, processes, file, Compression::none, counted, error)) return false;
+    if (!write_file(trace, processes, file, Compression::none, progress, error)) return false;
   }
   return true;
 }

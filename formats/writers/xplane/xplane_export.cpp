@@ -28,14 +28,12 @@ constexpr int64_t kLineStride = 10'000'000;  // further lines of a thread or str
 class XplaneExport {
  public:
   XplaneExport(const Trace& trace, const Process& process, OutputFile& file,
-               const ExportOptions& options, uint64_t& done, uint64_t total)
+               ExportProgress& progress)
       : trace_(trace),
         process_(process),
         works_(work_shapes(trace)),
         file_(file),
-        options_(options),
-        done_(done),
-        total_(total) {
+        progress_(progress) {
     origin_ = process.window_begin;
     for (const Lane& lane : process.lanes) {
       if (lane.event_count) origin_ = std::min(origin_, process.events.begin_of(lane.first_event));
@@ -149,7 +147,7 @@ class XplaneExport {
     if (event.correlation) plane.stat("correlation_id", int64_t{event.correlation});
     operator_of(plane, event);
     plane.end_event();
-    progress();
+    progress_.add_one();
   }
 
   // As XLA's own profiler spells it.
@@ -248,20 +246,14 @@ class XplaneExport {
     }
     if (event.correlation) plane.stat("correlation_id", int64_t{event.correlation});
     plane.end_event();
-    progress();
-  }
-
-  void progress() {
-    if (++done_ % (1 << 16) == 0 && options_.progress) options_.progress(done_, total_);
+    progress_.add_one();
   }
 
   const Trace& trace_;
   const Process& process_;
   const std::vector<bool> works_;  // by shape
   OutputFile& file_;
-  const ExportOptions& options_;
-  uint64_t& done_;
-  const uint64_t total_;
+  ExportProgress& progress_;
   int64_t origin_ = 0;
   std::map<ShapeIndex, std::string> details_;
 };
@@ -294,13 +286,12 @@ bool write_xplane(const Trace& trace, const std::string& path, const ExportOptio
                   std::string& error) {
   if (!make_folder(path, error)) return false;
   std::set<std::string> used;
-  uint64_t done = 0, total = 0;
-  for (const Process& process : trace.processes) total += process.events.size();
+  ExportProgress progress(trace, options);
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
     const std::string host = host_name(process, used);
     OutputFile file(path + "/" + host + ".xplane.pb");
-    if (file.ok() && !XplaneExport(trace, process, file, options, done, total).run(host)) {
+    if (file.ok() && !XplaneExport(trace, process, file, progress).run(host)) {
       error = path + "/" + host + ".xplane.pb: not enough memory";
       return false;
     }
