@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "formats/core/early_window.h"
-#include "formats/trace/number_ranges.h"
+#include "formats/trace/listing.h"
 #include "formats/trace/process_key.h"
 
 namespace gpuprof {

@@ -12,7 +12,7 @@
 #include <set>
 #include <utility>
 
-#include "formats/trace/number_ranges.h"
+#include "formats/trace/listing.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {

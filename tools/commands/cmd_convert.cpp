@@ -13,7 +13,7 @@
 #include "formats/core/setting_values.h"
 #include "formats/io/unfinished.h"
 #include "formats/trace/activities.h"
-#include "formats/trace/number_ranges.h"
+#include "formats/trace/listing.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"

@@ -5,7 +5,9 @@
 
 #include <cmath>
 #include <string_view>
+#include <vector>
 
+#include "formats/trace/listing.h"
 #include "tools/console.h"
 #include "tools/report/html_page.h"
 
@@ -80,11 +82,9 @@ class HtmlReport {
 
   static std::string list_of(const Json& texts) {
     constexpr size_t kNamed = 3;
-    std::string out;
-    for (size_t i = 0; i < std::min(kNamed, texts.size()); ++i) {
-      out += (i ? ", " : "") + html_text_of(texts[i]);
-    }
-    return texts.size() > kNamed ? fmt::format("{} and {} more", out, texts.size() - kNamed) : out;
+    std::vector<std::string> names;
+    for (const Json& text : texts) names.push_back(html_text_of(text));
+    return names_of_some(names, kNamed);
   }
 
   void heading() {

@@ -10,6 +10,7 @@
 
 #include "formats/core/names.h"
 #include "formats/trace/heap.h"
+#include "formats/trace/listing.h"
 #include "formats/trace/names.h"
 #include "tools/console.h"
 #include "tools/report/operator_text.h"
@@ -370,11 +371,7 @@ class TextReport {
       ranks[std::string(group_label(row.name, row.description))].push_back(row.ranks);
     }
     for (auto& [label, lists] : ranks) {
-      const size_t shown = std::min(kShownGroups, lists.size());
-      std::string text = fmt::format(
-          "{}", fmt::join(lists.begin(), lists.begin() + static_cast<ptrdiff_t>(shown), ", "));
-      if (shown < lists.size()) text += fmt::format(" and {} more", lists.size() - shown);
-      line("  {}: ranks {}", label, text);
+      line("  {}: ranks {}", label, names_of_some(lists, kShownGroups));
     }
   }
 

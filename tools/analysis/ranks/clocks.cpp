@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "formats/trace/listing.h"
 #include "tools/analysis/ranks.h"
 #include "tools/analysis/ranks/clock_fit.h"
 #include "tools/analysis/ranks/move_times.h"
@@ -170,11 +171,12 @@ std::string describe_clocks(const std::vector<HostClock>& clocks) {
   size_t aligned = 0, least = SIZE_MAX;
   double error = 0;
   const HostClock* most = nullptr;
-  std::string apart;
+  constexpr size_t kNamed = 8;
+  std::vector<std::string_view> apart;
   for (const HostClock& clock : clocks) {
     if (clock.first) continue;
     if (!clock.collectives) {
-      apart += (apart.empty() ? "" : ", ") + clock.host;
+      apart.push_back(clock.host);
       continue;
     }
     ++aligned;
@@ -191,9 +193,9 @@ std::string describe_clocks(const std::vector<HostClock>& clocks) {
   }
   if (!apart.empty()) {
     out += fmt::format(
-        "{}{} no collective in common with the others: wall clocks stand, by how much they are off "
+        "{} no collective in common with the others: wall clocks stand, by how much they are off "
         "is not known ({})",
-        out.empty() ? "hosts have" : "; some hosts have", "", apart);
+        out.empty() ? "hosts have" : "; some hosts have", names_of_some(apart, kNamed));
   }
   return out;
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "formats/trace/names.h"
-#include "formats/trace/number_ranges.h"
+#include "formats/trace/listing.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/ranks/bus_bandwidth.h"
 #include "tools/analysis/ranks/same_collectives.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of ranks and steps as people read them.
+// Ranks, steps and names in a line for people. What a line has no room for is counted.
 #pragma once
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -42,6 +43,16 @@ std::string number_ranges(const Numbers& numbers, size_t most = kMostRanges) {
 template <typename Numbers>
 std::string rank_ranges(const Numbers& ranks) {
   return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", number_ranges(ranks));
+}
+
+// "a, b, c and 9 more"
+template <typename Names>
+std::string names_of_some(const Names& names, size_t most) {
+  const size_t told = std::min(most, names.size());
+  std::string out = fmt::format(
+      "{}", fmt::join(names.begin(), names.begin() + static_cast<ptrdiff_t>(told), ", "));
+  if (told < names.size()) out += fmt::format(" and {} more", names.size() - told);
+  return out;
 }
 
 }  // namespace gpuprof

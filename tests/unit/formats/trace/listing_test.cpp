@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/trace/number_ranges.h"
+#include "formats/trace/listing.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace gpuprof {
@@ -28,6 +29,13 @@ TEST(NumberRanges, WhatIsManyIsCounted) {
   EXPECT_EQ(rank_ranges(odd), "ranks 1, 3, 5, 7, 9, 11, 13, 15 and 504 more");
   EXPECT_EQ(number_ranges(Numbers{0, 1, 4, 6}, 2), "0-1, 4 and 1 more");
   EXPECT_EQ(rank_ranges(Numbers{3}), "rank 3");
+}
+
+TEST(NamesOfSome, TheRestIsCounted) {
+  const std::vector<std::string> names{"a", "b", "c"};
+  EXPECT_EQ(names_of_some(names, 3), "a, b, c");
+  EXPECT_EQ(names_of_some(names, 2), "a, b and 1 more");
+  EXPECT_EQ(names_of_some(std::vector<std::string>{}, 2), "");
 }
 
 }  // namespace
