@@ -7,8 +7,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "formats/trace/names.h"
 #include "formats/trace/listing.h"
+#include "formats/trace/names.h"
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/ranks/bus_bandwidth.h"
 #include "tools/analysis/ranks/same_collectives.h"
