@@ -47,10 +47,6 @@ struct RunTotals {
   bool early;  // the newest is an early one
 } g_run;
 
-}  // namespace
-
-namespace {
-
 // Records as a hook makes them, of a call that does nothing. ns for each.
 double time_records(RingChunk& chunk) {
   t_state.next = &chunk.records[0];
