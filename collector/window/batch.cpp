@@ -311,7 +311,8 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
   return count;
 }
 
-size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ticks) {
+size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ticks,
+                                void (*between)(void*), void* context) {
   Ring& buffers = *ring();
   const uint32_t chunks = buffers.header->chunk_count;
   size_t count = 0;
@@ -324,7 +325,9 @@ size_t WindowCollector::collect(DumpFile& file, bool everything, uint64_t end_ti
       const bool full = state == static_cast<uint32_t>(ChunkState::full);
       const bool open = state == static_cast<uint32_t>(ChunkState::open);
       if (!full && !(open && everything)) continue;
-      if (is_cupti_buffer(chunk) == gpu_pass) count += take(i, file, end_ticks);
+      if (is_cupti_buffer(chunk) != gpu_pass) continue;
+      count += take(i, file, end_ticks);
+      if (between && encoder_.size() == 0) between(context);
     }
   }
   return count;

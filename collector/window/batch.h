@@ -24,8 +24,10 @@ class WindowCollector final : private NameResolver {
   // A window begins: nothing is known of its launches.
   void begin(uint32_t window, uint64_t begin_ticks);
   // Takes full buffers and gives them back to the pool; with `everything` also what is committed in
-  // buffers still in use. `end_ticks` is 0 while the window is open. Returns the records taken.
-  size_t collect(DumpFile& file, bool everything, uint64_t end_ticks);
+  // buffers still in use. `end_ticks` is 0 while the window is open. Returns the records taken. To
+  // write a batch takes tenths of a second, and there may be many: `between` is called after each.
+  size_t collect(DumpFile& file, bool everything, uint64_t end_ticks,
+                 void (*between)(void* context) = nullptr, void* context = nullptr);
   // Writes what is batched.
   void flush(DumpFile& file);
   // Of the window's launches, copies and sets.

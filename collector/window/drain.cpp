@@ -193,7 +193,9 @@ void tick(Drain& drain) {
   write_nvtx_names(drain);
   drain.collector.note_function_names();
   budget_tick(drain, ticks);
-  drain.collector.collect(drain.file, false, 0);
+  drain.collector.collect(
+      drain.file, false, 0,
+      [](void* context) { budget_tick(*static_cast<Drain*>(context), now_ticks()); }, &drain);
   if (!drain.said_no_records && now_ns - drain.last_look > kFlushPeriod) {
     drain.last_look = now_ns;
     look_for_records(drain, ticks);
