@@ -2,12 +2,9 @@
 #include "tests/simcuda/nccl/api_scope.h"
 
 #include <fmt/format.h>
-#include <nvtx3/nvToolsExt.h>
 #include <unistd.h>
 
 #include <iterator>
-#include <map>
-#include <mutex>
 
 #include "tests/simcuda/core/clock.h"
 
@@ -16,38 +13,12 @@ namespace {
 
 thread_local int depth = 0;
 
-nvtxDomainHandle_t nvtx_domain() {
-  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
-  return domain;
-}
-
-// Registered strings, as the real library uses.
-nvtxStringHandle_t registered(const char* name) {
-  static std::mutex& mutex = *new std::mutex();
-  static auto& strings = *new std::map<const char*, nvtxStringHandle_t>();
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto [it, added] = strings.try_emplace(name, nullptr);
-  if (added) it->second = nvtxDomainRegisterStringA(nvtx_domain(), name);
-  return it->second;
-}
-
-void push_range(const char* name) {
-  nvtxEventAttributes_t attributes{};
-  attributes.version = NVTX_VERSION;
-  attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
-  attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
-  attributes.message.registered = registered(name);
-  nvtxDomainRangePushEx(nvtx_domain(), &attributes);
-}
-
 }  // namespace
 
-ApiScope::ApiScope(const char* name) : name_(name), begin_(now_ns()), outermost_(depth++ == 0) {
-  push_range(name);
-}
+ApiScope::ApiScope(const char* name, const NvtxFields& fields)
+    : name_(name), begin_(now_ns()), range_(name, fields), outermost_(depth++ == 0) {}
 
 ApiScope::~ApiScope() {
-  nvtxDomainRangePop(nvtx_domain());
   --depth;
   if (outermost_ && sim_core() != nullptr && sim_core()->truth_enabled()) write();
 }

@@ -7,12 +7,13 @@
 #include <cstdint>
 
 #include "tests/simcuda/nccl/comm.h"
+#include "tests/simcuda/nccl/nvtx_range.h"
 
 namespace gpuprof::simcuda {
 
 class ApiScope {
  public:
-  explicit ApiScope(const char* name);
+  explicit ApiScope(const char* name, const NvtxFields& fields = {});
   ~ApiScope();
   ApiScope(const ApiScope&) = delete;
   ApiScope& operator=(const ApiScope&) = delete;
@@ -20,6 +21,8 @@ class ApiScope {
   // Makes the line say what was called, on which communicator and stream.
   void describe(const CollectiveCall& call, ncclComm_t handle, const CommState& comm,
                 cudaStream_t stream, uint64_t sequence);
+  // Makes the range say at its end which communicator was made.
+  void made(const NvtxFields& fields) { range_.say_at_end(fields); }
   ncclResult_t finish(ncclResult_t result);
 
  private:
@@ -27,6 +30,7 @@ class ApiScope {
 
   const char* const name_;
   const uint64_t begin_;
+  NvtxRange range_;
   const bool outermost_;  // ncclBcast calls ncclBroadcast: one line, for what the program called
   ncclResult_t result_ = ncclSuccess;
   bool described_ = false;

@@ -18,8 +18,8 @@ bool valid(const CollectiveCall& call, const CommState& comm) {
 
 ncclResult_t run(const char* name, const CollectiveCall& call, ncclComm_t handle,
                  cudaStream_t stream) {
-  ApiScope scope(name);
   const auto comm = find_comm(handle);
+  ApiScope scope(name, nvtx_fields(call, comm == nullptr ? 0 : comm->hash));
   if (comm == nullptr) return scope.finish(ncclInvalidArgument);
   scope.describe(call, handle, *comm, stream, comm->calls.fetch_add(1));
   if (!valid(call, *comm)) return scope.finish(ncclInvalidArgument);
@@ -179,11 +179,12 @@ ncclResult_t ncclAlltoAllConfig(const void* send, void* receive, size_t count, n
 // Through the exported name, as the real library does: an interposer sees both.
 ncclResult_t pncclBcast(void* buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
-  ApiScope scope("ncclBcast");
+  // NCCL's has no range of its own; this one has, so that ranges lie in one another.
   const auto found = find_comm(comm);
+  const CollectiveCall call = rooted(OpCode::kBroadcast, buffer, buffer, count, type, root);
+  ApiScope scope("ncclBcast", nvtx_fields(call, found == nullptr ? 0 : found->hash));
   if (found == nullptr) return scope.finish(ncclInvalidArgument);
-  scope.describe(rooted(OpCode::kBroadcast, buffer, buffer, count, type, root), comm, *found,
-                 stream, found->calls.load());
+  scope.describe(call, comm, *found, stream, found->calls.load());
   return scope.finish(ncclBroadcast(buffer, buffer, count, type, root, comm, stream));
 }
 

@@ -104,6 +104,23 @@ ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int r
   return defer_or_run(std::move(init));
 }
 
+// On the current device, by function `name`.
+ncclResult_t init_here(const char* name, ncclComm_t* comm, int ranks, const ncclUniqueId& id,
+                       int rank) {
+  CommState here;
+  here.rank = rank, here.ranks = ranks;
+  here.device = sim_core() == nullptr ? 0 : sim_core()->current_device();
+  const bool at_begin = nvtx_release() == NvtxRelease::k2_18;
+  ApiScope scope(name, at_begin ? nvtx_fields(here) : NvtxFields{});
+  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
+  const ncclResult_t result = init_rank(comm, ranks, id, rank, here.device);
+  // In a group NCCL does not know the hash yet.
+  const auto made = result == ncclSuccess ? find_comm(*comm) : nullptr;
+  if (made) here.hash = made->hash;
+  if (result == ncclSuccess && !at_begin) scope.made(nvtx_fields(here));
+  return scope.finish(result);
+}
+
 // Waits until all enqueued operations are resolved.
 void drain(const CommState& state) {
   while (state.resolved.load() != state.enqueued.load() && !state.aborted.load()) {
@@ -167,24 +184,18 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t pncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
-  ApiScope scope("ncclCommInitRank");
-  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
-  return scope.finish(init_rank(comm, ranks, id, rank, sim_core()->current_device()));
+  return init_here("ncclCommInitRank", comm, ranks, id, rank);
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                      ncclConfig_t*) {
-  ApiScope scope("ncclCommInitRankConfig");
-  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
-  return scope.finish(init_rank(comm, ranks, id, rank, sim_core()->current_device()));
+  return init_here("ncclCommInitRankConfig", comm, ranks, id, rank);
 }
 
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int id_count,
                                        ncclUniqueId* ids, ncclConfig_t*) {
-  ApiScope scope("ncclCommInitRankScalable");
-  if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
-  if (ids == nullptr || id_count < 1) return scope.finish(ncclInvalidArgument);
-  return scope.finish(init_rank(comm, ranks, ids[0], rank, sim_core()->current_device()));
+  if (ids == nullptr || id_count < 1) return ncclInvalidArgument;
+  return init_here("ncclCommInitRankScalable", comm, ranks, ids[0], rank);
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t* handles, int count, const int* devices) {
@@ -199,7 +210,12 @@ ncclResult_t pncclCommInitAll(ncclComm_t* handles, int count, const int* devices
   for (int i = 0; i < count; ++i) {
     init_rank(&handles[i], count, id, i, devices == nullptr ? i : devices[i]);
   }
-  return scope.finish(pncclGroupEnd());
+  const ncclResult_t result = pncclGroupEnd();
+  const auto made = result == ncclSuccess ? find_comm(handles[0]) : nullptr;
+  if (made && nvtx_release() == NvtxRelease::k2_28) {
+    scope.made(nvtx_fields_of_all(made->hash, count));
+  }
+  return scope.finish(result);
 }
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm) {
@@ -211,12 +227,14 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm) {
-  ApiScope scope("ncclCommDestroy");
+  const auto state = find_comm(comm);
+  ApiScope scope("ncclCommDestroy", state == nullptr ? NvtxFields{} : nvtx_fields(*state));
   return scope.finish(take_down(comm, false));
 }
 
 ncclResult_t pncclCommAbort(ncclComm_t comm) {
-  ApiScope scope("ncclCommAbort");
+  const auto state = find_comm(comm);
+  ApiScope scope("ncclCommAbort", state == nullptr ? NvtxFields{} : nvtx_fields(*state));
   return scope.finish(take_down(comm, true));
 }
 

@@ -114,7 +114,13 @@ extern "C" {
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t*) {
   ApiScope scope("ncclCommSplit");
   const auto parent = find_comm(comm);
-  return scope.finish(parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out));
+  const ncclResult_t result =
+      parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out);
+  const auto made = result == ncclSuccess ? find_comm(*out) : nullptr;
+  if (made && nvtx_release() == NvtxRelease::k2_28) {
+    scope.made(nvtx_fields_of_split(*made, *parent, color, key));
+  }
+  return scope.finish(result);
 }
 
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* out,
