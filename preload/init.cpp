@@ -11,6 +11,7 @@
 #include "collector/sources/nvtx.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
+#include "preload/nccl_ranges.h"
 #include "preload/resolve.h"
 
 // The dynamic linker gives the name to the first copy of this library, wherever it is asked for;
@@ -97,5 +98,12 @@ extern "C" GPUPROF_EXPORT void gpuprof_step() {
 extern "C" GPUPROF_EXPORT int InitializeInjectionNvtx2(const void* (*get_table)(unsigned)) {
   gpuprof::prepare_library();
   gpuprof::not_in_driver();  // it may be NVTX that has loaded this library
-  return gpuprof::attach_nvtx(get_table);
+  return gpuprof::attach_nvtx(get_table, gpuprof::nccl_ranges);
+}
+
+// The same for each extension of NVTX that a library uses.
+extern "C" GPUPROF_EXPORT int InitializeInjectionNvtxExtension(
+    const gpuprof::NvtxExtension* extension) {
+  gpuprof::prepare_library();
+  return gpuprof::attach_nvtx_extension(extension);
 }

@@ -5,17 +5,16 @@
 
 #include <atomic>
 #include <cstddef>
-#include <cstring>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
-#include "collector/torch/process_groups.h"
 #include "formats/core/text.h"
 #include "preload/elf_symbols.h"
 #include "preload/hook.h"
+#include "preload/nccl_call.h"
 #include "preload/nccl_later.h"
 
 namespace gpuprof {
@@ -57,33 +56,9 @@ static void learn(ncclComm_t communicator) {
   remember(communicator, known ? ranks : 0, known ? rank : 0);
 }
 
-// PyTorch says which of its process groups a collective is of while it issues it.
-static void learn_group(ncclComm_t communicator) {
-  const BlockedScope blocked;
-  ProcessGroup group;
-  if (!current_process_group(group)) return;
-  GroupNames names;
-  static_assert(sizeof names.name == sizeof group.name);
-  std::memcpy(names.name, group.name, sizeof names.name);
-  std::memcpy(names.description, group.description, sizeof names.description);
-  names.size = group.size, names.first = group.first, names.stride = group.stride;
-  name_group(communicator, names);
-}
-
-static CommunicatorPlace note_call(ncclComm_t communicator, uint32_t* sequence, MessagePath path) {
-  const CommunicatorPlace place = note_collective(communicator, sequence, path);
-  if (place.asks_group) learn_group(communicator);
-  return place;
-}
-
 // Calls count whether recorded or not: all ranks number them alike. A record takes the number
 // first.
 [[gnu::tls_model("initial-exec")]] static thread_local bool t_counted = false;
-
-static MessagePath path_of(Api api, int peer) {
-  const bool sends = api == Api::ncclSend;
-  return sends || api == Api::ncclRecv ? MessagePath{peer, sends} : MessagePath{};
-}
 
 #endif
 

@@ -73,7 +73,12 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/sources/nvml.cpp": {
         "as many as g_device_count says": "g_devices",
         "the time of the next sample, at most one period away": "g_next_ticks"},
-    "collector/sources/nvtx.cpp": {"the program's handles hold in the child": "g_next_range"},
+    "collector/sources/nvtx.cpp": {
+        "the program's handles hold in the child": "g_call_domain g_next_range schema_number::next",
+        FOUND: "g_calls"},
+    "collector/sources/nvtx_payload.cpp": {
+        "the program's schemas hold in the child": "g_enums g_schemas",
+        "handlers of fork hold in the child": "open_lock_in_children::registered"},
     "collector/sources/nvtx_names.cpp": {
         "the program's names hold in the child": "g_count g_newest g_rows",
         "handlers of fork hold in the child": "name_nvtx_object::registered"},

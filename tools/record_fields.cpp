@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "formats/io/utf8.h"
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 
 namespace gpuprof {
@@ -17,7 +18,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   and a line for each record, in order of begin:
   all       index, kind, name, label, lane, begin_ns, begin_mono_ns, end_mono_ns, duration_ns,
             correlation (0: none), partner (index of the call that caused this GPU work, or of the first
-            GPU work that this call caused; absent: none), flags (from_callback, no_time, driver, open_end)
+            GPU work that this call caused; absent: none), flags (from_callback, from_nvtx, no_time, driver, open_end)
   lane      {type: thread, tid, name} | {type: stream, device, context, stream} |
             {type: device, device} | {type: overhead} | {type: other, name}
   call      handle, result
@@ -28,7 +29,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   alloc, dealloc    bytes, address, pool, stream_handle, stream, result
   sync, event, stream    stream_handle, stream, event, value (flags as passed), result
   collective    communicator, group, group_description, group_ranks (of the process group, where the
-            program names it), count, data_type, operation, peer, rank, rank_count, sequence, stream_handle, stream, result (enum values as NCCL numbers them; absent: none)
+            program names it), count, data_type, operation, peer, rank, rank_count, sequence, stream_handle, stream, result (enum values as NCCL numbers them; absent: none);
+            of calls with the flag from_nvtx bytes instead of count, no data_type, stream and result (absent: not known)
   nvtx_range, nvtx_mark    message, domain, category, category_name, color, payload (absent: none),
             depth, range_id, started_on, ended_on (threads, of a range that began on one and ended on another)
   gpu_kernel    grid, block, static_shared_bytes, dynamic_shared_bytes, registers_per_thread,
@@ -109,20 +111,22 @@ void write_text(const Trace& trace, std::string_view key, StringIndex value, Fie
 void write_collective(const Trace& trace, const Process& process, const Shape& shape,
                       const Event& event, FieldWriter& out) {
   const EventExtra& extra = process.extra(event);
-  out.address("communicator", shape.communicator);
+  if (shape.communicator || has_result(shape)) out.address("communicator", shape.communicator);
   write_text(trace, "group", shape.group, out);
   write_text(trace, "group_description", shape.group_description, out);
   if (shape.group_ranks != StringIndex::empty) {
     out.json("group_ranks", trace.text(shape.group_ranks));
   }
-  out.number("count", extra.bytes);
+  const auto count = collective_elements(shape, extra), bytes = collective_own_bytes(shape, extra);
+  if (count) out.number("count", *count);
+  if (!count && bytes) out.number("bytes", *bytes);
   write_present("data_type", shape.data_type, out);
   write_present("operation", shape.operation, out);
   write_present("peer", shape.peer, out);
   write_present("rank", shape.rank, out);
   if (shape.rank_count != 0) out.number("rank_count", uint64_t{shape.rank_count});
-  out.number("sequence", extra.value);
-  write_call_stream(process, shape, event, out);
+  if (const auto sequence = collective_sequence(shape, extra)) out.number("sequence", *sequence);
+  if (has_stream(shape)) write_call_stream(process, shape, event, out);
 }
 
 void write_nvtx(const Trace& trace, const Shape& shape, const EventExtra& extra, FieldWriter& out) {
@@ -234,7 +238,7 @@ bool write_host(const Trace& trace, const Process& process, const Event& event, 
     default: return false;
   }
   if (shape.flags & kFlagCaptured) out.number("captured", uint64_t{1});
-  out.number("result", int64_t{shape.result});
+  if (has_result(shape)) out.number("result", int64_t{shape.result});
   return true;
 }
 

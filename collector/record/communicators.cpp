@@ -24,6 +24,7 @@ struct CommunicatorRow {
   std::atomic<uint64_t> identity;
   std::atomic<const void*> handle;  // also of one that is gone
   std::atomic<uint64_t> made_ticks, gone_ticks;
+  std::atomic<bool> shared;
   std::atomic<bool> group_asked, group_taken, group_known, name_known;
   GroupNames group;                   // once group_known
   char name[GroupNames::kTextBytes];  // once name_known
@@ -70,6 +71,7 @@ CommunicatorRow* find_communicator(const void* communicator, bool make) {
   }
   reusable->place = 0;
   reusable->sequence = 0;
+  reusable->shared = false;
   ++reusable->generation;
   reusable->group_asked = reusable->group_taken = false;
   reusable->group_known = reusable->name_known = false;
@@ -160,6 +162,28 @@ CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, 
   const uint32_t place = row->place.load(std::memory_order_relaxed);
   if (place == kPlaceUnknown) return {0, 0, asks};
   return {static_cast<uint16_t>(place >> 16), static_cast<uint16_t>(place & 0xffff), asks};
+}
+
+const void* handle_of_hash(uint64_t hash) {
+  const void* const handle = reinterpret_cast<const void*>(hash);
+  return handle == kGone ? nullptr : handle;
+}
+
+void register_rank_of(const void* handle, CommunicatorPlace place) {
+  const CommunicatorRow* const row = find_communicator(handle, true);
+  const uint32_t there = row ? row->place.load() : 0;
+  const bool another = there > kPlaceUnknown && (there & 0xffff) != place.rank;
+  if (another) return share_communicator(handle);
+  register_communicator(handle, place);
+}
+
+void share_communicator(const void* handle) {
+  if (CommunicatorRow* const row = find_communicator(handle, true)) row->shared = true;
+}
+
+bool is_shared_communicator(const void* handle) {
+  const CommunicatorRow* const row = find_communicator(handle, false);
+  return row && row->shared.load(std::memory_order_relaxed);
 }
 
 void name_group(const void* communicator, const GroupNames& names) {

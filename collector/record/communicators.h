@@ -23,6 +23,17 @@ uint64_t child_identity(const void* parent, CommunicatorWay way, uint64_t argume
 // Of a communicator that is registered, or will be.
 void identify_communicator(const void* communicator, uint64_t identity);
 
+// ---- of NCCL's own hash: equal on all ranks, so that a process with several of them cannot tell
+// its communicators apart
+
+// The handle under which one that is known by its hash has a row; null: that says nothing.
+const void* handle_of_hash(uint64_t hash);
+// This process has rank `place.rank` of it. With a second one it is shared from then on.
+void register_rank_of(const void* handle, CommunicatorPlace place);
+// This process has several ranks of it: of its calls nobody knows whose they are.
+void share_communicator(const void* handle);
+bool is_shared_communicator(const void* handle);
+
 // ---- names: what the program calls a communicator
 
 struct GroupNames {

@@ -9,6 +9,7 @@
 
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "collector/base/fork.h"
 #include "collector/record/collector.h"
@@ -35,6 +36,7 @@ struct NvtxThread {
   uint32_t depth;
   uint32_t beyond;  // pushes past kDepth, still open
   NvtxRange open[kDepth];
+  NvtxCall call;
 };
 
 const size_t kNvtxThreadBytes = sizeof(NvtxThread);
@@ -73,6 +75,22 @@ bool is_this_thread(const char* wanted) {
   char name[16] = "";
   ::prctl(PR_GET_NAME, name);
   return std::string_view(name) == wanted || nvtx_thread_name(thread) == wanted;
+}
+
+// The domain whose ranges are calls: its handle, 0 before a module makes it, and who takes them.
+std::atomic<uint64_t> g_call_domain{0};
+std::atomic<const NvtxCallDomain*> g_calls{nullptr};
+
+const NvtxCallDomain* calls_of(uint64_t domain) {
+  const bool own = domain != 0 && domain == g_call_domain.load(std::memory_order_relaxed);
+  return own ? g_calls.load(std::memory_order_acquire) : nullptr;
+}
+
+uint64_t make_domain(std::string_view name) {
+  const auto handle = reinterpret_cast<uint64_t>(keep_nvtx_name(name));
+  const NvtxCallDomain* const calls = g_calls.load(std::memory_order_acquire);
+  if (calls && name == calls->name) g_call_domain.store(handle, std::memory_order_relaxed);
+  return handle;
 }
 
 bool recording() { return window_is_open() && activity_on(Activity::nvtx) && !t_state.blocked; }
@@ -130,10 +148,9 @@ void publish_started(const StartedRange& started, uint64_t end) {
   commit_record(record);
 }
 
-int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
-  // The boundary first: a range that opens the window is part of it.
-  step_nvtx(text.view(), now_ticks(), is_this_thread);
-  const bool record = recording();
+// `record` false: it is only there for its pop to find it.
+int open_range(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain,
+               bool record) {
   NvtxThread* const thread = record ? thread_ranges() : t_state.nvtx;
   if (!thread || (!record && thread->depth == 0)) return 0;
   if (thread->depth == NvtxThread::kDepth) {
@@ -148,6 +165,27 @@ int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t
   return static_cast<int>(thread->depth++);
 }
 
+int push(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain) {
+  // The boundary first: a range that opens the window is part of it.
+  step_nvtx(text.view(), now_ticks(), is_this_thread);
+  return open_range(text, attributes, domain, recording());
+}
+
+// Of the domain of calls. `frame`: address of NVTX's caller.
+int push_call(const NvtxCallDomain& calls, const nvtxEventAttributes_t* attributes, uint64_t domain,
+              const void* frame) {
+  const NvtxText text(attributes);
+  step_nvtx(text.view(), now_ticks(), is_this_thread);
+  const NvtxPayloadData* payloads = nullptr;
+  size_t count = 0;
+  if (attributes && attributes->payloadType == kNvtxPayloadType && attributes->reserved0 > 0) {
+    payloads = reinterpret_cast<const NvtxPayloadData*>(attributes->payload.ullValue);
+    count = static_cast<size_t>(attributes->reserved0);
+  }
+  if (calls.begin(text.view(), payloads, count, frame)) return 0;
+  return open_range(text, attributes, domain, recording());
+}
+
 int pop(uint64_t domain) {
   NvtxThread* const thread = t_state.nvtx;
   if (!thread || thread->depth == 0) return 0;
@@ -159,9 +197,7 @@ int pop(uint64_t domain) {
   const NvtxRange range = thread->open[at];
   std::memmove(&thread->open[at], &thread->open[at + 1], (thread->depth - at - 1) * sizeof range);
   --thread->depth;
-  const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
-  const bool wanted = phase == SessionPhase::active || phase == SessionPhase::closing;
-  if (range.recorded && wanted) publish(Kind::nvtx_range, range, now_ticks(), at);
+  if (range.recorded && nvtx_is_wanted()) publish(Kind::nvtx_range, range, now_ticks(), at);
   return static_cast<int>(at);
 }
 
@@ -225,6 +261,12 @@ Handle handle(const void* name) {
 }
 uint64_t handle_of(nvtxDomainHandle_t domain) { return reinterpret_cast<uint64_t>(domain); }
 
+int pop_with(nvtxDomainHandle_t d, const NvtxPayloadData* payloads, size_t count) {
+  const NvtxCallDomain* const calls = calls_of(handle_of(d));
+  if (calls && calls->end(payloads, count)) return 0;
+  return pop(handle_of(d));
+}
+
 // ---- the entries of NVTX's callback tables; signatures as in nvToolsExt.h ----
 
 void NVTX_API mark_ex(const nvtxEventAttributes_t* a) { mark(NvtxText(a), a, 0); }
@@ -253,9 +295,12 @@ nvtxRangeId_t NVTX_API domain_start_ex(nvtxDomainHandle_t d, const nvtxEventAttr
 }
 void NVTX_API domain_range_end(nvtxDomainHandle_t, nvtxRangeId_t id) { end_range(id); }
 int NVTX_API domain_push_ex(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) {
+  if (const NvtxCallDomain* const calls = calls_of(handle_of(d))) {
+    return push_call(*calls, a, handle_of(d), __builtin_dwarf_cfa());
+  }
   return push(NvtxText(a), a, handle_of(d));
 }
-int NVTX_API domain_pop(nvtxDomainHandle_t d) { return pop(handle_of(d)); }
+int NVTX_API domain_pop(nvtxDomainHandle_t d) { return pop_with(d, nullptr, 0); }
 nvtxStringHandle_t NVTX_API register_string_a(nvtxDomainHandle_t, const char* text) {
   return handle<nvtxStringHandle_t>(keep_nvtx_name(NvtxText(text).view()));
 }
@@ -263,10 +308,35 @@ nvtxStringHandle_t NVTX_API register_string_w(nvtxDomainHandle_t, const wchar_t*
   return handle<nvtxStringHandle_t>(keep_nvtx_name(NvtxText(text).view()));
 }
 nvtxDomainHandle_t NVTX_API domain_create_a(const char* name) {
-  return handle<nvtxDomainHandle_t>(keep_nvtx_name(NvtxText(name).view()));
+  return reinterpret_cast<nvtxDomainHandle_t>(make_domain(NvtxText(name).view()));
 }
 nvtxDomainHandle_t NVTX_API domain_create_w(const wchar_t* name) {
-  return handle<nvtxDomainHandle_t>(keep_nvtx_name(NvtxText(name).view()));
+  return reinterpret_cast<nvtxDomainHandle_t>(make_domain(NvtxText(name).view()));
+}
+
+// ---- the payload extension; signatures as in nvToolsExtPayload.h
+
+// A program that gives no number of its own gets one.
+uint64_t schema_number(bool given, uint64_t number) {
+  static std::atomic<uint64_t> next{uint64_t{1} << 32};
+  return given ? number : next.fetch_add(1, std::memory_order_relaxed);
+}
+uint64_t NVTX_API register_schema(nvtxDomainHandle_t d, const NvtxSchema* schema) {
+  if (!schema) return 0;
+  if (calls_of(handle_of(d))) keep_nccl_schema(*schema);
+  return schema_number(schema->fields & NvtxSchema::kId, schema->id);
+}
+uint64_t NVTX_API register_enum(nvtxDomainHandle_t d, const NvtxEnum* enumeration) {
+  if (!enumeration) return 0;
+  if (calls_of(handle_of(d))) keep_nccl_enum(*enumeration);
+  return schema_number(enumeration->fields & NvtxEnum::kId, enumeration->id);
+}
+// Its text, if any, lies in what schemas describe, which only NCCL's domain is read by.
+int NVTX_API push_payload(nvtxDomainHandle_t d, const NvtxPayloadData*, size_t) {
+  return open_range(NvtxText(""), nullptr, handle_of(d), false);
+}
+int NVTX_API pop_payload(nvtxDomainHandle_t d, const NvtxPayloadData* payloads, size_t count) {
+  return pop_with(d, payloads, count);
 }
 
 // ---- names of what the program makes; a session that records reads them ----
@@ -343,8 +413,36 @@ void fill(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
 
 }  // namespace
 
-int attach_nvtx(const void* (*get_table)(unsigned)) {
+NvtxCall* nvtx_call(bool make) {
+  NvtxThread* const thread = make ? thread_ranges() : t_state.nvtx;
+  return thread ? &thread->call : nullptr;
+}
+
+bool nvtx_is_wanted() {
+  const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
+  return phase == SessionPhase::active || phase == SessionPhase::closing;
+}
+
+int attach_nvtx_extension(const NvtxExtension* extension) {
+  if (!extension || extension->module != kNvtxPayloadModule || extension->segment_count == 0 ||
+      !extension->segments || !ensure_configured()) {
+    return 0;
+  }
+  // NVTX3EXT_CBID_nvtxPayloadSchemaRegister and so on.
+  const std::pair<size_t, intptr_t> functions[] = {{0, reinterpret_cast<intptr_t>(register_schema)},
+                                                   {1, reinterpret_cast<intptr_t>(register_enum)},
+                                                   {3, reinterpret_cast<intptr_t>(push_payload)},
+                                                   {4, reinterpret_cast<intptr_t>(pop_payload)}};
+  const NvtxExtension::Segment& slots = extension->segments[0];
+  for (const auto& [slot, function] : functions) {
+    if (slot < slots.slot_count) slots.slots[slot] = function;
+  }
+  return 1;
+}
+
+int attach_nvtx(const void* (*get_table)(unsigned), const NvtxCallDomain& calls) {
   if (!get_table || !ensure_configured()) return 0;
+  g_calls.store(&calls, std::memory_order_release);
   survive_fork_with_nvtx_names();
   const auto* callbacks =
       static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));

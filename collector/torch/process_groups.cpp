@@ -9,6 +9,8 @@
 #include "collector/base/fork.h"
 #include "collector/base/libraries.h"
 #include "collector/base/os.h"
+#include "collector/record/communicators.h"
+#include "collector/record/recorder.h"
 #include "collector/torch/record_function.h"
 #include "formats/core/text.h"
 
@@ -144,6 +146,18 @@ bool current_process_group(ProcessGroup& out) {
   out.first = regular ? static_cast<uint32_t>(info->first_rank) : 0;
   out.stride = !regular ? 0 : out.size == 1 ? 1 : static_cast<uint32_t>(info->rank_stride);
   return true;
+}
+
+void name_group_of(const void* communicator) {
+  const BlockedScope blocked;
+  ProcessGroup group;
+  if (!current_process_group(group)) return;
+  GroupNames names;
+  static_assert(sizeof names.name == sizeof group.name);
+  std::memcpy(names.name, group.name, sizeof names.name);
+  std::memcpy(names.description, group.description, sizeof names.description);
+  names.size = group.size, names.first = group.first, names.stride = group.stride;
+  name_group(communicator, names);
 }
 
 }  // namespace gpuprof

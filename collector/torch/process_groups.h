@@ -27,4 +27,7 @@ struct ProcessGroup {
 // that is not understood. Any thread; a walk over a short list.
 bool current_process_group(ProcessGroup& out);
 
+// Gives a communicator the names of the group whose collective this thread issues on it.
+void name_group_of(const void* communicator);
+
 }  // namespace gpuprof

@@ -84,6 +84,8 @@ enum RecordFlags : uint8_t {
   kFlagOpenEnd = 8,    // the range was still open when the window ended
   kFlagNamed = 16,     // launch: `function` is the StringId of the kernel's name
   kFlagCaptured = 32,  // the call was captured into a CUDA graph: it started no work
+  kFlagFromNvtx = 64,  // a call of NCCL's no hook saw, told by its NVTX range: without result
+                       // and stream; a collective's `count` is bytes
 };
 
 // ---- payloads: what a record of one kind holds besides times; 40 bytes at most ----
@@ -141,8 +143,12 @@ struct SyncPayload {
   uint64_t reserved2;
 };
 
-// NCCL's enum values as the program gave them.
+// NCCL's enum values as the program gave them. With kFlagFromNvtx `communicator` is NCCL's own hash
+// of it, the same on all its ranks; where that is 0, unknown, nothing is known of `sequence`
+// either.
 struct CollectivePayload {
+  static constexpr uint64_t kUnknownCount = ~uint64_t{0};
+
   uint64_t communicator;
   uint64_t count;  // elements, as passed (per rank for AllGather, ReduceScatter, AlltoAll...)
   uint64_t stream;

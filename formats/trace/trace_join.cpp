@@ -7,6 +7,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "formats/trace/collective_calls.h"
+
 namespace gpuprof {
 namespace {
 
@@ -267,7 +269,13 @@ class Joiner {
     std::map<uint64_t, std::vector<uint32_t>> by_stream;
     for (const uint32_t launch : launches) by_stream[shape(launch).stream_handle].push_back(launch);
     std::map<uint64_t, std::vector<uint32_t>> of_stream;
-    for (const uint32_t c : collectives) of_stream[shape(c).stream_handle].push_back(c);
+    for (const uint32_t c : collectives) {
+      if (has_stream(shape(c))) {
+        of_stream[shape(c).stream_handle].push_back(c);
+      } else if (by_stream.size() == 1) {  // where all work is
+        of_stream[by_stream.begin()->first].push_back(c);
+      }
+    }
     for (const auto& [stream, members] : of_stream) {
       const auto found = by_stream.find(stream);
       if (found == by_stream.end()) continue;

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/occupancy.h"
@@ -163,7 +164,9 @@ class TableMaker {
       last = pair.collective;
       ++row.count;
       if (!group.empty()) ++group_row(*timeline.trace, shape).count;
-      row.bytes += process.extra(call).bytes * nccl_type(shape.data_type).bytes;
+      const auto bytes = collective_own_bytes(shape, process.extra(call));
+      row.bytes += bytes.value_or(0);
+      row.unsized += !bytes;
     }
   }
 

@@ -51,9 +51,10 @@ struct CopiesBack {
 
 struct CollectiveRow {
   std::string name;
-  std::string group;              // group_label() of its process group; empty: not known
-  uint64_t count = 0, bytes = 0;  // bytes: 0 where the data type is not known
-  double total_us = 0;            // of its kernels, with waiting for other ranks
+  std::string group;  // group_label() of its process group; empty: not known
+  uint64_t count = 0, bytes = 0;
+  uint64_t unsized = 0;  // of them, those whose bytes are not known
+  double total_us = 0;   // of its kernels, with waiting for other ranks
 };
 
 // A process group of the program's, the same on all its ranks.

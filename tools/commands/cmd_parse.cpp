@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::pair<RecordFlags, std::string_view> kFlagNames[] = {
     {kFlagFromCallback, "from_callback"},
+    {kFlagFromNvtx, "from_nvtx"},
     {kFlagNoTime, "no_time"},
     {kFlagDriver, "driver"},
     {kFlagOpenEnd, "open_end"},

@@ -2,6 +2,7 @@
 // Rows of collectives and messages.
 #include <optional>
 
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 #include "tools/analysis/ranks/same_collectives.h"
 #include "tools/parquet/row_place.h"
@@ -37,8 +38,9 @@ void add_rows<Collectives>(std::span<const Exported> sources, std::span<const Ro
     const bool of_nccl = shape.kind == Kind::collective;  // else a kernel stands for it
     const auto name =
         of_nccl ? name_of_call(trace, *source.process, call.event) : std::optional<CallName>();
-    const uint64_t elements =
-        source.process->extras[source.process->events.extra_of(call.event)].bytes;
+    const EventExtra& extra = source.process->extras[source.process->events.extra_of(call.event)];
+    const auto elements = collective_elements(shape, extra);
+    const auto bytes = collective_own_bytes(shape, extra);
     const NcclTypeName& type = nccl_type(shape.data_type);
     const std::string_view reduction =
         of_nccl && shape.operation != Shape::kAbsent ? nccl_operation_name(shape.operation) : "";
@@ -54,9 +56,9 @@ void add_rows<Collectives>(std::span<const Exported> sources, std::span<const Ro
       row.put_if(name.has_value(), C::sequence, name ? name->sequence : 0);
       row.text(C::operation, trace.strings, shape.name);
       row.text(C::reduction, reduction);
-      row.put_if(of_nccl, C::elements, elements);
+      row.put_if(of_nccl && elements, C::elements, elements.value_or(0));
       row.text(C::data_type, of_nccl ? type.nccl : "");
-      row.put_if(of_nccl && type.bytes, C::bytes, elements * type.bytes);
+      row.put_if(of_nccl && bytes, C::bytes, bytes.value_or(0));
       row.put_if(of_nccl && shape.rank_count, C::group_size, shape.rank_count);
       row.put_if(of_nccl && shape.rank != Shape::kAbsent, C::group_rank, shape.rank);
       row.put_if(of_nccl && shape.peer != Shape::kAbsent, C::peer, shape.peer);

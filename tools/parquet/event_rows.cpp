@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/parquet/event_rows.h"
 
+#include "formats/trace/collective_calls.h"
 #include "tools/analysis/walks.h"
 #include "tools/parquet/row_place.h"
 
@@ -154,7 +155,7 @@ void add_rows<Calls>(std::span<const Exported> sources, std::span<const RowKey> 
       row.text(Calls::name, source.trace->strings, shape.name);
       row.word(Calls::call_class, class_text(call.kind));
       row.put(Calls::blocking, call.blocking);
-      row.put(Calls::result, shape.result);
+      row.put_if(has_result(shape), Calls::result, shape.result);
       row.put_if(event.correlation != 0, Calls::correlation, event.correlation);
       put_operator(row, source, event);
       row.put_if(sized, Calls::bytes, bytes);

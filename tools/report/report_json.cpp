@@ -179,7 +179,7 @@ Json collectives_json(const Tables& tables) {
     out.push_back({{"name", row.name},
                    {"group", row.group},
                    {"count", row.count},
-                   {"bytes", row.bytes},
+                   {"bytes", row.unsized ? Json() : Json(row.bytes)},
                    {"total_us", rounded(row.total_us)}});
   }
   return out;

@@ -329,9 +329,10 @@ class TextReport {
     title("Collectives");
     TextTable rows = table({a_unit(), "each", "bytes", "collective"});
     for (const CollectiveRow& row : report_.tables.collectives) {
-      rows.row({per_unit(row.count), each(row.total_us, row.count),
-                format_bytes(row.bytes / std::max<uint64_t>(1, row.count)),
-                row.group.empty() ? row.name : fmt::format("{} in {}", row.name, row.group)});
+      rows.row(
+          {per_unit(row.count), each(row.total_us, row.count),
+           row.unsized ? "unknown" : format_bytes(row.bytes / std::max<uint64_t>(1, row.count)),
+           row.group.empty() ? row.name : fmt::format("{} in {}", row.name, row.group)});
     }
     out_ += rows.text();
     groups();

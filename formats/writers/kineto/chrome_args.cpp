@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/communicators.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_annotations.h"
@@ -219,6 +220,7 @@ void ChromeArgs::origin(Object& args, const Shape& shape) const {
     args.text("nccl call", trace_.text(shape.name));
   }
   if (shape.flags & kFlagFromCallback) args.number("from callback", 1);
+  if (shape.flags & kFlagFromNvtx) args.number("from NVTX", 1);
 }
 
 void ChromeArgs::host(JsonText& json, const Event& event) const {
@@ -463,11 +465,17 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   const uint64_t ranks = shape.rank_count ? shape.rank_count : 1;
   const bool gathers = function == "ncclAllGather" || function == "ncclGather";
   const bool scatters = function == "ncclReduceScatter" || function == "ncclScatter";
-  const uint64_t in = scatters ? extra.bytes * ranks : extra.bytes;
+  const auto elements = collective_elements(shape, extra),
+             bytes = collective_own_bytes(shape, extra);
+  const uint64_t own = elements.value_or(0), in = scatters ? own * ranks : own;
   const NcclTypeName& type = nccl_type(shape.data_type);
   args.text("Collective name", collective_name(function).kineto);
-  args.number("In msg nelems", in);
-  args.number("Out msg nelems", gathers ? extra.bytes * ranks : extra.bytes);
+  if (elements) {
+    args.number("In msg nelems", in);
+    args.number("Out msg nelems", gathers ? own * ranks : own);
+  } else if (bytes) {
+    args.number("message bytes", *bytes);
+  }
   if (shape.rank_count) args.number("Group size", shape.rank_count);
   if (type.bytes) {
     args.text("dtype", type.scalar);
@@ -483,8 +491,9 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   const uint64_t identity = communicator_identity(process_, shape.communicator, call.begin);
   const uint64_t communicator = identity ? identity : shape.communicator;
   const bool named = shape.group != StringIndex::empty;
-  args.text("Process Group Name",
-            named ? std::string(trace_.text(shape.group)) : fmt::format("{:#x}", communicator));
+  if (named || communicator)
+    args.text("Process Group Name",
+              named ? std::string(trace_.text(shape.group)) : fmt::format("{:#x}", communicator));
   if (shape.group_description != StringIndex::empty) {
     args.text("Process Group Description", trace_.text(shape.group_description));
   }
@@ -495,8 +504,9 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
     args.text("Process Group Ranks", rank_list(world));
   }
   if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);
-  args.text("Comms Id", fmt::format("{}", shape.communicator));
-  args.number("Seq", extra.value);
+  const auto sequence = collective_sequence(shape, extra);
+  if (sequence) args.text("Comms Id", fmt::format("{}", shape.communicator));
+  if (sequence) args.number("Seq", *sequence);
 }
 
 }  // namespace gpuprof

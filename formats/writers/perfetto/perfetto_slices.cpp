@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 
 namespace gpuprof::perfetto {
@@ -184,13 +185,13 @@ SlicePackets::ShapePackets SlicePackets::packets_of(const Shape& shape) {
   if (shape.kind == Kind::op || shape.kind == Kind::annotation) out.label = out_.value(label);
   is_gpu_kind(shape.kind) ? gpu_tail(shape, tail) : host_tail(shape, tail);
   if (shape.kind == Kind::collective) {
-    out.type_bytes = nccl_type(shape.data_type).bytes;
     Message collective;
     text(collective, "collective", trace_.text(shape.name));
     collective_tail(shape, collective);
     out.collective = collective.text();
   }
   if (shape.flags & kFlagFromCallback) text(tail, "seen by", "CUPTI callback");
+  if (shape.flags & kFlagFromNvtx) text(tail, "seen by", "NVTX range");
   if (shape.flags & kFlagCaptured) number(tail, "captured into a graph", 1);
   if (shape.flags & kFlagOpenEnd) number(tail, "open at window end", 1);
   out.tail = tail.text();
@@ -279,7 +280,7 @@ void SlicePackets::collective_tail(const Shape& shape, Message& tail) {
   for (const auto& [key, value] : texts) {
     if (value != StringIndex::empty) text(tail, key, trace_.text(value));
   }
-  pointer(tail, "communicator", shape.communicator);
+  if (shape.communicator || has_result(shape)) pointer(tail, "communicator", shape.communicator);
 }
 
 void SlicePackets::begin_slice(Output& out, uint64_t track, const Event& event,
@@ -316,7 +317,7 @@ void SlicePackets::contents(Message& body, const Event& event, const ShapePacket
   const EventExtra& extra = process_->extra(event);
   if (event.extra && extra.stack != StackIndex::none) stack(body, extra.stack);
   args(body, shape, extra);
-  values(body, shape, extra);
+  values(body, event, shape, extra);
   body.append(shape.tail);
   if (shape.ends_flow) {
     if (event.extra && extra.value) graph_values(body, event, extra);
@@ -335,7 +336,8 @@ void SlicePackets::args(Message& body, const ShapePackets& shape, const EventExt
   annotate_bytes(body, keys_.args, both);
 }
 
-void SlicePackets::values(Message& body, const ShapePackets& shape, const EventExtra& extra) const {
+void SlicePackets::values(Message& body, const Event& event, const ShapePackets& shape,
+                          const EventExtra& extra) const {
   switch (shape.kind) {
     case Kind::copy:
     case Kind::set:
@@ -350,7 +352,7 @@ void SlicePackets::values(Message& body, const ShapePackets& shape, const EventE
     case Kind::stream:
       if (extra.address2) annotate(body, keys_.event, kPointer, extra.address2);
       break;
-    case Kind::collective: collective_values(body, shape, extra); break;
+    case Kind::collective: collective_values(body, trace_.shape(event), extra); break;
     case Kind::op:
     case Kind::annotation:
       if (extra.value) annotate(body, keys_.external_id, kUint, extra.value);
@@ -397,13 +399,15 @@ void SlicePackets::payload(Message& body, const ShapePackets& shape, uint64_t bi
   if (type != Shape::kAbsent || bits) annotate(body, keys_.payload, kUint, bits);
 }
 
-void SlicePackets::collective_values(Message& body, const ShapePackets& shape,
+void SlicePackets::collective_values(Message& body, const Shape& shape,
                                      const EventExtra& extra) const {
-  annotate(body, keys_.count, kUint, extra.bytes);
-  if (shape.type_bytes) {
-    annotate(body, keys_.message_bytes, kUint, extra.bytes * shape.type_bytes);
+  const std::pair<uint64_t, std::optional<uint64_t>> values[] = {
+      {keys_.count, collective_elements(shape, extra)},
+      {keys_.message_bytes, collective_own_bytes(shape, extra)},
+      {keys_.sequence, collective_sequence(shape, extra)}};
+  for (const auto& [key, value] : values) {
+    if (value) annotate(body, key, kUint, *value);
   }
-  annotate(body, keys_.sequence, kUint, extra.value);
 }
 
 // Of a graph's node: which one, and where it was captured.
@@ -424,7 +428,7 @@ void SlicePackets::collective_of(Message& body, const Event& event) const {
   const uint32_t pair = collectives_.at(gpuprof::number(event.index));
   const Event call = process_->event(process_->collective_kernels[pair].collective);
   const ShapePackets& shape = shapes_[number_of(call.shape)];
-  collective_values(body, shape, process_->extra(call));
+  collective_values(body, trace_.shape(call), process_->extra(call));
   body.append(shape.collective);
 }
 

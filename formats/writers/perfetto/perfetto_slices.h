@@ -57,7 +57,6 @@ class SlicePackets {
     StringIndex args = StringIndex::empty;
     Kind kind = Kind::none;
     bool starts_flow = false, ends_flow = false;
-    uint32_t type_bytes = 0;                 // collective: of an element
     uint32_t payload_type = Shape::kAbsent;  // nvtx
   };
   // Interned names of arguments.
@@ -78,10 +77,11 @@ class SlicePackets {
   void pointer(Message& out, const char* key, uint64_t value);
 
   void contents(Message& body, const Event& event, const ShapePackets& shape) const;
-  void values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void values(Message& body, const Event& event, const ShapePackets& shape,
+              const EventExtra& extra) const;
   void args(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
   void payload(Message& body, const ShapePackets& shape, uint64_t bits) const;
-  void collective_values(Message& body, const ShapePackets& shape, const EventExtra& extra) const;
+  void collective_values(Message& body, const Shape& shape, const EventExtra& extra) const;
   void graph_values(Message& body, const Event& event, const EventExtra& extra) const;
   void collective_of(Message& body, const Event& event) const;
   void stack(Message& body, StackIndex stack) const;

@@ -43,6 +43,8 @@ uint64_t collective_bytes(std::string_view function, uint64_t own, uint32_t rank
   return row_of(function).for_each_rank ? own * std::max(1u, ranks) : own;
 }
 
+bool counts_each_rank(std::string_view function) { return row_of(function).for_each_rank; }
+
 double bus_factor(std::string_view function, uint32_t ranks) {
   const double factor = row_of(function).factor;
   if (factor == 0) return 1;

@@ -22,6 +22,9 @@ std::string_view plain_collective(std::string_view function);
 // S in bytes. `own`: bytes of the call's count; `ranks`: n, at least 1.
 uint64_t collective_bytes(std::string_view function, uint64_t own, uint32_t ranks);
 
+// Whether S is of all ranks, so that nobody knows it who does not know n.
+bool counts_each_rank(std::string_view function);
+
 // f.
 double bus_factor(std::string_view function, uint32_t ranks);
 

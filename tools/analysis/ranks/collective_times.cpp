@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/listing.h"
 #include "formats/trace/names.h"
 #include "tools/analysis/collective_args.h"
@@ -104,6 +105,7 @@ struct CollectiveTimesMaker::Part {
   std::string_view function;  // plain_collective()
   std::string_view group;     // group_label()
   uint64_t bytes;             // S
+  bool sized;                 // S is known
   uint32_t ranks;             // of the communicator; 0: not known
   int32_t rank;               // in the job
   uint32_t timeline, event;   // as CollectiveCall has them; timeline: in the window
@@ -175,9 +177,9 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
                              timeline.trace->text(shape.group_description));
     part.ranks = shape.rank_count;
     part.rank = process.header.rank();
-    part.bytes = collective_bytes(
-        part.function,
-        process.extras[events.extra_of(call)].bytes * nccl_type(shape.data_type).bytes, part.ranks);
+    const auto own = collective_own_bytes(shape, process.extras[events.extra_of(call)]);
+    part.bytes = collective_bytes(part.function, own.value_or(0), part.ranks);
+    part.sized = own && (part.ranks || !counts_each_rank(part.function));
     part.timeline = index, part.event = call;
     part.in_steps = inside(events.begin_of(call));
     part.begin = INT64_MAX, part.end = INT64_MIN;
@@ -232,6 +234,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.ranks = static_cast<uint32_t>(args->ranks.size());
     part.rank = process.header.rank();
     part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
+    part.sized = true;
     part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));
     part.begin = work.begin, part.end = work.end, part.share = 1;
@@ -275,6 +278,7 @@ void CollectiveTimesMaker::add_window(std::span<const Timeline> timelines,
 }
 
 void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timelines) {
+  if (!std::all_of(parts.begin(), parts.end(), [](auto& part) { return part.sized; })) return;
   const Part& one = parts.front();
   const bool message = is_message(one.function);
   const RowKey key{one.name.communicator, one.ranks, row_name(one.function), size_class(one.bytes)};
