@@ -188,6 +188,7 @@ bool ArgReader::take_of_call(ArgKey key, const Value& value, Shape& shape, Event
     case ArgKey::inner_correlation: return set(value, out.correlation);
     case ArgKey::copy_kind: return set(value, shape.direction);
     case ArgKey::callback: shape.flags |= kFlagFromCallback; return true;
+    case ArgKey::of_range: shape.flags |= kFlagFromNvtx; return true;
     case ArgKey::source:
     case ArgKey::event_handle: return set(value, extra.address2);
     case ArgKey::external_id: return set(value, out.external_id);
@@ -301,6 +302,11 @@ bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
     case ArgKey::input_dims:
     case ArgKey::input_types:
     case ArgKey::external_id: return true;
+    case ArgKey::of_range:  // stands before the size, if there is one
+      shape.flags |= kFlagFromNvtx;
+      extra.bytes = CollectivePayload::kUnknownCount;
+      return true;
+    case ArgKey::message_bytes: return set(value, extra.bytes);
     case ArgKey::in_elements: return scatters || set(value, extra.bytes);
     case ArgKey::out_elements: return !scatters || set(value, extra.bytes);
     case ArgKey::group_size: return set(value, shape.rank_count);

@@ -96,6 +96,8 @@ def test_report_matches_them_across_ranks(job):
     reduced = times["ncclAllReduce", WORLD]
     assert (reduced["calls"], reduced["matched"], reduced["bytes"]) == (3, 3, 3 * 4000)
     assert report["collective_calls"]["different"] == 0
+    messages = times["ncclSend, ncclRecv", WORLD]
+    assert (messages["calls"], messages["matched"]) == (6, 6), "of a group, which ends in another call"
 
 
 def test_ranges_are_not_recorded_besides(job):
@@ -103,6 +105,19 @@ def test_ranges_are_not_recorded_besides(job):
         assert not [r for r in harness.of_kind(harness.records(dump), "nvtx_range") if r["domain"] == "NCCL"]
         calls = collections.Counter(r["name"] for r in harness.of_kind(harness.records(dump), "call") if r["name"].startswith("nccl"))
         assert calls == {"ncclGroupStart": 3, "ncclGroupEnd": 3}
+
+
+@pytest.mark.parametrize("release", ["2.28", "2.18", "none"])
+def test_exported_and_read_back(tmp_path, release):
+    """What is unknown is so in a trace for viewers, too."""
+    dump, = profile(tmp_path, world=1, SIMCUDA_NCCL_NVTX=release)
+    harness.checked("convert", dump, "--to", "chrome", "-o", tmp_path / "trace.json")
+
+    def told(path):
+        # A trace names a communicator by its identity, and has no lane names.
+        return [{key: value for key, value in record.items() if key in ("name", "bytes", "count", "operation", "peer", "sequence", "flags")}
+                for record in collectives(path)]
+    assert told(tmp_path / "trace.json") == told(dump)
 
 
 def test_ranges_stay_ranges_where_calls_are_not_recorded(tmp_path):
