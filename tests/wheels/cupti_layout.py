@@ -158,20 +158,26 @@ def ask(path, names):
     print(said, *(name for name in names if not hasattr(library, "cupti" + name)))
 
 
-def unpack(wheel, cache):
-    """The folder that the wheel's CUPTI lies in. None: it cannot be had."""
+def fetch(wheel, cache):
+    """The folder with the wheel's content. None: it cannot be had."""
     folder = cache / wheel.replace("==", "-")
     if not folder.exists():
         with tempfile.TemporaryDirectory(dir=cache) as partial:
             done = subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-                                   "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_25_x86_64",
-                                   "--platform", "manylinux_2_27_x86_64", "-d", partial, wheel], capture_output=True)
+                                   "--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_18_x86_64",
+                                   "--platform", "manylinux_2_25_x86_64", "--platform", "manylinux_2_27_x86_64", "-d", partial, wheel], capture_output=True)
             found = list(pathlib.Path(partial).glob("*.whl"))
             if done.returncode != 0 or not found:
                 return None
             zipfile.ZipFile(found[0]).extractall(pathlib.Path(partial) / "content")
             (pathlib.Path(partial) / "content").rename(folder)
-    return next(folder.rglob("cupti.h")).parent.parent
+    return folder
+
+
+def unpack(wheel, cache):
+    """The folder that the wheel's CUPTI lies in. None: it cannot be had."""
+    folder = fetch(wheel, cache)
+    return folder and next(folder.rglob("cupti.h")).parent.parent
 
 
 def default_cache():

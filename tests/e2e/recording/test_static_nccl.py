@@ -141,6 +141,15 @@ def test_calls_by_both_ways_are_recorded_once(tmp_path):
     assert 4 * 113 in {r["bytes"] for r in records if r["flags"]}
 
 
+def test_several_ranks_of_one_process_are_not_told_apart(tmp_path):
+    """All of them have the same hash, and a collective's range does not say whose it is."""
+    dump, = profile(tmp_path, "several", world=1, SIMCUDA_DEVICES=2)
+    theirs = [r for r in collectives(dump) if r["bytes"] == 4 * 114]
+    assert len(theirs) == 3 * 2
+    assert not any({"communicator", "sequence", "rank", "rank_count"} & record.keys() for record in theirs)
+    assert all(r["rank_count"] == 1 for r in collectives(dump) if r["bytes"] == 4000), "another communicator's are known"
+
+
 def test_payloads_of_nccl_2_18(tmp_path):
     """No communicator: the report matches the calls by their order."""
     for rank, dump in enumerate(profile(tmp_path, SIMCUDA_NCCL_NVTX="2.18")):

@@ -2,9 +2,10 @@
 /* One rank of a job with NCCL linked into the program, as PyTorch's USE_STATIC_NCCL does: nothing
    of it can be interposed, its NVTX ranges alone tell of its calls.
 
-   usage: static_nccl ID_FILE [both]     environment: RANK, WORLD_SIZE
+   usage: static_nccl ID_FILE [both | several]     environment: RANK, WORLD_SIZE
    both: the libnccl.so of the process is called, too, by dlsym: by the names that programs use, and
-   by the one that NCCL keeps for interposers, which in turn calls one that programs use. */
+   by the one that NCCL keeps for interposers, which in turn calls one that programs use.
+   several: two ranks of one more communicator are in this process. */
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <nccl.h>
@@ -64,6 +65,22 @@ static void call_shared(void) {
   CHECK(((Bcast)dlsym(library, "pncclBcast"))(NULL, 113, ncclFloat, 0, own, NULL));
 }
 
+/* Both ranks of a communicator in this process. */
+static void call_several(void) {
+  static ncclComm_t ranks[2];
+  if (!ranks[0]) CHECK(ncclCommInitAll(ranks, 2, NULL));
+  CHECK(ncclGroupStart());
+  for (int i = 0; i < 2; ++i) {
+    cudaSetDevice(i);
+    CHECK(ncclAllReduce(NULL, NULL, 114, ncclFloat, ncclSum, ranks[i], NULL));
+  }
+  CHECK(ncclGroupEnd());
+  for (int i = 1; i >= 0; --i) {
+    cudaSetDevice(i);
+    cudaDeviceSynchronize();
+  }
+}
+
 int main(int argc, char** argv) {
   const int rank = number("RANK"), world = number("WORLD_SIZE");
   void (*const step)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "gpuprof_step");
@@ -83,6 +100,7 @@ int main(int argc, char** argv) {
     CHECK(ncclGroupEnd());
     CHECK(ncclAllReduce(NULL, NULL, 60, ncclFloat, ncclAvg, half, NULL));
     if (argc > 2 && strcmp(argv[2], "both") == 0) call_shared();
+    if (argc > 2 && strcmp(argv[2], "several") == 0) call_several();
     cudaDeviceSynchronize();
     if (step) step();
   }
