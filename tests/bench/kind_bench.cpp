@@ -4,7 +4,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <nccl.h>
-#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +35,56 @@ double cost_of(Call call) {
   return best;
 }
 
+// A range of a domain: that of NCCL's calls, or another.
+struct DomainRange {
+  nvtxDomainHandle_t domain;
+  nvtxEventAttributes_t attributes{};
+
+  explicit DomainRange(const char* name) : domain(nvtxDomainCreateA(name)) {
+    attributes.version = NVTX_VERSION;
+    attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    attributes.message.registered = nvtxDomainRegisterStringA(domain, "ncclAllReduce");
+  }
+  void operator()() const {
+    nvtxDomainRangePushEx(domain, &attributes);
+    nvtxDomainRangePop(domain);
+  }
+};
+// The same with what NCCL says of a reduction.
+class NcclRange {
+ public:
+  NcclRange() {
+    static constexpr nvtxPayloadSchemaEntry_t kEntries[] = {
+        {0, NVTX_PAYLOAD_ENTRY_TYPE_UINT64, "NCCL communicator ID", nullptr, 0, 0, nullptr,
+         nullptr},
+        {0, NVTX_PAYLOAD_ENTRY_TYPE_SIZE, "Message size [bytes]", nullptr, 0, 8, nullptr, nullptr},
+        {0, NVTX_PAYLOAD_ENTRY_TYPE_INT, "Reduction operation", nullptr, 0, 16, nullptr, nullptr}};
+    nvtxPayloadSchemaAttr_t schema{};
+    schema.fieldMask =
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_STATIC_SIZE |
+        NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_SCHEMA_ID;
+    schema.type = NVTX_PAYLOAD_SCHEMA_TYPE_STATIC;
+    schema.entries = kEntries;
+    schema.numEntries = 3;
+    schema.payloadStaticSize = sizeof payload_;
+    schema.schemaId = kSchema;
+    nvtxPayloadSchemaRegister(range_.domain, &schema);
+    range_.attributes.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+    range_.attributes.reserved0 = 1;
+    range_.attributes.payload.ullValue = reinterpret_cast<uint64_t>(&data_);
+  }
+  NcclRange(const NcclRange&) = delete;
+  void operator()() const { range_(); }
+
+ private:
+  static constexpr uint64_t kSchema = NVTX_PAYLOAD_SCHEMA_ID_STATIC_START + 5;
+  DomainRange range_{"NCCL"};
+  uint64_t payload_[3] = {0x1234567890, 4096, 0};
+  nvtxPayloadData_t data_{kSchema, sizeof payload_, payload_};
+};
+
 void* g_arguments[1];
 char g_memory[64];
 
@@ -48,6 +98,8 @@ int main() {
   auto* const communicator = reinterpret_cast<ncclComm_t>(g_memory);
   void* made = nullptr;
   cudaStream_t stream = nullptr;
+  const DomainRange range_of_a_domain("other");
+  const NcclRange nccl_range;
   const std::vector<std::pair<const char*, double>> rows = {
       {"clock read", cost_of([] {
          uint64_t ticks = gpuprof::now_ticks();
@@ -71,6 +123,8 @@ int main() {
          ncclAllReduce(g_memory, g_memory, 16, ncclFloat, ncclSum, communicator, nullptr);
        })},
       {"NVTX range", cost_of([] { nvtxRangePushA("range"), nvtxRangePop(); })},
+      {"NVTX range of a domain", cost_of([&] { range_of_a_domain(); })},
+      {"NCCL call by its range", cost_of([&] { nccl_range(); })},
       {"NVTX mark", cost_of([] { nvtxMarkA("mark"); })},
   };
   std::printf("{");
