@@ -104,13 +104,6 @@ std::string format_bytes(uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string format_duration(double nanoseconds) {
-  if (nanoseconds < 1e3) return fmt::format("{:.0f} ns", nanoseconds);
-  if (nanoseconds < 1e6) return fmt::format("{:.3f} us", nanoseconds / 1e3);
-  if (nanoseconds < 1e9) return fmt::format("{:.3f} ms", nanoseconds / 1e6);
-  return fmt::format("{:.3f} s", nanoseconds / 1e9);
-}
-
 std::string format_us(double microseconds) { return format_duration(microseconds * 1e3); }
 
 Progress::Progress(std::string label)

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "formats/core/terminal_text.h"
+#include "formats/io/duration_text.h"
 
 namespace gpuprof {
 
@@ -73,8 +74,6 @@ void put_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
 
 // 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
-// 1234567 -> "1.235 ms".
-std::string format_duration(double nanoseconds);
 std::string format_us(double microseconds);
 
 // Shows how far a piece of work is, on a terminal only and only when it takes over a second.

@@ -7,6 +7,7 @@
 
 #include "formats/core/early_window.h"
 #include "formats/core/names.h"
+#include "formats/views/left_out_text.h"
 #include "tools/analysis/recording_slowdown.h"
 #include "tools/console.h"
 
@@ -184,7 +185,7 @@ Json budget_json(const Process& process) {
   Json left_out = Json::array();
   for (const RecordingBudget::LeftOut& each : budget.left_out) {
     const Step* const step = process.step_at(each.since);
-    left_out.push_back({{"kind", kShedTexts[static_cast<size_t>(each.kind)].name},
+    left_out.push_back({{"kind", left_out_name(each.kind)},
                         {"since_mono_ns", process.monotonic(each.since)},
                         {"since_step", step ? Json(step->step) : Json(nullptr)},
                         {"cost_percent", each.cost_pct > 0 ? Json(each.cost_pct) : Json(nullptr)}});
@@ -323,21 +324,12 @@ std::string dump_json(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string describe_since(const Process& process, const RecordingBudget::LeftOut& left_out) {
-  if (left_out.since <= process.window_begin) return "in the whole window";
-  const auto into = static_cast<double>(left_out.since - process.window_begin);
-  const Step* const step = process.step_at(left_out.since);
-  const std::string when = format_duration(into) + " into the window";
-  return step ? fmt::format("since step {} ({})", step->step, when) : "since " + when;
-}
-
 std::string describe_budget(const Process& process) {
   const RecordingBudget& budget = process.budget;
   std::string text = fmt::format("{:.4g} % of the window", budget.allowed_pct);
   const char* separator = ": not recorded are ";
   for (const RecordingBudget::LeftOut& each : budget.left_out) {
-    text += separator + std::string(kShedTexts[static_cast<size_t>(each.kind)].text) + " " +
-            describe_since(process, each);
+    text += separator + left_out_words(each.kind, describe_since(process, each));
     if (each.cost_pct > 0) text += fmt::format(", where they took {:.2f} %", each.cost_pct);
     separator = "; ";
   }

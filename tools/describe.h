@@ -70,8 +70,6 @@ bool own_cost_known(const Process& process);
 // nothing.
 bool losses_known(const Process& process);
 
-// "since step 12 (0.31 s into the window)"; "in the whole window".
-std::string describe_since(const Process& process, const RecordingBudget::LeftOut& left_out);
 // What GPUPROF_BUDGET allowed and left out, and what recording cost then. Of a process that has
 // one.
 std::string describe_budget(const Process& process);

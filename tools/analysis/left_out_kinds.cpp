@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <array>
 
+#include "formats/views/left_out_text.h"
+#include "tools/analysis/anatomy.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/report.h"
-#include "tools/describe.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -39,13 +40,61 @@ bool may_be_missed(Cause cause, ShedKind kind) {
 
 }  // namespace
 
+// Idle time goes to a part by the calls and ranges that the launching thread is in. What is not
+// recorded gives its time to others: a call in a data loader's range to the call's own part, a wait
+// to what comes after it, and a gap that is not filled to `other`.
+bool needs(Part part, ShedKind kind) {
+  switch (kind) {
+    case ShedKind::operators:
+      return part == Part::data_loading || part == Part::kernel_launch ||
+             part == Part::allocation || part == Part::synchronization || part == Part::other;
+    case ShedKind::calls:
+      return part == Part::kernel_launch || part == Part::allocation || part == Part::other;
+    case ShedKind::waits:
+      return part == Part::kernel_launch || part == Part::synchronization || part == Part::other;
+    case ShedKind::none:
+    case ShedKind::samples:
+    case ShedKind::stacks: break;
+  }
+  return false;
+}
+
+bool lacks(const Process& process, ShedKind kind, int64_t end) {
+  const RecordingBudget::LeftOut* const found = process.budget.left_out_of(kind);
+  return found && found->since < end;
+}
+
+bool is_known(Part part, const Process& process, int64_t end) {
+  return std::none_of(process.budget.left_out.begin(), process.budget.left_out.end(),
+                      [&](const RecordingBudget::LeftOut& each) {
+                        return each.since < end && needs(part, each.kind);
+                      });
+}
+
+bool is_known(Part part, const LeftOutKinds& left_out) {
+  return std::none_of(left_out.kinds.begin(), left_out.kinds.end(),
+                      [&](const LeftOutKind& each) { return needs(part, each.kind); });
+}
+
 const LeftOutKind* LeftOutKinds::find(ShedKind kind) const {
   const auto at = std::find_if(kinds.begin(), kinds.end(),
                                [&](const LeftOutKind& each) { return each.kind == kind; });
   return at == kinds.end() ? nullptr : &*at;
 }
 
-namespace {
+void LeftOutKinds::add(const LeftOutKinds& other) {
+  for (const LeftOutKind& each : other.kinds) {
+    const auto at = std::find_if(kinds.begin(), kinds.end(),
+                                 [&](const LeftOutKind& own) { return own.kind >= each.kind; });
+    if (at == kinds.end() || at->kind != each.kind) {
+      kinds.insert(at, each);
+    } else {
+      at->windows += each.windows;
+    }
+  }
+  windows += other.windows;
+  allowed_pct = std::max(allowed_pct, other.allowed_pct);
+}
 
 LeftOutKinds left_out_of(const Trace& trace) {
   LeftOutKinds out;
@@ -74,8 +123,6 @@ LeftOutKinds left_out_of(const Trace& trace) {
   return out;
 }
 
-}  // namespace
-
 void note_left_out_kinds(const Trace& trace, Report& report) {
   report.left_out = left_out_of(trace);
 }
@@ -98,8 +145,7 @@ void leave_out_unknown_causes(Report& report) {
 std::string describe(const LeftOutKinds& left_out) {
   std::string out;
   for (const LeftOutKind& each : left_out.kinds) {
-    out += fmt::format("{}{} {}", out.empty() ? "" : "; ",
-                       kShedTexts[static_cast<size_t>(each.kind)].text, each.since);
+    out += (out.empty() ? "" : "; ") + left_out_words(each.kind, each.since);
     if (left_out.windows > 1) {
       out += fmt::format(", in {} of {} windows", each.windows, left_out.windows);
     }
@@ -110,6 +156,21 @@ std::string describe(const LeftOutKinds& left_out) {
 std::string not_whole_text(const LeftOutKinds& left_out, ShedKind kind) {
   const LeftOutKind* const found = left_out.find(kind);
   return found ? "; not recorded " + found->since : std::string();
+}
+
+std::vector<std::string> unknown_parts(const LeftOutKinds& left_out) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < kParts; ++i) {
+    const auto part = static_cast<Part>(i);
+    if (!is_known(part, left_out)) out.emplace_back(part_name(part));
+  }
+  return out;
+}
+
+std::string unknown_parts_text(const std::vector<std::string>& parts) {
+  if (parts.empty()) return "";
+  return fmt::format("Not known apart, since GPUPROF_BUDGET left out records: {}",
+                     fmt::join(parts, ", "));
 }
 
 std::string names_of(const std::vector<Cause>& causes) {

@@ -12,6 +12,7 @@
 namespace gpuprof::analysis {
 
 enum class Cause : uint8_t;
+enum class Part : uint8_t;
 struct Report;
 
 // Of one kind, over all processes and windows.
@@ -28,7 +29,19 @@ struct LeftOutKinds {
   double allowed_pct = 0;
 
   const LeftOutKind* find(ShedKind kind) const;
+  // Windows of another run. Of a kind that both lack, `since` stays that of the first.
+  void add(const LeftOutKinds& other);
 };
+LeftOutKinds left_out_of(const Trace& trace);
+
+// Whether a kind is missing in steps of the process, the last of which ends then.
+bool lacks(const Process& process, ShedKind kind, int64_t end);
+
+// Whether the time of a part cannot be told without a kind.
+bool needs(Part part, ShedKind kind);
+// Whether it is known of a step of the process that ends then.
+bool is_known(Part part, const Process& process, int64_t end);
+bool is_known(Part part, const LeftOutKinds& left_out);
 
 // Fills `left_out` of a report.
 void note_left_out_kinds(const Trace& trace, Report& report);
@@ -38,6 +51,11 @@ void leave_out_unknown_causes(Report& report);
 std::string describe(const LeftOutKinds& left_out);
 // For the title of a table: "; not recorded since step 12 (...)"; "" where it is whole.
 std::string not_whole_text(const LeftOutKinds& left_out, ShedKind kind);
+// Parts of a step whose time is not known for it, by name; and a sentence of them: "Not known
+// apart, since GPUPROF_BUDGET left out records: kernel_launch, allocation, other". Empty: all are
+// known.
+std::vector<std::string> unknown_parts(const LeftOutKinds& left_out);
+std::string unknown_parts_text(const std::vector<std::string>& parts);
 // "allocation, host_work"
 std::string names_of(const std::vector<Cause>& causes);
 
