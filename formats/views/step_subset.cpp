@@ -44,6 +44,9 @@ class Subset {
     keep_series();
     process_.window_begin = spans_.front().begin;
     process_.window_end = spans_.back().end;
+    std::erase_if(process_.budget.left_out, [&](const RecordingBudget::LeftOut& each) {
+      return each.since >= process_.window_end;
+    });
     process_.summary.set_events(process_.events.size());
   }
 

@@ -38,6 +38,8 @@ void move_times(Process& process, const ClockLine& clock, size_t shape_count) {
   move(process.window_begin);
   move(process.window_end);
   for (Step& step : process.steps) move(step.begin), move(step.end);
+  for (RecordingBudget::LeftOut& each : process.budget.left_out) move(each.since);
+  if (process.budget.until) move(process.budget.since), move(process.budget.until);
   for (HostSample& sample : process.samples) move(sample.time);
   for (HeapSample& sample : process.heap) move(sample.time);
   move_points(process.counters);

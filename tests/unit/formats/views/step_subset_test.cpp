@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "formats/trace/names.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "tests/unit/support/dump_maker.h"
@@ -298,6 +299,17 @@ TEST(StepSubsetOfJob, EachStepOfEachRankHasItsCollectives) {
   EXPECT_EQ(pairs, whole_pairs);
   EXPECT_GT(pairs, 0u);
   EXPECT_EQ(events, whole_events);
+}
+
+TEST_F(StepSubset, WhatABudgetLeavesOutLaterIsNotMissing) {
+  Trace trace = whole();
+  Process& process = trace.processes.front();
+  process.budget.left_out = {{ShedKind::stacks, process.steps[0].begin + 1, 1},
+                             {ShedKind::calls, process.steps[3].begin, 1}};
+  keep_steps(trace, [](uint64_t step) { return step == 6 || step == 7; });
+  ASSERT_EQ(process.budget.left_out.size(), 1u);
+  EXPECT_EQ(process.budget.left_out[0].kind, ShedKind::stacks);
+  EXPECT_EQ(left_out_list(process), "call stacks in the whole window");
 }
 
 }  // namespace

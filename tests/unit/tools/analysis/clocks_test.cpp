@@ -95,6 +95,10 @@ TEST(Clocks, KeepWhatBelongsTogetherAndStateTheErrorInTheReport) {
   const test::RankJob job = apart(3, 1);
   const Trace before = test::load_rank_job(job);
   Trace trace = test::load_rank_job(job);
+  for (Process& process : trace.processes) {
+    process.budget.left_out = {{ShedKind::calls, process.steps[1].begin, 1}};
+    process.budget.since = process.steps[1].begin, process.budget.until = process.steps[1].end;
+  }
   align_clocks(trace);
   EXPECT_TRUE(align_clocks(trace).empty()) << "once";
   for (size_t i = 0; i < trace.processes.size(); ++i) {
@@ -109,6 +113,9 @@ TEST(Clocks, KeepWhatBelongsTogetherAndStateTheErrorInTheReport) {
                   static_cast<double>(was.events.end_of(event) - was.events.begin_of(event)), 2e4);
     }
     EXPECT_EQ(is.steps.size(), was.steps.size());
+    EXPECT_EQ(is.budget.left_out[0].since, is.steps[1].begin);
+    EXPECT_EQ(is.budget.since, is.steps[1].begin);
+    EXPECT_EQ(is.budget.until, is.steps[1].end);
     EXPECT_EQ(is.monotonic(is.window_begin), was.monotonic(was.window_begin));
   }
   const Report report = make_report(trace);
