@@ -93,6 +93,18 @@ def profiled_plain(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def budget_dump(tmp_path_factory):
+    """Of a program that takes far more to record than it allows."""
+    folder = tmp_path_factory.mktemp("budget")
+    settings = harness.preloaded(**{"GPUPROF_OUTPUT": folder / "out", "GPUPROF_BUDGET": "0.2", "GPUPROF_BUFFER_MB": 256, **harness.WHOLE_RUN})
+    done = harness.run([harness.HAZARDS / "costly", 1000, 10000, "launches=4", "events=10000", "waits=10000", "allocations=1000"], settings)
+    assert done.code == 0, done.err
+    dump, = harness.dumps(folder / "out")
+    assert {"calls", "waits"} <= {each["kind"] for each in harness.info(dump)["files"][0]["budget"]["left_out"]}
+    return dump
+
+
+@pytest.fixture(scope="session")
 def heap_dump(tmp_path_factory):
     """Of a program that allocates on the host, with samples of that."""
     folder = tmp_path_factory.mktemp("heap")

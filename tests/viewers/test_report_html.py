@@ -74,6 +74,22 @@ def test_a_page_of_tables_alone(profiled, tmp_path):
         page.close()
 
 
+def test_tables_that_a_budget_cut_say_so(budget_dump, tmp_path):
+    found = Report(tmp_path, budget_dump)
+    since = {each["kind"]: each["since"] for each in found.json["left_out_kinds"]}
+    page = found.open(browser.Page(1280, 2400))
+    try:
+        for table, kind in (("synchronizations", "waits"), ("allocations", "calls")):
+            title, = texts(page, f"#{table} h2")
+            assert title.endswith(f"; not recorded {since[kind]}"), title
+        assert "not recorded" not in texts(page, "#kernels h2")[0]
+        said, = texts(page, "#unknown-parts")
+        assert "kernel_launch, allocation, synchronization, other" in said
+        assert_quiet(page)
+    finally:
+        page.close()
+
+
 def test_a_page_without_steps(tmp_path):
     """Windows as a whole: no bars, no ranks by steps; all else, and said so."""
     for rank in range(2):

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/analysis/live_owners.h"
 #include "tools/analysis/memory_owners.h"
 #include "tools/analysis/named_rows.h"
@@ -41,6 +42,12 @@ Arithmetic arithmetic_of(std::span<const Timeline> timelines, const OperatorSums
           100 * counted / compute_ns};
 }
 
+// Since GPUPROF_BUDGET left them out, in part of the steps: their sum is not that of the steps.
+bool lacks_operators(const Timeline& timeline) {
+  return !timeline.steps.empty() &&
+         lacks(*timeline.process, ShedKind::operators, timeline.steps.back().end);
+}
+
 }  // namespace
 
 OperatorTables make_operator_tables(std::span<const Timeline> timelines, Grouping grouping) {
@@ -74,7 +81,8 @@ OperatorTables make_operator_tables(std::span<const Timeline> timelines, Groupin
   for (auto& [key, row] : sums.places) out.places.push_back(std::move(row));
   std::stable_sort(out.places.begin(), out.places.end(),
                    [](const PlaceRow& a, const PlaceRow& b) { return a.total_us > b.total_us; });
-  if (sums.flop > 0) out.arithmetic = arithmetic_of(timelines, sums);
+  const bool whole = std::none_of(timelines.begin(), timelines.end(), lacks_operators);
+  if (sums.flop > 0 && whole) out.arithmetic = arithmetic_of(timelines, sums);
   return out;
 }
 

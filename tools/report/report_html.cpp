@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "formats/trace/listing.h"
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/console.h"
 #include "tools/report/html_page.h"
 
@@ -165,10 +167,18 @@ class HtmlReport {
 
   bool gpu_timed() const { return report_["gpu"]["timed"].get<bool>(); }
 
+  std::string unknown_parts() const {
+    if (!report_.contains("unknown_parts") || report_["unknown_parts"].empty()) return "";
+    return fmt::format(
+        "<p id=\"unknown-parts\">{}</p>",
+        analysis::unknown_parts_text(report_["unknown_parts"].get<std::vector<std::string>>()));
+  }
+
   void breakdown() {
     if (report_["steps"].empty() || !gpu_timed()) return;
     const Json& parts = report_["breakdown_pct"];
-    line("<section id=\"breakdown\"><h2>Where a {}'s time goes</h2><div class=\"bar\">", unit_);
+    line("<section id=\"breakdown\"><h2>Where a {}'s time goes</h2>{}<div class=\"bar\">", unit_,
+         unknown_parts());
     for (const auto& [part, label] : kParts) {
       line("<i class=\"{}\" style=\"width:{:.3f}%\" title=\"{}: {:.1f} %\"></i>", part,
            parts[part].get<double>(), label, parts[part].get<double>());

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/views/left_out_text.h"
+
 namespace gpuprof {
 namespace {
 
@@ -419,17 +421,6 @@ Json thread_states_json(const Report& report) {
   return out;
 }
 
-Json left_out_json(const Report& report) {
-  Json out = Json::array();
-  for (const LeftOutKind& each : report.left_out.kinds) {
-    out.push_back({{"kind", kShedTexts[static_cast<size_t>(each.kind)].name},
-                   {"windows", each.windows},
-                   {"of", report.left_out.windows},
-                   {"since", each.since}});
-  }
-  return out;
-}
-
 // What Depth::tables leaves out.
 void add_judgement(const Report& report, Json& out) {
   out["breakdown_pct"] = breakdown_json(report);
@@ -457,6 +448,17 @@ void add_judgement(const Report& report, Json& out) {
 }
 
 }  // namespace
+
+Json left_out_json(const LeftOutKinds& left_out) {
+  Json out = Json::array();
+  for (const LeftOutKind& each : left_out.kinds) {
+    out.push_back({{"kind", left_out_name(each.kind)},
+                   {"windows", each.windows},
+                   {"of", left_out.windows},
+                   {"since", each.since}});
+  }
+  return out;
+}
 
 Json report_json(const Report& report) {
   Json out = {{"schema", kReportSchema}, {"ranks", report.ranks}};
@@ -508,7 +510,8 @@ Json report_json(const Report& report) {
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
   if (!report.left_out.kinds.empty()) {
-    out["left_out_kinds"] = left_out_json(report);
+    out["left_out_kinds"] = left_out_json(report.left_out);
+    out["unknown_parts"] = unknown_parts(report.left_out);
     out["unknown_causes"] = Json::array();
     for (const Cause cause : report.unknown_causes) {
       out["unknown_causes"].push_back(cause_name(cause));

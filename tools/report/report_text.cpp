@@ -229,6 +229,8 @@ class TextReport {
   void breakdown() {
     if (report_.steps.empty() || !report_.gpu_timed) return;
     title(fmt::format("Where a {}'s time goes", report_.unit()));
+    const std::string unknown = unknown_parts_text(unknown_parts(report_.left_out));
+    if (!unknown.empty()) paragraph(unknown, 2);
     for (size_t i = 0; i < kParts; ++i) {
       const double percent = report_.breakdown_pct[i];
       if (percent < 0.05) continue;
@@ -251,7 +253,8 @@ class TextReport {
   // What of it is the cause host_work, and what is not.
   void parts_of_other(double percent) {
     const double own = percent - report_.device_idle_pct;
-    if (own >= 0.05) line("    {:<14}{:>6.1f} %", "host_work", own);
+    if (own >= 0.05 && is_known(Part::other, report_.left_out))
+      line("    {:<14}{:>6.1f} %", "host_work", own);
     if (report_.device_idle_pct >= 0.05) {
       line("    {:<14}{:>6.1f} %  issued work did not begin, why is not recorded", "stalled_work",
            report_.device_idle_pct);

@@ -330,6 +330,13 @@ const TABLES = [
   ['stragglers', 'Ranks against the median one', [['rank', 'rank', 'n'], ['compute_factor', 'kernels', 'factor'], ['data_loading_factor', 'data loading', 'factor'],
     ['host_factor', 'host', 'factor'], ['compute_us', `kernels a ${unit}`, 'us'], ['waited_us', `waits a ${unit}`, 'us']]],
 ];
+// Which kind of what GPUPROF_BUDGET leaves out a table is made of.
+const KINDS = {operators: 'operators', operators_grouped: 'operators', modules: 'operators', places: 'stacks', python_lines: 'samples', waiting_lines: 'samples',
+  thread_states: 'samples', synchronizations: 'waits', allocations: 'calls'};
+function notWhole(key) {
+  const found = (report.left_out_kinds ?? []).find(each => each.kind === KINDS[key]);
+  return found ? `; not recorded ${found.since}` : '';
+}
 const sortValue = value => Array.isArray(value) ? value.reduce((product, each) => product * each, 1) : typeof value === 'boolean' ? Number(value) : value;
 
 function compare(a, b) {
@@ -355,7 +362,7 @@ function table(key, title, columns) {
   columns = columns.filter(([name]) => rows.some(row => row[name] !== undefined && row[name] !== 0 && row[name] !== false));
   const filter = element('input', {type: 'search', placeholder: 'filter', oninput: () => fill()});
   filter.setAttribute('aria-label', `Filter ${title}`);
-  const section = card('tables', key, title, ...(rows.length > FIRST_ROWS ? [filter] : []));
+  const section = card('tables', key, title + notWhole(key), ...(rows.length > FIRST_ROWS ? [filter] : []));
   const head = element('tr'), body = element('tbody');
   const more = element('button', {type: 'button', className: 'more', onclick: () => { all = true; fill(); }});
   let all = false, by = columns.findIndex(([, , , share]) => share), down = true;

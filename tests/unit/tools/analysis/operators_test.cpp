@@ -344,6 +344,16 @@ TEST(Operators, NoArithmeticWhereMostOfTheWorkIsNotKnown) {
   EXPECT_EQ(report.operators.arithmetic.mfu_pct, 0);
 }
 
+TEST(Operators, NoArithmeticWhereABudgetLeftOutOperatorsOfTheSteps) {
+  Trace trace = trace_of(three_steps());
+  Process& process = trace.processes.front();
+  const int64_t end = process.window_steps().back().end;
+  process.budget.left_out = {{ShedKind::operators, end - 1, 1}};
+  EXPECT_EQ(make_report(trace).operators.arithmetic.flop_per_step, 0);
+  process.budget.left_out = {{ShedKind::operators, end, 1}};
+  EXPECT_GT(make_report(trace).operators.arithmetic.flop_per_step, 0);
+}
+
 TEST(Operators, MemoryAtItsPeakHasOwners) {
   std::string events = three_steps();
   const auto memory = [&](double time, int64_t bytes, int address, int64_t total,
