@@ -13,7 +13,7 @@
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
 # GPUPROF_BIN             the command (default gpuprof)
 #
-# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared. 3: COMMAND failed; its own code is said.
+# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared, or recording may be the change. 3: COMMAND failed; its own code is said.
 set -euo pipefail
 # Every way out says its code to the job that called.
 trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT

@@ -54,9 +54,19 @@ class Pairing {
   }
 
  private:
-  // Without GPU times nothing is known of kernels, nor what the rest of a step's time was for.
+  // Without GPU times nothing is known of kernels, nor what the rest of a step's time was for. What
+  // one run left out on its way would look like a change.
   bool both_have(const SampleKey& key) const {
-    return key.kind == "operator" || base_.gpu_timed == other_.gpu_timed;
+    if (key.kind == "operator") return !base_.lacks_operators && !other_.lacks_operators;
+    return base_.gpu_timed == other_.gpu_timed && !(key.kind == "cause" && is_lacking(key.name));
+  }
+
+  bool is_lacking(std::string_view name) const {
+    for (size_t i = 0; i < kParts; ++i) {
+      if (part_name(static_cast<Part>(i)) != name) continue;
+      return base_.lacks_part[i] || other_.lacks_part[i];
+    }
+    return false;
   }
 
   static Pair pair_of(const SampleKey& key, const KeySample* base, const KeySample* other) {
@@ -115,7 +125,42 @@ double test(Pair& pair, const RunSample& base, const RunSample& other) {
       1.0, 2 * std::min(sums.p, mann_whitney(pair.base->duration_us, pair.other->duration_us)));
 }
 
+// The change less what recording took of both runs, in per cent. That is of all threads together,
+// so it may be more than a step has.
+MeanChange without(MeanChange change, double base_pct, double other_pct) {
+  const auto rest = [](double taken_pct) { return 1 - std::min(taken_pct, 95.0) / 100; };
+  const double base_rest = rest(base_pct), other_rest = rest(other_pct);
+  change.base *= base_rest;
+  change.other *= other_rest;
+  for (double* const pct : {&change.change_pct, &change.low_pct, &change.high_pct}) {
+    *pct = 100 * ((1 + *pct / 100) * other_rest / base_rest - 1);
+  }
+  return change;
+}
+
+void note_recording(const RunSample& base, const RunSample& other, Diff& out) {
+  out.base = {base.left_out, base.recording_pct()};
+  out.other = {other.left_out, other.recording_pct()};
+  out.operators_not_compared = base.lacks_operators || other.lacks_operators;
+  for (size_t i = 0; i < kParts; ++i) {
+    if (base.gpu_timed != other.gpu_timed) break;  // then none is compared
+    if (base.lacks_part[i] || other.lacks_part[i]) {
+      out.parts_not_compared.push_back(static_cast<Part>(i));
+    }
+  }
+  if (!out.anything_left_out() || !out.base.cost_pct || !out.other.cost_pct) return;
+  out.without_recording = without(out.step_time, *out.base.cost_pct, *out.other.cost_pct);
+  out.without_most = without(out.step_time, kMostOfCounted * *out.base.cost_pct,
+                             kMostOfCounted * *out.other.cost_pct);
+}
+
 }  // namespace
+
+bool is_significant(const MeanChange& step_time) {
+  const bool has_interval = step_time.p < 1;  // of a single step there is none
+  return has_interval && (step_time.low_pct > 0 || step_time.high_pct < 0) &&
+         std::abs(step_time.change_pct) >= kStepFloorPct;
+}
 
 Diff compare(const RunSample& base, const RunSample& other) {
   Diff out;
@@ -126,8 +171,9 @@ Diff compare(const RunSample& base, const RunSample& other) {
     return out;
   }
   out.step_time = welch(base.step_us, other.step_us);
-  out.significant =
-      out.step_time.p < kStepLevel && std::abs(out.step_time.change_pct) >= kStepFloorPct;
+  out.significant = is_significant(out.step_time);
+
+  note_recording(base, other, out);
 
   Pairing pairing(base, other);
   std::vector<Pair> pairs = pairing.take();

@@ -3,6 +3,7 @@
 // has the rules.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,20 +23,42 @@ struct Change {
   std::vector<std::string> from, to;  // kernels: renamed, fused, split
 };
 
+// What GPUPROF_BUDGET left out of a run, and what recording took of its time, which depends on it.
+struct Recording {
+  LeftOutKinds left_out;
+  std::optional<double> cost_pct;  // as gpuprof counts it; nothing: not known
+};
+
 struct Diff {
   size_t base_steps = 0, new_steps = 0;
   MeanChange step_time;  // us
   bool significant = false;
   std::vector<Change> changes;  // the largest difference in a step first
   std::string reason;           // why nothing can be said; empty: it can
+  Recording base, other;
+  // That one of the runs lacks, so they are not among the changes.
+  std::vector<Part> parts_not_compared;
+  bool operators_not_compared = false;
+  // `step_time` less what recording took of both runs. Nothing: that is not known, or all kinds
+  // were recorded.
+  std::optional<MeanChange> without_recording;
+  // Likewise, if recording took the most that what is counted may stand for.
+  std::optional<MeanChange> without_most;
+
+  bool anything_left_out() const {
+    return !base.left_out.kinds.empty() || !other.left_out.kinds.empty();
+  }
 };
 
-inline constexpr double kStepLevel = 0.05;      // of Welch's p on step times: that of the interval
 inline constexpr double kDiscoveryRate = 0.01;  // over all keys
 inline constexpr double kKeyFloorPct = 2;       // a key's change below this is no change
 inline constexpr double kKeyFloorOfStepPct = 0.1;
 inline constexpr double kStepFloorPct = 1;
+// A record in fresh memory takes up to so many times what is counted for it (docs/MEASURED.md).
+inline constexpr double kMostOfCounted = 5;
 
+// Of step times: the interval of 95 % leaves out 0, and the change is no smaller than the floor.
+bool is_significant(const MeanChange& step_time);
 Diff compare(const RunSample& base, const RunSample& other);
 
 }  // namespace gpuprof::analysis

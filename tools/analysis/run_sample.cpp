@@ -11,6 +11,7 @@
 #include "formats/trace/names.h"
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/walks.h"
+#include "tools/describe.h"
 
 namespace gpuprof::analysis {
 namespace {
@@ -28,8 +29,8 @@ class Sampler {
  public:
   explicit Sampler(RunSample& out) : out_(out) {}
 
-  void add(const Trace& trace) {
-    const std::vector<Timeline> timelines = make_timelines(trace);
+  std::vector<Timeline> add(const Trace& trace) {
+    std::vector<Timeline> timelines = make_timelines(trace);
     for (const Timeline& timeline : timelines) {
       out_.gpu_timed = out_.gpu_timed || timeline.gpu_timed;
       if (timeline.period_confidence == 0) continue;  // marked
@@ -51,6 +52,7 @@ class Sampler {
       thin(sample.duration_us);
     }
     if (before == 0 && !timelines.empty()) out_.program = program_of(timelines.front());
+    return timelines;
   }
 
  private:
@@ -156,6 +158,28 @@ class Sampler {
 
 }  // namespace
 
-void RunSample::add_run(const Trace& trace) { Sampler(*this).add(trace); }
+std::optional<double> RunSample::recording_pct() const {
+  if (!recording_known_ || windows_ns_ <= 0) return std::nullopt;
+  return 100 * recording_ns_ / windows_ns_;
+}
+
+void RunSample::add_budget(const Timeline& timeline) {
+  const Process& process = *timeline.process;
+  const OwnCost cost = own_cost(process);
+  recording_known_ = recording_known_ && own_cost_known(process);
+  recording_ns_ += static_cast<double>(cost.hooks_ns + cost.cupti_ns);
+  windows_ns_ += static_cast<double>(process.window_end - process.window_begin);
+  if (timeline.steps.empty()) return;
+  const int64_t end = timeline.steps.back().end;
+  for (size_t i = 0; i < kParts; ++i) {
+    lacks_part[i] = lacks_part[i] || !is_known(static_cast<Part>(i), process, end);
+  }
+  lacks_operators = lacks_operators || lacks(process, ShedKind::operators, end);
+}
+
+void RunSample::add_run(const Trace& trace) {
+  left_out.add(left_out_of(trace));
+  for (const Timeline& timeline : Sampler(*this).add(trace)) add_budget(timeline);
+}
 
 }  // namespace gpuprof::analysis

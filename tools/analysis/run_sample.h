@@ -3,6 +3,7 @@
 // are made of.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "formats/trace/trace.h"
+#include "tools/analysis/anatomy.h"
+#include "tools/analysis/left_out_kinds.h"
 
 namespace gpuprof::analysis {
 
@@ -35,8 +38,20 @@ struct RunSample {
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
   bool gpu_timed = false;  // some work on a GPU was recorded
+  LeftOutKinds left_out;   // by GPUPROF_BUDGET
+  // Of what it left out, what the steps do not have: parts of a step, and operators.
+  std::array<bool, kParts> lacks_part{};
+  bool lacks_operators = false;
+  // What hooks and CUPTI took of the windows' time, as they count it; nothing: not known of one.
+  std::optional<double> recording_pct() const;
 
   void add_run(const Trace& trace);
+
+ private:
+  void add_budget(const Timeline& timeline);
+
+  double recording_ns_ = 0, windows_ns_ = 0;
+  bool recording_known_ = true;
 };
 
 }  // namespace gpuprof::analysis

@@ -155,6 +155,10 @@ int run_diff(const Command& command, int count, char** arguments) {
   say(options, {base_runs, new_runs}, diff, gate);
   if (!diff.reason.empty()) return kExitBadUsage;
   if (options.gated && gate.regression) return kExitGateFailed;
+  if (gate.unknown) {
+    if (options.update) print_note("NEW was not added to the baseline");
+    return options.gated ? kExitBadUsage : kExitDone;
+  }
   if (options.update && gate.regression) {
     print_note(
         "NEW is slower, so it was not added to the baseline; --fail-over PERCENT allows some");

@@ -20,7 +20,8 @@ std::string verdict(const Json& diff) {
   if (!diff["reason"].get_ref<const std::string&>().empty()) {
     return fmt::format("No comparison: {}", html_text_of(diff["reason"]));
   }
-  return gate_text({diff["fail_over_pct"].get<double>(), diff["regression"].get<bool>()});
+  const Json& regression = diff["regression"];
+  return gate_text({diff["fail_over_pct"].get<double>(), regression == true, regression.is_null()});
 }
 
 std::string figures(const Json& diff) {
@@ -43,14 +44,22 @@ std::string figures(const Json& diff) {
          "</section>\n";
 }
 
+// What GPUPROF_BUDGET left out of the runs.
+std::string notes(const Json& diff) {
+  std::string out;
+  if (!diff.contains("notes")) return out;
+  for (const Json& each : diff["notes"]) out += fmt::format("<p>{}</p>", html_text_of(each));
+  return out;
+}
+
 }  // namespace
 
 std::string diff_html(const Json& diff) {
   HtmlPage page{"gpuprof diff", "gpuprof diff", {}, {}, dump_json(diff), false};
   const Json clean = Json::parse(page.data);  // its texts are UTF-8
-  const bool regression = clean["regression"].get<bool>();
-  page.body = fmt::format("<section id=\"gate\"{}><h2>{}</h2></section>\n",
-                          regression ? " class=\"bad\"" : "", verdict(clean));
+  page.body = fmt::format("<section id=\"gate\"{}><h2>{}</h2>{}</section>\n",
+                          clean["regression"] == false ? "" : " class=\"bad\"", verdict(clean),
+                          notes(clean));
   if (clean["reason"].get_ref<const std::string&>().empty()) page.body += figures(clean);
   return html_page(page);
 }

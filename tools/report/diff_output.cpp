@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tools/analysis/short_names.h"
 #include "tools/console.h"
+#include "tools/report/report_json.h"
 #include "tools/report/text_table.h"
 
 namespace gpuprof {
@@ -124,6 +127,12 @@ std::string table_of(const Rows& rows, const KernelNames& names, const DiffTextO
   return table.text();
 }
 
+std::string paragraph(std::string_view text, const DiffTextOptions& options) {
+  std::string out;
+  for (const std::string& line : wrapped(text, options.width)) out += line + "\n";
+  return out;
+}
+
 // Within `...` in a cell of a table: nothing ends either.
 std::string markdown_cell(std::string_view text) {
   std::string out;
@@ -132,6 +141,12 @@ std::string markdown_cell(std::string_view text) {
     out += c == '`' ? '\'' : c;
   }
   return out;
+}
+
+// How much longer steps take, with its interval.
+std::string change_text(const MeanChange& step) {
+  return fmt::format("{:.1f} % {} ({:+.1f} % to {:+.1f} %)", std::abs(step.change_pct),
+                     step.change_pct > 0 ? "longer" : "shorter", step.low_pct, step.high_pct);
 }
 
 std::string headline(const Diff& diff) {
@@ -147,23 +162,112 @@ std::string headline(const Diff& diff) {
     return fmt::format("Steps take {} ({} before): no change beyond noise ({:+.1f} % to {:+.1f} %)",
                        format_us(step.other), format_us(step.base), step.low_pct, step.high_pct);
   }
-  return fmt::format("Steps take {} ({} before): {:.1f} % {} ({:+.1f} % to {:+.1f} %)",
-                     format_us(step.other), format_us(step.base), std::abs(step.change_pct),
-                     step.change_pct > 0 ? "longer" : "shorter", step.low_pct, step.high_pct);
+  return fmt::format("Steps take {} ({} before): {}", format_us(step.other), format_us(step.base),
+                     change_text(step));
+}
+
+bool is_slower(const MeanChange& step, double fail_over_pct) {
+  return is_significant(step) && step.change_pct > fail_over_pct;
+}
+
+std::vector<ShedKind> kinds_of(const Recording& side) {
+  std::vector<ShedKind> out;
+  for (const LeftOutKind& each : side.left_out.kinds) out.push_back(each.kind);
+  return out;
+}
+
+// "operators; of a step allocation, other"
+std::string not_compared_text(const Diff& diff) {
+  std::string parts;
+  for (const Part part : diff.parts_not_compared) {
+    parts += (parts.empty() ? "of a step " : ", ") + std::string(part_name(part));
+  }
+  if (!diff.operators_not_compared) return parts;
+  return "operators" + (parts.empty() ? "" : "; " + parts);
+}
+
+std::string cost_line(const Diff& diff) {
+  if (!diff.without_recording) {
+    const std::string_view side = diff.base.cost_pct ? "new" : "base";
+    return fmt::format(
+        "What recording took of {} is not known, nor how much of a change of step times it is",
+        side);
+  }
+  return fmt::format(
+      "Recording took {:.1f} % of base and {:.1f} % of new, as gpuprof counts it; without it steps "
+      "take {}",
+      *diff.base.cost_pct, *diff.other.cost_pct, change_text(*diff.without_recording));
 }
 
 }  // namespace
 
 std::string gate_text(const DiffGate& gate) {
+  if (gate.unknown) {
+    return "Not known whether it is a regression: what recording took differs between the runs; "
+           "record both with the same GPUPROF_BUDGET";
+  }
   if (!gate.regression) return "No regression";
   if (gate.fail_over_pct <= 0) return "Regression";
   return fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct);
 }
 
 DiffGate gate_of(const Diff& diff, double fail_over_pct) {
-  return {fail_over_pct,
-          diff.reason.empty() && diff.significant && diff.step_time.change_pct > fail_over_pct};
+  DiffGate out{fail_over_pct};
+  if (!diff.reason.empty()) return out;
+  out.regression = is_slower(diff.step_time, fail_over_pct);
+  if (!diff.anything_left_out()) return out;
+  // Between what is counted and the most that it may be, the change only goes one way.
+  out.unknown = diff.without_most ? is_slower(*diff.without_most, fail_over_pct) != out.regression
+                                  : kinds_of(diff.base) != kinds_of(diff.other);
+  out.regression = out.regression && !out.unknown;
+  return out;
 }
+
+std::vector<std::string> recording_lines(const Diff& diff) {
+  std::vector<std::string> out;
+  if (!diff.anything_left_out()) return out;
+  for (const auto& [name, side] : {std::pair("base", &diff.base), std::pair("new", &diff.other)}) {
+    if (side->left_out.kinds.empty()) continue;
+    out.push_back(
+        fmt::format("Not recorded in {}, by GPUPROF_BUDGET: {}", name, describe(side->left_out)));
+  }
+  const std::string not_compared = not_compared_text(diff);
+  if (!not_compared.empty()) {
+    out.push_back("Not compared, since it needs what was not recorded: " + not_compared);
+  }
+  out.push_back(cost_line(diff));
+  return out;
+}
+
+namespace {
+
+Json step_time_json(const MeanChange& step, bool significant) {
+  return {{"base_us", rounded(step.base)},          {"new_us", rounded(step.other)},
+          {"change_pct", rounded(step.change_pct)}, {"ci_low_pct", rounded(step.low_pct)},
+          {"ci_high_pct", rounded(step.high_pct)},  {"significant", significant}};
+}
+
+Json recording_json(const Recording& side) {
+  return {{"left_out_kinds", left_out_json(side.left_out)},
+          {"cost_pct", side.cost_pct ? Json(rounded(*side.cost_pct)) : Json(nullptr)}};
+}
+
+// Where something was left out.
+void add_recording(const Diff& diff, Json& out) {
+  Json not_compared = Json::array();
+  if (diff.operators_not_compared) not_compared.push_back({{"kind", "operator"}});
+  for (const Part part : diff.parts_not_compared) {
+    not_compared.push_back({{"kind", "cause"}, {"name", part_name(part)}});
+  }
+  const std::optional<MeanChange>& without = diff.without_recording;
+  out["recording"] = {{"base", recording_json(diff.base)}, {"new", recording_json(diff.other)}};
+  out["not_compared"] = std::move(not_compared);
+  out["step_time_without_recording"] =
+      without ? step_time_json(*without, is_significant(*without)) : Json(nullptr);
+  out["notes"] = recording_lines(diff);
+}
+
+}  // namespace
 
 Json diff_json(const Diff& diff, const DiffGate& gate) {
   const KernelNames names(diff, false);
@@ -171,14 +275,8 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
   Json out = {{"schema", kDiffSchema},
               {"base_steps", diff.base_steps},
               {"new_steps", diff.new_steps},
-              {"step_time",
-               {{"base_us", rounded(step.base)},
-                {"new_us", rounded(step.other)},
-                {"change_pct", rounded(step.change_pct)},
-                {"ci_low_pct", rounded(step.low_pct)},
-                {"ci_high_pct", rounded(step.high_pct)},
-                {"p", step.p},
-                {"significant", diff.significant}}}};
+              {"step_time", step_time_json(step, diff.significant)}};
+  out["step_time"]["p"] = step.p;
   out["changes"] = Json::array();
   for (const Change& change : diff.changes) {
     Json row = {{"kind", change.kind},
@@ -197,7 +295,8 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
     out["changes"].push_back(std::move(row));
   }
   out["fail_over_pct"] = gate.fail_over_pct;
-  out["regression"] = gate.regression;
+  out["regression"] = gate.unknown ? Json(nullptr) : Json(gate.regression);
+  if (diff.anything_left_out()) add_recording(diff, out);
   out["reason"] = diff.reason;
   return out;
 }
@@ -222,18 +321,23 @@ std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOpti
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
     return difference_of(*a.rows.front()) > difference_of(*b.rows.front());
   });
-  std::string out = headline(diff) + "\n";
-  if (!beyond) out += "Nothing in a step changed beyond noise\n";
+  std::string out = paragraph(headline(diff), options);
+  for (const std::string& each : recording_lines(diff)) out += paragraph(each, options);
+  if (!beyond) {
+    out += not_compared_text(diff).empty() ? "Nothing in a step changed beyond noise\n"
+                                           : "Nothing that is compared changed beyond noise\n";
+  }
   if (bracketed) out += "In brackets: changes that may be noise\n";
   for (const Part& part : parts) {
     out += fmt::format("\n{}, in a step\n{}", part.title, table_of(part.rows, names, options));
   }
-  return out + "\n" + gate_text(gate) + "\n";
+  return out + "\n" + paragraph(gate_text(gate), options);
 }
 
 std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
   if (!diff.reason.empty()) return "**No comparison**: " + diff.reason + "\n";
   std::string out = fmt::format("**{}**\n\n{}\n", gate_text(gate), headline(diff));
+  for (const std::string& each : recording_lines(diff)) out += "\n" + each + "\n";
   size_t shown = 0;
   for (const Change& change : diff.changes) {
     if (!change.significant || shown == kShownInMarkdown) break;

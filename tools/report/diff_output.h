@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tools/analysis/diff.h"
 #include "tools/describe.h"
@@ -14,11 +15,17 @@ inline constexpr int kDiffSchema = 1;
 struct DiffGate {
   double fail_over_pct = 0;  // a slow-down up to this is let through
   bool regression = false;   // a significant slow-down beyond it
+  // What recording took of the two runs decides whether there is one, or may: then `regression` is
+  // false.
+  bool unknown = false;
 };
 DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
 
 Json diff_json(const analysis::Diff& diff, const DiffGate& gate);
 std::string gate_text(const DiffGate& gate);  // whether it is a regression, for people
+// What GPUPROF_BUDGET left out of the runs, what is not compared for that, and what recording took
+// of both: a line each; none if nothing was left out.
+std::vector<std::string> recording_lines(const analysis::Diff& diff);
 struct DiffTextOptions {
   size_t width = 80;        // columns
   bool full_names = false;  // of kernels, on one line

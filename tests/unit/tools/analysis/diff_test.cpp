@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -113,6 +114,119 @@ TEST(DiffTest, WithoutGpuTimesOnlyStepsAreCompared) {
   EXPECT_EQ(diff.reason, "");
   EXPECT_GT(diff.step_time.base, 0);
   EXPECT_TRUE(diff.changes.empty());
+}
+
+// What GPUPROF_BUDGET left out of a run since the given part of its window, and what recording took
+// of it, which its steps then lasted longer.
+struct Recorded {
+  std::vector<ShedKind> left_out;
+  double since = 0, cost_pct = 0;
+  bool whole_dump = true;  // its own cost is known
+};
+
+RunSample recorded(Job job, const Recorded& how) {
+  job.kernel = static_cast<int64_t>(static_cast<double>(job.kernel) / (1 - how.cost_pct / 100));
+  job.data = static_cast<int64_t>(static_cast<double>(job.data) / (1 - how.cost_pct / 100));
+  Trace trace = JobModel(job).trace();
+  for (Process& process : trace.processes) {
+    const auto length = static_cast<double>(process.window_end - process.window_begin);
+    const auto since = process.window_begin + static_cast<int64_t>(how.since * length);
+    process.budget.allowed_pct = how.left_out.empty() ? 0 : 2;
+    for (const ShedKind kind : how.left_out) process.budget.left_out.push_back({kind, since, 1});
+    process.summary.set_hook_cost_ns(static_cast<uint64_t>(how.cost_pct / 100 * length));
+    process.completeness = how.whole_dump ? Completeness::complete : Completeness::truncated;
+  }
+  RunSample out;
+  out.add_run(trace);
+  return out;
+}
+
+std::set<std::string> causes_of(const Diff& diff) {
+  std::set<std::string> out;
+  for (const Change& change : diff.changes) {
+    if (change.kind == "cause") out.insert(change.name);
+  }
+  return out;
+}
+
+TEST(DiffTest, WhatOneRunLeftOutIsNotCompared) {
+  const RunSample whole = recorded(job(1), {});
+  const RunSample no_calls = recorded(job(2), {{ShedKind::calls}, 0.5});
+  for (const Diff& diff : {compare(whole, no_calls), compare(no_calls, whole)}) {
+    const std::set<std::string> causes = causes_of(diff);
+    for (const char* const part : {"allocation", "kernel_launch", "other"}) {
+      EXPECT_FALSE(causes.contains(part)) << part;
+    }
+    for (const char* const part : {"compute", "data_loading", "synchronization"}) {
+      EXPECT_TRUE(causes.contains(part)) << part;
+    }
+    EXPECT_FALSE(diff.operators_not_compared);
+    EXPECT_NE(find(diff, "softmax"), nullptr);
+    const std::string text = diff_text(diff, gate_of(diff, 0), {200});
+    EXPECT_NE(text.find("by GPUPROF_BUDGET: API calls that start no GPU work since step 15 ("),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("Not compared, since it needs what was not recorded: of a step "
+                        "kernel_launch, allocation, other\n"),
+              std::string::npos)
+        << text;
+  }
+  const Diff operators = compare(whole, recorded(job(2), {{ShedKind::operators}}));
+  EXPECT_TRUE(operators.operators_not_compared);
+  EXPECT_FALSE(causes_of(operators).contains("data_loading"));
+  // Where it is whole as long as the steps go, all is compared.
+  const Diff late = compare(whole, recorded(job(2), {{ShedKind::calls}, 1}));
+  EXPECT_TRUE(causes_of(late).contains("allocation"));
+  EXPECT_TRUE(late.parts_not_compared.empty());
+  // Host samples and call stacks are in no figure of it.
+  const Diff samples = compare(whole, recorded(job(2), {{ShedKind::samples, ShedKind::stacks}}));
+  EXPECT_TRUE(samples.parts_not_compared.empty());
+  EXPECT_EQ(recording_lines(samples).size(), 2u);
+}
+
+TEST(DiffTest, AChangeThatIsTheRecordingsIsNoVerdict) {
+  const Recorded lean{{ShedKind::calls}, 0.1, 0.3}, whole{{}, 0, 15};
+  // The new run was slowed down by its recording alone.
+  const Diff slower = compare(recorded(job(1), lean), recorded(job(2), whole));
+  ASSERT_GT(slower.step_time.change_pct, 10);
+  ASSERT_TRUE(slower.without_recording.has_value());
+  EXPECT_NEAR(slower.without_recording->change_pct, 0, 3);
+  const DiffGate gate = gate_of(slower, 5);
+  EXPECT_TRUE(gate.unknown);
+  EXPECT_FALSE(gate.regression);
+  EXPECT_TRUE(diff_json(slower, gate)["regression"].is_null());
+  EXPECT_NE(diff_text(slower, gate).find("Not known whether it is a regression"),
+            std::string::npos);
+  EXPECT_NE(diff_markdown(slower, gate).find("**Not known whether it is a regression"),
+            std::string::npos);
+  // Little is counted, and may be five times that. A slow-down beyond it is one.
+  const Recorded little{{}, 0, 3};
+  EXPECT_TRUE(gate_of(compare(recorded(job(1), lean), recorded(job(2), {{}, 0, 9})), 5).unknown);
+  Job some = job(2), much = job(2);
+  some.data = 1'200'000, much.data = 4'000'000;
+  EXPECT_TRUE(gate_of(compare(recorded(job(1), lean), recorded(some, little)), 5).unknown);
+  EXPECT_TRUE(gate_of(compare(recorded(job(1), lean), recorded(much, little)), 5).regression);
+  // One that less recording hides is not known.
+  const DiffGate hidden = gate_of(compare(recorded(job(1), whole), recorded(some, lean)), 5);
+  EXPECT_TRUE(hidden.unknown);
+  // Runs that were recorded alike are compared as they are.
+  const DiffGate alike = gate_of(compare(recorded(job(1), lean), recorded(job(2), lean)), 5);
+  EXPECT_FALSE(alike.unknown || alike.regression);
+  EXPECT_TRUE(gate_of(compare(recorded(job(1), lean), recorded(some, lean)), 5).regression);
+}
+
+TEST(DiffTest, WithoutItsCostTheRecordingMayBeAnyChange) {
+  const Recorded killed{{ShedKind::calls}, 0.1, 0, false};
+  const Diff diff = compare(recorded(job(1), {}), recorded(job(2), killed));
+  EXPECT_FALSE(diff.without_recording.has_value());
+  EXPECT_TRUE(gate_of(diff, 5).unknown);
+  EXPECT_NE(
+      diff_text(diff, gate_of(diff, 5), {200}).find("What recording took of new is not known"),
+      std::string::npos);
+  EXPECT_FALSE(gate_of(compare(recorded(job(1), killed), recorded(job(2), killed)), 5).unknown);
+  // Without a budget the recording is as it always was.
+  const Recorded none{{}, 0, 15};
+  EXPECT_TRUE(gate_of(compare(recorded(job(1), {}), recorded(job(2), none)), 5).regression);
 }
 
 TEST(DiffTest, APartThatWasNotThereIsNew) {
@@ -341,6 +455,13 @@ TEST(StatisticsTest, SamplesWithoutSpread) {
   EXPECT_DOUBLE_EQ(welch(a, b).change_pct, 50);
   EXPECT_EQ(welch({}, a).p, 1);
   EXPECT_EQ(mann_whitney(a, b), 1);
+}
+
+TEST(Significance, OfASingleStepNothingIsKnown) {
+  const double one[] = {100}, slower[] = {150};
+  EXPECT_FALSE(is_significant(welch(one, slower)));
+  const double few[] = {100, 101}, few_slower[] = {150, 151};
+  EXPECT_TRUE(is_significant(welch(few, few_slower)));
 }
 
 }  // namespace
