@@ -373,6 +373,17 @@ void Assembler::add_counters(uint32_t index, const TopLevel& top, Process& proce
   }
 }
 
+// Of several windows, which are one here, the first that lacks a kind.
+void Assembler::add_left_out(int64_t pid, const TopLevel& top, Process& process) {
+  RecordingBudget& budget = process.budget;
+  for (const LeftOutOf& each : top.left_out) {
+    if (each.pid != pid || budget.left_out_of(each.left_out.kind)) continue;
+    budget.allowed_pct = each.budget_pct;
+    budget.left_out.push_back(each.left_out);
+    budget.left_out.back().since = std::max(process.window_begin, each.left_out.since);
+  }
+}
+
 Process Assembler::make_process(uint32_t index, const TopLevel& top, Completeness completeness) {
   Process process;
   process.path = path_;
@@ -391,6 +402,7 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   set_window(top, process);
   add_counters(index, top, process);
   add_steps(index, top, process);
+  add_left_out(pid, top, process);
   return process;
 }
 

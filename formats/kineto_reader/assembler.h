@@ -55,6 +55,7 @@ class Assembler {
   uint32_t extra_of(uint32_t extra, Process& process);
   void add_steps(uint32_t index, const TopLevel& top, Process& process);
   void add_counters(uint32_t index, const TopLevel& top, Process& process);
+  static void add_left_out(int64_t pid, const TopLevel& top, Process& process);
   void set_window(const TopLevel& top, Process& process);
   std::string row_text(const Row& row) const;
 

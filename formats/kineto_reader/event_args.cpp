@@ -394,7 +394,9 @@ bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& e
     case Kind::collective: return take_of_collective(key, value, shape, extra);
     case Kind::tensor: return take_of_tensor(key, value, shape, extra, out);
     case Kind::gpu_memory: return take_of_memory(key, value, shape, out);
-    case Kind::instant: return take_origin(key, value, shape);
+    case Kind::instant:
+      if (key != ArgKey::derived) return take_origin(key, value, shape);
+      return out.derived = true;
     case Kind::other:
     case Kind::overhead: return false;
     default:

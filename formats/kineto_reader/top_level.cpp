@@ -66,21 +66,37 @@ void read_device(std::string_view object, dump::Device& device, TopLevel& out) {
   });
 }
 
-void read_devices(std::string_view array, TopLevel& out) {
+// Calls `each` with the objects of an array, as far as it is one of objects; some thousand at most.
+template <typename Each>
+void for_objects(std::string_view array, Each each) {
   constexpr int kMost = 4096;
   const char* at = array.data() + 1;
   const char* const end = array.data() + array.size();
-  while (at && at < end && out.header.device_size() < kMost) {
-    Value device;
+  for (int i = 0; at && at < end && i < kMost; ++i) {
+    Value object;
     at = skip_space(at, end);
     if (at == end || *at != '{') return;
-    at = read_value(at, end, device);
+    at = read_value(at, end, object);
     if (!at) return;
-    read_device(device.text, *out.header.add_device(), out);
+    each(object.text);
     at = skip_space(at, end);
     if (at == end || *at != ',') return;
     ++at;
   }
+}
+
+// A kind of a newer gpuprof is not told.
+void read_left_out(std::string_view object, TopLevel& out) {
+  LeftOutOf found;
+  for_members(object, [&](std::string_view key, const Value& value) {
+    if (key == "pid") found.pid = signed_whole(value.text).value_or(0);
+    if (key == "since_ns") found.left_out.since = signed_whole(value.text).value_or(0);
+    if (key == "budget_pct") found.budget_pct = real(value.text).value_or(0);
+    for (size_t kind = 1; key == "kind" && kind < kShedKinds; ++kind) {
+      if (value.text == kShedTexts[kind].name) found.left_out.kind = static_cast<ShedKind>(kind);
+    }
+  });
+  if (found.left_out.kind != ShedKind::none) out.left_out.push_back(found);
 }
 
 void keep(std::string_view member, std::string& members, TopLevel& out) {
@@ -106,7 +122,12 @@ void read_distributed(std::string_view object, TopLevel& out) {
 
 void take_member(std::string_view key, const Value& value, std::string_view member, TopLevel& out) {
   if (key == "deviceProperties" && value.type == ValueType::array) {
-    if (out.header.device_size() == 0) read_devices(value.text, out);
+    if (out.header.device_size() > 0) return;
+    for_objects(value.text, [&](std::string_view device) {
+      read_device(device, *out.header.add_device(), out);
+    });
+  } else if (key == "gpuprof left out" && value.type == ValueType::array) {
+    for_objects(value.text, [&](std::string_view each) { read_left_out(each, out); });
   } else if (key == "distributedInfo" && value.type == ValueType::object) {
     read_distributed(value.text, out);
   } else if (key == "host_name") {

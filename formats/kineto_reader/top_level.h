@@ -5,11 +5,20 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "formats/gpuprof.pb.h"
 #include "formats/kineto_reader/texts.h"
+#include "formats/trace/trace.h"
 
 namespace gpuprof::kineto {
+
+// A kind of records that GPUPROF_BUDGET left out of a process, in our exports.
+struct LeftOutOf {
+  int64_t pid = 0;
+  RecordingBudget::LeftOut left_out{};
+  double budget_pct = 0;
+};
 
 struct TopLevel {
   dump::Header header;           // host, rank, world size, devices, versions
@@ -17,6 +26,7 @@ struct TopLevel {
   std::string metadata;          // members that are none of these, strict JSON
   std::string distributed;       // likewise: distributedInfo without rank and world size
   bool ours = false;             // we wrote the file
+  std::vector<LeftOutOf> left_out;
   TextFaults faults;
 };
 

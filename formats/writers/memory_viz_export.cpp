@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "formats/views/kineto_ids.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/pickle_text.h"
@@ -58,10 +61,25 @@ class MemoryVizExport {
       if (found != gpus_.end()) device_trace(found->second);
       pickle_.end_list();
     }
-    pickle_.end_list().key("allocator_settings").begin_dict().end_dict().end_dict().finish();
+    pickle_.end_list().key("allocator_settings").begin_dict().end_dict();
+    left_out();
+    pickle_.end_dict().finish();
   }
 
  private:
+  // Viewers pass over the key. Without calls, what was released later looks as if it stayed.
+  void left_out() {
+    std::vector<std::string> texts;
+    for (const Process& process : trace_.processes) {
+      const std::string list = left_out_list(process);
+      if (!list.empty()) texts.push_back(process_title(process) + ": " + list);
+    }
+    if (texts.empty()) return;  // PyTorch's own keys alone
+    pickle_.key("gpuprof_not_recorded").begin_list();
+    for (const std::string& text : texts) pickle_.text(text);
+    pickle_.end_list();
+  }
+
   void collect(const Process& process) {
     const KinetoIds& ids = ids_.at(key_of(process));
     const auto gpu_of = [&](uint32_t device) {

@@ -12,6 +12,7 @@
 #include "formats/io/json_text.h"
 #include "formats/trace/heap.h"
 #include "formats/trace/names.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/slices.h"
 #include "formats/views/work_order.h"
 
@@ -52,7 +53,7 @@ class SpeedscopeExport {
   void run() {
     struct GpuTimes {
       std::string title;
-      std::string_view note;
+      std::string note;
       std::map<Stack, Times> stacks;
     };
     std::vector<GpuTimes> found;
@@ -62,11 +63,14 @@ class SpeedscopeExport {
       std::string title = process_title(process);
       if (process.header.window()) title += fmt::format(" window {}", process.header.window());
       for (auto& [thread, stacks] : of_samples(process)) {
-        sampled.emplace_back(fmt::format("{}: Python, thread {}", title, thread),
+        sampled.emplace_back(fmt::format("{}: Python, thread {}{}", title, thread,
+                                         left_out_note(process, ShedKind::samples)),
                              std::move(stacks));
       }
       if (!process.heap.empty()) heaps.emplace_back(title, of_heap(process));
-      found.push_back({std::move(title), gpu_times_note(process), of_process(process)});
+      found.push_back({std::move(title),
+                       std::string(gpu_times_note(process)) + left_out_note(process),
+                       of_process(process)});
     }
     json_.raw("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n");
     json_.raw("\"exporter\":\"gpuprof\",\n\"shared\":{\"frames\":[");

@@ -192,6 +192,25 @@ def test_heap_profile(perfetto, heap_dump):
     assert float(level) == pytest.approx(held, rel=1e-3)
 
 
+@pytest.mark.parametrize("name", ["budget.pftrace", "budget.json"])
+def test_what_a_budget_left_out(perfetto, budget_dump, name):
+    """A slice for as long as a kind is missing; in JSON a moment."""
+    header = harness.info(budget_dump)["files"][0]
+    page = perfetto(name, budget_dump)
+    assert_no_errors(page)
+    found = {text: int(length) for text, length in query(page, "select name, dur from slice where category = 'gpuprof'")}
+    left_out = header["budget"]["left_out"]
+    assert len(found) == len(left_out) >= 2
+    texts = {"calls": "API calls that start no GPU work", "waits": "calls that wait for the GPU"}
+    for each in left_out:
+        if each["kind"] not in texts:
+            continue
+        if name.endswith(".json"):
+            assert found["not recorded from here on: " + texts[each["kind"]]] == 0
+        else:
+            assert found[texts[each["kind"]]] == pytest.approx(header["window_end_mono_ns"] - each["since_mono_ns"], abs=2)
+
+
 @pytest.fixture(scope="module")
 def stack_dump(tmp_path_factory):
     """Of a C++ program, with everything that the preset `full` records: native call stacks, too."""

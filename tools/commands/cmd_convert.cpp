@@ -17,6 +17,7 @@
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "formats/writers/memory_viz_export.h"
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
@@ -218,6 +219,10 @@ int run_convert(const Command& command, int count, char** arguments) {
   if (exporter.write == write_memory_viz && !has_gpu_allocations(input.trace)) {
     print_note("no allocation on a GPU was recorded, so the snapshot is empty; " +
                how_to_record_allocations(input.trace));
+  }
+  const analysis::LeftOutKinds left_out = analysis::left_out_of(input.trace);
+  if (!left_out.kinds.empty()) {
+    print_note("not recorded, by GPUPROF_BUDGET: " + analysis::describe(left_out));
   }
   std::string error;
   {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "formats/views/left_out_text.h"
 #include "formats/views/slices.h"
 
 namespace gpuprof {
@@ -57,6 +58,22 @@ void identity(JsonText& json, const Process& first) {
   json.raw(",\n\"world_size\": ").number(std::max(h.world_size(), 1)).raw("\n},\n");
 }
 
+// What GPUPROF_BUDGET left out, for a reader that judges: `since_ns` is Unix time.
+void left_out(JsonText& json, std::span<const Process* const> processes,
+              const std::map<ProcessKey, KinetoIds>& ids) {
+  bool first = true;
+  for (const Process* process : processes) {
+    for (const RecordingBudget::LeftOut& each : process->budget.left_out) {
+      json.raw(first ? "\"gpuprof left out\": [\n" : ",\n").raw("{\"pid\": ");
+      json.number(ids.at(key_of(*process)).pid).raw(", \"kind\": ");
+      json.string(left_out_name(each.kind)).raw(", \"since_ns\": ").number(each.since);
+      json.raw(", \"budget_pct\": ").shortest(process->budget.allowed_pct).raw("}");
+      first = false;
+    }
+  }
+  if (!first) json.raw("\n],\n");
+}
+
 }  // namespace
 
 void write_kineto_head(JsonText& json, std::span<const Process* const> processes,
@@ -64,6 +81,7 @@ void write_kineto_head(JsonText& json, std::span<const Process* const> processes
   json.raw("{\n\"schemaVersion\": 1,\n\"producer\": \"gpuprof\",\n\"deviceProperties\": [");
   device_properties(json, processes, ids);
   json.raw("],\n");
+  left_out(json, processes, ids);
   if (ids.size() == 1) identity(json, *processes.front());
   json.raw("\"displayTimeUnit\": \"ms\",\n\"baseTimeNanoseconds\": ").number(base);
   json.raw(",\n\"traceEvents\": [\n");

@@ -16,6 +16,7 @@
 #include "formats/trace/stack_frames.h"
 #include "formats/views/gpu_annotations.h"
 #include "formats/views/kineto_ids.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/kineto/chrome_args.h"
@@ -164,6 +165,7 @@ class KinetoDocument {
       }
     }
     forward_backward();
+    left_out();
     memory();
     for (const CounterSeries& series : process_->counters) gpu_counter(series);
     for (const NamedCounter& series : process_->named_counters) named_counter(series);
@@ -398,6 +400,17 @@ class KinetoDocument {
         events_.slice(json_, shape, s.begin, s.end, KinetoRow(pid, 1 + i));
         json_.raw("{}}");
       }
+    }
+  }
+
+  // Moments from which on the trace has not all that happened, across the process's rows.
+  void left_out() {
+    for (const RecordingBudget::LeftOut& each : process_->budget.left_out) {
+      event("i").raw(",\"cat\":\"gpuprof\",\"s\":\"p\",\"name\":");
+      json_.string("not recorded from here on: " + left_out_words(each.kind));
+      row(ids_here_->pid, main_thread(*process_));
+      json_.raw(",\"ts\":").microseconds(each.since - base_);
+      json_.raw(",\"args\":{").raw(kDerived).raw("}}");
     }
   }
 

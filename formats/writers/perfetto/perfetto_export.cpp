@@ -18,6 +18,7 @@
 #include "formats/trace/heap.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_curves.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
 #include "formats/writers/perfetto/perfetto_packets.h"
@@ -111,6 +112,7 @@ class PerfettoExport {
                          process.window_begin);
     }
     steps();
+    left_out();
     // Beside the writing of lanes, whose threads have to be fed from here.
     std::future<std::vector<GpuCurve>> curves =
         std::async(std::launch::async, [&] { return gpu_curves(trace_, process); });
@@ -182,6 +184,24 @@ class PerfettoExport {
       out_.category("step");
       out_.end_event();
       out_.begin_event(EventType::slice_end, track, step.end);
+      out_.end_event();
+    }
+  }
+
+  // From where on the trace has not all that happened: one within the other, to the window's end.
+  void left_out() {
+    const std::vector<RecordingBudget::LeftOut>& all = process_->budget.left_out;
+    if (all.empty()) return;
+    const uint64_t track = declare("left_out", process_uuid_, kLeftOutTitle, 0);
+    for (const RecordingBudget::LeftOut& each : all) {
+      out_.begin_event(EventType::slice_begin, track, each.since);
+      out_.name(left_out_words(each.kind));
+      out_.category("gpuprof");
+      out_.end_event();
+    }
+    const int64_t end = std::max(process_->window_end, all.back().since);
+    for (size_t i = 0; i < all.size(); ++i) {
+      out_.begin_event(EventType::slice_end, track, end);
       out_.end_event();
     }
   }
@@ -300,8 +320,9 @@ class PerfettoExport {
 
   void memory() {
     const MemoryCurves curves = memory_curves(trace_, *process_);
-    counter(curves.device, "memory", "GPU memory allocated in the window", 3);
-    counter(curves.host, "pinned", "pinned host memory allocated in the window", 4);
+    const std::string note = left_out_note(*process_, ShedKind::calls);
+    counter(curves.device, "memory", "GPU memory allocated in the window" + note, 3);
+    counter(curves.host, "pinned", "pinned host memory allocated in the window" + note, 4);
     for (const TensorCurve& curve : curves.tensors) {
       const std::string device = device_name(curve.device_type, curve.device_id);
       counter(curve.points, "tensors/" + device, "tensors on " + device, 4);

@@ -14,6 +14,7 @@
 
 #include "formats/io/output_folder.h"
 #include "formats/trace/names.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/occupancy.h"
 #include "formats/views/slices.h"
 #include "formats/views/work_order.h"
@@ -23,7 +24,8 @@
 namespace gpuprof {
 namespace {
 
-constexpr int64_t kLineStride = 10'000'000;  // further lines of a thread or stream
+constexpr int64_t kLeftOutLine = int64_t{1} << 40;  // beyond all threads
+constexpr int64_t kLineStride = 10'000'000;         // further lines of a thread or stream
 
 class XplaneExport {
  public:
@@ -191,7 +193,22 @@ class XplaneExport {
       thread(plane, lane.thread_id, lane.thread_name, process_.lane_events(lane), main);
     }
     if (!stepped) thread(plane, main_thread(process_), "", {}, true);
+    left_out(plane);
     return plane.finish();
+  }
+
+  // From where on the trace has not all that happened, as a line of its own.
+  void left_out(xplane::Plane& plane) {
+    const std::string list = left_out_list(process_);
+    if (list.empty()) return;
+    plane.begin_line(kLeftOutLine, kLeftOutTitle);
+    for (const RecordingBudget::LeftOut& each : process_.budget.left_out) {
+      plane.begin_event(left_out_words(each.kind), {}, each.since,
+                        std::max(each.since, process_.window_end));
+      plane.end_event();
+    }
+    plane.end_line();
+    plane.plane_stat("not_recorded", list);
   }
 
   // Steps are slices among the calls of the main thread; EventIndex::none marks them.

@@ -116,6 +116,34 @@ TEST_F(Kineto, AFileIsNamedForOneProcessOnly) {
   fs::remove(file);
 }
 
+TEST_F(Kineto, WhatABudgetLeftOutIsReadBackForEachProcess) {
+  Trace trace = busy_trace(3);
+  trace.processes[1].budget = {2.5, {{ShedKind::waits, trace.processes[1].window_begin + 7001, 1}}};
+  trace.processes[2].budget = {5,
+                               {{ShedKind::samples, trace.processes[2].window_begin, 0},
+                                {ShedKind::calls, trace.processes[2].window_begin + 9, 1}}};
+  std::string error;
+  const std::string file = folder_.string() + ".json";
+  ASSERT_TRUE(find_exporter("chrome")->write(trace, file, {}, error)) << error;
+  Trace again;
+  read_kineto(file, again);
+  fs::remove(file);
+  ASSERT_EQ(again.processes.size(), 3u);
+  std::multiset<std::string> wanted, found;
+  const auto add = [](const Trace& from, std::multiset<std::string>& to) {
+    for (const Process& process : from.processes) {
+      for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
+        to.insert(fmt::format("{} {} {}", process.budget.allowed_pct, static_cast<int>(each.kind),
+                              each.since));
+      }
+    }
+  };
+  add(trace, wanted);
+  add(again, found);
+  EXPECT_EQ(found, wanted);
+  EXPECT_EQ(again.processes[0].metadata.find("left out"), std::string::npos);
+}
+
 TEST_F(Kineto, AHostsNameCannotLeaveTheDirectory) {
   Trace trace = busy_trace(1);
   trace.processes[0].header.set_host("../../etc/\x01 host.example");

@@ -15,6 +15,7 @@
 #include "formats/io/utf8.h"
 #include "formats/trace/names.h"
 #include "formats/views/gpu_curves.h"
+#include "formats/views/left_out_text.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
 #include "perfetto_test.pb.h"
@@ -424,6 +425,23 @@ TEST(Perfetto, GpuWorkIsInTheGpuPagesToo) {
   EXPECT_EQ(out.stages[0].name, "gemm(float*)");
   EXPECT_EQ(out.stages[0].duration, 100'000);
   EXPECT_EQ(out.stages[0].begin, out.named("gemm(float*)")[0]->begin);
+}
+
+// Each begins where a kind is left out, and lasts to the window's end.
+TEST(Perfetto, WhatABudgetLeftOutIsARowOfSlices) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes.front();
+  process.budget.left_out = {{ShedKind::stacks, process.window_begin, 0},
+                             {ShedKind::calls, process.window_begin + 600'000, 3}};
+  const Decoder file(trace);
+  for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
+    const auto found = file.named(left_out_words(each.kind));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0]->begin, each.since);
+    EXPECT_EQ(found[0]->end, process.window_end);
+    EXPECT_EQ(file.track_name(found[0]->track), "not recorded (GPUPROF_BUDGET)");
+  }
+  EXPECT_TRUE(Decoder(busy_trace(1)).named("call stacks").empty());
 }
 
 TEST(Perfetto, AnAwkwardTraceIsValid) {

@@ -136,6 +136,29 @@ TEST_F(Xplane, StepsAreRootsAndKernelsHaveTheirCalls) {
   EXPECT_EQ(kernels, 5u);
 }
 
+TEST_F(Xplane, WhatABudgetLeftOutIsALineOfTheHost) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes.front();
+  process.budget.left_out = {{ShedKind::stacks, process.window_begin, 0},
+                             {ShedKind::calls, process.window_begin + 600'000, 3}};
+  const auto found = exported(trace);
+  const XPlane& host = plane(found.begin()->second, "/host:CPU");
+  std::map<std::string, int64_t> lengths;
+  for (const XLine& line : host.lines()) {
+    if (line.name() != "not recorded (GPUPROF_BUDGET)") continue;
+    for (const XEvent& event : line.events()) {
+      lengths[host.event_metadata().at(event.metadata_id()).name()] = event.duration_ps() / 1000;
+    }
+  }
+  const int64_t length = process.window_end - process.window_begin;
+  EXPECT_EQ(lengths,
+            (std::map<std::string, int64_t>{
+                {"call stacks", length}, {"API calls that start no GPU work", length - 600'000}}));
+  bool said = false;
+  for (const auto& [key, value] : host.stat_metadata()) said |= value.name() == "not_recorded";
+  EXPECT_TRUE(said);
+}
+
 TEST_F(Xplane, SomeStepsAreAWholeTrace) {
   Trace trace = busy_trace(1);
   EXPECT_EQ(keep_steps(trace, [](uint64_t step) { return step == 12; }), 0u);
