@@ -174,6 +174,15 @@ bool replace_file(const ByteBuffer& text) {
   return false;
 }
 
+void note_left_out(const Budget& budget, uint64_t begin, uint64_t end, Metrics& out) {
+  for (uint32_t i = 0; i < budget.shed_count; ++i) {
+    const uint64_t since = std::max(begin, budget.shed[i].since_ticks);
+    if (since >= end) continue;
+    out.left_out[static_cast<size_t>(budget.shed[i].kind)] =
+        static_cast<double>(end - since) / static_cast<double>(end - begin);
+  }
+}
+
 void write_now(uint64_t now_ns) {
   g_metrics.last_written = now_ns;
   char source[160];
@@ -218,7 +227,7 @@ void metrics_tick(uint64_t now_ns) {
 }
 
 void metrics_note_window(const Window& window, const WindowTotals& totals, const LossCounts& losses,
-                         DumpOutcome outcome, WindowUse& use) {
+                         DumpOutcome outcome, const Budget& budget, WindowUse& use) {
   if (!g_metrics.on) return;
   uint64_t& result = outcome == DumpOutcome::complete ? g_metrics.complete
                      : outcome == DumpOutcome::cut    ? g_metrics.cut
@@ -238,7 +247,10 @@ void metrics_note_window(const Window& window, const WindowTotals& totals, const
   const uint64_t begin = std::max(window.begin_ticks, window.ready_ticks), end = window.end_ticks;
   if (begin >= end) return;
   const double whole = static_cast<double>(end - begin);
-  last.data_wait_known = use.loads_data();
+  note_left_out(budget, begin, end, last);
+  // What waits for data is told by a range of PyTorch's.
+  last.data_wait_known =
+      use.loads_data() && last.left_out[static_cast<size_t>(ShedKind::operators)] <= 0;
   last.data_wait = static_cast<double>(use.data_ticks(begin, end)) / whole;
   // Where GPU records are missing or have no right times, idle time would be guessed.
   for (const Loss loss : {Loss::buffer_full, Loss::cupti_dropped, Loss::cupti_incomplete,

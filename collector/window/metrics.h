@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "collector/window/budget.h"
 #include "collector/window/summary.h"
 #include "collector/window/window_use.h"
 
@@ -18,9 +19,9 @@ bool metrics_wanted();
 // user's processes that ended on this host without taking theirs along go after an hour.
 void metrics_begin();
 void metrics_tick(uint64_t now_ns);
-// A window of the schedule has ended.
+// A window of the schedule has ended. `budget`: of it.
 void metrics_note_window(const Window& window, const WindowTotals& totals, const LossCounts& losses,
-                         DumpOutcome outcome, WindowUse& use);
+                         DumpOutcome outcome, const Budget& budget, WindowUse& use);
 // The process ends, or is about to become another program.
 void metrics_end();
 // It did not.

@@ -146,6 +146,16 @@ void write_window(const Metrics& m, Writer& out) {
   out.sample(m.window_seconds);
   out.family("last_window_end_timestamp_seconds", "gauge", "When the newest window ended.");
   out.sample(m.window_ended_at);
+  bool whole = true;
+  for (size_t i = 0; i < kShedKinds; ++i) {
+    if (m.left_out[i] <= 0) continue;
+    if (whole) {
+      out.family("last_window_left_out_ratio", "gauge",
+                 "Share of the newest window in which GPUPROF_BUDGET left out a kind of records.");
+    }
+    whole = false;
+    out.sample(m.left_out[i], "", "kind", kShedTexts[i].name);
+  }
   const auto each_gpu = [&](auto write) {
     for (size_t i = 0; i < m.gpu_count; ++i) {
       char index[24];

@@ -10,6 +10,7 @@
 
 #include "collector/window/losses.h"
 #include "formats/core/byte_buffer.h"
+#include "formats/core/shed.h"
 
 namespace gpuprof {
 
@@ -44,6 +45,7 @@ struct Metrics {
   };
   bool has_window;
   double window_seconds, window_ended_at;
+  double left_out[kShedKinds];  // by GPUPROF_BUDGET, by ShedKind; 0: nothing
   bool data_wait_known;
   double data_wait;
   size_t gpu_count;

@@ -258,7 +258,7 @@ void close_dump(Drain& drain) {
     if (outcome == DumpOutcome::complete) run_ready_command(drain.file.path());
     note_window_totals(window, totals_of(drain, window, losses),
                        {outcome, drain.file.error(), drain.file.path()});
-    metrics_note_window(window, totals_of(drain, window, losses), losses, outcome,
+    metrics_note_window(window, totals_of(drain, window, losses), losses, outcome, drain.budget,
                         drain.collector.use());
     if (outcome == DumpOutcome::complete && has_whole_step(window)) drain.early.drop();
   }

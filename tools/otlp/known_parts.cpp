@@ -30,6 +30,13 @@ KnownParts known_parts(const Exported& source) {
   return out;
 }
 
+KnownParts known_until(KnownParts known, const Process& process, int64_t end) {
+  for (size_t i = 0; i < kParts; ++i) {
+    known.left_out[i] = !is_known(static_cast<Part>(i), process, end);
+  }
+  return known;
+}
+
 double StepSums::idle_share() const {
   double idle = 0;
   for (size_t i = kBusyParts; i < kParts; ++i) {
@@ -43,9 +50,11 @@ StepSums sum_up(std::span<const Exported> sources) {
   out.known.any = out.known.apart = true;
   for (const Exported& source : sources) {
     if (!source.steps || source.steps->empty()) continue;
-    const KnownParts known = known_parts(source);
+    const KnownParts known =
+        known_until(known_parts(source), *source.process, source.steps->back().end);
     out.known.any &= known.any;
     out.known.apart &= known.apart;
+    for (size_t i = 0; i < kParts; ++i) out.known.left_out[i] |= known.left_out[i];
     for (const StepAnatomy& step : *source.steps) {
       const auto length = static_cast<double>(step.end - step.begin);
       out.seconds.push_back(length / 1e9);

@@ -13,15 +13,18 @@ namespace gpuprof::otlp {
 struct KnownParts {
   bool any = false;    // GPU work has times, and no kind of it was left out of the recording
   bool apart = false;  // and no CUDA graph is timed as a whole, whose collectives nobody sees
+  std::array<bool, analysis::kParts> left_out{};  // that need what GPUPROF_BUDGET left out
 
   bool has(analysis::Part part) const {
     const bool hidden = part == analysis::Part::compute || part == analysis::Part::communication;
-    return any && (apart || !hidden);
+    return any && (apart || !hidden) && !left_out[static_cast<size_t>(part)];
   }
 };
 
-// `source` has a timeline.
+// As far as recorded GPU work tells. `source` has a timeline.
 KnownParts known_parts(const Exported& source);
+// Of these what is known of a step of the process that ends then.
+KnownParts known_until(KnownParts known, const Process& process, int64_t end);
 
 inline int64_t busy_ns(const analysis::PartTimes& parts) {
   int64_t sum = 0;

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/core/names.h"
 #include "formats/trace/process_key.h"
+#include "formats/views/left_out_text.h"
 #include "tools/analysis/statistics.h"
 #include "tools/otlp/identity.h"
 #include "tools/otlp/known_parts.h"
@@ -36,6 +39,8 @@ constexpr MetricRow kDataWait = {
     "data.wait", "1", "Share of the steps in which the GPU was idle for want of loaded data."};
 constexpr MetricRow kOwnCost = {"own_cost", "1",
                                 "Share of the window that gpuprof and CUPTI count as their own."};
+constexpr MetricRow kLeftOut = {
+    "left_out", "1", "Share of the window in which GPUPROF_BUDGET left out a kind of records."};
 constexpr MetricRow kLosses = {"losses", "{loss}", "What is missing or wrong in the dumps."};
 constexpr MetricRow kLossesByCause = {"losses.by_cause", "{loss}",
                                       "The same by cause; causes without any are not listed."};
@@ -118,7 +123,17 @@ void add_steps(const StepSums& steps, const Place& place, Metrics& out) {
   if (!steps.known.any) return;
   out.gauge(kGpuIdle, place, steps.idle_share());
   if (steps.known.apart) out.gauge(kExposed, place, steps.share(Part::communication));
-  out.gauge(kDataWait, place, steps.share(Part::data_loading));
+  if (steps.known.has(Part::data_loading)) {
+    out.gauge(kDataWait, place, steps.share(Part::data_loading));
+  }
+}
+
+// The same with an attribute more.
+Place with(Place place, std::string_view key, std::string_view value) {
+  Attributes more;
+  more.text(key, value);
+  for (Json& each : more.take()) place.attributes.push_back(std::move(each));
+  return place;
 }
 
 void add_losses(const std::array<uint64_t, kLossKinds>& losses, const Place& place, Metrics& out) {
@@ -127,11 +142,29 @@ void add_losses(const std::array<uint64_t, kLossKinds>& losses, const Place& pla
   out.sum(kLosses, place, all);
   for (size_t i = 0; i < losses.size(); ++i) {
     if (losses[i] == 0) continue;
-    Attributes cause;
-    cause.text("gpuprof.loss.cause", loss_name(static_cast<Loss>(i)));
-    Place of_cause = place;
-    for (Json& each : cause.take()) of_cause.attributes.push_back(std::move(each));
-    out.sum(kLossesByCause, of_cause, losses[i]);
+    out.sum(kLossesByCause, with(place, "gpuprof.loss.cause", loss_name(static_cast<Loss>(i))),
+            losses[i]);
+  }
+}
+
+// By kind; kinds that are there have no point.
+void add_left_out(std::span<const Exported> sources, const Place& place, Metrics& out) {
+  std::array<double, kShedKinds> without_ns{};
+  double all_ns = 0;
+  for (const Exported& source : sources) {
+    if (!source.timeline) continue;
+    const Process& process = *source.process;
+    all_ns += static_cast<double>(process.window_end - process.window_begin);
+    for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
+      without_ns[static_cast<size_t>(each.kind)] +=
+          static_cast<double>(std::max(int64_t{0}, process.window_end - each.since));
+    }
+  }
+  for (size_t kind = 0; kind < kShedKinds; ++kind) {
+    if (without_ns[kind] <= 0) continue;
+    out.gauge(kLeftOut,
+              with(place, "gpuprof.left_out.kind", left_out_name(static_cast<ShedKind>(kind))),
+              without_ns[kind] / all_ns);
   }
 }
 
@@ -146,6 +179,7 @@ void add_window(const Exported& source, Metrics& out) {
   const Place place = {process.window_begin, process.window_end, window.take()};
   out.gauge(kWindowDuration, place, static_cast<double>(place.end - place.begin) / 1e9);
   add_steps(sum_up({&source, 1}), place, out);
+  add_left_out({&source, 1}, place, out);
   if (own_cost_known(process)) out.gauge(kOwnCost, place, own_cost(process).percent / 100);
   if (losses_known(process)) add_losses(process.losses, place, out);
 }
@@ -160,6 +194,7 @@ void add_run(std::span<const Exported> all, const Report& report, Metrics& out) 
   }
   if (!is_possible(place.begin, place.end)) return;
   add_steps(sum_up(all), place, out);
+  add_left_out(all, place, out);
   if (report.own_cost_pct) out.gauge(kOwnCost, place, *report.own_cost_pct / 100);
   if (report.losses_known) add_losses(report.losses, place, out);
 }

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
+#include "formats/views/left_out_text.h"
 #include "tools/otlp/identity.h"
 #include "tools/otlp/known_parts.h"
 
@@ -12,6 +16,15 @@ namespace {
 using namespace analysis;
 
 constexpr int kSpanKindInternal = 1;
+
+// As GPUPROF_BUDGET's kinds are called; of a step or a part of it.
+std::vector<std::string> left_out_of(const Process& process, const StepAnatomy& step) {
+  std::vector<std::string> out;
+  for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
+    if (each.since < step.end) out.emplace_back(left_out_name(each.kind));
+  }
+  return out;
+}
 
 Json attributes_of(const Exported& source, const StepAnatomy& step, const KnownParts& known) {
   Attributes out;
@@ -23,6 +36,7 @@ Json attributes_of(const Exported& source, const StepAnatomy& step, const KnownP
     if (known.has(part))
       out.whole(fmt::format("gpuprof.step.{}_ns", part_name(part)), step.parts[i]);
   }
+  out.texts("gpuprof.left_out", left_out_of(*source.process, step));
   return out.take();
 }
 
@@ -46,7 +60,8 @@ SpanCount write_spans(std::span<const Exported> sources, int64_t begin, LineWrit
                {"kind", kSpanKindInternal},
                {"startTimeUnixNano", unix_nano(step.begin)},
                {"endTimeUnixNano", unix_nano(step.end)},
-               {"attributes", attributes_of(source, step, known)}});
+               {"attributes",
+                attributes_of(source, step, known_until(known, *source.process, step.end))}});
       ++count.spans;
     }
   }

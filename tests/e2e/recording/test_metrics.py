@@ -117,6 +117,29 @@ def test_the_last_window_is_used_as_its_dump_says(tmp_path):
     assert not any("data_wait" in name for name, _ in found)  # no data loader of PyTorch's was seen
 
 
+def test_what_a_budget_left_out_is_told_of_the_last_window(tmp_path):
+    (tmp_path / "metrics").mkdir()
+    env = harness.preloaded(GPUPROF_METRICS=f"prometheus:{tmp_path}/metrics", GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_BUDGET="2",
+                            GPUPROF_CUPTI="off", GPUPROF_BUFFER_MB="256", GPUPROF_STEP="sync:1",
+                            GPUPROF_SCHEDULE="skip_first=2,warmup=1,active=100,repeat=1", LD_LIBRARY_PATH=harness.HAZARDS / "quick_cudart")
+    with subprocess.Popen([harness.HAZARDS / "costly_calls", "120000", "10000", "events=120000"], env=env, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: any("last_window" in path.read_text() for path in files(tmp_path / "metrics")), 60)
+            found = parsed(*files(tmp_path / "metrics"))
+        finally:
+            process.kill()
+    dump, = (path for path in harness.dumps(tmp_path / "out") if path.suffix == ".gpuprof")
+    header = harness.info(dump)["files"][0]
+    begin, end = header["window_begin_mono_ns"], header["window_end_mono_ns"]
+    left_out = header["budget"]["left_out"]
+    assert "calls" in [each["kind"] for each in left_out]
+    for each in left_out:
+        share = (end - each["since_mono_ns"]) / (end - begin)
+        assert 0 < share < 1 and value(found, "last_window_left_out_ratio", kind=each["kind"]) == pytest.approx(share, abs=0.01)
+    assert len([name for name, _ in found if name == "gpuprof_last_window_left_out_ratio"]) == len(left_out)
+
+
 def test_a_killed_process_leaves_its_last_file_until_another_comes(tmp_path):
     with running(tmp_path, "--steps", 100000, "--data-ms", 20, GPUPROF_MODE="armed") as process:
         process.send_signal(signal.SIGKILL)

@@ -53,6 +53,23 @@ TEST(MetricsText, WhatIsNotKnownIsLeftOut) {
   EXPECT_TRUE(has(text, R"(gpuprof_losses_total{run="r",pid="42"} 0)"));
 }
 
+TEST(MetricsText, WhatABudgetLeftOutIsAShareOfTheWindowByKind) {
+  Metrics metrics = armed();
+  metrics.run = "r";
+  metrics.has_window = true;
+  EXPECT_EQ(text_of(metrics).find("left_out"), std::string::npos);
+  metrics.left_out[static_cast<size_t>(ShedKind::operators)] = 0.25;
+  metrics.left_out[static_cast<size_t>(ShedKind::waits)] = 1;
+  const std::string text = text_of(metrics);
+  EXPECT_TRUE(
+      has(text,
+          R"(gpuprof_last_window_left_out_ratio{run="r",rank="3",pid="42",kind="operators"} 0.25)"))
+      << text;
+  EXPECT_TRUE(
+      has(text, R"(gpuprof_last_window_left_out_ratio{run="r",rank="3",pid="42",kind="waits"} 1)"));
+  EXPECT_EQ(text.find("kind=\"calls\""), std::string::npos);
+}
+
 TEST(MetricsText, AWindowWithSharesOfEachGpu) {
   Metrics metrics = armed();
   metrics.run = "r";

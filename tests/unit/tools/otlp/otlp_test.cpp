@@ -135,6 +135,39 @@ std::set<std::string> keys_of(const Json& span) {
   return out;
 }
 
+std::vector<std::string> kinds_of(const Json& span) {
+  std::vector<std::string> out;
+  for (const Json& each : span["attributes"]) {
+    if (each["key"] != "gpuprof.left_out") continue;
+    for (const Json& kind : each["value"]["arrayValue"]["values"])
+      out.push_back(kind["stringValue"]);
+  }
+  return out;
+}
+
+TEST(OtlpTest, PartsThatNeedWhatABudgetLeftOutAreAbsent) {
+  Trace trace = job_trace();
+  Process& first = trace.processes.front();
+  first.budget.allowed_pct = 2;
+  first.budget.left_out = {{ShedKind::calls, first.steps[2].begin + 1000, 3}};
+  const Exporting made(std::move(trace));
+  int lacking = 0;
+  for (const Json& span : made.spans()) {
+    const std::set<std::string> keys = keys_of(span);
+    const bool lacks = !kinds_of(span).empty();
+    lacking += lacks;
+    EXPECT_EQ(kinds_of(span), lacks ? std::vector<std::string>{"calls"} : kinds_of(span));
+    EXPECT_EQ(keys.contains("gpuprof.step.allocation_ns"), !lacks);
+    EXPECT_TRUE(keys.contains("gpuprof.step.data_loading_ns"));
+    EXPECT_TRUE(keys.contains("gpuprof.step.compute_ns"));
+  }
+  EXPECT_EQ(lacking, static_cast<int>(made.trace.processes.front().steps.size()) - 2);
+  const auto metrics = made.metrics();
+  EXPECT_EQ(metrics.count("gpuprof.left_out"), 1u);
+  EXPECT_EQ(metrics.count("gpuprof.run.left_out"), 1u);
+  EXPECT_EQ(metrics.count("gpuprof.data.wait"), 2u);
+}
+
 TEST(OtlpTest, SpansAreTheReportsSteps) {
   const Exporting made(job_trace());
   const std::vector<Json> spans = made.spans();
