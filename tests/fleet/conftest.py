@@ -129,3 +129,19 @@ def weeks(tmp_path_factory):
                         "counted_time_pct": lambda row: 90.0},
         })
     return folder / "tables"
+
+
+@pytest.fixture(scope="session")
+def budgeted(tmp_path_factory):
+    """One job that is recorded as a whole, and one with a budget that it is above by far: their dumps by name, and both exported."""
+    folder = tmp_path_factory.mktemp("budgeted")
+    dumps = {}
+    for name, budget in (("whole", "none"), ("lean", "0.2")):
+        settings = harness.preloaded(**{"GPUPROF_OUTPUT": folder / name, "GPUPROF_BUDGET": budget, "GPUPROF_BUFFER_MB": 256, "SLURM_JOB_ID": name,
+                                        **harness.WHOLE_RUN})
+        arguments = ["launches=4", "events=20000", "waits=20000", "allocations=2000", "operators=20000"]
+        done = harness.run([harness.HAZARDS / "costly", 1500, 10000, *arguments], settings)
+        assert done.code == 0, done.err
+        dumps[name], = harness.dumps(folder / name)
+        export(folder / "tables", dumps[name])
+    return dumps, folder / "tables"

@@ -127,6 +127,46 @@ def test_processes(run, run_tables):
         assert row["run_steps"] > 10 and row["run_begin_ns"] < row["window_begin_ns"] < row["window_end_ns"]
 
 
+def test_what_a_budget_left_out_is_not_known(budgeted):
+    """Rows that were not recorded are told from those that were not there, and no figure is made of what is left."""
+    dumps, tables = budgeted
+    db = DuckDB(tables)
+    found = {row["job"]: row for row in db.dicts("select * from processes")}
+    kinds = ("samples", "operators", "stacks", "calls", "waits")
+    whole, lean = found["whole"], found["lean"]
+    assert whole["left_out"] is None and whole["budget_pct"] is None
+    assert [whole[kind + "_until_ns"] for kind in kinds] == [whole["window_end_ns"]] * 5
+    header = harness.info(dumps["lean"])["files"][0]
+    since = {each["kind"]: each["since_mono_ns"] - header["window_begin_mono_ns"] for each in header["budget"]["left_out"]}
+    assert lean["budget_pct"] == 0.2 and set(since) >= {"operators", "calls", "waits"}
+    for kind in kinds:
+        assert lean[kind + "_until_ns"] - lean["window_begin_ns"] == since.get(kind, lean["window_end_ns"] - lean["window_begin_ns"])
+    assert all(text in lean["left_out"] for text in ("PyTorch's operators and layers since step ", "API calls that start no GPU work since step "))
+    # A step's part is there as long as all that tells it is.
+    needed = {"data_loading": {"operators"}, "allocation": {"operators", "calls"}, "synchronization": {"operators", "waits"},
+              "kernel_launch": {"operators", "calls", "waits"}, "other": {"operators", "calls", "waits"}}
+    for row in db.dicts("select * from steps where job = 'lean'"):
+        end = row["begin_ns"] + row["duration_ns"]
+        for part in PARTS:
+            known = all(lean[kind + "_until_ns"] >= end for kind in needed.get(part, ()))
+            assert (row[part + "_ns"] is not None) == known, (row["step"], part)
+    assert db.rows("select count(*) from steps where job = 'whole' and other_ns is null") == [(0,)]
+    one, other = db.dicts("select * from reports order by job")
+    told = report(dumps["lean"])
+    assert (one["job"], one["unknown_causes"].split(", ")) == ("lean", told["unknown_causes"])
+    assert all(text in one["left_out"] for text in ("PyTorch's operators and layers since step ", "calls that wait for the GPU since step "))
+    assert {part for part in PARTS if one[part + "_pct"] is None} == set(needed) == set(told["unknown_parts"])
+    assert other["left_out"] is other["unknown_causes"] is None and all(other[part + "_pct"] is not None for part in PARTS)
+    # The queries say of how many steps and jobs they do not know.
+    waits = {row["job"]: row for row in db.dicts(query("data_wait"))}
+    steps = dict(db.rows("select job, count(*) from steps group by job"))
+    (unknown,), = db.rows("select count(*) from steps where job = 'lean' and data_loading_ns is null")
+    assert waits["whole"]["unknown_steps"] == 0 and waits["whole"]["steps"] == steps["whole"]
+    assert waits["lean"]["unknown_steps"] == unknown > 0 and waits["lean"]["steps"] == steps["lean"] - unknown
+    for row in db.dicts(query("verdicts")):
+        assert row["unknown_jobs"] == int(row["cause"] in told["unknown_causes"]), row
+
+
 def test_joins(run_tables):
     """Work points to the call that issued it, and rows to their process."""
     db = DuckDB(run_tables)

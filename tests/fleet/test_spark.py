@@ -63,10 +63,11 @@ def rows_of_duckdb(tables, sql):
     return [tuple(plain(value) for value in row) for row in DuckDB(tables).rows(sql)]
 
 
-@pytest.mark.parametrize("source", ["tables", "run_tables", "weeks"])
+@pytest.mark.parametrize("source", ["tables", "run_tables", "weeks", "budgeted"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_query(name, source, spark, request):
     tables = request.getfixturevalue(source)
+    tables = tables[1] if source == "budgeted" else tables
     sql = statements(tables, "spark", name)[-1]
     assert rows_of(spark, tables, sql) == rows_of_duckdb(tables, sql)
     if source == "weeks":

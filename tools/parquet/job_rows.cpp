@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "formats/views/left_out_text.h"
 #include "tools/analysis/ranks/clocks.h"
 #include "tools/describe.h"
 
@@ -130,6 +131,23 @@ void put_clock(Row<P>& row, const Process& process, const std::vector<HostClock>
   row.put_if(known, P::clock_error_ns, known ? clock->error_us * 1000 : 0);
 }
 
+// Columns of the kinds follow each other, from `samples` on.
+static_assert(static_cast<size_t>(P::waits_until_ns) - static_cast<size_t>(P::samples_until_ns) ==
+              static_cast<size_t>(ShedKind::waits) - static_cast<size_t>(ShedKind::samples));
+
+void put_budget(Row<P>& row, const Process& process) {
+  const RecordingBudget& budget = process.budget;
+  row.real_if(budget.allowed_pct > 0, P::budget_pct, budget.allowed_pct);
+  row.text(P::left_out, left_out_list(process));
+  for (size_t kind = 1; kind < kShedKinds; ++kind) {
+    const auto* const found = budget.left_out_of(static_cast<ShedKind>(kind));
+    // Of another tool's trace, or an export, all that is known is what it says.
+    row.put_if(found || process.source == Source::dump,
+               static_cast<P>(static_cast<size_t>(P::samples_until_ns) + kind - 1),
+               found ? found->since : process.window_end);
+  }
+}
+
 // Columns that number the parts of a step follow each other.
 template <typename Enum>
 Enum part_column(Enum first, size_t part) {
@@ -152,7 +170,8 @@ void put_step(Row<Steps>& row, const Exported& source, const StepAnatomy& step) 
   row.put(S::begin_ns, step.begin);
   row.put(S::duration_ns, step.end - step.begin);
   for (size_t i = 0; i < kParts; ++i) {
-    row.put_if(timed, part_column(S::compute_ns, i), step.parts[i]);
+    row.put_if(timed && is_known(static_cast<Part>(i), *source.process, step.end),
+               part_column(S::compute_ns, i), step.parts[i]);
   }
   row.put_if(timed, S::overlapped_communication_ns, step.overlapped[0]);
   row.put_if(timed, S::overlapped_transfer_ns, step.overlapped[1]);
@@ -189,7 +208,8 @@ void put_figures(Row<R>& row, const Report& report) {
   row.real_if(stepped, R::step_mean_us, report.step_time.mean_us);
   row.real_if(stepped, R::step_p95_us, report.step_time.p95_us);
   for (size_t i = 0; i < kParts; ++i) {
-    row.real_if(timed, part_column(R::compute_pct, i), report.breakdown_pct[i]);
+    row.real_if(timed && is_known(static_cast<Part>(i), report.left_out),
+                part_column(R::compute_pct, i), report.breakdown_pct[i]);
   }
   row.real_if(timed, R::device_idle_pct, report.device_idle_pct);
   row.real_if(timed, R::gpu_utilization_pct, report.gpu_utilization_pct);
@@ -204,6 +224,8 @@ void put_figures(Row<R>& row, const Report& report) {
   row.real_if(report.own_cost_pct.has_value(), R::own_cost_pct, report.own_cost_pct.value_or(0));
   row.real_if(timed, R::replay_error_pct, report.replay_error_pct);
   row.text(R::reason, report.reason);
+  row.text(R::left_out, describe(report.left_out));
+  row.text(R::unknown_causes, names_of(report.unknown_causes));
 }
 
 }  // namespace
@@ -216,6 +238,7 @@ void add_processes(std::span<const Exported> sources, TableFile& file) {
       put_header(row, source);
       put_run(row, source);
       put_cost(row, *source.process);
+      put_budget(row, *source.process);
       put_clock(row, *source.process, clocks);
     });
   }

@@ -1,11 +1,13 @@
 -- Which jobs wait for data: GPU idle time in which the thread that runs the steps waits for its data loader.
+-- unknown_steps: those of which that is not known, since GPUPROF_BUDGET left out what tells it; they are not in the sums.
 select s.job, s.run, s.attempt,
-       count(*) as steps,
+       count(s.data_loading_ns) as steps,
        sum(s.data_loading_ns) / 1e9 as waited_s,
-       100 * sum(s.data_loading_ns) / cast(sum(s.duration_ns) as double) as share_pct,
+       100 * sum(s.data_loading_ns) / cast(sum(case when s.data_loading_ns is not null then s.duration_ns end) as double) as share_pct,
        max(p.user_name) as user_name,
-       max(p.command) as command
+       max(p.command) as command,
+       count(*) - count(s.data_loading_ns) as unknown_steps
 from steps s join processes p on s.process = p.process
-where s.data_loading_ns is not null and s.duration_ns > 0
+where s.compute_ns is not null and s.duration_ns > 0
 group by s.job, s.run, s.attempt
-order by share_pct desc, s.job nulls last, s.run nulls last, s.attempt nulls last
+order by share_pct desc nulls last, s.job nulls last, s.run nulls last, s.attempt nulls last
