@@ -157,7 +157,9 @@ void SlicePackets::enter(const Process& process, uint64_t flow_base) {
 }
 
 void SlicePackets::text(Message& out, const char* key, std::string_view value) {
-  annotate(out, out_.key(key), kText, out_.value(value));
+  // Which argument of a call comes first differs by machine, and the first one gets the lower id.
+  const uint64_t interned = out_.value(value);
+  annotate(out, out_.key(key), kText, interned);
 }
 void SlicePackets::number(Message& out, const char* key, uint64_t value) {
   annotate(out, out_.key(key), kUint, value);
