@@ -4,6 +4,10 @@ add_library(gpuprof_options INTERFACE)
 target_compile_options(gpuprof_options INTERFACE -Wall -Wextra -Wpedantic -fno-omit-frame-pointer)
 # A new value of an enum is an error in each switch that lists the values without a default.
 target_compile_options(gpuprof_options INTERFACE -Werror=switch)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # A product and a sum are rounded apart, as on x86-64: a dump's report has the same digits on both.
+  target_compile_options(gpuprof_options INTERFACE -ffp-contract=off)
+endif()
 if(GPUPROF_SANITIZE)
   target_compile_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(gpuprof_options INTERFACE -fsanitize=${GPUPROF_SANITIZE})
