@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # The libraries of tools/setup.sh's list, and what its tests call.
 mapfile -t packages < <(sed -nE 's/^  "((lib|zlib|nlohmann-)[^|]*-dev|libunwind8)\|.*/\1/p' tools/setup.sh)
-packages+=(libc6-dev python3 python3-pytest gcc binutils bash dash coreutils util-linux findutils grep sed gzip tar
+packages+=(libc-bin libc6-dev python3 python3-pytest python3-venv gcc binutils bash dash coreutils util-linux findutils grep sed gzip tar
   diffutils procps base-files base-passwd cmake)
 
 scratch=$(mktemp -d)
@@ -32,10 +32,12 @@ apt-get -q install -y --download-only -o Debug::NoLocking=true "${packages[@]}"
 (cd "$scratch" && apt-get -q download qemu-user-static:amd64)
 
 rm -rf "$folder" "$folder.part"
-mkdir -p "$folder.part"/{usr/{bin,sbin,lib},dev,proc,sys,tmp,etc}
+mkdir -p "$folder.part"/{usr/{bin,sbin,lib},dev,proc,sys,tmp,etc,var/lib/dpkg/info}
 for name in bin sbin lib; do ln -s "usr/$name" "$folder.part/$name"; done
 for package in "$scratch"/cache/archives/*.deb; do
   dpkg-deb --fsys-tarfile "$package" | tar -x --no-same-owner --keep-directory-symlink -C "$folder.part"
+  # For dpkg there, which packaging/tests/aarch64.sh has install a package.
+  { echo "Status: install ok installed"; dpkg-deb -f "$package"; echo; } >>"$folder.part/var/lib/dpkg/status"
   # What packaging/third_party.sh asks dpkg of packages that are installed.
   # shellcheck disable=SC2016  # dpkg-deb's own variables
   dpkg-deb -W --showformat '${Package} ${Version} ${source:Package} ${source:Version} ${source:Upstream-Version}\n' "$package"

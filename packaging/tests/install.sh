@@ -6,7 +6,7 @@
 # usage: packaging/tests/install.sh RELEASE [ROOT...]     ROOT: folders by debootstrap with python3-venv; default: /
 # GPUPROF_SIMCUDA: the simulated CUDA stack (B/simcuda/lib), which is used where it can be loaded; elsewhere a stub of a
 # CUDA runtime, without GPU times. GPUPROF_PYTHONS: more pythons of a root, with blanks between.
-# Needs root, to change it. Packages come from RELEASE alone: no network.
+# Needs root, to change it, or a namespace's (packaging/tests/aarch64.sh). Packages come from RELEASE alone: no network.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 release=$(realpath "${1:?usage: packaging/tests/install.sh RELEASE [ROOT...]}")
@@ -22,13 +22,17 @@ clean_up() {
   rm -rf "$scratch"
 }
 trap clean_up EXIT
-cc -shared -fPIC -O1 -nostdlib -Wl,-soname,libcudart.so.13 -o "$scratch/libcudart.so.13" "$here/cudart_stub.c"
+"$(command -v cc || echo gcc)" -shared -fPIC -O1 -nostdlib -Wl,-soname,libcudart.so.13 -o "$scratch/libcudart.so.13" "$here/cudart_stub.c"
 failed=0
+# A namespace may have no user but root. Without capabilities that one has no more rights than nobody.
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups) owner=65534
+read -r _ _ users </proc/self/uid_map
+if [ "$users" -eq 1 ]; then nobody=(setpriv --bounding-set=-all --inh-caps=-all) owner=0; fi
 
 # Runs a line of shell in a root as nobody.
 as_user() {
   local root=$1 line=$2
-  chroot "$root" setpriv --reuid=65534 --regid=65534 --clear-groups env -i PATH=/usr/local/bin:/usr/bin:/bin \
+  chroot "$root" "${nobody[@]}" env -i PATH=/usr/local/bin:/usr/bin:/bin \
     HOME="$place/home" LANG=C.UTF-8 bash -c "$line"
 }
 
@@ -67,7 +71,7 @@ try_root() {
   [ "$stack" = simulated ] || cp "$scratch/libcudart.so.13" "$root$place/stack/"
   name="$name ($stack stack)"
   cp "$release"/*_"$arch".whl "$release"/gpuprof-*-linux-"$arch".tar.gz "$release"/gpuprof_*_"$debian".deb "$root$place/"
-  chown -R 65534:65534 "$root$place"
+  chown -R "$owner:$owner" "$root$place"
   chmod 0555 "$root$place/home"
   for python in "$root"/usr/bin/python3.[0-9] "$root"/usr/bin/python3.[0-9][0-9] "$root"/usr/local/bin/python3.[0-9]* ${GPUPROF_PYTHONS:-}; do
     if ! [[ -x $python && $python =~ python3\.[0-9]+$ ]]; then continue; fi
@@ -83,7 +87,8 @@ try_root() {
   as_user "$root" "cd '$place' && rm -rf work tree && mkdir work tree && cp -r program.py stack work/ &&
     tar -xf gpuprof-*-linux-*.tar.gz -C tree --strip-components=1 && bash ./use.sh \"\$PWD/work\" \"\$PWD/tree/bin/gpuprof\"" >"$log" 2>&1 || code=$?
   outcome "$name: tarball" "$log" "$code"
-  [ "$root" != / ] || return 0
+  # This machine stays as it is, but for the root that tests/aarch64.sh makes.
+  [ "$root" != / ] || [ -e /qemu-aarch64-static ] || return 0
   code=0
   chroot "$root" bash -c "dpkg -i '$place'/gpuprof_*.deb" >"$log" 2>&1 || code=$?
   undo+=("chroot '$root' dpkg --purge gpuprof >/dev/null 2>&1")
