@@ -3,8 +3,8 @@
 # Cross-compiles what is shipped for aarch64, and the tests, and runs the tests as on an aarch64 machine: the arm64
 # folder of tools/aarch64_sysroot.sh is the root, and each of its programs runs under qemu-user. Says what it leaves out.
 # Ends in ctest's summary; exit 77 where this machine cannot.
-# usage: tests/aarch64.sh [--short] [REGEX]     --short: the library and its own rules, and the unit tests of what runs in the traced process
-#   REGEX: the tests whose names match
+# usage: tests/aarch64.sh [--short | --unit] [REGEX]     REGEX: the tests whose names match
+#   --short: the library and its own rules, and the unit tests of what runs in the traced process; --unit: all unit tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=build-aarch64 folder=$PWD/.deps/aarch64
@@ -36,8 +36,8 @@ if [ "${1:-}" = --inside ]; then
     /bin/sh -c 'cd "$1" && shift && exec "$@"' sh "$PWD" "$@"
 fi
 
-short=
-if [ "${1:-}" = --short ]; then short=yes; shift; fi
+part=
+case "${1:-}" in --short | --unit) part=$1; shift ;; esac
 [ "$(uname -m)" = x86_64 ] || skip "cross-compiles on x86-64; this machine is $(uname -m)"
 tools/setup.sh --aarch64 || skip "the cross compiler g++-aarch64-linux-gnu, or what else a build needs, is not here"
 inside=(unshare --user --map-root-user --mount --pid --fork --mount-proc --kill-child "$0" --inside)
@@ -58,8 +58,9 @@ fi
 log=$(mktemp)
 cmake --preset aarch64 >"$log" 2>&1 || { cat "$log"; exit 1; }
 rm -f "$log"
-targets=(all) not='^(check_[^l].*|cupti_layout|cupti_without_driver)$' only=${1:-.}
-if [ -n "$short" ]; then
+targets=(all) labels='^(unit|sim)$' not='^(check_[^l].*|cupti_layout|cupti_without_driver)$' only=${1:-.}
+if [ "$part" = --unit ]; then targets=(unit_tests gpuprof_preload) labels='^unit$'; fi
+if [ "$part" = --short ]; then
   # The tests of in_process_tests (tests/unit/CMakeLists.txt), by the names of their suites.
   mapfile -t files < <(grep -rLP '^#include "(?!collector/|formats/core/|tests/unit/support/other_user.h)' tests/unit --include='*_test.cpp')
   only="^($(sed -nE 's/^TEST(_F|_P)?\((\w+),.*/\2/p' "${files[@]}" | sort -u | paste -sd '|'))\.|^check_library\$"
@@ -69,8 +70,8 @@ cmake --build "$build" --parallel "$(nproc)" --target "${targets[@]}"
 say "left out: rules of the sources, NVIDIA's wheels for x86-64, and what tests/e2e/conftest.py names"
 failed=0
 # By the clock that the kernel below has. QEMU's counter goes in steps of 1 us: with it only what names it, and the unwinder.
-if [ -z "$short" ] && [ "$only" = . ]; then
+if [ -z "$part" ] && [ "$only" = . ]; then
   "${inside[@]}" counter "${ctest_there[@]}" --tests-regex '^e2e_(clock|stacks)$' </dev/null || failed=1
 fi
-"${inside[@]}" plain "${ctest_there[@]}" --label-regex '^(unit|sim)$' --tests-regex "$only" --exclude-regex "$not" </dev/null || failed=1
+"${inside[@]}" plain "${ctest_there[@]}" --label-regex "$labels" --tests-regex "$only" --exclude-regex "$not" </dev/null || failed=1
 exit "$failed"
