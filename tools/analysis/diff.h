@@ -54,7 +54,7 @@ inline constexpr double kDiscoveryRate = 0.01;  // over all keys
 inline constexpr double kKeyFloorPct = 2;       // a key's change below this is no change
 inline constexpr double kKeyFloorOfStepPct = 0.1;
 inline constexpr double kStepFloorPct = 1;
-// A record in fresh memory takes up to so many times what is counted for it (docs/MEASURED.md).
+// So many times what is counted is allowed for what cannot be: CUPTI's work within calls, caches.
 inline constexpr double kMostOfCounted = 5;
 
 // Of step times: the interval of 95 % leaves out 0, and the change is no smaller than the floor.
