@@ -126,6 +126,19 @@ bool Recorder::hand_over(bool flushing, bool everything) {
   return true;
 }
 
+// A call whose record finds no buffer asks for one itself: the log of
+// https://github.com/pytorch/kineto/issues/1020 has such requests in the program's threads.
+void Recorder::ask_in_call() {
+  if (asked_.load(std::memory_order_relaxed) || on_worker) return;
+  const std::unique_lock<std::mutex> delivery(delivery_, std::try_to_lock);
+  if (!delivery) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (pending_.empty() || worker_pid_ != ::getpid()) return;
+  }
+  if (buffer_.data == nullptr && has_client()) take_buffer();
+}
+
 void Recorder::deliver_in_call() {
   if (!switches().deliver_in_calls || on_worker) return;
   const std::unique_lock<std::mutex> delivery(delivery_, std::try_to_lock);
@@ -189,10 +202,7 @@ size_t Recorder::buffer_size() {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (pending_.empty()) return 0;
   }
-  if (buffer_.data == nullptr && (request_.load() || request_v2_.load())) {
-    hold_buffers();
-    buffer_ = request_buffer();
-  }
+  if (buffer_.data == nullptr && has_client()) take_buffer();
   return buffer_.data != nullptr ? buffer_.size : SIZE_MAX;  // refused: all are dropped
 }
 
@@ -227,10 +237,17 @@ bool Recorder::have_room(size_t bytes) {
   };
   if (fits()) return true;
   if (buffer_.data != nullptr) deliver();
-  if (request_.load() == nullptr && request_v2_.load() == nullptr) return false;
+  if (!has_client()) return false;
+  take_buffer();
+  return fits();
+}
+
+bool Recorder::has_client() const { return request_.load() || request_v2_.load(); }
+
+void Recorder::take_buffer() {
   hold_buffers();
   buffer_ = request_buffer();
-  return fits();
+  asked_.store(true, std::memory_order_relaxed);
 }
 
 Recorder::Buffer Recorder::request_buffer() {
@@ -271,7 +288,10 @@ void Recorder::release_held() {
   held_.clear();
 }
 
-void Recorder::deliver() { complete_buffer(std::exchange(buffer_, Buffer{})); }
+void Recorder::deliver() {
+  complete_buffer(std::exchange(buffer_, Buffer{}));
+  asked_.store(false, std::memory_order_relaxed);
+}
 
 void Recorder::add_flush_overhead(uint64_t begin, uint64_t end) {
   if (!wants_overhead_.load()) return;

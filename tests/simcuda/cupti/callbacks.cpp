@@ -271,7 +271,11 @@ void Session::api_exit(ApiEvent& event) {
     client.recorder.add(make_api_record(event, thread_id()));
   });
   call_back(event, CUPTI_API_EXIT);
-  if (!inside) for_each_client([](Client& client) { client.recorder.deliver_in_call(); });
+  if (inside) return;
+  for_each_client([](Client& client) {
+    client.recorder.ask_in_call();
+    client.recorder.deliver_in_call();
+  });
 }
 
 }  // namespace gpuprof::simcuda

@@ -77,6 +77,9 @@ class Recorder {
   // when called from a buffer callback.
   CUptiResult flush(bool everything);
 
+  // Asks for a buffer in the calling thread where a record waits for the first one. No lock held.
+  void ask_in_call();
+
   // By deliver_in_calls: what the device is past of the buffers that are full, in the calling
   // thread.
   void deliver_in_call();
@@ -111,6 +114,8 @@ class Recorder {
   bool hand_over(bool flushing, bool everything);
   void write(PendingRecord& record);
   bool have_room(size_t bytes);
+  bool has_client() const;
+  void take_buffer();
   void deliver();
   void add_flush_overhead(uint64_t begin, uint64_t end);
 
@@ -123,6 +128,7 @@ class Recorder {
   std::atomic<void (*)()> progress_{nullptr};
   std::atomic<uint64_t> dropped_{0};
   std::atomic<bool> wants_overhead_{false};
+  std::atomic<bool> asked_{false};  // for a buffer, since the last was given back
 
   std::mutex mutex_;
   std::condition_variable wake_;

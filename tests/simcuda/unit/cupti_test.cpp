@@ -264,6 +264,19 @@ TEST(DISABLED_Child, LaunchesAnEarlierGraph) {
   EXPECT_EQ(cudaGraphExecDestroy(before), cudaSuccess);
 }
 
+// The worker may come first, but not each time.
+TEST(Cupti, AsksForABufferInTheCallThatFindsNone) {
+  CuptiClient& client = CuptiClient::instance();
+  bool asked = false;
+  for (int session = 0; session < 50 && !asked; ++session) {
+    client.start({CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL});
+    launch("first", 1000, nullptr);
+    client.stop();
+    asked = client.requesters() == std::vector<pid_t>{::gettid()};
+  }
+  EXPECT_TRUE(asked);
+}
+
 TEST(Cupti, CrashesWhenItIsToTimeAnEarlierGraphAsAWhole) {
   constexpr int kKilled = 128;
   EXPECT_EQ(run_child("DISABLED_Child.LaunchesAnEarlierGraph", {}), kKilled + SIGSEGV);

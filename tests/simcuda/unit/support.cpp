@@ -126,6 +126,7 @@ void CuptiClient::request(uint8_t** buffer, size_t* size, size_t* max_records) {
   *size = 64 * 1024;
   *buffer = static_cast<uint8_t*>(std::aligned_alloc(8, *size));
   *max_records = 0;
+  instance().requesters_.push_back(::gettid());
 }
 
 void CuptiClient::complete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
@@ -139,6 +140,7 @@ void CuptiClient::complete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t 
 
 void CuptiClient::start(const std::vector<CUpti_ActivityKind>& kinds) {
   received_.clear();
+  requesters_.clear();
   kinds_ = kinds;
   ASSERT_EQ(cuptiActivityRegisterCallbacks(&request, &complete), CUPTI_SUCCESS);
   for (const CUpti_ActivityKind kind : kinds_) ASSERT_EQ(cuptiActivityEnable(kind), CUPTI_SUCCESS);

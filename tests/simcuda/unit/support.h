@@ -60,6 +60,8 @@ class CuptiClient {
   static CuptiClient& instance();
   void start(const std::vector<CUpti_ActivityKind>& kinds);
   void stop();
+  // The threads that asked for a buffer since the start. To be read after the stop.
+  const std::vector<pid_t>& requesters() const { return requesters_; }
   // Flushes and returns the records of a kind received so far.
   template <typename Record>
   std::vector<Record> records(CUpti_ActivityKind kind, uint32_t flag = 0) {
@@ -79,6 +81,7 @@ class CuptiClient {
   static void CUPTIAPI complete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid);
 
   std::vector<CUpti_ActivityKind> kinds_;
+  std::vector<pid_t> requesters_;
   std::map<CUpti_ActivityKind, std::vector<std::string>> received_;
 };
 
