@@ -52,7 +52,7 @@ make_packages() {
   (cd "$build" && cpack --config CPackConfig.cmake -B "$stage/$arch" >"$stage/cpack.log") || { cat "$stage/cpack.log"; exit 1; }
   find "$stage/$arch" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$out" {} +
   cmake --install "$build" --prefix "$stage/$arch-installed" --component runtime >/dev/null
-  python3 packaging/wheel_tree.py "$stage/$arch-installed" "$stage/$arch-wheel" "$version" "$arch"
+  python3 packaging/make_wheel.py "$stage/$arch-installed" "$stage/$arch-wheel" "$version" "$arch"
   find "$stage/$arch-wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the same bytes from the same commit
   "$tools/wheel" pack -d "$out" "$stage/$arch-wheel" >/dev/null
 }

@@ -4,8 +4,8 @@
 // library directly.
 #include <cupti.h>
 
-#include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_session.h"
+#include "collector/cupti/cupti_sharing.h"
 #include "preload/export.h"
 #include "preload/hook.h"
 

@@ -30,7 +30,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/cupti/cupti_clock.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_graph_order.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_graphs.cpp": {NO_CUDA: "*"},
-    "collector/cupti/cupti_host.cpp": {NO_CUDA: "*"},
+    "collector/cupti/cupti_sharing.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_records.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_session.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_threads.cpp": {NO_CUDA: "*"},

@@ -45,7 +45,7 @@ UPWARD = {
     "collector/sources/device_info.cpp": {
         "collector/cupti/cupti_session.h": "the header of a dump names CUPTI's version",
     },
-    "collector/cupti/cupti_host.cpp": {
+    "collector/cupti/cupti_sharing.cpp": {
         "collector/window/drain.h": "another tool that asks for CUPTI waits until the drain thread has let go of it",
     },
     "collector/python/bridge.cpp": {

@@ -9,8 +9,8 @@
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_graphs.h"
-#include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_sharing.h"
 #include "collector/cupti/cupti_teardown.h"
 #include "collector/record/session.h"
 

@@ -11,7 +11,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_graphs.h"
-#include "collector/cupti/cupti_host.h"
+#include "collector/cupti/cupti_sharing.h"
 #include "collector/record/own_time.h"
 #include "collector/record/recorder.h"
 

@@ -8,8 +8,8 @@
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_callback.h"
 #include "collector/cupti/cupti_graphs.h"
-#include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_sharing.h"
 #include "collector/record/session.h"
 #include "collector/record/shed.h"
 

@@ -5,8 +5,8 @@
 
 #include "collector/base/log.h"
 #include "collector/base/os.h"
-#include "collector/cupti/cupti_host.h"
 #include "collector/cupti/cupti_link.h"
+#include "collector/cupti/cupti_sharing.h"
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"

@@ -16,7 +16,7 @@ arch=$(uname -m)
 cmake --install "$build" --prefix "$folder/installed" --component runtime >/dev/null
 objcopy --strip-all "$build/tools/gpuprof_static" "$folder/installed/bin/gpuprof"
 packaging/third_party.sh "$folder/installed/share/doc/gpuprof/THIRD-PARTY.txt"
-python3 packaging/wheel_tree.py "$folder/installed" "$folder/tree" "$version" "$arch"
+python3 packaging/make_wheel.py "$folder/installed" "$folder/tree" "$version" "$arch"
 "$tools/wheel" pack -d "$folder" "$folder/tree" >/dev/null
 packaging/check_wheel.sh "$folder"/*.whl "$tools/auditwheel" "$arch"
 

@@ -12,7 +12,7 @@
 #include "formats/io/json_text.h"
 #include "formats/trace/trace.h"
 #include "formats/views/slices.h"
-#include "formats/writers/kineto/chrome_args.h"
+#include "formats/writers/kineto/kineto_args.h"
 #include "formats/writers/kineto/kineto_json.h"
 
 namespace gpuprof {

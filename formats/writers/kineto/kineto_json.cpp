@@ -19,7 +19,7 @@
 #include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
-#include "formats/writers/kineto/chrome_args.h"
+#include "formats/writers/kineto/kineto_args.h"
 #include "formats/writers/kineto/kineto_events.h"
 #include "formats/writers/kineto/kineto_head.h"
 #include "formats/writers/kineto/kineto_walks.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/writers/kineto/chrome_args.h"
+#include "formats/writers/kineto/kineto_args.h"
 
 #include <fmt/format.h>
 

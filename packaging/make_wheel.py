@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lays out a wheel's files, for `wheel pack`, from what `cmake --install` put into a folder.
 
-usage: wheel_tree.py INSTALLED OUT VERSION ARCH     ARCH: x86_64 or aarch64
+usage: make_wheel.py INSTALLED OUT VERSION ARCH     ARCH: x86_64 or aarch64
 """
 import pathlib
 import shutil

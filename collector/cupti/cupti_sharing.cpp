@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/cupti/cupti_host.h"
+#include "collector/cupti/cupti_sharing.h"
 
 #include <dlfcn.h>
 
