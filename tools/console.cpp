@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/console.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +17,7 @@ namespace gpuprof {
 namespace {
 
 constexpr size_t kBufferBytes = 64 * 1024;
+constexpr size_t kLeastColumns = 40, kUsualColumns = 80, kMostColumns = 240;
 constexpr auto kFirstProgress = std::chrono::seconds(1);
 constexpr auto kNextProgress = std::chrono::milliseconds(200);
 
@@ -30,14 +33,30 @@ void print_message(std::string_view text, std::string_view word, const char* col
   }
   while (!line.empty() && line.back() == ' ') line.pop_back();
   line = escaped(line);
-  const bool terminal = isatty(STDERR_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
-  line = fmt::format("{}gpuprof:{} {}{}\n", terminal ? colour : "", terminal ? "\033[0m" : "", word,
+  const bool colours = has_colours(STDERR_FILENO);
+  line = fmt::format("{}gpuprof:{} {}{}\n", colours ? colour : "", colours ? "\033[0m" : "", word,
                      line);
   // One write, so that lines of several processes do not mix.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace
+
+bool has_colours(int descriptor) {
+  const auto value = [](const char* name) {
+    const char* const text = std::getenv(name);
+    return std::string_view(text ? text : "");
+  };
+  return ::isatty(descriptor) == 1 && value("TERM") != "dumb" && value("NO_COLOR").empty();
+}
+
+size_t terminal_columns() {
+  size_t columns = 0;
+  winsize size{};
+  if (const char* const set = std::getenv("COLUMNS")) columns = std::strtoul(set, nullptr, 10);
+  if (columns == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
+  return columns == 0 ? kUsualColumns : std::clamp(columns, kLeastColumns, kMostColumns);
+}
 
 void flush_output() {
   std::string text;

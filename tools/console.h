@@ -72,6 +72,14 @@ void put_line(fmt::format_string<Arguments...> format, Arguments&&... arguments)
   put(format_escaped(format, std::forward<Arguments>(arguments)...) + "\n");
 }
 
+// Whether what goes to this descriptor has colours: a terminal that is not
+// TERM=dumb, and NO_COLOR is not set, or empty (no-color.org).
+bool has_colours(int descriptor);
+
+// Columns of the terminal: COLUMNS, else what standard output says; 80 where neither does. From 40
+// to 240.
+size_t terminal_columns();
+
 // 1536 -> "1.5 KiB".
 std::string format_bytes(uint64_t bytes);
 std::string format_us(double microseconds);

@@ -12,7 +12,6 @@
 #include "tools/inputs.h"
 #include "tools/report/diff_html.h"
 #include "tools/report/diff_output.h"
-#include "tools/report/text_table.h"
 
 namespace gpuprof {
 namespace {

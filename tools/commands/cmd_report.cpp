@@ -15,7 +15,6 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
-#include "tools/report/text_table.h"
 #include "tools/symbols/symbol_options.h"
 
 namespace gpuprof {
@@ -118,7 +117,7 @@ int run_report(const Command& command, int count, char** arguments) {
   symbolize(input.trace, symbols);
   const analysis::Depth depth =
       tables || text.tables_alone ? analysis::Depth::tables : analysis::Depth::all;
-  text.colours = terminal;
+  text.colours = output.empty() && has_colours(STDOUT_FILENO);
   text.width = terminal_columns();
   put_to(output, text_of(analysis::make_report(input.trace, depth, grouping), format, text),
          format == "json" ? Escaping::needed : Escaping::ready);

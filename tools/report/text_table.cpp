@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/report/text_table.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
 
 #include "tools/console.h"
 
 namespace gpuprof {
 namespace {
 
-constexpr size_t kLeastColumns = 40, kUsualColumns = 80, kMostColumns = 240, kLeastRoom = 16;
+constexpr size_t kLeastRoom = 16;
 constexpr size_t kMargin = 2, kGap = 2, kHanging = 2;
 
 bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
@@ -43,14 +39,6 @@ void end_line(std::string& out, std::string line) {
 }
 
 }  // namespace
-
-size_t terminal_columns() {
-  size_t columns = 0;
-  winsize size{};
-  if (const char* const set = std::getenv("COLUMNS")) columns = std::strtoul(set, nullptr, 10);
-  if (columns == 0 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) columns = size.ws_col;
-  return columns == 0 ? kUsualColumns : std::clamp(columns, kLeastColumns, kMostColumns);
-}
 
 std::vector<std::string> wrapped(std::string_view text, size_t room) {
   room = std::max(room, kLeastRoom);

@@ -9,10 +9,6 @@
 
 namespace gpuprof {
 
-// Columns of the terminal: COLUMNS, else what standard output says; 80 where neither does. From 40
-// to 240.
-size_t terminal_columns();
-
 // `text` in pieces of at most `room` characters (at least 16). Cut behind ", " and other marks
 // between words if the second half of the room has any.
 std::vector<std::string> wrapped(std::string_view text, size_t room);

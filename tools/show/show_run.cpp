@@ -16,7 +16,6 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_json.h"
 #include "tools/report/report_text.h"
-#include "tools/report/text_table.h"
 #include "tools/show/browser.h"
 #include "tools/show/page_server.h"
 #include "tools/show/perfetto_page.h"
@@ -136,7 +135,7 @@ void report_run(const std::string& folder, const std::string& format) {
     return print_note(fmt::format("the report: {}", path));
   }
   TextOptions options;
-  options.colours = ::isatty(STDERR_FILENO) == 1 && !::getenv("NO_COLOR");
+  options.colours = has_colours(STDERR_FILENO);
   options.width = terminal_columns();
   const std::string text =
       format == "text"

@@ -363,6 +363,31 @@ def test_ctrl_c_reaches_the_program_once():
     assert b"preloaded True signals 1" in seen, seen
 
 
+def on_a_terminal(*arguments, **settings):
+    """What a command writes to a terminal."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(harness.BIN, [harness.BIN, *map(str, arguments)], clean_environment(**settings))
+    seen = b""
+    try:
+        while part := os.read(terminal, 1000):
+            seen += part
+    except OSError:
+        pass
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), seen
+
+
+@pytest.mark.parametrize("command", [["report", harness.SOURCE / "tests/golden/version1.gpuprof"], ["report", "absent"]],
+                         ids=["output", "message"])
+@pytest.mark.parametrize("settings, colours", [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": ""}, True),
+                                               ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_colours(command, settings, colours):
+    code, seen = on_a_terminal(*command, **settings)
+    assert code == (2 if command[-1] == "absent" else 0) and seen
+    assert (b"\x1b[" in seen) == colours, seen
+
+
 def test_run_leaves_ignored_signals_ignored():
     script = f"trap '' HUP; exec {harness.BIN} run -- sh -c 'kill -HUP $$; echo alive'"
     assert harness.run(["sh", "-c", script]).out == "alive\n"
