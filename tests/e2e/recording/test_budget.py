@@ -71,6 +71,18 @@ def test_a_costly_program_stays_within_its_budget(tmp_path, costly, budget):
             assert events[record_kind] <= (each_step + 1) * (each["since_step"] + 1), (events, each, steps)
 
 
+def test_what_a_lost_record_costs_is_counted(tmp_path):
+    """Most records of the first run are lost: what a call costs it is about what it costs the second."""
+    each = []
+    for size in (1, 256):
+        (dump,), _ = record(tmp_path / str(size), "", "events=120000", milliseconds=400, GPUPROF_BUFFER_MB=size)
+        found = harness.info(dump)["files"][0]
+        kept, lost = sum(found["events"].values()), found["losses"].get("buffer_full", 0)
+        each.append(found["own_cost"]["hooks_ns"] / (kept + lost))
+        assert size > 1 or lost > 5 * kept
+    assert each[0] > each[1] / 3, each
+
+
 def test_stacks_end_when_they_are_left_out(tmp_path):
     (dump,), done = record(tmp_path, 2, "launches=1500", "depth=60", milliseconds=500, GPUPROF_STACKS="launch")
     since = next(each["since_mono_ns"] for each in budget_of(dump)["left_out"] if each["kind"] == "stacks")
