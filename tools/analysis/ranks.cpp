@@ -13,6 +13,7 @@
 #include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks/same_collectives.h"
+#include "tools/analysis/ranks/slow_ranks.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"
@@ -346,7 +347,6 @@ class TimesOfSteps {
 // Of two ranks the faster one is what the other could be.
 void compare_speeds(std::vector<RankSpeed>& speeds, double step_us, double RankSpeed::*time,
                     double RankSpeed::*factor) {
-  constexpr double kCountsPart = 0.01;  // of a step: ratios of less mean nothing
   std::vector<double> times;
   for (const RankSpeed& speed : speeds) times.push_back(speed.*time);
   const double middle = lower_median(times);

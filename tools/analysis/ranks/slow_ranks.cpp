@@ -13,7 +13,6 @@ namespace gpuprof::analysis {
 namespace {
 
 constexpr size_t kLeastSteps = 4;
-constexpr double kCountsPart = 0.01;      // of a step
 constexpr double kUsually = 6;            // times the median distance of ranks from their median
 constexpr double kPersistentShare = 0.8;  // of the steps since the first slow one
 constexpr double kOnceAsMuch = 3;         // what is slow once stands out by so many times the limit

@@ -11,6 +11,8 @@
 
 namespace gpuprof::analysis {
 
+constexpr double kCountsPart = 0.01;  // of a step: ranks that differ by less are equally fast
+
 // What a rank itself does in each of its steps, us.
 struct StepTimes {
   int32_t rank = -1;
