@@ -32,7 +32,7 @@ constexpr LimitText kLimits[] = {
     {"few_workers", "the workers compute, and there are CPUs for more of them",
      "Give the DataLoader more workers ({workers}), pinned memory and prefetching "
      "(prefetch_factor)."},
-    {"elsewhere", "the workers sleep, and do not wait for the disk; what for is not recorded",
+    {"elsewhere", "the workers mostly sleep; what for is not recorded",
      "The workers mostly sleep. Record them too (GPUPROF_WORKERS=1): their lines tell whether they "
      "wait within the data set's code, or for the training thread to take a batch."},
     {"hand_over", "the workers wait to be asked, or hand batches over",
@@ -130,20 +130,18 @@ class Loader {
   double lived_ = 0, on_cpu_ = 0, queued_ = 0, disk_ = 0;
 };
 
+}  // namespace
+
 LoadingLimit limit_of(const DataLoading& loading) {
   if (loading.workers == 0) return LoadingLimit::no_workers;
   if (100 * loading.starting_us > kMostly * loading.waited_us) return LoadingLimit::starting;
   const double computing = loading.on_cpu_pct + loading.queued_pct;
-  if (loading.disk_pct > computing && loading.disk_pct > 100 - kMostly - computing) {
-    return LoadingLimit::disk;
-  }
-  if (computing < kMostly) return LoadingLimit::elsewhere;
+  if (computing + loading.disk_pct < 100 - kMostly) return LoadingLimit::elsewhere;
+  if (loading.disk_pct > computing) return LoadingLimit::disk;
   const bool full = loading.usable_cpus && loading.workers >= loading.usable_cpus;
   return full || loading.queued_pct > loading.on_cpu_pct ? LoadingLimit::cpu
                                                          : LoadingLimit::few_workers;
 }
-
-}  // namespace
 
 std::string_view limit_name(LoadingLimit limit) { return text_of(limit).name; }
 std::string advice_for(const DataLoading& loading) {

@@ -16,10 +16,10 @@ namespace gpuprof::analysis {
 enum class LoadingLimit : uint8_t {
   no_workers,   // the training thread loads itself
   starting,     // most of the time is that for the first batch of new workers
-  disk,         // workers wait for it
+  disk,         // workers wait for it, longer than they compute or could
   cpu,          // workers compute, and have no CPU left to do more
   few_workers,  // workers compute, but there are CPUs for more of them
-  elsewhere,    // workers sleep: a network, a lock, a time, or nobody asks them
+  elsewhere,    // workers mostly sleep: a network, a lock, a time, or nobody asks them
   hand_over,    // by their own samples: nobody asks them, or they hand batches over
 };
 std::string_view limit_name(LoadingLimit limit);
@@ -36,6 +36,9 @@ struct DataLoading {
   double read_mb = 0;  // from disk, in that time
   LoadingLimit limit = LoadingLimit::elsewhere;
 };
+
+// By all but `limit`. Never hand_over, which their own samples tell.
+LoadingLimit limit_of(const DataLoading& loading);
 
 // Nothing: no thread waited for a data loader, or the trace does not say what workers did.
 std::optional<DataLoading> data_loading_of(std::span<const Timeline> timelines,

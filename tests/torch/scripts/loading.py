@@ -8,6 +8,7 @@ import time
 import torch
 
 STEPS, SECONDS = 40, 0.03  # a batch takes
+FILE_MB, READ_MB = 64, 16  # large reads: on a busy machine each end of one is a wait for a processor, too
 
 
 def compute():
@@ -19,6 +20,7 @@ def compute():
 class Data(torch.utils.data.Dataset):
     def __init__(self, reason, folder, length):
         self.reason, self.path, self.length = reason, os.path.join(folder, "data"), length
+        self.block = None
 
     def __len__(self):
         return self.length
@@ -29,11 +31,11 @@ class Data(torch.utils.data.Dataset):
 
     def read(self):
         """Past the page cache."""
-        block = mmap.mmap(-1, 1 << 20)
+        self.block = self.block or mmap.mmap(-1, READ_MB << 20)
         file = os.open(self.path, os.O_RDONLY | os.O_DIRECT)
         end = time.perf_counter() + SECONDS
         while time.perf_counter() < end:
-            os.preadv(file, [block], (time.perf_counter_ns() % 60) << 20)
+            os.preadv(file, [self.block], time.perf_counter_ns() % (FILE_MB - READ_MB) << 20)
         os.close(file)
 
 
@@ -47,7 +49,7 @@ def main():
     torch.set_num_threads(1)
     if reason == "disk":
         with open(os.path.join(folder, "data"), "wb") as file:
-            file.write(os.urandom(1 << 20) * 64)
+            file.write(os.urandom(1 << 20) * FILE_MB)
             os.fsync(file.fileno())
     epochs = 20 if reason == "starting" else 1
     cpus = len(os.sched_getaffinity(0))
