@@ -37,7 +37,7 @@ class WindowUse {
  public:
   static constexpr size_t kMostGpus = 16;
 
-  // Of a window: work on GPU `gpu`, and that which is not NCCL's.
+  // Of a window: work on GPU `gpu`, and that which does not communicate.
   struct Gpu {
     bool worked;
     bool graphs;  // work of unknown kind: launches of CUDA graphs that have one time as a whole

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/core/names.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace gpuprof {
 namespace {
@@ -17,10 +19,42 @@ bool begins_with(std::string_view name, std::string_view prefix) {
 }
 
 bool contains(std::string_view name, std::string_view part) {
-  for (size_t at = 0; at + part.size() <= name.size(); ++at) {
-    if (std::memcmp(name.data() + at, part.data(), part.size()) == 0) return true;
+  return memmem(name.data(), name.size(), part.data(), part.size()) != nullptr;
+}
+
+// Parts of the names of kernels that exchange data between GPUs without NCCL, and wait for them.
+constexpr std::string_view kCommunicationKernels[] = {
+    "cross_device_reduce_",        // custom_all_reduce.cuh of vLLM, SGLang and AITER
+    "_all_reduce_kernel",          // PyTorch's CUDASymmetricMemoryOps.cu, and the next one
+    "multimem_all_gather_kernel",  //
+    "ShotAllReduceKernel",         // TensorRT-LLM's customAllReduceKernels.cu
+    "allreduce_fusion_kernel",     // its allReduceFusionKernels.cu, and FlashInfer's
+    "userbuffers_",                // Transformer Engine's userbuffers.cu
+    "deep_ep::intra",              // DeepEP's intranode.cu, internode.cu and internode_ll.cu;
+    "deep_ep::inter",              // deep_ep::layout computes
+    "deep_ep9intranode",           // the same, mangled
+    "deep_ep9internode",           //
+    "deep_ep12internode_ll",       //
+    "nvshmem",                     // NVSHMEM's own
+};
+
+// From the name of a kernel's function on: without the result of a template's, or what an Itanium
+// ABI's mangled name has before the first identifier.
+std::string_view function_of(std::string_view kernel) {
+  if (begins_with(kernel, "void ")) {
+    kernel.remove_prefix(5);
+  } else if (begins_with(kernel, "_z")) {
+    kernel.remove_prefix(2);
+    while (!kernel.empty() && kernel.front() >= '0' && kernel.front() <= '9')
+      kernel.remove_prefix(1);
   }
-  return false;
+  return kernel;
+}
+
+// "ncclDevKernel_...", "ncclKernel_...", "ncclSymkDevKernel_..."; RCCL's are called so, too, but
+// for that of some releases.
+bool is_of_nccl(std::string_view function) {
+  return begins_with(function, "nccl") || begins_with(function, "rccl_main_kernel");
 }
 
 }  // namespace
@@ -57,8 +91,9 @@ bool names_data_loading(std::string_view name) {
 }
 
 bool names_communication(std::string_view kernel) {
-  return contains(kernel, "ncclDevKernel") || contains(kernel, "ncclKernel") ||
-         begins_with(kernel, "nccl");
+  if (is_of_nccl(function_of(kernel))) return true;
+  return std::any_of(std::begin(kCommunicationKernels), std::end(kCommunicationKernels),
+                     [kernel](std::string_view part) { return contains(kernel, part); });
 }
 
 }  // namespace gpuprof

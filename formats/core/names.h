@@ -15,7 +15,8 @@ std::string_view loss_name(Loss loss);
 // PyTorch, or a user's "dataloader..." in any case.
 bool names_data_loading(std::string_view name);
 
-// Whether a kernel of this name, mangled or not, is one of NCCL's.
+// Whether a kernel of this name, mangled or not, exchanges data with other GPUs: one of NCCL's or
+// RCCL's, or of those libraries that do without them. Of others it is not known.
 bool names_communication(std::string_view kernel);
 
 }  // namespace gpuprof

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "formats/core/names.h"
+
 namespace gpuprof::analysis {
 namespace {
 
@@ -14,8 +16,6 @@ struct Mark {
 
 // The first that a name contains decides: what is more particular comes first.
 constexpr Mark kFamilies[] = {
-    {"nccl", "communication"},
-    {"rccl", "communication"},
     {"flash_", "attention"},
     {"fmha", "attention"},
     {"attention", "attention"},
@@ -118,6 +118,7 @@ bool multiplies_without_tensor_cores(std::string_view name) {
 }
 
 std::string_view kernel_family(std::string_view name) {
+  if (names_communication(name)) return "communication";
   for (const Mark& mark : kFamilies) {
     if (name.find(mark.text) != std::string_view::npos) return mark.family;
   }

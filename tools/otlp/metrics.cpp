@@ -34,7 +34,7 @@ constexpr MetricRow kGpuIdle = {"gpu.idle", "1",
                                 "Share of the steps in which the GPU had no work of the process."};
 constexpr MetricRow kExposed = {
     "communication.exposed", "1",
-    "Share of the steps in which the GPU had kernels of NCCL and no computing ones."};
+    "Share of the steps in which the GPU had kernels of communication and no computing ones."};
 constexpr MetricRow kDataWait = {
     "data.wait", "1", "Share of the steps in which the GPU was idle for want of loaded data."};
 constexpr MetricRow kOwnCost = {"own_cost", "1",

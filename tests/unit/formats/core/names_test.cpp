@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels count as communication, by the names that public traces and sources have.
+#include "formats/core/names.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+namespace gpuprof {
+namespace {
+
+TEST(NamesCommunication, KernelsOfNcclAndRccl) {
+  for (const std::string_view name :
+       {"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)",
+        "ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f32",
+        "_Z39ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+        "_Z43ncclSymkDevKernel_AllReduce_AGxLL_R_sum_f32", "void ncclTemplate<int>(ncclWork*)",
+        "rccl_main_kernel(ncclDevComm*, unsigned long, ncclWork*)"}) {
+    EXPECT_TRUE(names_communication(name)) << name;
+  }
+}
+
+TEST(NamesCommunication, KernelsThatExchangeWithoutNccl) {
+  for (const std::string_view name :
+       {"void vllm::cross_device_reduce_1stage<__nv_bfloat16, 8>(vllm::RankData*, int)",
+        "_ZN4vllm26cross_device_reduce_2stageI6__halfLi8EEEvPNS_8RankDataEi",
+        "void (anonymous namespace)::two_shot_all_reduce_kernel_inplace<c10::BFloat16, 16, 2>()",
+        "void (anonymous namespace)::multimem_one_shot_all_reduce_kernel<float, 16>(float*)",
+        "void tensorrt_llm::kernels::oneShotAllReduceKernel<float, 2>(AllReduceParams)",
+        "void flashinfer::trtllm_allreduce_fusion::allreduce_fusion_kernel_oneshot_lamport<1>()",
+        "void userbuffers_fp16_sum_inplace_gpu_rw_ag<8>(int, int)",
+        "void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>(float*)",
+        "_ZN7deep_ep12internode_ll8dispatchILb1EEEvPv"}) {
+    EXPECT_TRUE(names_communication(name)) << name;
+  }
+}
+
+TEST(NamesCommunication, OthersCompute) {
+  for (const std::string_view name :
+       {"ampere_sgemm_128x64_tn", "void at::native::reduce_kernel<512, 1>(at::native::ReduceOp)",
+        "_Z9my_kernelP11ncclDevComm", "my_ncclLikeKernel(float*)",
+        "void deep_ep::layout::get_dispatch_layout<256>(long const*)", "void", "_Z", ""}) {
+    EXPECT_FALSE(names_communication(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace gpuprof
