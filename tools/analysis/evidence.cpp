@@ -233,16 +233,21 @@ void straggler(const Report& report, Verdict& verdict) {
   add(slow->compute, slow->compute_us, "kernels");
   add(slow->data_loading, slow->data_loading_us, "data loading");
   if (excess(*slow) == slow->host) add(slow->host, slow->host_us, "host");
-  verdict.evidence.push_back(
-      fmt::format("rank {} waits least ({} in the median {}): {}", slow->rank,
-                  format_us(slow->waited_median_us), report.unit(),
-                  what.empty() ? "its work is as long as the others', but begins later" : what));
   double waited = 0;
-  for (const RankSpeed& speed : report.speeds) waited = std::max(waited, speed.waited_median_us);
+  bool least = true;
+  for (const RankSpeed& speed : report.speeds) {
+    if (&speed == slow || !speed.collectives) continue;
+    waited = std::max(waited, speed.waited_median_us);
+    least &= speed.waited_median_us >= slow->waited_median_us;
+  }
   verdict.evidence.push_back(fmt::format(
-      "the others wait for it up to {} in the median {}, in collectives; it comes last in {:.0f} % "
+      "rank {} {}{} in the median {}): {}", slow->rank,
+      least ? "waits least (" : "is slow throughout (it waits ", format_us(slow->waited_median_us),
+      report.unit(), what.empty() ? "its work is as long as the others', but begins later" : what));
+  verdict.evidence.push_back(fmt::format(
+      "the others wait{} up to {} in the median {}, in collectives; it comes last in {:.0f} % "
       "of them",
-      format_us(waited), report.unit(), slow->last_pct));
+      least ? " for it" : "", format_us(waited), report.unit(), slow->last_pct));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "tests/unit/support/rank_job.h"
+#include "tools/analysis/evidence.h"
 #include "tools/analysis/report.h"
 
 namespace gpuprof::analysis {
@@ -139,6 +140,30 @@ TEST(Stragglers, TheVerdictNamesTheOneThatIsSlowThroughout) {
   EXPECT_EQ(finding->text.find("rank"), 0u) << finding->text;
   EXPECT_EQ(verdict->evidence[0].find("rank 2 waits least"), 0u) << verdict->evidence[0];
   EXPECT_NE(verdict->evidence[0].find("kernels 1.5"), std::string::npos) << verdict->evidence[0];
+}
+
+// Rank 1 is slow throughout; rank 2 waits less in the median step, since it pauses in most.
+TEST(Stragglers, TheEvidenceDoesNotSayThatTheSlowRankWaitsLeastWhereAnotherDoes) {
+  Report report{};
+  for (const double waited : {900.0, 200.0, 100.0}) {
+    RankSpeed& speed = report.speeds.emplace_back();
+    speed.rank = static_cast<int32_t>(report.speeds.size() - 1);
+    speed.waited_median_us = waited;
+    speed.collectives = 10;
+  }
+  report.slow_ranks.push_back({1, SlowPattern::persistent, SlowPart::compute, 0, 10, 0});
+  Verdict verdict{};
+  verdict.cause = Cause::straggler;
+  add_evidence(report, verdict);
+  ASSERT_EQ(verdict.evidence.size(), 2u);
+  EXPECT_EQ(verdict.evidence[0].find("rank 1 is slow throughout"), 0u) << verdict.evidence[0];
+  EXPECT_EQ(verdict.evidence[1].find("the others wait up to 900"), 0u) << verdict.evidence[1];
+
+  report.slow_ranks.clear();
+  verdict.evidence.clear();
+  add_evidence(report, verdict);
+  EXPECT_EQ(verdict.evidence[0].find("rank 2 waits least"), 0u) << verdict.evidence[0];
+  EXPECT_EQ(verdict.evidence[1].find("the others wait for it up to 900"), 0u);
 }
 
 }  // namespace
