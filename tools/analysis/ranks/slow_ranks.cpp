@@ -205,8 +205,8 @@ std::string describe(const SlowRank& slow) {
       return fmt::format("rank {}: {} {}, in {} steps since step {}", slow.rank, part, more,
                          slow.steps, slow.since);
     case SlowPattern::periodic:
-      return fmt::format("rank {}: {} {}, in every {}th step from step {} on", slow.rank, part,
-                         more, slow.period, slow.since);
+      return fmt::format("rank {}: {} {}, in one of every {} steps from step {} on", slow.rank,
+                         part, more, slow.period, slow.since);
     case SlowPattern::one_off: break;
   }
   return fmt::format("rank {}: {} {}, once, in step {}", slow.rank, part, more, slow.since);

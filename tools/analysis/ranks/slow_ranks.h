@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank makes the others wait, and by what part of its own work. In which steps: every one
-// since some step, at equal distances, or once.
+// Which rank makes the others wait, and by what part of its own work. In which steps: most since
+// some step, at equal distances, or once.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ struct SlowRank {
 // hundredth of a step. Most excess over all steps first.
 std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double step_us);
 
-// "rank 2: kernels 1.50 x the median rank's (3.2 ms a step), in every step since step 12"
+// "rank 2: kernels 1.50 x the median rank's, 3.2 ms more, in 9 steps since step 12"
 std::string describe(const SlowRank& slow);
 
 }  // namespace gpuprof::analysis
