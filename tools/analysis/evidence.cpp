@@ -208,17 +208,18 @@ void straggler(const Report& report, Verdict& verdict) {
   const auto excess = [](const RankSpeed& speed) {
     return std::max({speed.compute, speed.data_loading, speed.host});
   };
-  // One that is slow throughout; else the one for which others wait in the median step.
+  // One that is slow in most steps since some step; else the one for which others wait in the
+  // median step.
   const RankSpeed* slow = nullptr;
+  const SlowRank* found = nullptr;
   for (const SlowRank& each : report.slow_ranks) {
     if (slow || each.pattern != SlowPattern::persistent) continue;
     for (const RankSpeed& speed : report.speeds) {
-      if (speed.collectives && speed.rank == each.rank) slow = &speed;
+      if (speed.collectives && speed.rank == each.rank) slow = &speed, found = &each;
     }
   }
-  const bool known = slow != nullptr;
   for (const RankSpeed& speed : report.speeds) {
-    if (known) break;
+    if (found) break;
     if (speed.collectives && (!slow || speed.waited_median_us < slow->waited_median_us)) {
       slow = &speed;
     }
@@ -240,10 +241,13 @@ void straggler(const Report& report, Verdict& verdict) {
     waited = std::max(waited, speed.waited_median_us);
     least &= speed.waited_median_us >= slow->waited_median_us;
   }
-  verdict.evidence.push_back(fmt::format(
-      "rank {} {}{} in the median {}): {}", slow->rank,
-      least ? "waits least (" : "is slow throughout (it waits ", format_us(slow->waited_median_us),
-      report.unit(), what.empty() ? "its work is as long as the others', but begins later" : what));
+  // Work that has no time of its own in RankSpeed: copies, allocations, launches.
+  if (what.empty() && found)
+    what = describe(*found).substr(fmt::format("rank {}: ", slow->rank).size());
+  if (what.empty()) what = "its work is as long as the others', but begins later";
+  const std::string_view how = least ? "waits least (" : "is slow (it waits ";
+  verdict.evidence.push_back(fmt::format("rank {} {}{} in the median {}): {}", slow->rank, how,
+                                         format_us(slow->waited_median_us), report.unit(), what));
   verdict.evidence.push_back(fmt::format(
       "the others wait{} up to {} in the median {}, in collectives; it comes last in {:.0f} % "
       "of them",
