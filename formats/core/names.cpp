@@ -25,16 +25,16 @@ bool contains(std::string_view name, std::string_view part) {
 // Parts of the names of kernels that exchange data between GPUs without NCCL, and wait for them.
 constexpr std::string_view kCommunicationKernels[] = {
     "cross_device_reduce_",        // custom_all_reduce.cuh of vLLM, SGLang and AITER
-    "_all_reduce_kernel",          // PyTorch's CUDASymmetricMemoryOps.cu, and the next one
-    "multimem_all_gather_kernel",  //
+    "_all_reduce_kernel",          // PyTorch's CUDASymmetricMemoryOps.cu
+    "multimem_all_gather_kernel",  // likewise
     "ShotAllReduceKernel",         // TensorRT-LLM's customAllReduceKernels.cu
     "allreduce_fusion_kernel",     // its allReduceFusionKernels.cu, and FlashInfer's
     "userbuffers_",                // Transformer Engine's userbuffers.cu
     "deep_ep::intra",              // DeepEP's intranode.cu, internode.cu and internode_ll.cu;
     "deep_ep::inter",              // deep_ep::layout computes
     "deep_ep9intranode",           // the same, mangled
-    "deep_ep9internode",           //
-    "deep_ep12internode_ll",       //
+    "deep_ep9internode",           // likewise
+    "deep_ep12internode_ll",       // likewise
     "nvshmem",                     // NVSHMEM's own
 };
 
