@@ -2,7 +2,6 @@
 #include "formats/core/names.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
 namespace gpuprof {
@@ -19,24 +18,34 @@ bool begins_with(std::string_view name, std::string_view prefix) {
 }
 
 bool contains(std::string_view name, std::string_view part) {
-  return memmem(name.data(), name.size(), part.data(), part.size()) != nullptr;
+  return name.find(part) != std::string_view::npos;
+}
+
+template <typename Parts>
+bool contains_any(std::string_view name, const Parts& parts) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [name](std::string_view part) { return contains(name, part); });
 }
 
 // Parts of the names of kernels that exchange data between GPUs without NCCL, and wait for them.
-constexpr std::string_view kCommunicationKernels[] = {
-    "cross_device_reduce_",        // custom_all_reduce.cuh of vLLM, SGLang and AITER
-    "_all_reduce_kernel",          // PyTorch's CUDASymmetricMemoryOps.cu
-    "multimem_all_gather_kernel",  // likewise
-    "ShotAllReduceKernel",         // TensorRT-LLM's customAllReduceKernels.cu
-    "allreduce_fusion_kernel",     // its allReduceFusionKernels.cu, and FlashInfer's
+// Those that have kReduces; few kernels do, so that the rest costs little.
+constexpr std::string_view kReduces = "educe";
+constexpr std::string_view kReductions[] = {
+    "cross_device_reduce_",     // custom_all_reduce.cuh of vLLM, SGLang and AITER
+    "_all_reduce_kernel",       // PyTorch's CUDASymmetricMemoryOps.cu
+    "ShotAllReduceKernel",      // TensorRT-LLM's customAllReduceKernels.cu
+    "allreduce_fusion_kernel",  // its allReduceFusionKernels.cu, and FlashInfer's
+};
+constexpr std::string_view kExchanges[] = {
+    "multimem_all_gather_kernel",  // PyTorch's CUDASymmetricMemoryOps.cu
     "userbuffers_",                // Transformer Engine's userbuffers.cu
-    "deep_ep::intra",              // DeepEP's intranode.cu, internode.cu and internode_ll.cu;
-    "deep_ep::inter",              // deep_ep::layout computes
-    "deep_ep9intranode",           // the same, mangled
-    "deep_ep9internode",           // likewise
-    "deep_ep12internode_ll",       // likewise
     "nvshmem",                     // NVSHMEM's own
 };
+// DeepEP's intranode.cu, internode.cu and internode_ll.cu, plain and mangled; its layout.cu
+// computes.
+constexpr std::string_view kDeepEp = "deep_ep";
+constexpr std::string_view kOfDeepEp[] = {"deep_ep::intra", "deep_ep::inter", "deep_ep9intranode",
+                                          "deep_ep9internode", "deep_ep12internode_ll"};
 
 // From the name of a kernel's function on: without the result of a template's, or what an Itanium
 // ABI's mangled name has before the first identifier.
@@ -92,8 +101,9 @@ bool names_data_loading(std::string_view name) {
 
 bool names_communication(std::string_view kernel) {
   if (is_of_nccl(function_of(kernel))) return true;
-  return std::any_of(std::begin(kCommunicationKernels), std::end(kCommunicationKernels),
-                     [kernel](std::string_view part) { return contains(kernel, part); });
+  return (contains(kernel, kReduces) && contains_any(kernel, kReductions)) ||
+         contains_any(kernel, kExchanges) ||
+         (contains(kernel, kDeepEp) && contains_any(kernel, kOfDeepEp));
 }
 
 }  // namespace gpuprof
