@@ -242,8 +242,7 @@ void straggler(const Report& report, Verdict& verdict) {
     least &= speed.waited_median_us >= slow->waited_median_us;
   }
   // Work that has no time of its own in RankSpeed: copies, allocations, launches.
-  if (what.empty() && found)
-    what = describe(*found).substr(fmt::format("rank {}: ", slow->rank).size());
+  if (what.empty() && found) what = excess_of(*found);
   if (what.empty()) what = "its work is as long as the others', but begins later";
   const std::string_view how = least ? "waits least (" : "is slow (it waits ";
   verdict.evidence.push_back(fmt::format("rank {} {}{} in the median {}): {}", slow->rank, how,

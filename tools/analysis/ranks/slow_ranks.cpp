@@ -191,7 +191,7 @@ std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double s
   return Finder(ranks, step_us).run();
 }
 
-std::string describe(const SlowRank& slow) {
+std::string excess_of(const SlowRank& slow) {
   const char* const part = slow.part == SlowPart::throttled
                                ? kThrottledName
                                : kParts[static_cast<size_t>(slow.part)].name;
@@ -202,14 +202,17 @@ std::string describe(const SlowRank& slow) {
           : fmt::format("{} more than the median rank's", format_us(slow.excess_us));
   switch (slow.pattern) {
     case SlowPattern::persistent:
-      return fmt::format("rank {}: {} {}, in {} steps since step {}", slow.rank, part, more,
-                         slow.steps, slow.since);
+      return fmt::format("{} {}, in {} steps since step {}", part, more, slow.steps, slow.since);
     case SlowPattern::periodic:
-      return fmt::format("rank {}: {} {}, in one of every {} steps from step {} on", slow.rank,
-                         part, more, slow.period, slow.since);
+      return fmt::format("{} {}, in one of every {} steps from step {} on", part, more, slow.period,
+                         slow.since);
     case SlowPattern::one_off: break;
   }
-  return fmt::format("rank {}: {} {}, once, in step {}", slow.rank, part, more, slow.since);
+  return fmt::format("{} {}, once, in step {}", part, more, slow.since);
+}
+
+std::string describe(const SlowRank& slow) {
+  return fmt::format("rank {}: {}", slow.rank, excess_of(slow));
 }
 
 }  // namespace gpuprof::analysis

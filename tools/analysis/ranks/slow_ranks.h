@@ -58,5 +58,7 @@ std::vector<SlowRank> find_slow_ranks(std::span<const StepTimes> ranks, double s
 
 // "rank 2: kernels 1.50 x the median rank's, 3.2 ms more, in 9 steps since step 12"
 std::string describe(const SlowRank& slow);
+// The same without the rank.
+std::string excess_of(const SlowRank& slow);
 
 }  // namespace gpuprof::analysis
