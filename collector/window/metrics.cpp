@@ -243,11 +243,12 @@ void metrics_note_window(const Window& window, const WindowTotals& totals, const
   last.has_window = true;
   last.window_seconds = length;
   last.window_ended_at = at(window.end_ticks, read_anchor());
+  const uint64_t end = window.end_ticks;
+  note_left_out(budget, window.begin_ticks, end, last);
   // The thread whose step opened it waited until CUPTI was on.
-  const uint64_t begin = std::max(window.begin_ticks, window.ready_ticks), end = window.end_ticks;
+  const uint64_t begin = std::max(window.begin_ticks, window.ready_ticks);
   if (begin >= end) return;
   const double whole = static_cast<double>(end - begin);
-  note_left_out(budget, begin, end, last);
   // What waits for data is told by a range of PyTorch's.
   last.data_wait_known =
       use.loads_data() && last.left_out[static_cast<size_t>(ShedKind::operators)] <= 0;
