@@ -2,6 +2,7 @@
 #include "collector/samples/processor_waits.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +25,7 @@ namespace {
 
 constexpr double kSilenceNs = 1e6;
 constexpr uint64_t kLongestSilenceS = 60;  // more is no time of the record before
+constexpr double kBetweenSteps = 5e6;      // ns between two looks into the file at short steps
 
 struct Reading {
   uint64_t begin;  // ticks: since when the thread was silent; 0: not known
@@ -44,9 +46,27 @@ constexpr size_t kThreads = 16;
 Known g_known[kThreads];  // drain thread
 size_t g_known_count = 0;
 
+// What the calling thread read last. Small: of each thread's stack.
+struct LastReading {
+  uint64_t wait_ns;
+  uint32_t switches;  // before it
+  uint32_t moment;    // of the look into the file; 0: none
+};
+// Odd, hence not 0.
+uint32_t moment_of(uint64_t ticks) { return static_cast<uint32_t>(ticks >> 16) | 1; }
+constinit thread_local LastReading t_last __attribute__((tls_model("initial-exec"))) = {};
+
+// How often the calling thread has left its processor: while that stands, so does its wait.
+bool count_switches(uint32_t& switches) {
+  rusage usage{};
+  if (::syscall(SYS_getrusage, RUSAGE_THREAD, &usage) != 0) return false;
+  switches = static_cast<uint32_t>(usage.ru_nvcsw + usage.ru_nivcsw);
+  return true;
+}
+
 // "RUN WAIT SLICES", ns; a kernel that does not count has zeros. On the program's thread: by system
 // calls, since open(2) and read(2) are where a thread is cancelled, and others may have them.
-bool read_wait(uint64_t& wait_ns) {
+bool read_file(uint64_t& wait_ns) {
   const ForkWaitsScope forks_wait;
   const auto file = static_cast<int>(
       ::syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
@@ -62,13 +82,29 @@ bool read_wait(uint64_t& wait_ns) {
   return run_ns > 0;
 }
 
-void note(uint64_t begin, uint64_t end) {
+// At a step that is not the window's first nor last, the file is left alone where it was read
+// `between` ticks ago or less: false.
+bool read_wait(uint64_t ticks, uint64_t between, uint64_t& wait_ns) {
+  uint32_t switches = 0;
+  const bool counted = count_switches(switches);
+  if (t_last.moment && counted && switches == t_last.switches) {
+    wait_ns = t_last.wait_ns;
+    return true;
+  }
+  const uint32_t since = moment_of(ticks) - t_last.moment;
+  if (t_last.moment && since < between >> 16) return false;
+  if (!read_file(wait_ns)) {
+    g_silence_ticks.store(INT64_MAX, std::memory_order_relaxed);
+    return false;
+  }
+  t_last = {wait_ns, switches, counted ? moment_of(ticks) : 0};
+  return true;
+}
+
+void note(uint64_t begin, uint64_t end, uint64_t between) {
   if (a_fork_runs()) return;
   uint64_t wait_ns = 0;
-  if (!read_wait(wait_ns)) {
-    g_silence_ticks.store(INT64_MAX, std::memory_order_relaxed);
-    return;
-  }
+  if (!read_wait(end, between, wait_ns)) return;
   uint64_t at = g_head.load(std::memory_order_relaxed);
   do {
     if (at - g_tail.load(std::memory_order_acquire) >= kReadings) return;
@@ -94,11 +130,13 @@ Known* known(uint32_t thread) {
 void note_silence(uint64_t begin, uint64_t end) {
   const ErrnoGuard keep_errno;
   const auto longest = static_cast<uint64_t>(kLongestSilenceS * 1e9 * session().clock.ticks_per_ns);
-  note(begin > end || end - begin > longest ? 0 : begin, end);
+  note(begin > end || end - begin > longest ? 0 : begin, end, 0);
 }
 
-void note_processor_wait(uint64_t ticks) {
-  if (g_silence_ticks.load(std::memory_order_relaxed) != INT64_MAX) note(0, ticks);
+void note_processor_wait(uint64_t ticks, bool within) {
+  if (g_silence_ticks.load(std::memory_order_relaxed) == INT64_MAX) return;
+  const auto between = static_cast<uint64_t>(kBetweenSteps * session().clock.ticks_per_ns);
+  note(0, ticks, within ? between : 0);
 }
 
 void processor_waits_begin() {
@@ -153,6 +191,7 @@ void forget_processor_waits() {
   g_tail.store(g_head.load());
   for (Reading& reading : g_readings) reading.end.store(0);
   g_known_count = 0;
+  t_last = {};
 }
 GPUPROF_FORGET_IN_CHILD(forget_processor_waits);
 }  // namespace

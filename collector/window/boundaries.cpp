@@ -124,7 +124,6 @@ void take_boundaries(const StepTracker::Result& result) {
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
   for (size_t i = first; i < result.count; ++i) log_boundary(result.ticks[i]);
-  if (window_is_open()) note_processor_wait(result.ticks[result.count - 1]);
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
@@ -140,7 +139,9 @@ void take_boundaries(const StepTracker::Result& result) {
   if (result.chosen_now) publish_source();
   if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
   if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
-  apply(s.plan->advance(newest), newest, ticks);
+  const Transition change = s.plan->advance(newest);
+  if (window_is_open()) note_processor_wait(result.ticks[result.count - 1], !change.window_ends);
+  apply(change, newest, ticks);
   if (follows_other) record_after_other(newest);
   if (restarted) {
     log_line(LogLevel::info, "%" PRIu64 " boundaries are forgotten, which were none of steps",

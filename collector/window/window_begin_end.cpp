@@ -102,7 +102,7 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   open_window(number, first_step, ticks);
   keep_live_memory(number, now_ticks());
   processor_waits_begin();
-  note_processor_wait(now_ticks());
+  note_processor_wait(now_ticks(), false);
   operators_begin();
   modules_begin();
   drain_request(DrainCommand::watch);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a thread ran, waited for a processor and slept, against the kernel's counts as the program reads them itself; alone
-and beside four busy loops a core."""
+and beside four busy loops a core. At short steps the program's thread looks seldom."""
 import json
 import re
 import sys
@@ -10,7 +10,8 @@ import pytest
 import harness
 from support.busy import busy_loops
 
-SCRIPT = harness.SOURCE / "tests/programs/python/thread_states.py"
+PROGRAMS = harness.SOURCE / "tests/programs/python"
+SCRIPT = PROGRAMS / "thread_states.py"
 FIRST, STEPS = 3, 24
 
 
@@ -37,6 +38,25 @@ def test_shares_are_the_kernels(tmp_path, busy):
     said = re.search(r"The thread that steps run on: running ([\d.]+) %", harness.checked("report", dump).out)
     assert float(said[1]) == pytest.approx(row["running_pct"], abs=0.1)  # each is rounded by itself
     assert_track(tmp_path, dump, row)
+
+
+@pytest.mark.parametrize("busy", [0, 4])
+def test_at_short_steps_waits_are_whole_and_reads_few(tmp_path, busy):
+    steps = 2000
+    with busy_loops(busy):
+        done = harness.run([sys.executable, PROGRAMS / "short_steps.py", str(FIRST), str(FIRST + steps), str(FIRST + steps + 5)],
+                           env=harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1",
+                                                 GPUPROF_SCHEDULE=f"skip_first={FIRST},warmup=1,active={steps}"))
+    assert done.code == 0, done.err
+    (waited, reads), (waited_then, reads_then) = (map(int, line.split()) for line in done.out.splitlines())
+    [dump] = harness.dumps(tmp_path / "out")
+    found = json.loads(harness.checked("report", dump, "--format", "json").out)
+    seconds = found["step_time_us"]["mean"] * steps / 1e6
+    told = found["without_processor"]["us_per_step"] * steps
+    assert told == pytest.approx((waited_then - waited) / 1e3, rel=0.1, abs=0.02 * seconds * 1e6)
+    # Each look of the thread that writes, every 5 ms, and each silence of 1 ms, the loops' turns, are reads, too.
+    assert busy or reads_then - reads < steps / 2
+    assert told > 0.1 * seconds * 1e6 or not busy, "it tests nothing otherwise"
 
 
 def assert_track(folder, dump, row):
