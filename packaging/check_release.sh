@@ -12,7 +12,8 @@ trap 'rm -rf "$folder"' EXIT
 bad=0
 fail() { echo "check_release: $*" >&2; bad=1; }
 
-wheel=$(ls "$out"/gpuprof-*manylinux_2_17_"$arch".whl)
+floor=$(cat "$(dirname "$0")/newest_glibc.txt")
+wheel=$(ls "$out"/gpuprof-*manylinux_"${floor/./_}_$arch".whl)
 tarball=$(ls "$out"/gpuprof-*-linux-"$arch".tar.gz)
 deb=$(ls "$out"/gpuprof_*_"$debian".deb)
 "$(dirname "$0")/check_wheel.sh" "$wheel" "$auditwheel" "$arch" || bad=1

@@ -11,7 +11,7 @@ case $arch in
   aarch64) machine=AArch64 ;;
   *) echo "check_wheel: ARCH '$arch': allowed are x86_64 and aarch64" >&2; exit 2 ;;
 esac
-most_bytes=$((6 << 20)) floor=2.17
+most_bytes=$((6 << 20)) floor=$(cat "$(dirname "$0")/newest_glibc.txt")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bad=0
@@ -20,7 +20,7 @@ fail() { echo "check_wheel: $*" >&2; bad=1; }
 bytes=$(stat -c %s "$wheel")
 [ "$bytes" -le "$most_bytes" ] || fail "the wheel has $bytes bytes, more than $most_bytes"
 said=$(PATH="$(dirname "$auditwheel"):$PATH" "$auditwheel" show "$wheel" 2>&1 | tr '\n' ' ')
-case $said in *"\"manylinux_2_17_$arch\""* | *"\"manylinux_2_5_$arch\""* | *"\"manylinux_2_12_$arch\""*) ;; *) fail "auditwheel: $said" ;; esac
+case $said in *"\"manylinux_${floor/./_}_$arch\""* | *"\"manylinux_2_5_$arch\""* | *"\"manylinux_2_12_$arch\""*) ;; *) fail "auditwheel: $said" ;; esac
 
 python3 -m zipfile -e "$wheel" "$folder"
 for name in bin/gpuprof lib/libgpuprof.so lib/gpuprof-probe; do

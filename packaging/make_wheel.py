@@ -16,8 +16,11 @@ FILES = {
 }
 DATA = ["share/man", "share/bash-completion", "share/zsh", "share/fish"]
 LICENCES = ["LICENSE", "NOTICE", "THIRD-PARTY.txt"]
-# glibc's floor of the library and of gpuprof-probe; the command needs none. pip before 20.3 knows the first name alone.
-TAGS = ["py3-none-manylinux2014_", "py3-none-manylinux_2_17_"]
+HERE = pathlib.Path(__file__).resolve().parent
+# The newest glibc that the library and gpuprof-probe need; the command needs none. pip before 20.3 knows the old name alone.
+GLIBC = (HERE / "newest_glibc.txt").read_text().strip()
+OLD_NAMES = {"2.17": "manylinux2014", "2.12": "manylinux2010", "2.5": "manylinux1"}
+TAGS = [f"py3-none-{name}_" for name in (OLD_NAMES.get(GLIBC), "manylinux_" + GLIBC.replace(".", "_")) if name]
 
 
 def metadata(version, readme):
@@ -31,14 +34,13 @@ def metadata(version, readme):
 
 def main(installed, out, version, arch):
     installed, out = pathlib.Path(installed), pathlib.Path(out)
-    here = pathlib.Path(__file__).resolve().parent
     info = out / f"gpuprof-{version}.dist-info"
     (info / "licenses").mkdir(parents=True)
     for source, target in FILES.items():
         (out / target).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(installed / source, out / target)
         (out / target).chmod(0o755)
-    for source in (here / "python/gpuprof").glob("*.py"):
+    for source in (HERE / "python/gpuprof").glob("*.py"):
         shutil.copy(source, out / "gpuprof" / source.name)
     for folder in DATA:
         shutil.copytree(installed / folder, out / f"gpuprof-{version}.data/data" / folder)

@@ -19,7 +19,8 @@ IN_LIBDL_OR_LIBPTHREAD = {
     "pthread_detach", "pthread_getspecific", "pthread_join", "pthread_key_create", "pthread_key_delete", "pthread_kill", "pthread_once",
     "pthread_setspecific", "pthread_sigmask", "sem_init", "sem_post", "sem_timedwait", "sem_wait",
 }
-NEWEST_GLIBC = (2, 17)
+FLOOR = (pathlib.Path(__file__).resolve().parents[1] / "packaging/newest_glibc.txt").read_text().strip()
+NEWEST_GLIBC = tuple(map(int, FLOOR.split(".")))
 MOST_TLS = 256  # static TLS has about 1,600 bytes for all libraries that are opened later, 512 in new glibc
 OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|ncclProfiler_v[0-9]+)$")
 # What is interposed of libc and the dynamic linker. CUDA's, CUPTI's and NCCL's names are the rows of preload/*.def.
@@ -61,10 +62,10 @@ def problems_of(library, interposed):
             continue  # our own version node
         match = re.fullmatch(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?", version)
         if not match:
-            problems.append(f"needs symbol version {version}; only GLIBC_2.x up to 2.17 may be needed")
+            problems.append(f"needs symbol version {version}; only GLIBC_2.x up to {FLOOR} may be needed")
         elif (int(match[1]), int(match[2])) > NEWEST_GLIBC:
             users = [s for s in run("nm", "-D", "--undefined-only", library).split() if s.endswith("@" + version)]
-            problems.append(f"needs {version} (newest allowed: GLIBC_2.17), for {' '.join(users) or 'the linker'}")
+            problems.append(f"needs {version} (newest allowed: GLIBC_{FLOOR}), for {' '.join(users) or 'the linker'}")
 
     for line in run("nm", "-D", "--defined-only", library).splitlines():
         name = line.split()[-1].split("@")[0]
