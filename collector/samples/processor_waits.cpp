@@ -56,12 +56,13 @@ struct LastReading {
 uint32_t moment_of(uint64_t ticks) { return static_cast<uint32_t>(ticks >> 16) | 1; }
 constinit thread_local LastReading t_last __attribute__((tls_model("initial-exec"))) = {};
 
-// How often the calling thread has left its processor: while that stands, so does its wait.
+// How often the calling thread has left its processor: while that stands, so does its wait. A
+// kernel that does not count has 0.
 bool count_switches(uint32_t& switches) {
   rusage usage{};
   if (::syscall(SYS_getrusage, RUSAGE_THREAD, &usage) != 0) return false;
   switches = static_cast<uint32_t>(usage.ru_nvcsw + usage.ru_nivcsw);
-  return true;
+  return switches > 0;
 }
 
 // "RUN WAIT SLICES", ns; a kernel that does not count has zeros. On the program's thread: by system
