@@ -14,6 +14,7 @@
 #include "formats/dump/ring_reader.h"
 #include "formats/dump/trace_builder.h"
 #include "formats/io/file_bytes.h"
+#include "formats/kineto_reader/is_kineto.h"
 #include "formats/kineto_reader/reader.h"
 #include "formats/trace/process_ranks.h"
 

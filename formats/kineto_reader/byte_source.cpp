@@ -9,17 +9,13 @@
 #include <cerrno>
 #include <cstring>
 
-#include "formats/io/contents.h"
 #include "formats/io/file_bytes.h"
-#include "formats/kineto_reader/scan.h"
 #include "formats/trace/input_limits.h"
 
 namespace gpuprof::kineto {
 namespace {
 
 constexpr size_t kInputBytes = 1 << 18;
-constexpr size_t kPeekBytes = 1 << 18;
-constexpr size_t kMostBlanks = 64 << 20;  // in front of a document
 
 }  // namespace
 
@@ -128,62 +124,6 @@ size_t ByteSource::read(char* into, size_t size) {
     have += static_cast<size_t>(got);
   }
   return have;
-}
-
-namespace {
-
-std::string read_some(ByteSource& source, size_t bytes) {
-  std::string text(bytes, '\0');
-  text.resize(source.read(text.data(), bytes));
-  return text;
-}
-
-// The start of the text without blanks and byte order mark.
-std::string first_text(const std::string& path, size_t bytes) {
-  ByteSource source(path);
-  std::string text = read_some(source, bytes);
-  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-  for (size_t blanks = 0; !text.empty() && blanks < kMostBlanks;) {
-    const char* const begin = text.data();
-    const auto skipped = static_cast<size_t>(skip_space(begin, begin + text.size()) - begin);
-    text.erase(0, skipped);
-    blanks += skipped;
-    if (!text.empty()) break;
-    text = read_some(source, std::max(bytes, kPeekBytes));
-  }
-  return text;
-}
-
-bool begins_json(const std::string& text) {
-  if (text.empty()) return false;
-  const char* const end = text.data() + text.size();
-  const char* const second = skip_space(text.data() + 1, end);
-  if (text[0] == '{') return second == end || *second == '"' || *second == '}';
-  return text[0] == '[' && (second == end || *second == '{' || *second == ']');
-}
-
-}  // namespace
-
-bool looks_like_json(const std::string& path) { return begins_json(first_text(path, 4096)); }
-
-std::string other_contents(const std::string& path) {
-  ByteSource source(path);
-  const std::string first = read_some(source, 4096);
-  const std::string found = known_contents(first);
-  if (found.empty() || !source.is_gzip() || !source.error().empty()) return found;
-  return "gzip of " + found;
-}
-
-TraceLook look_for_trace(const std::string& path) {
-  const std::string text = first_text(path, kPeekBytes);
-  if (!begins_json(text)) return TraceLook::none;
-  const size_t events = text.find("\"traceEvents\"");
-  if (events != std::string::npos) {
-    const bool ours = text.substr(0, events).find("\"producer\": \"gpuprof\"") != std::string::npos;
-    return ours ? TraceLook::our_trace : TraceLook::trace;
-  }
-  const bool array = text[0] == '[' && next_event_start(text.data(), text.data() + text.size());
-  return array ? TraceLook::trace : TraceLook::none;
 }
 
 }  // namespace gpuprof::kineto

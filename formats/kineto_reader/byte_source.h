@@ -42,14 +42,4 @@ class ByteSource {
   z_stream stream_{};
 };
 
-// Whether a file looks like JSON, or gzip of it, from its first bytes.
-bool looks_like_json(const std::string& path);
-// Of a file that does not: what else it holds, from its first bytes (formats/io/contents.h), also
-// within gzip. Empty: not known; a dump is not.
-std::string other_contents(const std::string& path);
-// Whether it also has "traceEvents" or an event soon, for files that nobody named; and who wrote
-// it.
-enum class TraceLook { none, trace, our_trace };
-TraceLook look_for_trace(const std::string& path);
-
 }  // namespace gpuprof::kineto

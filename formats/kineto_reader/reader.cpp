@@ -11,7 +11,6 @@
 #include <memory>
 #include <vector>
 
-#include "formats/io/contents.h"
 #include "formats/io/ordered_jobs.h"
 #include "formats/kineto_reader/assembler.h"
 #include "formats/kineto_reader/block_parser.h"
@@ -251,21 +250,6 @@ class Reader {
 };
 
 }  // namespace
-
-bool is_kineto(const std::string& path) { return looks_like_json(path); }
-std::string why_not_kineto(const std::string& path) {
-  const std::string found = other_contents(path);
-  return found.empty() ? found : fmt::format("holds {}; {}", found, kAllowedInput);
-}
-
-std::vector<std::string> kineto_traces(const std::vector<std::string>& files) {
-  std::vector<std::string> ours, others;
-  for (const std::string& file : files) {
-    const TraceLook look = look_for_trace(file);
-    if (look != TraceLook::none) (look == TraceLook::our_trace ? ours : others).push_back(file);
-  }
-  return others.empty() ? ours : others;
-}
 
 KinetoFile read_kineto(const std::string& path, Trace& trace, const KinetoOptions& options) {
   return Reader(path, trace, options).run();

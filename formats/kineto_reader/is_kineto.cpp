@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "formats/kineto_reader/is_kineto.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "formats/io/contents.h"
+#include "formats/kineto_reader/byte_source.h"
+#include "formats/kineto_reader/scan.h"
+
+namespace gpuprof {
+
+using kineto::ByteSource;
+
+namespace {
+
+constexpr size_t kFirstBytes = 4096, kPeekBytes = 1 << 18;
+constexpr size_t kMostBlanks = 64 << 20;  // in front of a document
+
+std::string read_some(ByteSource& source, size_t bytes) {
+  std::string text(bytes, '\0');
+  text.resize(source.read(text.data(), bytes));
+  return text;
+}
+
+// The start of the text without blanks and byte order mark.
+std::string first_text(const std::string& path, size_t bytes) {
+  ByteSource source(path);
+  std::string text = read_some(source, bytes);
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  for (size_t blanks = 0; !text.empty() && blanks < kMostBlanks;) {
+    const char* const begin = text.data();
+    const auto skipped =
+        static_cast<size_t>(kineto::skip_space(begin, begin + text.size()) - begin);
+    text.erase(0, skipped);
+    blanks += skipped;
+    if (!text.empty()) break;
+    text = read_some(source, std::max(bytes, kPeekBytes));
+  }
+  return text;
+}
+
+bool begins_json(const std::string& text) {
+  if (text.empty()) return false;
+  const char* const end = text.data() + text.size();
+  const char* const second = kineto::skip_space(text.data() + 1, end);
+  if (text[0] == '{') return second == end || *second == '"' || *second == '}';
+  return text[0] == '[' && (second == end || *second == '{' || *second == ']');
+}
+
+// Of a file that is no JSON: what else it holds, also within gzip. Empty: not known; a dump is not.
+std::string other_contents(const std::string& path) {
+  ByteSource source(path);
+  const std::string first = read_some(source, kFirstBytes);
+  const std::string found = known_contents(first);
+  if (found.empty() || !source.is_gzip() || !source.error().empty()) return found;
+  return "gzip of " + found;
+}
+
+// Whether it also has "traceEvents" or an event soon, for files that nobody named; and who wrote
+// it.
+enum class TraceLook { none, trace, our_trace };
+TraceLook look_for_trace(const std::string& path) {
+  const std::string text = first_text(path, kPeekBytes);
+  if (!begins_json(text)) return TraceLook::none;
+  const size_t events = text.find("\"traceEvents\"");
+  if (events != std::string::npos) {
+    const bool ours = text.substr(0, events).find("\"producer\": \"gpuprof\"") != std::string::npos;
+    return ours ? TraceLook::our_trace : TraceLook::trace;
+  }
+  const bool array =
+      text[0] == '[' && kineto::next_event_start(text.data(), text.data() + text.size());
+  return array ? TraceLook::trace : TraceLook::none;
+}
+
+}  // namespace
+
+bool is_kineto(const std::string& path) { return begins_json(first_text(path, kFirstBytes)); }
+
+std::string why_not_kineto(const std::string& path) {
+  const std::string found = other_contents(path);
+  return found.empty() ? found : fmt::format("holds {}; {}", found, kAllowedInput);
+}
+
+std::vector<std::string> kineto_traces(const std::vector<std::string>& files) {
+  std::vector<std::string> ours, others;
+  for (const std::string& file : files) {
+    const TraceLook look = look_for_trace(file);
+    if (look != TraceLook::none) (look == TraceLook::our_trace ? ours : others).push_back(file);
+  }
+  return others.empty() ? ours : others;
+}
+
+}  // namespace gpuprof
