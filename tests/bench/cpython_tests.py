@@ -78,6 +78,7 @@ def run_to_end(command, env, folder):
 def results(python, flags, mode, module, folder, left_out=()):
     """Outcome by test: passed, failed, error or skipped; how the run ended; and the test in which it stood still."""
     env = harness.environment()
+    env["LD_PRELOAD"] = ""  # CPython skips its tests under strace wherever this is set
     if mode.get("preload"):
         env["LD_PRELOAD"] = harness.LIB
         env["GPUPROF_OUTPUT"] = str(folder / "out")
