@@ -19,7 +19,10 @@ WINDOWS, WAIT, ACTIVE = 8, 38, 20
 TARGET = 1.02  # of a step with operators and tensors
 ALTERNATING = f"skip_first={WARM},wait={WAIT},warmup=2,active={ACTIVE},repeat={WINDOWS},max_s=0,max_mb=0"
 ALTERNATING_STEPS = WARM + WINDOWS * (WAIT + 2 + ACTIVE) + WAIT
-RECORDED = {"operators": {"GPUPROF_ACTIVITIES": "step,kernel,memcpy,memset,op,tensor"}, "default": {}}
+RECORDED = {"operators": {"GPUPROF_ACTIVITIES": "step,kernel,memcpy,memset,op,tensor"}, "default": {},
+            "taken-down": {"GPUPROF_CUPTI_TEARDOWN": "1"}}
+PARTS = {"steps": {"GPUPROF_ACTIVITIES": "step"}, "kernels": {"GPUPROF_ACTIVITIES": "step,kernel"},
+         "hooks": {"GPUPROF_CUPTI": "off"}}  # what of a window's cost is whose
 
 MODES = {
     "bare": None,
@@ -119,17 +122,22 @@ def alternating(lab, name, command, step, settings):
             raise Failed(f"{len(found)} windows, not {WINDOWS}")
         times = done.result()["step_ms"]
         row = spread(window_ratios(times, found))
+        before, after = median_between(times, WARM // 2, found[0][0] - 6), median_between(times, found[-1][1] + WAIT // 4, len(times))
         lab.add(name, "ok" if row["median"] <= TARGET else "OVER",
-                f"{ratio_text(row, 'windows')}, at most {percent(TARGET)}; {median_between(times, WARM, len(times)):.4f} ms a step", **row)
+                f"{ratio_text(row, 'windows')}, at most {percent(TARGET)}; {before:.4f} ms a step before the first, after the last "
+                f"{percent(after / before)}", before=before, after=after, **row)
 
     return name, run
 
 
 def windows(lab):
-    """ResNet-50, the GPT, and that under FSDP, with operators and tensors alone and with all that is recorded by default."""
-    models = {"resnet50": ["--model", "resnet50"], "gpt": ["--model", "gpt"], "fsdp": ["--model", "gpt", "--fsdp"]}
+    """The GPT, ResNet-50, the GPT as a CUDA graph and under FSDP, with operators and tensors alone, with all that is recorded by default, and that
+    with CUPTI taken down after each window. Of the GPT also each part of it alone."""
+    models = {"gpt": ["--model", "gpt"], "resnet50": ["--model", "resnet50"], "gpt-graph": ["--model", "gpt", "--graph"],
+              "fsdp": ["--model", "gpt", "--fsdp"]}
     lab.cases([alternating(lab, f"{model}-{name}", torch_command(lab, ALTERNATING_STEPS, *arguments), "nvtx:step", settings)
-               for model, arguments in models.items() for name, settings in RECORDED.items()])
+               for model, arguments in models.items()
+               for name, settings in {**RECORDED, **(PARTS if model == "gpt" else {})}.items()])
 
 
 def cost(lab):

@@ -139,7 +139,7 @@ def training(lab, case, command, how="preload", expected=judge.Expected(), limit
     return case, run
 
 
-def beside_torch(lab, case, command, expected=judge.Expected(), limit=120):
+def beside_torch(lab, case, command, expected=judge.Expected(), limit=120, **settings):
     """torch.profiler and gpuprof in one process, one after the other, over as many steps each: the same kernels; and where
     torch.profiler is on, gpuprof says who has CUPTI."""
     def run():
@@ -148,7 +148,7 @@ def beside_torch(lab, case, command, expected=judge.Expected(), limit=120):
         file.unlink(missing_ok=True)
         first = LAST + 5
         done, dump = lab.profile(case, [*command, "--torch-profiler", file, "--first", first, "--last", first + LAST - FIRST],
-                                 limit=limit, GPUPROF_LOG="debug", **WINDOW)
+                                 limit=limit, GPUPROF_LOG="debug", **WINDOW, **settings)
         if not file.exists():
             raise Failed(f"torch.profiler said nothing: {done.why()}")
         theirs = json.loads(file.read_text())
@@ -165,10 +165,11 @@ def beside_torch(lab, case, command, expected=judge.Expected(), limit=120):
 def training_steps(lab):
     """ResNet-50, a GPT, that under FSDP, and as a CUDA graph."""
     command = [PYTHON, PROGRAMS / "train.py", "--steps", 40, "--model"]
+    longer = [PYTHON, PROGRAMS / "train.py", "--steps", 45, "--model", "gpt"]
     return [training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
             training(lab, "gpt-injection", [*command, "gpt"], "injection"),
             training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
-            beside_torch(lab, "gpt-same-run", [PYTHON, PROGRAMS / "train.py", "--steps", 45, "--model", "gpt"]),
+            beside_torch(lab, "gpt-same-run", longer), beside_torch(lab, "gpt-taken-down", longer, GPUPROF_CUPTI_TEARDOWN="1"),
             training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))]
 
 

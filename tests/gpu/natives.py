@@ -26,7 +26,7 @@ def builds(cuda_library):
         "driver_opened": ["-cudart", "none", "-o", "{out}", str(PROGRAMS / "driver.c"), "-ldl"],
         "driver_linked": ["-cudart", "none", "-DLINKED", "-o", "{out}", str(PROGRAMS / "driver.c"), "-ldl",
                           *(["-Xlinker", cuda_library] if cuda_library else ["-lcuda"])],
-        "detach": [*shared, *nvcc, *cupti_headers(), str(PROGRAMS / "detach.cu"), "-ldl"],
+        **{name: [*shared, *nvcc, *cupti_headers(), str(PROGRAMS / f"{name}.cu"), "-ldl"] for name in ("detach", "stages")},
         "ways.ptx": ["-ptx", "-arch=compute_75", "-o", "{out}", ways],
     }
 
@@ -172,25 +172,26 @@ def graph_case(lab, name, mode, arguments, bare_runs):
     return f"{name}-{mode}", run
 
 
-def three_windows(lab):
+def three_windows(lab, name, **settings):
     """Three windows of one process: from the second on CUPTI's correlation ids of graph launches may be wrong."""
     def run():
         command = [program(lab, "graphs"), *GRAPHS["before"], 3000]
-        done, dumps = lab.windows("three-windows", command, GPUPROF_STEP="sync:1",
+        done, dumps = lab.windows(name, command, GPUPROF_STEP="sync:1", **settings,
                                   GPUPROF_SCHEDULE="skip_first=4,wait=900,skip_first_wait=1,warmup=4,active=4,repeat=3")
         order = re.findall(r"CUPTI's ids of (\d+) graph records are those of their launches, of (\d+) they are not", done.err)
         agreed, differed = (sum(int(pair[i]) for pair in order) for i in (0, 1))
         wrong = [f"{len(dumps)} windows"] if len(dumps) != 3 else []
         wrong += [f"window {number}: {dump.losses or dump.missing}" for number, dump in enumerate(dumps) if dump.losses or dump.missing]
-        lab.add("three-windows", "DIFFERS" if wrong else "ok", "; ".join(wrong) or f"{agreed} ids right, {differed} wrong",
+        lab.add(name, "DIFFERS" if wrong else "ok", "; ".join(wrong) or f"{agreed} ids right, {differed} wrong",
                 launches=sum(dump.graph_launches for dump in dumps), ids_agreed=agreed, ids_differed=differed,
                 **(of_cupti(dumps[-1]) if dumps else {}))
 
-    return "three-windows", run
+    return name, run
 
 
 def after(lab):
-    """What a launch costs once CUPTI is detached as gpuprof does it, and by cuptiFinalize. Each attaches twice."""
+    """What a launch costs once CUPTI is detached as gpuprof does it, and by cuptiFinalize. Each attaches twice. And what each
+    part of an attached CUPTI adds to it."""
     def case(way):
         def run():
             done = lab.run([program(lab, "detach"), way])
@@ -203,11 +204,22 @@ def after(lab):
 
         return way, run
 
-    lab.cases([case("keep"), case("finalize")])
+    def stages(name, *options):
+        def run():
+            done = lab.run([program(lab, "stages"), *options])
+            if done.code != 0:
+                raise Failed(done.why())
+            found = done.result()
+            lab.add(name, "ok", "us a launch, of its thread and of the GPU: " + ", ".join(
+                f"{stage} {host:.2f} {whole:.2f}" for stage, (host, whole) in found.items()), stages=found)
+
+        return name, run
+
+    lab.cases([case("keep"), case("finalize"), stages("stages"), stages("stages-pinned", "pinned"), stages("stages-zeroed", "zeroed")])
 
 
 def graphs(lab):
     """Graphs before, inside and across the window, by node, as a whole, and as gpuprof chooses."""
     bare_runs = {}
     lab.cases([graph_case(lab, name, mode, arguments, bare_runs) for name, arguments in GRAPHS.items()
-               for mode in ("auto", "node", "trace")] + [three_windows(lab)])
+               for mode in ("auto", "node", "trace")] + [three_windows(lab, "three-windows"), three_windows(lab, "three-windows-taken-down", GPUPROF_CUPTI_TEARDOWN="1")])

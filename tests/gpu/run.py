@@ -23,14 +23,14 @@ def of(cases):
 PARTS = {
     "ways": (natives.ways, 100),
     "graphs": (natives.graphs, 80),
-    "after": (natives.after, 30),
+    "after": (natives.after, 40),
     "torch": (of(frameworks.training_steps), 160),
     "compile": (of(frameworks.compiled_steps), 120),
     "triton": (of(frameworks.triton_kernels), 60),
     "generate": (of(frameworks.requests), 120),
     "jax": (of(frameworks.jax_steps), 70),
     "slow": (of(frameworks.slow_steps), 90),
-    "windows": (cost.windows, 160),
+    "windows": (cost.windows, 300),
     "cost": (cost.cost, 460),
 }
 

@@ -151,7 +151,7 @@ def test_ways_and_graphs(tmp_path):
     # Of graphs of before the attach nodes are recorded, and nothing as a whole.
     assert found["before-auto"]["numbers"]["untimed"] == 0 and found["inside-node"]["numbers"]["nodes"] == 30
     assert found["before-trace"]["numbers"]["whole"] == 0 and found["before-trace"]["numbers"]["nodes"] == 36
-    assert len(found) == 10 + 3 * len(natives.GRAPHS) + 1 + 2
+    assert len(found) == 10 + 3 * len(natives.GRAPHS) + 2 + 5
     assert disagreeing(table["rows"]) == [("times of events on the device", "all", None)]  # these programs have none
     assert (tmp_path / "out/table.txt").read_text().startswith("GPU: Simulated GPU")
 
@@ -278,7 +278,8 @@ def test_windows_of_one_process_keep_to_a_target(target, verdict, lab, tmp_path,
     command = [*stand_in(tmp_path, step_ms="2.0"), "--steps", "90"]
     lab.cases([cost.alternating(lab, "loop", lambda: command, "nvtx:step", cost.RECORDED["operators"])])
     assert verdicts(lab) == {"loop": verdict}, lab.rows
-    assert lab.rows[0]["text"] == f"+0.00 % (+0.00 % to +0.00 %, 2 windows), at most {100 * (target - 1):+.2f} %; 2.0000 ms a step"
+    assert lab.rows[0]["text"] == (f"+0.00 % (+0.00 % to +0.00 %, 2 windows), at most {100 * (target - 1):+.2f} %; 2.0000 ms a step "
+                                   "before the first, after the last +0.00 %")
     monkeypatch.setattr(cost, "WINDOWS", 3)
     lab.cases([cost.alternating(lab, "fewer", lambda: command, "nvtx:step", {})])
     assert lab.rows[1]["text"] == "2 windows, not 3"
