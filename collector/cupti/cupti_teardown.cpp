@@ -10,6 +10,7 @@
 #include "collector/record/collector.h"
 #include "collector/record/session.h"
 #include "collector/sources/graphs.h"
+#include "collector/sources/replayed_graphs.h"
 
 namespace gpuprof {
 namespace {
@@ -21,8 +22,16 @@ constexpr unsigned kLookUs = 500;
 }  // namespace
 
 bool teardown_is_possible() {
-  return session().config.cupti_teardown && g_link.api.Finalize && !g_link.is_subscriber() &&
-         !g_link.shared && g_link.context.version >= kBearsGraphs && !host_was_ever_at_cupti();
+  if (!session().config.cupti_teardown || !g_link.api.Finalize || g_link.is_subscriber() ||
+      g_link.shared || g_link.context.version < kBearsGraphs || host_was_ever_at_cupti()) {
+    return false;
+  }
+  const size_t graphs = live_graphs();
+  if (graphs != 0) {
+    log_line(LogLevel::debug, "CUPTI is not taken down: %zu CUDA graph%s", graphs,
+             graphs == 1 ? " lives" : "s live");
+  }
+  return graphs == 0;
 }
 
 bool tear_down_cupti() {
@@ -40,7 +49,7 @@ bool tear_down_cupti() {
 }
 
 void on_exit_before_teardown() {
-  if (any_capture()) return;
+  if (any_capture() || live_graphs() != 0) return;
   Teardown wanted = Teardown::wanted;
   if (!g_teardown.compare_exchange_strong(wanted, Teardown::running)) return;
   const ErrnoGuard keep_errno;

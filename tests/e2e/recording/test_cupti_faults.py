@@ -66,7 +66,7 @@ def cases():
 
 def profile(folder, threads, when, windows, rounds=0, wait="device", pause_us=300, **settings):
     rounds = rounds or (10 if windows == 1 else 22)
-    command = [PROGRAM, threads, *CAPTURES[when], rounds, pause_us, wait]
+    command = [PROGRAM, threads, *CAPTURES.get(when, (-1, -1)), rounds, pause_us, wait]
     env = harness.preloaded(
         GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder, **{
             "GPUPROF_STEP": "sync:1",
@@ -136,24 +136,29 @@ def test_fault(fault, when, windows, threads, tmp_path):
             assert name in said, (name, said)
 
 
+TAKEN_DOWN = {**dict.fromkeys(CAPTURES, 0), "never": 3}
+
+
 @pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("when", CAPTURES)
+@pytest.mark.parametrize("when", TAKEN_DOWN)
 def test_taken_down_after_each_window(when, threads, tmp_path):
-    """By a call of the program's; the next window attaches anew."""
+    """By a call of the program's, but for programs with a graph; the next window attaches anew."""
     schedule = f"skip_first={3 * threads},wait={100 * threads},skip_first_wait=1,warmup={threads},active={3 * threads},repeat=3"
     done, comparisons = profile(tmp_path, threads, when, 3, rounds=500, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
                                 GPUPROF_SCHEDULE=schedule)
     assert len(comparisons) == 3, done.err
     for comparison in comparisons:
         assert_no_silent_error(comparison, "", OPEN if threads > 1 and comparison.header["window"] > 0 else [], done)
-    assert done.err.count("CUPTI is taken down") == done.err.count("attaching CUPTI took") == 3, done.err
+    assert done.err.count("attaching CUPTI took") == 3, done.err
+    assert done.err.count("CUPTI is taken down") == TAKEN_DOWN[when], done.err
+    assert done.err.count("CUPTI is not taken down: ") == 3 - TAKEN_DOWN[when], done.err
 
 
 def test_nobody_is_there_to_take_it_down(tmp_path):
     """The window lasts to the program's end."""
-    done, [comparison] = profile(tmp_path, 1, "before", 1, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
+    done, [comparison] = profile(tmp_path, 1, "never", 1, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
                                  GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=1000,repeat=1")
-    assert comparison.summary["losses"] == {} and "taken down" not in done.err, done.err
+    assert comparison.summary["losses"] == {} and "is taken down" not in done.err, done.err
 
 
 # The first launch of a round marks, with nothing on the GPU. The warm-up has room for a wait.

@@ -128,6 +128,10 @@ void Session::reset() {
     fmt::print(stderr, "simcuda: cuptiFinalize with CUDA graphs crashes before CUDA 12.6\n");
     std::abort();
   }
+  if (switches().finalize_graph_crash && now_ns() < graphs_end_ns_.load()) {
+    fmt::print(stderr, "simcuda: cuptiFinalize while a CUDA graph runs ends the program\n");
+    std::abort();
+  }
   for_each_client([&](Client& client) {
     for (unsigned kind = 0; kind < 64; ++kind) {
       const auto each = static_cast<CUpti_ActivityKind>(kind);
@@ -158,7 +162,10 @@ bool Session::gives_ids() const {
 }
 
 void Session::gpu_op(const GpuOpInfo& op) {
-  if (op.graph_id != 0) graphs_seen_.store(true, std::memory_order_relaxed);
+  if (op.graph_id != 0) {
+    graphs_seen_.store(true, std::memory_order_relaxed);
+    if (op.end > graphs_end_ns_.load()) graphs_end_ns_.store(op.end);  // under the core's lock
+  }
   // It is told when somebody looks at the GPU.
   const auto is_new_to = [&op](const Client& client) { return op.end >= client.begun_ns; };
   bool is_new = false;

@@ -111,6 +111,7 @@ class Session final : public CuptiSink {
   std::array<std::atomic<Subscriber*>, kSubscribers> subscribers_{};
   std::mutex mutex_;
   std::atomic<bool> graphs_seen_{false};
+  std::atomic<uint64_t> graphs_end_ns_{0};  // of the last graph launch that is known to end
   std::atomic<bool> whole_graphs_{false};
   Scope first_scope_ = Scope::none;
   Faults faults_;
