@@ -11,9 +11,9 @@ namespace gpuprof {
 namespace {
 
 constexpr const char* kActivityNames[kActivityCount] = {
-    "step",   "kernel", "memcpy",  "memset", "sync", "api",
-    "graph",  "nccl",   "alloc",   "nvtx",   "op",   "op:shapes",
-    "module", "tensor", "samples", "malloc", "nvml", "samples:native"};
+    "step",  "kernel",         "memcpy",  "memset",    "sync",   "api",    "graph",   "nccl",
+    "alloc", "nvtx",           "op",      "op:shapes", "module", "tensor", "samples", "malloc",
+    "nvml",  "samples:native", "sync:gpu"};
 
 constexpr uint32_t bit(Activity activity) { return 1u << static_cast<unsigned>(activity); }
 
@@ -25,7 +25,8 @@ constexpr uint32_t kLightPreset = bit(Activity::step) | bit(Activity::kernel) |
 constexpr uint32_t kDefaultPreset =
     kLightPreset | bit(Activity::api) | bit(Activity::alloc) | bit(Activity::nvtx) |
     bit(Activity::op) | bit(Activity::tensor) | bit(Activity::samples) | bit(Activity::graph);
-constexpr uint32_t kFullPreset = kDefaultPreset | bit(Activity::op_shapes) | bit(Activity::module);
+constexpr uint32_t kFullPreset =
+    kDefaultPreset | bit(Activity::op_shapes) | bit(Activity::module) | bit(Activity::gpu_sync);
 
 constexpr const char* kScheduleExample = "skip_first=10,wait=0,warmup=2,active=10,repeat=1";
 
@@ -112,13 +113,15 @@ bool read_schedule_item(std::string_view item, ScheduleSpec& spec, uint32_t& see
   return refuse_schedule_key(name, " is not a key of a schedule; the keys are", reason);
 }
 
-// `added`, not taken away: shapes want their operators with them, native frames their samples.
+// `added`, not taken away: shapes want their operators with them, native frames their samples, and
+// CUPTI's records of waits the calls that wait.
 bool find_activity(std::string_view name, bool added, uint32_t& mask) {
   for (size_t i = 0; i < kActivityCount; ++i) {
     if (name == kActivityNames[i]) {
       mask = 1u << i;
       if (added && mask == bit(Activity::op_shapes)) mask |= bit(Activity::op);
       if (added && mask == bit(Activity::samples_native)) mask |= bit(Activity::samples);
+      if (added && mask == bit(Activity::gpu_sync)) mask |= bit(Activity::sync);
       return true;
     }
   }

@@ -57,6 +57,7 @@ enum class Activity : uint8_t {
   heap,  // "malloc"
   nvml,
   samples_native,  // "samples:native"
+  gpu_sync,        // "sync:gpu": CUPTI's records of waits and events
   count
 };
 inline constexpr size_t kActivityCount = static_cast<size_t>(Activity::count);

@@ -21,7 +21,7 @@ ALTERNATING = f"skip_first={WARM},wait={WAIT},warmup=2,active={ACTIVE},repeat={W
 ALTERNATING_STEPS = WARM + WINDOWS * (WAIT + 2 + ACTIVE) + WAIT
 RECORDED = {"operators": {"GPUPROF_ACTIVITIES": "step,kernel,memcpy,memset,op,tensor"}, "default": {},
             "taken-down": {"GPUPROF_CUPTI_TEARDOWN": "1"}}
-PARTS = {"steps": {"GPUPROF_ACTIVITIES": "step"}, "kernels": {"GPUPROF_ACTIVITIES": "step,kernel"},
+PARTS = {"waits": {"GPUPROF_ACTIVITIES": "+sync:gpu"}, "steps": {"GPUPROF_ACTIVITIES": "step"}, "kernels": {"GPUPROF_ACTIVITIES": "step,kernel"},
          "hooks": {"GPUPROF_CUPTI": "off"}}  # what of a window's cost is whose
 
 MODES = {

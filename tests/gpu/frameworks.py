@@ -167,7 +167,7 @@ def training_steps(lab):
     command = [PYTHON, PROGRAMS / "train.py", "--steps", 40, "--model"]
     longer = [PYTHON, PROGRAMS / "train.py", "--steps", 45, "--model", "gpt"]
     return [training(lab, "resnet50", [*command, "resnet50"]), training(lab, "gpt", [*command, "gpt"]),
-            training(lab, "gpt-injection", [*command, "gpt"], "injection"),
+            training(lab, "gpt-injection", [*command, "gpt"], "injection", GPUPROF_ACTIVITIES="+sync:gpu"),
             training(lab, "gpt-fsdp", [*command, "gpt", "--fsdp"]),
             beside_torch(lab, "gpt-same-run", longer), beside_torch(lab, "gpt-taken-down", longer, GPUPROF_CUPTI_TEARDOWN="1"),
             training(lab, "gpt-graph", [*command, "gpt", "--graph"], expected=judge.Expected(kernels=False))]

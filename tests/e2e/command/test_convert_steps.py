@@ -18,7 +18,7 @@ PROGRAM = [harness.SIMTRAIN, "--steps", STEPS, "--layers", 4, "--malloc-per-step
 def dump(tmp_path_factory):
     folder = tmp_path_factory.mktemp("steps")
     run = harness.run(PROGRAM, harness.preloaded(
-        GPUPROF_OUTPUT=folder, GPUPROF_STEP="nvtx:step", GPUPROF_ACTIVITIES="+nvml", GPUPROF_MEMORY="1",
+        GPUPROF_OUTPUT=folder, GPUPROF_STEP="nvtx:step", GPUPROF_ACTIVITIES="+nvml,+sync:gpu", GPUPROF_MEMORY="1",
         GPUPROF_SCHEDULE=f"skip_first=1,wait=0,warmup=0,active={STEPS - 1},repeat=1,max_s=0,max_mb=0"))
     assert run.code == 0, run.err
     found, = harness.dumps(folder)

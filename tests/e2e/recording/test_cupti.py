@@ -32,7 +32,7 @@ VERSIONS = {"12.0": 19, "12.2": 20, "12.4": 22, "12.6": 24, "12.8": 26, "12.9": 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_versions(version, tmp_path):
     twelve = version.startswith("12")
-    _, dump = profile(tmp_path, [SIMTRAIN12 if twelve else harness.SIMTRAIN, *TRAIN, "--overlap"], SIMCUDA_VERSION=version,
+    _, dump = profile(tmp_path, [SIMTRAIN12 if twelve else harness.SIMTRAIN, *TRAIN, "--overlap"], SIMCUDA_VERSION=version, GPUPROF_ACTIVITIES="+sync:gpu",
                       LD_LIBRARY_PATH=LIB12 if twelve else LIB13_2 if version == "13.2" else harness.SIMCUDA)
     comparison = truth.Comparison(dump, tmp_path / "truth")
     comparison.assert_right("launch", "copy", "set", "alloc", "dealloc", "sync", "collective", "gpu_kernel", "gpu_copy",

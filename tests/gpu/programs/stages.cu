@@ -2,7 +2,8 @@
 // What each part of an attached CUPTI adds to a launch: of the launching thread, and until the GPU
 // is done. Then what is left of it after a detach, and after cuptiFinalize.
 // usage: stages [pinned] [zeroed]
-//   pinned: CUPTI keeps times in host memory; zeroed: it is told that its buffers are zero. Prints JSON.
+//   pinned: CUPTI keeps times in host memory; zeroed: it is told that its buffers are zero. Prints
+//   JSON.
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <dlfcn.h>
@@ -54,7 +55,8 @@ static void CUPTIAPI on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId, cons
 }
 
 static double us_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin)
+      .count();
 }
 
 // Best of thirty rounds, us a launch: {of the launching thread, until the GPU is done}.
@@ -84,10 +86,12 @@ struct Kind {
   CUpti_ActivityKind kind;
   const char* name;
 };
-constexpr Kind kKinds[] = {
-    {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"}, {CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
-    {CUPTI_ACTIVITY_KIND_MEMORY2, "memory"},            {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "waits"},
-    {CUPTI_ACTIVITY_KIND_CUDA_EVENT, "events"},         {CUPTI_ACTIVITY_KIND_OVERHEAD, "overhead"}};
+constexpr Kind kKinds[] = {{CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "kernels"},
+                           {CUPTI_ACTIVITY_KIND_MEMCPY, "copies"},
+                           {CUPTI_ACTIVITY_KIND_MEMORY2, "memory"},
+                           {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "waits"},
+                           {CUPTI_ACTIVITY_KIND_CUDA_EVENT, "events"},
+                           {CUPTI_ACTIVITY_KIND_OVERHEAD, "overhead"}};
 
 static void callback(int on, CUpti_CallbackDomain domain, const char* name, const char* said) {
   for (CUpti_CallbackId id = 1; id < 1000; ++id) {

@@ -225,7 +225,7 @@ const BadValue kBadValues[] = {
     {"GPUPROF_ACTIVITIES=kernel,tensors",
      "GPUPROF_ACTIVITIES=\"kernel,tensors\": \"tensors\" is not an activity; allowed are step, "
      "kernel, memcpy, memset, sync, api, graph, nccl, alloc, nvtx, op, op:shapes, module, tensor, "
-     "samples, malloc, nvml, samples:native, "
+     "samples, malloc, nvml, samples:native, sync:gpu, "
      "graph:trace, graph:node, malloc:KIB (1 to 1048576) (a list, or changes to the preset such as "
      "+api,-nvtx)"},
     {"GPUPROF_ACTIVITIES=+api,nvtx",
@@ -286,6 +286,7 @@ TEST(Settings, activities) {
        "kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,tensor,samples"},
       {"op:shapes", "op,op:shapes"},
       {"samples:native", "samples,samples:native"},
+      {"sync:gpu", "sync,sync:gpu"},
       {"+module,+op:shapes,-op:shapes,-alloc,-tensor",
        "step,kernel,memcpy,memset,sync,api,graph,nccl,nvtx,op,module,samples"},
       {"preset", "step,kernel,memcpy,memset,sync,api,graph,nccl,alloc,nvtx,op,tensor,samples"},
