@@ -51,7 +51,7 @@ def gpu_noise(truth, records):
 def run_once(folder, options):
     command = [harness.SIMTRAIN, "--ranks", "2", "--steps", "26", "--layers", "4", "--kernel-us", "300", "--comm-mb", "8",
                "--overlap", "--data-ms", "1", "--h2d-mb", "8", *options]
-    env = harness.environment(SIMCUDA_TRUTH=folder / "truth")
+    env = harness.environment(SIMCUDA_TRUTH=folder / "truth", GPUPROF_ACTIVITIES="+sync:gpu")
     done = harness.gpuprof("run", "-o", folder / "out", "--", *command, env=env)
     assert done.code == 0, done.err
     truths, most, gpu = {}, 0, 0
