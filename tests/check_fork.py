@@ -41,12 +41,12 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         FOUND: "g_call g_python g_trains",
         "what is installed in the interpreter is so in the child": "g_patch_method g_slot_method"},
     "collector/python/frame_check.cpp": {BEGINS: "g_known g_python g_reader"},
-    "collector/python/frame_reader.cpp": {BEGINS: "g_pid"},
+    "collector/python/sampled_frames.cpp": {BEGINS: "g_pid"},
     "collector/python/known_modules.cpp": {"numbers need only be different": "g_numbers"},
     "collector/python/modules.cpp": {
         FOUND: "g_python g_refused",
         "what is installed in the interpreter is so in the child": "g_enter g_leave g_remove g_settling g_wanted"},
-    "collector/python/own_frames.cpp": {
+    "collector/python/calling_frames.cpp": {
         FOUND: "g_interpreter g_is_finalizing g_loop g_state_of_thread",
         "taken for another's where the generation differs, which each session raises": "g_frames g_generation"},
     "collector/record/communicators.cpp": {NO_CUDA: "g_communicators g_messages g_most_ranks g_named_anew"},

@@ -40,7 +40,7 @@ UPWARD = {
         "collector/torch/open_ranges.h": "likewise PyTorch's",
     },
     "collector/stacks/stacks.cpp": {
-        "collector/python/own_frames.h": "a call stack has Python's frames in their places",
+        "collector/python/calling_frames.h": "a call stack has Python's frames in their places",
     },
     "collector/sources/device_info.cpp": {
         "collector/cupti/cupti_session.h": "the header of a dump names CUPTI's version",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/python/own_frames.h"
+#include "collector/python/calling_frames.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -143,7 +143,7 @@ class OwnFrames {
 // Those of another thread, of a walk of the reader's.
 class ReadFrames {
  public:
-  ReadFrames(const PythonLayout& layout, const FrameReader& reader, const uint64_t* named,
+  ReadFrames(const PythonLayout& layout, const SampledFrames& reader, const uint64_t* named,
              size_t count)
       : layout_(layout), reader_(reader), named_(named), count_(count) {}
 
@@ -164,7 +164,7 @@ class ReadFrames {
 
  private:
   const PythonLayout& layout_;
-  const FrameReader& reader_;
+  const SampledFrames& reader_;
   const uint64_t* named_;
   size_t count_, next_ = 0, loop_ = 0;
 };
@@ -220,7 +220,7 @@ int find_interpreter(dl_phdr_info* object, size_t, void*) {
 
 }  // namespace
 
-void own_frames_session_begins(const PythonApi& python) {
+void calling_frames_session_begins(const PythonApi& python) {
   void* const loop = program_symbol("_PyEval_EvalFrameDefault");
   Dl_info info{};
   void* symbol = nullptr;
@@ -233,7 +233,7 @@ void own_frames_session_begins(const PythonApi& python) {
   g_state_of_thread.store(python.PyGILState_GetThisThreadState, std::memory_order_relaxed);
 }
 
-void forget_own_frames() { g_generation.fetch_add(1, std::memory_order_relaxed); }
+void forget_calling_frames() { g_generation.fetch_add(1, std::memory_order_relaxed); }
 
 size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
                            size_t size) {
@@ -247,7 +247,7 @@ size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, siz
 }
 
 size_t merge_read_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
-                         size_t size, const FrameReader& reader, const uint64_t* named,
+                         size_t size, const SampledFrames& reader, const uint64_t* named,
                          size_t named_count) {
   ReadFrames read(known_interpreter().layout, reader, named, named_count);
   return merge(read, frames, stack_pointers, count, size);

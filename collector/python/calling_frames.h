@@ -9,14 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "collector/python/frame_reader.h"
 #include "collector/python/python_api.h"
+#include "collector/python/sampled_frames.h"
 
 namespace gpuprof {
 
-void own_frames_session_begins(const PythonApi& python);
+void calling_frames_session_begins(const PythonApi& python);
 // Code may have gone whose place other code has taken: names are looked up anew from here on.
-void forget_own_frames();
+void forget_calling_frames();
 // `frames`: return addresses, innermost first, with their stack pointers, as unwind() gives them.
 // Returns how many there are then, `size` at most. Any thread.
 size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
@@ -24,7 +24,7 @@ size_t merge_python_frames(uint64_t* frames, const uint64_t* stack_pointers, siz
 
 // The same of another thread's frames, with those of it that `reader` has read and `named`.
 size_t merge_read_frames(uint64_t* frames, const uint64_t* stack_pointers, size_t count,
-                         size_t size, const FrameReader& reader, const uint64_t* named,
+                         size_t size, const SampledFrames& reader, const uint64_t* named,
                          size_t named_count);
 
 }  // namespace gpuprof

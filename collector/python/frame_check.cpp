@@ -10,7 +10,7 @@
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
-#include "collector/python/own_frames.h"
+#include "collector/python/calling_frames.h"
 #include "collector/record/session.h"
 #include "collector/stacks/stacks.h"
 
@@ -26,7 +26,7 @@ constinit char g_note[200] = "";
 
 // Set before g_state is `known`.
 constinit PythonApi g_python{};
-constinit Immortal<FrameReader> g_reader;
+constinit Immortal<SampledFrames> g_reader;
 constinit KnownInterpreter g_known{};
 constinit int g_looks = 0;  // that did not agree
 
@@ -57,7 +57,7 @@ bool same_text(PyObject* object, const char* read, size_t bytes, size_t most) {
   return text[bytes] == '\0' || bytes + 4 > most;
 }
 
-bool same_frame(PyObject* frame, PyObject* code, const FrameReader::RawFrame& raw) {
+bool same_frame(PyObject* frame, PyObject* code, const SampledFrames::RawFrame& raw) {
   if (raw.code != reinterpret_cast<uint64_t>(code)) return false;
   CodeNames names;
   if (!g_reader->names_of(raw, names)) return false;
@@ -76,8 +76,8 @@ bool same_frame(PyObject* frame, PyObject* code, const FrameReader::RawFrame& ra
 // What the reader makes of this thread's frames against what Python does.
 bool reader_agrees(PyObject* innermost, uint64_t state) {
   size_t count = 0;
-  FrameReader::Seen seen{};
-  if (g_reader->walk(state, seen, count) != FrameReader::Outcome::read) return false;
+  SampledFrames::Seen seen{};
+  if (g_reader->walk(state, seen, count) != SampledFrames::Outcome::read) return false;
   g_python.Py_IncRef(innermost);
   Owned frame(g_python, innermost);
   for (size_t i = 0; i < count && i < kCheckedFrames; ++i) {
@@ -91,7 +91,7 @@ bool reader_agrees(PyObject* innermost, uint64_t state) {
 }
 
 bool find_own_thread() {
-  FrameReader::ThreadPlace threads[kMostThreads];
+  SampledFrames::ThreadPlace threads[kMostThreads];
   const size_t count = g_reader->threads(g_known.oldest, g_known.address, threads, kMostThreads);
   for (size_t i = 0; i < count; ++i) {
     if (threads[i].tid == current_tid()) return true;
@@ -149,12 +149,12 @@ void frames_session_begins(const PythonApi& python) {
     return frames_give_up("of CPython %.*s %s", release_length(python), python.Py_GetVersion(),
                           why);
   }
-  if (!FrameReader::can_read()) {
+  if (!SampledFrames::can_read()) {
     return frames_give_up(
         "the kernel does not let a process read its own memory by process_vm_readv");
   }
   if (!g_reader->begin(g_known.layout, g_known.code_type)) return frames_give_up("no memory");
-  own_frames_session_begins(python);
+  calling_frames_session_begins(python);
   g_state.store(FramesState::wanted, std::memory_order_release);
   if (python.Py_IsInitialized()) python.Py_AddPendingCall(on_pending_look, nullptr);
 }
@@ -167,7 +167,7 @@ const char* frames_note() { return g_note; }
 
 FramesState frames_state() { return g_state.load(std::memory_order_acquire); }
 const KnownInterpreter& known_interpreter() { return g_known; }
-FrameReader& frame_reader() { return *g_reader; }
+SampledFrames& sampled_frames() { return *g_reader; }
 
 namespace {
 void forget_frames() {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "collector/python/frame_reader.h"
 #include "collector/python/python_api.h"
+#include "collector/python/sampled_frames.h"
 
 namespace gpuprof {
 
@@ -35,6 +35,6 @@ struct KnownInterpreter {
   uint64_t address;    // PyInterpreterState
 };
 const KnownInterpreter& known_interpreter();
-FrameReader& frame_reader();  // for the sampling thread alone
+SampledFrames& sampled_frames();  // for the sampling thread alone
 
 }  // namespace gpuprof

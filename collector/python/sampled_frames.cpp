@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/python/frame_reader.h"
+#include "collector/python/sampled_frames.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -41,7 +41,7 @@ bool copy_word(uint64_t address, uint64_t& out) { return copy(address, &out, siz
 
 }  // namespace
 
-struct FrameReader::Buffers {
+struct SampledFrames::Buffers {
   struct Link {
     uint64_t address, code, previous;
   };
@@ -63,7 +63,7 @@ struct FrameReader::Buffers {
   Known known[kKnown];
 };
 
-bool FrameReader::begin(const PythonLayout& layout, uint64_t code_type) {
+bool SampledFrames::begin(const PythonLayout& layout, uint64_t code_type) {
   layout_ = layout;
   code_type_ = code_type;
   if (layout.frame_bytes() > kFrameBytes || layout.code_object_bytes() > kCodeBytes) return false;
@@ -78,16 +78,16 @@ bool FrameReader::begin(const PythonLayout& layout, uint64_t code_type) {
   return true;
 }
 
-bool FrameReader::can_read() {
+bool SampledFrames::can_read() {
   g_pid = current_pid();
   const uint64_t probe = 0x5eed;
   uint64_t seen = 0;
   return copy_word(reinterpret_cast<uint64_t>(&probe), seen) && seen == probe;
 }
 
-void FrameReader::forget() { std::memset(buffers_->known, 0, sizeof buffers_->known); }
+void SampledFrames::forget() { std::memset(buffers_->known, 0, sizeof buffers_->known); }
 
-uint64_t FrameReader::oldest_of(uint64_t state, uint64_t& interpreter) const {
+uint64_t SampledFrames::oldest_of(uint64_t state, uint64_t& interpreter) const {
   constexpr size_t kNext = 8;  // after `prev`, in every release
   if (!copy_word(state + layout_.thread_interpreter, interpreter)) return 0;
   for (size_t i = 0; i < kMostFrames; ++i) {
@@ -99,7 +99,7 @@ uint64_t FrameReader::oldest_of(uint64_t state, uint64_t& interpreter) const {
   return 0;
 }
 
-bool FrameReader::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) const {
+bool SampledFrames::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) const {
   constexpr size_t kPthreadTid = 720;  // in glibc's struct pthread
   uint64_t owner = 0, thread = 0;
   if (!copy_word(state + layout_.thread_interpreter, owner) || owner != interpreter ||
@@ -110,14 +110,14 @@ bool FrameReader::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) c
   return layout_.native || copy(thread + kPthreadTid, &tid, sizeof tid);
 }
 
-bool FrameReader::is_there(const ThreadPlace& thread, uint64_t interpreter) const {
+bool SampledFrames::is_there(const ThreadPlace& thread, uint64_t interpreter) const {
   uint32_t tid = 0;
   return look_at(thread.state, interpreter, tid) && tid == thread.tid;
 }
 
 // Younger threads come before older ones in the interpreter's list.
-size_t FrameReader::threads(uint64_t oldest, uint64_t interpreter, ThreadPlace* out,
-                            size_t most) const {
+size_t SampledFrames::threads(uint64_t oldest, uint64_t interpreter, ThreadPlace* out,
+                              size_t most) const {
   size_t count = 0;
   for (uint64_t state = oldest; state != 0 && count < most;) {
     uint64_t previous = 0;
@@ -132,12 +132,12 @@ size_t FrameReader::threads(uint64_t oldest, uint64_t interpreter, ThreadPlace* 
   return count;
 }
 
-size_t FrameReader::unit_bytes() const {
+size_t SampledFrames::unit_bytes() const {
   return frames_share_pages() ? kPage : layout_.frame_bytes();
 }
 
 // Reads where the innermost frame is and the units into `out`, all in one go.
-bool FrameReader::read_units(uint64_t state, const Seen& seen, uint8_t* out, Top& top) {
+bool SampledFrames::read_units(uint64_t state, const Seen& seen, uint8_t* out, Top& top) {
   Buffers& b = *buffers_;
   size_t pieces = 0, total = 0;
   const auto add = [&](void* to, uint64_t from, size_t bytes) {
@@ -159,7 +159,7 @@ bool FrameReader::read_units(uint64_t state, const Seen& seen, uint8_t* out, Top
   return top.cframe != 0 && copy_word(top.cframe + layout_.cframe_frame, top.frame);
 }
 
-size_t FrameReader::find_unit(uint64_t address) {
+size_t SampledFrames::find_unit(uint64_t address) {
   Buffers& b = *buffers_;
   for (size_t i = 0; i < b.unit_count; ++i) {
     const size_t at = (last_unit_ + i) % b.unit_count;  // mostly the one before, or the next
@@ -169,7 +169,7 @@ size_t FrameReader::find_unit(uint64_t address) {
 }
 
 // Adds a unit and takes its first reading.
-size_t FrameReader::read_unit(uint64_t address) {
+size_t SampledFrames::read_unit(uint64_t address) {
   Buffers& b = *buffers_;
   const size_t most = frames_share_pages() ? kPages : kMaxPythonFrames;
   const size_t at = b.unit_count;
@@ -182,7 +182,7 @@ size_t FrameReader::read_unit(uint64_t address) {
 
 // A frame in a reading of the units, which are read where they are not there if `more`; null: not
 // to be had.
-const uint8_t* FrameReader::frame_in(const uint8_t* reading, uint64_t address, bool more) {
+const uint8_t* SampledFrames::frame_in(const uint8_t* reading, uint64_t address, bool more) {
   Buffers& b = *buffers_;
   const size_t bytes = layout_.frame_bytes();
   const auto unit = [&](uint64_t at) -> const uint8_t* {
@@ -203,13 +203,13 @@ const uint8_t* FrameReader::frame_in(const uint8_t* reading, uint64_t address, b
   return b.crossing;
 }
 
-const uint8_t* FrameReader::fetch(uint64_t address) {
+const uint8_t* SampledFrames::fetch(uint64_t address) {
   if (const uint8_t* const frame = frame_in(buffers_->first, address, true)) return frame;
   return copy(address, buffers_->crossing, layout_.frame_bytes()) ? buffers_->crossing : nullptr;
 }
 
 // What says where a frame is and what it runs; where it is in its code changes all the time.
-bool FrameReader::unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count) {
+bool SampledFrames::unchanged(uint64_t state, const Seen& seen, const Top& top, size_t count) {
   Buffers& b = *buffers_;
   Top again;
   if (!read_units(state, seen, b.second, again) || again.cframe != top.cframe ||
@@ -232,7 +232,7 @@ bool FrameReader::unchanged(uint64_t state, const Seen& seen, const Top& top, si
 }
 
 // Reads what the last walk went along, in one go: mostly that is what this one needs.
-bool FrameReader::begin_walk(uint64_t state, Seen& seen, Top& top) {
+bool SampledFrames::begin_walk(uint64_t state, Seen& seen, Top& top) {
   Buffers& b = *buffers_;
   last_unit_ = 0;
   b.unit_count = seen.unit_count;
@@ -244,7 +244,7 @@ bool FrameReader::begin_walk(uint64_t state, Seen& seen, Top& top) {
   return read_units(state, seen, b.first, top);
 }
 
-void FrameReader::end_walk(Seen& seen, const Top& top) {
+void SampledFrames::end_walk(Seen& seen, const Top& top) {
   const Buffers& b = *buffers_;
   seen.cframe = top.cframe;
   seen.unit_count = 0;
@@ -254,18 +254,18 @@ void FrameReader::end_walk(Seen& seen, const Top& top) {
 }
 
 // To 3.10. A frame for which a trace function runs does not run yet.
-bool FrameReader::runs(const uint8_t* frame) const {
+bool SampledFrames::runs(const uint8_t* frame) const {
   return layout_.frame_state == kNoField || frame[layout_.frame_state] == layout_.executing;
 }
 
 // Whether the next frame outwards is run by another call of the evaluation loop.
-bool FrameReader::ends_loop(const uint8_t* frame, bool runs_code) const {
+bool SampledFrames::ends_loop(const uint8_t* frame, bool runs_code) const {
   if (layout_.loops_have_frames()) return !runs_code;
   return layout_.frame_entry == kNoField || frame[layout_.frame_entry] != 0;
 }
 
 // From a frame outwards, into `links`. `last`: the outermost.
-bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last) {
+bool SampledFrames::follow(uint64_t innermost, Memory memory, size_t& count, uint64_t& last) {
   Buffers& b = *buffers_;
   count = 0;
   uint16_t loop = 0;
@@ -303,7 +303,7 @@ bool FrameReader::follow(uint64_t innermost, Memory memory, size_t& count, uint6
 
 // The innermost of the frames that were read in one go whose calls all ran when they were read. One
 // that has returned does not run, and leads nowhere or into the list of free ones.
-bool FrameReader::follow_what_ran(size_t& count) {
+bool SampledFrames::follow_what_ran(size_t& count) {
   Buffers& b = *buffers_;
   const auto unit_runs = [&](size_t unit) { return runs(b.first + unit * unit_bytes()); };
   const auto try_from = [&](size_t unit) {
@@ -322,8 +322,8 @@ bool FrameReader::follow_what_ran(size_t& count) {
 }
 
 // `loose`: it need not stand still if it ends where it did.
-FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loose, size_t& count,
-                                            uint64_t& last) {
+SampledFrames::Outcome SampledFrames::walk_once(uint64_t state, Seen& seen, bool loose,
+                                                size_t& count, uint64_t& last) {
   Top top;
   if (!begin_walk(state, seen, top)) return Outcome::torn;
   if (top.frame == 0) return Outcome::none;
@@ -340,7 +340,7 @@ FrameReader::Outcome FrameReader::walk_once(uint64_t state, Seen& seen, bool loo
   return count ? Outcome::read : Outcome::none;
 }
 
-FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count) {
+SampledFrames::Outcome SampledFrames::walk(uint64_t state, Seen& seen, size_t& count) {
   Outcome outcome = Outcome::torn;
   uint64_t last = 0;
   const int tries = seen.moved ? 1 : kTries;
@@ -360,15 +360,15 @@ FrameReader::Outcome FrameReader::walk(uint64_t state, Seen& seen, size_t& count
   return outcome;
 }
 
-uint64_t FrameReader::loop_frame(size_t loop) const {
+uint64_t SampledFrames::loop_frame(size_t loop) const {
   return loop <= kMaxPythonFrames ? buffers_->loop_frames[loop] : 0;
 }
 
-bool FrameReader::stands_still(uint64_t state, const Seen& seen) {
+bool SampledFrames::stands_still(uint64_t state, const Seen& seen) {
   return last_links_ != 0 && unchanged(state, seen, last_top_, last_links_);
 }
 
-FrameReader::Outcome FrameReader::read_codes(size_t& count) {
+SampledFrames::Outcome SampledFrames::read_codes(size_t& count) {
   Buffers& b = *buffers_;
   const size_t bytes = layout_.code_object_bytes();
   size_t codes = 0;
@@ -400,7 +400,7 @@ FrameReader::Outcome FrameReader::read_codes(size_t& count) {
   return count ? Outcome::read : Outcome::none;
 }
 
-bool FrameReader::names_of(const RawFrame& frame, CodeNames& out) const {
+bool SampledFrames::names_of(const RawFrame& frame, CodeNames& out) const {
   uint8_t code[kCodeBytes];
   return copy(frame.code, code, layout_.code_object_bytes()) &&
          load<uint64_t>(code + kObjectType) == code_type_ &&
@@ -409,7 +409,7 @@ bool FrameReader::names_of(const RawFrame& frame, CodeNames& out) const {
 
 // Another code object at the same place, made since forget(), differs in at least one of these, or
 // has its names and table where the one before had them and bears its name.
-uint64_t FrameReader::key_of(const RawFrame& frame, const uint8_t* code) const {
+uint64_t SampledFrames::key_of(const RawFrame& frame, const uint8_t* code) const {
   const uint64_t words[] = {frame.code,
                             static_cast<uint64_t>(int64_t{frame.offset}),
                             word(code + layout_.code_file),
@@ -420,7 +420,7 @@ uint64_t FrameReader::key_of(const RawFrame& frame, const uint8_t* code) const {
   return key ? key : 1;
 }
 
-FrameReader::Outcome FrameReader::name(size_t count, uint64_t* frames) {
+SampledFrames::Outcome SampledFrames::name(size_t count, uint64_t* frames) {
   Buffers& b = *buffers_;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t key = key_of(raw_[i], b.codes[b.code_of[i]]);

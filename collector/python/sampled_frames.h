@@ -16,7 +16,7 @@ namespace gpuprof {
 // Frames kept of one stack, the innermost.
 inline constexpr size_t kMaxPythonFrames = 192;
 
-class FrameReader {
+class SampledFrames {
  public:
   enum class Outcome : uint8_t {
     read,

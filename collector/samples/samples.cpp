@@ -12,8 +12,8 @@
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/python/calling_frames.h"
 #include "collector/python/frame_check.h"
-#include "collector/python/own_frames.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/record/shed.h"
@@ -40,8 +40,8 @@ struct Sampler {
   uint32_t callers[kMostCallers];
   size_t caller_count;
   struct Thread {
-    FrameReader::ThreadPlace place;  // state 0: Python does not know it
-    FrameReader::Seen seen;
+    SampledFrames::ThreadPlace place;  // state 0: Python does not know it
+    SampledFrames::Seen seen;
     ThreadCounts counts;  // where native frames are wanted
   };
   Thread threads[kMostThreads];
@@ -89,7 +89,7 @@ bool is_sampled(const Sampler& sampler, uint32_t tid) {
 
 // What the last samples left of a thread, if that was the same one.
 Sampler::Thread known_or_new(const Sampler::Thread* known, size_t count,
-                             const FrameReader::ThreadPlace& place) {
+                             const SampledFrames::ThreadPlace& place) {
   for (size_t i = 0; i < count; ++i) {
     if (known[i].place.state == place.state && known[i].place.tid == place.tid) return known[i];
   }
@@ -108,14 +108,14 @@ void look_for_threads(Sampler& sampler) {
   const size_t before_count = sampler.thread_count;
   std::memcpy(before, sampler.threads, sizeof before);
   sampler.thread_count = 0;
-  const auto add = [&](const FrameReader::ThreadPlace& place) {
+  const auto add = [&](const SampledFrames::ThreadPlace& place) {
     if (sampler.thread_count == kMostThreads) return;
     sampler.threads[sampler.thread_count++] = known_or_new(before, before_count, place);
   };
   if (frames_state() == FramesState::known) {
-    FrameReader::ThreadPlace all[256];
+    SampledFrames::ThreadPlace all[256];
     const size_t count =
-        frame_reader().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
+        sampled_frames().threads(known_interpreter().oldest, known_interpreter().address, all, 256);
     for (size_t i = 0; i < count; ++i) {
       if (is_caller(sampler, all[i].tid)) add(all[i]);
     }
@@ -149,7 +149,7 @@ void record_sample(uint64_t ticks, uint32_t tid, const uint64_t* frames, size_t 
 size_t add_native(Sampler& sampler, Sampler::Thread& thread, const ThreadLook& look, size_t count) {
   NativeStack& native = sampler.native;
   if (!take_native_stack(thread.place.tid, look, thread.counts, native)) return count;
-  FrameReader& reader = frame_reader();
+  SampledFrames& reader = sampled_frames();
   if (!reader.stands_still(thread.place.state, thread.seen)) return count;
   const size_t merged = merge_read_frames(native.frames, native.stack_pointers, native.count,
                                           kMaxStackFrames, reader, sampler.frames, count);
@@ -168,26 +168,26 @@ void sample_native(Sampler& sampler, Sampler::Thread& thread, uint64_t ticks,
 // The thread's frames of Python, named, as they were at `ticks`. A thread that this one has put off
 // its processor in the middle of a call stays there however often it is read: between readings it
 // is let go on. What is lost is counted.
-FrameReader::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size_t& count,
-                                 uint64_t& ticks) {
+SampledFrames::Outcome read_python(Sampler& sampler, Sampler::Thread& thread, size_t& count,
+                                   uint64_t& ticks) {
   constexpr uint64_t kFirstPauseNs = 50'000, kLongestPauseNs = 4'000'000;
-  FrameReader& reader = frame_reader();
+  SampledFrames& reader = sampled_frames();
   const uint32_t seen = g_word.load(std::memory_order_acquire);
   for (uint64_t pause = kFirstPauseNs;; pause *= 2) {
     ticks = now_ticks();
-    FrameReader::Outcome outcome = reader.walk(thread.place.state, thread.seen, count);
+    SampledFrames::Outcome outcome = reader.walk(thread.place.state, thread.seen, count);
     // The thread may have ended meanwhile, and another one have got its place: no loss.
     if (!reader.is_there(thread.place, known_interpreter().address)) {
-      return FrameReader::Outcome::none;
+      return SampledFrames::Outcome::none;
     }
-    if (outcome == FrameReader::Outcome::read) outcome = reader.name(count, sampler.frames);
-    if (outcome != FrameReader::Outcome::torn) return outcome;
+    if (outcome == SampledFrames::Outcome::read) outcome = reader.name(count, sampler.frames);
+    if (outcome != SampledFrames::Outcome::torn) return outcome;
     if (pause > kLongestPauseNs) break;
     futex_wait(g_word, seen, pause);
-    if (g_word.load(std::memory_order_acquire) != seen) return FrameReader::Outcome::none;
+    if (g_word.load(std::memory_order_acquire) != seen) return SampledFrames::Outcome::none;
   }
   count_loss(Loss::sample_torn);
-  return FrameReader::Outcome::torn;
+  return SampledFrames::Outcome::torn;
 }
 
 void sample(Sampler& sampler, Sampler::Thread& thread) {
@@ -197,10 +197,10 @@ void sample(Sampler& sampler, Sampler::Thread& thread) {
   if (thread.place.state) {
     size_t count = 0;
     switch (read_python(sampler, thread, count, ticks)) {
-      case FrameReader::Outcome::none: break;
-      case FrameReader::Outcome::torn:
-      case FrameReader::Outcome::no_room: return;
-      case FrameReader::Outcome::read:
+      case SampledFrames::Outcome::none: break;
+      case SampledFrames::Outcome::torn:
+      case SampledFrames::Outcome::no_room: return;
+      case SampledFrames::Outcome::read:
         if (native) count = add_native(sampler, thread, look, count);
         return record_sample(ticks, thread.place.tid, sampler.frames, count);
     }
@@ -242,7 +242,7 @@ void sample_window(Sampler& sampler) {
     }
     if (python && now >= sampler.next_forget_ns) {
       sampler.next_forget_ns = now + kSecondNs;
-      frame_reader().forget();
+      sampled_frames().forget();
     }
     for (size_t i = 0; i < sampler.thread_count; ++i) {
       note_thread_times(sampler.threads[i].place.tid);

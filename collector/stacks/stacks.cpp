@@ -4,7 +4,7 @@
 #include "collector/base/fork.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
-#include "collector/python/own_frames.h"
+#include "collector/python/calling_frames.h"
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
 #include "collector/record/shed.h"
@@ -73,7 +73,7 @@ bool stack_wanted(const ApiRow& row) {
 
 void restart_stack_counts() {
   for (Turn& turn : g_turns) turn.calls.store(0, std::memory_order_relaxed);
-  forget_own_frames();
+  forget_calling_frames();
 }
 
 const char* stack_note() { return g_note; }
