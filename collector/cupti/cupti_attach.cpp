@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What is asked of CUPTI at a window's begin (which kinds of records, whose clock) and taken back at
+// its end.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
