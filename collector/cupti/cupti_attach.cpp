@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of CUPTI at a window's begin (which kinds of records, whose clock) and taken back at
-// its end.
+// What is asked of CUPTI at a window's begin (which kinds of records, whose clock) and taken back
+// at its end.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -32,7 +32,8 @@ constexpr ActivityRow kActivities[] = {
     {CUPTI_ACTIVITY_KIND_MEMCPY2, Activity::memcpy},
     {CUPTI_ACTIVITY_KIND_MEMSET, Activity::memset},
     {CUPTI_ACTIVITY_KIND_MEMORY2, Activity::alloc},
-    // Both cost every call of the program's, the first one even when it is off again (MEASURED.md).
+    // Both slow every call of the program's; the first goes on to do so when it is off again
+    // (docs/MEASURED.md).
     {CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, Activity::gpu_sync},
     {CUPTI_ACTIVITY_KIND_CUDA_EVENT, Activity::gpu_sync},
     {CUPTI_ACTIVITY_KIND_OVERHEAD, Activity::kernel},
