@@ -67,8 +67,14 @@ def newest(headers, record):
 
 
 def cuda_headers():
-    return next(p for p in (pathlib.Path("/usr/local/cuda/include"), pathlib.Path("/usr/local/cuda-13.0/include"),
-                            pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")) if (p / "cuda.h").exists())
+    """Where cmake/gpuprof_cuda_headers.cmake looks, but for a folder that the build was told."""
+    homes = [pathlib.Path(os.environ[name]) / "include" for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    folders = [*homes, pathlib.Path("/usr/local/cuda/include"), SOURCE / ".deps/cuda/include", pathlib.Path("/usr/local/include"),
+               pathlib.Path("/usr/include")]
+    found = next((folder for folder in folders if (folder / "cuda.h").exists()), None)
+    if not found:
+        sys.exit(f"cuda.h is in none of {', '.join(map(str, folders))}: run tools/setup.sh")
+    return found
 
 
 def facts(headers, names):
