@@ -517,13 +517,26 @@ void Judge::sort_causes(Report& report) const {
 
 // The GPU is the limit only where its own work fills most of the time that is known and the
 // program's.
-bool Judge::add_compute(double waited_pct, Report& report) const {
+bool gpu_is_the_limit(const Report& report, double waited_pct) {
   const double known_pct =
       100 - report.unknown_pct() - report.breakdown_pct[static_cast<size_t>(Part::profiler)];
   // Of a process with several GPUs the one that works most: they may work in turn.
   const double works_pct = std::min(report.gpu_utilization_pct, report.busiest_gpu_pct);
   const double busy_pct = works_pct - exposed_pct(report, waited_pct);
-  if (busy_pct < kLeastBusyPct || busy_pct < kLimitBusyPct * known_pct / 100) return false;
+  return busy_pct >= kLeastBusyPct && busy_pct >= kLimitBusyPct * known_pct / 100;
+}
+
+// So that nobody takes a small cause for the reason of a step's whole length.
+void Judge::say_what_limits_beyond(double waited_pct, Report& report) const {
+  if (report.verdict.empty() || !gpu_is_the_limit(report, waited_pct)) return;
+  report.verdict.back().evidence.push_back(
+      fmt::format("beyond {} the GPU's own work is the limit: compute is {:.1f} % of {} time",
+                  report.verdict.size() == 1 ? "this" : "these causes", report.breakdown_pct[0],
+                  report.unit()));
+}
+
+bool Judge::add_compute(double waited_pct, Report& report) const {
+  if (!gpu_is_the_limit(report, waited_pct)) return false;
   Verdict healthy{Cause::compute,
                   report.breakdown_pct[0],
                   0,
@@ -559,6 +572,7 @@ void Judge::decide(Report& report) const {
     report.verdict.clear();
     return;
   }
+  say_what_limits_beyond(waited_pct, report);
   if (!report.verdict.empty()) return;
   const double idle_pct =
       report.breakdown_pct[static_cast<size_t>(Part::other)] - report.device_idle_pct;

@@ -40,6 +40,7 @@ class Judge {
   void leave_out_pauses(Report& report) const;
   void sort_causes(Report& report) const;
   bool add_compute(double waited_pct, Report& report) const;
+  void say_what_limits_beyond(double waited_pct, Report& report) const;
 
   std::array<double, kFixes> step_ns_{};    // by Fix, weighted with steps
   std::array<double, kFixes> median_ns_{};  // likewise, of the median step

@@ -119,6 +119,19 @@ def test_the_log_says_what_cupti_does():
     assert figures.of_log("gpuprof: no GPU record has come for 3 launches") == {"clock": None, "functions": None, "silent": True}
 
 
+def test_a_report_names_what_a_program_is_slow_for():
+    def report(cause, evidence="", *findings):
+        return {"verdict": [{"cause": cause, "evidence": [evidence]}] if cause else [], "findings": [{"kind": kind} for kind in findings]}
+
+    limit = "beyond this the GPU's own work is the limit: compute is 95.1 % of step time"
+    assert frameworks.names(report("transfer"), "pageable") and not frameworks.names(report("kernel_launch"), "pageable")
+    assert not frameworks.names(report(""), "small")
+    assert frameworks.names(report("compute", "", "without_tensor_cores"), "fp32")
+    assert frameworks.names(report("kernel_launch", limit, "without_tensor_cores"), "fp32")
+    assert not frameworks.names(report("kernel_launch", "", "without_tensor_cores"), "fp32")
+    assert not frameworks.names(report("compute", "", "slower_recorded"), "fp32")
+
+
 def test_without_rows_nothing_was_seen():
     assert {said([]) for _, _, _, said in claims.CLAIMS} == {None}
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The report against jobs whose truth is computed: each cause strong, middling and weak, in pairs,
 // on one rank and four.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -309,6 +310,23 @@ TEST(KnownCauses, TheProfilersTimeIsSaid) {
     EXPECT_NE(found->text.find("Step Mark"), std::string::npos) << found->text;
     ASSERT_EQ(report.verdict.size(), 1u);
     EXPECT_EQ(report.verdict[0].cause, Cause::compute);
+  }
+}
+
+// A small cause beside a GPU that is busy does not pass for what a step is long for.
+TEST(KnownCauses, WhatLimitsBeyondASmallCauseIsSaid) {
+  for (const int idle_pct : {4, 40}) {
+    Job job;
+    job.kernel = 10'000;
+    job.kernels = 150;
+    job.pause = 100 * job.kernel / (100 - idle_pct) - job.issue;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_EQ(report.verdict.size(), 1u) << idle_pct;
+    EXPECT_EQ(report.verdict[0].cause, Cause::kernel_launch);
+    const std::string said =
+        fmt::format("beyond this the GPU's own work is the limit: compute is {:.1f} % of step time",
+                    report.breakdown_pct[0]);
+    EXPECT_EQ(report.verdict[0].evidence.back() == said, idle_pct < 20) << idle_pct;
   }
 }
 
