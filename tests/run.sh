@@ -7,6 +7,8 @@
 #   viewers  what outside viewers make of it      torch    a real PyTorch, no GPU       gpu   a GPU
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=/dev/null  # checked by itself
+. tools/progress.sh
 
 preset=dev
 if [ "${1:-}" = --preset ]; then
@@ -74,9 +76,13 @@ fi
 echo "tests/run.sh: running ${chosen[*]}"
 labels=$(IFS='|'; echo "${chosen[*]}")
 scratch=$(mktemp)
-trap 'rm -f "$scratch"' EXIT
+tell_of_silence "tests/run.sh: still testing" "$scratch" &
+teller=$!
+trap 'kill "$teller" 2>/dev/null || true; rm -f "$scratch"' EXIT
 ctest --test-dir "$build" --label-regex "^($labels)\$" --output-on-failure --no-tests=error \
   --parallel "$(nproc)" </dev/null 2>&1 | tee "$scratch" && failed=0 || failed=$?
+kill "$teller" 2>/dev/null || true
+wait "$teller" 2>/dev/null || true
 
 # What pytest and GoogleTest skipped, and why; then ctest's summary once more.
 skipped=$(awk '/^SKIPPED \[/ { print } gtest { print "SKIPPED " test ": " $0; gtest = 0 } /: Skipped$/ { gtest = 1 }

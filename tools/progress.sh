@@ -21,3 +21,18 @@ with_progress() {
   wait "$teller" 2>/dev/null || true
   return "$code"
 }
+
+# tell_of_silence WHAT LOG: until it is ended by TERM, says on standard error that WHAT goes on, and the last "n/m Test" in
+# LOG, whenever LOG has not grown for 8 s.
+tell_of_silence() {
+  local what=$1 log=$2 size='' now nap=
+  trap 'kill "$nap" 2>/dev/null; exit 0' TERM
+  while sleep 8 & nap=$!; wait "$nap"; do
+    kill -0 $$ 2>/dev/null || exit 0  # it was killed
+    now=$(stat -c %s "$log")
+    if [ "$now" = "$size" ]; then
+      echo "$what: $SECONDS s $(grep -oE '^ *[0-9]+/[0-9]+ Test' "$log" | tail -1 | grep -oE '[0-9]+/[0-9]+' || true)" >&2
+    fi
+    size=$now
+  done
+}
