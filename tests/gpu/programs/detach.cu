@@ -5,7 +5,6 @@
 // JSON.
 #include <cuda_runtime.h>
 #include <cupti.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,23 +12,8 @@
 #include <cstdlib>
 #include <cstring>
 
-extern "C" __global__ void tiny() {}
-
-static void check(int error, const char* what) {
-  if (error == 0) return;
-  std::fprintf(stderr, "detach: %s: error %d\n", what, error);
-  std::exit(1);
-}
-
-template <typename Function>
-static Function cupti(const char* name) {
-  static void* const library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_GLOBAL);
-  void* const found = library ? dlsym(library, name) : nullptr;
-  if (found) return reinterpret_cast<Function>(found);
-  std::fprintf(stderr, "detach: no %s: %s\n", name, dlerror());
-  std::exit(2);
-}
-#define CUPTI(name) cupti<decltype(&name)>(#name)
+#define PROGRAM "detach"
+#include "cupti_by_name.h"
 
 static size_t records = 0;
 static bool finalizes = false, finalized = false;
