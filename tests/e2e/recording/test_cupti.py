@@ -48,6 +48,14 @@ def test_versions(version, tmp_path):
     assert events and all(("no_time" in r["flags"]) == (major == 12 and minor < 8) for r in events), events[:2]
 
 
+@pytest.mark.parametrize("preset, asked, there", [("light", "", False), ("default", "", False), ("full", "", True), ("light", "+sync:gpu", True)])
+def test_waits_are_asked_of_cupti_only_where_wanted(preset, asked, there, tmp_path):
+    """They slow a program down, also after its window; the calls that wait are recorded anyway."""
+    _, dump = profile(tmp_path, [harness.SIMTRAIN, *TRAIN, "--overlap"], GPUPROF_PRESET=preset, GPUPROF_ACTIVITIES=asked or "preset")
+    kinds = {record["kind"] for record in harness.records(dump)}
+    assert {"gpu_sync", "gpu_event"} & kinds == ({"gpu_sync", "gpu_event"} if there else set()) and "sync" in kinds
+
+
 # Of every so many pieces of GPU work one is bad: how, what it is counted as, and what the line at the end says.
 BAD = {
     "zero_ts": ("bad_timestamp", "zero or reversed"),
