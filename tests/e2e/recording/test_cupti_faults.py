@@ -136,6 +136,11 @@ def test_fault(fault, when, windows, threads, tmp_path):
             assert name in said, (name, said)
 
 
+# The first launch of a round marks, with nothing on the GPU. The warm-up has room for a wait.
+BY_KERNEL = {"GPUPROF_STEP": "kernel:hazard_kernel:1",
+             "GPUPROF_SCHEDULE": "skip_first=6,wait=20,skip_first_wait=1,warmup=6,active=3,repeat=3"}
+
+
 TAKEN_DOWN = {**dict.fromkeys(CAPTURES, 0), "never": 3}
 
 
@@ -154,16 +159,19 @@ def test_taken_down_after_each_window(when, threads, tmp_path):
     assert done.err.count("CUPTI is not taken down: ") == 3 - TAKEN_DOWN[when], done.err
 
 
+def test_not_taken_down_while_a_graph_runs(tmp_path):
+    """cuptiFinalize would end a program whose graph is under way (the simulator aborts)."""
+    done = harness.run([PROGRAM, 1, 0, 0, 500, 0, "none"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug", **BY_KERNEL))
+    assert done.code == 0 and done.out == "1 threads, 500 rounds\n", done.err
+    assert "is not taken down: 1 CUDA graph lives" in done.err and "is taken down" not in done.err, done.err
+
+
 def test_nobody_is_there_to_take_it_down(tmp_path):
     """The window lasts to the program's end."""
     done, [comparison] = profile(tmp_path, 1, "never", 1, GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
                                  GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=1000,repeat=1")
     assert comparison.summary["losses"] == {} and "is taken down" not in done.err, done.err
-
-
-# The first launch of a round marks, with nothing on the GPU. The warm-up has room for a wait.
-BY_KERNEL = {"GPUPROF_STEP": "kernel:hazard_kernel:1",
-             "GPUPROF_SCHEDULE": "skip_first=6,wait=20,skip_first_wait=1,warmup=6,active=3,repeat=3"}
 
 
 @pytest.mark.parametrize("wait", ["stream", "event"])
