@@ -49,6 +49,7 @@ class Lab:
         self.out = out
         self.deadline = time.monotonic() + seconds
         self.rows = []
+        self.added = lambda: None  # called after each row
         self.part = ""
         self.prebuilt = prebuilt
         self.gpuprof, self.library = self._find(prebuilt)
@@ -66,6 +67,7 @@ class Lab:
 
     def add(self, case, verdict, text="", **numbers):
         self.rows.append({"part": self.part, "case": case, "verdict": verdict, "text": text, "numbers": numbers})
+        self.added()
         print(f"{self.part:12} {case:24} {verdict:8} {text}", flush=True)
 
     # -- programs ------------------------------------------------------------------------------------

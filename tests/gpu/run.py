@@ -68,6 +68,7 @@ def main():
     lab = Lab(options.folder.resolve(), options.output.resolve(), options.seconds)
     whole = lab.deadline
     gpu = machine(lab)
+    lab.added = lambda: write(lab, gpu, time.monotonic() - begun)  # what is known, should this be cut off
     print(f"GPU: {gpu}", flush=True)
     for name, (part, seconds) in PARTS.items():
         if options.parts and name not in options.parts:
@@ -78,7 +79,6 @@ def main():
             part(lab)
         except Exception as error:  # whatever it is, the other parts still run
             lab.add("part", "FAILED", f"{type(error).__name__}: {error}")
-        write(lab, gpu, time.monotonic() - begun)  # what is known, should this be cut off
     text, code = write(lab, gpu, time.monotonic() - begun)
     print("\n" + text, flush=True)
     return code
