@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "collector/base/idle.h"
+
 namespace gpuprof {
 namespace {
 
@@ -83,7 +85,7 @@ struct Search {
   void* found;
 };
 
-int visit(dl_phdr_info* object, size_t, void* raw) {
+GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
   Search& search = *static_cast<Search*>(raw);
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
   const bool is_program = search.at++ == 0;  // always the first
@@ -98,13 +100,13 @@ int visit(dl_phdr_info* object, size_t, void* raw) {
 
 }  // namespace
 
-void* symbol_in_loaded(const char* soname, const char* symbol) {
+GPUPROF_IDLE_CODE void* symbol_in_loaded(const char* soname, const char* symbol) {
   Search search{soname, symbol, 0, nullptr};
   ::dl_iterate_phdr(visit, &search);
   return search.found;
 }
 
-void* symbol_in_libc(const char* symbol) {
+GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
   // glibc; glibc before 2.34; musl under the names of its loader.
   for (const char* soname : {"libc.so.6", "libdl.so.2", "ld-musl-", "libc.musl-", "libc.so"}) {
     if (void* const found = symbol_in_loaded(soname, symbol)) return found;

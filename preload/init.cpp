@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "collector/base/host.h"
+#include "collector/base/idle.h"
 #include "collector/base/libc.h"
 #include "collector/record/collector.h"
 #include "collector/sources/nvtx.h"
@@ -36,7 +37,7 @@ static_assert(kApiCount <= kMaxApis);
 
 // For the thread that comes first; the others wait until it is done.
 template <typename Action>
-void do_once(std::atomic<uint32_t>& state, Action action) {
+[[gnu::always_inline]] inline void do_once(std::atomic<uint32_t>& state, Action action) {
   uint32_t seen = state.load(std::memory_order_acquire);
   if (seen == 2) return;
   if (seen == 0 && state.compare_exchange_strong(seen, 1)) {
@@ -56,7 +57,7 @@ void do_once(std::atomic<uint32_t>& state, Action action) {
 
 }  // namespace
 
-[[gnu::cold]] bool another_copy_works() { return &::gpuprof_first_copy != &g_this_copy; }
+GPUPROF_IDLE_CODE bool another_copy_works() { return &::gpuprof_first_copy != &g_this_copy; }
 
 void prepare_slots() {
   static std::atomic<uint32_t> state{0};
@@ -70,7 +71,7 @@ void prepare_slots() {
 }
 
 // Opens nothing and allocates nothing: most processes that load this library never touch a GPU.
-[[gnu::cold]] void prepare_library() {
+GPUPROF_IDLE_CODE void prepare_library() {
   do_once(g_host.prepared, [] {
     g_host.rows = kApiRows;
     g_host.row_count = kApiCount;
@@ -83,7 +84,7 @@ void prepare_slots() {
 }
 
 namespace {
-[[gnu::constructor]] void on_load() { prepare_library(); }
+[[gnu::constructor]] GPUPROF_IDLE_CODE void on_load() { prepare_library(); }
 }  // namespace
 
 }  // namespace gpuprof

@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "collector/base/host.h"
+#include "collector/base/idle.h"
 #include "collector/base/os.h"
 #include "collector/python/bridge.h"
 #include "collector/record/collector.h"
@@ -60,7 +61,7 @@ void follow_injection() {
   patch_loaded_since({}, nullptr, PatchedCalls::all);
 }
 
-[[gnu::constructor]] void on_load() {
+[[gnu::constructor]] GPUPROF_IDLE_CODE void on_load() {
   prepare_library();
   if (another_copy_works()) return;
   const ErrnoGuard keep_errno;

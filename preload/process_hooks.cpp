@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/idle.h"
 #include "collector/record/collector.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
@@ -20,12 +21,14 @@ extern char** environ;
 
 namespace {
 
-template <typename Function>
-Function next(const char* name) {
+GPUPROF_IDLE_CODE void* next_of(const char* name) {
   // An old glibc without libdl has no dlsym.
   const gpuprof::SymbolLookup lookup = gpuprof::real_dlsym();
-  return reinterpret_cast<Function>(lookup ? lookup(RTLD_NEXT, name)
-                                           : gpuprof::symbol_in_libc(name));
+  return lookup ? lookup(RTLD_NEXT, name) : gpuprof::symbol_in_libc(name);
+}
+template <typename Function>
+[[gnu::always_inline]] inline Function next(const char* name) {
+  return reinterpret_cast<Function>(next_of(name));
 }
 
 [[noreturn]] void end_now(int status) {
@@ -36,7 +39,7 @@ Function next(const char* name) {
 // exec replaces the program: what was recorded must be on disk before. A vfork child shares our
 // memory and is not us: the collector sees that by the process id.
 template <typename Function, typename... Arguments>
-int exec_with(const char* name, Function*, Arguments... arguments) {
+[[gnu::always_inline]] inline int exec_with(const char* name, Function*, Arguments... arguments) {
   Function* const real = next<Function*>(name);
   if (!real) return -1;
   gpuprof::save_before_exec();
@@ -47,7 +50,7 @@ int exec_with(const char* name, Function*, Arguments... arguments) {
 
 }  // namespace
 
-#define GPUPROF_C extern "C" GPUPROF_EXPORT
+#define GPUPROF_C extern "C" GPUPROF_EXPORT GPUPROF_IDLE_CODE
 
 GPUPROF_C void _exit(int status) {
   gpuprof::finish_session("exit");

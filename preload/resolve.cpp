@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include "collector/base/idle.h"
 #include "collector/base/libc.h"
 #include "preload/elf_symbols.h"
 
@@ -35,8 +36,8 @@ void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
 
 HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
 
-SymbolLookup real_dlsym() {
-  static std::atomic<SymbolLookup> found{nullptr};
+GPUPROF_IDLE_CODE SymbolLookup real_dlsym() {
+  GPUPROF_IDLE_DATA static constinit std::atomic<SymbolLookup> found{nullptr};
   if (const SymbolLookup function = found.load(std::memory_order_acquire)) return function;
   const auto function = reinterpret_cast<SymbolLookup>(symbol_in_libc("dlsym"));
   if (function) found.store(function, std::memory_order_release);

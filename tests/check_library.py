@@ -22,6 +22,11 @@ IN_LIBDL_OR_LIBPTHREAD = {
 FLOOR = (pathlib.Path(__file__).resolve().parents[1] / "packaging/newest_glibc.txt").read_text().strip()
 NEWEST_GLIBC = tuple(map(int, FLOOR.split(".")))
 MOST_TLS = 256  # static TLS has about 1,600 bytes for all libraries that are opened later, 512 in new glibc
+MOST_WRITTEN_PAGES = 5  # by the dynamic linker, at each start of each process (collector/base/idle.h)
+# Code that every process runs which loads the library. Linux maps 16 pages around the one that is missing.
+IDLE_FUNCTIONS = re.compile(r"^([0-9a-f]+) [tT] (_exit|execve|getenv|_ZN7gpuprof(?:14collector_initEv|14finish_sessionEPKc|15prepare_libraryEv))$",
+                            flags=re.M)
+FARTHEST = 16 * 1024
 OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|ncclProfiler_v[0-9]+)$")
 # What is interposed of libc and the dynamic linker. CUDA's, CUPTI's and NCCL's names are the rows of preload/*.def.
 LIBC_NAMES = {
@@ -90,6 +95,14 @@ def problems_of(library, interposed):
     thread_local = re.search(r"^\s+TLS(?:\s+0x[0-9a-f]+){4}\s+(0x[0-9a-f]+)", run("readelf", "-lW", library), flags=re.M)
     if thread_local and int(thread_local[1], 16) > MOST_TLS:
         problems.append(f"has {int(thread_local[1], 16)} bytes of TLS (at most {MOST_TLS}): CUDA's driver could not open it late")
+    written = {int(at, 16) >> 12 for at in re.findall(r"^([0-9a-f]+)\s+[0-9a-f]+\s+R_", run("readelf", "-rW", library), flags=re.M)}
+    if len(written) > MOST_WRITTEN_PAGES:
+        problems.append(f"has addresses to write on {len(written)} pages (at most {MOST_WRITTEN_PAGES}): keep those of idle processes "
+                        "together (collector/base/idle.h), and texts of tables in place")
+    idle = {name: int(at, 16) for at, name in IDLE_FUNCTIONS.findall(run("nm", library))}
+    if idle and max(idle.values()) - min(idle.values()) > FARTHEST:
+        problems.append(f"has {min(idle, key=idle.get)} and {max(idle, key=idle.get)} {max(idle.values()) - min(idle.values())} bytes apart "
+                        f"(at most {FARTHEST}): each page is a fault of every process; say GPUPROF_IDLE_CODE (collector/base/idle.h)")
     return problems
 
 
@@ -119,6 +132,10 @@ SELF_TEST = [  # what, source, link options, part of the expected problem (None:
     ("executable stack", "void gpuprof_step(void) {}", ["-Wl,-z,execstack"], "executable stack"),
     ("static constructor", "__attribute__((used)) static void _GLOBAL__sub_I_x(void) {}", [], "_GLOBAL__sub_I_x"),
     ("much TLS", "__thread char gpuprof_t[300]; char *gpuprof_f(void) { return gpuprof_t; }", ["-ftls-model=initial-exec"], "bytes of TLS"),
+    ("addresses all over its data", "char gpuprof_x; void *gpuprof_p[5000] = {" + ",".join(f"[{i}] = &gpuprof_x" for i in range(0, 5000, 600)) + "};",
+     [], "has addresses to write"),
+    ("idle code far apart", "char *getenv(const char *n) { (void)n; return 0; }\n"
+     "__attribute__((aligned(65536))) void _exit(int c) { (void)c; for (;;) {} }", ["-nostartfiles"], "bytes apart"),
     ("of libpthread", "int pthread_detach(unsigned long); int gpuprof_d(void) { return pthread_detach(0); }", [], "needs pthread_detach"),
     ("of libpthread, weak, with a version",
      "#pragma weak pthread_detach\nint pthread_detach(unsigned long), getpid(void);\n"

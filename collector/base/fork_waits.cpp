@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "collector/base/clock.h"
+#include "collector/base/idle.h"
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
 
@@ -74,7 +75,7 @@ ForkWaitsScope::~ForkWaitsScope() { leave(); }
 
 bool a_fork_runs() { return g_forks.load() != 0; }
 
-void let_forks_wait() {
+GPUPROF_IDLE_CODE void let_forks_wait() {
   if (!__register_atfork) return;
   __register_atfork(before_fork, after_fork_in_parent, nullptr, __dso_handle);
   at_fork_in_child(after_fork_in_child);

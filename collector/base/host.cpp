@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/base/host.h"
 
+#include "collector/base/idle.h"
+
 namespace gpuprof {
 
-constinit Host g_host;
+GPUPROF_IDLE_DATA constinit Host g_host;
 
 }  // namespace gpuprof

@@ -24,6 +24,7 @@ struct Host {
   void (*patch_heap)() = nullptr;       // makes the program's calls of allocators come to us
   const char* (*own_path)() = nullptr;  // this library's file as it was opened; "" if unknown
   std::atomic<uint32_t> prepared{0};    // 1: a thread is at it, 2: done
+  uint64_t process_start_ticks = 0;     // of this process: a forked one has its own
   char start_directory[1024] = {};      // "" if it cannot be named
 };
 

@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 
+#include "collector/base/host.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
 
@@ -38,7 +39,7 @@ uint64_t to_ticks(const CuptiRecordContext& context, uint64_t time) {
 // What is recorded ended after the attach, began after the process did, as what ran at the attach,
 // and is over; give or take what the conversion is off. A time of another clock is not.
 bool is_possible(const CuptiRecordContext& context, uint64_t begin, uint64_t end) {
-  const uint64_t since = session().process_start_ticks;
+  const uint64_t since = g_host.process_start_ticks;
   const uint64_t slack = context.clock.error_ticks() +
                          (context.now_ticks - context.attach_ticks) / 10000 + kSlackTicks;
   return begin + slack >= since && end + slack >= context.attach_ticks &&

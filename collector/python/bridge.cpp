@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/idle.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/python/forward.h"
@@ -87,7 +88,8 @@ PyObject* on_optimizer_step(PyObject*, PyObject* optimizer) {
   g_python.Py_IncRef(g_python.none);
   return g_python.none;
 }
-constinit PyMethodDef g_step_method{"gpuprof_step", on_optimizer_step, kPyOneObject, nullptr};
+GPUPROF_IDLE_DATA constinit PyMethodDef g_step_method{"gpuprof_step", on_optimizer_step,
+                                                      kPyOneObject, nullptr};
 
 // A module that is there but still being executed lacks what its later lines define.
 bool is_complete(PyObject* module) {

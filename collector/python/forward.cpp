@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/idle.h"
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/record/collector.h"
@@ -97,8 +98,10 @@ PyObject* on_patch(PyObject*, PyObject* type) {
   return python.none;
 }
 
-constinit PyMethodDef g_slot_method{"gpuprof_slot", on_slot, kPyOneObject, nullptr};
-constinit PyMethodDef g_patch_method{"gpuprof_patch", on_patch, kPyOneObject, nullptr};
+GPUPROF_IDLE_DATA constinit PyMethodDef g_slot_method{"gpuprof_slot", on_slot, kPyOneObject,
+                                                      nullptr};
+GPUPROF_IDLE_DATA constinit PyMethodDef g_patch_method{"gpuprof_patch", on_patch, kPyOneObject,
+                                                       nullptr};
 
 // With the GIL.
 void look(const PythonApi& py) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/idle.h"
 #include "collector/base/log.h"
 #include "collector/python/is_compiling.h"
 #include "collector/python/known_modules.h"
@@ -85,8 +86,8 @@ PyObject* on_leave(PyObject*, PyObject* module) {
   return none(*g_python.load(std::memory_order_relaxed));
 }
 
-constinit PyMethodDef g_enter{"gpuprof_enter", on_enter, kPyOneObject, nullptr};
-constinit PyMethodDef g_leave{"gpuprof_leave", on_leave, kPyOneObject, nullptr};
+GPUPROF_IDLE_DATA constinit PyMethodDef g_enter{"gpuprof_enter", on_enter, kPyOneObject, nullptr};
+GPUPROF_IDLE_DATA constinit PyMethodDef g_leave{"gpuprof_leave", on_leave, kPyOneObject, nullptr};
 
 void say_refused(const char* why) {
   if (!g_refused) log_line(LogLevel::warn, "calls of modules are not recorded: %s", why);

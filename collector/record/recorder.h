@@ -77,7 +77,7 @@ constexpr Kind kind_of(ApiRole role) {
 
 // One row of preload's table, as the collector needs it.
 struct ApiRow {
-  const char* name;
+  char name[40];  // in place: the dynamic linker has no address to write
   Library library;
   Kind kind;
   ApiRole role;

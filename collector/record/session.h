@@ -46,7 +46,6 @@ struct Window {
 struct Session {
   std::atomic<SessionState> state{SessionState::asleep};
   uint32_t pid = 0;
-  uint64_t process_start_ticks = 0;
   uint64_t start_ticks = 0;  // first traced call
 
   alignas(Settings) unsigned char settings_memory[sizeof(Settings)] = {};

@@ -2,6 +2,7 @@
 #include "collector/stacks/stacks.h"
 
 #include "collector/base/fork.h"
+#include "collector/base/idle.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/python/calling_frames.h"
@@ -21,7 +22,7 @@ struct alignas(64) Turn {
 constinit Turn g_turns[kStackKindCount];
 
 constinit std::atomic<bool> g_on{false};
-constinit const char* g_note = "";
+GPUPROF_IDLE_DATA constinit const char* g_note = "";
 constinit bool g_forked = false;  // another thread of the parent may have held the loader's lock
 
 }  // namespace

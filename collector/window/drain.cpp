@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_pages.h"
@@ -238,7 +239,7 @@ bool prepare() {
   // Brackets of the program's own come without a word before.
   const bool waits = s.config.mode == Mode::armed && s.config.step.source != StepSource::profiler;
   const RingSizes sizes{s.config.buffer_mb, stacks, s.config.memory, s.loads_data, waits};
-  if (!create_ring(path, sizes, s.clock, s.process_start_ticks, why, sizeof why)) {
+  if (!create_ring(path, sizes, s.clock, g_host.process_start_ticks, why, sizeof why)) {
     log_line(LogLevel::error, "no memory for %u MB of buffers; this program runs unprofiled",
              s.config.buffer_mb);
     return false;

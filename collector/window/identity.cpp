@@ -296,7 +296,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   out.text(13, text);
   encode_settings(out, *s.settings);
   encode_clock(out, 15, ring_header);
-  out.uint(16, s.process_start_ticks);
+  out.uint(16, g_host.process_start_ticks);
   out.uint(17, s.window.begin_ticks);
   // CUDA in a forked child answers with errors, and in another would be started by the question.
   if (asks_cuda && !s.loads_data) encode_devices_and_versions(out);

@@ -12,6 +12,7 @@
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
+#include "collector/base/idle.h"
 #include "collector/base/libc.h"
 #include "collector/base/log.h"
 #include "collector/base/redact.h"
@@ -89,7 +90,7 @@ bool configure() {
   redact(s.config.redact);
   if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
   const bool armed = s.config.mode == Mode::armed;
-  s.tracker.start(s.config.step, s.process_start_ticks, armed);
+  s.tracker.start(s.config.step, g_host.process_start_ticks, armed);
   if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);
   if (s.config.step.source == StepSource::period) period_begin();
   find_step_calls();
@@ -106,9 +107,10 @@ bool start() {
   s.clock = choose_clock();
   if (s.clock.source == ClockSource::monotonic) {
     // The constructor's time was taken in ticks of a clock that will not be used.
-    const double ago = static_cast<double>(before - s.process_start_ticks) / counter_ticks_per_ns();
-    s.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
-    s.tracker.start(s.config.step, s.process_start_ticks, s.config.mode == Mode::armed);
+    const double ago =
+        static_cast<double>(before - g_host.process_start_ticks) / counter_ticks_per_ns();
+    g_host.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
+    s.tracker.start(s.config.step, g_host.process_start_ticks, s.config.mode == Mode::armed);
   }
   if (s.loads_data) {
     if (static_cast<uint32_t>(s.clock.source) != parent_clock_source()) return false;
@@ -233,9 +235,9 @@ Session& session() { return g_session; }
 const ApiRow* api_rows() { return g_host.rows; }
 size_t api_count() { return g_host.row_count; }
 
-[[gnu::cold]] void collector_init() {
+GPUPROF_IDLE_CODE void collector_init() {
   if (!has_libc()) return collector_stays_off();
-  g_session.process_start_ticks = now_ticks();
+  g_host.process_start_ticks = now_ticks();
   // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
   if (!::getcwd(g_host.start_directory, sizeof g_host.start_directory)) {
     g_host.start_directory[0] = '\0';
@@ -290,7 +292,7 @@ void start_in_driver() {
   g_session.driver_thread.store(0, std::memory_order_release);
 }
 
-bool session_is_live() {
+GPUPROF_IDLE_CODE bool session_is_live() {
   return g_session.state.load(std::memory_order_acquire) == SessionState::running &&
          g_session.pid == current_pid();
 }
@@ -302,7 +304,7 @@ bool wants_injection() {
   return g_host.own_path && g_host.own_path()[0] != '\0';
 }
 
-void save_before_exec() {
+GPUPROF_IDLE_CODE void save_before_exec() {
   if (!session_is_live() || g_session.finishing.load()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
@@ -313,7 +315,7 @@ void save_before_exec() {
   remove_ring_file();
 }
 
-void go_on_after_failed_exec() {
+GPUPROF_IDLE_CODE void go_on_after_failed_exec() {
   if (!session_is_live() || g_session.finishing.load()) return;
   const ErrnoGuard keep_errno;
   const BlockedScope blocked;
@@ -321,7 +323,7 @@ void go_on_after_failed_exec() {
   drain_wait_idle(10 * kSecond);
 }
 
-void finish_session(const char* reason) {
+GPUPROF_IDLE_CODE void finish_session(const char* reason) {
   Session& s = g_session;
   if (!session_is_live() || s.finishing.exchange(true)) return;
   const ErrnoGuard keep_errno;
@@ -349,7 +351,7 @@ void forget_session_in_child() {
   for (const ForgetInChild* forget = g_forget_begin; forget != g_forget_end; ++forget) (*forget)();
   t_state = ThreadState{};
   forget_session(g_session);
-  g_session.process_start_ticks = now_ticks();
+  g_host.process_start_ticks = now_ticks();
   // A user's `off`, or a bad setting that was reported once, holds for the child too.
   if (state == SessionState::off) return turn_off();
   set_all_flags(0);

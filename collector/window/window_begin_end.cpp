@@ -2,6 +2,7 @@
 #include "collector/window/window_begin_end.h"
 
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_session.h"
@@ -211,7 +212,7 @@ void begin_with_session() {
     log_line(LogLevel::warn, "CUPTI was not ready within 3 s: the window begins without GPU times");
   }
   const uint32_t number = early ? kFirstEarlyWindow + s.early_windows++ : 0;
-  start_recording(number, s.boundaries, s.process_start_ticks);
+  start_recording(number, s.boundaries, g_host.process_start_ticks);
 }
 
 void begin_early_again() {
