@@ -29,17 +29,32 @@ size_t record_bytes(CUpti_ActivityKind kind) {
   }
 }
 
+// Removed as the process ends that made them; its ranks are forks of it.
+struct MadeDirectories {
+  const pid_t owner = getpid();
+  std::vector<std::string> names;
+
+  ~MadeDirectories() {
+    std::error_code ignored;
+    if (owner != getpid()) return;
+    for (const std::string& name : names) std::filesystem::remove_all(name, ignored);
+    unsetenv("SIMCUDA_TRUTH");  // a simulator that nobody has called yet makes its folder as it ends
+  }
+};
+
 // Before any test: a truth log, whatever the test does first.
 const bool truth_set = [] {
-  setenv("SIMCUDA_TRUTH", make_directory().c_str(), 0);
+  if (!getenv("SIMCUDA_TRUTH")) setenv("SIMCUDA_TRUTH", make_directory().c_str(), 0);
   return true;
 }();
 
 }  // namespace
 
 std::string make_directory() {
+  static MadeDirectories made;
   char name[] = "/tmp/simcuda_test.XXXXXX";
-  return mkdtemp(name) == nullptr ? "/tmp" : name;
+  if (mkdtemp(name) == nullptr) return "/tmp";
+  return made.names.emplace_back(name);
 }
 
 std::vector<Json> truth_in(const std::string& directory) {
