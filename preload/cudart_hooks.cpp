@@ -330,11 +330,11 @@ namespace {
 }  // namespace
 
 void fill_cudart_slots() {
-#define GPUPROF_FILL_SLOT(symbol, model)                                               \
-  {                                                                                    \
-    using RowHook = Hook<Api::symbol, GPUPROF_SIGNATURE(model)>;                       \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
-                              &RowHook::set};                                          \
+#define GPUPROF_FILL_SLOT(symbol, model)                                            \
+  {                                                                                 \
+    using RowHook = Hook<Api::symbol, GPUPROF_SIGNATURE(model)>;                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
+              &RowHook::set);                                                       \
   }
 #define GPUPROF_API(library, symbol, role) GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, symbol)
 #define GPUPROF_API_AS(library, symbol, model, role) \

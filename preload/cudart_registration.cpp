@@ -48,10 +48,10 @@ extern "C" void __cudaUnregisterFatBinary(void** module) {
 namespace gpuprof {
 
 void fill_registration_slots() {
-#define GPUPROF_FILL_HAND(symbol)                                                                \
-  {                                                                                              \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
+#define GPUPROF_FILL_HAND(symbol)                                                             \
+  {                                                                                           \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
   }
 #define GPUPROF_API(library, symbol, role)
 #define GPUPROF_API_AS(library, symbol, model, role)

@@ -149,10 +149,10 @@ GPUPROF_CUPTI cuptiFinalize() {
 namespace gpuprof {
 
 void fill_cupti_slots() {
-#define GPUPROF_FILL_HAND(symbol)                                                                \
-  {                                                                                              \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
+#define GPUPROF_FILL_HAND(symbol)                                                             \
+  {                                                                                           \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
   }
 #define GPUPROF_ROWS_cudart(symbol)
 #define GPUPROF_ROWS_cupti(symbol) GPUPROF_FILL_HAND(symbol)

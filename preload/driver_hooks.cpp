@@ -305,11 +305,11 @@ namespace {
 void fill_driver_hand_slots();
 
 void fill_driver_slots() {
-#define GPUPROF_FILL_SLOT(symbol, model)                                               \
-  {                                                                                    \
-    using RowHook = Hook<Api::symbol, decltype(::model)>;                              \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
-                              &RowHook::set};                                          \
+#define GPUPROF_FILL_SLOT(symbol, model)                                            \
+  {                                                                                 \
+    using RowHook = Hook<Api::symbol, decltype(::model)>;                           \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
+              &RowHook::set);                                                       \
   }
 #define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)

@@ -185,10 +185,10 @@ void fill_driver_hand_slots() {
 #define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 #define GPUPROF_DRIVER(library, symbol, model, role, since)
-#define GPUPROF_DRIVER_HAND(library, symbol, since)                                              \
-  {                                                                                              \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                       \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set}; \
+#define GPUPROF_DRIVER_HAND(library, symbol, since)                                           \
+  {                                                                                           \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
   }
 #include "preload/apis.def"
 #undef GPUPROF_API

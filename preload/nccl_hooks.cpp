@@ -393,11 +393,11 @@ constexpr bool kIsComplete =
 }
 
 void fill_nccl_slots() {
-#define GPUPROF_FILL_SLOT(symbol, model)                                               \
-  {                                                                                    \
-    using RowHook = Hook<Api::symbol, decltype(model)>;                                \
-    hook_slot(Api::symbol) = {reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
-                              &RowHook::set};                                          \
+#define GPUPROF_FILL_SLOT(symbol, model)                                            \
+  {                                                                                 \
+    using RowHook = Hook<Api::symbol, decltype(model)>;                             \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
+              &RowHook::set);                                                       \
   }
 #define GPUPROF_API(library, symbol, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, ::symbol)

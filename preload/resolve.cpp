@@ -36,6 +36,10 @@ void* symbol_of_library(const char* const (&sonames)[N], const char* name) {
 
 HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
 
+[[gnu::noinline]] void fill_slot(Api api, void* wrapper, void* (*get)(), void (*set)(void* real)) {
+  hook_slot(api) = {wrapper, get, set};
+}
+
 GPUPROF_IDLE_CODE SymbolLookup real_dlsym() {
   GPUPROF_IDLE_DATA static constinit std::atomic<SymbolLookup> found{nullptr};
   if (const SymbolLookup function = found.load(std::memory_order_acquire)) return function;

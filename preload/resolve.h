@@ -19,6 +19,8 @@ struct HookSlot {
   void (*set)(void* real);
 };
 HookSlot& hook_slot(Api api);
+// By its parts: a constant HookSlot would be addresses in the data, which each process relocates.
+void fill_slot(Api api, void* wrapper, void* (*get)(), void (*set)(void* real));
 
 // Fills the slots, once: most processes that load this library never look a function of CUDA's up.
 void prepare_slots();
