@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "collector/python/layout.h"
+#include "collector/python/frame_layout.h"
 
 namespace gpuprof {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "collector/python/code_names.h"
-#include "collector/python/layout.h"
+#include "collector/python/frame_layout.h"
 
 namespace gpuprof {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/python/layout.h"
+#include "collector/python/frame_layout.h"
 
 #include <cstdlib>
 #include <cstring>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which interpreters' frames are read, and what is said of the others: by release, and by what
 // _PyRuntime publishes from 3.13 on (its _Py_DebugOffsets, in words).
+#include "collector/python/frame_layout.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
-
-#include "collector/python/layout.h"
 
 namespace gpuprof {
 namespace {
