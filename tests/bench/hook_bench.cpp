@@ -2,7 +2,8 @@
 // What a call costs, in the process it runs in: hook_bench.py starts it bare, with the nop library,
 // and with the real one in its phases, and compares. Every repetition is short and begins with a
 // pause, in which the drain thread empties the buffers: what is measured is a call, not a full
-// buffer.
+// buffer. The first call after the pause is measured by itself ("first"): in a window it reads how
+// long its thread waited for a processor.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -20,13 +21,19 @@ constexpr int kIterations = 500;  // x 8 calls: four buffers
 constexpr int kRepetitions = 60;
 
 void record_event(benchmark::State& state) {
+  cudaEventRecord(nullptr, nullptr);
   for (auto _ : state) {
     for (int i = 0; i < kUnroll; ++i) cudaEventRecord(nullptr, nullptr);
   }
 }
 
+void first_event(benchmark::State& state) {
+  for (auto _ : state) cudaEventRecord(nullptr, nullptr);
+}
+
 void launch_kernel(benchmark::State& state) {
   void* arguments[1] = {nullptr};
+  cudaLaunchKernel(arguments, dim3(1), dim3(32), arguments, 0, nullptr);
   for (auto _ : state) {
     for (int i = 0; i < kUnroll; ++i) {
       cudaLaunchKernel(arguments, dim3(1), dim3(32), arguments, 0, nullptr);
@@ -62,6 +69,7 @@ template <int Depth>
 
 void launch_deep(benchmark::State& state) {
   void* arguments[1] = {nullptr};
+  launch_from_depth<20>(arguments);
   for (auto _ : state) launch_from_depth<20>(arguments);
 }
 
@@ -77,10 +85,11 @@ void pause_for_drain(const benchmark::State&) {
   take_steps();
 }
 
-void add(const char* name, void (*body)(benchmark::State&), int threads) {
+void add(const char* name, void (*body)(benchmark::State&), int threads,
+         int iterations = kIterations) {
   benchmark::RegisterBenchmark(name, body)
       ->Threads(threads)
-      ->Iterations(kIterations)
+      ->Iterations(iterations)
       ->Repetitions(kRepetitions)
       ->Setup(pause_for_drain)
       ->UseRealTime();
@@ -99,6 +108,7 @@ int main(int argc, char** argv) {
   add("launch2", launch_kernel, 2);
   add("deep", launch_deep, 1);
   add("deep2", launch_deep, 2);
+  add("first", first_event, 1, 1);
   benchmark::Initialize(&argc, argv);
   benchmark::AddCustomContext("calls_per_iteration", std::to_string(kUnroll));
   benchmark::RunSpecifiedBenchmarks();
