@@ -38,7 +38,8 @@ struct MadeDirectories {
     std::error_code ignored;
     if (owner != getpid()) return;
     for (const std::string& name : names) std::filesystem::remove_all(name, ignored);
-    unsetenv("SIMCUDA_TRUTH");  // a simulator that nobody has called yet makes its folder as it ends
+    // A simulator that nobody has called yet makes its folder as the process ends.
+    unsetenv("SIMCUDA_TRUTH");
   }
 };
 
