@@ -6,7 +6,7 @@
 #include <nccl.h>
 #include <signal.h>
 
-#include "tests/programs/chain_library.h"
+#include "tests/programs/chain/chain_library.h"
 #include "tests/programs/hazard.h"
 
 // Keeps a call from becoming a jump, which would leave no frame.

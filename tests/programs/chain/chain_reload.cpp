@@ -3,7 +3,7 @@
 // usage: chain_reload LIBRARY...
 #include <dlfcn.h>
 
-#include "tests/programs/chain_library.h"
+#include "tests/programs/chain/chain_library.h"
 #include "tests/programs/hazard.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built twice, with another name for its inner function: libraries that can take each other's
 // place.
-#include "tests/programs/chain_library.h"
+#include "tests/programs/chain/chain_library.h"
 
 #ifndef CHAIN_INNER
 #define CHAIN_INNER call_back
