@@ -46,6 +46,7 @@ BOUNDS = [  # what, variant and benchmark, against which, at most
     ("two threads recording / reading, launch", ("recorded", "launch2"), ("recorded", "clock2"), 1.2),
 ]
 BENCHMARKS = ["event", "launch", "clock", "event2", "launch2", "clock2", "deep", "deep2", "first"]
+FIRST_BOUND_NS = 30000  # the first recorded call after 3 ms without one: 1 % of them
 STACK_BOUND_NS = 500  # one stack, at a depth of 20 functions and those of the benchmark around them
 
 
@@ -106,6 +107,9 @@ def main():
         failed += cost > STACK_BOUND_NS
         print(f"{'one stack, ' + threads:45}{cost:6.0f} ns = {cost / best['recorded']['clock']:.1f} clock reads in pairs"
               f" (at most {STACK_BOUND_NS} ns)" + ("  EXCEEDED" if cost > STACK_BOUND_NS else ""))
+    first = best["recorded"]["first"]
+    failed += first > FIRST_BOUND_NS
+    print(f"{'first recorded call after 3 ms without one':45}{first:6.0f} ns (at most {FIRST_BOUND_NS} ns)" + ("  EXCEEDED" if first > FIRST_BOUND_NS else ""))
     return 1 if options.check and (failed or losses) else 0
 
 

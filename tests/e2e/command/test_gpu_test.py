@@ -308,6 +308,21 @@ def test_the_table_says_what_was_left_out(lab):
     assert whole_test.write(lab, "a GPU", 1)[1] == 1
 
 
+def test_rows_of_a_part_that_is_cut_off_are_kept(tmp_path, monkeypatch):
+    """The part itself looks at the table, as somebody does who ends it then."""
+    kept = []
+
+    def part(lab):
+        for case in ("one", "two"):
+            lab.add(case, "ok")
+            kept.append([row["case"] for row in json.loads((lab.out / "table.json").read_text())["rows"]])
+
+    monkeypatch.setattr(whole_test, "PARTS", {"part": (part, 10)})
+    monkeypatch.setattr(whole_test, "machine", lambda lab: "a GPU")
+    monkeypatch.setattr(sys, "argv", ["run.sh", str(harness.BUILD), str(tmp_path / "out")])
+    assert whole_test.main() == 0 and kept == [["one"], ["one", "two"]]
+
+
 # -- what PyTorch says of itself -----------------------------------------------------------------------
 
 
