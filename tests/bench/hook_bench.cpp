@@ -7,6 +7,7 @@
 #include <benchmark/benchmark.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <sched.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -20,7 +21,31 @@ constexpr int kUnroll = 8;
 constexpr int kIterations = 500;  // x 8 calls: four buffers
 constexpr int kRepetitions = 60;
 
+// Of two threads each has a processor of its own. Where the kernel puts both on one, they run one
+// after the other, and the time of each is that of one thread.
+class OwnProcessor {
+ public:
+  explicit OwnProcessor(const benchmark::State& state) {
+    ::sched_getaffinity(0, sizeof allowed_, &allowed_);
+    if (state.threads() == 1 || CPU_COUNT(&allowed_) < state.threads()) return;
+    int left = state.thread_index();
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &allowed_) && left-- == 0) CPU_SET(cpu, &own);
+    }
+    ::sched_setaffinity(0, sizeof own, &own);
+  }
+  ~OwnProcessor() { ::sched_setaffinity(0, sizeof allowed_, &allowed_); }
+  OwnProcessor(const OwnProcessor&) = delete;
+  OwnProcessor& operator=(const OwnProcessor&) = delete;
+
+ private:
+  cpu_set_t allowed_{};
+};
+
 void record_event(benchmark::State& state) {
+  const OwnProcessor own(state);
   cudaEventRecord(nullptr, nullptr);
   for (auto _ : state) {
     for (int i = 0; i < kUnroll; ++i) cudaEventRecord(nullptr, nullptr);
@@ -32,6 +57,7 @@ void first_event(benchmark::State& state) {
 }
 
 void launch_kernel(benchmark::State& state) {
+  const OwnProcessor own(state);
   void* arguments[1] = {nullptr};
   cudaLaunchKernel(arguments, dim3(1), dim3(32), arguments, 0, nullptr);
   for (auto _ : state) {
@@ -42,6 +68,7 @@ void launch_kernel(benchmark::State& state) {
 }
 
 void read_clock_twice(benchmark::State& state) {
+  const OwnProcessor own(state);
   for (auto _ : state) {
     for (int i = 0; i < kUnroll; ++i) {
       const uint64_t begin = gpuprof::now_ticks();
@@ -68,6 +95,7 @@ template <int Depth>
 }
 
 void launch_deep(benchmark::State& state) {
+  const OwnProcessor own(state);
   void* arguments[1] = {nullptr};
   launch_from_depth<20>(arguments);
   for (auto _ : state) launch_from_depth<20>(arguments);
