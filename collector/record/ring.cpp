@@ -190,12 +190,21 @@ bool populate_more() {
   return true;
 }
 
+static bool is_populated(const RingChunk* chunk) {
+  const uint64_t index = static_cast<uint64_t>(chunk - g_ring.chunk(0));
+  return index * kChunkBytes < __atomic_load_n(&g_ring.populated, __ATOMIC_RELAXED);
+}
+
 // A buffer that a thread has before populate_more() has come to it. Its page faults are taken here,
 // at once, where they count as what gpuprof takes of the thread's time.
 static void populate(RingChunk* chunk) {
-  const uint64_t index = static_cast<uint64_t>(chunk - g_ring.chunk(0));
-  if (index * kChunkBytes < __atomic_load_n(&g_ring.populated, __ATOMIC_RELAXED)) return;
+  const uint64_t ran = thread_cpu_ns();  // no time that others had the processor
   touch_pages(reinterpret_cast<uint8_t*>(chunk), kChunkBytes);
+  // Not in the buffers of CUPTI's records, which are known by their first one.
+  if (t_state.blocked != 0) return;
+  const uint64_t end = now_ticks();
+  const double took = static_cast<double>(thread_cpu_ns() - ran) * session().clock.ticks_per_ns;
+  note_own_time(OwnTime::buffer, end - static_cast<uint64_t>(took), end);
 }
 
 bool few_populated_chunks_are_left() {
@@ -335,19 +344,12 @@ Record* reserve_record_slow() {
     count_loss(Loss::buffer_full);
     return nullptr;
   }
-  const uint64_t ran = thread_cpu_ns();  // no time that others had the processor
   {
     const BlockedScope blocked;  // libc may allocate for it, which is a sample of the heap at times
     release_at_thread_exit();
   }
-  populate(chunk);
   t_state.next = &chunk->records[0];
-  // Not in the buffers of CUPTI's records, which are known by their first one.
-  if (t_state.blocked == 0) {
-    const uint64_t end = now_ticks();
-    const double took = static_cast<double>(thread_cpu_ns() - ran) * session().clock.ticks_per_ns;
-    note_own_time(OwnTime::buffer, end - static_cast<uint64_t>(took), end);
-  }
+  if (!is_populated(chunk)) populate(chunk);
   return t_state.next;
 }
 
