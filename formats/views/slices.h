@@ -57,12 +57,6 @@ class TrackSplitter {
 // All at once; [0] is the usual track.
 std::vector<std::vector<Slice>> split_tracks(std::span<const Slice> slices, Overlap overlap);
 
-// "cuda_runtime", "kernel", ...: Kineto's category of an event.
-const char* category_of(const Shape& shape);
-// The same; of an event of an outside trace without a kind of its own the one
-// that it had there.
-std::string_view category_of(const Trace& trace, const Shape& shape);
-
 // Whether events of a kind are moments, not ranges.
 bool is_instant(Kind kind);
 

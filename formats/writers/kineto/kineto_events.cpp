@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/trace/names.h"
+#include "formats/views/event_category.h"
 #include "formats/views/gpu_annotations.h"
 
 namespace gpuprof {

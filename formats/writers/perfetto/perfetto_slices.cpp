@@ -7,6 +7,7 @@
 
 #include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
+#include "formats/views/event_category.h"
 
 namespace gpuprof::perfetto {
 namespace {
