@@ -83,4 +83,10 @@ int64_t Measure::inside(int64_t begin, int64_t end) const {
   return begin < end ? before(end) - before(begin) : 0;
 }
 
+bool Measure::touches(int64_t begin, int64_t end) const {
+  const auto first = std::partition_point(set_.begin(), set_.end(),
+                                          [&](const Interval& each) { return each.end <= begin; });
+  return first != set_.end() && std::max(begin, first->begin) < end;
+}
+
 }  // namespace gpuprof::analysis

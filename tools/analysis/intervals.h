@@ -23,11 +23,13 @@ Intervals subtract(const Intervals& a, const Intervals& b);
 Intervals intersect(const Intervals& a, const Intervals& b);
 int64_t total(const Intervals& set);
 
-// Length of the part of `set` in [begin, end): two binary searches after `prefix_sums`.
 class Measure {
  public:
   explicit Measure(Intervals set);
+  // Length of the part of `set` in [begin, end): two binary searches.
   int64_t inside(int64_t begin, int64_t end) const;
+  // Whether it has a length: one.
+  bool touches(int64_t begin, int64_t end) const;
   const Intervals& set() const { return set_; }
 
  private:

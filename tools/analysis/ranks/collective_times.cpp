@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 #include "formats/trace/collective_calls.h"
@@ -43,7 +44,7 @@ class Computing {
     measures_ = covered(timeline, [&](const Work& work, uint32_t device) {
       const auto at = communicating.find(device);
       return work.kind == WorkClass::compute && at != communicating.end() &&
-             at->second.inside(work.begin, work.end) > 0;
+             at->second.touches(work.begin, work.end);
     });
   }
   int64_t inside(uint32_t device, int64_t begin, int64_t end) const {
@@ -146,7 +147,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
   const Process& process = *timeline.process;
   if (timeline.steps.empty()) return;
   const int64_t first = timeline.steps.front().begin, last = timeline.steps.back().end;
-  const Computing computing(timeline);
+  std::optional<Computing> computing;  // of a trace with collectives
   const auto inside = [&](int64_t time) { return time >= first && time < last; };
   const auto joint_of = [&](uint32_t kernel) -> const uint32_t* {
     if (index >= comparison.joint_of.size()) return nullptr;
@@ -161,10 +162,12 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
   };
   const EventTable& events = timeline.events();
   const auto add_time = [&](Part& part, uint32_t kernel, double share) {
+    if (!computing) computing.emplace(timeline);
     const int64_t begin = events.begin_of(kernel), end = events.end_of(kernel);
     part.begin = std::min(part.begin, begin), part.end = std::max(part.end, end);
     part.running += static_cast<double>(end - begin) * share;
-    part.overlapped += static_cast<double>(computing.inside(device_of(kernel), begin, end)) * share;
+    part.overlapped +=
+        static_cast<double>(computing->inside(device_of(kernel), begin, end)) * share;
   };
   const bool named = comparison.named || comparison.joint_of.size() < 2;
 

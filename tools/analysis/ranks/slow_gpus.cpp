@@ -82,6 +82,13 @@ bool run_as_many(const std::map<uint32_t, size_t>& kernels) {
          });
 }
 
+bool has_several_gpus(const Timeline& timeline) {
+  const std::vector<Stream>& streams = timeline.streams;
+  return std::any_of(streams.begin(), streams.end(), [&](const Stream& stream) {
+    return stream.name.device != streams.front().name.device;
+  });
+}
+
 double median_step_us(const Timeline& timeline) {
   std::vector<double> lengths;
   for (const Step& step : timeline.steps) {
@@ -93,7 +100,9 @@ double median_step_us(const Timeline& timeline) {
 }  // namespace
 
 std::vector<SlowGpu> find_slow_gpus(const Timeline& timeline) {
-  if (timeline.steps.size() < kLeastSteps || timeline.whole_window) return {};
+  if (timeline.steps.size() < kLeastSteps || timeline.whole_window || !has_several_gpus(timeline)) {
+    return {};
+  }
   const KernelsOfSteps kernels(timeline);
   const std::map<uint32_t, size_t> gpus = kernels.count_by_gpu();
   if (gpus.size() < 2 || !run_as_many(gpus)) return {};
