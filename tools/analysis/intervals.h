@@ -28,7 +28,7 @@ class Measure {
   explicit Measure(Intervals set);
   // Length of the part of `set` in [begin, end): two binary searches.
   int64_t inside(int64_t begin, int64_t end) const;
-  // Whether it has a length: one.
+  // Whether that is more than 0: one search.
   bool touches(int64_t begin, int64_t end) const;
   const Intervals& set() const { return set_; }
 
