@@ -8,7 +8,7 @@
 * A GPUPROF_* name is a setting, or a test, a script or CMake reads it.
 * docs/SETTINGS.md has a row for each setting, with the program's default.
 * docs/COMMANDS.md has a section for each command, with a row for each of its options.
-* docs/STEPS.md names each step source, docs/VIEWERS.md each format of `convert`, docs/REPORT.md each field of the report.
+* docs/STEPS.md names each step source, docs/VIEWERS.md and docs/COMMANDS.md each format of `convert`, docs/REPORT.md each field of the report.
 * tests/simcuda/README.md names each SIMCUDA_* variable that the simulator reads, and no other.
 * docs/REPORT.md has a row for each cause and each finding of tools/analysis, and no other. A finding's row has its limits.
 * A finding is made in tools/analysis.
@@ -209,6 +209,8 @@ def completeness(program, texts):
     for name in sorted(program.formats):
         if f"`{name}`" not in texts.get("docs/VIEWERS.md", ""):
             yield f"docs/VIEWERS.md: the format `{name}` is not told"
+        if not re.search(rf"^\| `--to` \|.*`{name}`", sections.get("convert", ""), re.M):
+            yield f"docs/COMMANDS.md: the row of `--to` of gpuprof convert does not name `{name}`"
     for name in sorted(program.report_fields):
         if not re.search(rf"^\|[^|]*`{name}(\[\]|`|\{{|\.)", texts.get("docs/REPORT.md", ""), re.M):
             yield f"docs/REPORT.md: no row for the field `{name}` of the report's JSON"
@@ -409,7 +411,7 @@ GOOD = {
     "docs/STEPS.md": "# Some steps\n\n`auto`, `graph:N`\n",
     "docs/VIEWERS.md": "`perfetto`\n",
     "docs/SETTINGS.md": "| `GPUPROF_STEP` | `auto` | |\n",
-    "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | a |\n",
+    "docs/COMMANDS.md": "## gpuprof run\n\n| `--step` | a |\n| `-o`, `--output` | a |\n\n## gpuprof convert\n\n| `--to` | `perfetto` |\n",
     "docs/REPORT.md": "| `steps[]` | |\n| `gpu` | |\n\n## Losses\n\n| `full` | |\n\n"
                       "## What a fix would save\n\n| `slow` | |\n\n## Findings\n\n| `drift` | 5 % |\n",
     "formats/core/ring_file.h": "enum class Loss : uint8_t {\n  full = 0,  // records\n};\n",
@@ -446,7 +448,8 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("README.md", "`GPUPROF_STOP=1`", "GPUPROF_STOP"),
     ("docs/SETTINGS.md", ("`auto`", "`manual`"), "default of GPUPROF_STEP"),
     ("docs/SETTINGS.md", ("STEP", "STOP"), "no row for GPUPROF_STEP"),
-    ("docs/COMMANDS.md", ("| `--to` | a |\n", ""), "no row for --to"),
+    ("docs/COMMANDS.md", ("| `--to` | `perfetto` |\n", ""), "no row for --to"),
+    ("docs/COMMANDS.md", ("`perfetto`", "`xplane`"), "does not name `perfetto`"),
     ("docs/COMMANDS.md", ("`--to`", "`--to`, `--from`"), "no option --from"),
     ("docs/COMMANDS.md", ("gpuprof run", "gpuprof ran"), "no section"),
     ("docs/STEPS.md", (", `graph:N`", ""), "`graph`"),

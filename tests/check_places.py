@@ -7,7 +7,8 @@
 * formats/exporters.cpp has a row for each writer that a header of formats/writers declares as one.
 * tools/analysis/tables.cpp sums up each table of Tables, and tools/report/report_json.cpp writes it.
 * Something in tools/report writes each column of the tables of tools/report/html/page.js.
-* tools/analysis/replay acts on each Fix.
+* tools/analysis/replay acts on each Fix, and kFixes counts to the last of them.
+* Something calls each function of a .cpp file of tools/analysis and tools/report that no header declares.
 * tools/main.cpp has a row for each tools/commands/cmd_<name>.cpp.
 * A test names each SIMCUDA_* variable of the simulator.
 * A test names each function of preload/apis.def. One of a stream per thread (_ptsz, _ptds) goes with the other; one that CUPTI alone
@@ -17,6 +18,7 @@
 
 usage: check_places.py REPOSITORY | --self-test
 """
+import functools
 import pathlib
 import re
 import sys
@@ -38,6 +40,10 @@ class Tree:
 
     def files(self, pattern):
         return sorted(self.root.glob(pattern))
+
+    @functools.cache
+    def headers(self, folder):
+        return self.texts(f"{folder}/**/*.h")
 
     def texts(self, pattern):
         return "\n".join(file.read_text(errors="replace") for file in self.files(pattern))
@@ -118,10 +124,23 @@ def fix_problems(tree):
     names = re.findall(r"(\w+),", re.sub(r"//[^\n]*", "", match[1] if match else ""))
     if not names:
         yield f"{header}: found no Fix; how are they written now?"
+    last = re.search(r"kFixes = static_cast<size_t>\(Fix::(\w+)\)", tree.text(header))
+    if names and (not last or last[1] != names[-1]):
+        yield f"{header}: kFixes does not count to Fix::{names[-1]}, the last"
     code = tree.texts("tools/analysis/replay/*.cpp")
     for name in names:
         if name != "none" and not re.search(rf"\bFix::{name}\b", code):
             yield f"tools/analysis/replay: takes nothing away for Fix::{name}"
+
+
+def unused_problems(tree):
+    """A compiler only warns of them."""
+    for file in tree.files("tools/analysis/**/*.cpp") + tree.files("tools/report/**/*.cpp"):
+        text = re.sub(r"//[^\n]*", "", file.read_text())
+        for name in re.findall(r"^ {0,2}(?!return\b|using\b|else\b|explicit\b)[A-Za-z_][\w:<>,&* ]*[ &*>](\w+)\([^;{}]*\)(?: const)? \{$", text, re.M):
+            uses = len(re.findall(rf"(?<![.\w]){name}\b|\.{name}\(", text))  # not a field of that name
+            if uses == 1 and not re.search(rf"\b{name}\(", tree.headers("tools")):
+                yield f"{file.relative_to(tree.root)}: nothing calls {name}"
 
 
 def command_problems(tree):
@@ -194,8 +213,8 @@ def library_problems(tree):
 def check(root):
     tree = Tree(root)
     problems = []
-    for part in (setting_problems, kind_problems, format_problems, table_problems, page_problems, fix_problems, command_problems,
-                 simulator_problems, call_problems, collective_problems, library_problems):
+    for part in (setting_problems, kind_problems, format_problems, table_problems, page_problems, fix_problems, unused_problems,
+                 command_problems, simulator_problems, call_problems, collective_problems, library_problems):
         problems += part(tree)
     return problems
 
@@ -213,7 +232,10 @@ GOOD = {
     "tools/report/report_json.cpp": 'tables.kernels report.tables.waits tables.copies {"name", 1}',
     "tools/report/html/page.js": "const TABLES = [\n  ['kernels', 'Kernels', [['name', 'kernel', 'code'], ['us', `a ${b}`, 'us', true]]],\n];\n"
                                  "row.us = row.ns / 1000;\n",
-    "tools/analysis/replay/replay_piece.h": "enum class Fix : uint8_t {\n  none,\n  slow,  // it, too\n};\n",
+    "tools/analysis/replay/replay_piece.h": "enum class Fix : uint8_t {\n  none,\n  slow,  // it, too\n};\n"
+                                            "constexpr size_t kFixes = static_cast<size_t>(Fix::slow) + 1;\n",
+    "tools/analysis/findings.cpp": "void add_slow(Report& report) {\n}\nint make_findings(int one,\n                  int other) {\n  add_slow(report);\n}\n",
+    "tools/analysis/findings.h": "int make_findings(int one, int other);\n",
     "tools/analysis/replay/graph.cpp": "Fix::slow",
     "tools/main.cpp": 'kCommands[] = {\n    {"run",\n     run_run},\n};\n',
     "tools/commands/cmd_run.cpp": "int run_run(const Command& command) {}\n",
@@ -243,6 +265,9 @@ SELF_TEST = [  # file, (old, new); what the problem names
     ("tools/report/html/page.js", ("row.us", "row.s"), "has a column us, which"),
     ("tools/report/html/page.js", ("TABLES", "ROWS"), "found no column"),
     ("tools/analysis/replay/graph.cpp", ("slow", "fast"), "nothing away for Fix::slow"),
+    ("tools/analysis/replay/replay_piece.h", ("Fix::slow", "Fix::none"), "kFixes does not count to Fix::slow"),
+    ("tools/analysis/findings.cpp", ("  add_slow(report);", ""), "nothing calls add_slow"),
+    ("tools/analysis/findings.h", ("make", "all"), "nothing calls make_findings"),
     ("tools/main.cpp", ('"run"', '"ran"'), "no row for run"),
     ("tests/simcuda/unit/a_test.cpp", ("SEED", "SEAD"), "switch SIMCUDA_SEED"),
     ("tests/simcuda/core/settings.cpp", ("getenv(\"SIMCUDA_SEED\")", ""), "found no SIMCUDA_"),
