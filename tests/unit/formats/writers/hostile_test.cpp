@@ -101,6 +101,18 @@ TEST_F(Hostile, PickleIsOneValue) {
   EXPECT_TRUE(bytes.ends_with("u."));
 }
 
+TEST_F(Hostile, EveryFormatWritesItAndATraceOfNothing) {
+  const Trace nothing;
+  for (const Exporter& exporter : exporters()) {
+    for (const Trace* const trace : {static_cast<const Trace*>(trace_), &nothing}) {
+      std::string error;
+      EXPECT_TRUE(exporter.write(*trace, path_, {}, error)) << exporter.name << ": " << error;
+      EXPECT_TRUE(fs::exists(path_)) << exporter.name;
+      fs::remove_all(path_);
+    }
+  }
+}
+
 TEST_F(Hostile, DirectoriesHaveNamesThatStayInside) {
   for (const char* format : {"kineto", "xplane", "tensorboard", "perfetto-ranks"}) {
     std::string error;
