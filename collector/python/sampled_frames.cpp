@@ -45,19 +45,19 @@ struct SampledFrames::Buffers {
   struct Link {
     uint64_t address, code, previous;
   };
-  RawFrame raw[kMaxPythonFrames];
-  Link links[kMaxPythonFrames];
-  uint64_t instructions[kMaxPythonFrames];
-  uint16_t loop_of[kMaxPythonFrames];          // by link
-  uint64_t loop_frames[kMaxPythonFrames + 1];  // by loop
-  iovec to[kMaxPythonFrames + 2], from[kMaxPythonFrames + 2];
+  RawFrame raw[kMaxStackFrames];
+  Link links[kMaxStackFrames];
+  uint64_t instructions[kMaxStackFrames];
+  uint16_t loop_of[kMaxStackFrames];          // by link
+  uint64_t loop_frames[kMaxStackFrames + 1];  // by loop
+  iovec to[kMaxStackFrames + 2], from[kMaxStackFrames + 2];
   // What frames are read in: pages, or single frames (frames_share_pages()).
-  uint64_t units[kMaxPythonFrames];
-  bool used[kMaxPythonFrames];
+  uint64_t units[kMaxStackFrames];
+  bool used[kMaxStackFrames];
   size_t unit_count;
   uint8_t first[kPages * kPage], second[kPages * kPage];  // readings of the units
-  uint8_t codes[kMaxPythonFrames][kCodeBytes];
-  uint16_t code_of[kMaxPythonFrames];  // by frame, in `codes`: many frames run the same code
+  uint8_t codes[kMaxStackFrames][kCodeBytes];
+  uint16_t code_of[kMaxStackFrames];  // by frame, in `codes`: many frames run the same code
   uint8_t crossing[kFrameBytes];
   uint8_t table[kTableBytes];
   Known known[kKnown];
@@ -171,7 +171,7 @@ size_t SampledFrames::find_unit(uint64_t address) {
 // Adds a unit and takes its first reading.
 size_t SampledFrames::read_unit(uint64_t address) {
   Buffers& b = *buffers_;
-  const size_t most = frames_share_pages() ? kPages : kMaxPythonFrames;
+  const size_t most = frames_share_pages() ? kPages : kMaxStackFrames;
   const size_t at = b.unit_count;
   if (at == most || !copy(address, b.first + at * unit_bytes(), unit_bytes())) return kNoUnit;
   b.units[at] = address;
@@ -282,7 +282,7 @@ bool SampledFrames::follow(uint64_t innermost, Memory memory, size_t& count, uin
     const uint64_t previous = word(bytes + layout_.frame_previous);
     const bool runs_code =
         layout_.frame_owner == kNoField || bytes[layout_.frame_owner] < layout_.first_foreign;
-    if (runs_code && count < kMaxPythonFrames) {
+    if (runs_code && count < kMaxStackFrames) {
       const uint64_t code =
           word(bytes + layout_.frame_code) & ~uint64_t{7};  // low bits may be tags
       b.links[count] = {innermost, code, previous};
@@ -291,7 +291,7 @@ bool SampledFrames::follow(uint64_t innermost, Memory memory, size_t& count, uin
                                   : word(bytes + layout_.frame_instruction);
       b.loop_of[count++] = loop;
     }
-    if (ends_loop(bytes, runs_code) && loop < kMaxPythonFrames) {
+    if (ends_loop(bytes, runs_code) && loop < kMaxStackFrames) {
       b.loop_frames[loop++] = layout_.loops_have_frames() ? innermost : 0;
       b.loop_frames[loop] = 0;
     }
@@ -361,7 +361,7 @@ SampledFrames::Outcome SampledFrames::walk(uint64_t state, Seen& seen, size_t& c
 }
 
 uint64_t SampledFrames::loop_frame(size_t loop) const {
-  return loop <= kMaxPythonFrames ? buffers_->loop_frames[loop] : 0;
+  return loop <= kMaxStackFrames ? buffers_->loop_frames[loop] : 0;
 }
 
 bool SampledFrames::stands_still(uint64_t state, const Seen& seen) {

@@ -10,11 +10,9 @@
 
 #include "collector/python/code_names.h"
 #include "collector/python/frame_layout.h"
+#include "collector/stacks/stacks.h"
 
 namespace gpuprof {
-
-// Frames kept of one stack, the innermost.
-inline constexpr size_t kMaxPythonFrames = 192;
 
 class SampledFrames {
  public:
@@ -40,7 +38,7 @@ class SampledFrames {
     uint64_t cframe;
     bool moved;  // its frames changed while the last walk was under way
     size_t unit_count;
-    uint64_t units[kMaxPythonFrames];  // where the memory is that was read
+    uint64_t units[kMaxStackFrames];  // where the memory is that was read
   };
 
   // Memory of its own is mapped. `code_type` is &PyCode_Type. False: no memory.

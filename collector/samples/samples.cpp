@@ -47,7 +47,7 @@ struct Sampler {
   Thread threads[kMostThreads];
   size_t thread_count;
   uint64_t next_look_ns, next_forget_ns;
-  uint64_t frames[kMaxPythonFrames];
+  uint64_t frames[kMaxStackFrames];
   NativeStack native;
 };
 constinit Sampler g_sampler{};
