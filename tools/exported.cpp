@@ -16,8 +16,8 @@ namespace {
 std::span<const analysis::CollectiveCall> calls_of(const analysis::ReportParts& parts,
                                                    uint32_t timeline) {
   const auto of = [](const analysis::CollectiveCall& call) { return call.timeline; };
-  const auto found = std::ranges::equal_range(parts.collectives, timeline, {}, of);
-  return {found.begin(), found.end()};
+  const auto begin = std::ranges::lower_bound(parts.collectives, timeline, {}, of);
+  return {begin, std::ranges::upper_bound(begin, parts.collectives.end(), timeline, {}, of)};
 }
 
 }  // namespace
