@@ -173,23 +173,30 @@ void HostSampleSums::add(const Timeline& timeline, const IdleTimes& times) {
   const std::span<const HostSample> samples = samples_of_main(timeline);
   if (samples.empty()) return;
   const std::array<Measure, kParts> idle = measures_of(times);
+  std::array<double, kParts> idle_us{}, weights{};
+  struct Taken {
+    StackIndex stack;
+    size_t part;
+    double weight;
+  };
+  std::vector<Taken> taken;  // while no GPU worked
   for (size_t i = 0; i < samples.size(); ++i) {
     const Interval time = time_of(samples, i, timeline.process->sample_period);
-    std::array<double, kParts> part_us{};
-    double total = 0;
+    size_t part_of = kParts;
     for (size_t part = 0; part < kParts; ++part) {
-      part_us[part] = static_cast<double>(idle[part].inside(time.begin, time.end)) / 1000;
-      total += part_us[part];
-    }
-    // What ran in one part did not run in the part beside it.
-    for (size_t part = 0; part < kParts; ++part) {
-      if (!holds(idle[part].set(), samples[i].time)) continue;
-      part_us = {};
-      part_us[part] = total;
-      break;
+      idle_us[part] += static_cast<double>(idle[part].inside(time.begin, time.end)) / 1000;
+      if (part_of == kParts && holds(idle[part].set(), samples[i].time)) part_of = part;
     }
     ++out_.samples;
-    if (total > 0) add_idle(*timeline.process, samples[i].stack, part_us);
+    if (part_of == kParts) continue;
+    taken.push_back({samples[i].stack, part_of, static_cast<double>(time.end - time.begin)});
+    weights[part_of] += taken.back().weight;
+  }
+  // What ran in one part, or while a GPU worked, did not run in the part beside it.
+  for (const Taken& each : taken) {
+    std::array<double, kParts> part_us{};
+    part_us[each.part] = idle_us[each.part] * each.weight / weights[each.part];
+    add_idle(*timeline.process, each.stack, part_us);
   }
   add_waits(timeline, samples);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which lines of Python ran while no GPU of the process had work, and which waited for one;
-// functions in a program without Python. By host samples of the thread that the steps run on. A
-// sample stands for the time from halfway to the one before to halfway to the one after it, two
-// periods at most; where it was taken in one part of a step, for idle time of that part alone.
+// functions in a program without Python. By host samples of the thread that the steps run on.
+// Those that were taken in a part of a step, with no GPU at work, share that part's idle time, each
+// by the time from halfway to the one before to halfway to the one after it, two periods at most.
 #pragma once
 
 #include <array>

@@ -135,6 +135,32 @@ TEST_F(HostSamplesTest, AFunctionThatCallsItselfCountsOnce) {
   EXPECT_EQ(sums().lines.at(0).within, "");
 }
 
+// A line that sleeps in gaps shorter than the time between two samples, beside one that waits for a
+// GPU that works: none of the gaps is the second one's.
+TEST_F(HostSamplesTest, GapsShorterThanAPeriodAreNotTheLineBeside) {
+  constexpr int64_t kStep = 5'400'000, kGap = 1'200'000;
+  const uint64_t sleep = python("load", "/me/train.py", 9),
+                 wait = python("call", "/me/train.py", 4);
+  uint32_t in_gaps = 0;
+  while (time_ < 100 * kStep) {
+    const bool gap = (time_ + kPeriod) % kStep < kGap;
+    sample({gap ? sleep : wait}, 1);
+    in_gaps += gap;
+  }
+  Timeline timeline{};
+  timeline.process = &process_;
+  IdleTimes idle;
+  for (int64_t at = 0; at <= time_; at += kStep) idle[kParts - 1].push_back({at, at + kGap});
+  HostSampleSums sums;
+  sums.add(timeline, idle);
+  const HostSamples found = sums.take();
+  ASSERT_EQ(found.lines.size(), 1u);
+  EXPECT_EQ(found.lines[0].place(), "train.py:9 load");
+  EXPECT_EQ(found.lines[0].samples, in_gaps);
+  EXPECT_NEAR(found.idle_us, 100 * kGap / 1000.0, 2 * kGap / 1000.0);
+  EXPECT_DOUBLE_EQ(found.lines[0].part_us[kParts - 1], found.idle_us);
+}
+
 TEST(FewSamples, AreSaid) {
   EXPECT_EQ(few_samples(1), " (by 1 sample)");
   EXPECT_EQ(few_samples(9), " (by 9 samples)");
