@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "collector/base/cancel_guard.h"
 #include "collector/base/os.h"
 #include "formats/core/terminal_text.h"
 #include "formats/core/text.h"
@@ -65,6 +66,7 @@ void log_line(LogLevel level, const char* format, ...) {
   if (g_level == LogLevel::error && level != LogLevel::error) return;
   if (level >= LogLevel::info && !g_informs) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   char line[2048];
   int used = level <= LogLevel::warn && g_rank > 0
                  ? std::snprintf(line, sizeof line, "gpuprof: rank %d: ", g_rank)

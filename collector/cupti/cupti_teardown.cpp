@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "collector/base/cancel_guard.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_link.h"
@@ -53,6 +54,7 @@ void on_exit_before_teardown() {
   Teardown wanted = Teardown::wanted;
   if (!g_teardown.compare_exchange_strong(wanted, Teardown::running)) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   g_link.api.Finalize();
   g_teardown.store(Teardown::done);

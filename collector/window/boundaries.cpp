@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "collector/base/cancel_guard.h"
 #include "collector/base/log.h"
 #include "collector/record/collector.h"
 #include "collector/record/names.h"
@@ -224,6 +225,7 @@ void follow_open_window(const ParentWindow& parent, uint64_t ticks) {
 }  // namespace
 
 void refresh_hook_flags() {
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   const LockGuard guard(session().step_lock);
   if (ready()) apply_hook_flags();
@@ -259,6 +261,7 @@ void steps_begin() {
 void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   uint64_t begin = now_ticks();
   {
     const BlockedScope blocked;
@@ -313,6 +316,7 @@ void step_profiler(bool start, uint64_t ticks) {
   Session& s = session();
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;

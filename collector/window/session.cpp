@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "collector/base/cancel_guard.h"
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
@@ -165,6 +166,8 @@ void give_up_waiting(const char* what, uint64_t longest) {
 
 // Whether a thread that has waited since then for another to start the session goes on.
 bool has_waited_enough(uint64_t since) {
+  // A start that never ends, as by a signal handler that jumps out of it, is waited for once.
+  if (g_session.opening_missed.load(std::memory_order_acquire)) return true;
   const uint64_t now = monotonic_ns();
   const uint64_t opening = g_session.opening_ns.load(std::memory_order_acquire);
   if (opening != 0 && now > opening + kLongestOpening) {
@@ -183,6 +186,7 @@ bool has_waited_enough(uint64_t since) {
 template <typename Work>
 bool once(SessionState from, SessionState busy, SessionState to, Work work, bool waits = true) {
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   SessionState seen = from;
   if (g_session.state.compare_exchange_strong(seen, busy)) {
     const BlockedScope blocked;
@@ -205,6 +209,7 @@ bool once(SessionState from, SessionState busy, SessionState to, Work work, bool
 // wait in start_in_driver() for this thread.
 void let_driver_thread_start() {
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   not_in_driver();
   const uint64_t begun = monotonic_ns();
   for (;;) {
@@ -307,17 +312,18 @@ bool wants_injection() {
 GPUPROF_IDLE_CODE void save_before_exec() {
   if (!session_is_live() || g_session.finishing.load()) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   drain_request(DrainCommand::save);
-  drain_wait_idle(10 * kSecond);
   // The mapping goes on without its name: only if exec fails and the process is then killed is
-  // anything lost.
-  remove_ring_file();
+  // anything lost. What is not saved in time is read from it.
+  if (drain_wait_idle(10 * kSecond)) remove_ring_file();
 }
 
 GPUPROF_IDLE_CODE void go_on_after_failed_exec() {
   if (!session_is_live() || g_session.finishing.load()) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   drain_request(DrainCommand::unsave);
   drain_wait_idle(10 * kSecond);
@@ -327,19 +333,20 @@ GPUPROF_IDLE_CODE void finish_session(const char* reason) {
   Session& s = g_session;
   if (!session_is_live() || s.finishing.exchange(true)) return;
   const ErrnoGuard keep_errno;
+  const CancelGuard goes_on;
   const BlockedScope blocked;
   cut_window(reason);
   set_all_flags(kHookSettled);
   const bool ended = drain_wait_exit();
   s.state.store(SessionState::finished, std::memory_order_release);
-  if (ended) {
-    remove_ring_file();
-    control_end();
-    metrics_end();
-  } else {
+  if (!ended) {
     log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
              s.stem);
+    return;
   }
+  remove_ring_file();
+  control_end();
+  metrics_end();
   print_closing_line();
 }
 
