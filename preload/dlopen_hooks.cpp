@@ -101,7 +101,7 @@ constinit thread_local uint32_t t_depth = 0;
 extern "C" const void* gpuprof_before_dlopen(const char* file, int flags, const void* caller) {
   using namespace gpuprof;
   if (!gpuprof_real_dlopen) {
-    void* const real = symbol_in_libc("dlopen");
+    void* const real = symbol_after_own("dlopen");
     gpuprof_real_dlopen = real ? real : reinterpret_cast<void*>(&nothing);
   }
   if (!has_libc()) return nullptr;

@@ -26,12 +26,12 @@ namespace {
 void* const kAskReal = nullptr;
 void* const kNotFound = reinterpret_cast<void*>(1);
 
-// Answers from libc itself when its dlsym cannot be found: nothing can be looked up then.
+// Answers where no dlsym can be found: nothing can be looked up then.
 void* nothing(void*, const char*) { return nullptr; }
 
 void find_real_lookups() {
   if (gpuprof_real_dlsym) return;
-  void* const dlvsym_found = symbol_in_libc("dlvsym");
+  void* const dlvsym_found = symbol_after_own("dlvsym");
   const SymbolLookup found = real_dlsym();
   gpuprof_real_dlvsym = dlvsym_found ? dlvsym_found : reinterpret_cast<void*>(&nothing);
   gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);

@@ -10,6 +10,12 @@
 
 #include "collector/base/idle.h"
 
+// glibc's list of loaded objects: an object's place never changes, new ones come last. Others have
+// none of this name.
+[[gnu::weak]] extern struct r_debug _r_debug;
+// This library's own, by which it is known in the list.
+[[gnu::visibility("hidden")]] extern ElfW(Dyn) _DYNAMIC[];
+
 namespace gpuprof {
 namespace {
 
@@ -17,22 +23,19 @@ struct DynamicTables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const uint32_t* gnu_hash = nullptr;
+  const ElfW(Half) * versions = nullptr;
 };
 
-DynamicTables tables_of(const dl_phdr_info& object) {
+DynamicTables tables_of(ElfW(Addr) base, const ElfW(Dyn) * entry) {
   DynamicTables tables;
-  for (int i = 0; i < object.dlpi_phnum; ++i) {
-    if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    const auto* entry =
-        reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + object.dlpi_phdr[i].p_vaddr);
-    for (; entry->d_tag != DT_NULL; ++entry) {
-      // glibc's ld.so relocates these in place, but not the vDSO's; musl's leaves offsets.
-      const ElfW(Addr) value = entry->d_un.d_ptr;
-      const ElfW(Addr) address = value < object.dlpi_addr ? object.dlpi_addr + value : value;
-      if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
-      if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
-      if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
-    }
+  for (; entry->d_tag != DT_NULL; ++entry) {
+    // glibc's ld.so relocates these in place, but not the vDSO's; musl's leaves offsets.
+    const ElfW(Addr) value = entry->d_un.d_ptr;
+    const ElfW(Addr) address = value < base ? base + value : value;
+    if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
+    if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
+    if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
+    if (entry->d_tag == DT_VERSYM) tables.versions = reinterpret_cast<const ElfW(Half)*>(address);
   }
   return tables;
 }
@@ -43,7 +46,8 @@ uint32_t gnu_hash_of(const char* name) {
   return hash;
 }
 
-// https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains.
+// https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains. Of a symbol with
+// several versions the default one: the others are hidden.
 const ElfW(Sym) * find_symbol(const DynamicTables& tables, const char* name) {
   const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
   const uint32_t bloom_words = tables.gnu_hash[2];
@@ -57,7 +61,8 @@ const ElfW(Sym) * find_symbol(const DynamicTables& tables, const char* name) {
   for (;; ++index) {
     const uint32_t link = chain[index - first];
     const ElfW(Sym)& symbol = tables.symbols[index];
-    if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF &&
+    const bool hidden = tables.versions && (tables.versions[index] & 0x8000);
+    if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF && !hidden &&
         same_text(tables.strings + symbol.st_name, name)) {
       return &symbol;
     }
@@ -78,6 +83,13 @@ bool begins_with(const char* text, const char* prefix) {
   return *prefix == '\0';
 }
 
+void* address_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
+  const DynamicTables tables = tables_of(base, dynamic);
+  if (!tables.symbols || !tables.strings || !tables.gnu_hash) return nullptr;
+  const ElfW(Sym)* const symbol = find_symbol(tables, name);
+  return symbol ? reinterpret_cast<void*>(base + symbol->st_value) : nullptr;
+}
+
 struct Search {
   const char* soname;
   const char* symbol;
@@ -90,12 +102,13 @@ GPUPROF_IDLE_CODE int visit(dl_phdr_info* object, size_t, void* raw) {
   const char* const path = object->dlpi_name ? object->dlpi_name : "";
   const bool is_program = search.at++ == 0;  // always the first
   if (search.soname ? !begins_with(file_of(path), search.soname) : !is_program) return 0;
-  const DynamicTables tables = tables_of(*object);
-  if (!tables.symbols || !tables.strings || !tables.gnu_hash) return 0;
-  const ElfW(Sym)* const symbol = find_symbol(tables, search.symbol);
-  if (!symbol) return 0;
-  search.found = reinterpret_cast<void*>(object->dlpi_addr + symbol->st_value);
-  return 1;
+  for (int i = 0; i < object->dlpi_phnum && !search.found; ++i) {
+    if (object->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
+    const ElfW(Addr) dynamic = object->dlpi_addr + object->dlpi_phdr[i].p_vaddr;
+    search.found =
+        address_in(object->dlpi_addr, reinterpret_cast<const ElfW(Dyn)*>(dynamic), search.symbol);
+  }
+  return search.found != nullptr;
 }
 
 }  // namespace
@@ -107,11 +120,38 @@ GPUPROF_IDLE_CODE void* symbol_in_loaded(const char* soname, const char* symbol)
 }
 
 GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
-  // glibc; glibc before 2.34; musl under the names of its loader.
+  if (&_r_debug && _r_debug.r_map) {
+    // glibc; glibc before 2.34.
+    for (const char* soname : {"libc.so.6", "libdl.so.2"}) {
+      for (const link_map* object = _r_debug.r_map; object; object = object->l_next) {
+        if (!same_text(file_of(object->l_name), soname)) continue;
+        if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
+        break;
+      }
+    }
+    return nullptr;
+  }
+  // musl under the names of its loader.
   for (const char* soname : {"libc.so.6", "libdl.so.2", "ld-musl-", "libc.musl-", "libc.so"}) {
     if (void* const found = symbol_in_loaded(soname, symbol)) return found;
   }
   return nullptr;
+}
+
+GPUPROF_IDLE_CODE void* symbol_after_own(const char* symbol) {
+  if (&_r_debug) {
+    bool after = false;
+    for (const link_map* object = _r_debug.r_map; object; object = object->l_next) {
+      if (object->l_ld == _DYNAMIC) {
+        after = true;
+      } else if (after) {
+        if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
+      }
+      // What was loaded later may go away while this looks, and has no part in the order.
+      if (after && same_text(file_of(object->l_name), "libc.so.6")) break;
+    }
+  }
+  return symbol_in_libc(symbol);
 }
 
 }  // namespace gpuprof

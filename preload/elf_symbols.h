@@ -15,7 +15,13 @@ constexpr bool same_text(const char* a, const char* b) {
 // `soname` (null: in the program itself); null if none. Allocates nothing.
 void* symbol_in_loaded(const char* soname, const char* symbol);
 
-// The same of the C library, whichever it is: libdl's part of glibc before 2.34, too.
+// The same of the C library, whichever it is: libdl's part of glibc before 2.34, too. With glibc
+// it takes no lock, and calls nothing that another library may have replaced.
 void* symbol_in_libc(const char* symbol);
+
+// What a call of `symbol` would reach if this library were not there: that of the next library in
+// the order of loading up to the C library. Takes no lock: for signal handlers, and for a child
+// of vfork. Null if none.
+void* symbol_after_own(const char* symbol);
 
 }  // namespace gpuprof

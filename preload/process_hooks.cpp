@@ -3,36 +3,31 @@
 // environment variable that we answer for.
 #include "preload/process_hooks.h"
 
-#include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/host.h"
 #include "collector/base/idle.h"
 #include "collector/record/collector.h"
 #include "preload/elf_symbols.h"
 #include "preload/export.h"
 #include "preload/named_hook.h"
-#include "preload/resolve.h"
-
-extern char** environ;
 
 namespace {
 
-GPUPROF_IDLE_CODE void* next_of(const char* name) {
-  // An old glibc without libdl has no dlsym.
-  const gpuprof::SymbolLookup lookup = gpuprof::real_dlsym();
-  return lookup ? lookup(RTLD_NEXT, name) : gpuprof::symbol_in_libc(name);
-}
+// What runs without us. Not by dlsym: these functions may be called by a signal handler, or while
+// another thread is within dlopen, whose lock dlsym waits for.
 template <typename Function>
 [[gnu::always_inline]] inline Function next(const char* name) {
-  return reinterpret_cast<Function>(next_of(name));
+  return reinterpret_cast<Function>(gpuprof::symbol_after_own(name));
 }
 
 [[noreturn]] void end_now(int status) {
-  // libc's own may be out of reach only if libc cannot be walked; the kernel's always is there.
+  // The next one is out of reach only if no library can be walked; the kernel's always is there.
   for (;;) ::syscall(SYS_exit_group, status);
 }
 
@@ -124,19 +119,18 @@ GPUPROF_C int execle(const char* path, const char* first, ...) noexcept {
 #undef GPUPROF_COLLECT_ARGUMENTS
 
 // NVTX asks for NVTX_INJECTION64_PATH at its first use in each library. We never change the
-// environment; where the user has not set it, the answer is this library. All else as libc does it.
+// environment; where the user has not set it, the answer is this library. All else as without us.
 GPUPROF_C char* getenv(const char* name) noexcept {
-  const size_t length = std::strlen(name);
-  if (length != 0 && environ) {
-    for (char** entry = environ; *entry; ++entry) {
-      if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=')
-        return *entry + length + 1;
-    }
+  using Get = char* (*)(const char*);
+  GPUPROF_IDLE_DATA static constinit std::atomic<Get> real{nullptr};
+  Get get = real.load(std::memory_order_acquire);
+  if (!get) {
+    get = next<Get>("getenv");
+    real.store(get, std::memory_order_release);
   }
-  if (std::strcmp(name, "NVTX_INJECTION64_PATH") == 0 && gpuprof::wants_injection()) {
-    return const_cast<char*>(gpuprof::g_host.own_path());
-  }
-  return nullptr;
+  char* const value = get ? get(name) : nullptr;
+  if (value || std::strcmp(name, "NVTX_INJECTION64_PATH") != 0) return value;
+  return gpuprof::wants_injection() ? const_cast<char*>(gpuprof::g_host.own_path()) : nullptr;
 }
 
 #undef GPUPROF_C

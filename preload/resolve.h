@@ -30,7 +30,7 @@ void prepare_library();
 // Whether a copy of this library in another file was loaded before.
 bool another_copy_works();
 
-// The real dlsym, found without calling any dlsym. Null only if libc cannot be walked.
+// The dlsym that runs without us, found without calling any. Null only if libc cannot be walked.
 SymbolLookup real_dlsym();
 
 }  // namespace gpuprof

@@ -82,6 +82,18 @@ HAZARDS = [
     Hazard("threads", "cancel", (41,)),
     Hazard("threads", "first_call", (80,)),
     Hazard("threads", "one_by_one", (80,)),
+    Hazard("cancelled", "_exit", (6,)),
+    Hazard("cancelled", "exit", (6,)),
+    Hazard("cancelled", "quick_exit", (6,)),
+    Hazard("cancelled", "exec", (6,)),
+    Hazard("cancelled", "start", (10,)),
+    Hazard("elsewhere", "_exit"),
+    Hazard("elsewhere", "exec"),
+    Hazard("elsewhere", "vfork"),
+    Hazard("elsewhere", "handler"),
+    # The thread that writes the dump waits for the loader, and is given 10 s.
+    Hazard("elsewhere", "recorded", (6,), killed=True),
+    Hazard("own_walk", "", (10,)),
     Hazard("unwinding", "exceptions", (1051,)),
     Hazard("unwinding", "uncaught", (10,), killed=True),
     Hazard("unwinding", "longjmp", (1001,)),
@@ -175,6 +187,19 @@ def test_off(hazard, bare_runs, tmp_path):
     assert_same(profiled, bare_runs(hazard))
     assert not (tmp_path / "out").exists()
     assert not harness.our_lines(profiled.err)
+
+
+@pytest.mark.parametrize("order", ["before", "after"])
+def test_functions_of_another_preloaded_library_run(order, tmp_path):
+    """Of getenv, dlopen and _exit, which both have, that one's run as they do without us."""
+    other = str(harness.HAZARDS / "libhazard_hooks.so")
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
+    both = [other, env["LD_PRELOAD"]] if order == "before" else [env["LD_PRELOAD"], other]
+    env["LD_PRELOAD"] = ":".join(both)
+    bare = harness.run([harness.HAZARDS / "hooked"], {"LD_PRELOAD": other})
+    assert visible(bare.out) == ["42", "another dlopen", "opened: yes", "another _exit"]
+    assert_same(harness.run([harness.HAZARDS / "hooked"], env), bare)
+    assert launches_of(tmp_path / "out") == (10,)
 
 
 # The programs hold what they promise without us: else the comparisons above compare nothing.
