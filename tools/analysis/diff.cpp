@@ -172,6 +172,7 @@ Diff compare(const RunSample& base, const RunSample& other) {
   }
   out.step_time = welch(base.step_us, other.step_us);
   out.significant = is_significant(out.step_time);
+  out.typical_step = typical_change(base.step_us, other.step_us);
 
   note_recording(base, other, out);
 

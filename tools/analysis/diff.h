@@ -32,7 +32,9 @@ struct Recording {
 struct Diff {
   size_t base_steps = 0, new_steps = 0;
   MeanChange step_time;  // us
-  bool significant = false;
+  // By medians and ranks: a few long steps neither hide a change of all the others nor make one.
+  MeanChange typical_step;
+  bool significant = false;     // step_time's
   std::vector<Change> changes;  // the largest difference in a step first
   std::string reason;           // why nothing can be said; empty: it can
   Recording base, other;

@@ -73,8 +73,9 @@ MeanChange welch(std::span<const double> base, std::span<const double> other) {
   return out;
 }
 
-double mann_whitney(std::span<const double> base, std::span<const double> other) {
-  if (base.size() < 8 || other.size() < 8) return 1;
+namespace {
+
+double rank_test(std::span<const double> base, std::span<const double> other) {
   struct Value {
     double value;
     bool from_base;
@@ -102,6 +103,44 @@ double mann_whitney(std::span<const double> base, std::span<const double> other)
   if (variance <= 0) return 1;
   const double z = std::max(0.0, std::abs(u - m * n / 2) - 0.5) / std::sqrt(variance);
   return 2 * boost::math::cdf(boost::math::complement(boost::math::normal(), z));
+}
+
+// At most so many, evenly from them.
+std::vector<double> thinned(std::span<const double> values, size_t most) {
+  if (values.size() <= most) return {values.begin(), values.end()};
+  std::vector<double> out;
+  for (size_t i = 0; i < most; ++i) out.push_back(values[i * values.size() / most]);
+  return out;
+}
+
+}  // namespace
+
+double mann_whitney(std::span<const double> base, std::span<const double> other) {
+  if (base.size() < 8 || other.size() < 8) return 1;
+  return rank_test(base, other);
+}
+
+MeanChange typical_change(std::span<const double> base, std::span<const double> other) {
+  MeanChange out;
+  out.base = quantile({base.begin(), base.end()}, 0.5);
+  out.other = quantile({other.begin(), other.end()}, 0.5);
+  if (base.size() < 4 || other.size() < 4) return out;
+  const std::vector<double> befores = thinned(base, 1000), afters = thinned(other, 1000);
+  std::vector<double> ratios;
+  ratios.reserve(befores.size() * afters.size());
+  for (const double after : afters) {
+    for (const double before : befores) ratios.push_back(after / before);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  const auto m = static_cast<double>(befores.size()), n = static_cast<double>(afters.size());
+  const double half = m * n / 2 - 1.96 * std::sqrt(m * n * (m + n + 1) / 12);
+  const auto at = static_cast<size_t>(std::max(half, 1.0)) - 1;
+  const auto percent = [](double ratio) { return 100 * (ratio - 1); };
+  out.change_pct = percent(quantile(ratios, 0.5));
+  out.low_pct = percent(ratios[at]);
+  out.high_pct = percent(ratios[ratios.size() - 1 - at]);
+  out.p = rank_test(befores, afters);
+  return out;
 }
 
 std::vector<double> false_discovery_rates(const std::vector<double>& p) {

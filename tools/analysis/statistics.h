@@ -20,7 +20,7 @@ double quantile(std::vector<double> values, double q);
 double lower_median(std::vector<double> values);
 
 struct MeanChange {
-  double base = 0, other = 0;        // means
+  double base = 0, other = 0;        // means (typical_change(): medians)
   double change_pct = 0;             // of base
   double low_pct = 0, high_pct = 0;  // 95 % confidence interval of change_pct
   double p = 1;                      // two-sided; 1 where either sample has fewer than two values
@@ -30,6 +30,13 @@ struct MeanChange {
 // difference of means, in per cent of the base's mean. Times have no mean below 0, so it begins at
 // -100 at the least. Samples without any spread that differ: p 0.
 MeanChange welch(std::span<const double> base, std::span<const double> other);
+
+// The shift of a typical value, whatever outliers do: Hodges and Lehmann's estimate, the median of
+// all ratios of a value of `other` to one of `base` (J. L. Hodges, E. L. Lehmann, Estimates of
+// Location Based on Rank Tests, 1963). `base` and `other` are medians; the interval is that of the
+// Mann-Whitney test, by its normal approximation. p is 1, and there is no interval, for fewer than
+// 4 values in a sample. Of more than 1,000 values as many are taken, evenly. Values are above 0.
+MeanChange typical_change(std::span<const double> base, std::span<const double> other);
 
 // Mann-Whitney U, two-sided, by the normal approximation with the correction for ties; 1 for fewer
 // than 8 values in a sample.

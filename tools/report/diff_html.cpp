@@ -21,23 +21,27 @@ std::string verdict(const Json& diff) {
     return fmt::format("No comparison: {}", html_text_of(diff["reason"]));
   }
   const Json& regression = diff["regression"];
-  return gate_text({diff["fail_over_pct"].get<double>(), regression == true, regression.is_null()});
+  return gate_text({diff["fail_over_pct"].get<double>(), regression == true, regression.is_null(),
+                    diff["not_excluded_pct"].get<double>()});
 }
 
+// The mean's change, or, where only that of a typical step is known, that.
 std::string figures(const Json& diff) {
-  const Json& step = diff["step_time"];
+  const bool by_typical = !diff["step_time"]["significant"].get<bool>() &&
+                          diff["typical_step"]["significant"].get<bool>();
+  const Json& step = diff[by_typical ? "typical_step" : "step_time"];
   const double change = step["change_pct"].get<double>();
   const std::string interval =
       fmt::format("{:+.1f} % to {:+.1f} % with 95 % confidence", step["ci_low_pct"].get<double>(),
                   step["ci_high_pct"].get<double>());
   return "<section id=\"figures\">\n" +
-         html_figure("base", "Step time before", us_text(step["base_us"]),
-                     steps_text(diff["base_steps"])) +
-         html_figure("new", "Step time now", us_text(step["new_us"]),
-                     steps_text(diff["new_steps"])) +
+         html_figure("base", by_typical ? "Typical step before" : "Step time before",
+                     us_text(step["base_us"]), steps_text(diff["base_steps"])) +
+         html_figure("new", by_typical ? "Typical step now" : "Step time now",
+                     us_text(step["new_us"]), steps_text(diff["new_steps"])) +
          html_figure(
              "change", "Change",
-             diff["step_time"]["significant"].get<bool>()
+             step["significant"].get<bool>()
                  ? fmt::format("{:.1f} % {}", std::abs(change), change > 0 ? "longer" : "shorter")
                  : std::string("none beyond noise"),
              interval) +

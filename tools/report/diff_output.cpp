@@ -152,6 +152,14 @@ std::string change_text(const MeanChange& step) {
 std::string headline(const Diff& diff) {
   const MeanChange& step = diff.step_time;
   const bool noise = step.low_pct <= 0 && step.high_pct >= 0;
+  if (!diff.significant && is_significant(diff.typical_step)) {
+    return fmt::format(
+        "A typical step takes {} ({} before): {}; a few steps are so long that the mean's change "
+        "is "
+        "not known ({:+.1f} % to {:+.1f} %)",
+        format_us(diff.typical_step.other), format_us(diff.typical_step.base),
+        change_text(diff.typical_step), step.low_pct, step.high_pct);
+  }
   if (!diff.significant && !noise) {
     return fmt::format(
         "Steps take {} ({} before): too small a change to count ({:+.1f} % to "
@@ -206,6 +214,13 @@ std::string gate_text(const DiffGate& gate) {
     return "Not known whether it is a regression: what recording took differs between the runs; "
            "record both with the same GPUPROF_BUDGET";
   }
+  if (gate.not_excluded_pct > 0) {
+    return fmt::format(
+        "No regression beyond noise, but a slow-down of {:.1f} % is not excluded: compare more "
+        "steps, "
+        "or runs (--more-base, --more-new)",
+        gate.not_excluded_pct);
+  }
   if (!gate.regression) return "No regression";
   if (gate.fail_over_pct <= 0) return "Regression";
   return fmt::format("Regression: slower by more than {:g} %", gate.fail_over_pct);
@@ -214,7 +229,13 @@ std::string gate_text(const DiffGate& gate) {
 DiffGate gate_of(const Diff& diff, double fail_over_pct) {
   DiffGate out{fail_over_pct};
   if (!diff.reason.empty()) return out;
-  out.regression = is_slower(diff.step_time, fail_over_pct);
+  out.regression =
+      is_slower(diff.step_time, fail_over_pct) || is_slower(diff.typical_step, fail_over_pct);
+  const MeanChange &mean = diff.step_time, &typical = diff.typical_step;
+  const double open_pct = typical.p < 1 ? std::min(mean.high_pct, typical.high_pct) : mean.high_pct;
+  if (!out.regression && open_pct > std::max(fail_over_pct, analysis::kStepFloorPct)) {
+    out.not_excluded_pct = open_pct;
+  }
   if (!diff.anything_left_out()) return out;
   // Between what is counted and the most that it may be, the change only goes one way.
   out.unknown = diff.without_most ? is_slower(*diff.without_most, fail_over_pct) != out.regression
@@ -272,10 +293,12 @@ void add_recording(const Diff& diff, Json& out) {
 Json diff_json(const Diff& diff, const DiffGate& gate) {
   const KernelNames names(diff, false);
   const MeanChange& step = diff.step_time;
-  Json out = {{"schema", kDiffSchema},
-              {"base_steps", diff.base_steps},
-              {"new_steps", diff.new_steps},
-              {"step_time", step_time_json(step, diff.significant)}};
+  Json out = {
+      {"schema", kDiffSchema},
+      {"base_steps", diff.base_steps},
+      {"new_steps", diff.new_steps},
+      {"step_time", step_time_json(step, diff.significant)},
+      {"typical_step", step_time_json(diff.typical_step, is_significant(diff.typical_step))}};
   out["step_time"]["p"] = step.p;
   out["changes"] = Json::array();
   for (const Change& change : diff.changes) {
@@ -296,6 +319,7 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
   }
   out["fail_over_pct"] = gate.fail_over_pct;
   out["regression"] = gate.unknown ? Json(nullptr) : Json(gate.regression);
+  out["not_excluded_pct"] = rounded(gate.not_excluded_pct);
   if (diff.anything_left_out()) add_recording(diff, out);
   out["reason"] = diff.reason;
   return out;

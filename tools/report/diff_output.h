@@ -18,6 +18,9 @@ struct DiffGate {
   // What recording took of the two runs decides whether there is one, or may: then `regression` is
   // false.
   bool unknown = false;
+  // Without a regression: the largest slow-down that the intervals leave open, if it is beyond what
+  // is let through; else 0.
+  double not_excluded_pct = 0;
 };
 DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
 

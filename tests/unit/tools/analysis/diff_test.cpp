@@ -184,6 +184,37 @@ TEST(DiffTest, WhatOneRunLeftOutIsNotCompared) {
   EXPECT_EQ(recording_lines(samples).size(), 2u);
 }
 
+// One step that takes four times as long, in either run, is no change of the others.
+TEST(DiffTest, ALongStepHidesNoSlowDownAndMakesNone) {
+  int found = 0, alarms = 0;
+  for (uint64_t i = 0; i < 20; ++i) {
+    RunSample before = sample(job(1000 + i)), same = sample(job(2000 + i)), slower = same;
+    for (double& step : slower.step_us) step *= 1.1;
+    RunSample& disturbed = i % 2 ? before : slower;
+    disturbed.step_us[5] *= 4;
+    const Diff diff = compare(before, slower);
+    EXPECT_LT(diff.step_time.low_pct, 5) << "the means alone would do";
+    found += gate_of(diff, 5).regression;
+    same.step_us[7] *= 4;
+    const DiffGate healthy = gate_of(compare(sample(job(1000 + i)), same), 5);
+    alarms += healthy.regression || healthy.not_excluded_pct > 0;
+  }
+  EXPECT_EQ(found, 20);
+  EXPECT_EQ(alarms, 0);
+}
+
+TEST(DiffTest, WhatFewStepsDoNotExcludeIsSaid) {
+  RunSample before, after;
+  before.step_us = {5000, 5400, 4800, 5200};
+  after.step_us = {5100, 5900, 4900, 5600};
+  const Diff diff = compare(before, after);
+  const DiffGate gate = gate_of(diff, 5);
+  EXPECT_FALSE(gate.regression);
+  EXPECT_GT(gate.not_excluded_pct, 10);
+  EXPECT_NE(gate_text(gate).find(" is not excluded"), std::string::npos);
+  EXPECT_EQ(gate_of(diff, 50).not_excluded_pct, 0);
+}
+
 TEST(DiffTest, AChangeThatIsTheRecordingsIsNoVerdict) {
   const Recorded lean{{ShedKind::calls}, 0.1, 0.3}, whole{{}, 0, 15};
   // The new run was slowed down by its recording alone.
@@ -462,6 +493,20 @@ TEST(Significance, OfASingleStepNothingIsKnown) {
   EXPECT_FALSE(is_significant(welch(one, slower)));
   const double few[] = {100, 101}, few_slower[] = {150, 151};
   EXPECT_TRUE(is_significant(welch(few, few_slower)));
+}
+
+// By hand: of four and four the interval is that of the least and the largest ratio.
+TEST(TypicalChange, IsTheMedianOfRatios) {
+  const std::vector<double> a{10, 20, 30, 40}, b{20, 40, 60, 80};
+  const MeanChange change = typical_change(a, b);
+  EXPECT_DOUBLE_EQ(change.base, 25);
+  EXPECT_DOUBLE_EQ(change.other, 50);
+  EXPECT_DOUBLE_EQ(change.change_pct, 100);
+  EXPECT_DOUBLE_EQ(change.low_pct, -50);
+  EXPECT_DOUBLE_EQ(change.high_pct, 700);
+  EXPECT_EQ(typical_change(std::vector<double>{1, 2, 3}, b).p, 1);
+  const std::vector<double> many(5000, 10.0), more(5000, 11.0);
+  EXPECT_NEAR(typical_change(many, more).low_pct, 10, 1e-9);
 }
 
 }  // namespace
