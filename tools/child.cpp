@@ -89,9 +89,16 @@ ChildEnd run_child(const std::vector<std::string>& command,
   if (pipe2(channel, O_CLOEXEC) != 0) throw Failure(fmt::format("pipe: {}", std::strerror(errno)));
   const sigset_t held = passed_on_set();
   sigset_t before;
+  // Where this process was started with SIGCHLD ignored, the kernel would keep no child's exit
+  // code. The child goes on so.
+  struct sigaction kept {
+  }, usual{};
+  usual.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &usual, &kept);
   sigprocmask(SIG_BLOCK, &held, &before);  // none is lost before there is a child to pass it to
   const pid_t pid = fork();
   if (pid == 0) {
+    sigaction(SIGCHLD, &kept, nullptr);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     execvpe(arguments[0], arguments.data(), variables.data());
     const int error = errno;

@@ -163,6 +163,15 @@ def test_wrong_use_of_run(arguments, words):
     assert_one_line(harness.gpuprof(*arguments), *words)
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_run_keeps_the_exit_code_where_sigchld_is_ignored(code, tmp_path):
+    """As under a supervisor that does not wait for its children. The program finds the signal ignored, as without us."""
+    seen = "import signal, sys; sys.exit(%d if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 90)" % code
+    done = subprocess.run([harness.BIN, "run", "-o", tmp_path / "out", "--", "python3", "-c", seen], check=False,
+                          preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == code
+
+
 @pytest.mark.parametrize("output", ["/dev/null/out", "/proc/x", "{tmp}/file/out", "{tmp}/file/%h/%p", "{tmp}/closed/out"])
 def test_output_that_cannot_be_written_stops_run_before_the_program(output, tmp_path):
     (tmp_path / "file").write_text("in the way")
