@@ -52,6 +52,7 @@ namespace {
 
 constexpr uint64_t kMs = 1000000;
 constexpr uint64_t kSecond = 1000 * kMs;
+constexpr int kExitCodeField = 52;  // of proc(5), of the first thread
 constexpr uint64_t kPollActive = 20 * kMs;
 constexpr uint64_t kPollIdle = 250 * kMs;
 constexpr uint64_t kPollParent = 50 * kMs;
@@ -71,6 +72,8 @@ std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
 std::atomic<uint32_t> g_ended{0};
 std::atomic<uint32_t> g_tid{0};
 std::atomic<bool> g_is_late{false};  // a step has waited in vain, and it was not idle since
+// A thread of the program went on after the first had ended. Of the thread of this file.
+bool g_main_was_outlived = false;
 
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
@@ -329,7 +332,14 @@ void* run(void*) {
   prune_some(kLastPruneNs);
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
-  if (last) ::exit(0);
+  if (last) {
+    // A first thread that left by the bare system call, which glibc does not count: no exit handler
+    // runs, and the process has the code of the thread that ends last.
+    const uint64_t status = stat_field(current_pid(), kExitCodeField);
+    const uint64_t code = g_main_was_outlived ? 0 : (status >> 8) & 0xff;
+    if (status != 0) ::syscall(SYS_exit_group, code);
+    ::exit(0);
+  }
   return nullptr;
 }
 
@@ -344,13 +354,16 @@ bool only_our_threads_are_left() {
   if (!name_end || name_end[1] != ' ' || name_end[2] != 'Z') return false;
   struct stat tasks {};
   // A directory's link count here is 2 and one for each thread.
-  return ::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) == 0 &&
-         tasks.st_nlink <= 2 + 2 + samples_threads() + cupti_threads();
+  if (::syscall(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks, 0) != 0) return false;
+  const bool alone = tasks.st_nlink <= 2 + 2 + samples_threads() + cupti_threads();
+  if (!alone) g_main_was_outlived = true;
+  return alone;
 }
 
 bool start_drain_thread() {
   g_drain = new (g_drain_memory) Drain;
   g_wanted = g_word = g_started = g_ended = 0;
+  g_main_was_outlived = false;
   if (const int failed = start_thread(run, 512 * 1024)) {
     log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
              std::strerror(failed));

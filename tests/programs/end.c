@@ -4,6 +4,7 @@
 // behind.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 
 #include "tests/programs/hazard.h"
 
@@ -134,6 +135,27 @@ static int main_thread_first(int argc, char** argv) {
   pthread_exit(NULL);
 }
 
+// By the system call alone: no exit handler runs, and glibc does not count this thread as ended.
+static int raw_exit(int argc, char** argv) {
+  (void)argc, (void)argv;
+  work();
+  fflush(stdout);
+  syscall(SYS_exit, 7);
+  return 1;
+}
+
+static void* sleep_a_second(void* unused) {
+  sleep(1);
+  return unused;
+}
+
+// The code of the process is that of the thread that ends last.
+static int raw_exit_outlived(int argc, char** argv) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, sleep_a_second, NULL);
+  return raw_exit(argc, argv);
+}
+
 static void* launch_for_ever(void* unused) {
   (void)unused;
   for (;;) {
@@ -180,6 +202,8 @@ int main(int argc, char** argv) {
       {"exit_in_handler", in_handler},
       {"exit_from_thread", from_thread},
       {"main_thread_first", main_thread_first},
+      {"raw_exit", raw_exit},
+      {"raw_exit_outlived", raw_exit_outlived},
       {"while_others_launch", while_others_launch},
       {"work_in_atexit", work_in_atexit},
   };

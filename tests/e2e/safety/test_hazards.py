@@ -44,6 +44,8 @@ HAZARDS = [
     Hazard("end", "exit_in_handler", (20,)),
     Hazard("end", "exit_from_thread", (20,)),
     Hazard("end", "main_thread_first", (22,)),
+    Hazard("end", "raw_exit", (20,)),
+    Hazard("end", "raw_exit_outlived", (20,)),
     Hazard("end", "while_others_launch", ANY),
     # Its exit handler runs after ours, when CUDA itself may be gone: not recorded, and not harmed.
     Hazard("end", "work_in_atexit", (20,)),
@@ -91,8 +93,8 @@ HAZARDS = [
     Hazard("elsewhere", "exec"),
     Hazard("elsewhere", "vfork"),
     Hazard("elsewhere", "handler"),
-    # The thread that writes the dump waits for the loader, and is given 10 s.
-    Hazard("elsewhere", "recorded", (6,), killed=True),
+    # The thread that writes the dump may wait for the loader, and is given 10 s.
+    Hazard("elsewhere", "recorded", lossy=True),
     Hazard("own_walk", "", (10,)),
     Hazard("unwinding", "exceptions", (1051,)),
     Hazard("unwinding", "uncaught", (10,), killed=True),
