@@ -87,12 +87,24 @@ void* bound_to(const Object& object, ElfW(Addr) place, void* handle, Api api, co
   return real ? real : find_real(api);
 }
 
+// Whether the object calls, or will, what ours calls in turn: not a function of that name of its
+// own libraries (RTLD_DEEPBIND).
+bool leads_where_ours_does(const Object& object, ElfW(Addr) place, void* handle, const char* name) {
+  void* target = *reinterpret_cast<void**>(place);
+  const auto address = reinterpret_cast<ElfW(Addr)>(target);
+  if (address >= object.base && address < object.end) {  // its linkage table: not bound yet
+    target = handle ? real_dlsym()(handle, name) : nullptr;
+  }
+  return !target || target == symbol_after_own(name);
+}
+
 // What the object is to call instead of `name`; null: leave it.
 void* replacement(const Object& object, ElfW(Addr) place, void* handle, const char* name) {
-  if (same_text(name, "dlsym")) return gpuprof_own_dlsym;
-  if (same_text(name, "dlvsym")) return gpuprof_own_dlvsym;
-  if (same_text(name, "dlopen")) return gpuprof_own_dlopen;
-  if (void* const hook = process_hook(name)) return hook;
+  void* own = process_hook(name);
+  if (same_text(name, "dlsym")) own = gpuprof_own_dlsym;
+  if (same_text(name, "dlvsym")) own = gpuprof_own_dlvsym;
+  if (same_text(name, "dlopen")) own = gpuprof_own_dlopen;
+  if (own) return leads_where_ours_does(object, place, handle, name) ? own : nullptr;
   const Api api = find_api(name);
   if (api == Api::count) return nullptr;
   prepare_slots();
@@ -193,7 +205,7 @@ void patch(const Object& object, void* handle, PatchedCalls calls) {
 struct Name {
   char text[512];
 };
-constexpr size_t kNamesAtOnce = 64;
+constexpr size_t kNamesAtOnce = 4;  // on the stack of whoever calls dlopen
 
 // Noted under the loader's lock, looked at after: looking names up takes other locks of the loader.
 struct Found {
