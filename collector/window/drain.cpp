@@ -273,6 +273,10 @@ void finish_from_drain_thread() {
   cupti_detach();
   wait_for_ready_commands();
   s.state.store(SessionState::finished, std::memory_order_release);
+}
+
+// On this thread, which has the room: a signal handler on a small stack may end the program.
+void say_end() {
   remove_ring_file();
   control_end();
   metrics_end();
@@ -330,6 +334,7 @@ void* run(void*) {
   cupti_detach();
   wait_for_ready_commands();
   prune_some(kLastPruneNs);
+  say_end();
   g_ended.store(1, std::memory_order_release);
   futex_wake_all(g_progress);
   if (last) {

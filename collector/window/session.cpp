@@ -24,11 +24,8 @@
 #include "collector/samples/data_worker.h"
 #include "collector/steps/kernel_steps.h"
 #include "collector/steps/period_steps.h"
-#include "collector/window/control.h"
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
-#include "collector/window/metrics.h"
-#include "collector/window/summary.h"
 #include "formats/core/setting_values.h"
 
 extern char** environ;
@@ -339,15 +336,9 @@ GPUPROF_IDLE_CODE void finish_session(const char* reason) {
   set_all_flags(kHookSettled);
   const bool ended = drain_wait_exit();
   s.state.store(SessionState::finished, std::memory_order_release);
-  if (!ended) {
-    log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
-             s.stem);
-    return;
-  }
-  remove_ring_file();
-  control_end();
-  metrics_end();
-  print_closing_line();
+  if (ended) return;
+  log_line(LogLevel::warn, "the dump could not be finished in time; what was recorded is in %s*",
+           s.stem);
 }
 
 void forget_session_in_child() {

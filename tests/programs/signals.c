@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 
 #include "tests/programs/hazard.h"
@@ -149,8 +150,35 @@ static int wait_for_signal(int argc, char** argv) {
   return 0;
 }
 
+static void end_quietly(int number) {
+  (void)number;
+  _exit(42);
+}
+
+// A stack of SIGSTKSZ as it long was, with nothing mapped below it.
+static int small_alternate_stack(int argc, char** argv) {
+  (void)argc, (void)argv;
+  const size_t page = (size_t)getpagesize(), size = (8192 + page - 1) & ~(page - 1);
+  char* memory = mmap(NULL, page + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  stack_t stack;
+  struct sigaction action;
+  memset(&stack, 0, sizeof stack);
+  memset(&action, 0, sizeof action);
+  hazard_steps(5, 4);
+  if (memory == MAP_FAILED || mprotect(memory + page, size, PROT_READ | PROT_WRITE) != 0) return 90;
+  stack.ss_sp = memory + page;
+  stack.ss_size = size;
+  if (sigaltstack(&stack, NULL) != 0) return 91;
+  action.sa_handler = end_quietly;
+  action.sa_flags = SA_ONSTACK;
+  sigaction(SIGUSR1, &action, NULL);
+  raise(SIGUSR1);
+  return 92;
+}
+
 int main(int argc, char** argv) {
   static const struct hazard_case cases[] = {
+      {"small_alternate_stack", small_alternate_stack},
       {"handler", own_handler},
       {"read", interrupted_read},
       {"quiet", undisturbed_waits},

@@ -75,6 +75,7 @@ HAZARDS = [
     Hazard("signals", "sigchld", (40,)),
     Hazard("signals", "sigterm_exit", (20,)),
     Hazard("signals", "sigwait", (20,)),
+    Hazard("signals", "small_alternate_stack", (20,)),
     Hazard("threads", "many", (3001,)),
     Hazard("threads", "detached", (41,)),
     Hazard("threads", "small_stack", (61,)),
