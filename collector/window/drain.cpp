@@ -368,7 +368,6 @@ bool only_our_threads_are_left() {
 bool start_drain_thread() {
   g_drain = new (g_drain_memory) Drain;
   g_wanted = g_word = g_started = g_ended = 0;
-  g_main_was_outlived = false;
   if (const int failed = start_thread(run, 512 * 1024)) {
     log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
              std::strerror(failed));
@@ -450,7 +449,7 @@ void forget_drain_thread() {
   if (g_drain) g_drain->file.forget();
   g_wanted = g_word = g_started = g_ended = 0;
   g_tid = 0;
-  g_is_late = false;
+  g_is_late = g_main_was_outlived = false;
   g_drain = nullptr;
 }
 GPUPROF_FORGET_IN_CHILD(forget_drain_thread);
