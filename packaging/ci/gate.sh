@@ -19,8 +19,8 @@ set -euo pipefail
 trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
 trap 'exit 2' ERR  # 1 is for slower steps alone
 
-# The program gets none of these: gpuprof would warn of them, and the token is not for it.
-export -n "${!GPUPROF_GATE_@}" GPUPROF_BIN GPUPROF_GITLAB_TOKEN
+# The program gets none of these: gpuprof would warn of them, and the tokens are not for it.
+export -n "${!GPUPROF_GATE_@}" GPUPROF_BIN GPUPROF_GITLAB_TOKEN GH_TOKEN GITHUB_TOKEN
 gpuprof=${GPUPROF_BIN:-gpuprof}
 baseline=${GPUPROF_GATE_BASELINE:-}
 [ -n "$baseline" ] || { echo "gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs" >&2; exit 2; }
@@ -71,7 +71,7 @@ if [ -n "${GITHUB_OUTPUT:-}" ]; then
 fi
 failed() { echo "gate.sh: the comment could not be written; it is in $comment" >&2; }
 if [[ ${GITHUB_REF:-} =~ ^refs/pull/([0-9]+)/ ]] && [ -n "${GH_TOKEN:-}" ]; then
-  gh pr comment "${BASH_REMATCH[1]}" --repo "$GITHUB_REPOSITORY" --body-file "$comment" >/dev/null || failed
+  GH_TOKEN=$GH_TOKEN gh pr comment "${BASH_REMATCH[1]}" --repo "$GITHUB_REPOSITORY" --body-file "$comment" >/dev/null || failed
 elif [ -n "${CI_MERGE_REQUEST_IID:-}" ] && [ -n "${GPUPROF_GITLAB_TOKEN:-}" ]; then
   # The token goes by standard input: arguments can be read by others on the machine.
   printf 'header = "PRIVATE-TOKEN: %s"\n' "$GPUPROF_GITLAB_TOKEN" |

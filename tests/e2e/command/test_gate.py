@@ -61,8 +61,8 @@ class Runner:
         self.folder = folder
         self.tools = folder / "tools"
         self.tools.mkdir()
-        for name in ("gh", "curl"):
-            (self.tools / name).write_text(f'#!/bin/sh\necho "$*" >>"{folder}/{name}.txt"\n[ "{name}" = gh ] || cat >>"{folder}/stdin.txt"\n')
+        for name, notes in (("gh", f'echo "$GH_TOKEN" >>"{folder}/token.txt"'), ("curl", f'cat >>"{folder}/stdin.txt"')):
+            (self.tools / name).write_text(f'#!/bin/sh\necho "$*" >>"{folder}/{name}.txt"\n{notes}\n')
             (self.tools / name).chmod(0o755)
         self.env = harness.environment(PATH=f"{self.tools}:{os.environ['PATH']}", GPUPROF_BIN=harness.BIN,
                                        GPUPROF_GATE_BASELINE=folder / "baseline", GPUPROF_GATE_OUT=folder / "ci out") | {
@@ -122,10 +122,11 @@ def test_a_program_is_recorded_and_its_failure_is_the_jobs(tmp_path):
 
 
 def test_the_program_gets_no_setting_of_the_gate(tmp_path):
-    runner = Runner(tmp_path, GPUPROF_GITLAB_TOKEN="secret", GPUPROF_GATE_OPTIONS="--set GPUPROF_MODE=off")
+    tokens = {"GPUPROF_GITLAB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"}
+    runner = Runner(tmp_path, GPUPROF_GATE_OPTIONS="--set GPUPROF_MODE=off", **dict.fromkeys(tokens, "secret"))
     runner.gate("sh", "-c", f"env >'{tmp_path}/environment'")
     names = {line.partition("=")[0] for line in (tmp_path / "environment").read_text().splitlines()}
-    assert "GPUPROF_RUN" in names and not names & {"GPUPROF_BIN", "GPUPROF_GITLAB_TOKEN"}
+    assert "GPUPROF_RUN" in names and not names & {"GPUPROF_BIN", *tokens}
     assert not [n for n in names if n.startswith("GPUPROF_GATE")]
 
 
@@ -157,6 +158,7 @@ def test_github_gets_a_summary_outputs_and_a_comment(tmp_path):
     assert (tmp_path / "summary.md").read_text() == runner.comment()
     assert dict(line.split("=") for line in (tmp_path / "output").read_text().splitlines()) == {
         "exit-code": "0", "comment": f"{tmp_path}/ci out/comment.md", "report": f"{tmp_path}/ci out/report.html"}
+    assert (tmp_path / "token.txt").read_text() == "secret\n"
     assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo a/b --body-file {tmp_path}/ci out/comment.md\n"
 
 
