@@ -33,7 +33,7 @@ outcome() {  # of a gate's exit code
 worst=0
 count=0
 printf '%-24s %-14s %s\n' job outcome details
-while read -r name command <&3; do
+while read -r name command <&3 || [ -n "$name" ]; do  # the last line may have no newline
   case $name in '' | \#*) continue ;; esac
   if [[ ! $name =~ ^[A-Za-z0-9_-]+$ || -z $command ]]; then
     echo "weekly.sh: $jobs: '$name $command': a line is a name (letters, digits, - and _), then a command" >&2

@@ -218,7 +218,7 @@ def test_reference_jobs_of_every_week(tmp_path):
     jobs = tmp_path / "jobs.txt"
     weekly = lambda: harness.run(["bash", GATE.parent / "weekly.sh", jobs, tmp_path / "weekly"], cwd=tmp_path,
                                  env=harness.environment(GPUPROF_BIN=recorder_of_copies(tmp_path)))
-    jobs.write_text(f"# name command\nsteady {copy(0)}\nchanged {copy(1)}\n")
+    jobs.write_text(f"# name command\nsteady {copy(0)}\nchanged {copy(1)}")  # without a last newline
     first = weekly()
     assert first.code == 0 and first.out.count("no slower") == 2, first.out + first.err
     jobs.write_text(f"steady {copy(2)}\nchanged {copy(3, slower=0.10)}\n")
