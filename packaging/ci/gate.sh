@@ -13,7 +13,8 @@
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
 # GPUPROF_BIN             the command (default gpuprof)
 #
-# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared, or recording may be the change. 3: COMMAND failed; its own code is said.
+# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared, recording may be the change, or a setting is wrong.
+# 3: COMMAND failed; its own code is said.
 set -euo pipefail
 # Every way out says its code to the job that called.
 trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
@@ -24,6 +25,7 @@ export -n "${!GPUPROF_GATE_@}" GPUPROF_BIN GPUPROF_GITLAB_TOKEN GH_TOKEN GITHUB_
 gpuprof=${GPUPROF_BIN:-gpuprof}
 baseline=${GPUPROF_GATE_BASELINE:-}
 [ -n "$baseline" ] || { echo "gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs" >&2; exit 2; }
+command -v "$gpuprof" >/dev/null || { echo "gate.sh: $gpuprof: no such command; install gpuprof, or set GPUPROF_BIN to it" >&2; exit 2; }
 fail_over=${GPUPROF_GATE_FAIL_OVER:-5}
 out=${GPUPROF_GATE_OUT:-gpuprof-ci}
 run=${GPUPROF_GATE_RUN:-}
@@ -31,12 +33,27 @@ comment=$out/comment.md
 mkdir -p "$out"
 rm -f "$comment" "$out/report.html"  # of the last call
 
+# As gpuprof counts them: folders whose names are numbers. Others keep a folder (.gitkeep) or say what it is for (README).
+has_good_run() {
+  local folder
+  for folder in "$baseline"/*/; do
+    folder=${folder%/}
+    folder=${folder##*/}
+    if [[ $folder =~ ^[0-9]{1,9}$ ]] && ((10#$folder > 0)); then return 0; fi
+  done
+  return 1
+}
+
 if [ $# -gt 0 ]; then
   read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
   code=0
   name=ci-$(date +%Y%m%d_%H%M%S)_$$  # all ranks share it, and no other call
   GPUPROF_RUN=$name "$gpuprof" run -o "$out/runs" "${options[@]}" -- "$@" || code=$?
   if [ "$code" -ne 0 ]; then
+    if ! "$gpuprof" run -o "$out/runs" "${options[@]}" -- true >/dev/null 2>&1; then
+      echo "gate.sh: GPUPROF_GATE_OPTIONS=${GPUPROF_GATE_OPTIONS:-}: gpuprof run starts no program with them; set options that it takes" >&2
+      exit 2
+    fi
     echo "gate.sh: the program ended with $code; nothing is compared" >&2
     exit 3
   fi
@@ -47,7 +64,7 @@ fi
 "$gpuprof" report "$run" --format html -o "$out/report.html" || exit 2
 compare=("$gpuprof" diff --baseline "$baseline" "$run")
 code=0
-if [ -z "$(ls -A "$baseline" 2>/dev/null)" ]; then
+if ! has_good_run; then
   if [ "${GPUPROF_GATE_UPDATE:-}" = yes ]; then
     "${compare[@]}" --update
     echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"

@@ -108,6 +108,32 @@ def test_without_a_baseline_a_request_passes_and_makes_none(tmp_path):
     assert "no baseline yet" in runner.comment() and not (tmp_path / "baseline").exists()
 
 
+@pytest.mark.parametrize("kept", [".gitkeep", "README.md", "0000/x", "notes/x"])
+def test_a_baseline_that_holds_no_run_is_none(kept, tmp_path):
+    file = tmp_path / "baseline" / kept
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    runner = Runner(tmp_path, GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
+    done = runner.gate()
+    assert done.code == 0 and "no baseline yet" in runner.comment(), done.err
+    assert runner.gate(GPUPROF_GATE_UPDATE="yes").code == 0
+    assert (tmp_path / "baseline/0001").is_dir()
+    assert runner.gate().code == 0 and "no baseline yet" not in runner.comment()
+
+
+def test_what_cannot_be_recorded_is_no_failure_of_the_program(tmp_path):
+    """And is a line that names the setting."""
+    runner = Runner(tmp_path)
+    done = runner.gate("true", GPUPROF_BIN="no-such-gpuprof")
+    assert done.code == 2 and done.err == "gate.sh: no-such-gpuprof: no such command; install gpuprof, or set GPUPROF_BIN to it\n"
+    for options in ("--no-such-option", "--set GPUPROF_STEP=no-such-source"):
+        done = runner.gate("true", GPUPROF_GATE_OPTIONS=options)
+        assert done.code == 2 and f"gate.sh: GPUPROF_GATE_OPTIONS={options}: " in done.err, done.err
+        assert "the program ended" not in done.err
+    done = runner.gate("no-such-program")
+    assert done.code == 3 and "the program ended with 127;" in done.err, done.err
+
+
 def test_a_program_is_recorded_and_its_failure_is_the_jobs(tmp_path):
     program = "import ctypes, time; c = ctypes.CDLL('libcudart.so.13'); [(time.sleep(0.002), c.cudaDeviceSynchronize()) for _ in range(60)]"
     runner = Runner(tmp_path, GPUPROF_GATE_UPDATE="yes", GPUPROF_GATE_OPTIONS="--step sync:1 --preset light")
