@@ -66,8 +66,12 @@ compare=("$gpuprof" diff --baseline "$baseline" "$run")
 code=0
 if ! has_good_run; then
   if [ "${GPUPROF_GATE_UPDATE:-}" = yes ]; then
-    "${compare[@]}" --update
-    echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"
+    if "${compare[@]}" --update --fail-over "$fail_over"; then
+      echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"
+    else
+      code=2
+      echo "The run cannot be the first of the baseline; the job's log says why." >"$comment"
+    fi
   else
     echo "There is no baseline yet: a run on the main branch makes it." >"$comment"
   fi

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/diff.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -154,6 +156,11 @@ void note_recording(const RunSample& base, const RunSample& other, Diff& out) {
                              kMostOfCounted * *out.other.cost_pct);
 }
 
+std::string steps_text(size_t count) {
+  if (count == 1) return "one step";
+  return count == 0 ? "no step" : fmt::format("{} steps", count);
+}
+
 }  // namespace
 
 bool is_significant(const MeanChange& step_time) {
@@ -162,12 +169,25 @@ bool is_significant(const MeanChange& step_time) {
          std::abs(step_time.change_pct) >= kStepFloorPct;
 }
 
+std::string lacking_steps(size_t count) {
+  if (count >= kLeastSteps) return {};
+  return fmt::format("it has {}, and a comparison needs at least {}", steps_text(count),
+                     kLeastSteps);
+}
+
 Diff compare(const RunSample& base, const RunSample& other) {
   Diff out;
   out.base_steps = base.step_us.size();
   out.new_steps = other.step_us.size();
-  if (out.base_steps < 3 || out.new_steps < 3) {
-    out.reason = "too few steps to compare: both runs need at least three";
+  std::string few;
+  for (const auto& [name, count] :
+       {std::pair("base", out.base_steps), std::pair("new", out.new_steps)}) {
+    if (count >= kLeastSteps) continue;
+    few += fmt::format("{}{} has {}", few.empty() ? "" : ", ", name, steps_text(count));
+  }
+  if (!few.empty()) {
+    out.reason =
+        fmt::format("too few steps: {}; at least {} of each run are needed", few, kLeastSteps);
     return out;
   }
   out.step_time = welch(base.step_us, other.step_us);

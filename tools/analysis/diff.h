@@ -52,6 +52,7 @@ struct Diff {
   }
 };
 
+inline constexpr size_t kLeastSteps = 3;        // of each run; below it there is no comparison
 inline constexpr double kDiscoveryRate = 0.01;  // over all keys
 inline constexpr double kKeyFloorPct = 2;       // a key's change below this is no change
 inline constexpr double kKeyFloorOfStepPct = 0.1;
@@ -61,6 +62,8 @@ inline constexpr double kMostOfCounted = 5;
 
 // Of step times: the interval of 95 % leaves out 0, and the change is no smaller than the floor.
 bool is_significant(const MeanChange& step_time);
+// What a run of so many steps lacks to be compared; empty: nothing.
+std::string lacking_steps(size_t count);
 Diff compare(const RunSample& base, const RunSample& other);
 
 }  // namespace gpuprof::analysis

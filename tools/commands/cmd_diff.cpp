@@ -48,24 +48,45 @@ void check(const Options& options) {
   if (options.update && options.baseline.empty()) {
     throw Failure("diff: --update needs --baseline DIR");
   }
+  const auto is_piped = [](const std::vector<std::string>& runs) {
+    return std::find(runs.begin(), runs.end(), "-") != runs.end();
+  };
+  if (options.update && (is_piped(options.runs) || is_piped(options.more_new))) {
+    throw Failure(
+        "diff: --update copies the files of NEW, and - (standard input) is none; save it in a file "
+        "and name that");
+  }
+}
+
+constexpr double kLeastToGate = 0.8;
+
+std::string found_steps(double confidence) {
+  return fmt::format(
+      "steps are not marked, they were found from the order of the GPU's work (confidence {:.2f})",
+      confidence);
+}
+std::string needed_to_gate() {
+  return fmt::format("--fail-over needs {} or marked steps: record with --step", kLeastToGate);
 }
 
 // Steps that nobody marked may be counted wrong in one run and right in the other.
 void judge_steps(const Options& options, const analysis::RunSample& base,
                  const analysis::RunSample& other) {
-  constexpr double kLeastToGate = 0.8;
   if (!base.step_confidence && !other.step_confidence) return;
   const double confidence =
       std::min(base.step_confidence.value_or(1), other.step_confidence.value_or(1));
-  const std::string found = fmt::format(
-      "diff: steps are not marked, they were found from the order of the GPU's work "
-      "(confidence {:.2f})",
-      confidence);
-  if (options.gated && confidence < kLeastToGate) {
-    throw Failure(fmt::format("{}; --fail-over needs {} or marked steps: record with --step", found,
-                              kLeastToGate));
-  }
+  const std::string found = "diff: " + found_steps(confidence);
+  if (options.gated && confidence < kLeastToGate) throw Failure(found + "; " + needed_to_gate());
   print_note(found);
+}
+
+// Why no run could be compared with this one; empty: one could.
+std::string unfit(const Options& options, const analysis::RunSample& run) {
+  const std::string lacking = analysis::lacking_steps(run.step_us.size());
+  if (!lacking.empty()) return lacking;
+  const double confidence = run.step_confidence.value_or(1);
+  if (!options.gated || confidence >= kLeastToGate) return {};
+  return found_steps(confidence) + ", and " + needed_to_gate();
 }
 
 // What was compared.
@@ -94,6 +115,16 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
            diff_text(diff, gate, {terminal_columns(), options.full_names});
   }
   put_to(options.output, text, options.format == "html" ? Escaping::ready : Escaping::needed);
+}
+
+// NEW joins a baseline in which nothing can be compared with it. The text is `line`.
+void say_without_base(const Options& options, const Runs& runs, const analysis::RunSample& other,
+                      const std::string& line) {
+  if (options.format == "text") return put_to(options.output, escaped(line) + "\n");
+  analysis::Diff diff;
+  diff.new_steps = other.step_us.size();
+  diff.reason = line;
+  say(options, runs, diff, gate_of(diff, options.fail_over_pct));
 }
 
 }  // namespace
@@ -139,11 +170,29 @@ int run_diff(const Command& command, int count, char** arguments) {
       throw Failure(fmt::format("diff: no run in the baseline {}; --update makes NEW the first",
                                 options.baseline));
     }
-    put_line("{}: the first run of the baseline", add_baseline(options.baseline, files));
+    const std::string lacking = unfit(options, other);
+    if (!lacking.empty()) {
+      throw Failure(fmt::format("diff: {} cannot be the first run of the baseline {}: {}",
+                                new_runs.front(), options.baseline, lacking));
+    }
+    judge_steps(options, other, other);
+    const std::string added = add_baseline(options.baseline, files);
+    say_without_base(options, {base_runs, new_runs}, other,
+                     added + ": the first run of the baseline");
     return kExitDone;
   }
   base_runs.insert(base_runs.begin(), base);
   const analysis::RunSample base_sample = sample_of(base_runs);
+  if (options.update && unfit(options, other).empty()) {
+    const std::string lacking = unfit(options, base_sample);
+    if (!lacking.empty()) {
+      const std::string added = add_baseline(options.baseline, files);
+      say_without_base(options, {base_runs, new_runs}, other,
+                       fmt::format("{} takes the place of {}, which cannot be compared: {}", added,
+                                   base, lacking));
+      return kExitDone;
+    }
+  }
   judge_steps(options, base_sample, other);
   if (base_sample.gpu_timed != other.gpu_timed) {
     print_note(fmt::format("diff: {} has no GPU times; only step times and operators are compared",

@@ -22,7 +22,7 @@ std::string verdict(const Json& diff) {
   }
   const Json& regression = diff["regression"];
   return gate_text({diff["fail_over_pct"].get<double>(), regression == true, regression.is_null(),
-                    diff["not_excluded_pct"].get<double>()});
+                    regression.is_null() ? 0 : diff["not_excluded_pct"].get<double>()});
 }
 
 // The mean's change, or, where only that of a typical step is known, that.
@@ -61,10 +61,11 @@ std::string notes(const Json& diff) {
 std::string diff_html(const Json& diff) {
   HtmlPage page{"gpuprof diff", "gpuprof diff", {}, {}, dump_json(diff), false};
   const Json clean = Json::parse(page.data);  // its texts are UTF-8
+  const bool compared = clean["reason"].get_ref<const std::string&>().empty();
   page.body = fmt::format("<section id=\"gate\"{}><h2>{}</h2>{}</section>\n",
-                          clean["regression"] == false ? "" : " class=\"bad\"", verdict(clean),
-                          notes(clean));
-  if (clean["reason"].get_ref<const std::string&>().empty()) page.body += figures(clean);
+                          compared && clean["regression"] != false ? " class=\"bad\"" : "",
+                          verdict(clean), notes(clean));
+  if (compared) page.body += figures(clean);
   return html_page(page);
 }
 

@@ -292,14 +292,18 @@ void add_recording(const Diff& diff, Json& out) {
 
 Json diff_json(const Diff& diff, const DiffGate& gate) {
   const KernelNames names(diff, false);
-  const MeanChange& step = diff.step_time;
-  Json out = {
-      {"schema", kDiffSchema},
-      {"base_steps", diff.base_steps},
-      {"new_steps", diff.new_steps},
-      {"step_time", step_time_json(step, diff.significant)},
-      {"typical_step", step_time_json(diff.typical_step, is_significant(diff.typical_step))}};
-  out["step_time"]["p"] = step.p;
+  const bool compared = diff.reason.empty();
+  Json out = {{"schema", kDiffSchema},
+              {"base_steps", diff.base_steps},
+              {"new_steps", diff.new_steps},
+              {"step_time", nullptr},
+              {"typical_step", nullptr}};
+  if (compared) {
+    const MeanChange& typical = diff.typical_step;
+    out["step_time"] = step_time_json(diff.step_time, diff.significant);
+    out["step_time"]["p"] = diff.step_time.p;
+    out["typical_step"] = step_time_json(typical, is_significant(typical));
+  }
   out["changes"] = Json::array();
   for (const Change& change : diff.changes) {
     Json row = {{"kind", change.kind},
@@ -318,9 +322,10 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
     out["changes"].push_back(std::move(row));
   }
   out["fail_over_pct"] = gate.fail_over_pct;
-  out["regression"] = gate.unknown ? Json(nullptr) : Json(gate.regression);
-  out["not_excluded_pct"] = rounded(gate.not_excluded_pct);
-  if (diff.anything_left_out()) add_recording(diff, out);
+  const bool known = compared && !gate.unknown;
+  out["regression"] = known ? Json(gate.regression) : Json(nullptr);
+  out["not_excluded_pct"] = known ? rounded(gate.not_excluded_pct) : Json(nullptr);
+  if (compared && diff.anything_left_out()) add_recording(diff, out);
   out["reason"] = diff.reason;
   return out;
 }

@@ -80,6 +80,52 @@ def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
     assert harness.dumps(baseline / "0002")
 
 
+def test_a_first_run_that_could_not_be_compared_is_refused(tmp_path):
+    short = tmp_path / "short.json"
+    short.write_text(kineto_traces.training(steps=1).text())
+    baseline = tmp_path / "baseline"
+    done = harness.gpuprof("diff", "--baseline", baseline, "--update", short)
+    assert done.code == 2 and not baseline.exists()
+    assert done.err == (f"gpuprof: diff: {short} cannot be the first run of the baseline {baseline}: it has one step, "
+                        "and a comparison needs at least 3\n")
+    guessed = unmarked(tmp_path, "guessed.json", without=0.1)
+    done = harness.gpuprof("diff", "--baseline", baseline, "--update", "--fail-over", "5", guessed)
+    assert done.code == 2 and "--fail-over needs 0.8 or marked steps" in done.err and not baseline.exists(), done.err
+
+
+def test_a_first_run_is_said_in_the_format_and_file_that_were_asked_for(tmp_path):
+    run = tmp_path / "run.json"
+    run.write_text(kineto_traces.training(steps=9).text())
+    out = tmp_path / "out"
+    for form in ("text", "json", "markdown", "html"):
+        baseline = tmp_path / form
+        done = harness.checked("diff", "--baseline", baseline, "--update", run, "--format", form, "-o", out)
+        assert not done.out and f"{baseline}/0001: the first run of the baseline" in out.read_text()
+        if form == "json":
+            found = json.loads(out.read_text())
+            assert (found["regression"], found["step_time"], found["base"], found["new"]) == (None, None, [], [str(run)])
+
+
+def test_a_good_run_takes_the_place_of_one_that_cannot_be_compared(tmp_path):
+    (tmp_path / "baseline/0001").mkdir(parents=True)
+    (tmp_path / "baseline/0001/short.json").write_text(kineto_traces.training(steps=1).text())
+    run = tmp_path / "run.json"
+    run.write_text(kineto_traces.training(steps=9).text())
+    arguments = ["diff", "--baseline", tmp_path / "baseline", run, "--fail-over", "5"]
+    done = harness.gpuprof(*arguments)
+    assert done.code == 2 and "base has one step" in done.out
+    done = harness.checked(*arguments, "--update")
+    assert "0002 takes the place of" in done.out and "it has one step" in done.out
+    assert "No regression" in harness.checked(*arguments).out
+
+
+def test_standard_input_is_no_run_that_a_baseline_can_keep(tmp_path):
+    for arguments in (["-"], ["run.json", "--more-new", "-"]):
+        done = harness.gpuprof("diff", "--baseline", tmp_path / "baseline", "--update", *arguments)
+        assert done.code == 2 and "--update copies the files of NEW, and - (standard input) is none" in done.err, done.err
+        assert len(done.err.splitlines()) == 1 and not (tmp_path / "baseline").exists()
+
+
 @pytest.mark.parametrize("arguments,said", [
     (["only-one"], "BASE and NEW"),
     (["--baseline", "dir", "a", "b"], "NEW alone"),

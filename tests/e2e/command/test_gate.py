@@ -121,6 +121,14 @@ def test_a_baseline_that_holds_no_run_is_none(kept, tmp_path):
     assert runner.gate().code == 0 and "no baseline yet" not in runner.comment()
 
 
+def test_a_run_of_one_step_makes_no_baseline(tmp_path):
+    (tmp_path / "run.json").write_text(kineto_traces.training(steps=1).text())
+    runner = Runner(tmp_path, GPUPROF_GATE_RUN=tmp_path / "run.json", GPUPROF_GATE_UPDATE="yes")
+    done = runner.gate()
+    assert done.code == 2 and "it has one step" in done.err and "cannot be the first" in runner.comment(), done.err
+    assert not (tmp_path / "baseline").exists()
+
+
 def test_what_cannot_be_recorded_is_no_failure_of_the_program(tmp_path):
     """And is a line that names the setting."""
     runner = Runner(tmp_path)

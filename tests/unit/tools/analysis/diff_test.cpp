@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/unit/support/job_model.h"
+#include "tools/report/diff_html.h"
 #include "tools/report/diff_output.h"
 
 namespace gpuprof {
@@ -416,8 +417,16 @@ TEST(DiffTest, TooFewStepsSaySo) {
   Job few = job(1);
   few.steps = 2;
   const Diff diff = compare(sample(few), sample(job(2)));
-  EXPECT_NE(diff.reason.find("too few steps"), std::string::npos);
-  EXPECT_FALSE(gate_of(diff, 0).regression);
+  EXPECT_EQ(diff.reason, "too few steps: base has 2 steps; at least 3 of each run are needed");
+  const DiffGate gate = gate_of(diff, 0);
+  EXPECT_FALSE(gate.regression);
+  const Json json = diff_json(diff, gate);
+  EXPECT_EQ(json["base_steps"], 2);
+  EXPECT_TRUE(json["step_time"].is_null() && json["regression"].is_null());
+  EXPECT_NE(diff_html(json).find("No comparison: too few steps"), std::string::npos);
+  few.steps = 1;
+  EXPECT_EQ(compare(sample(few), RunSample()).reason,
+            "too few steps: base has one step, new has no step; at least 3 of each run are needed");
 }
 
 // Reference values of scipy.stats 1.17: ttest_ind(equal_var=False),
