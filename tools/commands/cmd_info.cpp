@@ -22,7 +22,8 @@ namespace {
 struct Totals {
   std::map<Kind, uint64_t> events;
   std::array<uint64_t, kLossKinds> losses{};
-  std::set<int32_t> ranks;  // known ones
+  bool losses_known = true;  // of all processes
+  std::set<int32_t> ranks;   // known ones
   bool any_step = false;
   uint64_t first_step = 0, last_step = 0;
 };
@@ -32,6 +33,7 @@ Totals total(const Trace& trace) {
   for (const Process& process : trace.processes) {
     for (const auto& [kind, count] : count_events(trace, process)) out.events[kind] += count;
     for (size_t i = 0; i < kLossKinds; ++i) out.losses[i] += process.losses[i];
+    out.losses_known = out.losses_known && losses_known(process);
     if (process.has_header && process.header.rank() >= 0) out.ranks.insert(process.header.rank());
     const std::span<const Step> steps = process.window_steps();
     if (steps.empty()) continue;
@@ -64,7 +66,7 @@ void print_json(const Trace& trace) {
   }
   out["event_count"] = sum(totals.events);
   out["events"] = counts_json(totals.events);
-  out["losses"] = losses_json(totals.losses);
+  if (totals.losses_known) out["losses"] = losses_json(totals.losses);
   out["problems"] = Json::array();
   for (const Problem& problem : trace.problems) {
     out["problems"].push_back(
@@ -88,14 +90,16 @@ std::string counts_text(const std::map<Kind, uint64_t>& counts) {
   return out;
 }
 
-std::string losses_text(const std::array<uint64_t, kLossKinds>& losses) {
+// `known`: there are no others.
+std::string losses_text(const std::array<uint64_t, kLossKinds>& losses, bool known) {
   std::string out;
   for (size_t i = 0; i < losses.size(); ++i) {
     if (losses[i] == 0) continue;
     out +=
         fmt::format("{}{} {}", out.empty() ? "" : ", ", loss_name(static_cast<Loss>(i)), losses[i]);
   }
-  return out.empty() ? "nothing" : out;
+  if (out.empty()) return known ? "nothing" : "not known";
+  return known ? out : out + ", and what is not known";
 }
 
 // CUDA's numbering: 13020 is 13.2.
@@ -311,13 +315,7 @@ void print_text(const Trace& trace, const Process& process) {
     print_row("native frames", "none: " + header.native_samples_note());
   }
   print_live_memory(trace, process);
-  if (process.source == Source::dump) {
-    const bool known = process.completeness == Completeness::complete || process.recovered;
-    const std::string lost = losses_text(process.losses);
-    print_row("lost", known               ? lost
-                      : lost == "nothing" ? "not known"
-                                          : lost + ", and what is not known");
-  }
+  print_row("lost", losses_text(process.losses, losses_known(process)));
   if (process.has_summary && !process.recovered) {
     const OwnCost cost = own_cost(process);
     print_row(
@@ -342,7 +340,7 @@ void print_totals(const Trace& trace) {
   const Totals totals = total(trace);
   put_line("{} dumps, {} known ranks", trace.processes.size(), totals.ranks.size());
   print_row("events", counts_text(totals.events));
-  print_row("lost", losses_text(totals.losses));
+  print_row("lost", losses_text(totals.losses, totals.losses_known));
   const std::string clocks = analysis::describe_clocks(analysis::clocks_of(trace));
   if (!clocks.empty()) print_row("clocks", clocks);
 }

@@ -106,8 +106,9 @@ void put_run(Row<P>& row, const Exported& source) {
 
 void put_cost(Row<P>& row, const Process& process) {
   row.put(P::events, process.events.size());
-  row.put(P::lost, std::accumulate(process.losses.begin(), process.losses.end(), uint64_t{0}));
-  row.text(P::losses, dump_json(losses_json(process.losses)));
+  const uint64_t lost = std::accumulate(process.losses.begin(), process.losses.end(), uint64_t{0});
+  row.put_if(losses_known(process), P::lost, lost);
+  row.text(P::losses, losses_known(process) ? dump_json(losses_json(process.losses)) : "");
   const bool known = own_cost_known(process);
   const OwnCost cost = own_cost(process);
   row.real_if(known, P::own_cost_pct, cost.percent);

@@ -32,14 +32,27 @@ def test_losses_of_a_file_without_an_end(tmp_path):
     cut.write_bytes(dump.read_bytes()[:-600])
     assert "losses" not in report(cut) and "Lost: not known." in text_of(cut)
     assert re.search(r"lost +not known", harness.checked("info", cut).out)
+    assert_no_total_of_losses(dump, cut)
+    assert "losses" not in json.loads(harness.checked("parse", cut, "--format", "json").out.splitlines()[-1])
     page = tmp_path / "page.html"
     harness.checked("report", cut, "--format", "html", "-o", page)
     assert "Records lost: not known." in page.read_text()
 
 
+def assert_no_total_of_losses(whole, other):
+    """Of one whose losses are known, and one whose are not."""
+    found = harness.info(whole, other)
+    assert "losses" not in found and [f.get("losses") for f in sorted(found["files"], key=lambda f: f["path"] == str(other))] == [{}, None]
+    text = harness.checked("info", whole, other).out
+    assert sorted(re.findall(r"^  lost +(.*)$", text, flags=re.M)) == ["not known", "not known", "nothing"], text
+    assert re.search(r"^2 dumps.*\n.*\n  lost +not known$", text, flags=re.M), text
+
+
 def test_losses_of_other_tools_traces(tmp_path):
-    harness.checked("convert", record(tmp_path), "--to", "kineto", "-o", tmp_path / "trace.json")
+    whole = record(tmp_path).resolve()
+    harness.checked("convert", whole, "--to", "kineto", "-o", tmp_path / "trace.json")
     assert "losses" not in report(tmp_path / "trace.json") and "Lost: not known." in text_of(tmp_path / "trace.json")
+    assert_no_total_of_losses(*harness.dumps(whole), tmp_path / "trace.json")
 
 
 def test_windows_that_lie_apart(tmp_path):
