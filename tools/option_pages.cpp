@@ -232,7 +232,12 @@ std::string zsh_completion(const std::vector<CommandPage>& pages) {
     if (takes_a_program(page)) out += " \\\n        '*:: :_normal'";
     out += " ;;\n";
   }
-  out += "  esac\n}\n_gpuprof \"$@\"\n";
+  // zsh runs a file of its function path as the function that it defines; a sourced one only makes
+  // it known.
+  out +=
+      "  esac\n}\n"
+      "if [ \"$funcstack[1]\" = _gpuprof ]; then _gpuprof \"$@\"; else compdef _gpuprof gpuprof; "
+      "fi\n";
   return out;
 }
 

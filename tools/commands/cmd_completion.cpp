@@ -15,7 +15,9 @@ int run_completion(const Command& command, int count, char** arguments) {
   app.add_option("SHELL", shell, "bash, zsh or fish; or man, for the manual page")
       ->required()
       ->check(one_of({"bash", "zsh", "fish", "man"}));
-  app.footer("To have it in this shell: source <(gpuprof completion bash)");
+  app.footer(
+      "To have it in this shell: source <(gpuprof completion bash); in zsh, after compinit, source "
+      "<(gpuprof completion zsh); in fish, gpuprof completion fish | source");
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
   const auto pages = command_pages(all_commands());

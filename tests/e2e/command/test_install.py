@@ -2,7 +2,9 @@
 """What `cmake --install` puts where, and the pages that are made from the tables of options."""
 import os
 import pathlib
+import pty
 import re
+import select
 import shutil
 import subprocess
 
@@ -121,6 +123,40 @@ def test_bash_completes(tmp_path):
     assert "speedscope" in completed(["gpuprof", "convert", "--to", ""], tmp_path)
     assert completed(["gpuprof", "report", "--form"], tmp_path) == ["--format"]
     assert completed(["gpuprof", "completion", "fi"], tmp_path) == ["fish"]
+
+
+def typed(shell, keys, answer, tmp_path):
+    """Whether a shell on a terminal shows `answer` after these lines; the last one is not ended."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(shell, stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
+                          env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "vt100", "PS1": "> "}) as child:
+        os.close(follower)
+        os.write(leader, keys.encode())
+        shown = ""
+        while answer not in shown and select.select([leader], [], [], 20)[0]:
+            shown += os.read(leader, 4096).decode(errors="replace")
+        child.kill()
+    os.close(leader)
+    assert answer in shown, shown
+
+
+@pytest.mark.parametrize("way", ["sourced", "found"])
+def test_zsh_completes(way, tmp_path):
+    if not shutil.which("zsh"):
+        pytest.skip("no zsh here")
+    (tmp_path / "_gpuprof").write_text(page("zsh"))
+    known = {"sourced": f"autoload -Uz compinit; compinit -u -D; source {tmp_path}/_gpuprof",
+             "found": f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D"}[way]
+    typed(["zsh", "-f", "-i"], f"{known}; gpuprof() {{ echo ran-$1; }}\ngpuprof conv\t\n", "ran-convert", tmp_path)
+
+
+def test_fish_completes(tmp_path):
+    if not shutil.which("fish"):
+        pytest.skip("no fish here")
+    (tmp_path / "script").write_text(page("fish"))
+    done = harness.run(["fish", "--no-config", "-c", f"cat {tmp_path}/script | source; complete -C 'gpuprof conv'"])
+    assert done.code == 0 and done.out.startswith("convert\t"), done.out + done.err
+    assert re.search(r"^gpuprof completion fish \| source$", (harness.SOURCE / "docs/INSTALL.md").read_text(), flags=re.M)
 
 
 def test_the_manual_page_is_without_faults(tmp_path):
