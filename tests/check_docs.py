@@ -6,6 +6,7 @@
 * A file or folder that a page names in code exists.
 * An option that a page names is one of the command that it stands beside.
 * A GPUPROF_* name is a setting, or a test, a script or CMake reads it.
+* A command that preloads a library names it by its path: ld.so does not look beside gpuprof for one.
 * docs/SETTINGS.md has a row for each setting, with the program's default.
 * docs/COMMANDS.md has a section for each command, with a row for each of its options.
 * docs/STEPS.md names each step source, docs/VIEWERS.md and docs/COMMANDS.md each format of `convert`, docs/REPORT.md each field of the report.
@@ -173,6 +174,12 @@ def setting_problems(tree, program, page, text):
         for name in re.findall(r"GPUPROF_[A-Z0-9_]*[A-Z0-9]", line):
             if name not in program.settings and name not in tree.variables:
                 yield f"{page}:{number}: {name} is no setting; gpuprof config lists them"
+
+
+def preload_problems(page, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        for name in re.findall(r"\bLD_PRELOAD=[\"']?([\w.-]+\.so[\w.]*)(?![\w./-])", line):
+            yield f"{page}:{number}: LD_PRELOAD={name}: ld.so finds no bare name there; write LD_PRELOAD=$(gpuprof lib)"
 
 
 def rows_of_settings(text):
@@ -383,6 +390,7 @@ def check(root, program):
         problems += file_problems(tree, page, text)
         problems += option_problems(program, page, text)
         problems += setting_problems(tree, program, page, text)
+        problems += preload_problems(page, text)
         problems += unit_test_problems(tree, page, text)
     problems += analysis_problems(root, tree.files, texts.get("docs/REPORT.md", ""))
     record = root / "formats/core/record.h"
@@ -446,6 +454,8 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("README.md", "```sh\ngpuprof wrong\n```", "wrong"),
     ("README.md", "```\nthe gpuprof command\n```", None),
     ("README.md", "`GPUPROF_STOP=1`", "GPUPROF_STOP"),
+    ("README.md", "```sh\nLD_PRELOAD=liba.so.1 ./x\n```", "LD_PRELOAD=liba.so.1"),
+    ("README.md", "```sh\nLD_PRELOAD=B/liba.so LD_PRELOAD=$(pwd)/liba.so ./x\n```", None),
     ("docs/SETTINGS.md", ("`auto`", "`manual`"), "default of GPUPROF_STEP"),
     ("docs/SETTINGS.md", ("STEP", "STOP"), "no row for GPUPROF_STEP"),
     ("docs/COMMANDS.md", ("| `--to` | `perfetto` |\n", ""), "no row for --to"),
