@@ -138,7 +138,7 @@ Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice)
 bool is_of_ranks(const std::string& ranks, const Process& process) {
   Reason reason;
   bool out = true;
-  if (!read_ranks(ranks, process.header.rank(), out, reason)) {
+  if (!read_ranks(ranks, std::max(process.header.rank(), 0), out, reason)) {
     throw Failure(fmt::format("--ranks {}: {}", ranks, reason.text));
   }
   return out;

@@ -19,8 +19,8 @@ Input load_inputs(const std::vector<std::string>& paths, const JobChoice& choice
 // The same, for figures of steps: without windows that go by the clock beside others of the process
 // (analysis/left_out_windows.h). A line on standard error says so.
 Input load_steps(const std::vector<std::string>& paths, const JobChoice& choice = {});
-// Whether the process's rank is one of `ranks`, as --ranks names them. Throws Failure where that is
-// no list of ranks.
+// Whether the process's rank is one of `ranks`, as --ranks names them; of one without a rank it is
+// 0, as in reports. Throws Failure where that is no list of ranks.
 bool is_of_ranks(const std::string& ranks, const Process& process);
 // Throws Failure where `output` is one of the input's files, or a directory in which traces that
 // were read lie: names may meet there, though not those of dumps.

@@ -97,7 +97,7 @@ void keep_listed_steps(Trace& trace, const std::string& steps) {
   selected(0);
   if (!listed) {
     throw Failure(
-        fmt::format("--steps {}: must be steps and ranges of steps, as in 0,8-15", steps));
+        fmt::format("--steps {}: must be all, or steps and ranges of steps, as in 0,8-15", steps));
   }
   std::set<uint64_t> there;
   for (const Process& process : trace.processes) {
@@ -205,6 +205,7 @@ int run_convert(const Command& command, int count, char** arguments) {
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
 
+  if (steps == "all") steps.clear();
   const Exporter& exporter = *find_exporter(format);
   Input input = steps.empty() ? load_inputs(inputs, choice) : load_steps(inputs, choice);
   if (!ranks.empty()) keep_ranks(input.trace, ranks);

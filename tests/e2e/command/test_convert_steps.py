@@ -8,6 +8,7 @@ import subprocess
 
 import harness
 import pytest
+from support import kineto_traces
 
 STEPS = 6
 PROGRAM = [harness.SIMTRAIN, "--steps", STEPS, "--layers", 4, "--malloc-per-step", 1, "--comm-mb", 4, "--overlap",
@@ -55,6 +56,23 @@ def slices(found):
     return collections.Counter(
         (e["cat"], e["name"], e["ts"], e["dur"], e["args"].get("correlation")) for e in found
         if e["ph"] == "X" and e["cat"] not in ("Trace", "gpu_user_annotation") and not e["name"].startswith("ProfilerStep#"))
+
+
+def test_all_can_be_said(dump, tmp_path):
+    said = converted(dump, tmp_path, "chrome", "--steps", "all", "--ranks", "all")
+    assert slices(events(said)) == slices(events(converted(dump, tmp_path, "chrome")))
+
+
+def test_a_trace_without_a_rank_is_rank_0(tmp_path):
+    trace = tmp_path / "trace.json"
+    document = kineto_traces.training().document()
+    document.pop("distributedInfo", None)
+    trace.write_text(json.dumps(document))
+    for command in (["convert", "--to", "chrome"], ["export", "--to", "otlp", "--signal", "traces"]):
+        arguments = [*command, trace, "-o", tmp_path / "out.json"]
+        harness.checked(*arguments, "--ranks", "0-3")
+        done = harness.gpuprof(*arguments, "--ranks", "5")
+        assert done.code == 2 and "--ranks 5: none of these ranks is in the input" in done.err, done.err
 
 
 def test_all_steps_and_what_lies_outside_are_the_whole(dump, steps, tmp_path):
