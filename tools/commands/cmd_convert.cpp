@@ -21,6 +21,7 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
+#include "tools/standard_output.h"
 #include "tools/symbols/symbol_options.h"
 
 namespace gpuprof {
@@ -234,8 +235,10 @@ int run_convert(const Command& command, int count, char** arguments) {
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
     if (!exporter.write(input.trace, to_standard_output ? "/dev/stdout" : output.string(), options,
                         error) ||
-        !whole.keep(error))
+        !whole.keep(error)) {
+      if (to_standard_output) end_if_reader_is_gone();
       throw Failure(error);
+    }
   }
   report(input.trace, output, exporter);
   return kExitDone;

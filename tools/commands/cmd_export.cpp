@@ -17,6 +17,7 @@
 #include "tools/library_path.h"
 #include "tools/otlp/export.h"
 #include "tools/program_file.h"
+#include "tools/standard_output.h"
 
 namespace gpuprof {
 namespace {
@@ -93,8 +94,12 @@ int export_otlp(const Command& command, const ExportRequest& request) {
   analysis::ReportParts parts;
   const analysis::Report report =
       analysis::make_report(input.trace, analysis::Depth::all, analysis::Grouping::name, &parts);
-  const otlp::Written out = otlp::write_files(input.trace, report, parts, request.ranks, paths);
-  say(out, request, paths);
+  try {
+    say(otlp::write_files(input.trace, report, parts, request.ranks, paths), request, paths);
+  } catch (const Failure&) {
+    if (request.output == "-") end_if_reader_is_gone();
+    throw;
+  }
   return kExitDone;
 }
 

@@ -569,3 +569,13 @@ def test_closed_pipe_ends_quietly(dump):
     done = subprocess.run(["bash", "-c", '"$0" parse "$1" | head -1; echo "${PIPESTATUS[0]}"', harness.BIN, str(dump)],
                           capture_output=True, text=True, env=clean_environment())
     assert done.stderr == "" and done.stdout.splitlines()[-1] == "0"
+
+
+@pytest.mark.parametrize("command", [["parse"], ["report"], ["convert", "--to", "chrome", "-o", "-"], ["convert", "--to", "perfetto", "-o", "-"],
+                                     ["export", "--to", "otlp", "--signal", "metrics", "-o", "-"]])
+def test_a_pipe_that_nobody_reads_ends_quietly(command, dump):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([harness.BIN, *command, dump], stdout=writer, stderr=subprocess.PIPE, text=True, env=clean_environment())
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
