@@ -243,11 +243,21 @@ class TextReport {
       const double waited = report_.no_processor_pct[i];
       if (waited >= 0.05)
         note = fmt::format("{:.0f} % without a processor", 100 * waited / percent);
-      const auto bars = static_cast<size_t>(std::lround(percent * 24 / 100));
-      line("  {:<16}{:>6.1f} %  {:<24}  {}", part_name(static_cast<Part>(i)), percent,
-           std::string(bars, '#'), note);
+      share(part_name(static_cast<Part>(i)), percent, note);
       if (static_cast<Part>(i) == Part::other) parts_of_other(percent - waited);
     }
+  }
+
+  static constexpr size_t kShareColumns = 28;  // a part's name and per cent
+
+  // A row with a bar; where the note does not fit beside it, it stands below.
+  void share(std::string_view name, double percent, const std::string& note) {
+    const size_t room = std::min<size_t>(24, options_.width - kShareColumns);
+    const auto bars = std::lround(percent * static_cast<double>(room) / 100);
+    const bool fits = kShareColumns + room + 2 + note.size() <= options_.width;
+    line("  {:<16}{:>6.1f} %  {:<{}}  {}", name, percent,
+         std::string(static_cast<size_t>(bars), '#'), room, fits ? note : "");
+    if (!fits && !note.empty()) paragraph(note, 4);
   }
 
   // What of it is the cause host_work, and what is not.
@@ -255,10 +265,11 @@ class TextReport {
     const double own = percent - report_.device_idle_pct;
     if (own >= 0.05 && is_known(Part::other, report_.left_out))
       line("    {:<14}{:>6.1f} %", "host_work", own);
-    if (report_.device_idle_pct >= 0.05) {
-      line("    {:<14}{:>6.1f} %  issued work did not begin, why is not recorded", "stalled_work",
-           report_.device_idle_pct);
-    }
+    if (report_.device_idle_pct < 0.05) return;
+    const std::string why = "issued work did not begin, why is not recorded";
+    const bool fits = kShareColumns + why.size() <= options_.width;
+    line("    {:<14}{:>6.1f} %  {}", "stalled_work", report_.device_idle_pct, fits ? why : "");
+    if (!fits) paragraph(why, 6);
   }
 
   void framework_tables() {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "tools/analysis/report.h"
@@ -72,6 +73,36 @@ TEST(VerdictText, SentencesOfAnAdviceAreKept) {
 TEST(VerdictText, CausesThatAreLeftAreCounted) {
   EXPECT_NE(verdict(3, 8).find("\n  2 more causes: gpuprof report DIR\n"), std::string::npos);
   EXPECT_NE(verdict(2, 8).find("\n  1 more cause: gpuprof report DIR\n"), std::string::npos);
+}
+
+// Bars and notes are as wide as the terminal leaves them.
+TEST(ReportText, WhereTimeGoesFitsTheColumns) {
+  analysis::Report report;
+  report.steps.emplace_back();
+  report.gpu_timed = true;
+  report.breakdown_pct[0] = 40;
+  report.breakdown_pct[static_cast<size_t>(analysis::Part::communication)] = 20;
+  report.breakdown_pct[static_cast<size_t>(analysis::Part::other)] = 40;
+  report.overlapped_pct[0] = 12.3;
+  report.no_processor_pct[static_cast<size_t>(analysis::Part::other)] = 20;
+  report.device_idle_pct = 5;
+  for (const size_t width : {40, 55, 60, 76, 80, 120}) {
+    TextOptions options;
+    options.width = width;
+    const std::string text = report_text(report, options);
+    const size_t begin = text.find("Where a step's time goes");
+    ASSERT_NE(begin, std::string::npos);
+    std::istringstream lines(text.substr(begin, text.find("\n\n", begin) - begin));
+    std::string together;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), width) << line;
+      together += line.substr(std::min(line.size(), line.find_first_not_of(' '))) + " ";
+    }
+    EXPECT_NE(together.find("and 12.3 % under compute"), std::string::npos) << text;
+    EXPECT_NE(together.find("50 % without a processor"), std::string::npos) << text;
+    EXPECT_NE(together.find("issued work did not begin, why is not recorded"), std::string::npos)
+        << text;
+  }
 }
 
 }  // namespace
