@@ -144,9 +144,15 @@ void host_operators(const Report& report, Verdict& verdict) {
   }
 }
 
+constexpr double kSomePct = 0.5;  // below it the text has 0 %
+constexpr const char* kAdviceWithoutSmallKernels =
+    "The host cannot issue work as fast as the GPU does it: use CUDA graphs, torch.compile or "
+    "foreach/fused optimizers, or raise the batch size.";
+
 void launches(const Report& report, Verdict& verdict) {
   const Tables& tables = report.tables;
   if (!tables.launches) return;
+  if (tables.tiny_kernels_pct < kSomePct) verdict.advice = kAdviceWithoutSmallKernels;
   verdict.evidence.push_back(
       fmt::format("{:.0f} launches a {}, {} in the call; {:.0f} % of kernels run for less than {}",
                   report.per_unit(static_cast<double>(tables.launches)), report.unit(),

@@ -313,6 +313,20 @@ TEST(KnownCauses, TheProfilersTimeIsSaid) {
   }
 }
 
+TEST(KnownCauses, SmallKernelsAreOnlyToBeFusedWhereThereAreAny) {
+  for (const int kernel : {5'000, 30'000}) {
+    Job job;
+    job.kernel = kernel;
+    job.kernels = 150;
+    job.pause = 2 * job.kernel;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_FALSE(report.verdict.empty());
+    EXPECT_EQ(report.verdict[0].cause, Cause::kernel_launch);
+    const bool fuse = report.verdict[0].advice.find("small kernels") != std::string::npos;
+    EXPECT_EQ(fuse, kernel < 10'000) << report.tables.tiny_kernels_pct;
+  }
+}
+
 // A small cause beside a GPU that is busy does not pass for what a step is long for.
 TEST(KnownCauses, WhatLimitsBeyondASmallCauseIsSaid) {
   for (const int idle_pct : {4, 40}) {
