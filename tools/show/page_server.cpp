@@ -2,12 +2,17 @@
 #include "tools/show/page_server.h"
 
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
 
 #include "tools/console.h"
 
@@ -18,7 +23,8 @@ namespace http = boost::beast::http;
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr int kPatienceSeconds = 10;  // with one who has connected and says nothing
+constexpr std::chrono::seconds kPatience(10);     // with one who says nothing, or reads nothing
+constexpr std::chrono::milliseconds kPause(100);  // after a connection could not be accepted
 
 std::string secret() {
   uint64_t number = 0;
@@ -28,95 +34,155 @@ std::string secret() {
   return fmt::format("{:016x}", number);
 }
 
-void set_patience(tcp::socket& socket) {
-  const timeval time{kPatienceSeconds, 0};
-  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    ::setsockopt(socket.native_handle(), SOL_SOCKET, option, &time, sizeof time);
+// What all connections share.
+struct Service {
+  const ServedFile& file;
+  const std::string target, host;
+  boost::asio::io_context& context;
+  size_t sending = 0;  // connections that the file goes to
+  bool sent = false;   // once, as a whole
+
+  void end_if_done() {
+    if (sent && sending == 0) context.stop();
   }
-}
+};
 
-class Session {
+// One request and its answer. Lives as long as something is awaited of it.
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Session(const ServedFile& file, std::string target, std::string host)
-      : file_(file), target_(std::move(target)), host_(std::move(host)) {}
+  Connection(tcp::socket socket, Service& service)
+      : stream_(std::move(socket)), service_(service) {}
 
-  // True when the file has been sent as a whole.
-  bool answer(tcp::socket& socket) const {
-    set_patience(socket);
-    boost::beast::flat_buffer buffer;
-    http::request<http::empty_body> request;
-    error_code error;
-    http::read(socket, buffer, request, error);
-    if (error) return false;
-    // The name by which it was reached: another would be that of a foreign page that points here.
-    const auto host = request[http::field::host];
-    const auto origin = request[http::field::origin];
-    if ((host != host_ && host != "localhost" + host_.substr(host_.find(':'))) ||
-        (!origin.empty() && origin != file_.origin)) {
-      return refuse(socket, request, http::status::forbidden);
-    }
-    if (request.method() == http::verb::options) return allow(socket, request);
-    if (request.method() != http::verb::get && request.method() != http::verb::head) {
-      return refuse(socket, request, http::status::method_not_allowed);
-    }
-    if (request.target() != target_) return refuse(socket, request, http::status::not_found);
-    return send(socket, request);
+  void start() {
+    stream_.expires_after(kPatience);
+    http::async_read(stream_, buffer_, request_,
+                     [self = shared_from_this()](error_code error, size_t) {
+                       if (!error) self->answer();
+                     });
   }
 
  private:
-  using Request = http::request<http::empty_body>;
+  // The serializer refers to the response.
+  template <typename Body>
+  struct Reply {
+    explicit Reply(http::response<Body> made) : response(std::move(made)), serializer(response) {}
+    http::response<Body> response;
+    http::response_serializer<Body> serializer;
+  };
+
+  void answer() {
+    // The name by which it was reached: another would be that of a foreign page that points here.
+    const auto host = request_[http::field::host];
+    const auto origin = request_[http::field::origin];
+    const std::string& own = service_.host;
+    if ((host != own && host != "localhost" + own.substr(own.find(':'))) ||
+        (!origin.empty() && origin != service_.file.origin)) {
+      return refuse(http::status::forbidden);
+    }
+    if (request_.method() == http::verb::options) return allow();
+    if (request_.method() != http::verb::get && request_.method() != http::verb::head) {
+      return refuse(http::status::method_not_allowed);
+    }
+    if (request_.target() != service_.target) return refuse(http::status::not_found);
+    send();
+  }
 
   void set_head(http::fields& head) const {
     head.set(http::field::cache_control, "no-store");
-    if (!file_.origin.empty()) {
-      head.set(http::field::access_control_allow_origin, file_.origin);
+    if (!service_.file.origin.empty()) {
+      head.set(http::field::access_control_allow_origin, service_.file.origin);
       head.set(http::field::vary, "Origin");
     }
   }
 
-  template <typename Response>
-  bool write(tcp::socket& socket, Response& response) const {
+  template <typename Body>
+  void write(http::response<Body> response) {
     response.keep_alive(false);
     response.prepare_payload();
-    error_code error;
-    http::write(socket, response, error);
-    socket.shutdown(tcp::socket::shutdown_send, error);
-    return !error;
+    write_some(std::make_shared<Reply<Body>>(std::move(response)));
   }
 
-  bool refuse(tcp::socket& socket, const Request& request, http::status status) const {
-    http::response<http::empty_body> response(status, request.version());
-    write(socket, response);
-    return false;
+  // Each piece has its own deadline: a large file over a slow line takes as long as it takes.
+  template <typename Body>
+  void write_some(std::shared_ptr<Reply<Body>> reply) {
+    stream_.expires_after(kPatience);
+    http::async_write_some(stream_, reply->serializer,
+                           [self = shared_from_this(), reply](error_code error, size_t) {
+                             if (!error && !reply->serializer.is_done()) {
+                               return self->write_some(reply);
+                             }
+                             self->finish(!error);
+                           });
+  }
+
+  void finish(bool written) {
+    error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    if (!sends_file_) return;
+    --service_.sending;
+    service_.sent = service_.sent || written;
+    service_.end_if_done();
+  }
+
+  void refuse(http::status status) {
+    write(http::response<http::empty_body>(status, request_.version()));
   }
 
   // A browser asks first whether a page of the internet may read from this machine.
-  bool allow(tcp::socket& socket, const Request& request) const {
-    http::response<http::empty_body> response(http::status::no_content, request.version());
+  void allow() {
+    http::response<http::empty_body> response(http::status::no_content, request_.version());
     set_head(response);
     response.set(http::field::access_control_allow_methods, "GET");
     response.set("Access-Control-Allow-Private-Network", "true");
-    write(socket, response);
-    return false;
+    write(std::move(response));
   }
 
-  bool send(tcp::socket& socket, const Request& request) const {
+  void send() {
+    if (request_.method() == http::verb::head) {
+      http::response<http::empty_body> head(http::status::ok, request_.version());
+      set_head(head);
+      head.set(http::field::content_type, service_.file.content_type);
+      return write(std::move(head));
+    }
     error_code error;
-    http::response<http::file_body> response(http::status::ok, request.version());
-    response.body().open(file_.path.c_str(), boost::beast::file_mode::scan, error);
-    if (error) throw Failure(fmt::format("{}: {}", file_.path, error.message()));
+    http::response<http::file_body> response(http::status::ok, request_.version());
+    response.body().open(service_.file.path.c_str(), boost::beast::file_mode::scan, error);
+    if (error) throw Failure(fmt::format("{}: {}", service_.file.path, error.message()));
     set_head(response);
-    response.set(http::field::content_type, file_.content_type);
-    if (request.method() == http::verb::get) return write(socket, response);
-    http::response<http::empty_body> head(http::status::ok, request.version());
-    set_head(head);
-    head.set(http::field::content_type, file_.content_type);
-    write(socket, head);
-    return false;
+    response.set(http::field::content_type, service_.file.content_type);
+    sends_file_ = true;
+    ++service_.sending;
+    write(std::move(response));
   }
 
-  const ServedFile& file_;
-  const std::string target_, host_;
+  boost::beast::tcp_stream stream_;
+  boost::beast::flat_buffer buffer_;
+  http::request<http::empty_body> request_;
+  Service& service_;
+  bool sends_file_ = false;
+};
+
+// Whoever says nothing keeps nobody else waiting.
+class Listener {
+ public:
+  Listener(tcp::acceptor& acceptor, Service& service)
+      : acceptor_(acceptor), pause_(acceptor.get_executor()), service_(service) {}
+
+  void accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (!error) {
+        std::make_shared<Connection>(std::move(socket), service_)->start();
+        return accept();
+      }
+      pause_.expires_after(kPause);
+      pause_.async_wait([this](error_code) { accept(); });
+    });
+  }
+
+ private:
+  tcp::acceptor& acceptor_;
+  boost::asio::steady_timer pause_;
+  Service& service_;
 };
 
 }  // namespace
@@ -140,13 +206,11 @@ void serve_once(const ServedFile& file, uint16_t port,
   port = acceptor.local_endpoint().port();
   const std::string host = fmt::format("127.0.0.1:{}", port);
   const std::string target = fmt::format("/{}/{}", secret(), file.name);
-  const Session session(file, target, host);
+  Service service{file, target, host, context};
+  Listener listener(acceptor, service);
+  listener.accept();
   ready(fmt::format("http://{}{}", host, target), port);
-  for (;;) {
-    tcp::socket socket(context);
-    acceptor.accept(socket, error);
-    if (!error && session.answer(socket)) return;
-  }
+  context.run();
 }
 
 }  // namespace gpuprof

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a run to a picture: `run --report`, `run --open`, `gpuprof open`, and the server for Perfetto's page."""
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 import urllib.error
@@ -203,11 +205,34 @@ def test_only_this_machine_is_listened_to(trace, tmp_path):
 
 
 def test_one_who_says_nothing_does_not_stop_the_others(trace, tmp_path):
-    import socket
     with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
         with socket.create_connection(("127.0.0.1", server.port)) as silent:
             silent.send(b"not http\r\n\r\n")
             assert server.ask()[0] == 200
+        assert server.child.wait(10) == 0
+
+
+def test_silent_ones_wait_beside_the_others_and_are_sent_away(trace, tmp_path):
+    with Server(trace, "--perfetto", TMPDIR=tmp_path) as server, contextlib.ExitStack() as silent:
+        opened = [silent.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=60)) for _ in range(3)]
+        opened[1].send(b"GET ")
+        assert server.ask("/")[0] == 404
+        assert [one.recv(1) for one in opened] == [b""] * 3
+        silent.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        assert server.ask()[0] == 200
+        assert server.child.wait(10) == 0
+
+
+def test_one_who_stops_reading_does_not_stop_the_others(trace, tmp_path):
+    with Server(trace, "-o", tmp_path / "page.html", SSH_CONNECTION="192.0.2.1 1 192.0.2.2 22") as server:
+        os.truncate(tmp_path / "page.html", 32 << 20)  # more than sockets hold
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        with slow:
+            slow.connect(("127.0.0.1", server.port))
+            slow.sendall(f"GET {server.path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode())
+            assert slow.recv(1) == b"H"
+            assert len(server.ask()[2]) == 32 << 20
         assert server.child.wait(10) == 0
 
 
