@@ -33,6 +33,11 @@ int run_open(const Command& command, int count, char** arguments) {
       ->check(number_between(0, 65535, true));
   int code = kExitDone;
   if (!parse_arguments(app, command, count, arguments, code)) return code;
+  if (output == "-") {
+    throw Failure(
+        "open: -o -: a browser opens a file; give -o its name, or pipe the page of gpuprof report "
+        "--format html");
+  }
   if (perfetto) {
     show_in_perfetto(inputs, port);
   } else {

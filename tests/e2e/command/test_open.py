@@ -236,6 +236,12 @@ def test_one_who_stops_reading_does_not_stop_the_others(trace, tmp_path):
         assert server.child.wait(10) == 0
 
 
+def test_the_browsers_page_is_no_standard_output(trace, tmp_path):
+    done = harness.gpuprof("open", trace, "-o", "-", cwd=tmp_path)
+    assert done.code == 2 and "open: -o -: a browser opens a file" in done.err and len(done.err.splitlines()) == 1
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("chosen", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_server_leaves_nothing(trace, tmp_path, chosen):
     with Server(trace, "--perfetto", TMPDIR=tmp_path) as server:
