@@ -89,6 +89,13 @@ std::string unfit(const Options& options, const analysis::RunSample& run) {
   return found_steps(confidence) + ", and " + needed_to_gate();
 }
 
+// No regression, but likelier one than not: beyond what is let through, by the estimate.
+bool may_be_slower(const analysis::Diff& diff, const DiffGate& gate) {
+  const analysis::MeanChange& best = diff.typical_step.p < 1 ? diff.typical_step : diff.step_time;
+  return gate.not_excluded_pct > 0 &&
+         best.change_pct > std::max(gate.fail_over_pct, analysis::kStepFloorPct);
+}
+
 // What was compared.
 struct Runs {
   std::vector<std::string> base, other;
@@ -210,6 +217,8 @@ int run_diff(const Command& command, int count, char** arguments) {
   if (options.update && gate.regression) {
     print_note(
         "NEW is slower, so it was not added to the baseline; --fail-over PERCENT allows some");
+  } else if (options.update && may_be_slower(diff, gate)) {
+    print_note("NEW may be slower, so it was not added to the baseline; compare more steps");
   } else if (options.update) {
     print_note(add_baseline(options.baseline, files) + " added to the baseline");
   }

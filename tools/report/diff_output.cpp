@@ -324,7 +324,7 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
   out["fail_over_pct"] = gate.fail_over_pct;
   const bool known = compared && !gate.unknown;
   out["regression"] = known ? Json(gate.regression) : Json(nullptr);
-  out["not_excluded_pct"] = known ? rounded(gate.not_excluded_pct) : Json(nullptr);
+  out["not_excluded_pct"] = known ? Json(rounded(gate.not_excluded_pct)) : Json(nullptr);
   if (compared && diff.anything_left_out()) add_recording(diff, out);
   out["reason"] = diff.reason;
   return out;
