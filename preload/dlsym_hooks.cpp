@@ -63,13 +63,11 @@ void* filter(void* handle, const char* name) {
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return kAskReal;
   const ErrnoGuard keep_errno;
-  if (handle == RTLD_DEFAULT) {
-    // The ordinary order finds us first. A program that probes for a function must not find it
-    // only because we have a wrapper for it.
-    return slot.get() || find_real(api) ? slot.wrapper : kNotFound;
-  }
-  void* const real = real_dlsym()(handle, name);
-  if (!real || real == slot.wrapper) return kAskReal;
+  void* const real = handle == RTLD_DEFAULT ? slot.wrapper : real_dlsym()(handle, name);
+  if (!real) return kAskReal;
+  // The ordinary order, which is the program's own handle's, too, finds us first. A program that
+  // probes for a function must not find it only because we have a wrapper for it.
+  if (real == slot.wrapper) return slot.get() || find_real(api) ? slot.wrapper : kNotFound;
   if (!slot.get() || is_open_again(api, slot.get(), real)) slot.set(real);
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;

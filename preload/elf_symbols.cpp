@@ -139,17 +139,17 @@ GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
 }
 
 GPUPROF_IDLE_CODE void* symbol_after_own(const char* symbol) {
-  if (&_r_debug) {
-    bool after = false;
-    for (const link_map* object = _r_debug.r_map; object; object = object->l_next) {
-      if (object->l_ld == _DYNAMIC) {
-        after = true;
-      } else if (after) {
-        if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
-      }
-      // What was loaded later may go away while this looks, and has no part in the order.
-      if (after && same_text(file_of(object->l_name), "libc.so.6")) break;
+  bool after = false;
+  // What stands behind libc was loaded later, and may go away while this looks. Where this library
+  // does (injection.h), libc's is the next.
+  for (const link_map* object = &_r_debug ? _r_debug.r_map : nullptr; object;
+       object = object->l_next) {
+    if (object->l_ld == _DYNAMIC) {
+      after = true;
+    } else if (after) {
+      if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
     }
+    if (same_text(file_of(object->l_name), "libc.so.6")) break;
   }
   return symbol_in_libc(symbol);
 }

@@ -74,6 +74,8 @@ static int semantics(void) {
   printf("same address twice: %d\n", dlsym(library, "cudaMalloc") == dlsym(library, "cudaMalloc"));
   printf("not global: %d\n", dlsym(RTLD_DEFAULT, "cudaGetDeviceCount") == NULL);
   dlerror();
+  printf("not the program's: %d\n", dlsym(dlopen(NULL, RTLD_NOW), "ncclGetUniqueId") == NULL);
+  dlerror();
   printf("libc by default scope: %d\n", dlsym(RTLD_DEFAULT, "strlen") != NULL);
   printf("libc by next scope: %d\n", dlsym(RTLD_NEXT, "malloc") != NULL);
   printf("with a version: %d\n", dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14") != NULL);
