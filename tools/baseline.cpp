@@ -41,7 +41,11 @@ std::string add_baseline(const std::string& directory, const std::vector<std::st
   const fs::path folder = fs::path(directory) / folder_of(newest_number(directory) + 1);
   const fs::path unfinished = fs::path(directory) / fmt::format(".unfinished-{}", getpid());
   try {
-    fs::create_directories(unfinished);
+    fs::create_directories(directory);
+    fs::remove_all(unfinished);  // of a link that somebody put there the link alone
+    if (!fs::create_directory(unfinished)) {
+      throw fs::filesystem_error("", std::make_error_code(std::errc::file_exists));
+    }
     for (size_t i = 0; i < files.size(); ++i) {
       // Ranks of several folders may have files of the same name.
       fs::path target = unfinished / fs::path(files[i]).filename();

@@ -100,35 +100,49 @@ void gzip_member(std::string_view bytes, std::string& out) {
   } while (!bytes.empty());
 }
 
-OutputFile::OutputFile(std::string path, Compression compression)
+OutputFile::OutputFile(std::string path, Compression compression, Links links)
     : compression_(compression), path_(std::move(path)), target_(path_) {
   buffer_.reserve(kBufferBytes);
+  if (links == Links::replaced) {
+    struct stat info {};
+    if (::lstat(path_.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode)) {
+      error_ = path_ + ": is neither a file nor a link, and only these are replaced; remove it";
+      return;
+    }
+  } else if (write_where_it_is()) {
+    return;
+  }
+  const size_t slash = target_.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
+  temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
+  open_beside_target();
+}
+
+// Opens what must stay what it is, or fails. False: it is a file, which `target_` names now.
+bool OutputFile::write_where_it_is() {
   if (const int open_already = descriptor_of(path_); open_already >= 0) {
     file_ = ::fcntl(open_already, F_DUPFD_CLOEXEC, 0);
     if (file_ < 0) fail("cannot be written");
-    return;
+    return true;
   }
   struct stat info {};
   const bool there = ::stat(path_.c_str(), &info) == 0;
   if (there && S_ISDIR(info.st_mode)) {
     errno = EISDIR;
     fail("cannot be written");
-    return;
+    return true;
   }
-  if (there && !S_ISREG(info.st_mode)) {  // a pipe or a device, which must stay what it is
+  if (there && !S_ISREG(info.st_mode)) {  // a pipe or a device
     file_ = ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
     if (file_ < 0) fail("cannot be written");
-    return;
+    return true;
   }
   namespace fs = std::filesystem;  // what a link names, not the link
   std::error_code error;
   const fs::path named = there ? fs::canonical(path_, error) : fs::read_symlink(path_, error);
   if (!error) target_ = fs::path(path_).parent_path() / named;
-  const size_t slash = target_.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : target_.substr(0, slash + 1);
-  const std::string name = slash == std::string::npos ? target_ : target_.substr(slash + 1);
-  temporary_ = folder + "." + name + "." + std::to_string(::getpid()) + ".tmp";
-  open_beside_target();
+  return false;
 }
 
 void OutputFile::open_beside_target() {

@@ -24,20 +24,26 @@ bool read_file(const std::string& path, std::string& bytes, std::string& reason)
 
 enum class Compression { none, gzip };
 
+// What happens to a link that lies where an output is to go. A name that the user gave may be one:
+// it is followed. A name that the command chose lies in a directory that may be another user's:
+// the link is replaced, and what is neither file nor link is refused.
+enum class Links { followed, replaced };
+
 // Appends `bytes` to `out` as members of a gzip file, of a megabyte each.
 // Thread-safe.
 void gzip_member(std::string_view bytes, std::string& out);
 
 // Writes to a file beside `path` (mode 0666 less the umask's bits). It has no name until
 // commit() puts it in place; a hidden one if the file system knows no such files. Without a
-// successful commit nothing is left behind, nor by a signal (unfinished.h). A link is
-// followed; what is no regular file (a pipe, a device), or is open already (/dev/stdout,
-// /dev/fd/N), is written where it is. Errors are kept until commit(). gzip: a member for
-// each megabyte (RFC 1952, section 2.2), which every reader of the format takes. Not
+// successful commit nothing is left behind, nor by a signal (unfinished.h). Links are
+// followed or replaced; if followed, what is no regular file (a pipe, a device), or is open already
+// (/dev/stdout, /dev/fd/N), is written where it is. Errors are kept until commit(). gzip: a member
+// for each megabyte (RFC 1952, section 2.2), which every reader of the format takes. Not
 // thread-safe.
 class OutputFile {
  public:
-  explicit OutputFile(std::string path, Compression compression = Compression::none);
+  explicit OutputFile(std::string path, Compression compression = Compression::none,
+                      Links links = Links::followed);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();
@@ -60,6 +66,7 @@ class OutputFile {
   void flush();
   void put(const char* data, size_t size);
   void fail(const char* what);
+  bool write_where_it_is();
   void open_beside_target();
   bool name_temporary();
 

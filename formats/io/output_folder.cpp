@@ -7,8 +7,12 @@
 
 namespace gpuprof {
 
-bool make_folder(const std::string& path, std::string& error) {
+bool make_folder(const std::string& path, std::string& error, Links links) {
   std::error_code code;
+  if (links == Links::replaced && std::filesystem::is_symlink(path, code)) {
+    error = path + ": is a link, which is not followed there; remove it, or give -o another name";
+    return false;
+  }
   if (!std::filesystem::exists(path, code)) list_until_all_is_there(path);
   std::filesystem::create_directory(path, code);
   if (!code && !std::filesystem::is_directory(path, code) && !code) {

@@ -15,6 +15,8 @@ namespace gpuprof {
 
 struct ExportOptions {
   Compression compression = Compression::none;  // of a single file; directories have their own rule
+  // Of the output's own name alone. What the exporter names in a directory is always replaced.
+  Links links = Links::followed;
   // Called now and then with events written and events in all; may be empty.
   std::function<void(uint64_t done, uint64_t total)> progress;
 };

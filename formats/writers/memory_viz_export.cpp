@@ -270,7 +270,7 @@ bool has_gpu_allocations(const Trace& trace) {
 
 bool write_memory_viz(const Trace& trace, const std::string& path, const ExportOptions& options,
                       std::string& error) {
-  OutputFile file(path, options.compression);
+  OutputFile file(path, options.compression, options.links);
   if (file.ok()) MemoryVizExport(trace, file).run();
   if (file.commit()) return true;
   error = file.error();

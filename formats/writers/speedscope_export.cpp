@@ -246,7 +246,7 @@ class SpeedscopeExport {
 
 bool write_speedscope(const Trace& trace, const std::string& path, const ExportOptions& options,
                       std::string& error) {
-  OutputFile file(path, options.compression);
+  OutputFile file(path, options.compression, options.links);
   if (file.ok()) SpeedscopeExport(trace, file, options).run();
   if (file.commit()) return true;
   error = file.error();

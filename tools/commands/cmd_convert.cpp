@@ -231,6 +231,8 @@ int run_convert(const Command& command, int count, char** arguments) {
     WholeOutput whole;
     Progress progress("writing");
     ExportOptions options;
+    // The directory of a name that nobody gave may be another user's.
+    if (!to_standard_output && output != wanted) options.links = Links::replaced;
     if (output.extension() == ".gz") options.compression = Compression::gzip;
     options.progress = [&](uint64_t done, uint64_t total) { progress.update(done, total); };
     if (!exporter.write(input.trace, to_standard_output ? "/dev/stdout" : output.string(), options,

@@ -45,23 +45,26 @@ std::string find_writer() {
   throw Failure(fmt::format("{}: cannot be started: {}", writer, std::strerror(errno)));
 }
 
-// The one file of --signal.
-std::string file_of_signal(const ExportRequest& request) {
+// The one file of --signal, and whether the user gave its name.
+std::pair<std::string, Links> file_of_signal(const ExportRequest& request) {
   std::error_code error;
   if (request.output == "-") {
     if (::isatty(STDOUT_FILENO) == 1) {
       throw Failure("export: standard output is a terminal: give -o a file, or pipe it");
     }
-    return "/dev/stdout";
+    return {"/dev/stdout", Links::followed};
   }
-  const bool into = fs::is_directory(request.output, error);
-  return into ? (fs::path(request.output) / (request.signal + ".jsonl")).string() : request.output;
+  if (!fs::is_directory(request.output, error)) return {request.output, Links::followed};
+  return {(fs::path(request.output) / (request.signal + ".jsonl")).string(), Links::replaced};
 }
 
 // A file of OTLP has spans alone, or metrics alone.
 otlp::Paths paths_of(const ExportRequest& request) {
-  if (request.signal == "traces") return {file_of_signal(request), "", ""};
-  if (request.signal == "metrics") return {"", file_of_signal(request), ""};
+  if (!request.signal.empty()) {
+    const auto [path, links] = file_of_signal(request);
+    return request.signal == "traces" ? otlp::Paths{path, "", "", links}
+                                      : otlp::Paths{"", path, "", links};
+  }
   std::error_code error;
   const fs::path folder = request.output;
   if (request.output == "-" || (fs::exists(folder, error) && !fs::is_directory(folder, error))) {
@@ -70,7 +73,8 @@ otlp::Paths paths_of(const ExportRequest& request) {
         "metrics, or a directory for both",
         request.output));
   }
-  return {(folder / "traces.jsonl").string(), (folder / "metrics.jsonl").string(), request.output};
+  return {(folder / "traces.jsonl").string(), (folder / "metrics.jsonl").string(), request.output,
+          Links::replaced};
 }
 
 void say(const otlp::Written& out, const ExportRequest& request, const otlp::Paths& paths) {

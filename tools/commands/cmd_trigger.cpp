@@ -163,7 +163,7 @@ void write_request(const LiveRun& run, const ControlRequest& request) {
     }
   }
   for (const std::string& path : files) {
-    OutputFile file(path);
+    OutputFile file(path, Compression::none, Links::replaced);
     file.write(bytes);
     if (!file.commit()) throw Failure(file.error());
   }

@@ -22,9 +22,9 @@ int64_t begin_of(const Trace& trace) {
 }
 
 template <typename Write>
-void write_file(const std::string& path, const char* kind, const Write& write) {
+void write_file(const std::string& path, Links links, const char* kind, const Write& write) {
   if (path.empty()) return;
-  OutputFile file(path);
+  OutputFile file(path, Compression::none, links);
   LineWriter lines(file, kind);
   write(lines);
   if (!file.commit()) throw Failure(file.error());
@@ -40,11 +40,11 @@ Written write_files(const Trace& trace, const analysis::Report& report,
   std::string error;
   WholeOutput whole;
   if (!paths.folder.empty() && !make_folder(paths.folder, error)) throw Failure(error);
-  write_file(paths.traces, "Spans", [&](LineWriter& lines) {
+  write_file(paths.traces, paths.links, "Spans", [&](LineWriter& lines) {
     const SpanCount count = write_spans(sources, begin_of(trace), lines);
     out.spans = count.spans, out.impossible = count.impossible;
   });
-  write_file(paths.metrics, "Metrics", [&](LineWriter& lines) {
+  write_file(paths.metrics, paths.links, "Metrics", [&](LineWriter& lines) {
     out.points = write_metrics(sources, exported_of(trace, parts, ""), report, lines);
   });
   if (!whole.keep(error)) throw Failure(error);

@@ -4,13 +4,15 @@
 
 #include <string>
 
+#include "formats/io/file_bytes.h"
 #include "tools/analysis/report.h"
 
 namespace gpuprof::otlp {
 
 struct Paths {
-  std::string traces, metrics;  // empty: not to be written
-  std::string folder;           // of both, made where it is not there; empty: no such folder
+  std::string traces, metrics;    // empty: not to be written
+  std::string folder;             // of both, made where it is not there; empty: no such folder
+  Links links = Links::replaced;  // of the files' names, which the user gave or the command chose
 };
 
 struct Written {

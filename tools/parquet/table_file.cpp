@@ -63,7 +63,8 @@ std::shared_ptr<parquet::WriterProperties> properties(const TableRow& table) {
 
 }  // namespace
 
-TableFile::TableFile(const TableRow& table, const std::string& path) : path_(path), file_(path) {
+TableFile::TableFile(const TableRow& table, const std::string& path)
+    : path_(path), file_(path, Compression::none, Links::replaced) {
   columns_.reserve(table.columns.size());
   for (const ColumnRow& column : table.columns) columns_.emplace_back(column);
   auto writer =

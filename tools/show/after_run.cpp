@@ -81,7 +81,7 @@ void show(const std::string& run, const std::string& format, bool open) {
   if (is_remote_session()) {
     print_note(fmt::format("over ssh: gpuprof open {}", shell_quoted(run)));
   } else {
-    show_page(write_page({run}, run + "/report.html"), kPagePort);
+    show_page(write_page({run}, ""), kPagePort);
   }
 }
 

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "formats/core/terminal_text.h"
+#include "formats/io/file_bytes.h"
 #include "formats/io/unfinished.h"
 #include "formats/writers/exporter.h"
 #include "tools/analysis/report.h"
@@ -56,6 +58,13 @@ std::string page_beside(const std::string& input) {
   return (folder / (name + ".html")).string();
 }
 
+// To a name that gpuprof chose.
+void write_beside(const std::string& path, std::string_view text) {
+  OutputFile file(path, Compression::none, Links::replaced);
+  file.write(text);
+  if (!file.commit()) throw Failure(file.error());
+}
+
 std::string file_address(const std::string& path) {
   return "file://" + percent_encoded(fs::absolute(path).string(), "/");
 }
@@ -93,8 +102,13 @@ class TemporaryTrace {
 }  // namespace
 
 std::string write_page(const std::vector<std::string>& inputs, const std::string& output) {
-  const std::string path = output.empty() ? page_beside(inputs[0]) : output;
-  put_to(path, report_html(report_json(report_of(inputs))), Escaping::ready);
+  const std::string page = report_html(report_json(report_of(inputs)));
+  if (!output.empty()) {
+    put_to(output, page, Escaping::ready);
+    return output;
+  }
+  const std::string path = page_beside(inputs[0]);
+  write_beside(path, page);
   return path;
 }
 
@@ -125,13 +139,16 @@ void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {
 
 void report_run(const std::string& folder, const std::string& format) {
   if (format == "html") {
-    const std::string path = write_page({folder}, folder + "/report.html");
+    const std::string path = write_page({folder}, "");
     return print_note(fmt::format("the report: {}", path));
   }
   const analysis::Report report = report_of({folder});
   if (format == "json") {
     const std::string path = folder + "/report.json";
-    put_to(path, dump_json(report_json(report), 2) + "\n");
+    std::string text;
+    escape_for_terminal(dump_json(report_json(report), 2) + "\n", Layout::lines,
+                        [&](std::string_view piece) { text += piece; });
+    write_beside(path, text);
     return print_note(fmt::format("the report: {}", path));
   }
   TextOptions options;

@@ -7,7 +7,7 @@ namespace gpuprof {
 
 bool write_chrome(const Trace& trace, const std::string& path, const ExportOptions& options,
                   std::string& error) {
-  OutputFile file(path, options.compression);
+  OutputFile file(path, options.compression, options.links);
   std::vector<const Process*> processes;
   for (const Process& process : trace.processes) processes.push_back(&process);
   ExportProgress progress(trace, options);

@@ -28,9 +28,10 @@ std::string name_of(const Process& process, std::set<std::string>& used) {
 }
 
 bool write_one(const Trace& trace, const std::vector<const Process*>& windows,
-               const std::string& path, Compression compression, ExportProgress& progress,
-               std::string& error, KinetoSpelling spelling = KinetoSpelling::current) {
-  OutputFile file(path, compression);
+               const std::string& path, Compression compression, Links links,
+               ExportProgress& progress, std::string& error,
+               KinetoSpelling spelling = KinetoSpelling::current) {
+  OutputFile file(path, compression, links);
   if (file.ok()) write_kineto_json(trace, windows, path, file, progress, spelling);
   if (file.commit()) return true;
   error = file.error();
@@ -47,7 +48,7 @@ bool write_kineto(const Trace& trace, const std::string& path, const ExportOptio
   if (plain || packed) {
     if (processes.size() == 1) {
       return write_one(trace, processes[0], path, plain ? Compression::none : Compression::gzip,
-                       progress, error);
+                       options.links, progress, error);
     }
     if (processes.empty()) {
       error = fmt::format(
@@ -67,11 +68,12 @@ bool write_kineto_folder(const Trace& trace, const std::string& path, const Expo
                          KinetoSpelling spelling, std::string& error) {
   const auto processes = by_process(trace);
   ExportProgress progress(trace, options);
-  if (!make_folder(path, error)) return false;
+  if (!make_folder(path, error, options.links)) return false;
   std::set<std::string> used;
   for (const auto& windows : processes) {
     const std::string file = path + "/" + name_of(*windows.front(), used);
-    if (!write_one(trace, windows, file, Compression::gzip, progress, error, spelling))
+    if (!write_one(trace, windows, file, Compression::gzip, Links::replaced, progress, error,
+                   spelling))
       return false;
   }
   return true;

@@ -324,8 +324,9 @@ class PerfettoExport {
 };
 
 bool write_file(const Trace& trace, const Processes& processes, const std::string& path,
-                Compression compression, ExportProgress& progress, std::string& error) {
-  OutputFile file(path, compression);
+                Compression compression, Links links, ExportProgress& progress,
+                std::string& error) {
+  OutputFile file(path, compression, links);
   if (file.ok()) {
     PerfettoExport(trace, processes, file, [&](uint64_t events) { progress.add(events); }).run();
   }
@@ -345,12 +346,12 @@ bool write_perfetto(const Trace& trace, const std::string& path, const ExportOpt
   Processes all;
   for (const Process& process : trace.processes) all.push_back(&process);
   ExportProgress progress(trace, options);
-  return write_file(trace, all, path, options.compression, progress, error);
+  return write_file(trace, all, path, options.compression, options.links, progress, error);
 }
 
 bool write_perfetto_ranks(const Trace& trace, const std::string& path, const ExportOptions& options,
                           std::string& error) {
-  if (!make_folder(path, error)) return false;
+  if (!make_folder(path, error, options.links)) return false;
   std::map<std::string, Processes> files;  // by name
   for (const Process& process : trace.processes) {
     files[file_name_part(process.header.host()) + rank_or_pid(process.header)].push_back(&process);
@@ -358,7 +359,8 @@ bool write_perfetto_ranks(const Trace& trace, const std::string& path, const Exp
   ExportProgress progress(trace, options);
   for (const auto& [name, processes] : files) {
     const std::string file = path + "/" + name + ".pftrace";
-    if (!write_file(trace, processes, file, Compression::none, progress, error)) return false;
+    if (!write_file(trace, processes, file, Compression::none, Links::replaced, progress, error))
+      return false;
   }
   return true;
 }

@@ -301,13 +301,13 @@ std::string run_name(const Trace& trace) {
 
 bool write_xplane(const Trace& trace, const std::string& path, const ExportOptions& options,
                   std::string& error) {
-  if (!make_folder(path, error)) return false;
+  if (!make_folder(path, error, options.links)) return false;
   std::set<std::string> used;
   ExportProgress progress(trace, options);
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
     const std::string host = host_name(process, used);
-    OutputFile file(path + "/" + host + ".xplane.pb");
+    OutputFile file(path + "/" + host + ".xplane.pb", Compression::none, Links::replaced);
     if (file.ok() && !XplaneExport(trace, process, file, progress).run(host)) {
       error = path + "/" + host + ".xplane.pb: not enough memory";
       return false;
@@ -323,11 +323,13 @@ bool write_xplane(const Trace& trace, const std::string& path, const ExportOptio
 bool write_tensorboard(const Trace& trace, const std::string& path, const ExportOptions& options,
                        std::string& error) {
   const std::string run = run_name(trace);
-  return make_folder(path, error) &&
-         write_kineto_folder(trace, path + "/" + run, options, KinetoSpelling::tensorboard,
-                             error) &&
-         make_folder(path + "/plugins", error) && make_folder(path + "/plugins/profile", error) &&
-         write_xplane(trace, path + "/plugins/profile/" + run, options, error);
+  ExportOptions below = options;
+  below.links = Links::replaced;  // these names are ours, whoever chose that of the directory
+  return make_folder(path, error, options.links) &&
+         write_kineto_folder(trace, path + "/" + run, below, KinetoSpelling::tensorboard, error) &&
+         make_folder(path + "/plugins", error, below.links) &&
+         make_folder(path + "/plugins/profile", error, below.links) &&
+         write_xplane(trace, path + "/plugins/profile/" + run, below, error);
 }
 
 }  // namespace gpuprof
