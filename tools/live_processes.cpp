@@ -81,7 +81,7 @@ std::unique_ptr<LiveProcess> LiveProcess::open(const std::string& ring) {
   std::error_code error;
   const std::string path = fs::canonical(ring, error);
   if (error) return nullptr;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0) return nullptr;
   struct stat info {};
   void* memory = MAP_FAILED;
@@ -132,10 +132,14 @@ double LiveProcess::step_seconds() const {
 }
 
 bool RemoteProcess::read() {
+  const int opened = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (opened < 0) return false;
   char text[kLiveStateBytes];
-  std::ifstream in(file, std::ios::binary);
-  in.read(text, sizeof text);
-  return parse_live_state({text, static_cast<size_t>(in.gcount())}, state);
+  struct stat info {};
+  const bool regular = ::fstat(opened, &info) == 0 && S_ISREG(info.st_mode);  // a pipe would hang
+  const ssize_t got = regular ? ::read(opened, text, sizeof text) : -1;
+  ::close(opened);
+  return got >= 0 && parse_live_state({text, static_cast<size_t>(got)}, state);
 }
 
 std::string RemoteProcess::name() const {

@@ -160,3 +160,12 @@ def test_a_link_in_the_requests_place_is_replaced(precious, tmp_path):
     assert "node7" in done.err, done.err
     assert not request.is_symlink() and request.read_text()
     assert precious.read_text() == "precious"
+
+
+def test_a_pipe_in_the_place_of_a_state_is_passed_over(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    os.mkfifo(run / "vm_r0_12_34.gpuprof.state")
+    (run / "vm_r1_12_34.gpuprof.state").symlink_to(run / "vm_r0_12_34.gpuprof.state")
+    done = harness.gpuprof("trigger", run, timeout=20)
+    assert done.code == 2 and len(done.err.splitlines()) == 1 and str(run) in done.err
