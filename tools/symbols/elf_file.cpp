@@ -3,20 +3,22 @@
 
 #include <fcntl.h>
 #include <gelf.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <fstream>
+
+#include "formats/io/file_bytes.h"
 
 namespace gpuprof {
 
 ElfFile::ElfFile(const std::string& path) : path_(path) {
   elf_version(EV_CURRENT);
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) return;
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat info {};
+  if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0 || why_not_read(info)) return;
   elf_ = elf_begin(descriptor_, ELF_C_READ_MMAP, nullptr);
   if (elf_ && elf_kind(elf_) != ELF_K_ELF) {
     elf_end(elf_);
@@ -150,8 +152,36 @@ std::optional<std::pair<std::string, uint32_t>> ElfFile::debug_link() const {
 
 bool ElfFile::has_symbol_table() const { return section("", SHT_SYMTAB) != nullptr; }
 
+// The bytes that libdw asks for as it opens the debug info: what sections say that they inflate to,
+// in ELF's way, and in the older one of sections called .zdebug_*.
+uint64_t ElfFile::inflated_bytes() const {
+  constexpr std::string_view kOldMagic = "ZLIB";
+  size_t names = 0;
+  uint64_t sum = 0;
+  if (!elf_ || elf_getshdrstrndx(elf_, &names) != 0) return 0;
+  for (Elf_Scn* at = nullptr; (at = elf_nextscn(elf_, at)) != nullptr;) {
+    GElf_Shdr header;
+    GElf_Chdr compressed;
+    if (!gelf_getshdr(at, &header) || header.sh_type == SHT_NOBITS) continue;
+    uint64_t size = 0;
+    if ((header.sh_flags & SHF_COMPRESSED) != 0) {
+      if (gelf_getchdr(at, &compressed)) size = compressed.ch_size;
+    } else if (const char* const name = elf_strptr(elf_, names, header.sh_name);
+               name && std::string_view(name).starts_with(".zdebug")) {
+      const Elf_Data* const data = elf_rawdata(at, nullptr);
+      if (!data || data->d_size < kOldMagic.size() + sizeof size) continue;
+      const auto* const bytes = static_cast<const uint8_t*>(data->d_buf);
+      if (std::memcmp(bytes, kOldMagic.data(), kOldMagic.size()) != 0) continue;
+      for (size_t i = 0; i < sizeof size; ++i) size = size << 8 | bytes[kOldMagic.size() + i];
+    }
+    if (__builtin_add_overflow(sum, size, &sum)) return UINT64_MAX;
+  }
+  return sum;
+}
+
 Dwarf* ElfFile::dwarf() {
-  if (!tried_dwarf_ && elf_ &&
+  constexpr uint64_t kAlways = 64 << 20, kThinnest = 256;  // as of all compressed input
+  if (!tried_dwarf_ && elf_ && inflated_bytes() <= kAlways + kThinnest * bytes().size() &&
       (section(".debug_info", 0) != nullptr || section(".zdebug_info", 0) != nullptr)) {
     dwarf_ = dwarf_begin_elf(elf_, DWARF_C_READ, nullptr);
   }
@@ -181,17 +211,10 @@ std::vector<ElfFile::Symbol> ElfFile::functions() const {
   return out;
 }
 
-std::optional<uint32_t> debug_link_crc(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::array<char, 65536> buffer;
-  uLong crc = ::crc32(0, nullptr, 0);
-  while (file) {
-    file.read(buffer.data(), buffer.size());
-    crc = ::crc32(crc, reinterpret_cast<const Bytef*>(buffer.data()),
-                  static_cast<uInt>(file.gcount()));
-  }
-  return static_cast<uint32_t>(crc);
+uint32_t ElfFile::crc() const {
+  const std::string_view all = bytes();
+  return static_cast<uint32_t>(
+      ::crc32_z(0, reinterpret_cast<const Bytef*>(all.data()), all.size()));
 }
 
 }  // namespace gpuprof

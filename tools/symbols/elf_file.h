@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One ELF file with code or with the debug info of one. What a file says of itself is not trusted:
-// libelf checks it against the size. Not thread-safe.
+// libelf checks it against the size. A file is read if it is regular, and not sparse
+// (why_not_read). Not thread-safe.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -29,7 +30,10 @@ class ElfFile {
   // .gnu_debuglink: file name, and CRC of its contents.
   std::optional<std::pair<std::string, uint32_t>> debug_link() const;
   bool has_symbol_table() const;
-  // Null where there is no debug info. Owned by this.
+  // Of the whole file, as .gnu_debuglink holds it (CRC-32 of IEEE 802.3).
+  uint32_t crc() const;
+  // Null where there is no debug info, or its sections inflate to more than 64 MiB and 256 times
+  // the file's size. Owned by this.
   Dwarf* dwarf();
 
   struct Symbol {
@@ -48,6 +52,7 @@ class ElfFile {
   std::string_view bytes() const;
 
  private:
+  uint64_t inflated_bytes() const;
   Elf_Scn* section(const char* name, uint32_t type) const;
   // The first segment of that type, of the file; empty: none, or it lies outside.
   std::string_view segment(uint32_t type) const;
@@ -60,8 +65,5 @@ class ElfFile {
   Dwarf* dwarf_ = nullptr;
   bool tried_dwarf_ = false;
 };
-
-// The CRC that .gnu_debuglink holds (CRC-32 of IEEE 802.3), of a whole file; none: unreadable.
-std::optional<uint32_t> debug_link_crc(const std::string& path);
 
 }  // namespace gpuprof

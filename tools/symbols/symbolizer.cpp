@@ -104,7 +104,7 @@ class ModuleSymbols {
     if (!file) return false;
     const std::string id = file->build_id();
     const bool same =
-        !module.build_id.empty() ? id == module.build_id : has_crc && debug_link_crc(path) == crc;
+        !module.build_id.empty() ? id == module.build_id : has_crc && file->crc() == crc;
     if (!same) return false;
     debug_ = std::move(file);
     return true;
