@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 namespace gpuprof {
 
@@ -79,17 +78,6 @@ const dump::Device* device_of(const Process& process, uint32_t device) {
     if (known.id() == device) return &known;
   }
   return nullptr;
-}
-
-size_t context_number(const Process& process, const Lane& stream) {
-  std::set<uint32_t> contexts;
-  for (const Lane& lane : process.lanes) {
-    if (lane.type != LaneType::stream || lane.device != stream.device) continue;
-    if (lane.stream == stream.stream && lane.context < stream.context) {
-      contexts.insert(lane.context);
-    }
-  }
-  return std::min<size_t>(contexts.size(), 5);
 }
 
 uint32_t main_thread(const Process& process) {

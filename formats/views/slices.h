@@ -81,10 +81,6 @@ std::string data_worker_title(const Process& process);
 // What is known of a process's device; null: nothing.
 const dump::Device* device_of(const Process& process, uint32_t device);
 
-// Streams are numbered in each context anew: which of the contexts with a
-// stream of that number on that device it is, from 0; at most 5.
-size_t context_number(const Process& process, const Lane& stream);
-
 // The thread that steps are drawn on: the one whose id is the process's, else
 // the first.
 uint32_t main_thread(const Process& process);

@@ -14,6 +14,7 @@
 #include "formats/io/json_text.h"
 #include "formats/io/parallel_output.h"
 #include "formats/trace/stack_frames.h"
+#include "formats/views/context_numbers.h"
 #include "formats/views/gpu_annotations.h"
 #include "formats/views/kineto_ids.h"
 #include "formats/views/left_out_text.h"
@@ -136,6 +137,7 @@ class KinetoDocument {
   void one_process(const Process& process) {
     output_.finish();  // what is being written still reads what is set here
     process_ = &process;
+    contexts_ = ContextNumbers(process);
     ids_here_ = &ids_.at(key_of(process));
     args_.emplace(trace_, process, next_external_id_);
     events_.enter(process, *args_,
@@ -144,11 +146,12 @@ class KinetoDocument {
     next_external_id_ += process.window_steps().size();
     const auto annotations = gpu_annotations(trace_, process);
     span();
+    main_thread_ = main_thread(process);
     if (std::none_of(process.lanes.begin(), process.lanes.end(), [&](const Lane& lane) {
-          return lane.type == LaneType::thread && lane.thread_id == main_thread(process);
+          return lane.type == LaneType::thread && lane.thread_id == main_thread_;
         })) {
       Lane none{};
-      none.thread_id = main_thread(process);
+      none.thread_id = main_thread_;
       thread(none);
     }
     for (const Lane& lane : process.lanes) {
@@ -184,7 +187,7 @@ class KinetoDocument {
   // Steps are slices of the main thread, among its calls.
   void thread(const Lane& lane) {
     std::vector<Slice> steps;
-    if (lane.thread_id == main_thread(*process_) && !process_->steps_are_events) {
+    if (lane.thread_id == main_thread_ && !process_->steps_are_events) {
       for (const Step& step : process_->window_steps()) {
         steps.push_back({EventIndex::none, step.begin, step.end});
       }
@@ -268,7 +271,7 @@ class KinetoDocument {
     std::vector<Slice> crossing;
     const auto around =
         std::make_shared<const std::vector<Slice>>(fitting_annotations(all, annotations, crossing));
-    const StreamRows name{*process_, lane, ids_here_->gpus.at(lane.device)};
+    const StreamRows name{contexts_, lane, ids_here_->gpus.at(lane.device)};
     StreamWalk walk;
     std::vector<KinetoRow> rows;
     for_stretches(lane, [&](EventTable::Range events, bool last) {
@@ -307,8 +310,8 @@ class KinetoDocument {
 
   // How the rows of a stream are numbered.
   struct StreamRows {
-    StreamRows(const Process& process, const Lane& of, uint32_t gpu)
-        : lane(of), pid(gpu), first(context_number(process, of) * kMaxTracks) {}
+    StreamRows(const ContextNumbers& contexts, const Lane& of, uint32_t gpu)
+        : lane(of), pid(gpu), first(contexts.of(of) * kMaxTracks) {}
     KinetoRow row(size_t number) const {
       const uint64_t base = lane.stream ? lane.stream : kDefaultStreamRow;
       return {pid, base + (first + number) * kRowStride};
@@ -408,7 +411,7 @@ class KinetoDocument {
     for (const RecordingBudget::LeftOut& each : process_->budget.left_out) {
       event("i").raw(",\"cat\":\"gpuprof\",\"s\":\"p\",\"name\":");
       json_.string("not recorded from here on: " + left_out_words(each.kind));
-      row(ids_here_->pid, main_thread(*process_));
+      row(ids_here_->pid, main_thread_);
       json_.raw(",\"ts\":").microseconds(each.since - base_);
       json_.raw(",\"args\":{").raw(kDerived).raw("}}");
     }
@@ -437,8 +440,7 @@ class KinetoDocument {
           process_->lane(e.partner != EventIndex::none && is_gpu_kind(trace_.shape(e).kind)
                              ? process_->event(e.partner)
                              : e);
-      const uint32_t thread =
-          lane.type == LaneType::thread ? lane.thread_id : main_thread(*process_);
+      const uint32_t thread = lane.type == LaneType::thread ? lane.thread_id : main_thread_;
       event("i").raw(",\"cat\":\"cpu_instant_event\",\"s\":\"t\",\"name\":\"[memory]\"");
       row(ids_here_->pid, thread);
       json_.raw(",\"ts\":").microseconds(point.time - base_);
@@ -504,6 +506,8 @@ class KinetoDocument {
   std::set<uint32_t> described_;
   std::set<std::pair<uint32_t, uint64_t>> rows_;
   const Process* process_ = nullptr;
+  ContextNumbers contexts_;  // of its streams
+  uint32_t main_thread_ = 0;
   const KinetoIds* ids_here_ = nullptr;
   std::optional<ChromeArgs> args_;
   int64_t base_ = 0, begin_ = 0, end_ = 0;

@@ -14,6 +14,7 @@
 
 #include "formats/io/output_folder.h"
 #include "formats/trace/names.h"
+#include "formats/views/context_numbers.h"
 #include "formats/views/left_out_text.h"
 #include "formats/views/occupancy.h"
 #include "formats/views/slices.h"
@@ -33,6 +34,8 @@ class XplaneExport {
                ExportProgress& progress)
       : trace_(trace),
         process_(process),
+        contexts_(process),
+        main_thread_(main_thread(process)),
         works_(work_shapes(trace)),
         file_(file),
         progress_(progress) {
@@ -81,7 +84,7 @@ class XplaneExport {
       }
     };
     slices([&](const Slice& slice) { kinds.insert(kind_name(shape_of(slice))); });
-    const size_t first = context_number(process_, lane) * kMaxTracks;
+    const size_t first = contexts_.of(lane) * kMaxTracks;
     each_row(slices, Overlap::apart, [&](size_t row, const auto& each) {
       plane.begin_line(
           lane.stream + static_cast<int64_t>(first + row) * kLineStride,
@@ -188,11 +191,11 @@ class XplaneExport {
     bool stepped = false;
     for (const Lane& lane : process_.lanes) {
       if (lane.type != LaneType::thread) continue;
-      const bool main = lane.thread_id == main_thread(process_);
+      const bool main = lane.thread_id == main_thread_;
       stepped = stepped || main;
       thread(plane, lane.thread_id, lane.thread_name, process_.lane_events(lane), main);
     }
-    if (!stepped) thread(plane, main_thread(process_), "", {}, true);
+    if (!stepped) thread(plane, main_thread_, "", {}, true);
     left_out(plane);
     return plane.finish();
   }
@@ -268,6 +271,8 @@ class XplaneExport {
 
   const Trace& trace_;
   const Process& process_;
+  const ContextNumbers contexts_;
+  const uint32_t main_thread_;
   const std::vector<bool> works_;  // by shape
   OutputFile& file_;
   ExportProgress& progress_;
