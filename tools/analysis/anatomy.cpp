@@ -7,6 +7,7 @@
 
 #include "tools/analysis/own_stretch.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/step_sums.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
@@ -19,63 +20,6 @@ constexpr int64_t kQueuedNs = 20'000;
 // The first recorded work was this part of the time before its arrival late, or more: it may have
 // waited for work that ran since the window's begin. Less is the delay of a first launch.
 constexpr int64_t kBacklogPart = 4;
-
-// The parts of steps, by pieces of time that come in order of begin.
-class StepSums {
- public:
-  StepSums(const std::vector<Step>& steps, IdleTimes* idle, Intervals* device_idle)
-      : idle_(idle), device_idle_(device_idle) {
-    for (const Step& step : steps) steps_.push_back({step.step, step.begin, step.end});
-  }
-
-  void add(Interval time, Part part) {
-    const auto index = static_cast<size_t>(part);
-    const bool idle = index >= kBusyParts && part != Part::unknown;
-    if (idle_ && idle && time.begin < time.end) (*idle_)[index].push_back(time);
-    each(time, [part](StepAnatomy& step, int64_t length) {
-      step.parts[static_cast<size_t>(part)] += length;
-    });
-  }
-  void add_overlapped(Interval time, Part part) {
-    each(time, [part](StepAnatomy& step, int64_t length) {
-      step.overlapped[static_cast<size_t>(part) - 1] += length;
-    });
-  }
-  void add_device_idle(Interval time) {
-    add(time, Part::other);
-    if (device_idle_ && time.begin < time.end) device_idle_->push_back(time);
-    each(time, [](StepAnatomy& step, int64_t length) { step.device_idle += length; });
-  }
-  // `waited` of it.
-  void add_no_processor(Interval time, Part part, int64_t waited) {
-    if (waited <= 0 || time.begin >= time.end) return;
-    const double share = static_cast<double>(waited) / static_cast<double>(time.end - time.begin);
-    each(time, [part, share](StepAnatomy& step, int64_t length) {
-      step.no_processor[static_cast<size_t>(part)] +=
-          static_cast<int64_t>(share * static_cast<double>(length));
-    });
-  }
-  // No piece will begin before that.
-  void pass(int64_t time) {
-    while (first_ < steps_.size() && steps_[first_].end <= time) ++first_;
-  }
-  std::vector<StepAnatomy> take() { return std::move(steps_); }
-
- private:
-  template <typename Add>
-  void each(Interval time, const Add& add) {
-    for (size_t i = first_; i < steps_.size() && steps_[i].begin < time.end; ++i) {
-      const int64_t length =
-          std::min(time.end, steps_[i].end) - std::max(time.begin, steps_[i].begin);
-      if (length > 0) add(steps_[i], length);
-    }
-  }
-
-  IdleTimes* idle_;
-  Intervals* device_idle_;
-  std::vector<StepAnatomy> steps_;
-  size_t first_ = 0;
-};
 
 // Splits one gap of the GPU after the other, in order, by what a thread did in it.
 class GapSplitter {
