@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -203,28 +202,52 @@ void Assembler::choose_processes(const TopLevel& top) {
   if (pids_.empty()) pids_.push_back(top.header.pid());
   std::stable_sort(pids_.begin(), pids_.end(),
                    [&](int64_t a, int64_t b) { return hosts[a] > hosts[b]; });
-  for (const int64_t pid : gpus) gpus_[pid] = process_of_gpu(pid);
+  choose_gpus(gpus);
+  std::unordered_map<int64_t, uint32_t> places;  // in pids_
+  for (uint32_t i = 0; i < pids_.size(); ++i) places.emplace(pids_[i], i);
   for (size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
     if (row.pid_text) continue;
     const auto gpu = gpus_.find(row.pid);
-    const auto host = std::find(pids_.begin(), pids_.end(), row.pid);
+    const auto host = places.find(row.pid);
     if (row.type != LaneType::thread && gpu != gpus_.end()) {
       row_events_[i].process = gpu->second;
-    } else if (host != pids_.end()) {
-      row_events_[i].process = static_cast<uint32_t>(host - pids_.begin());
+    } else if (host != places.end()) {
+      row_events_[i].process = host->second;
     }
   }
 }
 
 // In Kineto's traces, and ours, a GPU's rows have the name of the process they belong to.
-uint32_t Assembler::process_of_gpu(int64_t pid) {
-  if (pids_.size() == 1) return 0;
-  const std::string& title = process_facts_[pid].title;
-  for (uint32_t i = 0; i < pids_.size(); ++i) {
-    if (!title.empty() && process_facts_[pids_[i]].title == title) return i;
+void Assembler::choose_gpus(const std::set<int64_t>& gpus) {
+  std::unordered_map<std::string_view, uint32_t> titles;  // of the first that is called so
+  for (uint32_t i = 0; i < pids_.size() && pids_.size() > 1; ++i) {
+    const std::string_view title = process_facts_[pids_[i]].title;
+    if (!title.empty()) titles.emplace(title, i);
   }
-  return 0;
+  for (const int64_t pid : gpus) {
+    const auto same = titles.find(process_facts_[pid].title);
+    gpus_[pid] = same == titles.end() ? 0 : same->second;
+  }
+}
+
+// A file may have as many processes as rows: each goes through what is its own.
+void Assembler::divide() {
+  parts_.resize(pids_.size());
+  lane_of_row_.assign(rows_.size(), UINT32_MAX);
+  for (uint32_t i = 0; i < rows_.size(); ++i) parts_[row_events_[i].process].rows.push_back(i);
+  for (uint32_t i = 0; i < flows_.size(); ++i) {
+    parts_[row_events_[flows_[i].row].process].flows.push_back(i);
+  }
+  for (uint32_t i = 0; i < steps_.size(); ++i) {
+    parts_[row_events_[steps_[i].row].process].steps.push_back(i);
+  }
+  for (uint32_t i = 0; i < counters_.size(); ++i) {
+    const Row& row = rows_[counters_[i].row];
+    const auto gpu = row.pid_text ? gpus_.end() : gpus_.find(row.pid);
+    const uint32_t owner = gpu == gpus_.end() ? row_events_[counters_[i].row].process : gpu->second;
+    parts_[owner].counters.push_back(i);
+  }
 }
 
 Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count, bool ours) {
@@ -260,12 +283,12 @@ Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count,
   return lane;
 }
 
-void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
+void Assembler::lay_out(const ProcessParts& parts, const TopLevel& top, Process& process) {
   using Key = std::tuple<LaneType, uint32_t, uint32_t, uint32_t, uint32_t>;
   std::map<Key, std::pair<Lane, std::vector<uint32_t>>> lanes;
   size_t total = 0;
-  for (uint32_t i = 0; i < rows_.size(); ++i) {
-    if (row_events_[i].process != index || row_events_[i].events.empty()) continue;
+  for (const uint32_t i : parts.rows) {
+    if (row_events_[i].events.empty()) continue;
     total += row_events_[i].events.size();
     const Lane lane = lane_of(rows_[i], row_events_[i], i + 1, top.ours);
     auto& [known, rows] =
@@ -276,7 +299,6 @@ void Assembler::lay_out(uint32_t index, const TopLevel& top, Process& process) {
   process.events = EventTable(total, trace_.shapes.size());
   if (pids_.size() == 1) process.extras = std::move(extras_);
   if (process.extras.empty()) process.extras.emplace_back();
-  lane_of_row_.assign(rows_.size(), UINT32_MAX);
   external_ids_ = {};
   place_of_extra_.clear();
   std::vector<EventTable::Writer> writers;
@@ -332,9 +354,9 @@ void Assembler::set_window(const TopLevel& top, Process& process) {
   process.window_end = std::max(process.window_begin, end);
 }
 
-void Assembler::add_steps(uint32_t index, const TopLevel& top, Process& process) {
-  for (const RowStep& each : steps_) {
-    if (row_events_[each.row].process != index) continue;
+void Assembler::add_steps(const ProcessParts& parts, const TopLevel& top, Process& process) {
+  for (const uint32_t i : parts.steps) {
+    const RowStep& each = steps_[i];
     const int64_t begin = add_limited(each.step.begin, top.base_nanoseconds);
     const int64_t end = add_limited(each.step.end, top.base_nanoseconds);
     process.steps.push_back({each.step.step, begin, std::max(begin, end)});
@@ -343,14 +365,13 @@ void Assembler::add_steps(uint32_t index, const TopLevel& top, Process& process)
                    [](const Step& a, const Step& b) { return a.begin < b.begin; });
 }
 
-void Assembler::add_counters(uint32_t index, const TopLevel& top, Process& process) {
+void Assembler::add_counters(const ProcessParts& parts, const TopLevel& top, Process& process) {
   using Key = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
   std::map<Key, size_t> series;
-  for (const CounterPoint& point : counters_) {
+  for (const uint32_t i : parts.counters) {
+    const CounterPoint& point = counters_[i];
     const Row& row = rows_[point.row];
     const auto gpu = row.pid_text ? gpus_.end() : gpus_.find(row.pid);
-    const uint32_t owner = gpu == gpus_.end() ? row_events_[point.row].process : gpu->second;
-    if (owner != index) continue;
     const uint32_t device =
         gpu == gpus_.end() ? Shape::kAbsent : static_cast<uint32_t>(std::max<int64_t>(row.pid, 0));
     const auto [at, fresh] = series.emplace(Key{point.name, point.key, device, row.pid_text},
@@ -398,30 +419,36 @@ Process Assembler::make_process(uint32_t index, const TopLevel& top, Completenes
   std::string_view title = process_facts_[pid].title;
   if (top.ours) title = program_of_title(title, top.header);
   if (!title.empty()) process.header.add_command(std::string(title));
-  lay_out(index, top, process);
+  lay_out(parts_[index], top, process);
   set_window(top, process);
-  add_counters(index, top, process);
-  add_steps(index, top, process);
+  add_counters(parts_[index], top, process);
+  add_steps(parts_[index], top, process);
   add_left_out(pid, top, process);
   return process;
+}
+
+std::vector<FlowEnd> Assembler::flows_of(const ProcessParts& parts, const TopLevel& top) const {
+  std::vector<FlowEnd> out;
+  for (const uint32_t i : parts.flows) {
+    FlowEnd flow = flows_[i];
+    if (lane_of_row_[flow.row] == UINT32_MAX) continue;
+    flow.row = lane_of_row_[flow.row];
+    flow.time = add_limited(flow.time, top.base_nanoseconds);
+    out.push_back(flow);
+  }
+  return out;
 }
 
 size_t Assembler::finish(const TopLevel& top, Completeness completeness) {
   read_facts();
   choose_processes(top);
+  divide();
   for (uint32_t i = 0; i < pids_.size(); ++i) {
     Process process = make_process(i, top, completeness);
     Links links(trace_, process, std::move(external_ids_));
     join_process(trace_, process);
     links.join_operators();
-    std::vector<FlowEnd> flows;
-    for (FlowEnd flow : flows_) {
-      if (lane_of_row_[flow.row] == UINT32_MAX) continue;
-      flow.row = lane_of_row_[flow.row];
-      flow.time = add_limited(flow.time, top.base_nanoseconds);
-      flows.push_back(flow);
-    }
-    links.join_flows(flows);
+    links.join_flows(flows_of(parts_[i], top));
     links.find_steps();
     process.summary.set_events(process.events.size());
     trace_.processes.push_back(std::move(process));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -38,23 +39,29 @@ class Assembler {
   struct GpuFacts {
     std::string title, label;
   };
+  // What belongs to one host process: places in the members of these names.
+  struct ProcessParts {
+    std::vector<uint32_t> rows, flows, steps, counters;
+  };
 
   std::vector<StringIndex> intern_texts(const Block& block);
   std::vector<ShapeIndex> intern_shapes(const Block& block, const std::vector<StringIndex>& texts);
   std::vector<uint32_t> intern_rows(const Block& block, const std::vector<StringIndex>& texts);
   void read_facts();
   void choose_processes(const TopLevel& top);
-  uint32_t process_of_gpu(int64_t pid);
+  void choose_gpus(const std::set<int64_t>& gpus);
+  void divide();
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
-  void lay_out(uint32_t index, const TopLevel& top, Process& process);
+  void lay_out(const ProcessParts& parts, const TopLevel& top, Process& process);
   void add_events(const Block& block, const std::vector<ShapeIndex>& shapes,
                   const std::vector<uint32_t>& rows);
   void fill_lane(const std::vector<uint32_t>& rows, const TopLevel& top, Process& process,
                  EventTable::Writer& writer);
   uint32_t extra_of(uint32_t extra, Process& process);
-  void add_steps(uint32_t index, const TopLevel& top, Process& process);
-  void add_counters(uint32_t index, const TopLevel& top, Process& process);
+  void add_steps(const ProcessParts& parts, const TopLevel& top, Process& process);
+  void add_counters(const ProcessParts& parts, const TopLevel& top, Process& process);
+  std::vector<FlowEnd> flows_of(const ProcessParts& parts, const TopLevel& top) const;
   static void add_left_out(int64_t pid, const TopLevel& top, Process& process);
   void set_window(const TopLevel& top, Process& process);
   std::string row_text(const Row& row) const;
@@ -75,8 +82,9 @@ class Assembler {
   std::vector<int64_t> pids_;         // of the host processes
   std::map<int64_t, uint32_t> gpus_;  // pid of a GPU's rows -> host process
   std::map<int64_t, GpuFacts> process_facts_;
+  std::vector<ProcessParts> parts_;    // of each host process
+  std::vector<uint32_t> lane_of_row_;  // in the row's process; UINT32_MAX: the row has no events
   // Of the process that is being made.
-  std::vector<uint32_t> lane_of_row_;
   ExternalIds external_ids_;
   std::unordered_map<uint32_t, uint32_t> place_of_extra_;  // where there are several processes
 };

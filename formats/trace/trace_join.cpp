@@ -27,7 +27,7 @@ class CallTable {
   void prepare(uint32_t low, uint32_t high, size_t count) {
     const uint64_t range = uint64_t{high} - low + 1;
     low_ = low;
-    if (range <= count * 4 + (1 << 20)) dense_.assign(range, kNone);
+    if (range <= count * 4 + (1 << 12)) dense_.assign(range, kNone);
   }
   uint32_t& place(uint32_t correlation) {
     if (!dense_.empty()) return dense_[correlation - low_];
@@ -70,10 +70,9 @@ class Joiner {
  public:
   Joiner(const Trace& trace, Process& process)
       : trace_(trace), process_(process), events_(process.events) {
+    if (events_.size() < trace.shapes.size()) return;  // one of many processes: looked at as met
     for (const Shape& shape : trace.shapes) {
-      sides_.push_back(shape.kind == Kind::overhead ? Side::none
-                       : is_gpu_kind(shape.kind)    ? Side::gpu
-                                                    : Side::host);
+      sides_.push_back(side_of(shape));
       roles_.push_back(role_of(shape));
     }
   }
@@ -98,11 +97,16 @@ class Joiner {
     return ends ? Role::group_end : Role::none;
   }
 
+  static Side side_of(const Shape& shape) {
+    if (shape.kind == Kind::overhead) return Side::none;
+    return is_gpu_kind(shape.kind) ? Side::gpu : Side::host;
+  }
+
   const Shape& shape(uint32_t event) const { return trace_.shapes[events_.shape_of(event)]; }
   Event event(uint32_t index) const { return events_[index]; }
   Side side(uint32_t event) const {
     if (!events_.correlation_of(event)) return Side::none;
-    return sides_[number(events_.shape_of(event))];
+    return sides_.empty() ? side_of(shape(event)) : sides_[number(events_.shape_of(event))];
   }
 
   // Calls `visit` with each event of a side that has a correlation id.
@@ -225,7 +229,7 @@ class Joiner {
     int depth = 0;
     const uint32_t end = lane.first_event + lane.event_count;
     for (uint32_t i = lane.first_event; i < end; ++i) {
-      const Role role = roles_[number(events_.shape_of(i))];
+      const Role role = roles_.empty() ? role_of(shape(i)) : roles_[number(events_.shape_of(i))];
       if (role == Role::collective) {
         const std::vector<uint32_t> work = launched_inside(i, end);
         for (const uint32_t launch : work) pair(i, launch);
@@ -302,7 +306,7 @@ class Joiner {
   const Trace& trace_;
   Process& process_;
   EventTable& events_;
-  std::vector<Side> sides_;  // by shape
+  std::vector<Side> sides_;  // by shape; empty: there are more shapes than events
   std::vector<Role> roles_;
   CallTable calls_;
   std::vector<Pair> several_;  // call and each of its pieces of work, where there are several
