@@ -125,16 +125,14 @@ Offset offset_to(const Placed& other, const Placed& own, uint32_t stream) {
 }
 
 // Gives the same collectives the same numbers as on a rank before, those that run with none no
-// place.
-void align(std::span<const Placed> before, Placed& own) {
-  const bool first = std::all_of(before.begin(), before.end(),
-                                 [](const Placed& placed) { return placed.empty(); });
-  if (first) return;
+// place. `before`: those that have some.
+void align(std::span<const Placed* const> before, Placed& own) {
+  if (before.empty()) return;
   std::map<uint32_t, Offset> offsets;  // by stream
   for (const auto& [place, work] : own) {
     const auto [at, fresh] = offsets.try_emplace(place.stream);
     for (size_t i = 0; fresh && i < before.size() && !at->second.together; ++i) {
-      at->second = offset_to(before[i], own, place.stream);
+      at->second = offset_to(*before[i], own, place.stream);
     }
   }
   std::erase_if(own, [&](const auto& each) { return !offsets[each.first.stream].together; });
@@ -148,6 +146,8 @@ void align(std::span<const Placed> before, Placed& own) {
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
                        std::vector<StepTimes>& of_ranks) {
   std::vector<Placed> placed;
+  placed.reserve(timelines.size());
+  std::vector<const Placed*> filled;  // of them
   Names names;
   const std::optional<NumbersOfWork> by_call = numbers_by_name(timelines);
   out.named = by_call.has_value();
@@ -158,8 +158,9 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
       continue;
     }
     Placed own = places(timeline, names);
-    if (timeline.whole_window) align(placed, own);
+    if (timeline.whole_window) align(filled, own);
     placed.push_back(std::move(own));
+    if (!placed.back().empty()) filled.push_back(&placed.back());
   }
   struct Joint {
     JointCollective collective;
@@ -208,18 +209,21 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
   }
 }
 
-// The time that all windows have in common; from the first step to the last one of a rank that has
-// some.
-Interval time_of(std::span<const Timeline> timelines, const Timeline& own) {
-  if (own.steps.empty()) return {0, 0};
-  Interval out{own.steps.front().begin, own.steps.back().end};
-  if (!own.whole_window) return out;
-  for (const Timeline& other : timelines) {
-    if (other.steps.empty()) continue;
-    out.begin = std::max(out.begin, other.steps.front().begin);
-    out.end = std::min(out.end, other.steps.back().end);
+// The time that all windows have in common.
+Interval common_time(std::span<const Timeline> timelines) {
+  Interval out{INT64_MIN, INT64_MAX};
+  for (const Timeline& each : timelines) {
+    if (each.steps.empty()) continue;
+    out.begin = std::max(out.begin, each.steps.front().begin);
+    out.end = std::min(out.end, each.steps.back().end);
   }
   return out;
+}
+
+// Of a whole window the common time; from the first step to the last one of a rank that has some.
+Interval time_of(const Timeline& own, Interval common) {
+  if (own.steps.empty()) return {0, 0};
+  return own.whole_window ? common : Interval{own.steps.front().begin, own.steps.back().end};
 }
 
 // What one rank does in each of its steps, or in that time of a whole window, us.
@@ -374,9 +378,10 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   if (timelines.size() < 2) return out;
   std::vector<std::function<void()>> tasks;
   std::vector<StepTimes> of_steps(timelines.size());
+  const Interval common = common_time(timelines);
   for (size_t i = 0; i < timelines.size(); ++i) {
     tasks.push_back([&, i] {
-      TimesOfSteps times(timelines[i], time_of(timelines, timelines[i]));
+      TimesOfSteps times(timelines[i], time_of(timelines[i], common));
       out.speeds[i] = times.medians(of_steps[i]);
     });
   }
