@@ -2,7 +2,9 @@
 #include "tools/analysis/replay/replay_graph.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "tools/analysis/anatomy.h"
@@ -44,14 +46,16 @@ RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, ui
   for (const HostThread& thread : timeline.threads) {
     processor_.emplace_back(*timeline.process, thread.id);
   }
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> places;  // in timeline.streams
   for (uint32_t i = 0; i < timeline.streams.size(); ++i) {
     const StreamName& name = timeline.streams[i].name;
-    for (const StreamLink& link : timeline.process->streams) {
-      if (link.device == name.device && link.context == name.context &&
-          link.stream == name.stream) {
-        stream_of_.emplace(link.handle, i);
-      }
-    }
+    places.emplace(std::tuple(name.device, name.context, name.stream), i);
+  }
+  for (const StreamLink& link : timeline.process->streams) {
+    const auto place = places.find({link.device, link.context, link.stream});
+    if (place == places.end()) continue;
+    const auto [at, fresh] = stream_of_.emplace(link.handle, place->second);
+    if (!fresh) at->second = std::min(at->second, place->second);
   }
   if (begin != INT64_MIN && timeline.main_thread != kNone) {
     last_call_[timeline.main_thread] = {begin, piece.add(rank, begin - origin)};
