@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "formats/core/early_window.h"
 #include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 #include "formats/views/memory_curves.h"
@@ -194,14 +195,27 @@ class TableMaker {
       if (point.total <= out.peak_bytes) continue;
       out.peak_bytes = point.total;
       out.peak_us = static_cast<double>(point.time - timeline.process->window_begin) / 1000;
+      out.before_known = out.before_known || curve.totals_given;
     }
     out.end_bytes = std::max(out.end_bytes, curve.points.back().total);
+  }
+
+  // The memory log has it, or there was nothing: the window began with the program.
+  static bool before_window_known(const Process& process) {
+    const auto begins = [](const LiveMemory& live) {
+      return live.moment == LiveMoment::window_begins;
+    };
+    const bool whole = is_early_window(process.header.window()) ||
+                       std::string_view(process.header.schedule()).starts_with("all");
+    return (whole && process.summary.left_out() == 0) ||
+           std::any_of(process.live_memory.begin(), process.live_memory.end(), begins);
   }
 
   Memory memory_of(const Timeline& timeline) const {
     const MemoryCurves curves = memory_curves(*timeline.trace, *timeline.process);
     Memory out;
     out.peak_bytes = out.end_bytes = curves.device_before;
+    out.before_known = before_window_known(*timeline.process);
     for (const MemoryPoint& point : curves.device) {
       ++(point.change < 0 ? out.releases : out.allocations);
       out.end_bytes = point.total;

@@ -76,7 +76,8 @@ struct Memory {
   // that.
   int64_t peak_bytes = 0, end_bytes = 0;
   uint64_t allocations = 0, releases = 0;
-  double peak_us = 0;  // since the window began
+  double peak_us = 0;        // since the window began
+  bool before_known = true;  // false: what was held before the window is missing in the bytes
 };
 
 struct Tables {

@@ -266,6 +266,9 @@ std::string layer_text(const Report& report, const TextOptions& options) {
          table.text() + more_of(tree.layers().size(), layers.size());
 }
 
+constexpr const char* kSinceWindow =
+    "since the window began; what was held before is not known (GPUPROF_MEMORY=1 tells)";
+
 std::string memory_text(const Report& report, const TextOptions& options) {
   const Memory* most = nullptr;
   for (const Memory& memory : report.tables.memory) {
@@ -277,6 +280,10 @@ std::string memory_text(const Report& report, const TextOptions& options) {
                                 options.colours ? "\033[0m" : "");
   out += fmt::format("  peak {} at {}; {} at the end\n", bytes(most->peak_bytes),
                      format_us(most->peak_us), bytes(most->end_bytes));
+  if (!most->before_known) {
+    const size_t room = options.width > 2 ? options.width - 2 : 0;
+    for (const std::string& line : wrapped(kSinceWindow, room)) out += "  " + line + "\n";
+  }
   bool listed = false;
   const auto list = [&](std::string_view what, const std::vector<OwnerRow>& rows) {
     TextTable table({"bytes", "blocks", std::string(what)}, options.width);

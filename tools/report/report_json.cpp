@@ -306,7 +306,9 @@ Json pipeline_json(const Pipeline& in) {
 Json memory_json(const Tables& tables) {
   int64_t peak = 0, end = 0;
   uint64_t allocations = 0, releases = 0;
+  bool known = true;
   for (const Memory& memory : tables.memory) {
+    known = known && memory.before_known;
     peak = std::max(peak, memory.peak_bytes);
     end = std::max(end, memory.end_bytes);
     allocations += memory.allocations;
@@ -314,6 +316,7 @@ Json memory_json(const Tables& tables) {
   }
   return {{"peak_bytes", peak},
           {"end_bytes", end},
+          {"before_known", known},
           {"allocations", allocations},
           {"releases", releases}};
 }

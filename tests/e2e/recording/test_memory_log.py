@@ -4,6 +4,7 @@ against the simulator's log of allocations."""
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 import time
@@ -113,6 +114,20 @@ def test_window_has_what_was_allocated_before(tmp_path):
     assert {r["step"] for r in rows if r not in weights} == {1, 2, 3}
     assert all(r["time_mono_ns"] < begin for r in rows) and not harness.of_kind(records, "out_of_memory")
     assert {r["losses"].get("memory_log_full") for r in records if r["kind"] == "summary"} == {None}
+
+
+def test_a_report_says_if_what_was_held_before_is_missing(tmp_path):
+    schedule = "skip_first=4,warmup=0,active=3"
+    for memory, schedule, known in ((0, schedule, False), (1, schedule, True), (0, "all", True)):
+        _, [dump], _ = run(tmp_path / f"{memory}{known}", "weights", GPUPROF_SCHEDULE=schedule, GPUPROF_MEMORY=memory)
+        told = json.loads(harness.checked("report", dump, "--format", "json").out)["memory"]
+        assert told["before_known"] is known and told["peak_bytes"] > 0
+        text = harness.checked("report", dump, env=harness.environment(COLUMNS=80)).out
+        part = text.split("\nDevice memory\n")[1].split("\n\n")[0]
+        words = " ".join(part.split())
+        assert re.match(r"peak \S+ \S+ at \S+ \S+; \S+ \S+ at the end", words), part
+        said = "at the end since the window began; what was held before is not known (GPUPROF_MEMORY=1 tells)" in words
+        assert said is not known and max(map(len, part.splitlines())) <= 80, part
 
 
 def test_report_and_snapshot_have_what_was_allocated_before(tmp_path):

@@ -406,7 +406,8 @@ if (curves.length) {
     {name: 'GPU busy', unit: '%', most: 100, points: binned('utilization_pct'), show: percent},
     {name: 'work that waits on the GPU', unit: 'queue length', points: binned('queue_length'), show: value => digits(value, 1)}]));
 }
-const memories = [['tensor_memory', 'tensors'], ['device_memory', 'device memory']].filter(([key]) => curves.some(curve => curve[key].bytes.length > 1));
+const sinceWindow = report.memory && !report.memory.before_known;
+const memories = [['tensor_memory', 'tensors'], ['device_memory', sinceWindow ? 'device memory since the window began' : 'device memory']].filter(([key]) => curves.some(curve => curve[key].bytes.length > 1));
 if (memories.length) {
   section(() => timeLine('memory', 'Memory over time', curves,
     memories.map(([key, name]) => ({name, unit: name, points: sampled(key), ticks: binaryTicks, show: bytes}))));
