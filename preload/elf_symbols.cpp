@@ -139,17 +139,18 @@ GPUPROF_IDLE_CODE void* symbol_in_libc(const char* symbol) {
 }
 
 GPUPROF_IDLE_CODE void* symbol_after_own(const char* symbol) {
-  bool after = false;
-  // What stands behind libc was loaded later, and may go away while this looks. Where this library
-  // does (injection.h), libc's is the next.
-  for (const link_map* object = &_r_debug ? _r_debug.r_map : nullptr; object;
-       object = object->l_next) {
-    if (object->l_ld == _DYNAMIC) {
-      after = true;
-    } else if (after) {
-      if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
-    }
-    if (same_text(file_of(object->l_name), "libc.so.6")) break;
+  // What stands behind libc was loaded later, and may go away while this looks.
+  const link_map* const first = &_r_debug ? _r_debug.r_map : nullptr;
+  const auto is_libc = [](const link_map* object) {
+    return same_text(file_of(object->l_name), "libc.so.6");
+  };
+  const link_map* own = first;
+  while (own && own->l_ld != _DYNAMIC && !is_libc(own)) own = own->l_next;
+  // Where this library itself was loaded later (injection.h), no order has it: all count.
+  const bool in_order = own && own->l_ld == _DYNAMIC;
+  for (const link_map* object = in_order ? own->l_next : first; object; object = object->l_next) {
+    if (void* const found = address_in(object->l_addr, object->l_ld, symbol)) return found;
+    if (is_libc(object)) break;
   }
   return symbol_in_libc(symbol);
 }

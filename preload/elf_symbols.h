@@ -20,8 +20,8 @@ void* symbol_in_loaded(const char* soname, const char* symbol);
 void* symbol_in_libc(const char* symbol);
 
 // What a call of `symbol` would reach if this library were not there: that of the next library in
-// the order of loading up to the C library. Takes no lock: for signal handlers, and for a child
-// of vfork. Null if none.
+// the order of loading up to the C library, or of the first one if this library was loaded later.
+// Takes no lock: for signal handlers, and for a child of vfork. Null if none.
 void* symbol_after_own(const char* symbol);
 
 }  // namespace gpuprof
