@@ -17,6 +17,7 @@
 #include "formats/kineto_reader/is_kineto.h"
 #include "formats/kineto_reader/reader.h"
 #include "formats/trace/process_ranks.h"
+#include "formats/trace_choice.h"
 
 namespace gpuprof {
 namespace {
@@ -120,6 +121,7 @@ class Loader {
     auto& processes = input_.trace.processes;
     number_windows(input_.trace);
     if (choose && !choose_job(input_.trace, options_.choice)) processes.clear();
+    choose_traces(input_.trace, choose && options_.choice.attempt != "all");
     find_ranks(input_.trace);
     std::stable_sort(processes.begin(), processes.end(), [](const Process& a, const Process& b) {
       const auto key = [](const Process& p) {
@@ -194,7 +196,7 @@ class Loader {
       last = std::max(last, time);
     }
     if (error) problem(path, "cannot be searched: " + error.message());
-    if (dumps.files.empty()) keep_traces(traces);
+    if (dumps.files.empty()) keep_traces(path, traces);
     Runs& runs = dumps.files.empty() ? traces : dumps;
     if (runs.files.empty()) {
       if (!error) problem(path, "no gpuprof dump and no JSON trace in this directory");
@@ -211,10 +213,18 @@ class Loader {
     std::map<std::string, fs::file_time_type> newest;
   };
 
-  // JSON is used for many things.
-  void keep_traces(Runs& runs) {
+  // JSON is used for many things. What `convert` made of traces that are here is not another run.
+  static void keep_traces(const std::string& root, Runs& runs) {
+    bool all_converted = true;
+    for (auto& [run, files] : runs.files) {
+      files = kineto_traces(files);
+      for (const std::string& file : files) all_converted &= is_converted(root, file);
+    }
     for (auto at = runs.files.begin(); at != runs.files.end();) {
-      at->second = kineto_traces(at->second);
+      if (!all_converted) {
+        std::erase_if(at->second,
+                      [&](const std::string& file) { return is_converted(root, file); });
+      }
       if (at->second.empty()) {
         runs.newest.erase(at->first);
         at = runs.files.erase(at);
@@ -222,6 +232,14 @@ class Loader {
         ++at;
       }
     }
+  }
+
+  // Whether a file below `root` lies in a directory that `convert` names, beside its input.
+  static bool is_converted(const fs::path& root, const fs::path& file) {
+    const fs::path below = file.parent_path().lexically_relative(root);
+    return std::any_of(below.begin(), below.end(), [](const fs::path& part) {
+      return part.extension() == ".kineto" || part.extension() == ".tensorboard";
+    });
   }
 
   std::string choose_run(const std::string& path,

@@ -226,9 +226,37 @@ void note_truncated(Trace& trace, const Attempt& attempt) {
   trace.notes.push_back(rank_ranges(ranks) + ": the dump is not whole; what is readable counts");
 }
 
-// By the steps of each window, what most ranks have.
+using RanksBySteps = std::map<std::pair<uint64_t, uint64_t>, std::vector<int32_t>>;
+
+// Which ranks recorded which steps of a window.
+std::string steps_of_ranks(const RanksBySteps& by_steps) {
+  const auto most = std::max_element(by_steps.begin(), by_steps.end(), [](auto& a, auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  std::vector<int32_t> others;
+  for (const auto& [steps, ranks] : by_steps) {
+    if (steps != most->first) others.insert(others.end(), ranks.begin(), ranks.end());
+  }
+  std::sort(others.begin(), others.end());
+  if (most->second.size() > others.size()) {
+    return fmt::format("{} recorded other steps than {}-{}, which most ranks have",
+                       rank_ranges(others), most->first.first, most->first.second);
+  }
+  constexpr size_t kNamed = 4;
+  std::string out;
+  size_t named = 0;
+  for (auto [steps, ranks] : by_steps) {
+    if (named++ == kNamed) return out + ", and so on";
+    std::sort(ranks.begin(), ranks.end());
+    out += fmt::format("{}{} recorded steps {}-{}", out.empty() ? "" : ", ", rank_ranges(ranks),
+                       steps.first, steps.second);
+  }
+  return out;
+}
+
+// Windows of which not all ranks have the same steps.
 void note_late(Trace& trace, const Attempt& attempt) {
-  std::map<uint32_t, std::map<std::pair<uint64_t, uint64_t>, std::vector<int32_t>>> windows;
+  std::map<uint32_t, RanksBySteps> windows;
   for (const Member& member : attempt.members) {
     for (const Process* window : member.windows) {
       const auto steps = window->window_steps();
@@ -239,20 +267,13 @@ void note_late(Trace& trace, const Attempt& attempt) {
   }
   for (const auto& [number, by_steps] : windows) {
     if (by_steps.size() < 2) continue;
-    const auto most = std::max_element(by_steps.begin(), by_steps.end(), [](auto& a, auto& b) {
-      return a.second.size() < b.second.size();
-    });
-    std::vector<int32_t> others;
-    uint64_t first = most->first.first, last = most->first.second;
+    uint64_t first = 0, last = UINT64_MAX;
     for (const auto& [steps, ranks] : by_steps) {
-      if (steps != most->first) others.insert(others.end(), ranks.begin(), ranks.end());
       first = std::max(first, steps.first);
       last = std::min(last, steps.second);
     }
-    std::sort(others.begin(), others.end());
     trace.notes.push_back(
-        fmt::format("window {}: {} recorded other steps than {}-{}, which most ranks have; {}",
-                    number, rank_ranges(others), most->first.first, most->first.second,
+        fmt::format("window {}: {}; {}", number, steps_of_ranks(by_steps),
                     first <= last ? fmt::format("steps {}-{} are common and compared", first, last)
                                   : std::string("none is common to all")));
   }

@@ -63,6 +63,19 @@ inline size_t volume_of(const Copied* copies, size_t count) {
     if (static_cast<int>(result) == 0) told();                                        \
   }
 
+// EndCapture ends a capture that was invalidated or left unjoined, too, and says so by an error.
+// Others say that there is none, or that this thread may not end it. Codes of cudaError and
+// CUresult alike.
+inline bool ends_capture(int result) {
+  return result == 0 || result == cudaErrorStreamCaptureInvalidated ||
+         (result >= cudaErrorStreamCaptureUnjoined && result <= cudaErrorCapturedEvent);
+}
+#define GPUPROF_OBSERVE_END_CAPTURE(symbol)                                           \
+  template <typename Result, typename... Rest>                                        \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, Result result, Rest...) { \
+    if (ends_capture(static_cast<int>(result))) capture_ended();                      \
+  }
+
 // For calls that make, update or destroy an executable graph, after each success
 // (collector/sources/replayed_graphs.h).
 #define GPUPROF_OBSERVE_INSTANTIATE(symbol)                                                        \

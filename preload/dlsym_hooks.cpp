@@ -32,9 +32,24 @@ void* nothing(void*, const char*) { return nullptr; }
 void find_real_lookups() {
   if (gpuprof_real_dlsym) return;
   void* const dlvsym_found = symbol_after_own("dlvsym");
-  const SymbolLookup found = real_dlsym();
+  void* const dlsym_found = symbol_after_own("dlsym");
   gpuprof_real_dlvsym = dlvsym_found ? dlvsym_found : reinterpret_cast<void*>(&nothing);
-  gpuprof_real_dlsym = reinterpret_cast<void*>(found ? found : &nothing);
+  gpuprof_real_dlsym = dlsym_found ? dlsym_found : reinterpret_cast<void*>(&nothing);
+}
+
+// As the program would ask without us. `version`: null for dlsym.
+void* look_up(void* handle, const char* name, const char* version) {
+  using VersionedLookup = void* (*)(void*, const char*, const char*);
+  return version ? reinterpret_cast<VersionedLookup>(gpuprof_real_dlvsym)(handle, name, version)
+                 : reinterpret_cast<SymbolLookup>(gpuprof_real_dlsym)(handle, name);
+}
+
+// Whether the library that `known` is of has `name` in that version. If not, dlerror() says so.
+bool has_version(void* known, const char* name, const char* version) {
+  Dl_info info{};
+  void* const handle =
+      ::dladdr(known, &info) ? ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+  return handle && look_up(handle, name, version);
 }
 
 // Whether a function that was found by its name is of the library that `known` is of. Its address
@@ -53,7 +68,7 @@ bool is_open_again(Api api, const void* known, const void* found) {
   return known != found && !::dladdr(known, &info) && found == find_real(api);
 }
 
-void* filter(void* handle, const char* name) {
+void* filter(void* handle, const char* name, const char* version) {
   find_real_lookups();
   if (!name || handle == RTLD_NEXT) return kAskReal;
   if (!has_libc() && handle != RTLD_DEFAULT) return kAskReal;
@@ -63,11 +78,16 @@ void* filter(void* handle, const char* name) {
   HookSlot& slot = hook_slot(api);
   if (!slot.wrapper) return kAskReal;
   const ErrnoGuard keep_errno;
-  void* const real = handle == RTLD_DEFAULT ? slot.wrapper : real_dlsym()(handle, name);
+  void* const real = handle == RTLD_DEFAULT ? slot.wrapper : look_up(handle, name, version);
   if (!real) return kAskReal;
   // The ordinary order, which is the program's own handle's, too, finds us first. A program that
   // probes for a function must not find it only because we have a wrapper for it.
-  if (real == slot.wrapper) return slot.get() || find_real(api) ? slot.wrapper : kNotFound;
+  if (real == slot.wrapper) {
+    void* const known = slot.get() ? slot.get() : find_real(api);
+    if (known) return !version || has_version(known, name, version) ? slot.wrapper : kNotFound;
+    real_dlsym()(RTLD_NEXT, name);  // there is none: dlerror() says so
+    return kNotFound;
+  }
   if (!slot.get() || is_open_again(api, slot.get(), real)) slot.set(real);
   // A second library of the same name (another CUDA version) is not ours to redirect.
   return is_of_same_library(api, slot.get(), real) ? slot.wrapper : real;
@@ -77,9 +97,9 @@ void* filter(void* handle, const char* name) {
 }  // namespace gpuprof
 
 extern "C" void* gpuprof_filter_dlsym(void* handle, const char* name) {
-  return gpuprof::filter(handle, name);
+  return gpuprof::filter(handle, name, nullptr);
 }
 
-extern "C" void* gpuprof_filter_dlvsym(void* handle, const char* name, const char*) {
-  return gpuprof::filter(handle, name);
+extern "C" void* gpuprof_filter_dlvsym(void* handle, const char* name, const char* version) {
+  return gpuprof::filter(handle, name, version);
 }

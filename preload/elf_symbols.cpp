@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <link.h>
+#include <sys/auxv.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ struct DynamicTables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const uint32_t* gnu_hash = nullptr;
+  const uint32_t* hash = nullptr;  // what linkers wrote before there was the other
   const ElfW(Half) * versions = nullptr;
 };
 
@@ -35,6 +37,7 @@ DynamicTables tables_of(ElfW(Addr) base, const ElfW(Dyn) * entry) {
     if (entry->d_tag == DT_SYMTAB) tables.symbols = reinterpret_cast<const ElfW(Sym)*>(address);
     if (entry->d_tag == DT_STRTAB) tables.strings = reinterpret_cast<const char*>(address);
     if (entry->d_tag == DT_GNU_HASH) tables.gnu_hash = reinterpret_cast<const uint32_t*>(address);
+    if (entry->d_tag == DT_HASH) tables.hash = reinterpret_cast<const uint32_t*>(address);
     if (entry->d_tag == DT_VERSYM) tables.versions = reinterpret_cast<const ElfW(Half)*>(address);
   }
   return tables;
@@ -46,9 +49,16 @@ uint32_t gnu_hash_of(const char* name) {
   return hash;
 }
 
-// https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains. Of a symbol with
-// several versions the default one: the others are hidden.
-const ElfW(Sym) * find_symbol(const DynamicTables& tables, const char* name) {
+// Of a symbol with several versions the default one: the others are hidden.
+bool is_wanted(const DynamicTables& tables, uint32_t index, const char* name) {
+  const ElfW(Sym)& symbol = tables.symbols[index];
+  const bool hidden = tables.versions && (tables.versions[index] & 0x8000);
+  return symbol.st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol.st_info) != STT_TLS && !hidden &&
+         same_text(tables.strings + symbol.st_name, name);
+}
+
+// https://flapenguin.me/elf-dt-gnu-hash: header, bloom filter, buckets, chains.
+const ElfW(Sym) * find_by_gnu_hash(const DynamicTables& tables, const char* name) {
   const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
   const uint32_t bloom_words = tables.gnu_hash[2];
   const uint32_t* const bucket = reinterpret_cast<const uint32_t*>(
@@ -60,14 +70,26 @@ const ElfW(Sym) * find_symbol(const DynamicTables& tables, const char* name) {
   if (index < first) return nullptr;
   for (;; ++index) {
     const uint32_t link = chain[index - first];
-    const ElfW(Sym)& symbol = tables.symbols[index];
-    const bool hidden = tables.versions && (tables.versions[index] & 0x8000);
-    if ((link | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF && !hidden &&
-        same_text(tables.strings + symbol.st_name, name)) {
-      return &symbol;
-    }
+    if ((link | 1) == (hash | 1) && is_wanted(tables, index, name)) return &tables.symbols[index];
     if (link & 1) return nullptr;
   }
+}
+
+// System V ABI, "Hash Table": numbers of buckets and of chains, buckets, chains.
+const ElfW(Sym) * find_by_hash(const DynamicTables& tables, const char* name) {
+  uint32_t hash = 0;
+  for (const char* at = name; *at; ++at) {
+    hash = (hash << 4) + static_cast<uint8_t>(*at);
+    hash = (hash ^ (hash & 0xf0000000) >> 24) & 0x0fffffff;
+  }
+  const uint32_t buckets = tables.hash[0];
+  const uint32_t* const bucket = tables.hash + 2;
+  const uint32_t* const chain = bucket + buckets;
+  if (buckets == 0) return nullptr;
+  for (uint32_t index = bucket[hash % buckets]; index != STN_UNDEF; index = chain[index]) {
+    if (is_wanted(tables, index, name)) return &tables.symbols[index];
+  }
+  return nullptr;
 }
 
 const char* file_of(const char* path) {
@@ -85,9 +107,14 @@ bool begins_with(const char* text, const char* prefix) {
 
 void* address_in(ElfW(Addr) base, const ElfW(Dyn) * dynamic, const char* name) {
   const DynamicTables tables = tables_of(base, dynamic);
-  if (!tables.symbols || !tables.strings || !tables.gnu_hash) return nullptr;
-  const ElfW(Sym)* const symbol = find_symbol(tables, name);
-  return symbol ? reinterpret_cast<void*>(base + symbol->st_value) : nullptr;
+  if (!tables.symbols || !tables.strings || !(tables.gnu_hash || tables.hash)) return nullptr;
+  const ElfW(Sym)* const symbol =
+      tables.gnu_hash ? find_by_gnu_hash(tables, name) : find_by_hash(tables, name);
+  if (!symbol) return nullptr;
+  const ElfW(Addr) address = base + symbol->st_value;
+  if (ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC) return reinterpret_cast<void*>(address);
+  // AArch64's resolvers are told of the processor; those of x86-64 take nothing.
+  return reinterpret_cast<void* (*)(uint64_t)>(address)(::getauxval(AT_HWCAP));
 }
 
 struct Search {

@@ -6,7 +6,7 @@ foreach(_row IN LISTS _rows)
   string(REGEX REPLACE "^GPUPROF_[A-Z_]+\\([a-z]+, *([A-Za-z0-9_]+).*" "\\1" _name "${_row}")
   string(APPEND _names "    ${_name};\n")
 endforeach()
-set(_process "_exit;_Exit;quick_exit;execve;execv;execvp;execvpe;fexecve;execl;execlp;execle;getenv;dlopen;dlsym;dlvsym")
+set(_process "_exit;_Exit;quick_exit;execve;execv;execvp;execvpe;fexecve;execveat;execl;execlp;execle;getenv;dlopen;dlsym;dlvsym")
 # PyTorch's, in torch_hooks.cpp.
 list(APPEND _process _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE _ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE _ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE _ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE _ZN3c1025ProfiledCPUMemoryReporter3NewEPvm _ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv)
 foreach(_name IN LISTS _process)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdarg>
 #include <cstdlib>
 #include <cstring>
@@ -34,13 +35,18 @@ template <typename Function>
 // exec replaces the program: what was recorded must be on disk before. A vfork child shares our
 // memory and is not us: the collector sees that by the process id.
 template <typename Function, typename... Arguments>
-[[gnu::always_inline]] inline int exec_with(const char* name, Function*, Arguments... arguments) {
-  Function* const real = next<Function*>(name);
-  if (!real) return -1;
-  gpuprof::save_before_exec();
+[[gnu::always_inline]] inline int exec_by(Function* real, Arguments... arguments) {
+  const bool saved = gpuprof::save_before_exec();
   const int result = real(arguments...);
-  gpuprof::go_on_after_failed_exec();
+  if (saved) gpuprof::go_on_after_failed_exec();
   return result;
+}
+
+template <typename Function, typename... Arguments>
+[[gnu::always_inline]] inline int exec_with(const char* name, Function*, Arguments... arguments) {
+  if (Function* const real = next<Function*>(name)) return exec_by(real, arguments...);
+  errno = ENOSYS;
+  return -1;
 }
 
 }  // namespace
@@ -85,6 +91,18 @@ GPUPROF_C int fexecve(int file, char* const arguments[], char* const variables[]
   return exec_with("fexecve", &fexecve, file, arguments, variables);
 }
 
+// By the system call where libc has none (before glibc 2.34), as libc's own does.
+static int execveat_by_kernel(int directory, const char* path, char* const arguments[],
+                              char* const variables[], int flags) noexcept {
+  return static_cast<int>(::syscall(SYS_execveat, directory, path, arguments, variables, flags));
+}
+
+extern "C" GPUPROF_EXPORT int execveat(int directory, const char* path, char* const arguments[],
+                                       char* const variables[], int flags) noexcept {
+  const auto found = next<decltype(&execveat_by_kernel)>("execveat");
+  return exec_by(found ? found : &execveat_by_kernel, directory, path, arguments, variables, flags);
+}
+
 // The variadic forms become arrays on the caller's stack, as libc's own do.
 #define GPUPROF_COLLECT_ARGUMENTS(first)                                                       \
   std::va_list list;                                                                           \
@@ -118,9 +136,15 @@ GPUPROF_C int execle(const char* path, const char* first, ...) noexcept {
 
 #undef GPUPROF_COLLECT_ARGUMENTS
 
+// Its own address once ld.so has relocated this library, which comes after those it stands before.
+static const void* const volatile g_relocated = const_cast<const void**>(&g_relocated);
+
 // NVTX asks for NVTX_INJECTION64_PATH at its first use in each library. We never change the
 // environment; where the user has not set it, the answer is this library. All else as without us.
 GPUPROF_C char* getenv(const char* name) noexcept {
+  // The resolver of an IFUNC, in a library that is relocated before this one. libc knows of no
+  // environment yet either.
+  if (g_relocated != const_cast<const void**>(&g_relocated)) return nullptr;
   using Get = char* (*)(const char*);
   GPUPROF_IDLE_DATA static constinit std::atomic<Get> real{nullptr};
   Get get = real.load(std::memory_order_acquire);
@@ -141,8 +165,9 @@ void* process_hook(const char* name) {
   const NamedHook hooks[] = {
       GPUPROF_NAMED_HOOK(_exit),   GPUPROF_NAMED_HOOK(_Exit),   GPUPROF_NAMED_HOOK(quick_exit),
       GPUPROF_NAMED_HOOK(execve),  GPUPROF_NAMED_HOOK(execv),   GPUPROF_NAMED_HOOK(execvp),
-      GPUPROF_NAMED_HOOK(execvpe), GPUPROF_NAMED_HOOK(fexecve), GPUPROF_NAMED_HOOK(execl),
-      GPUPROF_NAMED_HOOK(execlp),  GPUPROF_NAMED_HOOK(execle),  GPUPROF_NAMED_HOOK(getenv)};
+      GPUPROF_NAMED_HOOK(execvpe), GPUPROF_NAMED_HOOK(fexecve), GPUPROF_NAMED_HOOK(execveat),
+      GPUPROF_NAMED_HOOK(execl),   GPUPROF_NAMED_HOOK(execlp),  GPUPROF_NAMED_HOOK(execle),
+      GPUPROF_NAMED_HOOK(getenv)};
   return find_named_hook(hooks, name);
 }
 

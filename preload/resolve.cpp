@@ -43,7 +43,7 @@ HookSlot& hook_slot(Api api) { return g_slots[static_cast<size_t>(api)]; }
 GPUPROF_IDLE_CODE SymbolLookup real_dlsym() {
   GPUPROF_IDLE_DATA static constinit std::atomic<SymbolLookup> found{nullptr};
   if (const SymbolLookup function = found.load(std::memory_order_acquire)) return function;
-  const auto function = reinterpret_cast<SymbolLookup>(symbol_after_own("dlsym"));
+  const auto function = reinterpret_cast<SymbolLookup>(symbol_in_libc("dlsym"));
   if (function) found.store(function, std::memory_order_release);
   return function;
 }

@@ -30,7 +30,8 @@ void prepare_library();
 // Whether a copy of this library in another file was loaded before.
 bool another_copy_works();
 
-// The dlsym that runs without us, found without calling any. Null only if libc cannot be walked.
+// libc's dlsym, found without calling any: what a library is bound to, and what is next after us.
+// Another library's answers that of who asks. Null only if libc cannot be walked.
 SymbolLookup real_dlsym();
 
 }  // namespace gpuprof

@@ -22,6 +22,7 @@
 
 usage: check_docs.py REPOSITORY GPUPROF | --self-test
 """
+import fnmatch
 import json
 import os
 import pathlib
@@ -273,16 +274,16 @@ def test_problems(root, files, program):
     yield from untested(tests, "format", program.formats, r"[\"']{}[\"']")
 
 
-PAGE, TEXT = "tools/report/html/page.js", "tools/report/report_text.cpp"
+PAGE, TEXT = "tools/report/html/page.js", "tools/report/*_text.cpp"
 
 
 def table_problems(root, files, program):
     page = (root / PAGE).read_text() if PAGE in files else ""
-    text = (root / TEXT).read_text() if TEXT in files else ""
+    text = "".join((root / file).read_text() for file in sorted(files) if fnmatch.fnmatch(file, TEXT))
     for name in sorted(program.report_tables):
         if not re.search(rf"\b{name}\b", page) and name not in NOT_IN_PAGE:
             yield f"{PAGE}: does not show the table `{name}` of the report's JSON"
-        if not re.search(rf"\b{name}\b", text) and name not in NOT_IN_TEXT:
+        if not re.search(rf"\b(?:add_)?{name}\b", text) and name not in NOT_IN_TEXT:
             yield f"{TEXT}: does not show the table `{name}` of the report's JSON"
 
 
@@ -481,7 +482,7 @@ SELF_TEST = [  # file, what is added to it, or (old, new); what the problem name
     ("tests/unit/b_test.cpp", ("graph:1", ""), "none names the step source `graph`"),
     ("tests/unit/b_test.cpp", ("perfetto", ""), "none names the format `perfetto`"),
     ("tools/report/html/page.js", ("steps", "stops"), "does not show the table `steps`"),
-    ("tools/report/report_text.cpp", ("steps", "stops"), "does not show the table `steps`"),
+    ("tools/report/report_text.cpp", ("steps", "stops"), "_text.cpp: does not show the table `steps`"),
     ("tests/simcuda/core/settings.cpp", ("s.seed", "seed"), "nothing reads the field seed"),
     ("tools/analysis/a.cpp", ("Cause::", ""), "found no cause"),
     ("formats/FORMAT.md", ("1 call", "1 calls"), "1 call is not told"),

@@ -45,13 +45,14 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/python/known_modules.cpp": {"numbers need only be different": "g_numbers"},
     "collector/python/modules.cpp": {
         FOUND: "g_python g_refused",
-        "what is installed in the interpreter is so in the child": "g_enter g_leave g_remove g_settling g_wanted"},
+        "what is installed in the interpreter is so in the child": "g_enter g_leave g_remove g_wanted"},
     "collector/python/calling_frames.cpp": {
         FOUND: "g_interpreter g_is_finalizing g_loop g_state_of_thread",
         "taken for another's where the generation differs, which each session raises": "g_frames g_generation"},
     "collector/record/communicators.cpp": {NO_CUDA: "g_communicators g_messages g_most_ranks g_named_anew"},
     "collector/record/names.cpp": {
-        "addresses of functions mean the same": "g_functions g_index g_indexed"},
+        "addresses of functions mean the same": "g_any_left g_functions g_index g_indexed g_kept",
+        "handlers of fork hold in the child": "add::registered"},
     "collector/record/ring.cpp": {"a key of the threads library holds in the child": "g_have_key g_thread_key"},
     "collector/samples/data_worker.cpp": {
         BEGINS: "g_number",
@@ -75,6 +76,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "the time of the next sample, at most one period away": "g_next_ticks"},
     "collector/sources/nvtx.cpp": {
         "the program's handles hold in the child": "g_call_domain g_next_range schema_number::next",
+        "a word that only has to change": "g_windows",
         FOUND: "g_calls"},
     "collector/sources/nvtx_payload.cpp": {
         "the program's schemas hold in the child": "g_enums g_schemas",
@@ -83,7 +85,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "the program's names hold in the child": "g_count g_newest g_rows",
         "handlers of fork hold in the child": "name_nvtx_object::registered"},
     "collector/sources/nvtx_text.cpp": {
-        "the program's handles hold in the child": "g_block g_block_left g_names",
+        "the program's handles hold in the child": "g_memory g_name_count g_names",
         "handlers of fork hold in the child": "survive_fork_with_nvtx_names::registered"},
     "collector/stacks/frame_rules.cpp": {FOUND: "g_find_object"},
     "collector/stacks/stacks.cpp": {BEGINS: "g_note g_turns"},
@@ -106,6 +108,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/window/drain.cpp": {BEGINS: "g_drain_memory", "a word that only has to change": "g_progress"},
     "collector/window/identity.cpp": {
         WITHIN: "encode_command::text encode_command::argument encode_command::shown is_of_ancestors_run::ancestor", BEGINS: "make_ring_names::place"},
+    "collector/torch/open_ranges.cpp": {"read up to g_ended_count": "g_ended"},
     "collector/window/boundaries.cpp": {
         SAID: "ignore_profiler::said has_room_to_follow::said may_open_bracket::said take_boundaries::said_leader"},
     "collector/window/ready_command.cpp": {WITHIN: "g_start"},

@@ -24,7 +24,7 @@ ROOMS = {
     "collector": ["base", "record", "steps", "stacks", "sources", "cupti", "python", "torch", "samples", "runs", "window", ""],
     "formats": ["core", "io", "trace", "dump", "kineto_reader", "views", "writers", "writers/perfetto", "writers/kineto",
                 "writers/xplane", ""],
-    "tools": ["", "report", "show", "parquet", "otlp", "sql", "commands"],
+    "tools": ["", "doctor", "report", "show", "parquet", "otlp", "sql", "commands"],
 }
 # Includes that go up all the same: file -> header -> reason. At most 12; one that is not there any more is a violation.
 UPWARD = {

@@ -33,7 +33,7 @@ OWN_NAMES = re.compile(r"^(gpuprof_[a-z0-9_]+|InitializeInjection[A-Za-z0-9_]*|n
 # What is interposed of libc and the dynamic linker. CUDA's, CUPTI's and NCCL's names are the rows of preload/*.def.
 LIBC_NAMES = {
     "dlsym", "dlvsym", "dlopen", "getenv", "_exit", "_Exit", "quick_exit",
-    "execve", "execv", "execvp", "execvpe", "fexecve", "execl", "execle", "execlp",
+    "execve", "execv", "execvp", "execvpe", "fexecve", "execveat", "execl", "execle", "execlp",
     "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE", "_ZN3c1027reportMemoryUsageToProfilerEPvlllNS_6DeviceE",
     "_ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE", "_ZN3c1027reportOutOfMemoryToProfilerElllNS_6DeviceE",
     "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm", "_ZN3c1025ProfiledCPUMemoryReporter6DeleteEPv",  # PyTorch's

@@ -51,9 +51,9 @@ why_not() {
     torch)
       [ -e "${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.13" ] ||
         { echo "no CUDA 13 toolkit (${CUDA_HOME:-/usr/local/cuda}/lib64/libcublas.so.13), whose libraries PyTorch needs"; return; }
-      # A newcomer's first run of all levels does not download 0.8 GB unasked.
+      # A newcomer's first run of all levels does not download 1 GB unasked.
       [ -n "$asked" ] || [ -e "${GPUPROF_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/gpuprof/torch}/made_for" ] ||
-        echo "its PyTorch is not there yet: 'tests/run.sh torch' downloads it (0.8 GB)"
+        echo "its PyTorch is not there yet: 'tests/run.sh torch' downloads it (1 GB)"
       ;;
     gpu) nvidia-smi -L >/dev/null 2>&1 || echo "no GPU (nvidia-smi -L fails)" ;;
   esac

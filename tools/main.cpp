@@ -16,35 +16,45 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"run",
-     "run [-o DIR] [--schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
+     "run [-o DIR] [--all | --schedule S] [--step SRC] [--preset P] [--activities A] [--ranks R] "
      "[--set NAME=VALUE]... [--report[=FORMAT]] [--open] [--] COMMAND...",
      "run a program and record its windows; exits as the program does", run_run},
     {"report",
      "report INPUT... [--tables] [--by shape|stack|layer|line] [--sort COLUMN] [--top N] "
-     "[--filter REGEX] [--full-names] [--format text|json|html] [--debug-dir DIR] [-o FILE]",
+     "[--filter REGEX] [--full-names] [--job ID] [--attempt N] [--debug-dir DIR] "
+     "[--format text|json|html] [-o FILE]",
      "what is slow, why, and what fixing it would give", run_report},
-    {"diff", "diff BASE NEW [--fail-over PERCENT] | diff --baseline DIR NEW [--update]",
+    {"diff",
+     "diff BASE NEW | diff --baseline DIR [--update] NEW, each with [--fail-over PERCENT] "
+     "[--more-base RUN]... [--more-new RUN]... [--full-names] [--format text|json|html|markdown] "
+     "[-o FILE]",
      "what changed between two runs, and whether it is more than noise", run_diff},
-    {"convert", "convert INPUT... --to FORMAT [-o OUT]", "turn dumps into a trace for a viewer",
-     run_convert},
+    {"convert",
+     "convert INPUT... --to FORMAT [--ranks R] [--steps S] [--job ID] [--attempt N] "
+     "[--debug-dir DIR] [-o OUT]",
+     "turn dumps into a trace for a viewer", run_convert},
     {"export",
      "export INPUT... --to parquet|otlp -o OUT [--signal traces|metrics] [--ranks R] [--job ID] "
      "[--attempt N] [--debug-dir DIR]",
      "add runs to tables that DuckDB and Spark read, or hand them to OpenTelemetry", run_export},
     {"sql", "sql DIR [QUERY] [--format text|csv|json] | sql DIR [QUERY] --print duckdb|spark",
      "ask such tables by DuckDB's command line, or print what another engine needs", run_sql},
-    {"info", "info INPUT... [--format text|json]", "what dumps hold: header, steps, counts, losses",
-     run_info},
-    {"parse", "parse INPUT [--format text|json]", "every record of a dump, one line each",
-     run_parse},
-    {"trigger", "trigger PID|DIR [--at-step N] [--steps N] | --off | --on [--format text|json]",
+    {"info", "info INPUT... [--job ID] [--attempt N] [--format text|json]",
+     "what dumps hold: header, steps, counts, losses", run_info},
+    {"parse", "parse INPUT [--debug-dir DIR] [--format text|json]",
+     "every record of a dump, one line each", run_parse},
+    {"trigger",
+     "trigger PID|DIR [--at-step N] [--steps N] [--format text|json] | trigger PID|DIR --off|--on "
+     "[--format text|json]",
      "record a window of a running program, at the same step on all ranks", run_trigger},
-    {"doctor", "doctor [--format text|json] [-- COMMAND...]",
+    {"doctor",
+     "doctor [--format text|json] [-- COMMAND...] | doctor --stress [--runs N] "
+     "[--format text|json] -- COMMAND...",
      "what would be captured here, what not, and why", run_doctor},
     {"config", "config [--format text|json]",
      "the settings in force, where each comes from, what is allowed", run_config},
     {"lib", "lib [--format text|json]", "the path of libgpuprof.so, for LD_PRELOAD", run_lib},
-    {"open", "open INPUT... [-o FILE] | --perfetto [--port N]",
+    {"open", "open INPUT... [-o FILE] [--port N] | open INPUT... --perfetto [--port N]",
      "the report's page in the browser, or the trace in Perfetto's", run_open},
     {"completion", "completion bash|zsh|fish|man", "a shell's completions, or the manual page",
      run_completion},

@@ -134,9 +134,10 @@ std::string man_page(const std::vector<CommandPage>& pages, const std::string& v
   }
   fmt::format_to(end,
                  ".SH FILES\n.TP\n.I {}\nsettings of the machine, a line NAME=VALUE each\n"
-                 ".SH EXIT STATUS\n0 done. 1 a gate failed, or something is missing (doctor). "
-                 "2 a wrong argument, or no input that can be read. 128 + n: ended by signal n. "
-                 "gpuprof run exits as its program does.\n",
+                 ".SH EXIT STATUS\n0 done. 1 a gate failed, something is missing (doctor), or some "
+                 "processes did not take a request (trigger). 2 a wrong argument, or no input that "
+                 "can be read. 128 + n: ended by signal n. gpuprof run exits as its program does, "
+                 "with 127 if there is none of that name, and 126 if it cannot be started.\n",
                  kSystemSettingsFile);
   return out;
 }

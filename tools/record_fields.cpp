@@ -14,7 +14,8 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
             window_end_mono_ns, versions, devices, settings, gpu_times_missing, ... as in gpuprof info
   step      number, begin_mono_ns, end_mono_ns, in_window
   summary   complete, steps, partial, early, end_reason, event_count, events, losses, own_cost,
-            budget (null: none; percent, cost_percent, left_out: kind, since_mono_ns, since_step)
+            budget (null: none; percent, cost_percent, left_out: kind, since_mono_ns, since_step),
+            ... as in gpuprof info
   and a line for each record, in order of begin:
   all       index, kind, name, label, lane, begin_ns, begin_mono_ns, end_mono_ns, duration_ns,
             correlation (0: none), partner (index of the call that caused this GPU work, or of the first
@@ -56,6 +57,13 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   heap      tid, time_mono_ns, name, address, bytes, interval (bytes between two samples, on average),
             released, stack (a sampled allocation on the host, or its release; no index)
   counter   device, name, unit, time_mono_ns, value (a sample; no index)
+  worker    pid, born_mono_ns, time_mono_ns, cpu_ns, queue_ns, read_bytes (since it was born), state
+            (as in proc(5); a DataLoader's worker at a moment; no index)
+  live      moment (window_begins, out_of_memory, left), moment_mono_ns, address, bytes, api,
+            time_mono_ns, tid, device, step, stack (an allocation that was in place then; no index)
+  out_of_memory    bytes, api, number (of failures so far), time_mono_ns, tid, device, step, stack
+            (an allocation that failed; no index)
+  allocator moment, device, allocated, reserved, peak, peak_mono_ns (a framework's; no index)
   `stream` is CUPTI's stream id, found for calls through the GPU work they caused; absent: not known.
   Times: _mono_ns are CLOCK_MONOTONIC of that process; begin_ns counts from the window's begin.)";
 

@@ -25,6 +25,7 @@ struct Host {
   const char* (*own_path)() = nullptr;  // this library's file as it was opened; "" if unknown
   std::atomic<uint32_t> prepared{0};    // 1: a thread is at it, 2: done
   uint64_t process_start_ticks = 0;     // of this process: a forked one has its own
+  bool stderr_was_closed = false;       // what has its number since is a file of the program's
   char start_directory[1024] = {};      // "" if it cannot be named
 };
 

@@ -2,7 +2,9 @@
 #include "collector/base/libraries.h"
 
 #include <dlfcn.h>
+#include <link.h>
 
+#include <cstring>
 #include <initializer_list>
 
 #include "collector/base/host.h"
@@ -16,6 +18,13 @@ void* first_loaded(std::initializer_list<const char*> sonames) {
     if (void* const handle = ::dlopen(soname, RTLD_LAZY | RTLD_NOLOAD)) return handle;
   }
   return nullptr;
+}
+
+int has_name(dl_phdr_info* object, size_t, void* begin) {
+  const char* const path = object->dlpi_name ? object->dlpi_name : "";
+  const char* const slash = std::strrchr(path, '/');
+  const auto* const wanted = static_cast<const char*>(begin);
+  return std::strncmp(slash ? slash + 1 : path, wanted, std::strlen(wanted)) == 0;
 }
 
 // Null in programs without preload, as tests are: their dlsym is the real one.
@@ -34,6 +43,10 @@ void* loaded_nccl() { return first_loaded({"libnccl.so.2"}); }
 void* loaded_nvml() { return first_loaded({"libnvidia-ml.so.1"}); }
 
 void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
+
+bool library_is_loaded(const char* begin) {
+  return ::dl_iterate_phdr(has_name, const_cast<char*>(begin)) != 0;
+}
 
 void* exported_symbol(const char* library, const char* name) {
   if (!g_host.walk) return nullptr;

@@ -13,6 +13,10 @@ void* loaded_nvml();
 // libstdc++ or libc++abi.
 void* loaded_cxx_runtime();
 
+// Whether the name of a loaded library's file begins so. Unlike the above it waits for no other
+// thread's dlopen.
+bool library_is_loaded(const char* begin);
+
 // The real symbol, never one of our wrappers; null when `handle` is null or has none.
 void* real_symbol(void* handle, const char* name);
 // Likewise of the program and the libraries that it was started with.

@@ -8,8 +8,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <initializer_list>
 
 #include "collector/base/cancel_guard.h"
+#include "collector/base/host.h"
 #include "collector/base/os.h"
 #include "formats/core/terminal_text.h"
 #include "formats/core/text.h"
@@ -21,18 +23,25 @@ LogLevel g_level = LogLevel::warn;
 int g_rank = -1;
 bool g_informs = true;
 
-// write(2) to a pipe that nobody reads would raise SIGPIPE in the host's thread.
+// write(2) would raise SIGPIPE in the host's thread on a pipe that nobody reads, and SIGXFSZ on a
+// file that may not grow. Those that were pending before are the host's, and stay. SIGTTOU stops a
+// background program whose terminal has `tostop`, but is not raised while it is blocked.
 void write_quietly(const char* text, size_t size) {
-  sigset_t pipe_only, before;
-  sigemptyset(&pipe_only);
-  sigaddset(&pipe_only, SIGPIPE);
-  ::sigprocmask(SIG_BLOCK, &pipe_only, &before);  // on Linux: of this thread
+  sigset_t raised, before, pending;
+  sigemptyset(&raised);
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGTTOU}) sigaddset(&raised, signal);
+  ::sigprocmask(SIG_BLOCK, &raised, &before);  // on Linux: of this thread
+  ::sigpending(&pending);
+  sigdelset(&raised, SIGTTOU);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {
+    if (sigismember(&pending, signal)) sigdelset(&raised, signal);
+  }
   for (size_t sent = 0; sent < size;) {
     const ssize_t wrote = ::write(STDERR_FILENO, text + sent, size - sent);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && errno == EPIPE && !sigismember(&before, SIGPIPE)) {
+    if (wrote < 0 && (errno == EPIPE || errno == EFBIG)) {
       const timespec none{};
-      ::sigtimedwait(&pipe_only, nullptr, &none);
+      ::sigtimedwait(&raised, nullptr, &none);
     }
     if (wrote <= 0) break;
     sent += static_cast<size_t>(wrote);
@@ -65,6 +74,7 @@ void log_line(LogLevel level, const char* format, ...) {
   if (level == LogLevel::debug && shown != LogLevel::debug) return;
   if (g_level == LogLevel::error && level != LogLevel::error) return;
   if (level >= LogLevel::info && !g_informs) return;
+  if (g_host.stderr_was_closed) return;
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;
   char line[2048];

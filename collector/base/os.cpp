@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -131,6 +132,19 @@ void Mutex::wake() {
             0);
 }
 
+namespace {
+// What a real-time thread starts is one, too. It would hold up threads of the program's that have a
+// lower priority, and a limit on the time of such threads (RLIMIT_RTTIME) would end the program.
+void leave_real_time(pthread_attr_t& attributes) {
+  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if (policy != SCHED_FIFO && policy != SCHED_RR) return;
+  const sched_param none{};
+  ::pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+  ::pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+  ::pthread_attr_setschedparam(&attributes, &none);
+}
+}  // namespace
+
 int start_thread(void* (*run)(void*), size_t stack_bytes) {
   sigset_t all, before;
   ::sigfillset(&all);
@@ -139,6 +153,7 @@ int start_thread(void* (*run)(void*), size_t stack_bytes) {
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   ::pthread_attr_setstacksize(&attributes, stack_bytes);
+  leave_real_time(attributes);
   pthread_t thread;
   const int failed = ::pthread_create(&thread, &attributes, run, nullptr);
   ::pthread_attr_destroy(&attributes);

@@ -235,14 +235,15 @@ int OwnDirectory::descriptor() {
   return again >= 0 ? file_ : -1;
 }
 
-// A descriptor of the directory, by its path; -1: that leads elsewhere (errno is ESTALE).
+// A descriptor of the directory, by its path; -1: that leads nowhere, as errno says, or elsewhere
+// (ESTALE).
 int OwnDirectory::walk_again() const {
   char why[16];
   Walk walk(kind_, why, sizeof why);
   walk.make_nothing();
   const int again = walk.run(path_);
-  if (is_ours(again)) return again;
-  if (again >= 0) ::close(again);
+  if (again < 0 || is_ours(again)) return again;
+  ::close(again);
   errno = ESTALE;
   return -1;
 }

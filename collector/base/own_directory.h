@@ -23,7 +23,8 @@ class OwnDirectory {
   // wrong with which part, and nothing can be made in it.
   bool open(const char* path, Kind kind, char* why, size_t why_size);
   // For openat and the like; programs close descriptors that they do not know: then it is opened
-  // again, if the path still leads to the same directory. -1: it does not (errno is ESTALE).
+  // again, if the path still leads to the same directory. -1: it leads nowhere, as errno says, or
+  // elsewhere (ESTALE).
   int descriptor();
   bool is_open() const { return path_ != nullptr; }
   // Whether open() made the directory itself, which was not there before.

@@ -95,6 +95,11 @@ int OwnFile::allocate(uint64_t from, uint64_t to) {
   return EBADF;
 }
 
+int OwnFile::truncate(uint64_t size) {
+  if (!is_ours(file_) && !reopen()) return EBADF;
+  return ::ftruncate(file_, static_cast<off_t>(size)) == 0 ? 0 : errno;
+}
+
 size_t OwnFile::read(uint64_t offset, void* out, size_t size) {
   for (int attempts = 10; attempts > 0; --attempts) {
     if (!is_ours(file_) && !reopen()) continue;

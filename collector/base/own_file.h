@@ -26,6 +26,8 @@ class OwnFile {
   // Blocks on the disk for bytes `from` to `to`, never those of a file that has this one's number
   // now. 0, or an errno value.
   int allocate(uint64_t from, uint64_t to);
+  // Gives back all bytes from `size` on. 0, or an errno value.
+  int truncate(uint64_t size);
   // At most `size` bytes; how many, 0 where there are none or they cannot be read.
   size_t read(uint64_t offset, void* out, size_t size);
   // It has this name in its directory now, which outlives this, too.

@@ -57,6 +57,17 @@ bool load() {
   return true;
 }
 
+// CUDA says which libcupti belongs to it. One that is taken before is so for the process's life,
+// and may belong to another.
+bool is_to_be_loaded() {
+  g_link.awaits_cuda = !session().config.cupti[0] && !library_is_loaded("libcupti.so") &&
+                       !library_is_loaded("libcudart") && !library_is_loaded("libcuda.so");
+  if (!g_link.awaits_cuda) return true;
+  g_link.try_again = true;
+  std::snprintf(g_link.missing, sizeof g_link.missing, "the program had not loaded CUDA");
+  return false;
+}
+
 bool can_be_asked() {
   g_link.awaits_driver = g_link.api.dies_without_driver && !driver_has_started();
   if (!g_link.awaits_driver) return true;
@@ -154,7 +165,7 @@ void enable_event_times() {
 }
 
 bool attach() {
-  if (!g_link.loaded && !load()) return false;
+  if (!g_link.loaded && (!is_to_be_loaded() || !load())) return false;
   if (!can_be_asked()) return false;
   uint32_t& version = g_link.context.version;
   if (version == 0 && g_link.api.GetVersion(&version) != CUPTI_SUCCESS) version = 0;
@@ -211,6 +222,11 @@ bool attach() {
 }
 
 }  // namespace
+
+bool cuda_is_in_use() {
+  return library_is_loaded("libcudart") ||
+         (library_is_loaded("libcuda.so") && driver_has_started());
+}
 
 bool driver_has_started() {
   const uint32_t starting = session().driver_thread.load(std::memory_order_acquire);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/cupti/cupti_session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -33,15 +34,23 @@ std::atomic<uint64_t> g_attach_ns{0};
 std::atomic<bool> g_said_refusal{false};
 char g_use_text[200] = "";
 bool g_said_use = false;
+bool g_finishes_first = false;  // when the program ends
 uint64_t g_last_try_ns = 0;
 constexpr uint64_t kRetryNs = 200000000;
-// Times without CUPTI in the window, since somebody else held it.
+// Times without CUPTI in the window, since somebody else held it, or CUDA was not there.
 uint64_t g_gap_begin_ns = 0, g_gap_ns = 0;
+bool g_gap_awaits_cuda = false;
+// And since it was still being attached: when the newest window opened without it, and for how long
+// it went on so.
+std::atomic<uint64_t> g_opened_without{0};
+uint64_t g_attached_ticks = 0, g_late_ticks = 0;
 char g_gap_text[256] = "";
 char g_said[sizeof g_link.missing] = "";
 
 void begin_gap() {
-  if (g_gap_begin_ns == 0) g_gap_begin_ns = monotonic_ns();
+  if (g_gap_begin_ns) return;
+  g_gap_begin_ns = monotonic_ns();
+  g_gap_awaits_cuda = g_link.awaits_cuda;
 }
 
 void end_gap() {
@@ -64,11 +73,56 @@ void say_use() {
            cupti_api_in_use());
 }
 
+// What there are of both; "": neither.
+void describe_gaps() {
+  const double late = static_cast<double>(g_late_ticks) / session().clock.ticks_per_ns / 1e9;
+  const double gap = static_cast<double>(g_gap_ns) / 1e9;
+  char* const end = g_gap_text + sizeof g_gap_text;
+  char* at = g_gap_text;
+  *at = '\0';
+  if (g_late_ticks) {
+    at +=
+        std::snprintf(at, sizeof g_gap_text, "for %.3f s of the window, until CUPTI was attached%s",
+                      late, g_gap_ns ? "; " : "");
+  }
+  const auto left = static_cast<size_t>(end - at);
+  if (g_gap_ns && g_gap_awaits_cuda) {
+    std::snprintf(at, left, "for %.3f s of the window, until CUDA was loaded and CUPTI attached",
+                  gap);
+  } else if (g_gap_ns && g_link.holder[0]) {
+    std::snprintf(at, left, "for %.3f s of the window, while %s used CUPTI", gap, g_link.holder);
+  } else if (g_gap_ns) {
+    std::snprintf(at, left,
+                  "for %.3f s of the window, in which CUDA started: CUPTI 13.2 is asked after that",
+                  gap);
+  }
+}
+
+bool is_due() {
+  return g_link.awaits_driver ? driver_has_started() : monotonic_ns() - g_last_try_ns >= kRetryNs;
+}
+
+bool cuda_has_come() {
+  constexpr uint64_t kLookNs = 20000000;
+  const uint64_t now = monotonic_ns();
+  if (now - g_last_try_ns < kLookNs) return false;
+  g_last_try_ns = now;
+  return cuda_is_in_use();
+}
+
 // Once for each reason: it is tried again several times a second.
 void say_missing() {
   if (std::strcmp(g_said, g_link.missing) == 0) return;
   std::snprintf(g_said, sizeof g_said, "%s", g_link.missing);
-  log_line(LogLevel::warn, "no GPU times: %s", g_link.missing);
+  // A program without CUDA has none to miss.
+  log_line(g_link.awaits_cuda ? LogLevel::debug : LogLevel::warn, "no GPU times: %s",
+           g_link.missing);
+}
+
+// Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
+// registered when they were loaded. After them a flush would find the driver gone.
+void finish_before_cupti() {
+  if (!std::exchange(g_finishes_first, true)) ::atexit([] { finish_session("exit"); });
 }
 
 }  // namespace
@@ -87,18 +141,17 @@ bool cupti_attach() {
   }
   g_attaching = false;
   if (g_attached) {
+    g_attached_ticks = now_ticks();
     note_attach(monotonic_ns() - g_last_try_ns);
     note_own_time_of_all(OwnTime::attach, begun, now_ticks());
     say_use();
     end_gap();
     g_said[0] = '\0';
-    // Handlers run last in, first out: this one comes before those of CUPTI and CUDA, which were
-    // registered when they were loaded. After them a flush would find the driver gone.
-    ::atexit([] { finish_session("exit"); });
+    finish_before_cupti();
     return true;
   }
-  g_load_failed =
-      !g_link.loaded;  // a subscription that another tool holds may be free for the next window
+  // A subscription that another tool holds may be free for the next window.
+  g_load_failed = !g_link.loaded && !g_link.awaits_cuda;
   if (g_link.try_again) begin_gap();
   say_missing();
   return false;
@@ -106,9 +159,7 @@ bool cupti_attach() {
 
 void cupti_try_again() {
   if (g_attached || !g_link.try_again || host_is_at_cupti()) return;
-  const bool due =
-      g_link.awaits_driver ? driver_has_started() : monotonic_ns() - g_last_try_ns >= kRetryNs;
-  if (due) cupti_attach();
+  if (g_link.awaits_cuda ? cuda_has_come() : is_due()) cupti_attach();
 }
 
 void cupti_ask_for_ids() {
@@ -130,10 +181,15 @@ void cupti_yield() {
   if (window_is_open()) say_missing();
 }
 
-void cupti_window_begins() {
+void cupti_window_opens_without() { g_opened_without = now_ticks(); }
+
+void cupti_window_begins(uint64_t end_ticks) {
   reset_stored_overhead();
-  g_gap_ns = 0;
+  g_gap_ns = g_late_ticks = 0;
   if (g_gap_begin_ns) g_gap_begin_ns = monotonic_ns();
+  const uint64_t opened = g_opened_without.exchange(0);
+  const uint64_t until = end_ticks ? std::min(end_ticks, g_attached_ticks) : g_attached_ticks;
+  if (opened && g_attached && until > opened) g_late_ticks = until - opened;
 }
 
 void cupti_leave_out_shed_calls() {
@@ -182,6 +238,7 @@ void cupti_detach() {
 }
 
 bool cupti_is_attached() { return g_attached; }
+uint64_t cupti_attached_ticks() { return g_attached_ticks; }
 bool cupti_is_settled() {
   return event_times_wanted() ? event_times_are_ready() : g_attached || g_load_failed;
 }
@@ -195,16 +252,8 @@ const char* gpu_times_missing() {
   if (!g_link.missing[0] && g_attached && !activity_on(Activity::kernel)) {
     return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
   }
-  if (g_link.missing[0] || g_gap_ns == 0) return g_link.missing;
-  const double seconds = static_cast<double>(g_gap_ns) / 1e9;
-  if (g_link.holder[0]) {
-    std::snprintf(g_gap_text, sizeof g_gap_text, "for %.3f s of the window, while %s used CUPTI",
-                  seconds, g_link.holder);
-  } else {
-    std::snprintf(g_gap_text, sizeof g_gap_text,
-                  "for %.3f s of the window, in which CUDA started: CUPTI 13.2 is asked after that",
-                  seconds);
-  }
+  if (g_link.missing[0]) return g_link.missing;
+  describe_gaps();
   return g_gap_text;
 }
 
@@ -217,11 +266,12 @@ void forget_cupti() {
   forget_cupti_graphs();
   forget_cupti_threads();
   forget_teardown();
-  g_attached = g_attaching = false;
+  g_attached = g_attaching = g_load_failed = false;
   g_link.activities = CuptiActivities{&g_link.api};
   g_attach_ns = 0;
   g_link.try_again = false;
-  g_gap_begin_ns = g_gap_ns = 0;
+  g_gap_begin_ns = g_gap_ns = g_late_ticks = 0;
+  g_opened_without = 0;
   g_link.missing[0] = '\0';
 }
 

@@ -31,8 +31,12 @@ void cupti_ask_for_ids();
 // back once they are not.
 void cupti_leave_out_shed_calls();
 void cupti_take_back_shed_calls();
-void cupti_window_begins();  // drain thread
+// A window opens while CUPTI is still being attached. Any thread, before the next.
+void cupti_window_opens_without();
+// Drain thread, once it is open. `end_ticks`: 0, or when it has ended already.
+void cupti_window_begins(uint64_t end_ticks);
 bool cupti_is_attached();
+uint64_t cupti_attached_ticks();  // since when, while it is. Drain thread
 // Attached, or not to be had in this process. Any thread.
 bool cupti_is_settled();
 // cupti_attach() is running. Any thread.

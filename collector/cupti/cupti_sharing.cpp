@@ -29,7 +29,8 @@ constexpr uint64_t kHoldOffUnflushedNs = 2000 * kMs;
 constexpr size_t kIds = 2048;
 
 struct Host {
-  std::atomic<uint32_t> inside{0};  // threads within a HostTakesCupti
+  std::atomic<uint32_t> inside{0};       // threads within a HostTakesCupti
+  std::atomic<bool> was_in_vain{false};  // the newest wait for the drain thread
   std::atomic<uint64_t> last_call_ns{0};
   std::atomic<uint64_t> kinds{0};  // one bit each
   std::atomic<bool> unflushed{false};
@@ -91,6 +92,17 @@ void CUPTIAPI on_host_callback(void*, CUpti_CallbackDomain domain, CUpti_Callbac
   }
   const CUpti_CallbackFunc callback = g_host.callback.load(std::memory_order_acquire);
   if (callback && host_wants_callback(domain, id)) callback(g_host.user.load(), domain, id, data);
+}
+
+// A dump that is being written may hold the drain thread up for long, and a profiler that starts
+// makes many calls: one of them waits for it.
+void wait_until_given_up() {
+  // In this order: an attach that begins later sees that a thread is inside.
+  if (!cupti_is_attaching() && !cupti_is_attached()) return;
+  const bool waits_already = drain_is_asked_for(DrainCommand::yield) && g_host.was_in_vain.load();
+  drain_request(DrainCommand::yield);
+  const bool done = drain_wait_for(DrainCommand::yield, waits_already ? 0 : kWaitForDrainNs);
+  g_host.was_in_vain.store(!done);
 }
 
 }  // namespace
@@ -161,8 +173,7 @@ HostTakesCupti::HostTakesCupti(const void* return_address) {
   }
   if (!session_is_live()) return;
   const BlockedScope blocked;
-  if (cupti_is_attached()) drain_request(DrainCommand::yield);
-  drain_wait_idle(kWaitForDrainNs);
+  wait_until_given_up();
 }
 
 HostTakesCupti::~HostTakesCupti() {
@@ -283,7 +294,7 @@ void share_host_subscription(bool shared) {
 void forget_host_cupti() {
   g_host.name_lock.unlock();
   g_host.inside = 0;
-  g_host.shared = false;
+  g_host.shared = g_host.was_in_vain = false;
   for (auto& each : g_host.joined) each = nullptr;
 }
 

@@ -68,9 +68,13 @@ void learn_process_groups(const PythonApi& py) {
   ptrdiff_t at = 0;
   PyObject *group = nullptr, *name = nullptr;
   while (py.PyDict_Next(names.get(), &at, &group, &name)) {
+    // Looking at a group may run code that takes it out.
+    py.Py_IncRef(group);
+    py.Py_IncRef(name);
+    const Owned kept_group(py, group), kept_name(py, name);
     GroupNames out{};
-    PyObject* const places = entry_of(py, ranks.get(), group);
     const Owned description(py, py.PyObject_GetAttrString(group, "group_desc"));
+    PyObject* const places = entry_of(py, ranks.get(), group);
     if (!copy(py, name, out.name) || !places) continue;
     copy(py, description.get(), out.description);
     take_ranks(py, places, out);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/python/known_modules.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -40,6 +41,10 @@ constexpr size_t kTableBytes = kSlots * sizeof(Entry) + kMostWaiting * sizeof(Wa
 Entry* g_entries = nullptr;
 Waiting* g_waiting = nullptr;
 uint32_t g_count = 0, g_numbers = 0, g_walks = 0;
+// Naming calls into Python, which may run any of the program's code (a finalizer, a property) and
+// let other threads run. They find that it is under way, and the table stays as it is.
+pthread_t g_naming = 0;  // the thread that names; 0: none
+bool g_forget_later = false;
 
 Entry* slot_of(const void* object) {
   const auto address = reinterpret_cast<uintptr_t>(object);
@@ -182,8 +187,37 @@ StringId name_of(const PythonApi& py, PyObject* module, const char* path, bool i
   return intern_string(full);
 }
 
+void forget_all(const PythonApi& py) {
+  for (uint32_t i = 0; i < kSlots; ++i) {
+    if (g_entries[i].reference) py.Py_DecRef(g_entries[i].reference);
+    g_entries[i] = Entry{};
+  }
+  g_count = 0;
+}
+
+class NamingScope {
+ public:
+  explicit NamingScope(const PythonApi& py) : py_(py) { g_naming = ::pthread_self(); }
+  ~NamingScope() {
+    g_naming = 0;
+    if (g_forget_later) forget_all(py_);
+    g_forget_later = false;
+  }
+  NamingScope(const NamingScope&) = delete;
+  NamingScope& operator=(const NamingScope&) = delete;
+
+ private:
+  const PythonApi& py_;
+};
+
 // Their names are in the parent's ring. The references stay: the child may not have the GIL.
 void forget_parents_modules() {
+  if (g_naming && ::pthread_equal(g_naming, ::pthread_self())) {  // Python code forks meanwhile
+    g_forget_later = true;
+    return;
+  }
+  g_naming = 0;
+  g_forget_later = false;
   if (g_entries) ::munmap(g_entries, kTableBytes);
   g_entries = nullptr;
   g_count = 0;
@@ -195,11 +229,13 @@ GPUPROF_FORGET_IN_CHILD(forget_parents_modules);
 }  // namespace
 
 KnownModule know_module(const PythonApi& py, PyObject* module, const void* around) {
-  if (!make_table()) return {name_of(py, module, nullptr, false), 0};
-  Entry* entry = slot_of(module);
-  const bool known = entry->object && is_alive(py, *entry);
+  const bool has_table = make_table();
+  Entry* entry = has_table ? slot_of(module) : nullptr;
+  const bool known = entry && entry->object && is_alive(py, *entry);
   if (known && entry->number > 0) return {entry->name, entry->number};
-  if (!known && g_count == kMost) return {name_of(py, module, nullptr, false), 0};
+  const bool full = !known && g_count == kMost;
+  if (!has_table || full || g_naming) return {name_of(py, module, nullptr, false), 0};
+  const NamingScope naming(py);
   if (!known) entry = find_or_name(py, module, around);
   if (!entry) return {name_of(py, module, nullptr, false), 0};
   entry->name = name_of(py, module, entry->path, entry->root != module);
@@ -208,12 +244,11 @@ KnownModule know_module(const PythonApi& py, PyObject* module, const void* aroun
 }
 
 void forget_modules(const PythonApi& py) {
-  if (!g_entries) return;
-  for (uint32_t i = 0; i < kSlots; ++i) {
-    if (g_entries[i].reference) py.Py_DecRef(g_entries[i].reference);
-    g_entries[i] = Entry{};
+  if (g_naming) {
+    g_forget_later = true;
+  } else if (g_entries) {
+    forget_all(py);
   }
-  g_count = 0;
 }
 
 }  // namespace gpuprof

@@ -11,7 +11,7 @@ namespace gpuprof {
 // outermost module; and a number for each object, from 1 on.
 struct KnownModule {
   StringId name;
-  uint32_t number;  // 0: there was no room
+  uint32_t number;  // 0: there was no room, or another thread was naming modules
 };
 
 // With the GIL. `around`: the module in whose call this one is called, or null. The outermost

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/fork.h"
 #include "collector/base/idle.h"
 #include "collector/base/log.h"
 #include "collector/python/is_compiling.h"
@@ -82,7 +83,7 @@ PyObject* on_enter(PyObject*, PyObject* module) {
 }
 
 PyObject* on_leave(PyObject*, PyObject* module) {
-  close_range(module);
+  (void)close_range(module);
   return none(*g_python.load(std::memory_order_relaxed));
 }
 
@@ -136,7 +137,8 @@ int on_pending_call(void*) {
 void want(bool wanted) {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);
   if (!python || g_wanted.exchange(wanted) == wanted || !python->Py_IsInitialized()) return;
-  python->Py_AddPendingCall(on_pending_call, nullptr);
+  // The queue may be full. Then the next window asks again.
+  if (python->Py_AddPendingCall(on_pending_call, nullptr) != 0) g_wanted = !wanted;
 }
 
 }  // namespace
@@ -152,6 +154,12 @@ void modules_session_begins(const PythonApi& python) {
 
 void modules_begin() { want(activity_on(Activity::module) && !is_shed(ShedKind::operators)); }
 void modules_end() { want(false); }
+
+namespace {
+// A thread that no longer exists may have been at it.
+void settle_again() { g_settling = false; }
+GPUPROF_FORGET_IN_CHILD(settle_again);
+}  // namespace
 
 void modules_settle() {
   const PythonApi* const python = g_python.load(std::memory_order_acquire);

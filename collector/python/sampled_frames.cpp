@@ -100,7 +100,12 @@ uint64_t SampledFrames::oldest_of(uint64_t state, uint64_t& interpreter) const {
 }
 
 bool SampledFrames::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid) const {
-  constexpr size_t kPthreadTid = 720;  // in glibc's struct pthread
+  // In glibc's struct pthread, whose head differs.
+#if defined(__x86_64__)
+  constexpr size_t kPthreadTid = 720;
+#else
+  constexpr size_t kPthreadTid = 208;
+#endif
   uint64_t owner = 0, thread = 0;
   if (!copy_word(state + layout_.thread_interpreter, owner) || owner != interpreter ||
       !copy_word(state + layout_.thread_id, thread)) {

@@ -38,8 +38,8 @@ void start_in_driver();
 void finish_session(const char* reason);
 
 // Before and after exec: the new program must find the dump complete on disk; should exec fail, the
-// recording goes on. Waits for the drain thread, 10 s at most.
-void save_before_exec();
+// recording goes on, if the first said true. Waits for the drain thread, 10 s at most.
+bool save_before_exec();
 void go_on_after_failed_exec();
 
 // In the child of fork: the parent's session is not ours; asleep again.

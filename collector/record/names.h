@@ -6,7 +6,8 @@
 
 namespace gpuprof {
 
-// Mangled kernel name of a host function pointer or cudaKernel_t; empty when unknown. Any thread.
+// Mangled kernel name of a host function pointer or cudaKernel_t; empty when unknown. It stays,
+// also when its library is closed, and ends with NUL. Any thread.
 std::string_view lookup_function(const void* function);
 
 // Copies the names of kernel handles known so far into the ring. Drain thread, once.

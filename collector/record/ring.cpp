@@ -141,8 +141,9 @@ bool ring_is_whole() { return g_whole.load(std::memory_order_acquire); }
 
 bool make_ring_whole(char* why, size_t why_size) {
   if (ring_is_whole()) return true;
-  if (g_ring.path[0] &&
-      !allocate_ring_file(g_ring.path, g_ring.file, 0, g_ring.bytes, why, why_size)) {
+  const char* const shown = g_ring.path[0] ? g_ring.path : "the buffers' file, which has no name";
+  if (g_ring.file.is_open() &&
+      !allocate_ring_file(shown, g_ring.file, 0, g_ring.bytes, why, why_size)) {
     return false;
   }
   format_window_tables();
@@ -253,11 +254,15 @@ void link_ring(const char* name) {
   std::snprintf(g_ring.link, sizeof g_ring.link, "%s", name);
 }
 
-void remove_ring_file() {
-  g_ring.file.close();
-  if (g_ring.path[0]) remove_ring_name(g_ring.path);
+void remove_ring_name() {
+  if (g_ring.path[0]) unlink_ring(g_ring.path);
   if (g_ring.link[0]) ::unlinkat(run_directory().descriptor(), name_in_directory(g_ring.link), 0);
   g_ring.path[0] = g_ring.link[0] = '\0';
+}
+
+void remove_ring_file() {
+  g_ring.file.close();
+  remove_ring_name();
 }
 
 // What is kept ends at a page, which may be larger than the header's part of the file.

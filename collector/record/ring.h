@@ -84,7 +84,9 @@ bool few_populated_chunks_are_left();  // that no thread has had yet
 void publish_ring();
 // A link of this name beside the dumps, to a ring that lies elsewhere; "" does nothing.
 void link_ring(const char* name);
-// Removes the file (and the link); the mapping stays.
+// Removes the file's name (and the link); the mapping stays, and the file for make_ring_whole().
+void remove_ring_name();
+// The same, and nothing is added to the file any more.
 void remove_ring_file();
 // In the child after fork, before the parent's ring is forgotten: the header's page stays mapped,
 // read-only. Null: there is none that the parent would still write to.

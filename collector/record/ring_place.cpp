@@ -136,7 +136,7 @@ void* map_ring_file(const char* path, void* place, const RingHeader& places, boo
     }
   }
   if (memory == MAP_FAILED) {
-    remove_ring_name(path);
+    unlink_ring(path);
     file.close();
   }
   return memory;
@@ -146,7 +146,7 @@ void* map_ring_memory(void* place, uint64_t bytes) {
   return map_at(place, bytes, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
-void remove_ring_name(const char* path) {
+void unlink_ring(const char* path) {
   ::unlinkat(ring_directory().descriptor(), name_in_directory(path), 0);
 }
 

@@ -33,6 +33,6 @@ void* map_ring_memory(void* place, uint64_t bytes);
 // Blocks for bytes `from` to `to`, where there are none yet.
 bool allocate_ring_file(const char* path, OwnFile& file, uint64_t from, uint64_t to, char* why,
                         size_t why_size);
-void remove_ring_name(const char* path);
+void unlink_ring(const char* path);
 
 }  // namespace gpuprof

@@ -89,6 +89,7 @@ struct Session {
 
   std::atomic<bool> nvtx_steps{true};  // NVTX ranges may be steps: their texts must be looked at
   std::atomic<bool> finishing{false};
+  std::atomic<uint32_t> execs{0};  // threads that are in a call of exec
   // The thread in which CUDA's driver starts, and on which it loads this library and lets it start
   // the session; 0: none. It holds what others' calls of CUPTI wait for.
   std::atomic<uint32_t> driver_thread{0};

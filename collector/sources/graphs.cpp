@@ -22,26 +22,22 @@ struct CapturedNode {
   CapturedCall call;
 };
 
-// A node of an executable graph, by the id that CUPTI's records carry.
-struct ClonedNode {
-  uint64_t id;
-  uint32_t captured;  // index of the call that it comes from
-};
-
 struct Exec {  // instantiated while CUPTI was on
   uint64_t handle;
   GraphContent content;
 };
 
-constexpr size_t kMaxNodes = 1u << 21;  // of either kind: 200 MB, more than any program has
+constexpr size_t kMaxCaptured = 1u << 18;    // 30 MB; the older half goes then
+constexpr size_t kMaxCloned = 1u << 21;      // 130 MB
+constexpr size_t kPieceBytes = 1024 * 1024;  // of a dump, for which the lock is held at a time
 
 std::atomic<uint32_t> g_capturing{0};
 Mutex g_lock;  // of the tables; nothing is called while it is held
 
 struct Tables {
   PodVector<CapturedNode> captured;
-  PodVector<uint32_t> by_handle;  // open addressing: index of the newest capture with a handle + 1
-  PodVector<ClonedNode> cloned;
+  PodVector<uint32_t> by_handle;   // open addressing: index of the newest capture with a handle + 1
+  PodVector<GraphNodeRow> cloned;  // nodes of executable graphs, by the ids of CUPTI's records
   PodVector<Exec> execs;
 };
 constinit Immortal<Tables> g;
@@ -88,10 +84,18 @@ bool index_captured() {
   return true;
 }
 
-GraphNodeRow row_of(const ClonedNode& node) {
-  const CapturedCall& call = g->captured[node.captured].call;
-  return {node.id,     call.record.begin, call.stream,     call.capture,
+GraphNodeRow row_of(uint64_t id, const CapturedCall& call) {
+  return {id,          call.record.begin, call.stream,     call.capture,
           call.thread, call.stack,        call.record.api, {}};
+}
+
+// A program may capture anew for as long as it runs. Graphs are instantiated, or compared with
+// others, soon after their capture.
+void drop_older_half() {
+  const size_t kept = g->captured.size() / 2, gone = g->captured.size() - kept;
+  for (size_t i = 0; i < kept; ++i) g->captured[i] = g->captured[gone + i];
+  g->captured.truncate(kept);
+  g->by_handle.clear();  // is made anew with the next one
 }
 
 // Nodes that the call in progress has made.
@@ -103,7 +107,8 @@ thread_local CreatedNodes t_created __attribute__((tls_model("initial-exec")));
 
 void keep_captured(uint64_t node, const CapturedCall& call) {
   const LockGuard guard(g_lock);
-  if (g->captured.size() >= kMaxNodes || !g->captured.push_back({node, call})) return;
+  if (g->captured.size() >= kMaxCaptured) drop_older_half();
+  if (!g->captured.push_back({node, call})) return;
   if (!index_captured()) g->captured.truncate(g->captured.size() - 1);
 }
 
@@ -190,9 +195,9 @@ bool captured_call_of(uint64_t node, CapturedCall& out) {
 void graph_node_cloned(uint64_t original_handle, uint64_t node_id) {
   const LockGuard guard(g_lock);
   const uint32_t found = g->by_handle.empty() ? 0 : slot_of(original_handle);
-  if (!found || g->cloned.size() >= kMaxNodes) return;
-  if (!g->cloned.push_back({node_id, found - 1})) return;
-  store_graph_node_in_ring(row_of(g->cloned[g->cloned.size() - 1]));
+  if (!found || g->cloned.size() >= kMaxCloned) return;
+  const GraphNodeRow row = row_of(node_id, g->captured[found - 1].call);
+  if (g->cloned.push_back(row)) store_graph_node_in_ring(row);
 }
 
 void graph_exec_created(uint64_t exec, const GraphContent& content) {
@@ -234,15 +239,16 @@ size_t encode_graph_nodes(ByteBuffer& out, uint32_t clock_shift, size_t from) {
   if (from >= count) return from;
   WireWriter wire(out);
   PythonCodes codes;
-  for (size_t i = from; i < count; ++i) {
-    const GraphNodeRow row = row_of(g->cloned[i]);
+  size_t i = from;
+  for (; i < count && out.size() < kPieceBytes; ++i) {
+    const GraphNodeRow& row = g->cloned[i];
     if (!write_graph_node(wire, row, row.api < api_count() ? api_rows()[row.api].name : "",
                           ring()->stacks.get(row.stack), clock_shift, codes)) {
       return from;
     }
   }
   write_graph_codes(wire, codes, [](StringId id) { return ring()->strings.get(id); });
-  return wire.ok() ? count : from;
+  return wire.ok() ? i : from;
 }
 
 namespace {

@@ -34,7 +34,8 @@ struct NvtxRange {
 struct NvtxThread {
   static constexpr uint32_t kDepth = 126;
   uint32_t depth;
-  uint32_t beyond;  // pushes past kDepth, still open
+  uint32_t beyond;   // pushes past kDepth, still open
+  uint32_t windows;  // that had begun when this was last used
   NvtxRange open[kDepth];
   NvtxCall call;
 };
@@ -49,11 +50,12 @@ struct StartedRange {
   uint32_t thread;   // that started it
   NvtxRange range;
 };
-constexpr size_t kStarted = 1024;
+constexpr size_t kStarted = 1024, kProbes = 64;
 StartedRange g_started_ranges[kStarted];
 Mutex g_started_lock;
 std::atomic<uint32_t> g_started{0};  // slots in use
 std::atomic<uint64_t> g_next_range{1};
+std::atomic<uint32_t> g_windows{0};  // that have begun
 
 NvtxThread* thread_ranges() {
   if (t_state.nvtx) return t_state.nvtx;
@@ -64,6 +66,14 @@ NvtxThread* thread_ranges() {
   t_state.nvtx = static_cast<NvtxThread*>(memory);
   release_at_thread_exit();
   return t_state.nvtx;
+}
+
+// What began before the window is no part of it. It may never end: an exception has passed its pop.
+void leave_older(NvtxThread& thread) {
+  const uint32_t windows = g_windows.load(std::memory_order_relaxed);
+  if (thread.windows == windows) return;
+  thread.depth = thread.beyond = 0;
+  thread.windows = windows;
 }
 
 // By its number, or by the name that the program gave it, to NVTX or to the operating system.
@@ -116,9 +126,10 @@ NvtxRange describe(const NvtxText& text, const nvtxEventAttributes_t* attributes
 }
 
 // Null: there is no buffer.
-NvtxPayload* begin(Record* record, Kind kind, const NvtxRange& range, uint64_t end) {
+NvtxPayload* begin(Record* record, Kind kind, const NvtxRange& range, uint64_t end,
+                   uint8_t flags = 0) {
   if (!record) return nullptr;
-  begin_record(record, kind, range.begin, end);
+  begin_record(record, kind, range.begin, end, flags);
   NvtxPayload& out = record->nvtx;
   out = {};
   out.message = range.message, out.domain = range.domain;
@@ -127,9 +138,9 @@ NvtxPayload* begin(Record* record, Kind kind, const NvtxRange& range, uint64_t e
   return &out;
 }
 
-void publish(Kind kind, const NvtxRange& range, uint64_t end, uint32_t depth) {
+void publish(Kind kind, const NvtxRange& range, uint64_t end, uint32_t depth, uint8_t flags = 0) {
   Record* const record = reserve_program_record(end);
-  NvtxPayload* const out = begin(record, kind, range, end);
+  NvtxPayload* const out = begin(record, kind, range, end, flags);
   if (!out) return;
   out->depth = depth & 0xff;
   commit_record(record);
@@ -148,11 +159,32 @@ void publish_started(const StartedRange& started, uint64_t end) {
   commit_record(record);
 }
 
+// It goes on: no thread has ended it.
+void cut_started(const StartedRange& started, uint64_t end) {
+  Record* const record = reserve_program_record(end);
+  NvtxPayload* const out = begin(record, Kind::nvtx_range, started.range, end, kFlagOpenEnd);
+  if (!out) return;
+  out->range_id = started.id;
+  if (current_tid() != started.thread) out->started_on = started.thread & 0xffffff;
+  commit_record(record);
+}
+
+// Innermost first, as they would end.
+void cut_pushed(NvtxThread& thread, uint64_t end) {
+  leave_older(thread);
+  while (thread.depth > 0) {
+    const NvtxRange& range = thread.open[--thread.depth];
+    if (range.recorded) publish(Kind::nvtx_range, range, end, thread.depth, kFlagOpenEnd);
+  }
+}
+
 // `record` false: it is only there for its pop to find it.
 int open_range(const NvtxText& text, const nvtxEventAttributes_t* attributes, uint64_t domain,
                bool record) {
   NvtxThread* const thread = record ? thread_ranges() : t_state.nvtx;
-  if (!thread || (!record && thread->depth == 0)) return 0;
+  if (!thread) return 0;
+  leave_older(*thread);
+  if (!record && thread->depth == 0) return 0;
   if (thread->depth == NvtxThread::kDepth) {
     ++thread->beyond;
     if (record) count_loss(Loss::nvtx_depth);
@@ -188,7 +220,9 @@ int push_call(const NvtxCallDomain& calls, const nvtxEventAttributes_t* attribut
 
 int pop(uint64_t domain) {
   NvtxThread* const thread = t_state.nvtx;
-  if (!thread || thread->depth == 0) return 0;
+  if (!thread) return 0;
+  leave_older(*thread);
+  if (thread->depth == 0) return 0;
   if (thread->beyond) return static_cast<int>(NvtxThread::kDepth + --thread->beyond);
   // Domains nest on their own: the newest open range of this one.
   uint32_t at = thread->depth;
@@ -201,13 +235,17 @@ int pop(uint64_t domain) {
   return static_cast<int>(at);
 }
 
-// Their names are in the parent's ring.
-void forget_started_ranges() {
-  g_started_lock.unlock();
+void clear_started_ranges() {
   for (StartedRange& slot : g_started_ranges) {
     if (slot.id != 0) slot = StartedRange{};
   }
   g_started = 0;
+}
+
+// Their names are in the parent's ring.
+void forget_started_ranges() {
+  g_started_lock.unlock();
+  clear_started_ranges();
 }
 GPUPROF_FORGET_IN_CHILD(forget_started_ranges);
 
@@ -219,7 +257,7 @@ nvtxRangeId_t start_range(const NvtxText& text, const nvtxEventAttributes_t* att
   const NvtxRange range = describe(text, attributes, domain);
   const uint32_t thread = current_tid();
   const LockGuard guard(g_started_lock);
-  for (size_t i = 0; i < kStarted; ++i) {
+  for (size_t i = 0; i < kProbes; ++i) {
     StartedRange& slot = g_started_ranges[(id + i) % kStarted];
     if (slot.id != 0) continue;
     slot = StartedRange{id, thread, range};
@@ -236,7 +274,7 @@ void end_range(nvtxRangeId_t id) {
   StartedRange started{};
   {
     const LockGuard guard(g_started_lock);
-    for (size_t i = 0; i < kStarted && started.id == 0; ++i) {
+    for (size_t i = 0; i < kProbes && started.id == 0; ++i) {
       StartedRange& slot = g_started_ranges[(id + i) % kStarted];
       if (slot.id != id) continue;
       started = slot;
@@ -496,6 +534,24 @@ int attach_nvtx(const void* (*get_table)(unsigned), const NvtxCallDomain& calls)
   fill(*callbacks, NVTX_CB_MODULE_CUDA, cuda);
   fill(*callbacks, NVTX_CB_MODULE_CUDART, cudart);
   return 1;
+}
+
+void nvtx_window_begins() {
+  g_windows.fetch_add(1, std::memory_order_relaxed);
+  if (g_started.load(std::memory_order_relaxed) == 0) return;
+  const LockGuard guard(g_started_lock);
+  clear_started_ranges();
+}
+
+void nvtx_window_ends(uint64_t ticks) {
+  if (NvtxThread* const thread = t_state.nvtx) cut_pushed(*thread, ticks);
+  if (g_started.load(std::memory_order_relaxed) == 0) return;
+  const LockGuard guard(g_started_lock);
+  for (const StartedRange& started : g_started_ranges) {
+    // Another thread may have started it after the step had ended.
+    if (started.id != 0 && started.range.begin < ticks) cut_started(started, ticks);
+  }
+  clear_started_ranges();
 }
 
 void prepare_nvtx_thread() {

@@ -53,6 +53,12 @@ int attach_nvtx_extension(const NvtxExtension* extension);
 // Whether a window is open, or just ends: what began in it is recorded.
 bool nvtx_is_wanted();
 
+// A window is about to begin: what is open belongs to none, whether it ends or not.
+void nvtx_window_begins();
+// It is about to end, on the thread that met the boundary. What this thread has pushed, and any
+// thread has started, is recorded up to `ticks`.
+void nvtx_window_ends(uint64_t ticks);
+
 // The calling thread is about to record ranges: what it needs for them is made now.
 void prepare_nvtx_thread();
 

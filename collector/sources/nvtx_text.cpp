@@ -1,48 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/sources/nvtx_text.h"
 
-#include <sys/mman.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <atomic>
 #include <cstring>
 
+#include "collector/base/kept_memory.h"
 #include "collector/base/libc.h"
 #include "collector/base/os.h"
+#include "formats/core/byte_buffer.h"
+#include "formats/core/string_table.h"
 
 namespace gpuprof {
 namespace {
 
 // Handles point at these; they are never freed, as NVTX's are.
 struct KeptName {
-  KeptName* next;
-  uint32_t size;
+  uint32_t hash, size;
   char* text() { return reinterpret_cast<char*>(this + 1); }  // follows the header
   const char* text() const { return reinterpret_cast<const char*>(this + 1); }
 };
-constexpr size_t kBlockBytes = 64 * 1024;
+constexpr size_t kMostBytes = 64 * 1024;
 
 Mutex g_lock;
-KeptName* g_names = nullptr;
-uint8_t* g_block = nullptr;
-size_t g_block_left = 0;
+constinit Immortal<PodVector<KeptName*>> g_names;  // open addressing; null: free
+size_t g_name_count = 0;
+constinit KeptMemory g_memory;
 // Given out when there is no memory: a handle must not be null, NVTX takes that for "no tool".
 constexpr KeptName* kNoName = nullptr;
 const char g_nameless = 0;
 
 KeptName* allocate(size_t text_size) {
-  const size_t bytes = (sizeof(KeptName) + text_size + 15) & ~size_t{15};
-  if (bytes > kBlockBytes) return kNoName;
-  if (bytes > g_block_left) {
-    void* memory =
-        ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return kNoName;
-    g_block = static_cast<uint8_t*>(memory);
-    g_block_left = kBlockBytes;
+  const size_t bytes = sizeof(KeptName) + text_size;
+  return bytes > kMostBytes ? kNoName : static_cast<KeptName*>(g_memory.take(bytes));
+}
+
+// Where the name is, or where it would go. There is a free place.
+KeptName*& place_of(uint32_t hash, std::string_view name) {
+  const size_t last = g_names->size() - 1;
+  size_t at = hash & last;
+  for (; KeptName* const kept = (*g_names)[at]; at = (at + 1) & last) {
+    if (kept->hash == hash && std::string_view(kept->text(), kept->size) == name) break;
   }
-  KeptName* const name = reinterpret_cast<KeptName*>(g_block);
-  g_block += bytes;
-  g_block_left -= bytes;
-  return name;
+  return (*g_names)[at];
+}
+
+// At most half of the places are taken. False: there is no memory for more.
+bool make_room() {
+  const size_t places = g_names->size();
+  if (g_name_count * 2 < places) return true;
+  PodVector<KeptName*> larger;
+  if (!larger.resize(places ? places * 2 : 512)) return false;
+  g_names->swap(larger);
+  for (KeptName* const kept : larger) {
+    if (kept) place_of(kept->hash, {kept->text(), kept->size}) = kept;
+  }
+  return true;
 }
 
 }  // namespace
@@ -92,16 +106,17 @@ void survive_fork_with_nvtx_names() {
 const void* keep_nvtx_name(std::string_view name) {
   const ErrnoGuard keep_errno;
   const LockGuard guard(g_lock);
-  for (KeptName* kept = g_names; kept; kept = kept->next) {
-    if (kept->size == name.size() && std::memcmp(kept->text(), name.data(), name.size()) == 0)
-      return kept;
-  }
+  if (!make_room()) return &g_nameless;
+  const auto hash = static_cast<uint32_t>(hash_bytes(name.data(), name.size()));
+  KeptName*& place = place_of(hash, name);
+  if (place) return place;
   KeptName* const kept = allocate(name.size());
   if (!kept) return &g_nameless;
+  kept->hash = hash;
   kept->size = static_cast<uint32_t>(name.size());
   std::memcpy(kept->text(), name.data(), name.size());
-  kept->next = g_names;
-  g_names = kept;
+  place = kept;
+  ++g_name_count;
   return kept;
 }
 

@@ -2,10 +2,11 @@
 // Texts as NVTX hands them over: ASCII, wide, or registered before.
 #pragma once
 
-#include <nvtx3/nvToolsExt.h>
-
 #include <cstdint>
 #include <string_view>
+
+// NVTX's nvtxEventAttributes_t, of nvtx3/nvToolsExt.h.
+struct nvtxEventAttributes_v2;
 
 namespace gpuprof {
 
@@ -14,7 +15,7 @@ class NvtxText {
  public:
   explicit NvtxText(const char* text) : view_(text ? text : "") {}
   explicit NvtxText(const wchar_t* text);
-  explicit NvtxText(const nvtxEventAttributes_t* attributes);
+  explicit NvtxText(const nvtxEventAttributes_v2* attributes);
   NvtxText(const NvtxText&) = delete;
   NvtxText& operator=(const NvtxText&) = delete;
   std::string_view view() const { return view_; }

@@ -16,8 +16,9 @@
 namespace gpuprof {
 namespace {
 
-constexpr size_t kMaxCalls = 1u << 20;  // of all graphs: 100 MB
-constexpr size_t kMaxNodes = 1u << 16;  // of one
+constexpr size_t kMaxCalls = 1u << 20;       // of all graphs: 100 MB
+constexpr size_t kMaxNodes = 1u << 16;       // of one
+constexpr size_t kPieceBytes = 1024 * 1024;  // of a dump, for which the lock is held at a time
 
 // What an executable graph replays since it was instantiated or updated.
 struct Version {
@@ -25,6 +26,7 @@ struct Version {
   uint64_t number;       // from 1 on, in order
   size_t first, count;   // in `calls`, in the order of the graph's nodes
   bool complete;  // false: some of its work is made by other nodes (child graphs, conditions)
+  bool replaced;  // by another one of the graph, for windows that begin later
   bool destroyed;
 };
 
@@ -109,12 +111,34 @@ void make_room() {
   g->unused = 0;
 }
 
+void give_up(Version& version) {
+  version.destroyed = true;
+  g->unused += version.count;
+}
+
+// A program may update its graphs for as long as it runs. Of each only the newest version is not
+// replaced; an open window needs the others, too.
+void replace(uint64_t exec) {
+  for (size_t i = g->versions.size(); i-- > 0;) {
+    Version& version = g->versions[i];
+    if (version.exec != exec || version.destroyed) continue;
+    version.replaced = true;
+    break;
+  }
+  if (window_is_open()) return;
+  for (Version& version : g->versions) {
+    if (version.replaced && !version.destroyed) give_up(version);
+  }
+  make_room();
+}
+
 void keep(uint64_t exec, uint64_t since, bool complete, const PodVector<CapturedCall>& calls) {
   const LockGuard guard(g_lock);
+  replace(exec);
   if (g->calls.size() + calls.size() > kMaxCalls) return;
   const size_t first = g->calls.size();
   if (!g->calls.append(&calls[0], calls.size())) return;
-  const Version version{exec, since, g->newest + 1, first, calls.size(), complete, false};
+  const Version version{exec, since, g->newest + 1, first, calls.size(), complete, false, false};
   if (!g->versions.push_back(version)) return g->calls.truncate(first);
   ++g->newest;
 }
@@ -127,6 +151,11 @@ void note_version(uint64_t exec, uint64_t graph) {
   PodVector<CapturedCall> calls;
   bool complete = false;
   if (calls_of(graph, calls, complete)) keep(exec, now_ticks(), complete, calls);
+}
+
+// What CUPTI told of a graph of this handle is true no more, and CUPTI does not tell.
+void leave_to_hooks(uint64_t exec) {
+  if (!g_cupti_tells.load(std::memory_order_acquire)) graph_exec_destroyed(exec);
 }
 
 // Its index among the live ones; their number: it is none of them. The lock is held.
@@ -176,6 +205,7 @@ bool write_call(WireWriter& wire, const CapturedCall& call, uint32_t clock_shift
 }  // namespace
 
 void graph_instantiated(uint64_t exec, uint64_t graph) {
+  leave_to_hooks(exec);
   note_live(exec);
   note_version(exec, graph);
 }
@@ -183,12 +213,12 @@ void graph_instantiated(uint64_t exec, uint64_t graph) {
 void graph_updated(uint64_t exec, uint64_t graph) { note_version(exec, graph); }
 
 void graph_destroyed(uint64_t exec) {
+  leave_to_hooks(exec);
   const LockGuard guard(g_lock);
   forget_live(exec);
   for (Version& version : g->versions) {
     if (version.exec != exec || version.destroyed) continue;
-    version.destroyed = true;
-    g->unused += version.count;
+    give_up(version);
   }
   make_room();
 }
@@ -203,11 +233,12 @@ void cupti_tells_of_graphs(bool tells) { g_cupti_tells.store(tells, std::memory_
 uint64_t encode_replayed_graphs(ByteBuffer& out, uint32_t clock_shift, const NameResolver& names,
                                 uint64_t after) {
   const LockGuard guard(g_lock);
-  if (g->newest <= after) return after;
   WireWriter wire(out);
   PythonCodes codes;
+  uint64_t written = after;
   for (const Version& version : g->versions) {
     if (version.number <= after) continue;
+    if (out.size() >= kPieceBytes) break;
     const size_t mark = wire.open(kReplayedGraphField);
     wire.uint(1, version.exec);
     wire.uint(2, version.since >> clock_shift);
@@ -216,9 +247,10 @@ uint64_t encode_replayed_graphs(ByteBuffer& out, uint32_t clock_shift, const Nam
       if (!write_call(wire, g->calls[version.first + i], clock_shift, names, codes)) return after;
     }
     wire.close(mark);
+    written = version.number;
   }
   write_graph_codes(wire, codes, [](StringId id) { return ring()->strings.get(id); });
-  return wire.ok() ? g->newest : after;
+  return wire.ok() ? written : after;
 }
 
 namespace {

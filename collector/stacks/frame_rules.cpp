@@ -8,6 +8,7 @@
 
 #include <cstring>
 
+#include "collector/base/host.h"
 #include "collector/base/libraries.h"
 #include "collector/stacks/eh_reader.h"
 
@@ -89,8 +90,11 @@ const uint8_t* find_description(const uint8_t* header, uint64_t address) {
 }  // namespace
 
 void prepare_frame_rules() {
-  void* const libc = ::dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-  g_find_object = reinterpret_cast<FindObject>(real_symbol(libc, "_dl_find_object"));
+  // Not by dlsym where preload gives a walk: a constructor of the program's, which the loader's
+  // lock is held around, may wait for this.
+  void* const found = g_host.walk ? exported_symbol("libc.so.6", "_dl_find_object")
+                                  : ::dlsym(RTLD_DEFAULT, "_dl_find_object");
+  g_find_object = reinterpret_cast<FindObject>(found);
 }
 
 bool frame_rules_need_no_lock() { return g_find_object != nullptr; }

@@ -126,6 +126,7 @@ bool step_without_rule(Registers& at, StackMemory& memory, bool here, bool in_fi
   }
   uint64_t caller = 0, frame = 0;
   if (at.fp < at.sp || at.fp - at.sp > kMostUnnamed) return false;
+  memory.guess();
   if (!memory.read(at.fp, frame) || !memory.read(at.fp + 8, caller)) return false;
   caller = without_signature(caller);
   if (!is_in_file(caller)) return false;

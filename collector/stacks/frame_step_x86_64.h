@@ -58,6 +58,7 @@ uint64_t rule_word_at(uint64_t address) {
 bool step_by_frame_pointer(Registers& at, StackMemory& memory) {
   uint64_t caller = 0, frame = 0;
   if (at.fp < at.sp || at.fp - at.sp > kMostUnnamed) return false;
+  memory.guess();
   if (!memory.read(at.fp, frame) || !memory.read(at.fp + 8, caller)) return false;
   FrameRule ignored;
   if (caller < kPage || !find_frame_rule(caller - 1, ignored)) return false;

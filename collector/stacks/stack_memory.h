@@ -64,6 +64,14 @@ class StackMemory {
     high_ = low_ + kPage;
   }
 
+  // What follows hangs on a guess, and may be any memory, which the program may give back later:
+  // what is seen of it is not remembered.
+  void guess() {
+    if (guessed_) return;
+    guessed_ = true;
+    low_ = high_ = 0;
+  }
+
   bool read(uint64_t address, uint64_t& out) {
     if (address % 8 != 0) return false;
     if ((address < low_ || address >= high_) && !extend(address)) return false;
@@ -82,11 +90,12 @@ class StackMemory {
     }
     if (!near) low_ = page;
     high_ = page + kPage;
-    t_readable = low_ / kPage << kCountBits | (high_ - low_) / kPage;
+    if (!guessed_) t_readable = low_ / kPage << kCountBits | (high_ - low_) / kPage;
     return true;
   }
 
   uint64_t low_, high_;
+  bool guessed_ = false;
 };
 
 }  // namespace

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the modules that a program calls from outside of any module makes its steps: the one
-// that is called most. The first leads; another takes the lead once it has been called kFewest
-// times and at least twice as often (the decoder after its encoder, the network of a diffusion
-// after the text model). A few modules are known at a time; one that comes when there is no place
-// is no step. Modules are told apart by address. No clock, no I/O.
+// Which of the modules that a program calls from outside of any module makes its steps: the leader.
+// The first that is called leads. Another takes the lead with a call of its own, if
+//
+// it is called most: kFewest times and at least twice as often as the leader (the decoder after its
+//   encoder, the network of a diffusion after the text model);
+// the leader is gone (a server loads a model anew): others have been called more than kSilence
+//   times since its last call, and twice as often as ever before between two of its calls. The
+//   other has been called kFewest times of these.
+//
+// A few modules are known at a time. A new one takes the place of one that was called once, or of
+// the one that has been gone for longest; one that finds no place is no step. Modules are told
+// apart by address. No clock, no I/O.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +24,27 @@ class LeadingModule {
   Call call(uint64_t module);
 
   static constexpr uint32_t kFewest = 3;
+  static constexpr uint64_t kSilence = 64;
 
  private:
   static constexpr size_t kKnown = 8;
   struct Module {
     uint64_t id;
-    uint64_t calls;
+    uint64_t calls;         // since it was first called, or the leader before this one was gone
+    uint64_t last;          // number of its last call among all of them, from 1; 0: none yet
+    uint64_t longest;       // the most calls of others that ever lay between two of its own
+    uint64_t leaders_last;  // `last` of the leader at its own last call; since then:
+    uint64_t since;         //   how often it was called
   };
   Module* find(uint64_t module);
+  Module* place_for(uint64_t module);
+  void count(Module& called);
+  bool is_gone(const Module& module) const;
+  void forget_what_was_called_before();
 
   Module known_[kKnown]{};
   size_t count_ = 0, leader_ = 0;
+  uint64_t all_ = 0;  // calls
 };
 
 }  // namespace gpuprof

@@ -21,8 +21,8 @@ struct Transition {
   uint32_t window;     // number of the window that begins, else of the one that ended, from 0
   uint32_t ended_window;  // where both happen at once, the one that ended
   bool interrupted;       // it ended early, for a triggered window (WindowPlan)
-  bool left_out;          // another window takes the place of `left_out_window` (WindowPlan)
-  uint32_t left_out_window;
+  uint32_t left_out;      // so many windows, whose place another one takes (WindowPlan)
+  uint32_t left_out_window[2];
 };
 
 class Schedule {

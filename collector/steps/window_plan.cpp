@@ -10,6 +10,7 @@ void WindowPlan::restart() {
   scheduled_ = Schedule(spec_);
   phase_ = Phase::waiting;
   open_ = scheduled_next_ = 0;
+  postponed_ = false;
   base_ = 0;
 }
 
@@ -24,12 +25,11 @@ Transition WindowPlan::advance(uint64_t index) {
   // A triggered window names its own first step, the same on all ranks: it does not wait for
   // `resume_`.
   const bool off = armed_ || index < resume_ || index < base_;
-  const uint32_t before = open_;
-  const Transition scheduled = off ? idle() : scheduled_step(index);
-  if (pending_ || recording_) return finish(triggered_step(index, scheduled));
-  if (!postponed_ || !scheduled.window_begins) return finish(scheduled);
-  postponed_ = false;  // the next one has come before it
-  return finish(leave_out(scheduled, before));
+  Transition change = step(index, off ? idle() : scheduled_step(index));
+  change.before = phase_;
+  phase_ = change.after;
+  if (change.window_begins) open_ = change.window;
+  return change;
 }
 
 Transition WindowPlan::idle() const {
@@ -58,49 +58,66 @@ Transition WindowPlan::scheduled_step(uint64_t index) {
   return change;
 }
 
-Transition WindowPlan::leave_out(Transition change, uint32_t window) {
-  change.left_out = true;
-  change.left_out_window = window;
+void WindowPlan::leave_out(Transition& change, uint32_t window) {
+  change.left_out_window[change.left_out++] = window;
+}
+
+// What the schedule says, and what comes before it.
+Transition WindowPlan::step(uint64_t index, const Transition& scheduled) {
+  if (pending_ && index >= asked_.first) {
+    pending_ = false;  // also where it is jumped over
+    if (asked_.has(index)) return begin(index, asked_, scheduled_next_ + triggered_++, scheduled);
+  }
+  if (postponed_ && resumes_) {
+    postponed_ = false;
+    if (again_.has(index)) return begin(index, again_, again_number_, scheduled);
+  }
+  if (recording_) return go_on(index, scheduled);
+  Transition change = scheduled;
+  if (change.window_begins && postponed_) {
+    postponed_ = false;
+    leave_out(change, again_number_);
+  }
+  const bool near = pending_ && index + spec_.warmup >= asked_.first;
+  if (near && change.after != Phase::active) change.after = Phase::warmup;
   return change;
 }
 
-Transition WindowPlan::triggered_step(uint64_t index, const Transition& scheduled) {
-  const bool inside = index >= first_ && index - first_ < steps_;
-  const bool replaces = inside && scheduled.window_begins;
-  Transition change = replaces ? leave_out(scheduled, scheduled.window) : scheduled;
-  change.before = phase_;
-  if (recording_ && inside) {
+// A window of `steps` begins, whatever the schedule begins or has open.
+Transition WindowPlan::begin(uint64_t index, Steps steps, uint32_t number,
+                             const Transition& scheduled) {
+  Transition change = scheduled;
+  if (postponed_) leave_out(change, again_number_);
+  postponed_ = false;
+  if (scheduled.window_begins) leave_out(change, scheduled.window);
+  change.window_ends = phase_ == Phase::active;
+  const bool is_over = recording_ ? !own_.has(index) : scheduled.window_ends;
+  change.interrupted = change.window_ends && !is_over;
+  if (scheduled.after == Phase::active) scheduled_.cut();
+  change.window_begins = true;
+  change.window = number;
+  change.after = Phase::active;
+  recording_ = true;
+  own_ = steps;
+  return change;
+}
+
+// A window of own_ is open.
+Transition WindowPlan::go_on(uint64_t index, const Transition& scheduled) {
+  Transition change = scheduled;
+  if (own_.has(index)) {
     // What the schedule begins meanwhile is part of this window.
+    if (scheduled.window_begins) leave_out(change, scheduled.window);
     if (scheduled.after == Phase::active) scheduled_.cut();
     change.after = Phase::active;
     change.window_begins = change.window_ends = false;
     change.window = open_;
-  } else if (recording_) {
-    recording_ = false;
-    change.window_ends = true;
-    change.ended_window = open_;
-    if (!change.window_begins) change.window = open_;
-  } else if (inside) {
-    pending_ = false;
-    recording_ = true;
-    change.window_ends = phase_ == Phase::active;
-    change.interrupted = change.window_ends && !scheduled.window_ends;
-    if (scheduled.after == Phase::active) scheduled_.cut();
-    change.window_begins = true;
-    change.window = postponed_ ? open_ : scheduled_next_ + triggered_++;
-    postponed_ = false;
-    change.after = Phase::active;
-  } else if (index >= first_) {
-    pending_ = postponed_ = false;  // jumped over
-  } else if (index + spec_.warmup >= first_ && scheduled.after != Phase::active) {
-    change.after = Phase::warmup;
+    return change;
   }
-  return change;
-}
-
-Transition WindowPlan::finish(Transition change) {
-  phase_ = change.after;
-  if (change.window_begins) open_ = change.window;
+  recording_ = false;
+  change.window_ends = true;
+  change.ended_window = open_;
+  if (!change.window_begins) change.window = open_;
   return change;
 }
 
@@ -114,22 +131,22 @@ void WindowPlan::cut() {
 }
 
 void WindowPlan::postpone() {
-  if (!recording_) steps_ = spec_.active;
+  again_.count = recording_ ? own_.count : spec_.active;
+  again_number_ = open_;
   cut();
   postponed_ = true;
+  resumes_ = false;
 }
 
 void WindowPlan::resume(uint64_t first) {
-  pending_ = true;
-  first_ = first;
+  resumes_ = true;
+  again_.first = first;
 }
 
 bool WindowPlan::trigger(uint64_t first, uint64_t steps, uint64_t index) {
   if (is_off() || spec_.all || recording_ || steps == 0 || index >= first) return false;
   pending_ = true;
-  postponed_ = false;
-  first_ = first;
-  steps_ = steps;
+  asked_ = {first, steps};
   return true;
 }
 

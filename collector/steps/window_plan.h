@@ -24,10 +24,10 @@ class WindowPlan {
   // The window is closed early, or could not be opened; as Schedule::cut.
   void cut();
   // The window that has begun last could not be opened yet. It begins anew, with the same number
-  // and as many steps, at the boundary that resume() names beforehand. A trigger that is accepted
-  // meanwhile takes its place.
+  // and as many steps, at the boundary that resume() names beforehand, unless another one begins
+  // until then.
   void postpone();
-  bool postponed() const { return postponed_ && !pending_; }
+  bool postponed() const { return postponed_ && !resumes_; }
   void resume(uint64_t first);
 
   // Steps first to first+steps-1 are to be recorded, after the schedule's warm-up. A scheduled
@@ -35,8 +35,8 @@ class WindowPlan {
   // `index`, the step in progress, is not before `first`, or recording is off.
   bool trigger(uint64_t first, uint64_t steps, uint64_t index);
   // Whether a trigger was taken whose window has not begun, at trigger_first().
-  bool waits_for_trigger() const { return pending_ && !postponed_; }
-  uint64_t trigger_first() const { return first_; }
+  bool waits_for_trigger() const { return pending_; }
+  uint64_t trigger_first() const { return asked_.first; }
   // The schedule is off until boundary `resume` (UINT64_MAX: until told otherwise, and no trigger
   // is taken); a trigger that was taken before is dropped. The caller cuts an open window first.
   // The schedule's cycle that the boundary falls into is left out, so that no rank begins in the
@@ -51,11 +51,17 @@ class WindowPlan {
   uint64_t last_step(uint64_t window) const { return base_ + scheduled_.last_step(window); }
 
  private:
+  struct Steps {
+    uint64_t first = 0, count = 0;
+    bool has(uint64_t index) const { return index >= first && index - first < count; }
+  };
+
   Transition idle() const;
   Transition scheduled_step(uint64_t index);
-  Transition triggered_step(uint64_t index, const Transition& scheduled);
-  static Transition leave_out(Transition change, uint32_t window);
-  Transition finish(Transition change);
+  Transition step(uint64_t index, const Transition& scheduled);
+  Transition begin(uint64_t index, Steps steps, uint32_t number, const Transition& scheduled);
+  Transition go_on(uint64_t index, const Transition& scheduled);
+  static void leave_out(Transition& change, uint32_t window);
 
   const ScheduleSpec spec_;
   const bool armed_;
@@ -64,10 +70,14 @@ class WindowPlan {
   uint32_t open_ = 0;            // number of the window that is open
   uint32_t scheduled_next_ = 0;  // of the schedule's next window, by its own count
   uint32_t triggered_ = 0;       // triggered windows begun
-  bool pending_ = false;         // a trigger that has not begun
-  bool recording_ = false;       // the triggered window is open
-  bool postponed_ = false;       // what is, or will be, pending is the window of number open_
-  uint64_t first_ = 0, steps_ = 0;
+  bool pending_ = false;         // a trigger that has not begun: for asked_
+  Steps asked_;
+  bool recording_ = false;  // a window of own_ is open, which the schedule does not end
+  Steps own_;
+  bool postponed_ = false;  // the window of number again_number_ has not begun
+  bool resumes_ = false;    // it does, with again_
+  Steps again_;
+  uint32_t again_number_ = 0;
   uint64_t base_ = 0;  // the schedule's step 0
   uint64_t resume_ = 0;
   bool resumed_late_ = false;

@@ -34,7 +34,9 @@ void on_begin(const RecordFunction& function, OperatorScope scope) {
   range->begin = now_ticks();
 }
 
-void on_end(const RecordFunction& function) { close_range(&function); }
+void on_end(const RecordFunction& function) {
+  if (!close_range(&function)) close_range_of_another(&function);
+}
 
 }  // namespace
 

@@ -79,6 +79,11 @@ WindowCollector::WindowCollector() : encoder_(*this) {
   }
 }
 
+bool WindowCollector::make_room() {
+  // All that there will be: an armed process has none until a window is asked for.
+  return taken_.resize(ring()->header->chunks.bytes / kChunkBytes);
+}
+
 void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   window_ = window;
   begin_ticks_ = begin_ticks;
@@ -97,7 +102,6 @@ void WindowCollector::begin(uint32_t window, uint64_t begin_ticks) {
   // A quarter of a small ring, so that hooks never wait for room.
   batch_records_ = chunks * kRecordsPerChunk / 4;
   if (batch_records_ > kBatchRecords) batch_records_ = kBatchRecords;
-  (void)taken_.resize(chunks);
   encoder_.begin(window, ring()->header->clock_shift);
   adds_up_use_ = metrics_wanted();
   if (adds_up_use_) use_.begin();
@@ -189,8 +193,9 @@ WindowCollector::Missing WindowCollector::missing() {
           not_seen(untimed_) + graphs.untimed + perhaps, perhaps};
 }
 
-size_t WindowCollector::launches_without_records(uint64_t before) {
+size_t WindowCollector::launches_without_records(uint64_t from, uint64_t before) {
   if (have_gpu_work_) return 0;
+  from = std::max(from, begin_ticks_);
   size_t launches = 0;
   Ring& buffers = *ring();
   for (uint32_t i = 0; i < buffers.header->chunk_count; ++i) {
@@ -202,7 +207,7 @@ size_t WindowCollector::launches_without_records(uint64_t before) {
     for (uint32_t r = 0; r < committed; ++r) {
       const Record& record = chunk.records[r];
       have_gpu_work_ |= is_stream_work(record.kind);
-      launches += record.begin >= begin_ticks_ && record.begin < before && expects_gpu_work(record);
+      launches += record.begin >= from && record.begin < before && expects_gpu_work(record);
     }
   }
   return have_gpu_work_ ? 0 : launches;
@@ -363,10 +368,12 @@ void WindowCollector::store_function_name(uint64_t function) {
   if (named_.empty() && !named_.resize(kSlots)) return;
   size_t slot = (function * 0x9e3779b97f4a7c15ull >> 40) % kSlots;
   while (named_[slot] != 0 && named_[slot] != function) slot = (slot + 1) % kSlots;
-  if (named_[slot] == function) return;
+  // The ring has room for no more.
+  if (named_[slot] == function || named_count_ >= kSlots / 2) return;
   const std::string_view name = lookup_function(reinterpret_cast<const void*>(function));
   if (name.empty()) return;
   named_[slot] = function;
+  ++named_count_;
   store_function_in_ring(reinterpret_cast<const void*>(function), name);
 }
 

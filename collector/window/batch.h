@@ -22,6 +22,8 @@ class WindowCollector final : private NameResolver {
   WindowCollector();
 
   // A window begins: nothing is known of its launches.
+  // Once there is a ring, before the first window. False: there is no memory.
+  bool make_room();
   void begin(uint32_t window, uint64_t begin_ticks);
   // Takes full buffers and gives them back to the pool; with `everything` also what is committed in
   // buffers still in use. `end_ticks` is 0 while the window is open. Returns the records taken. To
@@ -40,8 +42,9 @@ class WindowCollector final : private NameResolver {
     uint64_t perhaps;  // of these, those that may have some: of graphs with conditional nodes
   };
   Missing missing();
-  // Launches, copies and sets before this time, if no record of GPU work has come at all; else 0.
-  size_t launches_without_records(uint64_t before);
+  // Launches, copies and sets between these times, if no record of GPU work has come at all; else
+  // 0.
+  size_t launches_without_records(uint64_t from, uint64_t before);
   // Interns kernel names of launches in buffers still in use, so that they survive SIGKILL.
   void note_function_names();
 
@@ -101,6 +104,7 @@ class WindowCollector final : private NameResolver {
   // of no launch there are.
   uint64_t expected_without_id_ = 0, seen_without_id_ = 0;
   PodVector<uint64_t> named_;  // open-addressed set of functions looked at
+  size_t named_count_ = 0;
   bool launches_graph_[kMaxApis] = {};
   size_t batch_records_ = 0;
   uint32_t first_called_ = 0;  // smallest correlation id called in the window; 0: none yet

@@ -40,7 +40,7 @@ constexpr double kSilentSeconds = 5, kSilentSteps = 20;  // without a step, as l
 void log_boundary(uint64_t ticks) {
   Session& s = session();
   ticks = std::max(ticks, s.last_boundary_ticks);  // of another thread, which came first
-  log_step(ticks);
+  if (!log_step(ticks)) return;                    // as if nobody had marked it
   s.last_step_ticks = ticks - s.last_boundary_ticks;
   ++s.boundaries;
   s.last_boundary_ticks = ticks;
@@ -52,9 +52,9 @@ void apply(const Transition& change, uint64_t boundary, uint64_t ticks) {
   if (near) session().wants_early = false;
   if (ends_early) end_early(ticks, true);
   if (change.window_ends) end_window(ticks, change.interrupted ? "trigger" : "schedule", false);
-  if (change.left_out) {
+  for (uint32_t i = 0; i < change.left_out; ++i) {
     log_line(LogLevel::warn, "window %u was left out: window %u takes its place",
-             change.left_out_window, change.window);
+             change.left_out_window[i], change.window);
   }
   if (change.window_begins) {
     begin_window(change.window, boundary, ticks);
@@ -79,6 +79,7 @@ void publish_source() {
 // What was counted were no steps. A window of them that is open leaves no dump.
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
+  forget_waiting_window();
   const SessionPhase phase = s.phase.load();
   if (phase == SessionPhase::active && !is_free_window(s.window)) {
     s.window.dropped = true;
@@ -124,7 +125,9 @@ void take_boundaries(const StepTracker::Result& result) {
   const uint64_t counted = s.boundaries;
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
+  const uint64_t logged = s.boundaries;
   for (size_t i = first; i < result.count; ++i) log_boundary(result.ticks[i]);
+  if (s.boundaries == logged && !result.chosen_now) return;
   // The silence was no step.
   if (result.chosen_now && s.silent_step_ticks) s.last_step_ticks = s.silent_step_ticks;
   const uint64_t newest = s.boundaries - 1;
@@ -139,6 +142,7 @@ void take_boundaries(const StepTracker::Result& result) {
   // The dump of a window that begins or ends here names the source.
   if (result.chosen_now) publish_source();
   if (result.chosen_now && result.count > kChosenAtOnce) s.plan->begin_after(newest);
+  postpone_waiting_window();
   if (s.plan->postponed() && drain_wait_idle(0)) s.plan->resume(newest);
   const Transition change = s.plan->advance(newest);
   if (window_is_open()) note_processor_wait(result.ticks[result.count - 1], !change.window_ends);
@@ -179,6 +183,7 @@ ControlResult ask_for_window(const ControlRequest& request) {
 void stop_recording() {
   const SessionPhase phase = session().phase.load();
   session().wants_early = false;
+  forget_waiting_window();
   if (phase == SessionPhase::active) {
     end_window(now_ticks(), "off", true);
   } else if (phase == SessionPhase::warmup) {
@@ -326,6 +331,7 @@ void step_profiler(bool start, uint64_t ticks) {
   if (result.count == 0) return;
   s.profiler_on = start;
   s.wants_early = false;
+  forget_waiting_window();
   if (early_is_open()) end_early(ticks, start);
   log_boundary(ticks);
   if (result.chosen_now) {
@@ -370,26 +376,39 @@ static void look_for_other_steps(uint64_t ticks) {
   apply_hook_flags();
 }
 
+// Opening a window may take longer than a step: no step has nearly no time.
+static void keep_due_ahead(double period) {
+  Session& s = session();
+  while (s.next_due_ticks < s.last_boundary_ticks + static_cast<uint64_t>(period / 2)) {
+    s.next_due_ticks += static_cast<uint64_t>(period);
+  }
+}
+
+// Under step_lock, on the drain thread. The grid goes on from when a boundary was due, so that a
+// late tick does not shift all that follow. The boundary itself is now: what is past was not
+// recorded.
+static void mark_by_clock(uint64_t ticks) {
+  Session& s = session();
+  const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
+  if (s.next_due_ticks == 0) {
+    s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
+  }
+  keep_due_ahead(period);  // a look before this one may have opened a window
+  if (ticks < s.next_due_ticks) return;
+  while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
+  take_boundaries(s.tracker.mark({StepSource::time, ticks}));
+  keep_due_ahead(period);
+}
+
 void steps_tick(uint64_t ticks) {
   Session& s = session();
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
   begin_early_again();
+  open_waiting_window();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
-    const double period = s.tracker.spec().milliseconds * 1e6 * s.clock.ticks_per_ns;
-    // The grid goes on from when a boundary was due, so that a late tick does not shift all that
-    // follow; the boundary itself is now: what is past was not recorded.
-    if (s.next_due_ticks == 0)
-      s.next_due_ticks = s.last_boundary_ticks + static_cast<uint64_t>(period);
-    if (ticks >= s.next_due_ticks) {
-      while (s.next_due_ticks <= ticks) s.next_due_ticks += static_cast<uint64_t>(period);
-      take_boundaries(s.tracker.mark({StepSource::time, ticks}));
-      // Opening a window may have taken that long: no step of nearly no time.
-      while (s.next_due_ticks < s.last_boundary_ticks + static_cast<uint64_t>(period / 2)) {
-        s.next_due_ticks += static_cast<uint64_t>(period);
-      }
-    }
+    mark_by_clock(ticks);
   } else if (source != StepSource::automatic) {
     look_for_other_steps(ticks);
   } else if (!s.tracker.waits_for_source() &&

@@ -14,6 +14,7 @@
 
 #include "collector/base/fork.h"
 #include "collector/base/host.h"
+#include "collector/base/loader_wait.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_pages.h"
@@ -68,7 +69,9 @@ constexpr double kEarlyShare = 0.25;  // of max_mb
 std::atomic<uint32_t> g_wanted{0};
 std::atomic<uint32_t> g_word{0};
 std::atomic<uint32_t> g_progress{0};
-std::atomic<uint32_t> g_started{0};  // 0 not yet, 1 ready, 2 failed
+enum Started : uint32_t { kStarts, kReady, kFailed, kGivenUp };
+std::atomic<uint32_t> g_started{kStarts};
+constexpr uint64_t kStartSeconds = 5;
 std::atomic<uint32_t> g_ended{0};
 std::atomic<uint32_t> g_tid{0};
 std::atomic<bool> g_is_late{false};  // a step has waited in vain, and it was not idle since
@@ -77,8 +80,6 @@ bool g_main_was_outlived = false;
 
 alignas(Drain) unsigned char g_drain_memory[sizeof(Drain)];
 Drain* g_drain = nullptr;
-
-bool on_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
 
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
@@ -119,7 +120,8 @@ void carry_out_requests(Drain& drain) {
       metrics_end();
       save_dump(drain);
     }
-    if (command == DrainCommand::unsave) {
+    // Not if another thread has called exec since.
+    if (command == DrainCommand::unsave && session().execs.load() == 0) {
       metrics_go_on();
       if (drain.window_open) drain.file.unpublish();
     }
@@ -134,7 +136,8 @@ void carry_out_requests(Drain& drain) {
 void look_for_records(Drain& drain, uint64_t ticks) {
   if (!cupti_is_attached()) return;
   const auto second = static_cast<uint64_t>(session().clock.ticks_per_ns * kSecond);
-  const size_t launches = drain.collector.launches_without_records(ticks - second);
+  const size_t launches =
+      drain.collector.launches_without_records(cupti_attached_ticks(), ticks - second);
   if (launches == 0) return;
   drain.said_no_records = true;
   log_line(LogLevel::warn,
@@ -167,8 +170,8 @@ void tick(Drain& drain) {
   if (now_ns - drain.last_anchor > kAnchorPeriod) {
     drain.last_anchor = now_ns;
     add_anchor();
-    drain.steps.make_room();
   }
+  drain.steps.make_room();
   if (now_ns - drain.last_lock_look > kLockPeriod) {
     drain.last_lock_look = now_ns;
     keep_run_locked();
@@ -253,6 +256,11 @@ bool prepare() {
   }
   ring_store_apis(api_rows(), api_count());
   publish_ring();
+  if (!g_drain->collector.make_room()) {
+    remove_ring_file();
+    log_line(LogLevel::error, "no memory to read the buffers; this program runs unprofiled");
+    return false;
+  }
   memory_log_begins(s.config.memory);
   note_modules();
   store_known_kernels();
@@ -283,6 +291,13 @@ void say_end() {
   print_closing_line();
 }
 
+// The program has gone on without us.
+void leave_nothing() {
+  remove_ring_file();
+  control_end();
+  metrics_end();
+}
+
 void* run(void*) {
   const BlockedScope blocked;
   ::prctl(PR_SET_NAME, "gpuprof");
@@ -292,13 +307,15 @@ void* run(void*) {
     add_anchor();
     if (encode_header(g_drain->body, "", false)) keep_identity(g_drain->body);
   }
-  g_started.store(ready ? 1 : 2, std::memory_order_release);
+  uint32_t waits = kStarts;
+  const bool in_time = g_started.compare_exchange_strong(waits, ready ? kReady : kFailed);
   futex_wake_all(g_started);
-  if (!ready) return nullptr;
+  if (ready && !in_time) leave_nothing();
+  if (!ready || !in_time) return nullptr;
   Drain& drain = *g_drain;
   drain.hook_cost = measure_hook_cost();
   prune_begin();
-  bool last = false;
+  bool last = false, cupti_stays = false;
   for (;;) {
     const uint32_t seen = g_word.load(std::memory_order_acquire);
     const bool opens = drain_is_asked_for(DrainCommand::watch);
@@ -307,10 +324,9 @@ void* run(void*) {
     if (g_wanted.load(std::memory_order_acquire) == static_cast<uint32_t>(DrainCommand::exit))
       break;
     if (only_our_threads_are_left()) {
-      // Returning makes this the last thread to end: glibc calls exit(0) on it, as it would have.
-      // Not where CUPTI's threads stay.
       finish_from_drain_thread();
-      last = cupti_threads() > 0;
+      last = true;
+      cupti_stays = cupti_threads() > 0;
       break;
     }
     const SessionPhase phase = session().phase.load(std::memory_order_relaxed);
@@ -343,7 +359,8 @@ void* run(void*) {
     const uint64_t status = stat_field(current_pid(), kExitCodeField);
     const uint64_t code = g_main_was_outlived ? 0 : (status >> 8) & 0xff;
     if (status != 0) ::syscall(SYS_exit_group, code);
-    ::exit(0);
+    // Where CUPTI's threads do not stay, this one is the last to end: glibc calls exit(0) on it.
+    if (cupti_stays) ::exit(0);
   }
   return nullptr;
 }
@@ -367,24 +384,38 @@ bool only_our_threads_are_left() {
 
 bool start_drain_thread() {
   g_drain = new (g_drain_memory) Drain;
-  g_wanted = g_word = g_started = g_ended = 0;
+  g_wanted = g_word = g_ended = 0;
+  g_started = kStarts;
   if (const int failed = start_thread(run, 512 * 1024)) {
     log_line(LogLevel::error, "cannot start a thread: %s; this program runs unprofiled",
              std::strerror(failed));
     return false;
   }
   const uint64_t begun = monotonic_ns();
-  while (g_started.load(std::memory_order_acquire) == 0 && monotonic_ns() - begun < 5 * kSecond) {
-    futex_wait(g_started, 0, 100 * kMs);
+  while (g_started.load(std::memory_order_acquire) == kStarts &&
+         monotonic_ns() - begun < kStartSeconds * kSecond) {
+    futex_wait(g_started, kStarts, 100 * kMs);
   }
-  return g_started.load(std::memory_order_acquire) == 1;
+  uint32_t state = kStarts;
+  if (g_started.compare_exchange_strong(state, kGivenUp)) {
+    log_line(LogLevel::error,
+             "buffers and files in %s were not ready within %u s; this program runs unprofiled",
+             session().directory, static_cast<unsigned>(kStartSeconds));
+  }
+  return state == kReady;
 }
 
 void drain_request(DrainCommand command) {
   g_wanted.fetch_or(static_cast<uint32_t>(command), std::memory_order_acq_rel);
+  drain_wake();
+}
+
+void drain_wake() {
   g_word.fetch_add(1, std::memory_order_release);
   futex_wake_all(g_word);
 }
+
+bool is_drain_thread() { return g_tid.load(std::memory_order_relaxed) == current_tid(); }
 
 bool drain_is_asked_for(DrainCommand command) {
   return g_wanted.load(std::memory_order_acquire) & static_cast<uint32_t>(command);
@@ -392,15 +423,12 @@ bool drain_is_asked_for(DrainCommand command) {
 
 namespace {
 bool wait_until_carried_out(uint32_t commands, uint64_t timeout_ns) {
-  if (on_drain_thread()) {
-    carry_out_requests(*g_drain);
-    return true;
-  }
+  if (is_drain_thread()) timeout_ns = 0;
   const uint64_t begun = monotonic_ns();
   for (;;) {
     const uint32_t seen = g_progress.load(std::memory_order_acquire);
     if (!(g_wanted.load(std::memory_order_acquire) & commands)) return true;
-    if (monotonic_ns() - begun > timeout_ns) return false;
+    if (timeout_ns == 0 || monotonic_ns() - begun > timeout_ns) return false;
     futex_wait(g_progress, seen, std::min(50 * kMs, timeout_ns));
   }
 }
@@ -424,6 +452,20 @@ bool drain_wait_before_step() {
   return false;
 }
 
+FirstWait drain_wait_before_first() {
+  constexpr uint64_t kLook = 50 * kMs;
+  constexpr uint32_t kStands = 3;  // looks in a row: it may just be another thread's turn
+  const uint64_t begun = monotonic_ns();
+  uint32_t at_loader = 0;
+  while (at_loader < kStands && monotonic_ns() - begun < kLongestStepWaitNs) {
+    if (drain_wait_idle(kLook)) return FirstWait::ready;
+    at_loader = waits_for_loader(g_tid.load(std::memory_order_relaxed)) ? at_loader + 1 : 0;
+  }
+  if (at_loader == kStands) return FirstWait::at_loader;
+  g_is_late.store(true, std::memory_order_relaxed);
+  return FirstWait::late;
+}
+
 bool drain_wait_for(DrainCommand command, uint64_t timeout_ns) {
   return wait_until_carried_out(static_cast<uint32_t>(command), timeout_ns);
 }
@@ -433,7 +475,7 @@ bool drain_wait_exit() {
   uint64_t last_change = monotonic_ns();
   uint32_t seen = g_progress.load(std::memory_order_acquire);
   while (!g_ended.load(std::memory_order_acquire)) {
-    if (on_drain_thread() || monotonic_ns() - last_change > 10 * kSecond) return false;
+    if (is_drain_thread() || monotonic_ns() - last_change > 10 * kSecond) return false;
     futex_wait(g_progress, seen, 50 * kMs);
     const uint32_t now = g_progress.load(std::memory_order_acquire);
     if (now != seen) last_change = monotonic_ns();
@@ -447,7 +489,8 @@ void drain_note_progress() { g_progress.fetch_add(1, std::memory_order_relaxed);
 namespace {
 void forget_drain_thread() {
   if (g_drain) g_drain->file.forget();
-  g_wanted = g_word = g_started = g_ended = 0;
+  g_wanted = g_word = g_ended = 0;
+  g_started = kStarts;
   g_tid = 0;
   g_is_late = g_main_was_outlived = false;
   g_drain = nullptr;

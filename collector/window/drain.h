@@ -21,14 +21,21 @@ enum class DrainCommand : uint32_t {
 // Starts the thread and waits until the ring exists (5 s at most). False: said why; not started.
 bool start_drain_thread();
 void drain_request(DrainCommand command);
+// It looks at once what there is to do, not only at its next look.
+void drain_wake();
 bool drain_is_asked_for(DrainCommand command);  // and it is not carried out yet
-// Waits until the thread has carried out all requests but watch, detach and exit. True at once on
-// the thread itself, which carries them out first. False after the time-out.
+bool is_drain_thread();                         // the calling one
+// Waits until the thread has carried out all requests but watch, detach and exit. False after the
+// time-out. The thread itself waits for none, nor carries them out: what asks holds locks.
 bool drain_wait_idle(uint64_t timeout_ns);
 // The same for a step that a window is to begin with: 3 s at most, and not at all while the dump
 // that a step has waited for in vain is still written. So a disk that hangs costs the program one
 // such wait.
 bool drain_wait_before_step();
+// The same for the first window, but that it ends once the thread waits for the loader: a library's
+// constructor may be what began the session, and what the thread waits for.
+enum class FirstWait { ready, late, at_loader };
+FirstWait drain_wait_before_first();
 inline constexpr uint64_t kLongestStepWaitNs = 3000000000;
 bool drain_wait_for(DrainCommand command, uint64_t timeout_ns);  // the same of one request
 // Waits until the thread has ended, for as long as it makes progress, 10 s without any at most.

@@ -26,7 +26,7 @@ bool DumpFile::open(const char* stem, uint32_t window) {
   const bool early = is_early_window(window);
   std::snprintf(path_, sizeof path_, "%s_%s%u.gpuprof", stem, early ? "early" : "w",
                 early ? window - kFirstEarlyWindow : window);
-  bytes_ = 0;
+  bytes_ = summary_at_ = 0;
   std::snprintf(part_, sizeof part_, "%s%s", path_, kPartSuffix);
   std::snprintf(shorter_, sizeof shorter_, "%s.new", path_);
   error_ = 0;
@@ -50,6 +50,7 @@ void DumpFile::write(ChunkKind kind, const ByteBuffer& body, uint64_t events) {
     if (kind == ChunkKind::events) {
       (void)event_chunks_.push_back({bytes_, chunk_.size(), events, now_ticks()});
     }
+    summary_at_ = kind == ChunkKind::summary ? bytes_ : 0;
     bytes_ += chunk_.size();
     return;
   }
@@ -65,6 +66,7 @@ void DumpFile::write_chunks(const uint8_t* chunks, size_t size) {
   }
   has_chunks_ = true;
   bytes_ += size;
+  summary_at_ = 0;
 }
 
 void DumpFile::copy(OwnFile& from, uint64_t offset, uint64_t size) {
@@ -153,6 +155,7 @@ DumpFile::LeftOut DumpFile::leave_out_oldest(uint64_t keep) {
   }
   event_chunks_.truncate(event_chunks_.size() - first);
   bytes_ -= bytes;
+  summary_at_ = 0;
   return left;
 }
 
@@ -161,7 +164,15 @@ void DumpFile::publish() {
 }
 
 void DumpFile::unpublish() {
-  if (file_.is_open()) rename_in_run(path_, part_);
+  if (!file_.is_open()) return;
+  rename_in_run(path_, part_);
+  withdraw_summary();
+}
+
+void DumpFile::withdraw_summary() {
+  if (summary_at_ == 0 || file_.truncate(summary_at_) != 0) return;
+  bytes_ = summary_at_;
+  summary_at_ = 0;
 }
 
 void DumpFile::discard() {

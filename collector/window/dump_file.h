@@ -56,9 +56,11 @@ class DumpFile {
   // In a forked child: the file is the parent's.
   void forget() { (void)file_.close(); }
   uint64_t bytes() const { return bytes_; }
-  // Gives the file its final name though more may come, and takes that back.
+  // Gives the file its final name though more may come, and takes that back, with the summary.
   void publish();
   void unpublish();
+  // If it was the last that was written.
+  void withdraw_summary();
   const char* path() const { return path_; }
 
  private:
@@ -76,7 +78,8 @@ class DumpFile {
   bool has_chunks_ = false;
   bool said_ = false;  // a failure, of any window
   uint64_t bytes_ = 0;
-  char path_[1600] = {};  // the final name
+  uint64_t summary_at_ = 0;  // 0: it is not the last chunk
+  char path_[1600] = {};     // the final name
   char part_[1608] = {};
   char shorter_[1608] = {};
   PodVector<EventChunk> event_chunks_;

@@ -73,22 +73,28 @@ void keep_modules(Drain& drain) {
   drain.modules_written = known;
 }
 
+// A piece at a time, as many as there are.
 void write_graph_nodes(Drain& drain) {
-  drain.body.clear();
-  const size_t end = encode_graph_nodes(drain.body, ring()->header->clock_shift, drain.graph_nodes);
-  if (end == drain.graph_nodes) return;
-  drain.file.write(ChunkKind::graphs, drain.body);
-  drain.graph_nodes = end;
-  ring()->header->graph_nodes_written.store(end, std::memory_order_release);
+  for (;;) {
+    drain.body.clear();
+    const size_t end =
+        encode_graph_nodes(drain.body, ring()->header->clock_shift, drain.graph_nodes);
+    if (end == drain.graph_nodes) return;
+    drain.file.write(ChunkKind::graphs, drain.body);
+    drain.graph_nodes = end;
+    ring()->header->graph_nodes_written.store(end, std::memory_order_release);
+  }
 }
 
 void write_replayed_graphs(Drain& drain) {
-  drain.body.clear();
-  const uint64_t newest = encode_replayed_graphs(drain.body, ring()->header->clock_shift,
-                                                 drain.collector.names(), drain.replayed_graphs);
-  if (newest == drain.replayed_graphs) return;
-  drain.file.write(ChunkKind::graphs, drain.body);
-  drain.replayed_graphs = newest;
+  for (;;) {
+    drain.body.clear();
+    const uint64_t newest = encode_replayed_graphs(drain.body, ring()->header->clock_shift,
+                                                   drain.collector.names(), drain.replayed_graphs);
+    if (newest == drain.replayed_graphs) return;
+    drain.file.write(ChunkKind::graphs, drain.body);
+    drain.replayed_graphs = newest;
+  }
 }
 
 void write_nvtx_names(Drain& drain) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "collector/base/environment.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
 #include "collector/base/log.h"
@@ -35,8 +36,6 @@
 #include "formats/core/wire.h"
 #include "gpuprof_version.h"
 
-extern char** environ;
-
 namespace gpuprof {
 namespace {
 
@@ -50,7 +49,8 @@ uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
 bool expand(const char* setting, const char* pattern, char* out, size_t size) {
   const Session& s = session();
   SettingError error;
-  if (expand_output(pattern, s.place, s.host, static_cast<int>(s.pid), environ, out, size, error)) {
+  if (expand_output(pattern, s.place, s.host, static_cast<int>(s.pid), kept_environment(), out,
+                    size, error)) {
     return true;
   }
   log_line(LogLevel::error, "%s=%s; this program runs unprofiled", setting, error.text);
@@ -228,7 +228,7 @@ void make_ring_names(char* path, size_t path_size, char* link, size_t link_size)
   link[0] = '\0';
   const char* scratch = s.scratch;
   if (!scratch[0] && on_network(s.directory)) {
-    scratch = std::getenv("TMPDIR");
+    scratch = find_in_environment(kept_environment(), "TMPDIR");
     if (!scratch || !scratch[0] || on_network(scratch)) scratch = "/tmp";
   }
   if (!scratch[0]) {
@@ -302,8 +302,8 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   if (asks_cuda && !s.loads_data) encode_devices_and_versions(out);
   out.text(23, shown_text(gpu_times_missing, text, sizeof text));
   out.text(24, shown_name("job", s.place.job, text, sizeof text));
-  const char* const user = is_redacted(Redact::user) ? nullptr : std::getenv("USER");
-  if (user) out.text(25, user);
+  const char* const user = find_in_environment(kept_environment(), "USER");
+  if (user && !is_redacted(Redact::user)) out.text(25, user);
   out.uint(26, os_start_time(s.pid));
   out.text(27, s.clock.note);
   out.text(28, stack_note());

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "collector/base/environment.h"
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/log.h"
@@ -25,8 +26,6 @@
 #include "formats/core/text.h"
 #include "gpuprof_version.h"
 
-extern char** environ;
-
 namespace gpuprof {
 namespace {
 
@@ -38,6 +37,7 @@ struct State {
   OwnDirectory directory;
   bool on;
   bool ended;                       // or about to
+  bool fails;                       // the newest writing did
   char path[1100];                  // of the directory
   char name[600], unfinished[620];  // of the file in it
   uint64_t last_written;
@@ -188,11 +188,18 @@ void write_now(uint64_t now_ns) {
   char source[160];
   const Metrics metrics = take_metrics(source, sizeof source);
   ByteBuffer text;
-  if (!format_metrics(metrics, text) || replace_file(text)) return;
-  log_line(LogLevel::warn, "cannot write metrics into %s: %s; there are none from now on",
-           g_metrics.path, std::strerror(errno));
-  metrics_end();
-  g_metrics.on = false;
+  if (!format_metrics(metrics, text)) return;
+  if (replace_file(text)) {
+    if (g_metrics.fails) log_line(LogLevel::warn, "metrics are written again");
+    g_metrics.fails = false;
+    return;
+  }
+  if (!g_metrics.fails) {
+    log_line(LogLevel::warn, "cannot write metrics into %s: %s; tried again every %llu s",
+             g_metrics.path, std::strerror(errno),
+             static_cast<unsigned long long>(kMetricsPeriodNs / 1'000'000'000));
+  }
+  g_metrics.fails = true;
 }
 
 }  // namespace
@@ -203,7 +210,7 @@ void metrics_begin() {
   const Session& s = session();
   if (!metrics_wanted()) return;
   SettingError error;
-  if (!expand_output(s.config.metrics, s.place, s.host, static_cast<int>(s.pid), environ,
+  if (!expand_output(s.config.metrics, s.place, s.host, static_cast<int>(s.pid), kept_environment(),
                      g_metrics.path, sizeof g_metrics.path, error)) {
     log_line(LogLevel::warn, "GPUPROF_METRICS=%s; there are no metrics", error.text);
     return;

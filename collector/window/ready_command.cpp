@@ -13,16 +13,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
+#include "collector/base/environment.h"
 #include "collector/base/fork.h"
+#include "collector/base/host.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/session.h"
 #include "collector/window/drain.h"
 #include "formats/core/command_line.h"
 #include "formats/core/text.h"
-
-extern char** environ;
 
 namespace gpuprof {
 namespace {
@@ -49,9 +50,9 @@ constinit Start g_start{};
 pid_t g_helpers[kMostRunning];
 pid_t g_running[kMostRunning];
 
-void copy_environment() {
+void choose_variables() {
   size_t count = 0;
-  for (char** entry = environ; entry && *entry && count < kMostVariables; ++entry) {
+  for (char* const* entry = kept_environment(); *entry && count < kMostVariables; ++entry) {
     bool passed = true;
     for (const char* const prefix : kNotPassedOn) passed = passed && !starts_with(*entry, prefix);
     if (passed) g_start.variables[count++] = *entry;
@@ -78,12 +79,21 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// What the command says goes where our lines go, if anywhere: the program's standard output is its
+// own, and so is a file that has the number of its standard error.
+void choose_files() {
+  const bool shows = !g_host.stderr_was_closed && ::fcntl(2, F_GETFD) >= 0;
+  const int nothing = ::open("/dev/null", O_RDWR);
+  if (nothing > 0) ::dup2(nothing, 0);
+  for (const int file : {1, 2}) {
+    if (::dup2(shows ? 2 : nothing, file) < 0) ::close(file);
+  }
+  close_all_but_standard();
+}
+
 // In a process of its own, which ends with it or becomes the command.
 int become_command(void*) {
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing > 0) ::dup2(nothing, 0);
-  ::dup2(2, 1);  // the program's standard output is its own
-  close_all_but_standard();
+  choose_files();
   reset_signals();
   char** const words = g_start.command.words;
   if (std::strchr(words[0], '/')) {
@@ -194,7 +204,7 @@ void run_ready_command(const char* path) {
     log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY %s", problem);
     return;
   }
-  copy_environment();
+  choose_variables();
   int subreaper = 0;
   ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
   g_start.stays = subreaper != 0 || ::getpid() == 1;

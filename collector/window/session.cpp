@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "collector/record/session.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <new>
 
 #include "collector/base/cancel_guard.h"
+#include "collector/base/environment.h"
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
@@ -27,6 +29,7 @@
 #include "collector/window/drain.h"
 #include "collector/window/identity.h"
 #include "formats/core/setting_values.h"
+#include "formats/core/text.h"
 
 extern char** environ;
 
@@ -75,11 +78,13 @@ bool informs_of_host() {
 bool configure() {
   Session& s = g_session;
   s.pid = current_pid();
-  s.place = find_job_place(environ);
+  keep_environment();
+  s.place = find_job_place(kept_environment());
   log_set(LogLevel::warn, s.place.rank, s.place.local_rank <= 0);
   s.settings = new (s.settings_memory) Settings;
   SettingError error;
-  if (!s.settings->load_all(environ, error, s.loads_data ? nullptr : warn_unknown, nullptr) ||
+  if (!s.settings->load_all(kept_environment(), error, s.loads_data ? nullptr : warn_unknown,
+                            nullptr) ||
       !s.settings->parse(s.place.rank, s.config, error)) {
     log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
     return false;
@@ -239,7 +244,9 @@ size_t api_count() { return g_host.row_count; }
 
 GPUPROF_IDLE_CODE void collector_init() {
   if (!has_libc()) return collector_stays_off();
+  const ErrnoGuard keep_errno;
   g_host.process_start_ticks = now_ticks();
+  g_host.stderr_was_closed = ::fcntl(STDERR_FILENO, F_GETFD) < 0;
   // A relative GPUPROF_OUTPUT means where the program was started, wherever it goes later.
   if (!::getcwd(g_host.start_directory, sizeof g_host.start_directory)) {
     g_host.start_directory[0] = '\0';
@@ -306,18 +313,21 @@ bool wants_injection() {
   return g_host.own_path && g_host.own_path()[0] != '\0';
 }
 
-GPUPROF_IDLE_CODE void save_before_exec() {
-  if (!session_is_live() || g_session.finishing.load()) return;
+GPUPROF_IDLE_CODE bool save_before_exec() {
+  if (!session_is_live() || g_session.finishing.load()) return false;
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;
   const BlockedScope blocked;
+  g_session.execs.fetch_add(1);
   drain_request(DrainCommand::save);
   // The mapping goes on without its name: only if exec fails and the process is then killed is
   // anything lost. What is not saved in time is read from it.
-  if (drain_wait_idle(10 * kSecond)) remove_ring_file();
+  if (drain_wait_idle(10 * kSecond)) remove_ring_name();
+  return true;
 }
 
 GPUPROF_IDLE_CODE void go_on_after_failed_exec() {
+  if (g_session.execs.fetch_sub(1) > 1) return;  // another thread's call may not fail
   if (!session_is_live() || g_session.finishing.load()) return;
   const ErrnoGuard keep_errno;
   const CancelGuard goes_on;

@@ -5,6 +5,7 @@
 
 #include "collector/record/ring.h"
 #include "collector/record/session.h"
+#include "collector/window/drain.h"
 #include "formats/core/encode.h"
 
 namespace gpuprof {
@@ -20,15 +21,18 @@ uint64_t logged() {
 
 }  // namespace
 
-void log_step(uint64_t ticks) {
+bool log_step(uint64_t ticks) {
   RingHeader& header = *ring()->header;
   const uint64_t index = logged();
-  if (index - header.steps_base.load(std::memory_order_acquire) >= capacity()) {
+  const uint64_t kept = index - header.steps_base.load(std::memory_order_acquire);
+  if (kept >= capacity()) {
     count_loss(Loss::step_log_full);
-    return;
+    return false;
   }
+  if (kept == capacity() / 2) drain_wake();  // to make room
   ring()->region<uint64_t>(header.steps)[index % capacity()] = ticks;
   header.steps.used.store((index + 1) * sizeof(uint64_t), std::memory_order_release);
+  return true;
 }
 
 uint64_t first_boundary_from(uint64_t ticks) {
@@ -50,7 +54,7 @@ bool restart_step_log() {
 void move_last_step(uint64_t ticks) {
   RingHeader& header = *ring()->header;
   const uint64_t count = logged();
-  if (count != session().boundaries) return;  // some were lost: numbers differ
+  if (count == 0) return;
   ring()->region<uint64_t>(header.steps)[(count - 1) % capacity()] = ticks;
 }
 

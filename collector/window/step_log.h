@@ -10,9 +10,9 @@
 
 namespace gpuprof {
 
-// One boundary more. Under the session's step lock. Counted as lost when the drain thread has not
-// made room for half a million steps.
-void log_step(uint64_t ticks);
+// One boundary more. Under the session's step lock. False: the drain thread has not made room for
+// 131,072 steps. It is counted as lost, and has no number: those of all others stay what they are.
+bool log_step(uint64_t ticks);
 // The newest boundary was later than it was logged. Under the session's step lock.
 void move_last_step(uint64_t ticks);
 

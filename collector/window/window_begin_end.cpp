@@ -32,15 +32,30 @@ struct FirstPutOff {
   uint32_t thread, steps;
 } g_put_off_first;
 
-void forget_put_off() { g_put_off_first = {}; }
+// A window that begins on the drain thread. The thread carries out what it asks for between two
+// looks: while it holds step_lock, the program's marks wait. Under step_lock.
+struct ByDrainThread {
+  bool asked;  // for what the window needs
+};
+ByDrainThread g_early{};
+struct WaitingWindow : ByDrainThread {
+  bool waits;  // for a later look
+  uint32_t number;
+  uint64_t first_step;
+} g_waiting{};
+
+void forget_put_off() {
+  g_put_off_first = {};
+  g_early = {};
+  g_waiting = {};
+}
 GPUPROF_FORGET_IN_CHILD(forget_put_off);
 
-// Whether a step that begins now does so by the clock, on our own thread. With the session the
-// first one begins on the program's.
-bool begins_by_clock() {
-  const Session& s = session();
-  return s.opening_ns.load(std::memory_order_relaxed) == 0 && !s.loads_data &&
-         s.tracker.source() == StepSource::time;
+// A window is due and cannot be opened yet. What is being closed stays so for whoever reads the
+// ring after SIGKILL.
+void set_phase_until_open() {
+  if (session().phase.load() == SessionPhase::closing) return;
+  set_phase_between_windows(SessionPhase::warmup);
 }
 
 // Under step_lock. CUPTI was attached too late in the warm-up for the program to have waited for
@@ -62,14 +77,18 @@ bool put_off_for_graphs(uint32_t number) {
 }
 
 // Under step_lock. The window cannot be opened yet: with the steps that come once it can, if that
-// is soon.
+// is soon. An early window holds none up for good: it is there for want of a better one.
 void put_off_window(uint32_t number) {
   Session& s = session();
-  const bool writing = drain_is_asked_for(DrainCommand::close);
-  const char* const what = cupti_is_attaching() ? "attaching CUPTI" : "preparing the buffers";
+  const bool closing = drain_is_asked_for(DrainCommand::close);
+  const bool early = is_early_window(s.window.number);
+  const bool writing = closing && !early;
+  const char* const what = cupti_is_attaching() ? "attaching CUPTI"
+                           : closing            ? "writing what came before"
+                                                : "preparing the buffers";
   if (!writing && s.tracker.source() != StepSource::profiler) {
     s.plan->postpone();
-    set_phase_between_windows(SessionPhase::warmup);
+    set_phase_until_open();
     log_line(LogLevel::warn, "%s takes longer than %.0f s: window %u takes as many steps later",
              what, static_cast<double>(kLongestStepWaitNs) / 1e9, number);
     return;
@@ -88,18 +107,48 @@ void put_off_window(uint32_t number) {
   set_phase_between_windows(SessionPhase::waiting);
 }
 
-// False: the drain thread is still at the window before, or attaching CUPTI.
-bool prepare_window() {
-  // Asked for at warm-up and normally over; with warmup=0 this thread waits for it. While the
-  // window before is being closed CUPTI is still on, but would be switched off at the end of that.
+// While the window before is being closed CUPTI is still on, but would be switched off at the end
+// of that.
+void ask_for_cupti() {
   const bool closing = !drain_wait_idle(0);
   if (closing || !cupti_is_settled()) drain_request(DrainCommand::attach);
+}
+
+// False: the drain thread is still at the window before, or attaching CUPTI.
+bool prepare_window() {
+  ask_for_cupti();  // at warm-up before, and normally over; with warmup=0 this thread waits for it
   return drain_wait_before_step();
+}
+
+// The same for a window that no step begins: it opens in any case.
+void prepare_first_window() {
+  ask_for_cupti();
+  const FirstWait wait = drain_wait_before_first();
+  if (wait == FirstWait::ready) return;
+  cupti_window_opens_without();
+  log_line(LogLevel::warn, "%s: the window begins without GPU times",
+           wait == FirstWait::late ? "CUPTI was not ready within 3 s"
+                                   : "CUPTI cannot be loaded while another library is");
+}
+
+// The same on the drain thread: true at the look after which all is there.
+bool is_prepared(ByDrainThread& window) {
+  if (!window.asked) ask_for_cupti();
+  window.asked = !drain_wait_idle(0);
+  return !window.asked;
+}
+
+void open_later(uint32_t number, uint64_t first_step) {
+  g_waiting.waits = true;
+  g_waiting.number = number;
+  g_waiting.first_step = first_step;
+  set_phase_until_open();
 }
 
 void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   restart_stack_counts();
+  nvtx_window_begins();
   open_window(number, first_step, ticks);
   keep_live_memory(number, now_ticks());
   processor_waits_begin();
@@ -108,11 +157,20 @@ void start_recording(uint32_t number, uint64_t first_step, uint64_t ticks) {
   modules_begin();
   drain_request(DrainCommand::watch);
   prepare_this_thread();
-  if (!begins_by_clock()) {  // this thread is the program's, and waits until all is ready
+  if (!is_drain_thread()) {  // this thread is the program's, and waits until all is ready
     (void)drain_wait_for(DrainCommand::watch, kWaitForDumpNs);
     s.window.ready_ticks = now_ticks();
     ring()->header->window_ready_ticks.store(s.window.ready_ticks);
   }
+}
+
+// Under step_lock.
+void open_prepared(uint32_t number, uint64_t first_step, uint64_t ticks) {
+  Session& s = session();
+  if (put_off_for_graphs(number)) return;
+  s.put_off = 0;
+  s.tracker.hold_source(true, s.windows_done == 0);
+  start_recording(number, first_step, ticks);
 }
 
 }  // namespace
@@ -147,11 +205,32 @@ void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   s.next_window = number + 1;
   s.wants_early = false;
-  if (!prepare_window()) return put_off_window(number);
-  if (put_off_for_graphs(number)) return;
-  s.put_off = 0;
-  s.tracker.hold_source(true, s.windows_done == 0);
-  start_recording(number, first_step, ticks);
+  g_waiting = {};
+  if (is_drain_thread()) {
+    if (!is_prepared(g_waiting)) return open_later(number, first_step);
+  } else if (!prepare_window()) {
+    return put_off_window(number);
+  }
+  open_prepared(number, first_step, ticks);
+}
+
+void open_waiting_window() {
+  if (!g_waiting.waits || !is_prepared(g_waiting)) return;
+  g_waiting.waits = false;
+  open_prepared(g_waiting.number, g_waiting.first_step, now_ticks());
+}
+
+void postpone_waiting_window() {
+  if (!g_waiting.waits) return;
+  log_line(LogLevel::debug, "window %u takes as many steps later: what it needs is not there yet",
+           g_waiting.number);
+  g_waiting = {};
+  session().plan->postpone();
+}
+
+void forget_waiting_window() {
+  if (g_waiting.waits) session().plan->cut();
+  g_waiting = {};
 }
 
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
@@ -188,6 +267,7 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
   Session& s = session();
   modules_end();
   operators_end(ticks);
+  nvtx_window_ends(ticks);
   s.tracker.hold_source(false);
   s.window.end_ticks = ticks;
   settle_steps(s.window);
@@ -208,9 +288,7 @@ void begin_with_session() {
   const bool early = s.wants_early && !s.config.schedule.all;
   if (s.plan->armed() || window_is_open() || !(early || s.config.schedule.all)) return;
   if (!early) s.next_window = 1;
-  if (!prepare_window()) {
-    log_line(LogLevel::warn, "CUPTI was not ready within 3 s: the window begins without GPU times");
-  }
+  prepare_first_window();
   const uint32_t number = early ? kFirstEarlyWindow + s.early_windows++ : 0;
   start_recording(number, s.boundaries, g_host.process_start_ticks);
 }
@@ -219,7 +297,7 @@ void begin_early_again() {
   Session& s = session();
   if (!s.wants_early || s.early_windows == 0 || s.phase.load() != SessionPhase::waiting) return;
   s.wants_early = seconds_between(s.start_ticks, now_ticks()) < kEarlySeconds;
-  if (!s.wants_early || !prepare_window()) return;
+  if (!s.wants_early || !is_prepared(g_early)) return;
   start_recording(kFirstEarlyWindow + s.early_windows++, s.boundaries, now_ticks());
 }
 

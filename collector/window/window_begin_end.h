@@ -22,8 +22,14 @@ bool early_is_open();
 // The calling thread marks steps, and a window is near: what it needs to record is made now.
 void prepare_this_thread();
 
-// Opens a window with the step that begins now, or puts it off.
+// Opens a window with the step that begins now, or puts it off. On the drain thread it may open it
+// at a later look.
 void begin_window(uint32_t number, uint64_t first_step, uint64_t ticks);
+// On the drain thread, at each look: what begin_window() has left to it.
+void open_waiting_window();
+// Steps go on before that: the window takes as many later, or is none any more.
+void postpone_waiting_window();
+void forget_waiting_window();
 // Opens it without waiting for anything: of a worker that follows its parent's.
 void open_window(uint32_t number, uint64_t first_step, uint64_t ticks);
 // `reason` as in Summary.end_reason.

@@ -195,7 +195,7 @@ void open_dump(Drain& drain) {
   const Window& window = s.window;  // its ready_ticks may be written now
   if (is_early_window(window.number)) drain.failures_before_early = drain.failures_written;
   add_anchor();
-  cupti_window_begins();
+  cupti_window_begins(window.end_ticks);
   drain.collector.begin(window.number, window.begin_ticks);
   drain.cpu_at_begin = thread_cpu_ns();
   drain.process_cpu_at_begin = process_cpu_ns();
@@ -299,6 +299,7 @@ void save_dump(Drain& drain) {
     window.partial = true;
     window.end_reason = "exec";
   }
+  drain.file.withdraw_summary();  // of another thread's exec, which goes on
   write_to_the_end(drain, window);
   if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
   drain.file.publish();

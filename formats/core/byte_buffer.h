@@ -34,9 +34,7 @@ class PodVector {
     size_t want = capacity_ ? capacity_ * 2 : 4096 / sizeof(T) + 1;
     if (want < count) want = count;
     const size_t bytes = (want * sizeof(T) + 4095) & ~size_t{4095};
-    void* grown =
-        data_ ? ::mremap(data_, mapped_, bytes, MREMAP_MAYMOVE)
-              : ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const grown = map(bytes);
     if (grown == MAP_FAILED) return false;
     data_ = static_cast<T*>(grown);
     mapped_ = bytes;
@@ -90,6 +88,22 @@ class PodVector {
   const T* end() const { return data_ + size_; }
 
  private:
+  // The items in memory of this size.
+  void* map(size_t bytes) {
+    constexpr int kAccess = PROT_READ | PROT_WRITE, kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+    if (!data_) return ::mmap(nullptr, bytes, kAccess, kPrivate, -1, 0);
+#ifdef __SANITIZE_THREAD__
+    // It does not see mremap: what it moves away from would seem to be this thread's still.
+    void* const moved = ::mmap(nullptr, bytes, kAccess, kPrivate, -1, 0);
+    if (moved == MAP_FAILED) return moved;
+    std::memcpy(moved, static_cast<const void*>(data_), size_ * sizeof(T));
+    ::munmap(data_, mapped_);
+    return moved;
+#else
+    return ::mremap(data_, mapped_, bytes, MREMAP_MAYMOVE);
+#endif
+  }
+
   T* data_ = nullptr;
   size_t size_ = 0;
   size_t capacity_ = 0;

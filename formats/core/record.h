@@ -169,8 +169,8 @@ struct NvtxPayload {
   uint64_t range_id;          // start/end ranges; 0 for push/pop
   uint64_t depth : 8;         // push/pop nesting depth, from 0
   uint64_t payload_type : 8;  // nvtxPayloadType_t; 0: there is no payload
-  uint64_t started_on : 24;   // start/end: Linux tid of the thread, where another one ended it;
-  uint64_t ended_on : 24;     // that one; else both 0
+  uint64_t started_on : 24;   // start/end: Linux tid of the thread, where it is not the record's;
+  uint64_t ended_on : 24;     // of the one that ended it, if any has; else both 0
 };
 
 // op, annotation, module.

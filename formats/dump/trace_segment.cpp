@@ -347,8 +347,9 @@ void TraceSegment::fix_steps() {
 
 void TraceSegment::fix_summary() {
   Process& p = process;
+  constexpr uint32_t kNotKnown = 10;  // no writer counts it, and its loss_name() is "unknown"
   for (const dump::LossCount& loss : p.summary.loss()) {
-    if (loss.cause() < p.losses.size()) p.losses[loss.cause()] += loss.count();
+    p.losses[loss.cause() < p.losses.size() ? loss.cause() : kNotKnown] += loss.count();
   }
   p.gpu_times_missing =
       p.has_summary ? p.summary.gpu_times_missing() : p.header.gpu_times_missing();

@@ -384,6 +384,10 @@ bool ArgReader::take_of_tensor(ArgKey key, const Value& value, Shape& shape, Eve
 
 bool ArgReader::take(ArgKey key, const Value& value, Shape& shape, EventExtra& extra,
                      Placement& out) {
+  if (key == ArgKey::open_end && !is_gpu_kind(shape.kind)) {
+    shape.flags |= kFlagOpenEnd;
+    return true;
+  }
   switch (shape.kind) {
     case Kind::op:
     case Kind::annotation: return take_of_operator(key, value, shape, extra, out);

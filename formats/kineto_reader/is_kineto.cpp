@@ -74,6 +74,11 @@ TraceLook look_for_trace(const std::string& path) {
   return array ? TraceLook::trace : TraceLook::none;
 }
 
+// As torch.profiler names the trace of a rank, HOST_PID.TIME.pt.trace.json, and we do.
+bool is_named_for_a_rank(const std::string& path) {
+  return path.substr(path.rfind('/') + 1).find(".pt.trace.json") != std::string::npos;
+}
+
 }  // namespace
 
 bool is_kineto(const std::string& path) { return begins_json(first_text(path, kFirstBytes)); }
@@ -89,7 +94,11 @@ std::vector<std::string> kineto_traces(const std::vector<std::string>& files) {
     const TraceLook look = look_for_trace(file);
     if (look != TraceLook::none) (look == TraceLook::our_trace ? ours : others).push_back(file);
   }
-  return others.empty() ? ours : others;
+  if (!others.empty()) return others;
+  if (std::any_of(ours.begin(), ours.end(), is_named_for_a_rank)) {
+    std::erase_if(ours, [](const std::string& file) { return !is_named_for_a_rank(file); });
+  }
+  return ours;
 }
 
 }  // namespace gpuprof

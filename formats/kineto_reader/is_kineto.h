@@ -14,7 +14,8 @@ bool is_kineto(const std::string& path);
 // contents are not known; a dump's are not.
 std::string why_not_kineto(const std::string& path);
 // Of the files of a directory, those that are traces. Where others have written some, not those
-// that we have: they are made of the others.
+// that we have: they are made of the others. Likewise of those that we have, where some are each
+// of a rank, not one of all ranks.
 std::vector<std::string> kineto_traces(const std::vector<std::string>& files);
 
 }  // namespace gpuprof

@@ -9,26 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "formats/views/kineto_ids.h"
 #include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
+#include "formats/writers/memory_viz_changes.h"
 #include "formats/writers/pickle_text.h"
 
 namespace gpuprof {
 namespace {
 
-constexpr uint64_t kLargest = uint64_t{1} << 60;  // of memory; more is an error in the file
-
-struct Change {
-  int64_t time;
-  uint64_t address;
-  int64_t bytes;  // negative: released
-  bool tensor;
-  const Process* process;
-  EventIndex event;
-  const LiveAllocation* before;  // allocated before the window; then there is no event
-};
+using Change = MemoryVizChange;
 
 struct Block {
   int64_t bytes;
@@ -39,16 +29,8 @@ struct Block {
 
 class MemoryVizExport {
  public:
-  MemoryVizExport(const Trace& trace, OutputFile& file) : trace_(trace), pickle_(file) {
-    std::vector<const Process*> processes;
-    for (const Process& process : trace.processes) processes.push_back(&process);
-    ids_ = assign_kineto_ids(processes);
-    for (const Process* process : processes) collect(*process);
-    for (auto& [gpu, changes] : gpus_) {
-      std::stable_sort(changes.begin(), changes.end(),
-                       [](const Change& a, const Change& b) { return a.time < b.time; });
-    }
-  }
+  MemoryVizExport(const Trace& trace, OutputFile& file)
+      : trace_(trace), pickle_(file), gpus_(memory_viz_changes(trace)) {}
 
   void run() {
     pickle_.begin_dict().key("segments").begin_list();
@@ -78,49 +60,6 @@ class MemoryVizExport {
     pickle_.key("gpuprof_not_recorded").begin_list();
     for (const std::string& text : texts) pickle_.text(text);
     pickle_.end_list();
-  }
-
-  void collect(const Process& process) {
-    const KinetoIds& ids = ids_.at(key_of(process));
-    const auto gpu_of = [&](uint32_t device) {
-      const auto found = ids.gpus.find(device);
-      return found == ids.gpus.end() ? device : found->second;
-    };
-    const uint32_t first = ids.gpus.empty() ? 0 : ids.gpus.begin()->second;
-    if (const LiveMemory* const live = earliest_live(process)) {
-      for (const LiveAllocation& each : live->allocations) {
-        if (each.device == Shape::kAbsent || each.bytes > kLargest) continue;
-        gpus_[gpu_of(each.device)].push_back({each.time, each.address,
-                                              static_cast<int64_t>(each.bytes), each.is_block(),
-                                              &process, EventIndex::none, &each});
-      }
-    }
-    const MemoryCurves curves = memory_curves(trace_, process);
-    for (const MemoryPoint& point : curves.device) {
-      const Event& event = process.event(point.event);
-      const Lane& lane = process.lane(event);
-      const uint32_t gpu = lane.type == LaneType::device ? gpu_of(lane.device) : first;
-      gpus_[gpu].push_back({point.time, process.extra(event).address, point.change, false, &process,
-                            point.event, nullptr});
-    }
-    for (const TensorCurve& curve : curves.tensors) {
-      if (curve.device_type != kCudaDevice) continue;
-      for (const MemoryPoint& point : curve.points) {
-        gpus_[gpu_of(curve.device_id)].push_back(
-            {point.time, process.extra(process.event(point.event)).address, point.change, true,
-             &process, point.event, nullptr});
-      }
-    }
-  }
-
-  // What the window began with; without a window, what there was when memory ran out, or in the
-  // end.
-  static const LiveMemory* earliest_live(const Process& process) {
-    for (const LiveMoment moment :
-         {LiveMoment::window_begins, LiveMoment::out_of_memory, LiveMoment::left}) {
-      if (const LiveMemory* const live = process.live_at(moment)) return live;
-    }
-    return nullptr;
   }
 
   static bool has_tensors(const std::vector<Change>& changes) {
@@ -251,8 +190,7 @@ class MemoryVizExport {
 
   const Trace& trace_;
   PickleText pickle_;
-  std::map<ProcessKey, KinetoIds> ids_;
-  std::map<uint32_t, std::vector<Change>> gpus_;
+  const std::map<uint32_t, std::vector<Change>> gpus_;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ struct HostMemory {
 constexpr int64_t kMostBytes = int64_t{1} << 60, kMostSum = int64_t{1} << 61;  // damaged files
 constexpr const char* kTime = "nanoseconds";
 constexpr const char* kMemory = "bytes";
+constexpr const char* kNoCall = "no recorded call";
 
 using IdleTimes = std::vector<std::pair<uint32_t, int64_t>>;  // by event, in order of it
 
@@ -129,6 +130,7 @@ class SpeedscopeExport {
     const IdleTimes idle = idle_before(process);
     std::map<Stack, Times> stacks;
     for (const Lane& lane : process.lanes) {
+      if (lane.type == LaneType::stream) add_without_call(process, lane, idle, stacks);
       if (lane.type != LaneType::thread) continue;
       std::vector<EventIndex> open;
       for (const Event& event : process.lane_events(lane)) {
@@ -148,6 +150,21 @@ class SpeedscopeExport {
       }
     }
     return stacks;
+  }
+
+  // Work that no thread's call is known for: the preset `light` records no calls.
+  void add_without_call(const Process& process, const Lane& lane, const IdleTimes& idle,
+                        std::map<Stack, Times>& stacks) {
+    for (const Event& work : process.lane_events(lane)) {
+      if (!works_[number(work.shape)]) continue;
+      const bool called = work.partner != EventIndex::none &&
+                          process.lane(process.event(work.partner)).type == LaneType::thread;
+      if (called) continue;
+      progress_.add_one();
+      Times& times = stacks[{frame(kNoCall), frame(trace_.text(trace_.shape(work).label))}];
+      times.busy += work.end - work.begin;
+      times.idle += of(idle, process.index_of(work));
+    }
   }
 
   // The time of each Python stack, by thread: a sample stands for the time to the next one, two

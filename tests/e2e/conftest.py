@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rooms' tests share what lies here, and import each other's helpers."""
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -9,6 +10,10 @@ _HERE = pathlib.Path(__file__).resolve().parent
 for _room in (_HERE, _HERE / "recording", _HERE / "safety", _HERE / "command"):
     if str(_room) not in sys.path:
         sys.path.insert(0, str(_room))
+
+# A shell's background job ignores it, and all programs that are started here would.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Where tests/aarch64.sh has made the arm64 folder the root. What follows is the emulator's, by a part of the test's name.
 _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()

@@ -76,6 +76,13 @@ static int semantics(void) {
   dlerror();
   printf("not the program's: %d\n", dlsym(dlopen(NULL, RTLD_NOW), "ncclGetUniqueId") == NULL);
   dlerror();
+  printf("not anywhere: %d\n", dlsym(RTLD_DEFAULT, "ncclAllReduce") == NULL);
+  message = dlerror();
+  printf("dlerror names it: %d\n", message != NULL && strstr(message, "ncclAllReduce") != NULL);
+  printf("in its version: %d\n", dlvsym(library, "cudaMalloc", "libcudart.so.13") != NULL);
+  printf("in another's: %d\n", dlvsym(library, "cudaMalloc", "libcudart.so.12") == NULL);
+  message = dlerror();
+  printf("dlerror names it: %d\n", message != NULL && strstr(message, "libcudart.so.12") != NULL);
   printf("libc by default scope: %d\n", dlsym(RTLD_DEFAULT, "strlen") != NULL);
   printf("libc by next scope: %d\n", dlsym(RTLD_NEXT, "malloc") != NULL);
   printf("with a version: %d\n", dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14") != NULL);

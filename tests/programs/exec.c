@@ -2,6 +2,7 @@
 // Hazard: exec ends the program without an exit. What was recorded before must be there, the
 // program that follows must run as without us, and after an exec that fails recording goes on.
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 
 #include "tests/programs/hazard.h"
@@ -12,6 +13,18 @@ static int shell_after_work(int argc, char** argv) {
   (void)argc, (void)argv;
   hazard_steps(3, 5);
   execl("/bin/sh", "sh", "-c", "echo from sh; exit 3", (char*)NULL);
+  return 91;
+}
+
+static int at_after_work(int argc, char** argv) {
+  (void)argc, (void)argv;
+  char* arguments[] = {(char*)"sh", (char*)"-c", (char*)"echo from sh; exit 3", NULL};
+  char* environment[] = {NULL};
+  hazard_steps(3, 5);
+  if (execveat(AT_FDCWD, "/nonexistent/program", arguments, environment, 0) != -1) return 90;
+  printf("exec failed with errno %d\n", errno);
+  fflush(stdout);
+  execveat(AT_FDCWD, "/bin/sh", arguments, environment, 0);
   return 91;
 }
 
@@ -36,6 +49,18 @@ static int fails(int argc, char** argv) {
   printf("exec failed with errno %d\n", errno);
   hazard_steps(3, 5);
   return 5;
+}
+
+// Until it is killed.
+static int fails_and_goes_on(int argc, char** argv) {
+  (void)argc, (void)argv;
+  hazard_steps(1, 1);
+  execl("/nonexistent/program", "program", (char*)NULL);
+  for (int i = 0; i < 3000; ++i) {
+    hazard_steps(1, 1);
+    usleep(20000);
+  }
+  return 91;
 }
 
 static int bare_environment(int argc, char** argv) {
@@ -65,9 +90,11 @@ static int from_thread(int argc, char** argv) {
 int main(int argc, char** argv) {
   static const struct hazard_case cases[] = {
       {"shell", shell_after_work},
+      {"at", at_after_work},
       {"self", self_after_work},
       {"second", second},
       {"fails", fails},
+      {"fails_and_goes_on", fails_and_goes_on},
       {"environment", bare_environment},
       {"thread", from_thread},
   };

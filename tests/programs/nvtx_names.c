@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names by NVTX, given before and after the first CUDA call: of threads, categories, a stream and a
 // GPU. A range that starts on the main thread and ends on another, and one that ends on its own.
-//   nvtx_names [leave RANGES]    leave: so many ranges start before a window ends and end after it
+//   nvtx_names leave RANGES    so many ranges start before a window ends and end after it
+//   nvtx_names push RANGES     so many are pushed in the fourth of 20 steps and never popped, as
+//                              where an exception passes by; each step has another one, which is
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtCudaRt.h>
 #include <pthread.h>
@@ -41,10 +43,22 @@ static void leave_ranges(int count) {
   }
 }
 
+static void push_ranges(int count) {
+  for (int step = 0; step < 20; ++step) {
+    for (int i = 0; step == 3 && i < count; ++i) nvtxRangePushA("never popped");
+    nvtxRangePushA("forward");
+    hazard_launch(2, NULL);
+    nvtxRangePop();
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    usleep(20000);
+  }
+}
+
 int main(int argc, char** argv) {
   pthread_t thread;
   cudaStream_t stream;
   hazard_register_kernel();
+  if (argc > 2 && strcmp(argv[1], "push") == 0) return push_ranges(atoi(argv[2])), 0;
   if (argc > 2) return leave_ranges(atoi(argv[2])), 0;
   nvtxNameOsThreadA(tid(), "first name");
   nvtxNameCategoryA(7, "loading");

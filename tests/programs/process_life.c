@@ -123,6 +123,35 @@ static int ten_thousand_threads(int argc, char** argv) {
   return 3;
 }
 
+// How many threads of the library's have the real-time policy of this one.
+static int is_real_time(int argc, char** argv) {
+  (void)argc, (void)argv;
+  const struct sched_param priority = {.sched_priority = 1};
+  print_result("sched_setscheduler", sched_setscheduler(0, SCHED_FIFO, &priority));
+  hazard_steps(4, 5);
+  int count = 0;
+  glob_t found = {.gl_pathc = 0};
+  if (glob("/proc/self/task/*/comm", 0, NULL, &found) != 0) return 91;
+  for (size_t i = 0; i < found.gl_pathc; ++i) {
+    char name[32] = "";
+    FILE* file = fopen(found.gl_pathv[i], "r");
+    if (file != NULL && fgets(name, sizeof name, file) != NULL && strcmp(name, "gpuprof\n") == 0) {
+      count +=
+          sched_getscheduler(atoi(found.gl_pathv[i] + strlen("/proc/self/task/"))) == SCHED_FIFO;
+    }
+    if (file != NULL) fclose(file);
+  }
+  globfree(&found);
+  printf("%d threads\n", count);
+  return 3;
+}
+
+static int first_errno(int argc, char** argv) {
+  (void)argc, (void)argv;
+  printf("errno %d\n", errno);
+  return 3;
+}
+
 int main(int argc, char** argv) {
   static const struct hazard_case cases[] = {
       {"chroot", changes_root},
@@ -133,6 +162,8 @@ int main(int argc, char** argv) {
       {"closes_us", closes_us},
       {"opens_and_closes_us", opens_and_closes_us},
       {"threads", ten_thousand_threads},
+      {"errno", first_errno},
+      {"real_time", is_real_time},
   };
   return hazard_main(argc, argv, cases, sizeof cases / sizeof cases[0]);
 }

@@ -4,6 +4,7 @@
 // folder.
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -105,6 +106,22 @@ static int little_memory(int argc, char** argv) {
   return 0;
 }
 
+// As many mappings as a process may have (vm.max_map_count): neighbours that cannot become one.
+static int no_mappings_later(int argc, char** argv) {
+  (void)argc, (void)argv;
+  hazard_steps(4, 5);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+  for (int access = PROT_READ; mmap(NULL, 4096, access, flags, -1, 0) != MAP_FAILED;) {
+    access ^= PROT_WRITE;
+  }
+  for (int i = 0; i < 30; ++i) {
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    usleep(10000);
+  }
+  printf("worked with no more mappings\n");
+  return 0;
+}
+
 static int no_processes(int argc, char** argv) {
   (void)argc, (void)argv;
   limit(RLIMIT_NPROC, 0);  // no thread can be started (root is let off)
@@ -147,6 +164,7 @@ int main(int argc, char** argv) {
       {"small_files", small_files},
       {"small_files_later", small_files_later},
       {"little_memory", little_memory},
+      {"no_mappings_later", no_mappings_later},
       {"no_processes", no_processes},
       {"unwritable_folder", unwritable_folder},
       {"chdir", changes_folder},

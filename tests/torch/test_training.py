@@ -254,6 +254,16 @@ def test_layers_have_the_names_that_pytorch_gives_them(tmp_path):
             assert inner + row["cpu_self_us"] == pytest.approx(row["cpu_us"], rel=0.02), path
 
 
+def test_a_look_at_layers_may_run_the_programs_code(tmp_path):
+    """What is called meanwhile has no path; the model that is looked at has all of its own."""
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/layers_that_call.py", GPUPROF_ACTIVITIES="+module",
+                    GPUPROF_SCHEDULE="skip_first=1,warmup=0,active=4")
+    [dump] = harness.dumps(tmp_path / "out")
+    names = collections.Counter(r["name"] for r in harness.records(dump) if r["kind"] == "module")
+    assert names["nn.Module: Sequential.0 (Looked)"] == 4, done.err
+    assert all(names[f"nn.Module: Sequential.{i}.inner (Identity)"] >= 4 for i in range(1, 301)), names
+
+
 def test_a_module_that_raises(tmp_path):
     """Once caught, once not, in the window: calls around it end where it does, and so does the program."""
     command = (sys.executable, HERE / "scripts/raises.py")
@@ -274,6 +284,17 @@ def test_compiled_code_is_the_same(tmp_path):
     """No warning, no break of a graph, nothing compiled again."""
     done = profiled(tmp_path, sys.executable, HERE / "scripts/compiled.py", GPUPROF_ACTIVITIES="+module")
     assert "calls of modules are not recorded: torch.compile" in done.err
+
+
+def test_ranges_that_end_on_another_thread(tmp_path):
+    """More than there is room for at once."""
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/asynchronous.py",
+                    GPUPROF_SCHEDULE="skip_first=3,warmup=1,active=2")
+    [dump] = harness.dumps(tmp_path / "out")
+    found = [r for r in harness.of_kind(harness.records(dump), "annotation") if r["name"] == "request"]
+    assert len(found) == 600 and len({r["lane"]["tid"] for r in found}) == 1, done.err
+    assert not any(r["flags"] for r in found) and all(r["duration_ns"] > 0 for r in found)
+    assert harness.info(dump)["files"][0]["losses"].get("operator_depth", 0) == 0
 
 
 def test_native_samples(tmp_path):

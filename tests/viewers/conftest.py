@@ -62,6 +62,7 @@ def run_once(folder, options):
                  if r["kind"] == "step" and r["in_window"]}
         assert sorted(steps) == list(range(FIRST, LAST + 1))
         truth = truths[header["rank"]] = truth_trace.Truth(folder / "truth", header["pid"], steps)
+        truth.take_loads_as_recorded(records)
         most, gpu = max(most, noise(truth, records)), max(gpu, gpu_noise(truth, records))
     assert sorted(truths) == [0, 1]
     return (gpu > SAME_NS, most), Profiled(folder / "out", truths, folder)

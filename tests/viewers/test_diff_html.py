@@ -72,11 +72,13 @@ def test_changes_are_those_of_the_json_and_sort(slower):
 
 
 def test_a_run_and_itself(runs):
+    """On a busy machine its steps differ so much that the page says what it cannot tell."""
     folder, base, _ = runs
     diff = Diff(folder, base, base)
     page = diff.open()
     try:
-        assert texts(page, "#gate h2") == ["No regression"] and texts(page, "#change b") == ["none beyond noise"]
+        [gate] = texts(page, "#gate h2")
+        assert gate.startswith("No regression") and texts(page, "#change b") == ["none beyond noise"]
         assert_quiet(page)
     finally:
         page.close()

@@ -20,6 +20,27 @@ struct Pair {
   const KeySample* other = nullptr;
 };
 
+// What one run left out on its way, or was not told to record, would look like a change.
+bool differs(const RunSample& base, const RunSample& other, ShedKind kind) {
+  const auto i = static_cast<size_t>(kind);
+  return base.left_out.unset[i] != other.left_out.unset[i];
+}
+
+bool compares_operators(const RunSample& base, const RunSample& other) {
+  return !base.lacks_operators && !other.lacks_operators &&
+         !differs(base, other, ShedKind::operators);
+}
+
+bool compares_part(const RunSample& base, const RunSample& other, Part part) {
+  const auto i = static_cast<size_t>(part);
+  if (base.lacks_part[i] || other.lacks_part[i]) return false;
+  for (size_t kind = 0; kind < kShedKinds; ++kind) {
+    const auto each = static_cast<ShedKind>(kind);
+    if (needs(part, each) && differs(base, other, each)) return false;
+  }
+  return true;
+}
+
 // Of several kernels: what they take of each step together. Their durations are not comparable.
 KeySample sum_of(const RunSample& run, const std::vector<std::string>& kernels) {
   KeySample out;
@@ -56,17 +77,16 @@ class Pairing {
   }
 
  private:
-  // Without GPU times nothing is known of kernels, nor what the rest of a step's time was for. What
-  // one run left out on its way would look like a change.
+  // Without GPU times nothing is known of kernels, nor what the rest of a step's time was for.
   bool both_have(const SampleKey& key) const {
-    if (key.kind == "operator") return !base_.lacks_operators && !other_.lacks_operators;
+    if (key.kind == "operator") return compares_operators(base_, other_);
     return base_.gpu_timed == other_.gpu_timed && !(key.kind == "cause" && is_lacking(key.name));
   }
 
   bool is_lacking(std::string_view name) const {
     for (size_t i = 0; i < kParts; ++i) {
       if (part_name(static_cast<Part>(i)) != name) continue;
-      return base_.lacks_part[i] || other_.lacks_part[i];
+      return !compares_part(base_, other_, static_cast<Part>(i));
     }
     return false;
   }
@@ -143,12 +163,11 @@ MeanChange without(MeanChange change, double base_pct, double other_pct) {
 void note_recording(const RunSample& base, const RunSample& other, Diff& out) {
   out.base = {base.left_out, base.recording_pct()};
   out.other = {other.left_out, other.recording_pct()};
-  out.operators_not_compared = base.lacks_operators || other.lacks_operators;
+  out.operators_not_compared = !compares_operators(base, other);
   for (size_t i = 0; i < kParts; ++i) {
     if (base.gpu_timed != other.gpu_timed) break;  // then none is compared
-    if (base.lacks_part[i] || other.lacks_part[i]) {
-      out.parts_not_compared.push_back(static_cast<Part>(i));
-    }
+    const auto part = static_cast<Part>(i);
+    if (!compares_part(base, other, part)) out.parts_not_compared.push_back(part);
   }
   if (!out.anything_left_out() || !out.base.cost_pct || !out.other.cost_pct) return;
   out.without_recording = without(out.step_time, *out.base.cost_pct, *out.other.cost_pct);
@@ -179,6 +198,7 @@ Diff compare(const RunSample& base, const RunSample& other) {
   Diff out;
   out.base_steps = base.step_us.size();
   out.new_steps = other.step_us.size();
+  out.setup = differences(base.setup, other.setup);
   std::string few;
   for (const auto& [name, count] :
        {std::pair("base", out.base_steps), std::pair("new", out.new_steps)}) {

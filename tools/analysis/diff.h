@@ -36,7 +36,8 @@ struct Diff {
   MeanChange typical_step;
   bool significant = false;     // step_time's
   std::vector<Change> changes;  // the largest difference in a step first
-  std::string reason;           // why nothing can be said; empty: it can
+  std::vector<SetupDifference> setup;
+  std::string reason;  // why nothing can be said; empty: it can
   Recording base, other;
   // That one of the runs lacks, so they are not among the changes.
   std::vector<Part> parts_not_compared;

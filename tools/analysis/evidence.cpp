@@ -5,9 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "formats/core/names.h"
 #include "tools/analysis/verdict.h"
+#include "tools/analysis/wait_advice.h"
 #include "tools/console.h"
 
 namespace gpuprof::analysis {
@@ -190,6 +193,10 @@ constexpr const char* kAdviceOnDeviceCopies =
     "buffers that are kept), avoid clone(), contiguous(), cat() and changes of layout, use "
     "zero_grad(set_to_none=True), or let torch.compile fuse them.";
 
+constexpr const char* kAdviceOnPinnedCopies =
+    "These copies are of pinned memory and do not block: issue them on a stream of their own, one "
+    "batch ahead; keep on the GPU what is copied back and forth.";
+
 void copies(const Report& report, Verdict& verdict) {
   for (size_t i = 0; i < std::min<size_t>(3, report.tables.copies.size()); ++i) {
     const CopyRow& row = report.tables.copies[i];
@@ -199,14 +206,21 @@ void copies(const Report& report, Verdict& verdict) {
                     static_cast<double>(row.bytes) / 1e6 / static_cast<double>(row.count),
                     row.gigabytes_per_second(), row.pageable ? ", pageable memory" : ""));
   }
+  constexpr double kNearlyAll = 0.9;
   double all = 0, within = 0;  // the GPU's memory, or that of several
+  double asynchronous = 0;
   for (const CopyRow& row : report.tables.copies) {
     const bool to_host =
         row.name.find("HtoD") != std::string::npos || row.name.find("DtoH") != std::string::npos;
     all += row.total_us;
+    asynchronous += row.asynchronous_us;
     if (!to_host) within += row.total_us;
   }
-  if (2 * within > all) verdict.advice = kAdviceOnDeviceCopies;
+  if (2 * within > all) {
+    verdict.advice = kAdviceOnDeviceCopies;
+  } else if (asynchronous >= kNearlyAll * (all - within)) {
+    verdict.advice = kAdviceOnPinnedCopies;
+  }
 }
 
 // The rank that the others wait for, and what it is slower in.
@@ -320,6 +334,9 @@ void add_evidence(const Report& report, Verdict& verdict) {
     case Cause::synchronization:
       verdict.evidence.push_back(worst_step(report, Part::synchronization));
       calls(report, report.tables.synchronizations, verdict);
+      if (std::string advice = wait_advice(report.tables); !advice.empty()) {
+        verdict.advice = std::move(advice);
+      }
       places(report, "synchronization", verdict);
       waiting_lines(report, verdict);
       lines(report, Part::synchronization, verdict);

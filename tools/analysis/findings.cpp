@@ -49,8 +49,8 @@ void add_drift(const Process& process, const std::string& over, const std::vecto
   const double change = from > 0 ? 100 * (to - from) / from : 0;
   if (std::abs(change) < finding_row(FindingKind::step_time_drift).limit.value) return;
   add_finding<FindingKind::step_time_drift>(out, change, who(process), std::abs(change),
-                                            change > 0 ? "longer" : "shorter", over, from / 1000,
-                                            to / 1000);
+                                            change > 0 ? "longer" : "shorter", over,
+                                            format_us(from), format_us(to));
 }
 
 // Those of the step log that no window recorded: recording makes steps longer.
@@ -296,6 +296,21 @@ void small_grids(const Report& report, std::vector<Finding>& out) {
   add_finding<FindingKind::low_gpu_efficiency>(out, percent, report.gpu_utilization_pct, percent);
 }
 
+// What Tensor cores of these types ask of the program; empty: there are none.
+std::string_view tensor_core_advice(TensorTypes types) {
+  switch (types) {
+    case TensorTypes::none: return {};
+    case TensorTypes::not_known: return "Whether the GPU has any is not known";
+    case TensorTypes::fp16:
+      return "With less exact products these can be used: fp16 by autocast, with a GradScaler in "
+             "training";
+    case TensorTypes::tf32: break;
+  }
+  return "With less exact products these can be used: TF32 "
+         "(torch.set_float32_matmul_precision(\"high\"), torch.backends.cudnn.allow_tf32), or bf16 "
+         "by autocast";
+}
+
 // Products that Tensor cores could do, as far as names tell.
 void without_tensor_cores(const Report& report, std::vector<Finding>& out) {
   double all = 0, without = 0;
@@ -309,7 +324,9 @@ void without_tensor_cores(const Report& report, std::vector<Finding>& out) {
   }
   const double percent = all > 0 ? 100 * without / all : 0;
   if (!most || percent < finding_row(FindingKind::without_tensor_cores).limit.value) return;
-  add_finding<FindingKind::without_tensor_cores>(out, percent, percent, most->short_name);
+  const std::string_view advice = tensor_core_advice(report.tables.tensor_types);
+  if (advice.empty()) return;
+  add_finding<FindingKind::without_tensor_cores>(out, percent, percent, most->short_name, advice);
 }
 
 // What ran in them is not known: where it was communication, the verdict cannot say so.
@@ -317,7 +334,12 @@ void whole_graphs(const Report& report, std::vector<Finding>& out) {
   const double steps_us = report.step_time.mean_us * static_cast<double>(report.steps.size());
   const double percent = steps_us > 0 ? 100 * report.tables.whole_graph_us / steps_us : 0;
   if (percent < finding_row(FindingKind::whole_graphs).limit.value) return;
-  add_finding<FindingKind::whole_graphs>(out, percent, percent, report.unit());
+  const bool events = 2 * report.tables.event_graph_us > report.tables.whole_graph_us;
+  const char* const why = events ? "CUDA events tell nothing of their kernels"
+                                 : "CUPTI gave no times of their kernels (captured before the "
+                                   "window), or graph:trace was asked for";
+  add_finding<FindingKind::whole_graphs>(out, percent, percent, report.unit(), why,
+                                         events ? "With GPUPROF_GPU_TIMES=cupti, a" : "A");
 }
 
 // What comes back from the GPU in pieces of the same sizes as what goes there.

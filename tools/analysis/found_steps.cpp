@@ -58,6 +58,13 @@ std::vector<Issued> calls_as_issued(const std::vector<Issued>& works) {
   return out;
 }
 
+double share_of_window(const Process& process, const std::vector<Step>& steps) {
+  double inside = 0;
+  for (const Step& step : steps) inside += static_cast<double>(step.end - step.begin);
+  const auto window = static_cast<double>(process.window_end - process.window_begin);
+  return window > 0 ? inside / window : 1;
+}
+
 // A step ends where the next one begins, or, where something else stands between the two, with
 // its last work. Each must begin with a call of its own, and they must hold most of the work.
 bool take_steps(Timeline& timeline, const std::vector<Issued>& order) {
@@ -96,6 +103,7 @@ bool take_steps(Timeline& timeline, const std::vector<Issued>& order) {
   timeline.steps = std::move(steps);
   timeline.period_confidence = period.confidence;
   timeline.found_share = std::min(works, time);
+  timeline.found_time_share = share_of_window(*timeline.process, timeline.steps);
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of the steps each GPU of a process works.
+// How much of the steps each GPU and stream of a process works.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace gpuprof::analysis {
 
-// Of the time from the first step's begin to the last one's end, in per cent.
+// Of the time of all steps, without what lies between them, in per cent.
 struct GpuShares {
   size_t gpus = 0;         // that did some work in it
   double any_pct = 0;      // at least one of them works
@@ -17,5 +17,12 @@ struct GpuShares {
 
 // `timeline` has steps.
 GpuShares gpu_shares_of(const Timeline& timeline);
+
+// Of the work that was issued in the steps, whenever it ran.
+struct StreamShares {
+  size_t working = 0;      // streams with any
+  double computes_ns = 0;  // kernels of the stream that has most of them, all steps
+};
+StreamShares stream_shares_of(const Timeline& timeline);
 
 }  // namespace gpuprof::analysis

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "formats/trace/activities.h"
 #include "formats/views/left_out_text.h"
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/findings.h"
@@ -64,22 +66,52 @@ bool lacks(const Process& process, ShedKind kind, int64_t end) {
   return found && found->since < end;
 }
 
-bool is_known(Part part, const Process& process, int64_t end) {
-  return std::none_of(process.budget.left_out.begin(), process.budget.left_out.end(),
+KindSet unset_kinds(const Process& process) {
+  KindSet out{};
+  const std::optional<uint32_t> recorded = activities_of(process);
+  if (!recorded) return out;
+  const auto lacks = [&](Activity activity) {
+    return (*recorded >> static_cast<uint32_t>(activity) & 1) == 0;
+  };
+  out[static_cast<size_t>(ShedKind::operators)] = lacks(Activity::op);
+  out[static_cast<size_t>(ShedKind::calls)] = lacks(Activity::api) || lacks(Activity::alloc);
+  out[static_cast<size_t>(ShedKind::waits)] = lacks(Activity::sync);
+  return out;
+}
+
+namespace {
+
+bool needs_any(Part part, const KindSet& kinds) {
+  for (size_t i = 0; i < kShedKinds; ++i) {
+    if (kinds[i] && needs(part, static_cast<ShedKind>(i))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_known(Part part, const Process& process, int64_t end, const KindSet& unset) {
+  return !needs_any(part, unset) &&
+         std::none_of(process.budget.left_out.begin(), process.budget.left_out.end(),
                       [&](const RecordingBudget::LeftOut& each) {
                         return each.since < end && needs(part, each.kind);
                       });
 }
 
 bool is_known(Part part, const LeftOutKinds& left_out) {
-  return std::none_of(left_out.kinds.begin(), left_out.kinds.end(),
-                      [&](const LeftOutKind& each) { return needs(part, each.kind); });
+  return !needs_any(part, left_out.lacking());
 }
 
 const LeftOutKind* LeftOutKinds::find(ShedKind kind) const {
   const auto at = std::find_if(kinds.begin(), kinds.end(),
                                [&](const LeftOutKind& each) { return each.kind == kind; });
   return at == kinds.end() ? nullptr : &*at;
+}
+
+KindSet LeftOutKinds::lacking() const {
+  KindSet out = unset;
+  for (const LeftOutKind& each : kinds) out[static_cast<size_t>(each.kind)] = true;
+  return out;
 }
 
 void LeftOutKinds::add(const LeftOutKinds& other) {
@@ -92,6 +124,7 @@ void LeftOutKinds::add(const LeftOutKinds& other) {
       at->windows += each.windows;
     }
   }
+  for (size_t i = 0; i < kShedKinds; ++i) unset[i] = unset[i] || other.unset[i];
   windows += other.windows;
   allowed_pct = std::max(allowed_pct, other.allowed_pct);
 }
@@ -107,6 +140,8 @@ LeftOutKinds left_out_of(const Trace& trace) {
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
     ++out.windows;
+    const KindSet unset = unset_kinds(process);
+    for (size_t i = 0; i < kShedKinds; ++i) out.unset[i] = out.unset[i] || unset[i];
     for (const RecordingBudget::LeftOut& each : process.budget.left_out) {
       First& of_kind = first[static_cast<size_t>(each.kind)];
       if (of_kind.windows++ == 0 || each.since < of_kind.since) {
@@ -128,15 +163,18 @@ void note_left_out_kinds(const Trace& trace, Report& report) {
 }
 
 void leave_out_unknown_causes(Report& report) {
+  const KindSet lacking = report.left_out.lacking();
   for (size_t i = 0; i < kCauseCount; ++i) {
     const auto cause = static_cast<Cause>(i);
     const auto is_it = [&](const Verdict& verdict) { return verdict.cause == cause; };
     const bool found = std::any_of(report.verdict.begin(), report.verdict.end(), is_it);
-    const auto is_unknown = [&](const LeftOutKind& each) {
-      return needs(cause, each.kind) || (!found && may_be_missed(cause, each.kind));
-    };
-    const std::vector<LeftOutKind>& kinds = report.left_out.kinds;
-    if (std::none_of(kinds.begin(), kinds.end(), is_unknown)) continue;
+    bool unknown = false;
+    for (size_t kind = 0; kind < kShedKinds; ++kind) {
+      const auto lacks = static_cast<ShedKind>(kind);
+      unknown = unknown ||
+                (lacking[kind] && (needs(cause, lacks) || (!found && may_be_missed(cause, lacks))));
+    }
+    if (!unknown) continue;
     report.unknown_causes.push_back(cause);
     std::erase_if(report.verdict, is_it);
   }
@@ -167,10 +205,23 @@ std::vector<std::string> unknown_parts(const LeftOutKinds& left_out) {
   return out;
 }
 
-std::string unknown_parts_text(const std::vector<std::string>& parts) {
+std::string unknown_parts_text(const std::vector<std::string>& parts, bool by_budget) {
   if (parts.empty()) return "";
-  return fmt::format("Not known apart, since GPUPROF_BUDGET left out records: {}",
+  return fmt::format("Not known apart, since {} left out records: {}",
+                     by_budget ? "GPUPROF_BUDGET" : "GPUPROF_PRESET or GPUPROF_ACTIVITIES",
                      fmt::join(parts, ", "));
+}
+
+std::string why_not_known(const LeftOutKinds& left_out) {
+  std::string out;
+  if (!left_out.kinds.empty()) out = "GPUPROF_BUDGET left out " + describe(left_out);
+  std::vector<std::string_view> unset;
+  for (size_t i = 0; i < kShedKinds; ++i) {
+    if (left_out.unset[i]) unset.push_back(kShedTexts[i].text);
+  }
+  if (unset.empty()) return out;
+  return fmt::format("{}{}GPUPROF_PRESET or GPUPROF_ACTIVITIES left out {}", out,
+                     out.empty() ? "" : "; ", fmt::join(unset, ", "));
 }
 
 std::string names_of(const std::vector<Cause>& causes) {

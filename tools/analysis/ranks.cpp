@@ -2,7 +2,6 @@
 #include "tools/analysis/ranks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "tools/analysis/collective_args.h"
 #include "tools/analysis/intervals.h"
 #include "tools/analysis/processor_time.h"
+#include "tools/analysis/ranks/rank_speeds.h"
 #include "tools/analysis/ranks/same_collectives.h"
 #include "tools/analysis/ranks/slow_ranks.h"
 #include "tools/analysis/side_by_side.h"
@@ -348,18 +348,6 @@ class TimesOfSteps {
   std::vector<double> idle_allocation_, idle_launches_;  // while the GPU had nothing to do
 };
 
-// Of two ranks the faster one is what the other could be.
-void compare_speeds(std::vector<RankSpeed>& speeds, double step_us, double RankSpeed::*time,
-                    double RankSpeed::*factor) {
-  std::vector<double> times;
-  for (const RankSpeed& speed : speeds) times.push_back(speed.*time);
-  const double middle = lower_median(times);
-  for (RankSpeed& speed : speeds) {
-    const bool counts = std::abs(speed.*time - middle) >= kCountsPart * step_us;
-    speed.*factor = counts && middle > 0 ? speed.*time / middle : 1;
-  }
-}
-
 double median_step_us(std::span<const Timeline> timelines) {
   std::vector<double> lengths;
   for (const Timeline& timeline : timelines) {
@@ -397,10 +385,7 @@ RankComparison compare_ranks(std::span<const Timeline> timelines) {
   for (RankSpeed& speed : out.speeds) {
     if (out.comparable) speed.last_pct *= 100 / static_cast<double>(out.collectives.size());
   }
-  const double step_us = median_step_us(timelines);
-  compare_speeds(out.speeds, step_us, &RankSpeed::compute_us, &RankSpeed::compute);
-  compare_speeds(out.speeds, step_us, &RankSpeed::data_loading_us, &RankSpeed::data_loading);
-  compare_speeds(out.speeds, step_us, &RankSpeed::host_us, &RankSpeed::host);
+  compare_speeds(out.speeds, median_step_us(timelines));
   return out;
 }
 

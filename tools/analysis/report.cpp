@@ -11,20 +11,22 @@
 #include <span>
 #include <utility>
 
-#include "formats/core/early_window.h"
 #include "formats/trace/activities.h"
 #include "tools/analysis/evidence.h"
 #include "tools/analysis/findings.h"
 #include "tools/analysis/gpu_shares.h"
 #include "tools/analysis/processor_time.h"
 #include "tools/analysis/ranks/clocks.h"
+#include "tools/analysis/ranks/rank_speeds.h"
 #include "tools/analysis/ranks/slow_gpus.h"
 #include "tools/analysis/replay/replay.h"
 #include "tools/analysis/side_by_side.h"
 #include "tools/analysis/stalled_work.h"
 #include "tools/analysis/statistics.h"
+#include "tools/analysis/step_findings.h"
 #include "tools/analysis/thread_states.h"
 #include "tools/analysis/verdict.h"
+#include "tools/console.h"
 #include "tools/describe.h"
 
 namespace gpuprof::analysis {
@@ -96,111 +98,9 @@ Program program_of(const Trace& trace) {
   return out;
 }
 
-// Why a window's own steps are not those that are shown.
-std::string no_own_steps(const Process& process) {
-  if (is_bracketed(process)) {
-    return "the program brackets what is recorded (cudaProfilerStart, cudaProfilerStop)";
-  }
-  if (process.step_source.empty() || process.step_source == "auto") return "no step is marked";
-  return fmt::format("no whole step ({}) was recorded", process.step_source);
-}
-
-// Steps of a window that come from marks inside it.
-void add_nested_steps(const std::vector<Timeline>& timelines, Report& report) {
-  const Timeline* first = nullptr;
-  double count = 0;
-  std::set<std::string> others;
-  for (const Timeline& timeline : timelines) {
-    if (timeline.nested_source.empty() || timeline.period_confidence > 0) continue;
-    if (!first) first = &timeline;
-    if (timeline.nested_source != first->nested_source) others.insert(timeline.nested_source);
-    count += static_cast<double>(timeline.steps.size());
-  }
-  if (!first) return;
-  add_finding<FindingKind::nested_steps>(
-      report.findings, count,
-      is_bracketed(*first->process) ? no_own_steps(*first->process) : "no whole step was recorded",
-      first->nested_source,
-      others.empty() ? "" : fmt::format(", in other windows of {}", fmt::join(others, ", ")));
-}
-
-// Steps that nobody marked are to be known as such.
-void add_period(const std::vector<Timeline>& timelines, Report& report) {
-  double least = 0, share = 1;
-  const Process* process = nullptr;
-  for (const Timeline& timeline : timelines) {
-    const double own = timeline.period_confidence;
-    if (own <= 0) continue;
-    least = least > 0 ? std::min(least, own) : own;
-    share = std::min(share, timeline.found_share);
-    process = timeline.process;
-  }
-  if (least == 0) return;
-  add_finding<FindingKind::steps_found>(report.findings, least, no_own_steps(*process), least,
-                                        100 * share);
-}
-
 bool any_whole_window(const std::vector<Timeline>& timelines) {
   return std::any_of(timelines.begin(), timelines.end(),
                      [](const Timeline& timeline) { return timeline.whole_window; });
-}
-
-void add_early_windows(const std::vector<Timeline>& timelines, Report& report) {
-  const auto early = std::count_if(timelines.begin(), timelines.end(), [](const Timeline& t) {
-    return is_early_window(t.process->header.window());
-  });
-  if (early == 0) return;
-  add_finding<FindingKind::early_window>(
-      report.findings, static_cast<double>(early),
-      early == 1 ? std::string("this window is") : fmt::format("{} windows are", early));
-}
-
-void add_left_out(const std::vector<Timeline>& timelines, Report& report) {
-  uint64_t events = 0;
-  for (const Timeline& timeline : timelines) events += timeline.process->summary.left_out();
-  if (events == 0) return;
-  add_finding<FindingKind::left_out>(report.findings, static_cast<double>(events), events);
-}
-
-void add_whole_windows(const std::vector<Timeline>& timelines, Report& report) {
-  if (!report.whole_windows) return;
-  const bool differ = std::any_of(timelines.begin(), timelines.end(),
-                                  [](const Timeline& timeline) { return timeline.ranks_differ; });
-  add_finding<FindingKind::whole_windows>(
-      report.findings, static_cast<double>(report.steps.size()),
-      differ ? "the order of the GPU's work shows other steps on some ranks than on others"
-             : "none was found in the order of the GPU's work",
-      is_left_out(*timelines.front().process, Activity::step)
-          ? "record the activity step (GPUPROF_ACTIVITIES)"
-          : "mark steps (gpuprof run --step; prof.step() of torch.profiler)");
-}
-
-void add_undivided(const std::vector<Timeline>& timelines, Report& report) {
-  const auto count = static_cast<size_t>(
-      std::count_if(timelines.begin(), timelines.end(),
-                    [](const Timeline& timeline) { return timeline.undivided; }));
-  if (count == 0) return;
-  add_finding<FindingKind::undivided>(report.findings, static_cast<double>(count), count,
-                                      count == 1 ? "window is" : "windows are");
-}
-
-void add_untimed_steps(const std::vector<Timeline>& timelines, Report& report) {
-  size_t most = 0;
-  bool recovered = false;
-  for (const Timeline& timeline : timelines) {
-    most = std::max(most, timeline.untimed_steps);
-    recovered = recovered || (timeline.untimed_steps && timeline.process->recovered);
-  }
-  if (most == 0) return;
-  const auto add = [&](const char* what, const char* why) {
-    add_finding<FindingKind::untimed_steps>(report.findings, static_cast<double>(most), what, most,
-                                            why);
-  };
-  if (recovered) {
-    add("a process was killed or is still running", "CUPTI still had GPU times of them");
-  } else {
-    add("a file was cut off", "part of their GPU work is missing");
-  }
 }
 
 // Of processes that say it, for their steps.
@@ -232,7 +132,9 @@ void add_machine_busy(Report& report) {
 
 // What the profiler took of steps, and for which of its works most.
 void add_profiler_time(const std::vector<Timeline>& timelines, Report& report) {
-  const double percent = report.breakdown_pct[static_cast<size_t>(Part::profiler)];
+  constexpr auto kOwn = static_cast<size_t>(Part::profiler);
+  // Without what it waited for a processor: that is the machine's.
+  const double percent = report.breakdown_pct[kOwn] - report.no_processor_pct[kOwn];
   if (percent < finding_row(FindingKind::profiler_time).limit.value) return;
   std::map<std::string_view, int64_t> works;
   for (const Timeline& timeline : timelines) {
@@ -286,6 +188,25 @@ void add_gpus_in_turn(const std::vector<Timeline>& timelines, Report& report) {
         shares.gpus, shares.any_pct, report.unit(), shares.busiest_pct);
   }
   if (length > 0) report.busiest_gpu_pct = sum / length;
+}
+
+// Steps that end on the host long before the GPU has done what they issued.
+void add_host_ahead(const std::vector<Timeline>& timelines, Report& report) {
+  for (const Timeline& timeline : timelines) {
+    if (timeline.steps.empty()) continue;
+    const auto steps = static_cast<double>(timeline.steps.size());
+    double length = 0;
+    for (const Step& step : timeline.steps) length += static_cast<double>(step.end - step.begin);
+    const double issued = stream_shares_of(timeline).computes_ns;
+    const double percent = length > 0 ? 100 * issued / length : 0;
+    if (percent < finding_row(FindingKind::host_ahead).limit.value) continue;
+    const int32_t rank = timeline.process->header.rank();
+    add_finding<FindingKind::host_ahead>(report.findings, percent,
+                                         rank < 0 ? "the process" : fmt::format("rank {}", rank),
+                                         format_us(issued / steps / 1000), report.unit(),
+                                         format_us(length / steps / 1000), report.unit());
+    return;
+  }
 }
 
 // Figures that compare ranks are no better than their clocks.
@@ -474,13 +395,7 @@ Report make_tables_alone(const Trace& trace, Grouping grouping) {
   report.standstill = standstill_of(trace);
   add_standstill(report);
   add_clocks(trace, report);
-  add_nested_steps(all, report);
-  add_undivided(all, report);
-  add_period(all, report);
-  add_whole_windows(all, report);
-  add_early_windows(all, report);
-  add_left_out(all, report);
-  add_untimed_steps(all, report);
+  add_step_findings(all, report);
   urgent_first(report);
   return report;
 }
@@ -548,13 +463,15 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   report.gpu_timed =
       std::any_of(all.begin(), all.end(), [](const Timeline& t) { return t.gpu_timed; });
   Judge judge;
+  SpeedsOfWindows speeds;
   for (const Window& window : windows) {
     judge.add_window(window.timelines, window.comparison, *window.replay);
+    speeds.add(window.timelines, window.comparison);
     if (!window.comparison.comparable) continue;
-    report.speeds = window.comparison.speeds;
     report.slow_ranks.insert(report.slow_ranks.end(), window.comparison.slow.begin(),
                              window.comparison.slow.end());
   }
+  report.speeds = speeds.take();
   report.step_time = step_time_of(report.steps);
   report.host_samples = samples.take();
   sum_up(report);
@@ -566,15 +483,10 @@ Report make_report(const Trace& trace, Depth depth, Grouping grouping, ReportPar
   report.findings = find(trace, report);
   report.standstill = standstill_of(trace);
   add_clocks(trace, report);
-  add_nested_steps(all, report);
-  add_undivided(all, report);
-  add_period(all, report);
-  add_whole_windows(all, report);
-  add_early_windows(all, report);
-  add_left_out(all, report);
-  add_untimed_steps(all, report);
+  add_step_findings(all, report);
   add_work_of_before(report);
   add_gpus_in_turn(all, report);
+  add_host_ahead(all, report);
   stalled.report(report);
   judge.decide(report);
   add_left_out_kinds(report);

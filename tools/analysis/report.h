@@ -152,7 +152,7 @@ struct ReportParts {
 // With Depth::tables these stay empty or 0: steps' parts, breakdown_pct, overlapped_pct,
 // device_idle_pct, gpu_utilization_pct, verdict, reason, host_samples, speeds, collective_times,
 // loading, worker_lines, replay_error_pct, and of the findings all but "job_stands", "host_clocks",
-// "steps_found", "whole_windows", "early_window" and "untimed_steps".
+// "left_out_kinds" and those of step_findings.h.
 // `grouping`: of `operators.grouped`. `parts`: with Depth::all gets what the sums are of, else
 // null.
 Report make_report(const Trace& trace, Depth depth = Depth::all, Grouping grouping = Grouping::name,

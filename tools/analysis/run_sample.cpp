@@ -172,12 +172,13 @@ void RunSample::add_budget(const Timeline& timeline) {
   if (timeline.steps.empty()) return;
   const int64_t end = timeline.steps.back().end;
   for (size_t i = 0; i < kParts; ++i) {
-    lacks_part[i] = lacks_part[i] || !is_known(static_cast<Part>(i), process, end);
+    lacks_part[i] = lacks_part[i] || !is_known(static_cast<Part>(i), process, end, {});
   }
   lacks_operators = lacks_operators || lacks(process, ShedKind::operators, end);
 }
 
 void RunSample::add_run(const Trace& trace) {
+  setup.add_run(trace);
   left_out.add(left_out_of(trace));
   for (const Timeline& timeline : Sampler(*this).add(trace)) add_budget(timeline);
 }

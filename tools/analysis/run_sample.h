@@ -13,6 +13,7 @@
 #include "formats/trace/trace.h"
 #include "tools/analysis/anatomy.h"
 #include "tools/analysis/left_out_kinds.h"
+#include "tools/analysis/run_setup.h"
 
 namespace gpuprof::analysis {
 
@@ -38,7 +39,8 @@ struct RunSample {
   // The least of the runs' processes whose steps were found, not marked; none: all are marked.
   std::optional<double> step_confidence;
   bool gpu_timed = false;  // some work on a GPU was recorded
-  LeftOutKinds left_out;   // by GPUPROF_BUDGET
+  RunSetup setup;
+  LeftOutKinds left_out;
   // Of what it left out, what the steps do not have: parts of a step, and operators.
   std::array<bool, kParts> lacks_part{};
   bool lacks_operators = false;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -19,12 +20,20 @@
 #include "tools/analysis/kernel_families.h"
 #include "tools/analysis/named_rows.h"
 #include "tools/analysis/short_names.h"
+#include "tools/analysis/tensor_types.h"
 #include "tools/analysis/walks.h"
 
 namespace gpuprof::analysis {
 namespace {
 
-constexpr uint32_t kPageable = 1;  // CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE
+// CUpti_ActivityMemoryKind, CUpti_ActivityMemcpyKind.
+constexpr uint32_t kPageable = 1, kPinned = 2;
+constexpr uint32_t kToDevice = 1, kToHost = 2;
+
+bool is_pinned_copy(const Shape& shape) {
+  return (shape.direction == kToDevice && shape.source_kind == kPinned) ||
+         (shape.direction == kToHost && shape.destination_kind == kPinned);
+}
 
 template <typename Row>
 std::vector<Row> by_time(std::map<std::string, Row>&& rows) {
@@ -64,30 +73,42 @@ class TableMaker {
 
   bool inside(int64_t time) const { return time >= begin_ && time < end_; }
 
+  struct Copies {
+    uint64_t to_gpu = 0, from_gpu = 0;
+  };
+
+  void add_copy(const Timeline& timeline, const Work& work, const Shape& shape,
+                std::map<uint64_t, Copies>& by_size) {
+    const std::string_view label = timeline.trace->text(shape.label);
+    const uint64_t bytes = timeline.process->extras[timeline.events().extra_of(work.event)].bytes;
+    const double us = static_cast<double>(work.end - work.begin) / 1000;
+    CopyRow& row = copies_[std::string(label)];
+    ++row.count;
+    row.bytes += bytes;
+    if (label.find("HtoD") != label.npos) ++by_size[bytes].to_gpu;
+    if (label.find("DtoH") != label.npos) ++by_size[bytes].from_gpu;
+    row.total_us += us;
+    row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
+    if (!is_pinned_copy(shape)) return;
+    const std::optional<Call> call = timeline.call_of(work);
+    if (call && !call->blocking) row.asynchronous_us += us;
+  }
+
   void add_works(const Timeline& timeline) {
     const Trace& trace = *timeline.trace;
     trace_ = &trace;
     shapes_.resize(trace.shapes.size());
-    struct Copies {
-      uint64_t to_gpu = 0, from_gpu = 0;
-    };
     std::map<uint64_t, Copies> by_size;
+    std::vector<bool> seen(timeline.streams.size());  // those that ran kernels
     each_work_of_steps(timeline, [&](const Work& work) {
       const ShapeIndex index = timeline.events().shape_of(work.event);
       const Shape& shape = trace.shapes[index];
       const int64_t length = work.end - work.begin;
       if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) {
-        const std::string_view label = trace.text(shape.label);
-        const uint64_t bytes =
-            timeline.process->extras[timeline.events().extra_of(work.event)].bytes;
-        CopyRow& row = copies_[std::string(label)];
-        ++row.count;
-        row.bytes += bytes;
-        if (label.find("HtoD") != label.npos) ++by_size[bytes].to_gpu;
-        if (label.find("DtoH") != label.npos) ++by_size[bytes].from_gpu;
-        row.total_us += static_cast<double>(length) / 1000;
-        row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
-        return;
+        return add_copy(timeline, work, shape, by_size);
+      }
+      if (shape.kind == Kind::gpu_graph && timeline.process->summary.gpu_times_from() == "events") {
+        out_.event_graph_us += static_cast<double>(length) / 1000;
       }
       ShapeSum& sum = shapes_[number(index)];
       if (!sum.count) {
@@ -98,6 +119,8 @@ class TableMaker {
       }
       ++sum.count;
       sum.total += length;
+      if (!seen[work.stream]) add_device(timeline, work.stream);
+      seen[work.stream] = true;
       if (length < kTinyKernelNs) ++tiny_;
       ++all_;
     });
@@ -106,6 +129,14 @@ class TableMaker {
       out_.copies_back.count += both;
       out_.copies_back.bytes += static_cast<double>(both * bytes);
     }
+  }
+
+  // Of a stream that ran a kernel.
+  void add_device(const Timeline& timeline, uint32_t stream) {
+    const dump::Device* const device =
+        device_of(*timeline.process, timeline.streams[stream].name.device);
+    const TensorTypes types = device ? tensor_types(*device) : TensorTypes::not_known;
+    out_.tensor_types = all_ ? std::min(out_.tensor_types, types) : types;
   }
 
   void add_calls(const Timeline& timeline) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/analysis/tensor_types.h"
 #include "tools/analysis/timeline.h"
 
 namespace gpuprof::analysis {
@@ -37,6 +38,7 @@ struct CopyRow {
   std::string name;  // "Memcpy HtoD (Pageable -> Device)"
   uint64_t count = 0, bytes = 0;
   double total_us = 0;
+  double asynchronous_us = 0;  // of it, of pinned memory by calls that do not wait; known to be
   bool pageable = false;
   double gigabytes_per_second() const {
     return total_us > 0 ? static_cast<double>(bytes) / total_us / 1e3 : 0;
@@ -94,6 +96,9 @@ struct Tables {
   double tiny_kernels_pct = 0;  // kernels below kTinyKernelNs, of all
   double tensor_core_pct = 0;   // of the time of compute kernels
   double whole_graph_us = 0;    // of CUDA graphs that have one time for all they ran
+  double event_graph_us = 0;    // of it, timed by CUDA events
+  // The least of the devices that ran kernels.
+  TensorTypes tensor_types = TensorTypes::not_known;
 };
 
 inline constexpr int64_t kTinyKernelNs = 10'000;

@@ -233,20 +233,49 @@ class TimelineBuilder {
   }
 
   // Of kernels that found their stream idle, the fifth percentile, so that one bad time stamp does
-  // not decide. Where every kernel had to wait for others, the usual latency of a launch.
+  // not decide. Where every kernel had to wait for others, or for something else (no launch takes
+  // so long), the usual latency of a launch.
   void find_launch_latency() {
-    constexpr int64_t kUsual = 5000;
+    constexpr int64_t kUsual = 5000, kUnusual = 20'000, kMost = 100'000;
     std::deque<uint32_t> found;
     for (StreamSums& sums : sums_) {
       if (sums.latencies.size() > found.size()) found.swap(sums.latencies);
       found.insert(found.end(), sums.latencies.begin(), sums.latencies.end());
       std::deque<uint32_t>().swap(sums.latencies);
     }
-    out_.launch_latency = kUsual;
-    if (found.empty()) return;
+    int64_t latency = fifth_percentile(found, kUsual);
+    if (latency > kUnusual) latency = fifth_percentile(latencies_alone(), kUsual);
+    out_.launch_latency = latency > kMost ? kUsual : latency;
+  }
+
+  static int64_t fifth_percentile(std::deque<uint32_t> found, int64_t otherwise) {
+    if (found.empty()) return otherwise;
     const auto at = found.begin() + static_cast<int64_t>(found.size() / 20);
     std::nth_element(found.begin(), at, found.end());
-    out_.launch_latency = *at;
+    return *at;
+  }
+
+  // As sum_up() finds them, without work that began as that of another stream ended: it will have
+  // waited for that.
+  std::deque<uint32_t> latencies_alone() const {
+    constexpr int64_t kNear = 20'000;
+    std::deque<uint32_t> out;
+    std::vector<int64_t> idle_since(out_.streams.size(), INT64_MIN);
+    for (auto works = all_work(out_); !works.at_end(); ++works) {
+      const Work& work = *works;
+      int64_t& own = idle_since[work.stream];
+      const int64_t issued = out_.call_begin_of(work);
+      const bool alone =
+          std::none_of(idle_since.begin(), idle_since.end(), [&](const int64_t& end) {
+            return &end != &own && end <= work.begin && work.begin - end <= kNear;
+          });
+      if (alone && work.kind != WorkClass::transfer && own != INT64_MIN && issued != kNotIssued &&
+          issued >= own && work.begin > issued) {
+        out.push_back(static_cast<uint32_t>(std::min<int64_t>(work.begin - issued, UINT32_MAX)));
+      }
+      own = std::max(own, work.end);
+    }
+    return out;
   }
 
   // Where the program's own thread makes no calls (a viewer's id was lost, say), the busiest.

@@ -101,6 +101,7 @@ struct Timeline {
   size_t untimed_steps = 0;       // more, at the end of a killed process: without all times
   double period_confidence = 0;   // of steps that were found from the order of work; 0: marked
   double found_share = 0;         // of the GPU work, by count or time: what such steps hold
+  double found_time_share = 1;    // of the window's time, likewise
   bool one_iteration = false;     // a bracket of cudaProfilerStart that is known to hold one step
   bool undivided = false;         // one that is not, beside others in which steps were found: none
   bool ranks_differ = false;      // such steps were found, but not the same on all ranks: none

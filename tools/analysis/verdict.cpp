@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "tools/analysis/evidence.h"
+#include "tools/analysis/gpu_shares.h"
+#include "tools/analysis/lost_records.h"
+#include "tools/analysis/no_verdict.h"
 #include "tools/analysis/spread.h"
 #include "tools/analysis/statistics.h"
 #include "tools/analysis/throttle.h"
@@ -110,14 +113,16 @@ double other_causes_pct(const Report& report, const Verdict& verdict) {
   for (size_t i = 0; i < kParts; ++i) {
     const Part part = static_cast<Part>(i);
     const bool own = has_own_part(verdict.cause) && part == row_of(verdict.cause).part;
-    if (!own && part != Part::compute && part != Part::unknown) sum += report.breakdown_pct[i];
+    if (part == Part::compute || part == Part::unknown) continue;
+    sum += own ? report.no_processor_pct[i] : report.breakdown_pct[i];
   }
   return sum;
 }
 
-// What a fix saves beyond the cause's own time. The slow rank itself does not wait, so that what
-// ranks wait for it, as a mean, is less than what it costs.
-void add_hidden(const Report& report, Verdict& verdict) {
+// What a fix saves beyond the cause's own time. `has_streams`: work may run beside other work. The
+// slow rank itself does not wait, so that what ranks wait for it, as a mean, is less than what it
+// costs.
+void add_hidden(const Report& report, bool has_streams, Verdict& verdict) {
   const double hidden = verdict.saves_pct - verdict.share_pct;
   if (hidden < kWorthNamingPct || verdict.cause == Cause::straggler) return;
   const double others =
@@ -128,80 +133,25 @@ void add_hidden(const Report& report, Verdict& verdict) {
         "the GPU works{}",
         others, verdict.saves_pct, report.ranks > 1 ? ", and waits of other ranks" : ""));
   }
-  if (hidden - others >= kWorthNamingPct) {
+  if (has_streams && hidden - others >= kWorthNamingPct) {
     verdict.evidence.push_back(
         fmt::format("{:.1f} of these {:.1f} % are GPU work that would then run beside other work",
                     hidden - others, verdict.saves_pct));
   }
 }
 
-struct LargestPart {
-  std::string name;
-  double percent = 0;
-};
-
-std::string_view text_of(Part part) {
-  switch (part) {
-    case Part::kernel_launch: return "kernel_launch, the issuing of work";
-    case Part::synchronization: return "synchronization, calls that wait for the GPU";
-    case Part::other: return "other, what the host does between its calls";
-    default: return part_name(part);
-  }
-}
-
-// `waited_pct`: of the time, in collectives for other ranks.
-LargestPart largest_idle_part(const Report& report, double waited_pct = 0) {
-  LargestPart out;
-  const auto offer = [&](std::string_view name, double percent) {
-    if (percent > out.percent) out = {std::string(name), percent};
-  };
-  for (size_t i = kBusyParts; i < kParts; ++i) {
-    const auto part = static_cast<Part>(i);
-    const double device_idle = part == Part::other ? report.device_idle_pct : 0;
-    offer(text_of(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
-  }
-  offer("waiting for other ranks in collectives", waited_pct);
-  offer("waiting for a processor", report.no_processor_sum_pct());
-  offer("work that was issued and did not begin, for a reason that is not recorded",
-        report.device_idle_pct);
-  return out;
-}
-
-// What of the waiting in collectives no kernel ran beside.
-double exposed_pct(const Report& report, double waited_pct) {
-  return std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
-}
-
-// Neither is the GPU the limit, nor would any fix make steps shorter.
-std::string nothing_explains(const Report& report, double waited_pct) {
-  if (report.gpu_utilization_pct - report.busiest_gpu_pct >= kWorthNamingPct) {
-    return fmt::format(
-        "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %: "
-        "they work in turn, so none of them is the limit",
-        report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
-  }
-  const LargestPart most = largest_idle_part(report, waited_pct);
-  if (waited_pct >= kWorthNamingPct) {
-    return fmt::format(
-        "the GPU works for {:.1f} % of {} time, and in {:.1f} of these it waits for other ranks in "
-        "collectives: its own work is not the limit, and no single cause explains the rest. Most "
-        "of it is {} ({:.1f} %)",
-        report.gpu_utilization_pct, report.unit(), waited_pct, most.name, most.percent);
-  }
-  return fmt::format(
-      "the GPU works for {:.1f} % of {} time, so it is not the limit, and no single cause explains "
-      "the rest. Most of it is {} ({:.1f} %)",
-      report.gpu_utilization_pct, report.unit(), most.name, most.percent);
-}
-
-// Stages of a pipeline wait by sends and receives.
-const char* why_ranks_wait(const Report& report) {
+// As stages of a pipeline do.
+bool ranks_send_and_receive(const Report& report) {
   double all = 0, between_two = 0;
   for (const CollectiveRow& row : report.tables.collectives) {
     all += row.total_us;
     if (row.name == "ncclSend" || row.name == "ncclRecv") between_two += row.total_us;
   }
-  return 2 * between_two > all
+  return 2 * between_two > all;
+}
+
+const char* why_ranks_wait(const Report& report) {
+  return ranks_send_and_receive(report)
              ? "They wait in sends and receives, as stages of a pipeline do while it fills and "
                "drains: more micro-batches in a step, or an interleaved schedule, make that less"
              : "Work that differs between ranks from step to step does that (lengths of "
@@ -214,26 +164,6 @@ constexpr double kMostOfTimePct = 75;  // of the joint collectives
 bool one_is_mostly_last(const Report& report) {
   return std::any_of(report.speeds.begin(), report.speeds.end(),
                      [](const RankSpeed& speed) { return speed.last_pct > kMostOfTimePct; });
-}
-
-// Whether GPUs are idle beside issued work for longer than all that the first cause has. What such
-// work waits for would be the cause.
-bool stalls_outweigh_causes(const Report& report) {
-  constexpr double kOutweighsPct = 25;
-  if (report.device_idle_pct < kOutweighsPct) return false;
-  if (report.verdict.empty()) return false;  // add_compute() and nothing_explains() judge these
-  const Verdict& first = report.verdict[0];
-  return report.device_idle_pct > 2 * std::min(first.share_pct, first.saves_pct);
-}
-
-std::string stalled_reason(const Report& report) {
-  const Verdict& first = report.verdict[0];
-  return fmt::format(
-      "for {:.1f} % of {} time no GPU works although work was issued, for a reason that is not "
-      "recorded. That is far more than any cause has: {} has {:.1f} %, and without it {}s would be "
-      "{:.1f} % shorter",
-      report.device_idle_pct, report.unit(), cause_name(first.cause), first.share_pct,
-      report.unit(), first.saves_pct);
 }
 
 // A loader that the GPU waits for in many steps, if not in most: work that is queued hides it in
@@ -261,6 +191,7 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     steps += own;
     works_ += timeline.works;
     orphans_ += timeline.orphans;
+    counted_twice_ += dropped_and_known(timeline);
     if (timeline.period_confidence > 0) {
       step_confidence_ = std::min(step_confidence_, timeline.period_confidence);
     }
@@ -291,6 +222,11 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
   if (recorded <= 0) return;
   recorded_ns_ += recorded * steps;
   weight_ += steps;
+  for (const Timeline& timeline : timelines) {
+    const StreamShares shares = stream_shares_of(timeline);
+    has_streams_ = has_streams_ || shares.working > 1;
+    busiest_ns_ += shares.computes_ns;
+  }
   const double unchanged = replay.step_time(Fix::none);
   for (size_t i = 0; i < kFixes; ++i) {
     const auto fix = static_cast<Fix>(i);
@@ -298,6 +234,12 @@ void Judge::add_window(std::span<const Timeline> timelines, const RankComparison
     step_ns_[i] += (same ? unchanged : replay.step_time(fix)) * steps;
     median_ns_[i] += replay.median_step_time(same ? Fix::none : fix) * steps;
   }
+}
+
+// A stream's kernels run one after the other, whatever the host does.
+double Judge::most_saved_pct(Cause cause) const {
+  const bool shortens_work = cause == Cause::straggler || cause == Cause::gpu_throttled;
+  return shortens_work ? 100 : percent_less(step_ns_[0], busiest_ns_);
 }
 
 // The step log of the whole run says what steps that stand out cost in it. The window alone cannot.
@@ -393,6 +335,7 @@ std::string Judge::reason_against(const Report& report) const {
                           Loss::unfinished_gpu, Loss::cupti_incomplete}) {
     lost += report.losses[static_cast<size_t>(loss)];
   }
+  lost -= std::min(lost, counted_twice_);
   if (static_cast<double>(lost) > 0.02 * static_cast<double>(works_)) {
     return fmt::format("{} records were lost or have no times, beside {} pieces of GPU work", lost,
                        works_);
@@ -420,7 +363,8 @@ void Judge::find_rank_jitter(double waited_pct, Report& report) const {
   const auto most = std::max_element(
       report.speeds.begin(), report.speeds.end(),
       [](const RankSpeed& a, const RankSpeed& b) { return a.last_pct < b.last_pct; });
-  if (most->last_pct > kMostOfTimePct) return;
+  // A middle stage takes part in most of a pipeline's messages, and so is last in most.
+  if (most->last_pct > kMostOfTimePct && !ranks_send_and_receive(report)) return;
   add_finding<FindingKind::rank_jitter>(
       report.findings, waited_pct, waited_pct, report.unit(),
       most->rank >= 0 ? fmt::format("rank {}", most->rank) : std::string("one"), most->last_pct,
@@ -444,7 +388,8 @@ void Judge::add_causes(double waited_pct, Report& report) const {
                     0,         confidence(report),
                     {},        row.advice};
     if (row.fix != Fix::none) {
-      verdict.saves_pct = percent_less(base, step_ns_[static_cast<size_t>(row.fix)]);
+      verdict.saves_pct = std::min(percent_less(base, step_ns_[static_cast<size_t>(row.fix)]),
+                                   most_saved_pct(row.cause));
     }
     if (row.cause == Cause::communication) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - waited_pct);
@@ -453,7 +398,11 @@ void Judge::add_causes(double waited_pct, Report& report) const {
       verdict.share_pct = std::min(verdict.share_pct, steadily_pct);
       const double steadily =
           percent_less(median_ns_[0], median_ns_[static_cast<size_t>(Fix::straggler)]);
-      if (one_is_mostly_last(report)) verdict.saves_pct = std::max(verdict.saves_pct, steadily);
+      // Its factors hold for the median step. Of a pause they would take far too much.
+      if (median_ns_[0] > 0) {
+        verdict.saves_pct =
+            one_is_mostly_last(report) ? steadily : std::min(verdict.saves_pct, steadily);
+      }
     } else if (row.cause == Cause::host_work) {
       verdict.share_pct = std::max(0.0, verdict.share_pct - report.device_idle_pct);
     } else if (row.cause == Cause::machine_busy) {
@@ -471,7 +420,7 @@ void Judge::add_causes(double waited_pct, Report& report) const {
     if (verdict.share_pct < least || verdict.saves_pct < least) continue;
     add_evidence(report, verdict);
     if (has_own_part(row.cause)) add_spread(report, row.part, verdict);
-    add_hidden(report, verdict);
+    add_hidden(report, has_streams_, verdict);
     report.verdict.push_back(std::move(verdict));
   }
 }
@@ -498,16 +447,18 @@ void Judge::leave_out_pauses(Report& report) const {
 
 // A fix may also hide time of other causes (without a wait in each step, loading overlaps with
 // work). That is true, and said, but does not make it the first cause. Nor do few steps, unless the
-// run's log has more of them.
+// run's log has more of them. Those that have next to nothing steady stand by all that they have.
 void Judge::sort_causes(Report& report) const {
-  std::vector<std::pair<double, Verdict>> weighted;
+  using Weight = std::pair<double, double>;  // steady, or 0; all
+  std::vector<std::pair<Weight, Verdict>> weighted;
   for (Verdict& verdict : report.verdict) {
-    double weight = std::min(verdict.saves_pct, verdict.share_pct);
+    const double all = std::min(verdict.saves_pct, verdict.share_pct);
+    double weight = all;
     if (verdict.few_steps > 0 && !is_late_again_and_again(report, verdict)) {
       const double steady = spread_of(report, row_of(verdict.cause).part).steady;
-      weight = std::max(weight * steady, std::min(weight, long_steps_pct_));
+      weight = std::max(all * steady, std::min(all, long_steps_pct_));
     }
-    weighted.emplace_back(weight, std::move(verdict));
+    weighted.emplace_back(Weight(weight < kWorthNamingPct ? 0 : weight, all), std::move(verdict));
   }
   std::stable_sort(weighted.begin(), weighted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -588,8 +539,8 @@ void Judge::decide(Report& report) const {
   if (!report.unknown_causes.empty()) {
     report.reason = fmt::format(
         "the GPU works for {:.1f} % of {} time, and what takes the rest is not known: "
-        "GPUPROF_BUDGET left out {}. Of these causes it cannot be told whether they are there: {}",
-        report.gpu_utilization_pct, report.unit(), describe(report.left_out),
+        "{}. Of these causes it cannot be told whether they are there: {}",
+        report.gpu_utilization_pct, report.unit(), why_not_known(report.left_out),
         names_of(report.unknown_causes));
     return;
   }

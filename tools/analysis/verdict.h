@@ -35,6 +35,7 @@ class Judge {
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;
   void note_step_log(const Timeline& timeline);
+  double most_saved_pct(Cause cause) const;
   static double least_host_work_pct(const Report& report);
   void add_causes(double waited_pct, Report& report) const;
   void leave_out_pauses(Report& report) const;
@@ -46,7 +47,9 @@ class Judge {
   std::array<double, kFixes> median_ns_{};  // likewise, of the median step
   double step_confidence_ = 1;              // the least of steps that were found
   double recorded_ns_ = 0;
-  double weight_ = 0;                        // steps
+  double busiest_ns_ = 0;     // kernels of the stream that has most of them, all steps and ranks
+  bool has_streams_ = false;  // some process has work on more than one
+  double weight_ = 0;         // steps
   double waited_us_ = 0, waited_steps_ = 0;  // in collectives, for other ranks
   double steadily_waited_us_ = 0;            // the same by the median step of each rank
   double long_steps_pct_ = 0;                // of the whole run: what long steps take beyond others
@@ -54,6 +57,7 @@ class Judge {
   std::string throttle_text_;
   std::string throttled_at_unknown_cost_;  // text; empty: no GPU
   size_t works_ = 0, orphans_ = 0;
+  uint64_t counted_twice_ = 0;  // of the records that were lost
   bool replay_ended_ = true;
   double replay_seconds_ = 0;   // that it would have taken, where that is why it did not end
   bool cut_off_ = false;        // some file

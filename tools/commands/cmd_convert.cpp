@@ -14,13 +14,16 @@
 #include "formats/io/unfinished.h"
 #include "formats/trace/activities.h"
 #include "formats/trace/listing.h"
+#include "formats/trace/process_key.h"
 #include "formats/views/step_subset.h"
 #include "formats/writers/exporter.h"
+#include "formats/writers/memory_viz_changes.h"
 #include "formats/writers/memory_viz_export.h"
 #include "tools/analysis/left_out_kinds.h"
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
+#include "tools/older_files.h"
 #include "tools/standard_output.h"
 #include "tools/symbols/symbol_options.h"
 
@@ -160,18 +163,33 @@ std::string how_to_record_allocations(const Trace& trace) {
                : "torch.profiler records them with profile_memory=True";
 }
 
+void note_older_files(const OlderFiles& older, const fs::path& output) {
+  const std::vector<fs::path> found = older.beside_new_ones();
+  if (found.empty()) return;
+  print_note(fmt::format(
+      "{} holds {} trace{} of before, too ({}{}), which viewers take for the same run; remove {}, "
+      "or give -o another name",
+      output.string(), found.size(), found.size() == 1 ? "" : "s", found[0].filename().string(),
+      found.size() == 1 ? "" : ", ...", found.size() == 1 ? "it" : "them"));
+}
+
 void report(const Trace& trace, const fs::path& output, const Exporter& exporter) {
-  size_t events = 0, steps = 0;
-  for (const Process& process : trace.processes) {
-    events += process.events.size();
-    steps = std::max(steps, process.window_steps().size());
-  }
   if (output == "-") return;
+  size_t events = 0, steps = 0;
+  const auto processes = by_process(trace);
+  for (const auto& windows : processes) {
+    std::set<uint64_t> numbers;  // windows may share a step
+    for (const Process* process : windows) {
+      events += process->events.size();
+      for (const Step& step : process->window_steps()) numbers.insert(step.step);
+    }
+    steps = std::max(steps, numbers.size());
+  }
   std::error_code error;
   std::string size;
   if (!exporter.directory) size = format_bytes(fs::file_size(output, error)) + ", ";
-  put_line("{}: {}{} events in {} steps of {} process{}", output.string(), size, events, steps,
-           trace.processes.size(), trace.processes.size() == 1 ? "" : "es");
+  put_line("{}: {}{} events in {} step{} of {} process{}", output.string(), size, events, steps,
+           steps == 1 ? "" : "s", processes.size(), processes.size() == 1 ? "" : "es");
   put_line("{}: {}", exporter.name, exporter.description);
 }
 
@@ -222,11 +240,17 @@ int run_convert(const Command& command, int count, char** arguments) {
     print_note("no allocation on a GPU was recorded, so the snapshot is empty; " +
                how_to_record_allocations(input.trace));
   }
+  if (exporter.write == write_memory_viz && lacks_addresses(input.trace)) {
+    print_note(
+        "the trace has sizes of blocks and no addresses (an old PyTorch's): a release is taken "
+        "for that of the newest block of its size");
+  }
   const analysis::LeftOutKinds left_out = analysis::left_out_of(input.trace);
   if (!left_out.kinds.empty()) {
     print_note("not recorded, by GPUPROF_BUDGET: " + analysis::describe(left_out));
   }
   std::string error;
+  const OlderFiles older(exporter.directory ? output : fs::path());
   {
     WholeOutput whole;
     Progress progress("writing");
@@ -243,6 +267,7 @@ int run_convert(const Command& command, int count, char** arguments) {
     }
   }
   report(input.trace, output, exporter);
+  note_older_files(older, output);
   return kExitDone;
 }
 

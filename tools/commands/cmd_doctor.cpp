@@ -12,8 +12,8 @@
 #include "tools/command.h"
 #include "tools/console.h"
 #include "tools/describe.h"
-#include "tools/diagnosis.h"
-#include "tools/stress.h"
+#include "tools/doctor/diagnosis.h"
+#include "tools/doctor/stress.h"
 
 namespace gpuprof {
 namespace {

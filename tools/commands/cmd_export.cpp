@@ -112,6 +112,9 @@ void check_use(const CLI::App& app, const ExportRequest& request) {
   if (request.format != "otlp" && !request.signal.empty()) {
     throw Failure(fmt::format("--signal {}: for --to otlp; tables have all", request.signal));
   }
+  if (request.format != "otlp" && request.output == "-") {
+    throw Failure("-o -: tables are a directory: give -o a name for it");
+  }
   if (request.format == "otlp" && app.count("--debug-dir") > 0) {
     throw Failure(fmt::format("--debug-dir {}: for --to parquet; spans and metrics have no stacks",
                               request.symbols.debug_dirs.front()));

@@ -15,6 +15,7 @@
 #include "tools/console.h"
 #include "tools/describe.h"
 #include "tools/inputs.h"
+#include "tools/versions.h"
 
 namespace gpuprof {
 namespace {
@@ -103,16 +104,6 @@ std::string losses_text(const std::array<uint64_t, kLossKinds>& losses, bool kno
 }
 
 // CUDA's numbering: 13020 is 13.2.
-std::string cuda_version(uint32_t version) {
-  return version == 0 ? "unknown" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
-std::string nccl_version(uint32_t version) {
-  const uint32_t major = version >= 10000 ? version / 10000 : version / 1000;
-  const uint32_t minor = version >= 10000 ? version / 100 % 100 : version / 100 % 10;
-  return version == 0 ? "none" : fmt::format("{}.{}.{}", major, minor, version % 100);
-}
-
 std::string program_text(const dump::Header& header) {
   std::string command;
   for (const std::string& argument : header.command()) {

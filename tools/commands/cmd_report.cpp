@@ -76,7 +76,7 @@ int run_report(const Command& command, int count, char** arguments) {
   app.add_flag(
       "--tables", tables,
       "the tables and curves alone, in a third of the time: no parts of steps, no verdict, "
-      "no findings");
+      "few findings");
   TextOptions text;
   std::string by, sort, filter;
   CLI::Option* const by_option =

@@ -44,13 +44,21 @@ std::string text_of(const std::string& query) {
                             query, names));
 }
 
-[[noreturn]] void start_duckdb(const std::vector<std::string>& words) {
+// Answers from there are empty, as they are of a question that nothing fits.
+void warn_without_tables(const std::string& folder) {
+  if (holds_tables(folder)) return;
+  print_warning(
+      fmt::format("{}: no table of gpuprof export is there, so nothing is found", folder));
+}
+
+[[noreturn]] void start_duckdb(const std::vector<std::string>& words, const std::string& folder) {
   const std::string program = find_program("duckdb");
   if (program.empty()) {
     throw Failure(
         "sql starts DuckDB's command line, duckdb, which is not in PATH; install it, or give "
         "--print the engine that you have");
   }
+  warn_without_tables(folder);
   flush_output();
   ::execv(program.c_str(), pointers(words).data());
   throw Failure(fmt::format("{}: cannot be started: {}", program, std::strerror(errno)));
@@ -78,6 +86,7 @@ int run_sql(const Command& command, int count, char** arguments) {
   const std::string text = query.empty() ? "" : text_of(query);
   const std::string place = std::filesystem::absolute(folder).lexically_normal().string();
   if (print->count() > 0) {
+    warn_without_tables(folder);
     put(view_statements(place, engine == "spark" ? SqlEngine::spark : SqlEngine::duckdb));
     if (!text.empty()) put(text + (text.ends_with('\n') ? "" : "\n") + ";\n");
     return kExitDone;
@@ -86,7 +95,7 @@ int run_sql(const Command& command, int count, char** arguments) {
   if (format != "text") words.push_back("-" + format);
   words.insert(words.end(), {"-cmd", view_statements(place, SqlEngine::duckdb)});
   if (!text.empty()) words.insert(words.end(), {"-c", text});
-  start_duckdb(words);
+  start_duckdb(words, folder);
 }
 
 }  // namespace gpuprof

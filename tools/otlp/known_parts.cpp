@@ -26,13 +26,14 @@ KnownParts known_parts(const Exported& source) {
   out.any = source.timeline->gpu_timed &&
             std::none_of(kGpuWorkActivities.begin(), kGpuWorkActivities.end(),
                          [&](Activity each) { return is_left_out(*source.process, each); });
+  out.unset = unset_kinds(*source.process);
   out.apart = out.any && !has_whole_graphs(*source.timeline);
   return out;
 }
 
 KnownParts known_until(KnownParts known, const Process& process, int64_t end) {
   for (size_t i = 0; i < kParts; ++i) {
-    known.left_out[i] = !is_known(static_cast<Part>(i), process, end);
+    known.left_out[i] = !is_known(static_cast<Part>(i), process, end, known.unset);
   }
   return known;
 }

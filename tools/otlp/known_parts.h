@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "tools/analysis/left_out_kinds.h"
 #include "tools/exported.h"
 
 namespace gpuprof::otlp {
@@ -13,7 +14,9 @@ namespace gpuprof::otlp {
 struct KnownParts {
   bool any = false;    // GPU work has times, and no kind of it was left out of the recording
   bool apart = false;  // and no CUDA graph is timed as a whole, whose collectives nobody sees
-  std::array<bool, analysis::kParts> left_out{};  // that need what GPUPROF_BUDGET left out
+  analysis::KindSet unset{};  // kinds of records that the settings do not ask for
+  std::array<bool, analysis::kParts>
+      left_out{};  // that need what they, or GPUPROF_BUDGET, left out
 
   bool has(analysis::Part part) const {
     const bool hidden = part == analysis::Part::compute || part == analysis::Part::communication;

@@ -160,7 +160,8 @@ static_assert(static_cast<size_t>(Reports::unknown_pct) -
                   static_cast<size_t>(Reports::compute_pct) ==
               kParts - 1);
 
-void put_step(Row<Steps>& row, const Exported& source, const StepAnatomy& step) {
+void put_step(Row<Steps>& row, const Exported& source, const KindSet& unset,
+              const StepAnatomy& step) {
   using S = Steps;
   const dump::Header& h = source.process->header;
   const bool timed = source.timeline->gpu_timed;
@@ -171,7 +172,7 @@ void put_step(Row<Steps>& row, const Exported& source, const StepAnatomy& step) 
   row.put(S::begin_ns, step.begin);
   row.put(S::duration_ns, step.end - step.begin);
   for (size_t i = 0; i < kParts; ++i) {
-    row.put_if(timed && is_known(static_cast<Part>(i), *source.process, step.end),
+    row.put_if(timed && is_known(static_cast<Part>(i), *source.process, step.end, unset),
                part_column(S::compute_ns, i), step.parts[i]);
   }
   row.put_if(timed, S::overlapped_communication_ns, step.overlapped[0]);
@@ -254,9 +255,13 @@ void add_steps(std::span<const Exported> sources, TableFile& file) {
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
     return std::tie(a.second->step, a.second->begin) < std::tie(b.second->step, b.second->begin);
   });
+  std::vector<KindSet> unset;  // of each source
+  for (const Exported& source : sources) unset.push_back(unset_kinds(*source.process));
   for (const auto& [source, step] : order) {
-    file.add<Steps>(
-        [&, source = source, step = step](Row<Steps>& row) { put_step(row, *source, *step); });
+    const auto number = static_cast<size_t>(source - sources.data());
+    file.add<Steps>([&, source = source, step = step](Row<Steps>& row) {
+      put_step(row, *source, unset[number], *step);
+    });
   }
 }
 

@@ -48,7 +48,7 @@ std::string figures(const Json& diff) {
          "</section>\n";
 }
 
-// What GPUPROF_BUDGET left out of the runs.
+// What else differs between the runs, and what GPUPROF_BUDGET left out of them.
 std::string notes(const Json& diff) {
   std::string out;
   if (!diff.contains("notes")) return out;

@@ -246,7 +246,6 @@ DiffGate gate_of(const Diff& diff, double fail_over_pct) {
 
 std::vector<std::string> recording_lines(const Diff& diff) {
   std::vector<std::string> out;
-  if (!diff.anything_left_out()) return out;
   for (const auto& [name, side] : {std::pair("base", &diff.base), std::pair("new", &diff.other)}) {
     if (side->left_out.kinds.empty()) continue;
     out.push_back(
@@ -256,11 +255,30 @@ std::vector<std::string> recording_lines(const Diff& diff) {
   if (!not_compared.empty()) {
     out.push_back("Not compared, since it needs what was not recorded: " + not_compared);
   }
-  out.push_back(cost_line(diff));
+  if (diff.anything_left_out()) out.push_back(cost_line(diff));
+  return out;
+}
+
+std::vector<std::string> diff_notes(const Diff& diff) {
+  std::vector<std::string> out;
+  const std::string setup = describe(diff.setup);
+  if (!setup.empty()) {
+    out.push_back("The runs differ in more than the program, and steps may for that alone: " +
+                  setup);
+  }
+  for (std::string& line : recording_lines(diff)) out.push_back(std::move(line));
   return out;
 }
 
 namespace {
+
+Json setup_json(const std::vector<analysis::SetupDifference>& differences) {
+  Json out = Json::array();
+  for (const analysis::SetupDifference& each : differences) {
+    out.push_back({{"name", setup_name(each.part)}, {"base", each.base}, {"new", each.other}});
+  }
+  return out;
+}
 
 Json step_time_json(const MeanChange& step, bool significant) {
   return {{"base_us", rounded(step.base)},          {"new_us", rounded(step.other)},
@@ -273,19 +291,21 @@ Json recording_json(const Recording& side) {
           {"cost_pct", side.cost_pct ? Json(rounded(*side.cost_pct)) : Json(nullptr)}};
 }
 
-// Where something was left out.
-void add_recording(const Diff& diff, Json& out) {
-  Json not_compared = Json::array();
-  if (diff.operators_not_compared) not_compared.push_back({{"kind", "operator"}});
+Json not_compared_json(const Diff& diff) {
+  Json out = Json::array();
+  if (diff.operators_not_compared) out.push_back({{"kind", "operator"}});
   for (const Part part : diff.parts_not_compared) {
-    not_compared.push_back({{"kind", "cause"}, {"name", part_name(part)}});
+    out.push_back({{"kind", "cause"}, {"name", part_name(part)}});
   }
+  return out;
+}
+
+// Where a budget left something out.
+void add_recording(const Diff& diff, Json& out) {
   const std::optional<MeanChange>& without = diff.without_recording;
   out["recording"] = {{"base", recording_json(diff.base)}, {"new", recording_json(diff.other)}};
-  out["not_compared"] = std::move(not_compared);
   out["step_time_without_recording"] =
       without ? step_time_json(*without, is_significant(*without)) : Json(nullptr);
-  out["notes"] = recording_lines(diff);
 }
 
 }  // namespace
@@ -326,6 +346,9 @@ Json diff_json(const Diff& diff, const DiffGate& gate) {
   out["regression"] = known ? Json(gate.regression) : Json(nullptr);
   out["not_excluded_pct"] = known ? Json(rounded(gate.not_excluded_pct)) : Json(nullptr);
   if (compared && diff.anything_left_out()) add_recording(diff, out);
+  out["not_compared"] = not_compared_json(diff);
+  out["setup"] = setup_json(diff.setup);
+  out["notes"] = diff_notes(diff);
   out["reason"] = diff.reason;
   return out;
 }
@@ -351,7 +374,7 @@ std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOpti
     return difference_of(*a.rows.front()) > difference_of(*b.rows.front());
   });
   std::string out = paragraph(headline(diff), options);
-  for (const std::string& each : recording_lines(diff)) out += paragraph(each, options);
+  for (const std::string& each : diff_notes(diff)) out += paragraph(each, options);
   if (!beyond) {
     out += not_compared_text(diff).empty() ? "Nothing in a step changed beyond noise\n"
                                            : "Nothing that is compared changed beyond noise\n";
@@ -366,7 +389,7 @@ std::string diff_text(const Diff& diff, const DiffGate& gate, const DiffTextOpti
 std::string diff_markdown(const Diff& diff, const DiffGate& gate) {
   if (!diff.reason.empty()) return "**No comparison**: " + diff.reason + "\n";
   std::string out = fmt::format("**{}**\n\n{}\n", gate_text(gate), headline(diff));
-  for (const std::string& each : recording_lines(diff)) out += "\n" + each + "\n";
+  for (const std::string& each : diff_notes(diff)) out += "\n" + each + "\n";
   size_t shown = 0;
   for (const Change& change : diff.changes) {
     if (!change.significant || shown == kShownInMarkdown) break;

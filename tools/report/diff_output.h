@@ -26,9 +26,11 @@ DiffGate gate_of(const analysis::Diff& diff, double fail_over_pct);
 
 Json diff_json(const analysis::Diff& diff, const DiffGate& gate);
 std::string gate_text(const DiffGate& gate);  // whether it is a regression, for people
-// What GPUPROF_BUDGET left out of the runs, what is not compared for that, and what recording took
-// of both: a line each; none if nothing was left out.
+// What GPUPROF_BUDGET left out of the runs, what is not compared for that or by the settings, and
+// what recording took of both where a budget left something out: a line each.
 std::vector<std::string> recording_lines(const analysis::Diff& diff);
+// Those, after what else differs between the runs.
+std::vector<std::string> diff_notes(const analysis::Diff& diff);
 struct DiffTextOptions {
   size_t width = 80;        // columns
   bool full_names = false;  // of kernels, on one line

@@ -171,7 +171,8 @@ class HtmlReport {
     if (!report_.contains("unknown_parts") || report_["unknown_parts"].empty()) return "";
     return fmt::format(
         "<p id=\"unknown-parts\">{}</p>",
-        analysis::unknown_parts_text(report_["unknown_parts"].get<std::vector<std::string>>()));
+        analysis::unknown_parts_text(report_["unknown_parts"].get<std::vector<std::string>>(),
+                                     !report_["left_out_kinds"].empty()));
   }
 
   void breakdown() {

@@ -512,9 +512,10 @@ Json report_json(const Report& report) {
                      {"total_us", rounded(report.tables.launch_us)}};
   out["memory"] = memory_json(report.tables);
   out["curves"] = curves_json(report);
-  if (!report.left_out.kinds.empty()) {
+  const std::vector<std::string> unknown = unknown_parts(report.left_out);
+  if (!report.left_out.kinds.empty() || !unknown.empty()) {
     out["left_out_kinds"] = left_out_json(report.left_out);
-    out["unknown_parts"] = unknown_parts(report.left_out);
+    out["unknown_parts"] = unknown;
     out["unknown_causes"] = Json::array();
     for (const Cause cause : report.unknown_causes) {
       out["unknown_causes"].push_back(cause_name(cause));

@@ -13,8 +13,8 @@ std::vector<VerdictPart> verdict_parts(const analysis::Report& report) {
   if (!report.verdict.empty() && !report.unknown_causes.empty()) {
     out.push_back({0,
                    fmt::format("Of these causes it is not known whether they are there, since "
-                               "GPUPROF_BUDGET left out {}: {}",
-                               analysis::describe(report.left_out),
+                               "{}: {}",
+                               analysis::why_not_known(report.left_out),
                                analysis::names_of(report.unknown_causes)),
                    2, "", false});
   }

@@ -96,6 +96,10 @@ std::span<const Query> queries() {
   return kQueries;
 }
 
+bool holds_tables(const std::string& folder) {
+  return has_files(fs::path(folder) / table_of<Processes>().name);
+}
+
 std::string view_statements(const std::string& folder, SqlEngine engine) {
   std::string out;
   if (engine == SqlEngine::spark) {  // jobs are texts, also those of digits

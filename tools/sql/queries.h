@@ -17,6 +17,9 @@ std::span<const Query> queries();
 
 enum class SqlEngine { duckdb, spark };
 
+// Whether `gpuprof export` wrote there: each export has rows of processes.
+bool holds_tables(const std::string& folder);
+
 // Statements that make a view of each table of `folder`, where `gpuprof export` wrote it; an empty
 // one where it has no file of a table.
 std::string view_statements(const std::string& folder, SqlEngine engine);

@@ -221,6 +221,7 @@ void ChromeArgs::origin(Object& args, const Shape& shape) const {
   }
   if (shape.flags & kFlagFromCallback) args.number("from callback", 1);
   if (shape.flags & kFlagFromNvtx) args.number("from NVTX", 1);
+  if (shape.flags & kFlagOpenEnd) args.number("open at window end", 1);
 }
 
 void ChromeArgs::host(JsonText& json, const Event& event) const {

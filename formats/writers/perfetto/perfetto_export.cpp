@@ -165,7 +165,7 @@ class PerfettoExport {
 
   void curve(const GpuCurve& curve, int32_t number) {
     const uint64_t track =
-        tracks_.gpu_counter(curve.device, curve.name, 2500000 + number, curve.unit);
+        tracks_.gpu_counter(curve.device, "curve", curve.name, 2500000 + number, curve.unit);
     for (const GpuCurve::Point& point : curve.points) {
       out_.begin_event(EventType::counter, track, point.time);
       out_.counter(point.value);
@@ -199,8 +199,11 @@ class PerfettoExport {
   void gpu_counter(const CounterSeries& series) {
     const CounterText& text = kCounterTexts[static_cast<size_t>(series.counter)];
     const auto rank = static_cast<int32_t>(3000000 + static_cast<int>(series.counter));
+    // Beside the curve of that name, which is of this process alone.
+    const bool busy = series.counter == Counter::gpu_busy;
     const uint64_t track =
-        tracks_.gpu_counter(series.device, text.name, rank, text.unit[0] ? text.unit : "1");
+        tracks_.gpu_counter(series.device, "nvml", busy ? "GPU busy (NVML)" : text.name, rank,
+                            text.unit[0] ? text.unit : "1");
     for (const CounterSeries::Point& point : series.points) {
       out_.begin_event(EventType::counter, track, point.time);
       out_.counter(static_cast<int64_t>(point.value));

@@ -153,10 +153,10 @@ void Tracks::declare_all(LaneRows::Family& family, size_t count) {
   }
 }
 
-uint64_t Tracks::gpu_counter(uint32_t device, std::string_view name, int32_t rank,
-                             std::string_view unit) {
+uint64_t Tracks::gpu_counter(uint32_t device, std::string_view source, std::string_view name,
+                             int32_t rank, std::string_view unit) {
   const uint64_t parent = gpu_track(device);
-  const auto [uuid, fresh] = id_of(fmt::format("{}/gpu{}/{}", prefix_, device, name));
+  const auto [uuid, fresh] = id_of(fmt::format("{}/gpu{}/{}/{}", prefix_, device, source, name));
   if (fresh) out_.track({uuid, parent, name, rank, false, false, unit});
   return uuid;
 }

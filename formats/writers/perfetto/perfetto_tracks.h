@@ -53,8 +53,9 @@ class Tracks {
                       bool counter = false) {
     return declare(path, process_uuid_, name, rank, counter);
   }
-  // A counter of a device; `unit` as Perfetto names it.
-  uint64_t gpu_counter(uint32_t device, std::string_view name, int32_t rank, std::string_view unit);
+  // A counter of a device; `source` tells it from others of that name, `unit` as Perfetto names it.
+  uint64_t gpu_counter(uint32_t device, std::string_view source, std::string_view name,
+                       int32_t rank, std::string_view unit);
   // A counter with a name of the program's or of an outside trace's: `path` tells it from others of
   // that name. Of a device, or of the process (Shape::kAbsent).
   uint64_t named_counter(uint32_t device, std::string_view path, std::string_view name);

@@ -265,6 +265,7 @@ class XplaneExport {
       plane.begin_event(label, {}, slice.begin, slice.end);
     }
     if (event.correlation) plane.stat("correlation_id", int64_t{event.correlation});
+    if (shape.flags & kFlagOpenEnd) plane.stat("open at window end", int64_t{1});
     plane.end_event();
     progress_.add_one();
   }

@@ -14,8 +14,6 @@ import time
 import harness
 import pytest
 
-from support import kineto_traces
-
 PYTHON = harness.PYTHON
 
 
@@ -54,6 +52,7 @@ def assert_one_line(run, *words, code=2):
     (["report", "x", "--format", "\033[1m"], ["--format: ", "text, json, html"]),
     (["report", "x", "--top", "many"], ['--top: "many"', "whole number from 0"]),
     (["info", "--nonsense", "x"], ["info", "--nonsense"]),
+    (["export", "x", "--to", "parquet", "-o", "-"], ["-o -: tables are a directory"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 def test_wrong_usage(arguments, words):
     done = harness.gpuprof(*arguments)
@@ -64,11 +63,19 @@ def test_wrong_usage(arguments, words):
 def test_version_and_help():
     assert re.fullmatch(r"gpuprof \d+\.\d+\.\d+\n", harness.checked("--version").out)
     listed = harness.checked("--help").out
-    for command in ("run", "convert", "info", "parse", "config", "lib"):
-        assert re.search(rf"^  {command} ", listed, re.M)
+    commands = re.findall(r"^  (\w+) ", listed, re.M)
+    assert {"run", "convert", "info", "parse", "config", "lib", "trigger", "doctor"} <= set(commands)
+    for command in commands:
         text = harness.checked(command, "--help").out
-        assert f"Usage: gpuprof {command}" in text
-    assert "begin_mono_ns" in harness.checked("parse", "--help").out
+        usage, = re.findall(rf"^Usage: (gpuprof {command} .*)", text, re.M)
+        for short, long in re.findall(r"^  (?:(-\w),)?(--[a-z-]+)", text, re.M):
+            assert long == "--help" or re.search(rf"(?<![\w-]){short or long}(?![\w-])", usage), (usage, long)
+    keys = harness.checked("parse", "--help").out
+    assert "begin_mono_ns" in keys
+    printed = re.findall(r'json_line\("(\w+)"', (harness.SOURCE / "tools/commands/cmd_parse.cpp").read_text())
+    assert len(printed) > 5
+    for kind in printed:
+        assert re.search(rf"^  {kind}\b", keys, re.M), kind
 
 
 def test_needs_only_glibc():
@@ -505,56 +512,6 @@ def test_one_readable_input_is_enough(dump, tmp_path):
     run = harness.gpuprof("info", "--format", "json", bad, dump)
     assert run.code == 0 and "bad.gpuprof" in run.err
     assert len(json.loads(run.out)["files"]) == 1
-
-
-@pytest.mark.parametrize("target, suffix", [("perfetto", ".pftrace"), ("chrome", ".json")])
-def test_convert_writes_beside_the_input(dump, target, suffix, tmp_path):
-    shutil.copy(dump, tmp_path / "a.gpuprof")
-    run = harness.checked("convert", "a.gpuprof", "--to", target, cwd=tmp_path)
-    written = tmp_path / f"a{suffix}"
-    assert written.name in run.out and written.stat().st_size > 0
-    run = harness.checked("convert", ".", "--to", target, cwd=tmp_path)
-    assert (tmp_path / f"trace{suffix}").stat().st_size > 0
-    run = harness.checked("convert", "a.gpuprof", "--to", target, "-o", "other", cwd=tmp_path)
-    assert (tmp_path / "other").stat().st_size > 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["a.gpuprof", f"a{suffix}", f"trace{suffix}", "other"])
-    if target == "chrome":
-        for file in ("a.json", "trace.json", "other"):
-            assert json.loads((tmp_path / file).read_text())["traceEvents"]
-
-
-def test_a_snapshot_without_allocations_says_so(dump, tmp_path):
-    """And what would help: where allocations were recorded, a window had none."""
-    done = harness.gpuprof("convert", dump, "--to", "memory-viz", "-o", tmp_path / "with.pickle")
-    assert "no allocation" not in done.err
-    run = harness.run([harness.SIMTRAIN, "--steps", "3"],
-                      harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_ACTIVITIES="step,kernel", **harness.WHOLE_RUN))
-    assert run.code == 0, run.err
-    done = harness.gpuprof("convert", tmp_path / "out", "--to", "memory-viz", "-o", tmp_path / "without.pickle")
-    assert done.code == 0 and "no allocation on a GPU was recorded" in done.err and "GPUPROF_ACTIVITIES" in done.err
-    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "late", GPUPROF_SCHEDULE="skip_first=3,warmup=0,active=2", GPUPROF_STEP="nvtx:step")
-    assert harness.run([harness.SIMTRAIN, "--steps", "8"], env).code == 0
-    done = harness.gpuprof("convert", tmp_path / "late", "--to", "memory-viz", "-o", tmp_path / "late.pickle")
-    assert "GPUPROF_MEMORY=1" in done.err and "--all" in done.err and "GPUPROF_ACTIVITIES" not in done.err, done.err
-    foreign = tmp_path / "trace.json"
-    trained = kineto_traces.training()
-    trained.events[:] = [event for event in trained.events if event["name"] != "[memory]"]
-    foreign.write_text(json.dumps(trained.document()))
-    done = harness.gpuprof("convert", foreign, "--to", "memory-viz", "-o", tmp_path / "foreign.pickle")
-    assert "profile_memory=True" in done.err and "GPUPROF_" not in done.err, done.err
-
-
-def test_convert_to_a_place_that_cannot_be_written(dump, tmp_path):
-    target = tmp_path / "none" / "x.json"
-    assert_one_line(harness.gpuprof("convert", dump, "--to", "chrome", "-o", target), str(target))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_convert_does_not_overwrite_its_input(dump, tmp_path):
-    file = pathlib.Path(shutil.copy(dump, tmp_path / "a.gpuprof"))
-    before = file.read_bytes()
-    assert_one_line(harness.gpuprof("convert", file, "--to", "chrome", "-o", file), str(file))
-    assert file.read_bytes() == before
 
 
 def test_full_disk_is_said(dump):

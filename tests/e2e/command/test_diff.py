@@ -43,6 +43,18 @@ def test_a_gain_passes(runs):
     assert "shorter" in done.out and "No regression" in done.out
 
 
+def test_what_one_run_did_not_record_is_no_change(runs, tmp_path):
+    """The preset `light` has no data loading: it is not gone."""
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", SCHEDULE, "--preset", "light", "--", harness.SIMTRAIN,
+                        "--steps", "14", "--kernel-us", "1000", "--data-ms", "60"], env=harness.environment())
+    assert done.code == 0, done.err
+    found = json.loads(harness.checked("diff", runs["slow"], tmp_path / "out", "--format", "json").out)
+    assert {"kind": "cause", "name": "data_loading"} in found["not_compared"]
+    assert not [c for c in found["changes"] if c["name"] in ("data_loading", "other")]
+    setup, = found["setup"]
+    assert setup["name"] == "recorded" and setup["new"] == [] and {"op", "nvtx"} <= set(setup["base"])
+
+
 def test_without_a_gate_the_exit_code_is_0(runs):
     assert harness.gpuprof("diff", runs["base"], runs["slow"]).code == 0
 

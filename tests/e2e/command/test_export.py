@@ -120,6 +120,10 @@ def test_duckdb(tmp_path):
         assert done.code == 0 and done.out.startswith("<-csv>\n<-cmd>\n<CREATE OR REPLACE VIEW") and done.out.endswith(f"<-c>\n<{text}>\n")
     done = harness.gpuprof("sql", tmp_path, env=env)
     assert done.code == 0 and "<-c>" not in done.out
+    assert done.err == f"gpuprof: warning: {tmp_path}: no table of gpuprof export is there, so nothing is found\n"
+    (tmp_path / "processes").mkdir()
+    (tmp_path / "processes/processes.parquet").touch()
+    assert harness.checked("sql", tmp_path, "mfu", env=env).err == ""
 
 
 def test_wrong_query(tmp_path):

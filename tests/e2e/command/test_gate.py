@@ -240,7 +240,14 @@ def test_the_pages_yaml_can_be_read():
     action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
     step, = [s for s in github["jobs"]["speed"]["steps"] if "packaging/ci" in s.get("uses", "")]
     assert set(step["with"]) <= set(action["inputs"])
-    assert any("packaging/ci/gate.sh" in line for line in gitlab["speed"]["script"])
+    speed = gitlab["speed"]
+    assert any("packaging/ci/gate.sh" in line for line in speed["script"])
+    # Merge requests have pipelines, read the main branch's baseline, and do not write it.
+    main, request = speed["rules"]
+    assert "DEFAULT_BRANCH" in main["if"] and "merge_request_event" in request["if"] and "variables" not in request
+    assert main["variables"] == {"GPUPROF_GATE_UPDATE": "yes", "BASELINE_POLICY": "pull-push"}
+    assert speed["cache"]["unprotect"] is True and speed["cache"]["policy"] == "$BASELINE_POLICY"
+    assert speed["variables"]["BASELINE_POLICY"] == "pull" and "GPUPROF_GATE_UPDATE" not in speed["variables"]
     volumes = {v["name"] for v in pod["spec"]["volumes"]}
     mounts = {m["name"] for c in pod["spec"]["containers"] + pod["spec"]["initContainers"] for m in c["volumeMounts"]}
     assert pod["kind"] == "Pod" and mounts == volumes

@@ -2,6 +2,7 @@
 """CUPTI of each version, CUPTI that delivers bad data, and where it is found."""
 import json
 import subprocess
+import sys
 
 import pytest
 
@@ -244,6 +245,39 @@ def test_cupti_beside_the_runtime(tmp_path):
     assert found == str(path / "libcupti.so.13")
 
 
+# Its first mark comes before it loads CUDA.
+LATE = """
+import ctypes, sys, time
+everything = ctypes.CDLL(None)
+for _ in range(5):
+    everything.gpuprof_step()
+    time.sleep(0.02)
+_, runtime = (ctypes.CDLL(f"{sys.argv[1]}/{name}", mode=ctypes.RTLD_GLOBAL) for name in ("libcuda.so.1", "libcudart.so.13"))
+memory = ctypes.c_void_p()
+assert runtime.cudaMalloc(ctypes.byref(memory), 4096) == 0
+for _ in range(60):
+    assert runtime.cudaMemset(memory, 0, 4096) == 0
+    everything.gpuprof_step()
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize("schedule", [{"GPUPROF_SCHEDULE": "all"}, {}])
+def test_cupti_of_a_runtime_that_is_loaded_later(schedule, tmp_path):
+    """No other is taken before; what is missing until then is said."""
+    beside = place(tmp_path / "beside", harness.SIMCUDA, *RUNTIME13, "libcupti.so.13")
+    done = harness.run([sys.executable, "-c", LATE, beside], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", GPUPROF_LOG="debug", LD_LIBRARY_PATH="", **schedule))
+    assert done.code == 0, done.err
+    assert [line.split("CUPTI: ")[1] for line in harness.our_lines(done.err) if "CUPTI: " in line] == [f"{beside}/libcupti.so.13"]
+    file, = harness.info(tmp_path / "out")["files"]
+    missing, timed = file["gpu_times_missing"], file["events"]["gpu_set"]
+    if schedule:
+        assert missing.endswith("s of the window, until CUDA was loaded and CUPTI attached") and 30 < timed <= 60, (missing, timed)
+    else:
+        assert missing == "" and timed == 10, (missing, timed)
+
+
 def test_cupti_named_by_the_user(tmp_path):
     path = place(tmp_path / "named", harness.SIMCUDA, "libcupti.so.13")
     found, = found_cupti([harness.HAZARDS / "linked_way"], tmp_path, harness.SIMCUDA + "_nocupti",
@@ -297,3 +331,29 @@ def test_cupti_that_finds_no_driver(tmp_path):
     dump, = harness.dumps(tmp_path)
     assert len(harness.of_kind(harness.records(dump), "launch")) == 20
     assert "cuptiSubscribe" in harness.info(dump)["files"][0]["gpu_times_missing"]
+
+
+# Steps before CUDA is loaded, so that the child can use it, and has a dump of its own.
+FORKS = """
+import ctypes, os
+step = ctypes.CDLL(None).gpuprof_step
+step()
+child = os.fork()
+cuda = ctypes.CDLL("libcudart.so.13")
+memory = ctypes.c_void_p()
+cuda.cudaMalloc(ctypes.byref(memory), 4096)
+for _ in range(5):
+    cuda.cudaMemset(memory, 0, 4096)
+    cuda.cudaDeviceSynchronize()
+    step()
+if child:
+    os.waitpid(child, 0)
+"""
+
+
+def test_a_forked_child_says_itself_why_it_has_no_gpu_times(tmp_path):
+    done = harness.run([harness.PYTHON, "-c", FORKS], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="manual", GPUPROF_SCHEDULE="all", GPUPROF_CUPTI="off"))
+    assert done.code == 0, done.err
+    missing = [harness.info(dump)["files"][0]["gpu_times_missing"] for dump in harness.dumps(tmp_path)]
+    assert len(missing) == 2 and all("GPUPROF_CUPTI=off" in each for each in missing), missing

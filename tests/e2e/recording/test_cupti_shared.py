@@ -2,6 +2,7 @@
 """A program with a profiler of its own on CUPTI, which has room for one: the program's gets all it would
 get without us, and the dump has the rest and says who had CUPTI."""
 import subprocess
+import sys
 import time
 
 import pytest
@@ -68,6 +69,31 @@ def test_during_the_window(style, tmp_path):
         name = names[i >= 60][i % 10]
         assert launch["kernel"] == name
         assert "partner" not in launch or comparison.by_index[launch["partner"]]["name"] == name
+
+
+# A profiler starts while the dump of a window hangs. The process ends as it stands.
+STARTS = """
+import ctypes, os, time, gpu
+for name in ("libcuda.so.1", "libcupti.so.13"):
+    ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+for _ in range(8):
+    gpu.work()
+begin = time.monotonic()
+for kind in (1, 2, 3, 4, 5, 10, 18, 37, 39):
+    assert ctypes.CDLL(None).cuptiActivityEnable(kind) == 0
+print(time.monotonic() - begin, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_profiler_that_starts_waits_once_for_a_disk_that_hangs(tmp_path):
+    """Each of its calls asks our thread to give CUPTI up, which is at that dump: one of them waits 3 s."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, SLOW_DISK_MS="60000", GPUPROF_STEP="sync:1",
+                            PYTHONPATH=harness.SOURCE / "tests/programs/python",
+                            GPUPROF_SCHEDULE="skip_first=1,wait=0,warmup=1,active=2,repeat=1")
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([sys.executable, "-c", STARTS], env)
+    assert done.code == -9 and float(done.out) < 5, (done.out, done.err)
 
 
 def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):

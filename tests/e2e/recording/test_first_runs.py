@@ -98,6 +98,15 @@ def test_the_schedules_window_makes_the_early_one_needless(tmp_path):
     assert "early_window" not in {row["kind"] for row in report(tmp_path)["findings"]}
 
 
+def test_the_schedules_window_waits_for_a_slow_attach(tmp_path):
+    """The end of the early window waits for that, too, which is no reason to leave the schedule's out."""
+    done, (comparison,) = record(tmp_path, server(tmp_path, "7", "marked", "0.02"), "--step", "sync:1", SIMCUDA_CUPTI="subscribe_ms=4500")
+    assert "attaching CUPTI takes longer than 3 s: window 0 takes as many steps later" in done.err
+    assert not is_early(comparison) and len(comparison.window_steps()) == 10, done.err
+    comparison.assert_right("set", "gpu_set")
+    assert comparison.counts["gpu_set"] == 10 and "left out" not in done.err
+
+
 def test_a_schedule_of_ones_own_has_no_early_window(tmp_path):
     env = harness.environment(GPUPROF_LOG="info")
     done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", "skip_first=20", "--", harness.SIMTRAIN, "--steps", "8"], env)
@@ -154,6 +163,18 @@ def test_all(tmp_path, steps, markers):
     if steps == 30 and markers == "nvtx":
         assert comparison.window_steps() == list(range(29)), "the last one has no mark of its end"
     assert report(tmp_path)["kernels"] and "cut short" not in done.err
+
+
+def test_all_says_how_long_it_was_without_cupti(tmp_path):
+    """It begins before a slow attach is over: work of until then has no times, and is not what CUPTI fails to record."""
+    done, (comparison,) = record(tmp_path, server(tmp_path, "6", "marked", "0.02"), "--all", SIMCUDA_CUPTI="subscribe_ms=4500")
+    assert "the window begins without GPU times" in done.err and "no GPU record has come" not in done.err
+    file, = harness.info(tmp_path / "out")["files"]
+    missing = re.fullmatch(r"for (\d\.\d{3}) s of the window, until CUPTI was attached", file["gpu_times_missing"])
+    assert missing and 1.2 < float(missing[1]) < 3, file["gpu_times_missing"]
+    timed = ["partner" in launch for launch in harness.of_kind(comparison.records, "set")]
+    assert 20 < timed.count(False) == timed.index(True) and all(timed[timed.index(True):])
+    assert missing[0] in harness.checked("info", tmp_path / "out").out and missing[0] in json.dumps(report(tmp_path))
 
 
 @pytest.mark.parametrize("disk_ms", [0, 15])

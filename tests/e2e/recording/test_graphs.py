@@ -310,3 +310,32 @@ def test_viewers_show_where_a_node_was_captured(tmp_path):
 def test_a_wrong_way_to_time_graphs_is_refused():
     done = harness.gpuprof("run", "--set", "GPUPROF_ACTIVITIES=+graph:nodes", "--", "true")
     assert done.code == 2 and "graph:trace, graph:node" in done.err
+
+
+UPDATES = harness.HAZARDS / "graph_updates"
+
+
+def test_a_graph_that_was_updated_many_times(tmp_path):
+    """900,000 calls were captured; those of the last update are what is replayed."""
+    done = harness.run([UPDATES, "update", 3000], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_STACKS="launch:1", GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=3"))
+    [dump] = harness.dumps(tmp_path)
+    assert done.code == 0 and "missing" not in done.err, done.err
+    kernels = harness.of_kind(harness.records(dump), "gpu_kernel")
+    assert len(kernels) == 900 and all(each.get("captured_by") == "cudaLaunchKernel" for each in kernels)
+
+
+def test_graphs_that_are_made_and_destroyed_for_ever(tmp_path):
+    """What is known of captured calls stays within 40 MB."""
+    bare = harness.run([UPDATES, "capture", 10000])
+    done = harness.run([UPDATES, "capture", 10000], harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_MODE="armed"))
+    assert done.code == 0 and int(done.out) - int(bare.out) < 40_000, (done.out, bare.out)
+
+
+def test_a_capture_that_ends_with_an_error_is_over(tmp_path):
+    """Else CUPTI would not be taken down, as within captures, and each launch would be looked at for one."""
+    done = harness.run([UPDATES, "invalid"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
+        GPUPROF_SCHEDULE="skip_first=5,warmup=2,active=3"))
+    assert done.code == 0 and done.out == "end: 901\n", done.err
+    assert "CUPTI is taken down" in done.err, done.err

@@ -150,6 +150,25 @@ def test_ranks_in_a_directory(tmp_path):
     assert len(info(tmp_path)["files"]) == 3
 
 
+@pytest.mark.parametrize("ours", [False, True], ids=["torch.profiler's", "our own"])
+def test_what_was_made_of_a_directorys_traces_is_no_run_of_it(ours, tmp_path):
+    """By each format that is JSON, under the name that it has by default."""
+    traces = tmp_path / "torch"
+    traces.mkdir()
+    for rank in (0, 1):
+        write(traces / f"host_{rank}.1.pt.trace.json.gz", kineto_traces.training(rank=rank, world=2).text())
+    if ours:
+        harness.checked("convert", traces, "--to", "kineto", "-o", tmp_path / "made")
+        traces = tmp_path / "made"
+    before = info(traces)
+    for target in ("kineto", "tensorboard", "chrome"):
+        harness.checked("convert", traces, "--to", target, "--ranks", "1", "--steps", "4")
+        done = harness.checked("info", "--format", "json", traces)
+        assert done.err == "" and json.loads(done.out) == before, (target, done.err)
+    for made in ("trace.kineto", "trace.tensorboard"):
+        assert info(traces / made)["ranks"] == [1]
+
+
 # What an export does not say again: kernels go by their demangled name, work without a name by its label, and the
 # shape of a launch is the kernel's; of CUPTI's own cost torch.profiler's traces have the label alone.
 SAID_ELSEWHERE = {"launch": ["function", "grid", "block", "shared_bytes"], "overhead": ["name", "type", "object", "object_kind"]}

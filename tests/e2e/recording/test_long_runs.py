@@ -50,3 +50,14 @@ def test_every_step_is_in_the_log(end, place, tmp_path):
     assert re.search(r"^  lost +nothing$", text, re.MULTILINE), text
     if not harness.SANITIZER and place == "file":
         assert int(done.out) < 1500, f"{done.out} kB more"
+
+
+def test_steps_that_come_without_a_pause_keep_their_numbers(tmp_path):
+    """Some 100,000 between two looks of the drain thread, and more. One that finds no room is no step, and counted."""
+    script = f"import ctypes\nstep = ctypes.CDLL({harness.LIB!r}).gpuprof_step\nfor _ in range(700000): step()"
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", GPUPROF_CUPTI="off",
+                            GPUPROF_SCHEDULE="skip_first=300000,warmup=0,active=50000")
+    done = harness.run([harness.PYTHON, "-c", script], env)
+    file, = harness.info(tmp_path / "out")["files"]
+    steps = file["steps"]
+    assert done.code == 0 and (steps["first"], steps["last"], steps["count"]) == (300000, 349999, 50000), (file, done.err)

@@ -46,6 +46,14 @@ def test_names_that_find_no_room_are_counted_and_said(tmp_path):
     assert int(said) >= counted
 
 
+def test_more_kernels_than_are_named_for_who_reads_the_ring(tmp_path):
+    """Without CUPTI launches tell their kernel alone, whose name is kept as it is first met."""
+    kernels = 70_000
+    dumps, err = profile(tmp_path, "kernels", 1, kernels, schedule="all", GPUPROF_CUPTI="off")
+    dump, = dumps
+    assert harness.info(dump)["files"][0]["events"]["launch"] == kernels, err
+
+
 def test_long_names_stay_apart(tmp_path):
     dumps, err = profile(tmp_path, "long", 3, 26, schedule="skip_first=0,warmup=0,active=1", GPUPROF_PRESET="light")
     dump, = dumps

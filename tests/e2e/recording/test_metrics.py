@@ -200,7 +200,29 @@ def test_a_setting_that_cannot_be_followed(tmp_path, setting, said):
     assert done.code == 0 and len(lines) == 1 and re.search(said, lines[0]), done.err
 
 
-def test_a_disk_that_is_full_ends_metrics_with_a_line(tmp_path):
+def test_a_directory_that_cannot_be_written_for_a_while(tmp_path):
+    """They are tried again every 15 s."""
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics").chmod(0o555)
+    env = harness.preloaded(GPUPROF_METRICS=f"prometheus:{tmp_path}/metrics", GPUPROF_OUTPUT=tmp_path / "out")
+    command = [*harness.BOUND_BY_MODES, harness.SIMTRAIN, "--steps", "100000", "--layers", "1", "--data-ms", "50"]
+    said = tmp_path / "said"
+
+    def lines():
+        return [line for line in harness.our_lines(said.read_text()) if "metrics" in line]
+
+    with said.open("w") as err, subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=err) as process:
+        try:
+            wait_until(lines)
+            assert "cannot write metrics" in lines()[0] and files(tmp_path / "metrics") == []
+            (tmp_path / "metrics").chmod(0o755)
+            wait_until(lambda: len(lines()) > 1)
+            assert "metrics are written again" in lines()[1] and len(files(tmp_path / "metrics")) == 1
+        finally:
+            process.kill()
+
+
+def test_a_disk_that_is_full_costs_a_line(tmp_path):
     (tmp_path / "metrics").mkdir()
     (tmp_path / "metrics").chmod(0o555)
     env = harness.preloaded(GPUPROF_METRICS=f"prometheus:{tmp_path}/metrics", GPUPROF_OUTPUT=tmp_path / "out")

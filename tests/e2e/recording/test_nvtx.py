@@ -73,3 +73,32 @@ def test_ranges_that_a_window_leaves_open_give_their_places_back(tmp_path):
     dumps = harness.dumps(tmp_path)
     assert len(dumps) == 3
     assert all(harness.info(each)["files"][0]["losses"].get("nvtx_depth", 0) == 0 for each in dumps)
+
+
+@pytest.mark.parametrize("way, name, schedule, expected", (
+    ("leave", "left", "skip_first=0,wait=1,active=1", [0, 3]), ("push", "never popped", "skip_first=1,wait=2,active=3", [3, 0])))
+def test_what_is_open_when_a_window_ends_is_recorded_up_to_there(tmp_path, way, name, schedule, expected):
+    """Of the one way, from the second step on, ranges end after the step in which they start; of the other, never."""
+    done = harness.run([PROGRAM, way, "3"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE=f"skip_first_wait=1,warmup=0,repeat=2,{schedule}"))
+    assert done.code == 0, done.err
+    seen = []
+    for dump in harness.dumps(tmp_path):
+        window_end = harness.info(dump)["files"][0]["window_end_mono_ns"]
+        found = [r for r in harness.of_kind(harness.records(dump), "nvtx_range") if r["message"] == name]
+        assert all("open_end" in r["flags"] and r["end_mono_ns"] == window_end for r in found), found
+        seen.append(len(found))
+    assert seen == expected
+
+
+def test_ranges_that_are_never_popped_cost_no_later_window_its_ranges(tmp_path):
+    """There is room for 126 in one another."""
+    done = harness.run([PROGRAM, "push", "126"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=1,skip_first_wait=1,wait=2,warmup=0,active=3,repeat=3"))
+    assert done.code == 0, done.err
+    first, *later = harness.dumps(tmp_path)
+    assert len(later) == 2 and harness.info(first)["files"][0]["losses"].get("nvtx_depth", 0) > 0
+    for dump in later:
+        ranges = harness.of_kind(harness.records(dump), "nvtx_range")
+        assert [each["message"] for each in ranges] == ["forward"] * 3, done.err
+        assert harness.info(dump)["files"][0]["losses"].get("nvtx_depth", 0) == 0

@@ -2,6 +2,8 @@
 """GPUPROF_ON_TRACE_READY: once for each dump, and the program does not notice."""
 import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -39,6 +41,7 @@ cuda = ctypes.CDLL("libcudart.so.13")
 found = []
 for step in range(6):
     cuda.cudaDeviceSynchronize()
+    os.environ["LATER"] = os.environ["HOME"] = "set by the program"
     end = time.monotonic() + 0.4
     while time.monotonic() < end:
         found.append(children())
@@ -92,6 +95,8 @@ def test_once_for_each_window_and_no_child_is_seen(how, spy, tmp_path):
     assert len(harness.dumps(tmp_path / "out")) == 2, run.err
     assert [os.path.basename(one["arguments"][1]).split("_w")[1] for one in
             sorted(seen(), key=lambda one: one["arguments"][1])] == ["0.gpuprof", "1.gpuprof"]
+    for one in seen():  # as it was when the session began: the program's may change while it is read
+        assert "LATER" not in one["environment"] and one["environment"]["HOME"] == env["HOME"]
 
 
 def test_a_command_that_hangs_holds_no_window_up(tmp_path):
@@ -117,3 +122,26 @@ def test_before_exec(spy, tmp_path):
     while not seen() and time.monotonic() < end:
         time.sleep(0.05)
     assert len(seen()) == 1 and seen()[0]["complete"], run.err
+
+
+SAYS = "sh -c 'echo said; echo said >&2'"
+
+
+def test_without_standard_error_the_command_says_nothing(tmp_path):
+    """Nor into the program's standard output, which is its own."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_ON_TRACE_READY=SAYS, **harness.WHOLE_RUN)
+    done = subprocess.run(PROGRAM, env=env, preexec_fn=lambda: [os.close(file) for file in (0, 2)], stdout=subprocess.PIPE, text=True,
+                          timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (3, BARE_OUTPUT)
+    assert len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_the_command_says_nothing_into_a_file_of_the_program(tmp_path):
+    """One that has the number of standard error, which was closed as the program was started."""
+    script = f"import os\nfile = os.open({str(tmp_path / 'data')!r}, os.O_RDWR | os.O_CREAT)\nimport gpu\ngpu.work()\nprint(file)"
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_ON_TRACE_READY=SAYS, PYTHONPATH=harness.SOURCE / "tests/programs/python",
+                            **harness.WHOLE_RUN)
+    done = subprocess.run([sys.executable, "-B", "-c", script], env=env, preexec_fn=lambda: os.close(2), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "2\n") and (tmp_path / "data").read_bytes() == b""
+    assert len(harness.dumps(tmp_path / "out")) == 1

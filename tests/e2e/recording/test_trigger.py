@@ -344,6 +344,23 @@ def test_a_disk_without_room_for_a_window(small_disk, tmp_path):
             process.kill()
 
 
+def test_a_disk_without_room_after_an_exec_that_failed(small_disk, tmp_path):
+    scratch, inside = small_disk
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_MODE="armed", GPUPROF_SCRATCH=scratch, GPUPROF_STEP="sync:1")
+    with open(tmp_path / "log", "w") as log, subprocess.Popen([*inside, harness.HAZARDS / "exec", "fails_and_goes_on"], env=env,
+                                                              stdin=subprocess.DEVNULL, stdout=log, stderr=log) as process:
+        try:
+            wait_until(lambda: list((tmp_path / "out").rglob("*.state")))
+            refused = harness.gpuprof("trigger", tmp_path / "out")
+            assert refused.code == 2 and "has no room on its disk for the records" in refused.err, refused.err
+            assert process.poll() is None
+            pathlib.Path(f"/proc/{process.pid}/root{scratch}/filler").unlink()
+            harness.checked("trigger", tmp_path / "out")
+            wait_until(lambda: finished(tmp_path))
+        finally:
+            process.kill()
+
+
 def test_armed_and_never_asked(tmp_path):
     env = harness.environment(GPUPROF_MODE="armed", GPUPROF_LOG="info")
     done = harness.gpuprof("run", "-o", tmp_path, "--", harness.SIMTRAIN, "--steps", "40", "--layers", "2", env=env)

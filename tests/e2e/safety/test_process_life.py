@@ -73,6 +73,24 @@ def test_namespaces_of_its_own(case, count, tmp_path):
     assert launches(tmp_path / "out") == count
 
 
+def test_an_exec_that_fails_leaves_one_dump(tmp_path):
+    """What was written of it before is part of it, and its losses count once."""
+    done = harness.run([harness.HAZARDS / "exec", "fails"], harness.preloaded(**{**harness.WHOLE_RUN, "GPUPROF_OUTPUT": tmp_path}))
+    assert done.code == 5, done.err
+    found, = harness.info(tmp_path)["files"]
+    assert found["end_reason"] == "exit" and found["events"]["launch"] == found["events"]["gpu_kernel"] == 30
+
+
+@pytest.mark.parametrize("cupti", ["auto", "off"])
+@pytest.mark.parametrize("case", ["raw_exit", "raw_exit_outlived", "main_thread_first"])
+def test_the_first_thread_ends_before_ours(case, cupti, tmp_path):
+    """Whether or not CUPTI has a thread that stays: the process has the code that it has without the library."""
+    command = [harness.HAZARDS / "end", case]
+    bare = harness.run(command)
+    done = harness.run(command, harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_CUPTI=cupti, **harness.WHOLE_RUN))
+    assert (done.code, done.out) == (bare.code, bare.out), done.err
+
+
 def test_closing_the_library_is_refused(tmp_path):
     run("closes_us", tmp_path)
     assert launches(tmp_path / "out") == 20
@@ -88,6 +106,23 @@ def test_ten_thousand_threads(tmp_path):
     run("threads", tmp_path)
     file, = harness.info(tmp_path / "out")["files"]
     assert file["events"]["launch"] + file.get("losses", {}).get("buffer_full", 0) >= 10001
+
+
+@WITH_ROOT
+def test_no_thread_of_ours_is_real_time(tmp_path):
+    """As the thread is that starts it: RLIMIT_RTTIME would end the program, and others of its threads would wait."""
+    if "sched_setscheduler: -1" in harness.run([PROGRAM, "real_time"]).out:
+        pytest.skip("no real-time threads here")
+    run("real_time", tmp_path)
+    assert launches(tmp_path / "out") == 20
+
+
+def test_errno_is_zero_where_a_program_begins(tmp_path):
+    """In a folder that is gone, which has no name to be noted."""
+    (tmp_path / "gone").mkdir()
+    done = subprocess.run([PROGRAM, "errno"], env=harness.preloaded(), cwd=tmp_path / "gone",
+                          preexec_fn=lambda: os.rmdir(tmp_path / "gone"), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "errno 0\n", "")
 
 
 @contextlib.contextmanager
@@ -173,6 +208,55 @@ def test_a_disk_that_hangs_costs_the_program_one_wait(tmp_path):
     left_out = len(re.findall(r"window \d+ was left out: the dump of the one before is not written yet", done.err))
     assert done.code == 0 and left_out > 10, done.err
     assert time.monotonic() - begin < 3 * left_out, (time.monotonic() - begin, left_out)
+
+
+# Prints the longest of its marks of steps, in seconds, without those that gpuprof's own clock makes.
+MARKS = """
+import ctypes, time, gpu
+mark, longest, end = ctypes.CDLL(None).gpuprof_step, 0, time.monotonic() + 5
+while time.monotonic() < end:
+    gpu.work()
+    begin = time.monotonic()
+    mark()
+    longest = max(longest, time.monotonic() - begin)
+    time.sleep(0.002)
+print(longest)
+"""
+
+
+@pytest.mark.parametrize("slow", [{"SLOW_DISK_MS": "300"}, {"SIMCUDA_CUPTI": "subscribe_ms=2500"}])
+def test_marks_wait_for_no_window_that_begins_by_the_clock(slow, tmp_path):
+    """Our thread opens it: a dump that is written, and CUPTI that is attached, hold up nobody."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="time:100", PYTHONPATH=SCRIPTS,
+                            GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=0,active=3,repeat=2", **slow)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([sys.executable, "-c", MARKS], env)
+    assert done.code == 0 and float(done.out) < 1, (done.out, done.err)
+    steps = [(file["window"], file["steps"]["first"], file["steps"]["last"]) for file in harness.info(tmp_path / "out")["files"]]
+    assert steps and steps == [(0, 3, 5), (1, 6, 8)][:len(steps)] and "left out" not in done.err, (steps, done.err)
+
+
+@pytest.mark.parametrize("preset", ["default", "full"])
+def test_a_constructor_that_uses_cuda_is_not_held_up(preset, tmp_path):
+    """The loader's lock is held meanwhile: what loads CUPTI waits for it, and the program does not wait for that."""
+    script = (f"import ctypes, time; begin = time.monotonic(); ctypes.CDLL('{harness.HAZARDS / 'libhazard_early.so'}')\n"
+              "print(time.monotonic() - begin, flush=True); import gpu\nfor _ in range(40): gpu.work(); time.sleep(0.02)")
+    done = harness.run([sys.executable, "-c", script], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_PRESET=preset, GPUPROF_STEP="sync:1", PYTHONPATH=SCRIPTS))
+    assert done.code == 0 and float(done.out.split()[0]) < 1.5, (done.out, done.err)
+    assert "CUPTI cannot be loaded while another library is: the window begins without GPU times" in done.err, done.err
+    file, = harness.info(tmp_path / "out")["files"]
+    assert file["steps"]["count"] == file["events"]["gpu_set"] == 10 and file["gpu_times_missing"] == "", file
+
+
+def test_a_start_that_takes_too_long_leaves_nothing(tmp_path):
+    """The program waits 5 s for the buffers' file, goes on, and is told."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="run", SLOW_CREATE_MS="7000", **harness.WHOLE_RUN)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([harness.SIMTRAIN, "--steps", "400", "--markers", "sync", "--data-ms", "10"], env)
+    said, = harness.our_lines(done.err)
+    assert done.code == 0 and "were not ready within 5 s; this program runs unprofiled" in said, done.err
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
 
 
 # Each method's children use the GPU, and end as multiprocessing lets them.

@@ -5,6 +5,7 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -79,6 +80,13 @@ def test_enough_address_space(tmp_path):
     assert harness.info(tmp_path / "out")["files"][0]["events"]["gpu_kernel"] > 0
 
 
+def test_no_mappings_are_left_when_the_first_window_comes(tmp_path):
+    done = harness.run([harness.HAZARDS / "resources", "no_mappings_later"], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="sync:1", GPUPROF_SCHEDULE="skip_first=8,warmup=2,active=5"))
+    assert (done.code, done.out) == (0, "worked with no more mappings\n"), done.err
+    assert "Cannot allocate memory" in done.err and "nothing was kept of this run" in done.err
+
+
 def test_stopped_and_continued(tmp_path):
     """SIGSTOP in the middle of a window: nothing is lost, and no GPU work lasts as long as the stop."""
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", **harness.WHOLE_RUN)
@@ -95,3 +103,76 @@ def test_stopped_and_continued(tmp_path):
     assert file["events"]["gpu_kernel"] == file["events"]["launch"]
     longest = max(r["end_mono_ns"] - r["begin_mono_ns"] for r in harness.of_kind(harness.records(tmp_path / "out"), "gpu_kernel"))
     assert longest < 100_000_000
+
+
+# A first line comes from the program's own thread: one of its variables is no setting.
+SAYS = """
+import signal, sys
+for number in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(number, signal.SIG_DFL)
+if sys.argv[1] == "blocked":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPIPE, signal.SIGXFSZ])
+import gpu
+gpu.work()
+print("pending:", sorted(signal.sigpending()))
+"""
+
+
+def full_file(folder):
+    file = open(folder / "log", "w+b")  # pylint: disable=consider-using-with
+    file.write(bytes(4096))
+    file.flush()
+    return file
+
+
+def broken_pipe(_):
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "wb")
+
+
+@pytest.mark.parametrize("handled", ["default", "blocked"])
+@pytest.mark.parametrize("error_of", [full_file, broken_pipe], ids=lambda error_of: error_of.__name__)
+def test_a_line_raises_no_signal_in_the_program(error_of, handled, tmp_path):
+    """Neither at once nor later: a signal of ours that stays pending would end the program that unblocks it."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_NO_SUCH_NAME="1", PYTHONPATH=harness.SOURCE / "tests/programs/python")
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    with error_of(tmp_path) as error:
+        done = subprocess.run([sys.executable, "-B", "-c", SAYS, handled], env=env, preexec_fn=limit, stdout=subprocess.PIPE, stderr=error,
+                              check=False)
+    assert (done.returncode, done.stdout) == (0, b"pending: []\n")
+
+
+# A program in the background of a terminal that stops those which write to it; prints how it went.
+IN_BACKGROUND = """
+import fcntl, os, subprocess, sys, termios
+leader, terminal = os.openpty()
+fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+modes = termios.tcgetattr(terminal)
+modes[3] |= termios.TOSTOP
+termios.tcsetattr(terminal, termios.TCSANOW, modes)
+child = subprocess.Popen(sys.argv[1:], preexec_fn=lambda: os.setpgid(0, 0), stdout=subprocess.DEVNULL, stderr=terminal)
+_, status = os.waitpid(child.pid, os.WUNTRACED)
+print("stopped" if os.WIFSTOPPED(status) else "ended", end="", flush=True)
+child.kill()
+os._exit(0)
+"""
+
+
+def test_a_line_stops_no_background_program(tmp_path):
+    env = harness.environment()
+    preload = harness.preloaded()["LD_PRELOAD"]
+    settings = [f"LD_PRELOAD={preload}", f"GPUPROF_OUTPUT={tmp_path / 'out'}", "GPUPROF_NO_SUCH_NAME=1"]
+    done = subprocess.run([sys.executable, "-c", IN_BACKGROUND, "env", *settings, *PROGRAM], env=env, start_new_session=True,
+                          capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout == "ended", done.stderr
+
+
+@pytest.mark.parametrize("setting", ["GPUPROF_NO_SUCH_NAME", "GPUPROF_MODE"])  # a warning; an error
+def test_no_line_goes_into_a_file_that_has_the_number_of_standard_error(setting, tmp_path):
+    """A program that is started with it closed gets its number for the first file that it opens."""
+    script = f"import os\nfile = os.open({str(tmp_path / 'data')!r}, os.O_RDWR | os.O_CREAT)\nimport gpu\ngpu.work()\nprint(file)"
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", PYTHONPATH=harness.SOURCE / "tests/programs/python", **{setting: "bad"})
+    done = subprocess.run([sys.executable, "-B", "-c", script], env=env, preexec_fn=lambda: os.close(2), stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (0, b"2\n") and (tmp_path / "data").read_bytes() == b""

@@ -145,17 +145,18 @@ void Trainer::step(int index) {
 
 void Trainer::load_batch(int index) {
   while (index == options_.asleep_in) ::pause();
+  uint64_t begin, end;
   {
     const NvtxRange range(marks("nvtx") || marks("sync"), "enumerate(DataLoader)#sim.__next__");
-    const uint64_t begin = simcuda::now_ns();
+    begin = simcuda::now_ns();
     if (options_.data_ms > 0) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options_.data_ms));
     }
     const uint64_t value = simcuda::mix64(options_.seed * 1000003 + static_cast<uint64_t>(index));
     std::memcpy(host_batch_, &value, sizeof value);
-    truth_note(fmt::format("{{\"t\":\"data\",\"n\":{},\"begin\":{},\"end\":{}}}", index, begin,
-                           simcuda::now_ns()));
+    end = simcuda::now_ns();
   }
+  truth_note(fmt::format("{{\"t\":\"data\",\"n\":{},\"begin\":{},\"end\":{}}}", index, begin, end));
   check(cudaMemcpyAsync(batch_, host_batch_, batch_bytes_, cudaMemcpyHostToDevice, compute_),
         "cudaMemcpyAsync");
 }

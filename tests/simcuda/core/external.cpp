@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libnccl asks of the core: launches and memory that do not pass the exported names, as with
 // the real library, which carries a runtime of its own.
+#include <cuda_runtime.h>
 #include <cupti.h>
 
 #include "tests/simcuda/core/api_call.h"
@@ -14,6 +15,25 @@ constexpr ApiInfo kDriverLaunch{"cuLaunchKernelEx", CUPTI_DRIVER_TRACE_CBID_cuLa
 constexpr ApiInfo kRuntimeLaunch{"cudaLaunchKernelExC",
                                  CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060};
 
+// What the call is told with, as CUpti_CallbackData::functionParams has it for each call.
+struct Parameters {
+  CUlaunchConfig driver_config{};
+  cudaLaunchConfig_t runtime_config{};
+  cuLaunchKernelEx_params driver{&driver_config, nullptr, nullptr, nullptr};
+  cudaLaunchKernelExC_v11060_params runtime{&runtime_config, nullptr, nullptr};
+
+  explicit Parameters(const ExternalLaunch& launch) {
+    driver_config.gridDimX = launch.grid;
+    driver_config.blockDimX = launch.block;
+    driver_config.gridDimY = driver_config.gridDimZ = 1;
+    driver_config.blockDimY = driver_config.blockDimZ = 1;
+    driver_config.hStream = launch.stream;
+    runtime_config.gridDim = dim3(launch.grid);
+    runtime_config.blockDim = dim3(launch.block);
+    runtime_config.stream = launch.stream;
+  }
+};
+
 }  // namespace
 
 cudaError_t Core::launch_external(const ExternalLaunch& launch) {
@@ -21,7 +41,10 @@ cudaError_t Core::launch_external(const ExternalLaunch& launch) {
   const ApiInfo& info = launch.via_driver ? kDriverLaunch : kRuntimeLaunch;
   const int caller_device = thread_state().device;
   thread_state().device = launch.device;
-  ApiCall call(info, nullptr, kernel->name.c_str(), CallOrigin::kNccl);
+  const Parameters parameters(launch);
+  const void* const given = launch.via_driver ? static_cast<const void*>(&parameters.driver)
+                                              : static_cast<const void*>(&parameters.runtime);
+  ApiCall call(info, given, kernel->name.c_str(), CallOrigin::kNccl);
   cudaError_t result = call.refusal();
   if (result == cudaSuccess) {
     const Lock held = lock();

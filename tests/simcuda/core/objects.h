@@ -66,6 +66,7 @@ struct Capture {
   std::shared_ptr<Graph> graph;
   uint64_t id = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  bool invalid = false;  // until it is ended: CUDA C++ Programming Guide, "Invalidation"
 };
 
 // Ids of graphs are small, and a node's has its graph's in the upper half.

@@ -47,6 +47,10 @@ cudaError_t end_capture(const StreamApi& which, cudaStream_t handle, cudaGraph_t
       if (other->capture == capture) other->capture = nullptr;
     }
     stream->capture_origin = false;
+    if (capture->invalid) {
+      *out = nullptr;
+      return cudaErrorStreamCaptureInvalidated;
+    }
     call.details.graph = capture->graph->id;
     *out = reinterpret_cast<cudaGraph_t>(capture->graph.get());
     return cudaSuccess;

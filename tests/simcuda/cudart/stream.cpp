@@ -39,10 +39,17 @@ cudaError_t with_stream(const StreamApi& which, cudaStream_t handle, Body&& body
   });
 }
 
+// To wait for a stream under capture, or to ask for its status, makes the capture invalid (CUDA C++
+// Programming Guide, "Prohibited and Unhandled Operations").
+cudaError_t refuse_in_capture(Stream& stream) {
+  stream.capture->invalid = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
   const cudaStreamSynchronize_v3020_params params{handle};
   const auto body = [](ApiCall& call, Core& core, Core::Lock& held, Stream& s) {
-    if (s.capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+    if (s.capture != nullptr) return refuse_in_capture(s);
     SyncInfo info{SyncKind::kStream, s.device, s.context_id, s.id, 0, 0, call.correlation(),
                   call.begin(),      0};
     core.block_on(std::move(held), core.tail(s));
@@ -55,7 +62,7 @@ cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
 
 cudaError_t query(const StreamApi& which, cudaStream_t handle) {
   return with_stream(which, handle, [](ApiCall&, Core& core, Core::Lock&, Stream& s) {
-    if (s.capture != nullptr) return cudaErrorStreamCaptureUnsupported;
+    if (s.capture != nullptr) return refuse_in_capture(s);
     return core.finished(core.tail(s)) ? cudaSuccess : cudaErrorNotReady;
   });
 }

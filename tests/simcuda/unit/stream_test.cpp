@@ -101,6 +101,16 @@ TEST(Event, ElapsedTimeIsTheDeviceTimeBetween) {
   EXPECT_EQ(cudaEventDestroy(to), cudaErrorInvalidResourceHandle);
 }
 
+TEST(Graph, AWaitInACaptureMakesItInvalid) {
+  const Streams streams(1);
+  cudaGraph_t graph = reinterpret_cast<cudaGraph_t>(1);
+  ASSERT_EQ(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(streams[0], &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess) << "the capture is over";
+}
+
 TEST(Graph, ReplaysItsNodesOnTheLaunchStream) {
   const Streams streams(2);
   cudaGraph_t graph = nullptr;
@@ -108,7 +118,6 @@ TEST(Graph, ReplaysItsNodesOnTheLaunchStream) {
   ASSERT_EQ(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal), cudaSuccess);
   launch("node_a", 1000, streams[0]);
   launch("node_b", 2000, streams[0]);
-  EXPECT_EQ(cudaStreamSynchronize(streams[0]), cudaErrorStreamCaptureUnsupported);
   ASSERT_EQ(cudaStreamEndCapture(streams[0], &graph), cudaSuccess);
   EXPECT_TRUE(select(truth(), "gpu", "name", "node_a").empty()) << "captured work does not run";
   size_t nodes = 0;

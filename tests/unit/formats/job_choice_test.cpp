@@ -172,6 +172,19 @@ TEST_F(JobChoiceTest, NamesLateRanks) {
             "are common and compared\n");
 }
 
+TEST_F(JobChoiceTest, NamesTheStepsOfRanksOfWhichNoneAreMost) {
+  EXPECT_EQ(notes(read({{.rank = 0}, {.rank = 1, .first_step = 13}}, 2)),
+            "window 0: rank 0 recorded steps 12-14, rank 1 recorded steps 13-15; steps 13-14 are "
+            "common and compared\n");
+  std::vector<Dump> dumps;
+  for (int rank = 0; rank < 12; ++rank) {
+    dumps.push_back({.rank = rank, .first_step = static_cast<uint32_t>(12 + rank / 2)});
+  }
+  const std::string text = notes(read(dumps, 12));
+  EXPECT_TRUE(text.starts_with("window 0: ranks 0-1 recorded steps 12-14, ranks 2-3")) << text;
+  EXPECT_NE(text.find(", and so on; none is common to all"), std::string::npos) << text;
+}
+
 TEST_F(JobChoiceTest, NamesSeveralVersions) {
   const Input input = read({{.rank = 0}, {.rank = 1, .version = "0.2.0"}}, 2);
   EXPECT_EQ(notes(input), "the dumps are of several versions of gpuprof: 0.1.0, 0.2.0\n");

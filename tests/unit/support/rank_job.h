@@ -59,6 +59,7 @@ struct RankJob {
   int pausing_rank = -1, pausing_step = 0;  // its host does nothing, once
   int64_t pause_once = 0;
   int first_step = 0;          // number of the first one that is written
+  uint32_t window = 0;         // its number
   bool step_log_only = false;  // nothing but steps is recorded
   uint64_t seed = 1;
 };
@@ -103,6 +104,7 @@ class RankWriter {
     header.set_host("node" + std::to_string(rank / job.ranks_per_host));
     header.set_local_rank(rank % job.ranks_per_host);
     header.set_world_size(job.ranks);
+    header.set_window(job.window);
     header.set_window_begin_ticks(ticks(kBegin));
     write(ChunkKind::header, header);
   }
@@ -420,6 +422,16 @@ inline std::vector<HostClock> run_rank_job(
     if (done) done(static_cast<int>(i), *ranks[i]);
   }
   return clocks;
+}
+
+// All ranks' dumps, one after the other.
+inline std::string rank_job_dumps(const RankJob& job) {
+  std::vector<std::string> dumps(static_cast<size_t>(job.ranks));
+  run_rank_job(
+      job, [&](int rank, std::string_view bytes) { dumps[static_cast<size_t>(rank)] += bytes; });
+  std::string all;
+  for (const std::string& each : dumps) all += each;
+  return all;
 }
 
 inline Trace load_rank_job(const RankJob& job, std::vector<HostClock>* clocks = nullptr) {

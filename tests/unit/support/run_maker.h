@@ -70,6 +70,15 @@ class RunMaker {
     add(kernel, correlation_);
   }
 
+  // One that is timed as a whole.
+  void add_graph(size_t step, uint64_t us, uint64_t begin_us) {
+    add(make_record(Kind::launch, at(step, 10), at(step, 15), names.api("cudaGraphLaunch")),
+        ++correlation_);
+    Record graph = make_record(Kind::gpu_graph, at(step, begin_us), at(step, begin_us + us));
+    graph.gpu_kernel.graph = 5, graph.gpu_kernel.stream = 7, graph.gpu_kernel.context = 1;
+    add(graph, correlation_);
+  }
+
   void add_wait(size_t step, uint64_t begin_us, uint64_t end_us) {
     add(make_record(Kind::sync, at(step, begin_us), at(step, end_us),
                     names.api("cudaDeviceSynchronize")));

@@ -50,6 +50,10 @@ inline std::string busy_dump(int rank) {
   range(5, 200, "layer \"0\"\n\x01 \xff");
   range(2, 600, "async a", 1);
   range(300, 900, "async b", 2);
+  Record open = make_record(Kind::nvtx_range, ticks_at(930), ticks_at(990));
+  open.nvtx.message = names.intern("validate");
+  open.flags = kFlagOpenEnd;
+  add(open);
   Record mark = make_record(Kind::nvtx_mark, ticks_at(7), ticks_at(7));
   mark.nvtx.message = names.intern("mark\t\"x\"");
   add(mark);

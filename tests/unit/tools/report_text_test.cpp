@@ -105,5 +105,20 @@ TEST(ReportText, WhereTimeGoesFitsTheColumns) {
   }
 }
 
+// As of a trace in whole microseconds.
+TEST(ReportText, KernelsWithoutLengthHaveNoShare) {
+  analysis::Report report;
+  report.steps.emplace_back();
+  report.tables.kernels.resize(2);
+  for (analysis::KernelRow& row : report.tables.kernels) row.name = row.short_name = "fill";
+  for (analysis::KernelRow& row : report.tables.kernels) row.count = 4;
+  const auto text = [&] { return report_text(report, TextOptions{}); };
+  EXPECT_EQ(text().find("nan"), std::string::npos) << text();
+  EXPECT_EQ(text().find('%'), std::string::npos) << text();
+  report.tables.kernels[0].total_us = 3;
+  EXPECT_NE(text().find("100.0%"), std::string::npos) << text();
+  EXPECT_NE(text().find("  0.0%"), std::string::npos) << text();
+}
+
 }  // namespace
 }  // namespace gpuprof

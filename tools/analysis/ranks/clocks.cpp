@@ -167,6 +167,17 @@ std::vector<HostClock> clocks_of(const Trace& trace) {
 
 nlohmann::json clocks_json(const Trace& trace) { return to_json(clocks_of(trace)); }
 
+namespace {
+
+// With its sign, and never -0.
+std::string correction_text(double us) {
+  const double tenths = std::round(us * 10) / 10;
+  if (std::abs(tenths) < 1000) return fmt::format("{:+.1f} us", tenths == 0 ? 0 : tenths);
+  return fmt::format("{:+.3f} ms", us / 1000);
+}
+
+}  // namespace
+
 std::string describe_clocks(const std::vector<HostClock>& clocks) {
   size_t aligned = 0, least = SIZE_MAX;
   double error = 0;
@@ -188,8 +199,8 @@ std::string describe_clocks(const std::vector<HostClock>& clocks) {
   if (aligned) {
     out = fmt::format(
         "the clocks of {} hosts are aligned by the ends of {} collectives: times of ranks are "
-        "comparable to {:.1f} us (largest correction: {}, {:+.3f} ms)",
-        aligned + 1, least, std::max(0.1, error), most->host, most->offset_us / 1000);
+        "comparable to {:.1f} us (largest correction: {}, {})",
+        aligned + 1, least, std::max(0.1, error), most->host, correction_text(most->offset_us));
   }
   if (!apart.empty()) {
     out += fmt::format(

@@ -120,16 +120,23 @@ class Finder {
   }
 
  private:
-  // The others wait for it. Of two ranks the other one is all of them.
+  // How much longer the others wait than it. Of two ranks the other one is all of them.
+  double waits_longer(size_t rank, size_t step) const {
+    std::vector<double> others;
+    for (size_t other = 0; other < ranks_.size(); ++other) {
+      if (other != rank) others.push_back(waits_.times[other][step]);
+    }
+    return lower_median(others) - waits_.times[rank][step];
+  }
+
+  // The others wait for it: for what it does at a step's end, in the next one.
   bool explains_waits(size_t rank, const std::vector<size_t>& slow) const {
     if (waits_.times.empty()) return true;
     std::vector<double> longer;
     for (const size_t step : slow) {
-      std::vector<double> others;
-      for (size_t other = 0; other < ranks_.size(); ++other) {
-        if (other != rank) others.push_back(waits_.times[other][step]);
-      }
-      longer.push_back(lower_median(others) - waits_.times[rank][step]);
+      longer.push_back(waits_longer(rank, step));
+      if (step + 1 == steps_.size() || steps_[step + 1] != steps_[step] + 1) continue;
+      longer.back() = std::max(longer.back(), waits_longer(rank, step + 1));
     }
     return quantile(longer, 0.5) >= least_us_;
   }

@@ -30,6 +30,17 @@ int64_t scaled(int64_t length, double factor) {
   return static_cast<int64_t>(static_cast<double>(length) / std::max(1.0, factor));
 }
 
+// Of each stream the newest: what came before it on the stream is over, too.
+void add_newest(std::vector<WorkEnd>& out, const WorkEnd& work) {
+  if (work.node == kNone) return;
+  for (WorkEnd& known : out) {
+    if (known.stream != work.stream) continue;
+    if (work.end >= known.end) known = work;
+    return;
+  }
+  out.push_back(work);
+}
+
 }  // namespace
 
 RankReplay::RankReplay(const Timeline& timeline, const RankComparison& ranks, uint32_t rank,
@@ -251,13 +262,23 @@ void RankReplay::note_event_calls(const Call& call) {
   const auto stream = stream_of_.find(shape.stream_handle);
   if (stream == stream_of_.end()) return;
   if (shape.kind == Kind::event && name.find("Record") != std::string_view::npos) {
-    recorded_[handle] = last_on_stream_[stream->second];
+    std::vector<WorkEnd>& ends = recorded_[handle];
+    ends.clear();
+    add_ends_of_stream(stream->second, ends);
   } else if (shape.kind == Kind::stream && name.find("Wait") != std::string_view::npos) {
     const auto known = recorded_.find(handle);
-    if (known != recorded_.end() && known->second.node != kNone) {
-      awaited_by_stream_[stream->second].push_back(known->second);
+    if (known == recorded_.end()) return;
+    for (const WorkEnd& work : known->second) {
+      add_newest(awaited_by_stream_[stream->second], work);
     }
   }
+}
+
+// What has to be over before anything that the stream is given now: its last work, and what it has
+// been told to wait for since.
+void RankReplay::add_ends_of_stream(uint32_t stream, std::vector<WorkEnd>& out) const {
+  add_newest(out, last_on_stream_[stream]);
+  for (const WorkEnd& awaited : awaited_by_stream_[stream]) add_newest(out, awaited);
 }
 
 WorkEnd RankReplay::add_work(const Work& work, const Call* call, uint32_t call_begin) {
@@ -380,11 +401,11 @@ void RankReplay::find_awaited(const Call& call) {
   awaited_.clear();
   const int64_t length = call.end - call.begin;
   if (call.blocking) {
-    for (const WorkEnd& work : own_) add_awaited(call, work);
+    add_awaited(call, own_);
   } else if (call.kind == CallClass::synchronize) {
     find_synchronized(call);
   } else if (call.kind == CallClass::allocate && length > kLongFreeNs) {
-    for (const WorkEnd& work : last_on_stream_) add_awaited(call, work);
+    add_awaited(call, last_on_stream_);
   } else if (call.kind == CallClass::issue && length > kLongIssueNs) {
     // At a full queue's end its own work has yet to begin.
     const bool begun = !works_.empty() && works_.front().begin <= call.end;
@@ -394,23 +415,29 @@ void RankReplay::find_awaited(const Call& call) {
 }
 
 // What really was over when the call ended.
-void RankReplay::add_awaited(const Call& call, const WorkEnd& work) {
-  const bool over = work.end <= call.end + kCheapCallNs || call.blocking;
-  if (work.node != kNone && over) awaited_.push_back(work);
+void RankReplay::add_awaited(const Call& call, std::span<const WorkEnd> works) {
+  for (const WorkEnd& work : works) {
+    const bool over = work.end <= call.end + kCheapCallNs || call.blocking;
+    if (work.node != kNone && over) awaited_.push_back(work);
+  }
 }
 
 void RankReplay::find_synchronized(const Call& call) {
   const Shape& shape = timeline_.shape(call.event);
   const std::string_view name = timeline_.trace->text(shape.name);
+  std::vector<WorkEnd> ends;
   if (name.find("Stream") != std::string_view::npos) {
     const auto stream = stream_of_.find(shape.stream_handle);
-    if (stream != stream_of_.end()) return add_awaited(call, last_on_stream_[stream->second]);
+    if (stream != stream_of_.end()) {
+      add_ends_of_stream(stream->second, ends);
+      return add_awaited(call, ends);
+    }
   } else if (name.find("Event") != std::string_view::npos) {
     const Process& process = *timeline_.process;
     const auto known = recorded_.find(process.extras[process.events.extra_of(call.event)].address2);
     if (known != recorded_.end()) return add_awaited(call, known->second);
   }
-  for (const WorkEnd& work : last_on_stream_) add_awaited(call, work);
+  add_awaited(call, last_on_stream_);
 }
 
 }  // namespace gpuprof::analysis

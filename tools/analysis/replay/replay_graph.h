@@ -86,12 +86,13 @@ class RankReplay {
   const WorkEnd* ended_just_before(const Work& work) const;
   const WorkEnd* ended_with(const Call& call) const;
   void find_awaited(const Call& call);
-  void add_awaited(const Call& call, const WorkEnd& work);
+  void add_awaited(const Call& call, std::span<const WorkEnd> works);
   void find_synchronized(const Call& call);
   FixSet fixes_without(const Call& call) const;
   void add_profiling_edge(const Call& call, uint32_t begin);
   void add_call_edge(ReplayEdge edge, int64_t waited);
   void remember(const WorkEnd& work);
+  void add_ends_of_stream(uint32_t stream, std::vector<WorkEnd>& out) const;
 
   const Timeline& timeline_;
   const RankComparison& ranks_;
@@ -105,8 +106,8 @@ class RankReplay {
   std::vector<ProcessorTime> processor_;  // by thread
   std::vector<WorkEnd> last_on_stream_;   // by stream
   std::vector<std::vector<WorkEnd>> awaited_by_stream_;
-  std::unordered_map<uint64_t, WorkEnd> recorded_;    // by event handle
-  std::unordered_map<uint64_t, uint32_t> stream_of_;  // by handle
+  std::unordered_map<uint64_t, std::vector<WorkEnd>> recorded_;  // by event handle
+  std::unordered_map<uint64_t, uint32_t> stream_of_;             // by handle
   std::vector<WorkEnd> recent_;  // that later work may have begun after, in order of end
   size_t recent_limit_ = 64;     // more of them are looked through for what can be forgotten
   std::vector<Work> works_;      // of the call at hand
@@ -125,7 +126,9 @@ void RankReplay::each_kept(const Visit& visit) {
   for (auto& works : awaited_by_stream_) {
     for (WorkEnd& work : works) keep(work);
   }
-  for (auto& [handle, work] : recorded_) keep(work);
+  for (auto& [handle, works] : recorded_) {
+    for (WorkEnd& work : works) keep(work);
+  }
   for (WorkEnd& work : recent_) keep(work);
 }
 

@@ -3,9 +3,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "collector/base/clock.h"
+#include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/base/own_file.h"
 #include "collector/record/collector.h"
@@ -103,6 +107,48 @@ TEST(Names, KernelsByHostFunctionByHandleAndAfterUnload) {
   EXPECT_EQ(lookup_function(&kernel), "");
   register_function(&module, &function, "_Z2k2v");  // another library at the same address
   EXPECT_EQ(lookup_function(&function), "_Z2k2v");
+  unregister_functions(&module);
+}
+
+TEST(Names, StayWhenTheirLibraryIsClosed) {
+  int module = 0, function = 0;
+  char text[] = "_Z6kernelv";  // of the library
+  register_function(&module, &function, text);
+  const std::string_view name = lookup_function(&function);
+  unregister_functions(&module);
+  std::memset(text, 'x', sizeof text);
+  EXPECT_EQ(name, "_Z6kernelv");
+  EXPECT_EQ(lookup_function(&function), "");
+  std::memcpy(text, "_Z6kernelv", sizeof text);  // opened again, where it was
+  register_function(&module, &function, text);
+  EXPECT_EQ(lookup_function(&function).data(), name.data()) << "one copy is enough";
+  unregister_functions(&module);
+}
+
+TEST(Names, ForksBesideThreadsThatRegister) {
+  let_forks_wait();
+  std::atomic<bool> done{false};
+  std::thread registers([&done] {
+    static char functions[1000];
+    for (size_t i = 0; !done; i = (i + 1) % sizeof functions) {
+      register_function(functions, &functions[i], "_Z1kv");
+      if (i == 0) unregister_functions(functions);
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);
+      int module = 0, function = 0;
+      register_function(&module, &function, "_Z1kv");
+      ::_exit(lookup_function(&function) == "_Z1kv" ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_EQ(status, 0);
+  }
+  done = true;
+  registers.join();
 }
 
 TEST(Names, ManyKernels) {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 
@@ -76,6 +77,14 @@ TEST_F(OwnDirectoryTest, IsNotOpenedAgainWhereThePathLeadsElsewhere) {
   ::close(descriptor);
   EXPECT_FALSE(makes_file_in(path_));
   EXPECT_TRUE(fs::is_empty(path_));
+  EXPECT_EQ(directory_.descriptor(), -1);
+  EXPECT_EQ(errno, ESTALE);
+}
+
+TEST_F(OwnDirectoryTest, SaysWhyNothingCanBeMadeInOneThatIsNotThere) {
+  EXPECT_FALSE(open(path_, OwnDirectory::Kind::scratch));
+  EXPECT_EQ(directory_.descriptor(), -1);
+  EXPECT_EQ(errno, ENOENT);
 }
 
 TEST_F(OwnDirectoryTest, LinksOfThisUserAreFollowedButNotToTheRun) {

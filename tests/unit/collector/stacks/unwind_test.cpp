@@ -312,6 +312,50 @@ TEST_F(Unwind, code_without_information_by_its_frame_pointer) {
   EXPECT_TRUE(std::equal(with.begin() + 3, with.end(), without.begin() + 1, without.end()));
 }
 
+// Code without any information that keeps its second argument where others keep the frame pointer,
+// and calls its first one.
+#if defined(__x86_64__)
+const unsigned char kOtherUse[] = {0x55, 0x48, 0x89, 0xf5, 0xff, 0xd7, 0x5d, 0xc3};
+#elif defined(__aarch64__)
+// stp x29, x30, [sp, #-16]!; mov x29, x1; blr x0; ldp x29, x30, [sp], #16; ret
+const uint32_t kOtherUse[] = {0xa9bf7bfd, 0xaa0103fd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0};
+#endif
+
+struct CodeAndBuffer {
+  char *code, *buffer;
+  size_t bytes;
+};
+
+// Once while the buffer above the stack is there, and once after it was given back.
+void* use_buffer(void* argument) {
+  const auto& in = *static_cast<const CodeAndBuffer*>(argument);
+  const auto run = reinterpret_cast<void (*)(void (*)(void*), void*)>(in.code);
+  run(take_both, in.buffer + in.bytes - 64);
+  ::munmap(in.buffer, in.bytes);
+  run(take_both, in.buffer + in.bytes - 64);
+  return nullptr;
+}
+
+TEST_F(Unwind, what_is_read_by_a_guess_may_be_given_back_by_the_program) {
+  constexpr size_t kStack = 8 << 20, kBuffer = 256 << 10;  // a sanitizer takes much of a stack
+  constexpr int kData = PROT_READ | PROT_WRITE, kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
+  void* const memory = ::mmap(nullptr, kStack + kBuffer, kData, kPrivate, -1, 0);
+  void* const code = ::mmap(nullptr, 4096, kData | PROT_EXEC, kPrivate, -1, 0);
+  ASSERT_TRUE(memory != MAP_FAILED && code != MAP_FAILED);
+  std::memcpy(code, kOtherUse, sizeof kOtherUse);
+  __builtin___clear_cache(static_cast<char*>(code), static_cast<char*>(code) + sizeof kOtherUse);
+  CodeAndBuffer given{static_cast<char*>(code), static_cast<char*>(memory) + kStack, kBuffer};
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstack(&attributes, memory, kStack);
+  pthread_t thread{};
+  ASSERT_EQ(::pthread_create(&thread, &attributes, use_buffer, &given), 0);
+  ::pthread_join(thread, nullptr);
+  EXPECT_EQ(ours().size(), 1u) << "the code has no caller that is known";
+  ::munmap(memory, kStack);
+  ::munmap(code, 4096);
+}
+
 TEST_F(Unwind, nothing_is_kept_of_code_that_was_unmapped) {
   forget_frame_rules();
   recurse(4);

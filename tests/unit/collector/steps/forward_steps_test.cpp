@@ -112,5 +112,24 @@ TEST(ForwardSteps, AreThoseOfTheModuleThatIsCalledMost) {
   EXPECT_EQ(steps_of(many + "ZZZZZ"), 1 + 3u) << "a place for one that comes late";
 }
 
+TEST(ForwardSteps, AnotherModuleGoesOnWhereTheLeaderIsGone) {
+  const std::string old(5000, 'A'), fresh(100, 'B');
+  EXPECT_EQ(steps_of(old + fresh), 5000 + 100 - 64u) << "a model that is loaded anew";
+  EXPECT_EQ(steps_of(old + fresh + "C" + fresh), 5000 + 200 - 64u);
+  std::string with_helper;
+  for (int i = 0; i < 1000; ++i) with_helper += "HA";
+  EXPECT_EQ(steps_of("AA" + with_helper + fresh + "HHHH" + fresh), 2 + 1000 + 200 - 64u)
+      << "calls beside the one that is gone are of before";
+  std::string rarely = std::string(500, 'A');
+  for (int i = 0; i < 5; ++i) rarely += std::string(50, 'B') + "A";
+  EXPECT_EQ(steps_of(rarely + std::string(90, 'B') + "A"), 500 + 5 + 1u) << "twice as rarely";
+}
+
+TEST(ForwardSteps, ModulesThatAreGoneMakePlace) {
+  std::string models;
+  for (char module = 'a'; module <= 'z'; ++module) models += std::string(200, module);
+  EXPECT_EQ(steps_of(models), 200 + 25 * (200 - 64u));
+}
+
 }  // namespace
 }  // namespace gpuprof::test

@@ -29,6 +29,14 @@ struct Case {
                          // "xn": window n is left out
 };
 
+std::string left_out(const Transition& change) {
+  std::string out;
+  for (uint32_t i = 0; i < change.left_out; ++i) {
+    out += "x" + std::to_string(change.left_out_window[i]);
+  }
+  return out;
+}
+
 // How GoogleTest names a case.
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -56,7 +64,7 @@ std::string trace(const Case& c) {
     if (change.window_ends) {
       out += (change.interrupted ? "/" : "]") + std::to_string(change.ended_window);
     }
-    if (change.left_out) out += "x" + std::to_string(change.left_out_window);
+    out += left_out(change);
     if (change.window_begins) out += "[" + std::to_string(change.window);
     out += ".wA-"[static_cast<int>(change.after)];
     before = change.after;
@@ -203,7 +211,7 @@ std::string advance(WindowPlan& plan, uint64_t index, uint64_t count) {
   for (uint64_t i = index; i < index + count; ++i) {
     const Transition change = plan.advance(i);
     if (change.window_ends) out += "]" + std::to_string(change.ended_window);
-    if (change.left_out) out += "x" + std::to_string(change.left_out_window);
+    out += left_out(change);
     if (change.window_begins) out += "[" + std::to_string(change.window);
     out += ".wA-"[static_cast<int>(change.after)];
   }
@@ -273,6 +281,59 @@ TEST_P(WindowThatIsPutOff, records_these_steps) {
 
 INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowThatIsPutOff, testing::ValuesIn(kPutOff),
                          [](const auto& info) { return info.param.name; });
+
+// A trigger that is asked for before the window of step 2 is put off, or after. The window begins
+// anew with step 3, where a trigger has not begun by then.
+struct PutOffAndTriggered {
+  const char* name;
+  bool asked_before;
+  uint64_t first, resumed;
+  uint64_t steps;        // from 3 on
+  const char* expected;  // their phases
+};
+
+void PrintTo(const PutOffAndTriggered& c, std::ostream* out) { *out << c.name; }
+
+const PutOffAndTriggered kPutOffAndTriggered[] = {
+    {"asked_before_and_begins_later", true, 9, 3, 10, "[0AAA]0w[1AA]1[2AA]2w[3A"},
+    {"asked_after_and_begins_later", false, 9, 3, 10, "[0AAA]0w[1AA]1[2AA]2w[3A"},
+    {"asked_before_and_interrupts", true, 5, 3, 5, "[0AA]0[1AA]1[2A"},
+    {"asked_before_and_begins_first", true, 4, kNever, 5, "wx0[1AA]1w[2A"},
+    {"asked_after_and_begins_first", false, 4, kNever, 5, "wx0[1AA]1w[2A"},
+    {"begins_with_the_next_one", true, 7, kNever, 7, "...wx0x1[2AA]2."},
+};
+
+class WindowThatIsPutOffBesideATrigger : public testing::TestWithParam<PutOffAndTriggered> {};
+
+TEST_P(WindowThatIsPutOffBesideATrigger, records_these_steps) {
+  const PutOffAndTriggered& c = GetParam();
+  WindowPlan plan = plan_of(kClose);
+  if (c.asked_before) {
+    EXPECT_TRUE(plan.trigger(c.first, 2, 0));
+  }
+  EXPECT_EQ(advance(plan, 0, 3), ".w[0A");
+  plan.postpone();
+  if (!c.asked_before) {
+    EXPECT_TRUE(plan.trigger(c.first, 2, 2));
+  }
+  EXPECT_TRUE(plan.postponed());
+  if (c.resumed != kNever) plan.resume(c.resumed);
+  EXPECT_EQ(advance(plan, 3, c.steps), c.expected);
+  EXPECT_FALSE(plan.postponed());
+}
+
+INSTANTIATE_TEST_SUITE_P(WindowPlan, WindowThatIsPutOffBesideATrigger,
+                         testing::ValuesIn(kPutOffAndTriggered),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(WindowPlan, OfWhatWereNoStepsNoWindowBeginsAnew) {
+  WindowPlan plan = plan_of(kShort);
+  EXPECT_EQ(advance(plan, 0, 4), "..w[0A");
+  plan.postpone();
+  plan.restart();
+  EXPECT_FALSE(plan.postponed());
+  EXPECT_EQ(advance(plan, 0, 8), "..w[0AAA]0--");
+}
 
 TEST(WindowPlan, StepsCountedBeforeTheirSourceWasKnownDoNotPassOverTheWindow) {
   for (const uint64_t counted : {0, 1}) {

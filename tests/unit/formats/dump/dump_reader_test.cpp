@@ -7,6 +7,7 @@
 #include <random>
 
 #include "formats/core/crc32c.h"
+#include "formats/core/names.h"
 #include "formats/io/file_bytes.h"
 #include "tests/unit/support/dump_maker.h"
 
@@ -181,6 +182,30 @@ TEST(DumpReader, UnknownFieldsAndKindsAreIgnored) {
   EXPECT_TRUE(trace.problems.empty());
   ASSERT_EQ(trace.processes.size(), 1u);
   EXPECT_EQ(trace.processes[0].completeness, Completeness::complete);
+}
+
+// Of a newer gpuprof: how much was lost is told, if not why.
+TEST(DumpReader, LossesOfUnknownCausesCount) {
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, make_header());
+  dump::Summary summary = make_summary(5'000'000);
+  for (const auto& [cause, count] :
+       {std::pair(static_cast<uint32_t>(Loss::cupti_dropped), 3),
+        std::pair(uint32_t{kLossKinds}, 5), std::pair(uint32_t{4'000'000'000}, 7)}) {
+    dump::LossCount* const loss = summary.add_loss();
+    loss->set_cause(cause), loss->set_count(static_cast<uint64_t>(count));
+  }
+  append(bytes, ChunkKind::summary, summary);
+  const Trace trace = load(view(bytes));
+  ASSERT_EQ(trace.processes.size(), 1u);
+  uint64_t unknown = 0, all = 0;
+  for (int cause = 0; cause < kLossKinds; ++cause) {
+    const uint64_t count = trace.processes[0].losses[static_cast<size_t>(cause)];
+    all += count;
+    if (loss_name(static_cast<Loss>(cause)) == "unknown") unknown += count;
+  }
+  EXPECT_EQ(unknown, 12u);
+  EXPECT_EQ(all, 15u);
 }
 
 TEST(DumpReader, EmptyAndRandomBytesAreNoDump) {

@@ -252,6 +252,12 @@ TEST(Chrome, KernelsHaveKinetosArguments) {
   EXPECT_EQ(out.named("Memset (Device)")["cat"], "gpu_memset");
 }
 
+TEST(Chrome, ARangeThatWasCutSaysSo) {
+  const Exported out(busy_trace(1));
+  EXPECT_EQ(out.named("validate")["args"].value("open at window end", 0), 1);
+  EXPECT_FALSE(out.named("forward")["args"].contains("open at window end"));
+}
+
 TEST(Chrome, OverlappingWorkGoesToAStreamOfItsOwn) {
   const Exported out(busy_trace(1));
   const Json gemm = out.named("gemm(float*)"), relu = out.named("relu(float*)");

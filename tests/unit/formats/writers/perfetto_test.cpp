@@ -323,6 +323,26 @@ TEST(Perfetto, StepsRangesSyncsAndMemory) {
                                    "copy bandwidth", "queue of stream 7", "queue of stream 20"}));
 }
 
+// NVML counts all processes on the GPU.
+TEST(Perfetto, SampledCountersAreApartFromCurvesOfTheirName) {
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes.at(0);
+  const int64_t time = process.window_begin;
+  process.counters.push_back({0, Counter::gpu_busy, {{time + 10, 55}, {time + 20, 66}}});
+  process.counters.push_back({0, Counter::sm_clock, {{time + 10, 1400}}});
+  const Decoder decoded(trace);
+  std::map<std::string, std::vector<int64_t>> sampled;
+  size_t curves = 0;
+  for (const auto& [track, values] : decoded.counters) {
+    const std::string name = decoded.track_name(track);
+    curves += name == "GPU busy";
+    if (name == "GPU busy (NVML)" || name == "SM clock") sampled[name] = values;
+  }
+  EXPECT_EQ(curves, 1u);
+  EXPECT_EQ(sampled, (std::map<std::string, std::vector<int64_t>>{{"GPU busy (NVML)", {55, 66}},
+                                                                  {"SM clock", {1400}}}));
+}
+
 TEST(Perfetto, TimesBeforeTheWindowAreRight) {
   Trace trace = busy_trace(1);
   Process& process = trace.processes.at(0);

@@ -101,6 +101,20 @@ TEST_F(Xplane, EventsOfALineAreInOrderAndNest) {
   }
 }
 
+TEST_F(Xplane, ARangeThatWasCutSaysSo) {
+  const auto found = exported(busy_trace(1));
+  const XPlane& host = plane(found.at("node1_r0.xplane.pb"), "/host:CPU");
+  std::set<std::string> cut;
+  for (const XLine& line : host.lines()) {
+    for (const XEvent& event : line.events()) {
+      if (stats(host, event).contains("open at window end")) {
+        cut.insert(host.event_metadata().at(event.metadata_id()).name());
+      }
+    }
+  }
+  EXPECT_EQ(cut, std::set<std::string>{"validate"});
+}
+
 TEST_F(Xplane, StepsAreRootsAndKernelsHaveTheirCalls) {
   const auto found = exported(busy_trace(1));
   const XSpace& space = found.at("node1_r0.xplane.pb");

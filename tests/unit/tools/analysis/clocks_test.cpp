@@ -126,6 +126,18 @@ TEST(Clocks, KeepWhatBelongsTogetherAndStateTheErrorInTheReport) {
   EXPECT_NE(said->text.find("the clocks of 4 hosts are aligned"), std::string::npos) << said->text;
 }
 
+TEST(Clocks, SayTheLargestCorrectionInItsUnit) {
+  for (const auto& [us, text] :
+       {std::pair(-0.00003, "+0.0 us"), std::pair(0.26, "+0.3 us"), std::pair(-812.0, "-812.0 us"),
+        std::pair(49545.1, "+49.545 ms")}) {
+    HostClock clock;
+    clock.host = "b", clock.offset_us = us, clock.collectives = 60;
+    const std::string said = describe_clocks({HostClock{.host = "a", .first = true}, clock});
+    EXPECT_NE(said.find(std::string("(largest correction: b, ") + text + ")"), std::string::npos)
+        << said;
+  }
+}
+
 TEST(Clocks, SayWhereNothingIsInCommon) {
   test::RankJob job = apart(1, 2);
   job.ranks = 2, job.ranks_per_host = 1;

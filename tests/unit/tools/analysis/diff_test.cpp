@@ -185,6 +185,40 @@ TEST(DiffTest, WhatOneRunLeftOutIsNotCompared) {
   EXPECT_EQ(recording_lines(samples).size(), 2u);
 }
 
+RunSample recorded_with(const char* preset, uint64_t seed) {
+  Trace trace = JobModel(job(seed)).trace();
+  for (Process& process : trace.processes) {
+    dump::Setting& setting = *process.header.add_setting();
+    setting.set_name("GPUPROF_PRESET");
+    setting.set_value(preset);
+  }
+  RunSample out;
+  out.add_run(trace);
+  return out;
+}
+
+TEST(DiffTest, WhatOneRunAloneWasToldToRecordIsNotCompared) {
+  const RunSample whole = recorded_with("default", 1), light = recorded_with("light", 2);
+  for (const Diff& diff : {compare(whole, light), compare(light, whole)}) {
+    const std::set<std::string> causes = causes_of(diff);
+    for (const char* const part : {"data_loading", "kernel_launch", "allocation", "other"}) {
+      EXPECT_FALSE(causes.contains(part)) << part;
+    }
+    EXPECT_TRUE(causes.contains("compute"));
+    EXPECT_TRUE(diff.operators_not_compared);
+    const std::string text = diff_text(diff, gate_of(diff, 0), {200});
+    EXPECT_NE(
+        text.find("Not compared, since it needs what was not recorded: operators; of a step "),
+        std::string::npos)
+        << text;
+    EXPECT_EQ(text.find("GPUPROF_BUDGET"), std::string::npos) << text;
+    EXPECT_EQ(diff_json(diff, gate_of(diff, 0))["not_compared"].size(), 6u);
+  }
+  const Diff both = compare(light, recorded_with("light", 3));
+  EXPECT_TRUE(causes_of(both).contains("other")) << "the same of both";
+  EXPECT_TRUE(both.parts_not_compared.empty());
+}
+
 // One step that takes four times as long, in either run, is no change of the others.
 TEST(DiffTest, ALongStepHidesNoSlowDownAndMakesNone) {
   int found = 0, alarms = 0;

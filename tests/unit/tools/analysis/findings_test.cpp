@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/unit/support/job_model.h"
 #include "tests/unit/support/run_maker.h"
 #include "tools/analysis/left_out_kinds.h"
 #include "tools/analysis/report.h"
@@ -100,6 +101,29 @@ TEST(Findings, CausesThatNeedWhatABudgetLeftOutAreUnknown) {
       << report.reason;
   const std::string text = report_text(report, TextOptions{});
   EXPECT_NE(text.find("Waiting for the GPU; not recorded since step 3"), std::string::npos) << text;
+}
+
+TEST(Findings, CausesThatNeedWhatTheSettingsLeftOutAreUnknown) {
+  Trace trace = load(budget_dump({}));
+  EXPECT_TRUE(has_cause(analysis::make_report(trace), analysis::Cause::host_work));
+  for (Process& process : trace.processes) {
+    dump::Setting& setting = *process.header.add_setting();
+    setting.set_name("GPUPROF_ACTIVITIES");
+    setting.set_value("-op");
+  }
+  const analysis::Report report = analysis::make_report(trace);
+  EXPECT_FALSE(has_cause(report, analysis::Cause::host_work)) << "it may be a data loader's";
+  EXPECT_EQ(analysis::names_of(report.unknown_causes).substr(0, 12), "data_loading");
+  EXPECT_NE(report.reason.find(
+                "GPUPROF_PRESET or GPUPROF_ACTIVITIES left out PyTorch's operators and layers"),
+            std::string::npos)
+      << report.reason;
+  EXPECT_EQ(analysis::unknown_parts_text(analysis::unknown_parts(report.left_out), false),
+            "Not known apart, since GPUPROF_PRESET or GPUPROF_ACTIVITIES left out records: "
+            "data_loading, kernel_launch, allocation, synchronization, other");
+  const std::string text = report_text(report, TextOptions{});
+  EXPECT_NE(text.find("Not known apart"), std::string::npos) << text;
+  EXPECT_EQ(text.find("GPUPROF_BUDGET"), std::string::npos) << text;
 }
 
 TEST(Findings, InfoTellsABudgetAndWhatItLeftOut) {
@@ -220,12 +244,20 @@ TEST(Findings, MemoryThatIsNearlyFull) {
 TEST(Findings, StepsThatBecomeSlowerOverTheRun) {
   const std::string text = found(RunMaker(lengths(100, 0.3), 90).dump(), "step_time_drift");
   // The middles of the first and of the last third of the steps 9 to 89.
-  EXPECT_NE(text.find("rank 0: steps became 15 % longer over the run (1.07 ms to 1.23 ms)"),
+  EXPECT_NE(text.find("rank 0: steps became 15 % longer over the run (1.067 ms to 1.231 ms)"),
             std::string::npos)
       << text;
   EXPECT_NE(found(RunMaker(lengths(100, -0.2), 90).dump(), "step_time_drift").find("shorter"),
             std::string::npos);
   EXPECT_EQ(found(RunMaker(lengths(100, 0.04), 90).dump(), "step_time_drift"), "");
+}
+
+// As those of a server's forward passes, or of a small graph.
+TEST(Findings, ShortStepsThatBecomeSlower) {
+  std::vector<uint64_t> steps;
+  for (const uint64_t us : lengths(100, 0.5)) steps.push_back(us / 100);
+  EXPECT_EQ(found(RunMaker(steps, 90).dump(), "step_time_drift"),
+            "rank 0: steps became 18 % longer over the run (11.000 us to 13.000 us)\n");
 }
 
 // Recording makes steps longer; that is no drift of the program.
@@ -327,7 +359,7 @@ TEST(Findings, StepsOfALaterWindowThatAreSlower) {
     return found(first.dump() + second.dump() + last.dump(), "step_time_drift");
   };
   EXPECT_EQ(two(1.2),
-            "rank 0: steps became 20 % longer from window 0 to window 2 (1.00 ms to 1.20 ms)\n");
+            "rank 0: steps became 20 % longer from window 0 to window 2 (1.001 ms to 1.201 ms)\n");
   EXPECT_EQ(two(1.02), "");
   EXPECT_EQ(two(1), "");
 }
@@ -370,6 +402,35 @@ TEST(Findings, ProductsThatTensorCoresCouldDo) {
   EXPECT_EQ(text("gemm_fusion_dot_3"), "") << "not known";
 }
 
+// What Tensor cores multiply, by compute capability; where that is not known, by the name.
+TEST(Findings, NoTypeIsAdvisedThatTheTensorCoresLack) {
+  const auto text = [](uint32_t major, const char* device) {
+    RunMaker run(6);
+    run.header.mutable_device(0)->set_compute_major(major);
+    run.header.mutable_device(0)->set_name(device);
+    run.kernel_name = "volta_sgemm_128x64_nn";
+    for (size_t step = 0; step < run.steps(); ++step) run.add_kernel(step, 600);
+    return found(run.dump(), "without_tensor_cores");
+  };
+  const std::string begin =
+      "for 40 % of kernel time 32-bit numbers are multiplied without Tensor cores, most in "
+      "volta_sgemm_128x64_nn. ";
+  const std::string fp16 = begin +
+                           "With less exact products these can be used: fp16 by autocast, with a "
+                           "GradScaler in training\n";
+  const std::string unknown = begin + "Whether the GPU has any is not known\n";
+  EXPECT_EQ(text(7, "Quadro GV100"), fp16);
+  EXPECT_EQ(text(7, "NVIDIA GeForce GTX 1660"), "");
+  EXPECT_EQ(text(6, "Tesla P100-PCIE-16GB"), "");
+  EXPECT_EQ(text(0, "Tesla V100-SXM2-16GB"), fp16);
+  EXPECT_EQ(text(0, "Quadro GV100"), unknown);
+  EXPECT_EQ(text(0, ""), unknown);
+  for (const uint32_t major : {8, 9, 10}) {
+    EXPECT_NE(text(major, "any").find(": TF32 (torch."), std::string::npos) << major;
+  }
+  EXPECT_EQ(text(0, "NVIDIA A100-SXM4-80GB"), text(8, "any"));
+}
+
 // Its first kernel ends 320 us into the step.
 // A launch begins 10 us into its step.
 TEST(Findings, TimesOfGpuWorkThatCannotBeRight) {
@@ -396,6 +457,26 @@ TEST(Findings, TimesFromEventsMeanSomethingElse) {
   EXPECT_EQ(
       found(run.dump(), "event_times").find("rank 0: GPU times are from CUDA events, at most 7.0"),
       0u);
+}
+
+// CUPTI gives times of what a graph holds, events of the graph alone.
+TEST(Findings, GraphsThatAreTimedAsAWholeAndWhy) {
+  const auto text = [](const char* times) {
+    RunMaker run(4);
+    run.gpu_times_from = times;
+    for (size_t step = 0; step < run.steps(); ++step) run.add_graph(step, 40, 930);
+    return found(run.dump(), "whole_graphs");
+  };
+  const std::string begin = "4 % of step time is CUDA graphs that are timed as a whole: ";
+  const std::string counted = "Their collectives and copies count as compute. ";
+  EXPECT_EQ(text(""), begin +
+                          "CUPTI gave no times of their kernels (captured before the window), or "
+                          "graph:trace was asked for. " +
+                          counted +
+                          "A window that is open when they are captured has their kernels\n");
+  EXPECT_EQ(text("events"), begin + "CUDA events tell nothing of their kernels. " + counted +
+                                "With GPUPROF_GPU_TIMES=cupti, a window that is open when they are "
+                                "captured has their kernels\n");
 }
 
 TEST(Findings, TimesWithinTheErrorOfClocksAreRight) {
@@ -454,6 +535,21 @@ TEST(Findings, CopiesOfOtherSizesDoNot) {
     run.add_copy(step, true, 4);
   }
   EXPECT_EQ(found(run.dump(), "copies_undone"), "");
+}
+
+// ---- a host that is ahead ----------------------------------------------------------------------
+
+TEST(Findings, StepsOfAHostThatIsAheadAreNotTheGpus) {
+  for (const int sync_every : {1, 1'000'000}) {
+    Job job;
+    job.sync_every = sync_every;
+    const analysis::Report report = analysis::make_report(JobModel(job).trace());
+    const std::string text = text_of(report, "host_ahead");
+    EXPECT_EQ(text.empty(), sync_every == 1) << text << report.step_time.mean_us;
+    if (sync_every > 1) {
+      EXPECT_NE(text.find("4.8"), std::string::npos) << text;
+    }
+  }
 }
 
 }  // namespace

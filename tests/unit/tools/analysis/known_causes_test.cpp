@@ -313,6 +313,43 @@ TEST(KnownCauses, TheProfilersTimeIsSaid) {
   }
 }
 
+// That its thread had no processor is the machine's time, and not the profiler's.
+TEST(KnownCauses, TheProfilersTimeIsWithoutWaitsForAProcessor) {
+  Job job;
+  job.steps = 40;
+  job.profiling = 3'000'000;
+  job.queue = 4 * job.slice;
+  const Report report = make_report(JobModel(job).trace());
+  constexpr auto kPart = static_cast<size_t>(Part::profiler);
+  ASSERT_GT(report.no_processor_pct[kPart], 2);
+  const double own = report.breakdown_pct[kPart] - report.no_processor_pct[kPart];
+  for (const Finding& each : report.findings) {
+    if (each.kind == FindingKind::profiler_time) {
+      EXPECT_DOUBLE_EQ(each.value, own);
+    }
+  }
+}
+
+// Kernels of one stream run beside no other work, and are not made shorter by the host.
+TEST(KnownCauses, OneStreamsWorkIsNotHiddenBesideOther) {
+  for (const int64_t queue : {0, 12'000'000}) {
+    Job job;
+    job.steps = 40;
+    job.kernels = 150;
+    job.kernel = 3'000;
+    job.pause = 20'000;
+    job.queue = queue;
+    const Report report = make_report(JobModel(job).trace());
+    ASSERT_FALSE(report.verdict.empty()) << report.reason;
+    for (const Verdict& verdict : report.verdict) {
+      EXPECT_LE(verdict.saves_pct, 100 - report.breakdown_pct[0] + 1) << cause_name(verdict.cause);
+      for (const std::string& line : verdict.evidence) {
+        EXPECT_EQ(line.find("beside other work"), std::string::npos) << line;
+      }
+    }
+  }
+}
+
 TEST(KnownCauses, SmallKernelsAreOnlyToBeFusedWhereThereAreAny) {
   for (const int kernel : {5'000, 30'000}) {
     Job job;
@@ -324,6 +361,26 @@ TEST(KnownCauses, SmallKernelsAreOnlyToBeFusedWhereThereAreAny) {
     EXPECT_EQ(report.verdict[0].cause, Cause::kernel_launch);
     const bool fuse = report.verdict[0].advice.find("small kernels") != std::string::npos;
     EXPECT_EQ(fuse, kernel < 10'000) << report.tables.tiny_kernels_pct;
+  }
+}
+
+TEST(KnownCauses, PinnedMemoryIsOnlyAdvisedWhereCopiesHaveNone) {
+  for (const bool blocking : {false, true}) {
+    Job job;
+    job.copy = 3'000'000;
+    job.blocking_copy = blocking;
+    const Report report = make_report(JobModel(job).trace());
+    const auto found =
+        std::find_if(report.verdict.begin(), report.verdict.end(),
+                     [](const Verdict& each) { return each.cause == Cause::transfer; });
+    ASSERT_NE(found, report.verdict.end()) << blocking;
+    EXPECT_EQ(found->advice.starts_with("Copy from pinned memory with non_blocking=True on"),
+              blocking)
+        << found->advice;
+    EXPECT_EQ(found->advice.starts_with("These copies are of pinned memory and do not block: "),
+              !blocking)
+        << found->advice;
+    EXPECT_NE(found->advice.find("one batch ahead; keep on the GPU what is"), std::string::npos);
   }
 }
 

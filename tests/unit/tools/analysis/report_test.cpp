@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/support/job_model.h"
+#include "tests/unit/support/run_maker.h"
 #include "tools/report/report_json.h"
 
 namespace gpuprof {
@@ -84,6 +85,29 @@ TEST(ReportTest, FoundStepsMustBeTheSameOnAllRanks) {
   EXPECT_LT(differs.replay_error_pct, 0.5);  // that rank's first collective is the others' second
   ASSERT_EQ(differs.findings.back().kind, FindingKind::whole_windows);
   EXPECT_NE(differs.findings.back().text.find("on some ranks than on others"), std::string::npos);
+}
+
+// As of a server, which waits for requests in between.
+TEST(ReportTest, FoundStepsSayHowMuchOfTheWindowTheyAre) {
+  const auto text = [](double longer) {
+    Job job;
+    job.steps = 40;
+    job.marked = false;
+    Trace trace = JobModel(job).trace();
+    Process& process = trace.processes[0];
+    const auto length = static_cast<double>(process.window_end - process.window_begin);
+    process.window_end = process.window_begin + static_cast<int64_t>(longer * length);
+    const Report report = make_report(trace);
+    for (const Finding& each : report.findings) {
+      if (each.kind == FindingKind::steps_found) return each.text.substr(each.text.find(';'));
+    }
+    return std::string("no steps");
+  };
+  EXPECT_EQ(text(1), "; they hold 100 % of it");
+  EXPECT_EQ(text(1.1), text(1));
+  EXPECT_EQ(text(4), text(1) +
+                         ", and 25 % of the window's time: GPU busy, causes and tables "
+                         "are of the steps alone");
 }
 
 // Windows without steps begin with other collectives on each rank, and are of other lengths.
@@ -179,6 +203,26 @@ TEST(ReportTest, NoGuessFromTooLittle) {
   EXPECT_NE(report.reason.find("calls were not recorded"), std::string::npos) << report.reason;
 }
 
+// Launches of the window that lack their record are counted, whatever the reason. Other records
+// that CUPTI dropped are of no use to it, or of no work of it.
+TEST(ReportTest, RecordsThatWereDroppedCountOnceByTheirLaunches) {
+  const auto reason = [](uint64_t dropped, uint64_t unfinished, bool graphs, bool killed) {
+    test::RunMaker run(std::vector<uint64_t>(20, 5000), 0, 30);
+    for (size_t step = 0; graphs && step < run.steps(); ++step) run.add_graph(step, 40, 4000);
+    Trace trace = test::load(run.dump());
+    Process& process = trace.processes[0];
+    process.recovered = killed;
+    process.losses[static_cast<size_t>(Loss::cupti_dropped)] = dropped;
+    process.losses[static_cast<size_t>(Loss::unfinished_gpu)] = unfinished;
+    const std::string text = make_report(trace).reason;
+    return text.substr(0, text.find(" or "));
+  };
+  EXPECT_EQ(reason(1000, 0, false, false), "");
+  EXPECT_EQ(reason(1000, 900, false, false), "900 records were lost");
+  EXPECT_EQ(reason(1000, 2, true, false), "1002 records were lost") << "a graph's nodes have one";
+  EXPECT_EQ(reason(1000, 0, false, true), "1000 records were lost") << "nobody counted launches";
+}
+
 TEST(ReportTest, TheSlowRankIsNamed) {
   Job job;
   job.ranks = 4;
@@ -248,6 +292,17 @@ TEST(ReportTest, APauseComesAfterASteadyCause) {
   EXPECT_NE(pause.evidence.at(1).find("in 1 of 10 steps: "), std::string::npos)
       << pause.evidence[1];
   EXPECT_LT(pause.confidence, 0.5);
+}
+
+TEST(ReportTest, PausesStandByAllThatTheyCost) {
+  Job job;
+  job.steps = 10;
+  job.data = 8'000'000, job.late_batch = 5;
+  job.pausing_rank = 0, job.pausing_step = 6, job.pause_once = 40'000'000;
+  const Report report = make_report(JobModel(job).trace());
+  ASSERT_EQ(report.verdict.size(), 2u) << report.reason;
+  EXPECT_EQ(cause_name(report.verdict[0].cause), "host_work");
+  EXPECT_GT(report.verdict[0].share_pct, 3 * report.verdict[1].share_pct);
 }
 
 TEST(ReportTest, RanksThatWaitForADifferentOneEachTime) {

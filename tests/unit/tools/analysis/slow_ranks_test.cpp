@@ -96,6 +96,29 @@ TEST(Stragglers, APartThatNobodyWaitsForNamesNobody) {
   EXPECT_EQ(found[0].part, SlowPart::copies);
 }
 
+// It writes a log when a step is over, say: the others wait for it in the next one.
+TEST(Stragglers, APauseAtAStepsEndIsWaitedForInTheNextStep) {
+  constexpr size_t kSteps = 20;
+  std::vector<StepTimes> ranks(3);
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    StepTimes& each = ranks[static_cast<size_t>(rank)];
+    each.rank = rank;
+    for (uint64_t step = 0; step < kSteps; ++step) each.steps.push_back(step);
+    each.compute.assign(kSteps, 2000), each.data_loading.assign(kSteps, 10);
+    each.host.assign(kSteps, 100), each.waited.assign(kSteps, 20);
+    for (size_t step = 2; step + 1 < kSteps; step += 5) {
+      if (rank == 1) each.host[step] += 8000;
+      if (rank != 1) each.waited[step + 1] += 8000;
+    }
+  }
+  const auto found = find_slow_ranks(ranks, 2400);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rank, 1);
+  EXPECT_EQ(found[0].part, SlowPart::host);
+  EXPECT_EQ(found[0].pattern, SlowPattern::periodic);
+  EXPECT_EQ(found[0].period, 5u);
+}
+
 TEST(Stragglers, NobodyInHealthyJobs) {
   int wrong = 0;
   for (int seed = first_seed(); seed < first_seed() + seeds(); ++seed) {
@@ -167,6 +190,26 @@ TEST(Stragglers, TheEvidenceDoesNotSayThatTheSlowRankWaitsLeastWhereAnotherDoes)
   add_evidence(report, verdict);
   EXPECT_EQ(verdict.evidence[0].find("rank 2 waits least"), 0u) << verdict.evidence[0];
   EXPECT_EQ(verdict.evidence[1].find("the others wait for it up to 900"), 0u);
+}
+
+// Its host is slow in every step by some of a step, and in one it pauses for far longer.
+TEST(Stragglers, APauseOfTheSlowRankIsNotAmongWhatItsSlownessCosts) {
+  const auto saved_us = [](int64_t pause) {
+    test::RankJob job = job_of(1);
+    job.slow_rank = 3, job.slow = test::Slow::host, job.factor = 8;
+    job.pausing_rank = 3, job.pausing_step = 6, job.pause_once = pause;
+    const Report report = make_report(test::load_rank_job(job));
+    for (const Verdict& verdict : report.verdict) {
+      if (verdict.cause != Cause::straggler) continue;
+      return verdict.saves_pct * report.step_time.median_us / 100;
+    }
+    return 0.0;
+  };
+  const double without = saved_us(0);
+  EXPECT_GT(without, 100);
+  for (const int64_t pause : {30'000'000, 100'000'000}) {
+    EXPECT_NEAR(saved_us(pause) / without, 1, 0.3) << pause;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "formats/core/period/period.h"
 #include "tests/unit/support/other_streams.h"
+#include "tests/unit/support/sanitized.h"
 
 namespace gpuprof {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 using test::LaunchStream;
 using test::OtherPrograms;
 
-constexpr int kStreams = 30;  // of each kind
+constexpr int kStreams = test::kSanitized ? 6 : 30;  // of each kind
 
 struct Kind {
   const char* name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/diagnosis.h"
+#include "tools/doctor/diagnosis.h"
 
 #include <fmt/format.h>
 #include <sys/statvfs.h>
@@ -15,10 +15,10 @@
 
 #include "formats/core/settings.h"
 #include "tools/console.h"
+#include "tools/doctor/python_packages.h"
 #include "tools/library_path.h"
 #include "tools/output_place.h"
 #include "tools/program_file.h"
-#include "tools/python_packages.h"
 
 namespace gpuprof {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/stress.h"
+#include "tools/doctor/stress.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/python_packages.h"
+#include "tools/doctor/python_packages.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/diagnosis.h"
+#include "tools/doctor/diagnosis.h"
 
 namespace gpuprof {
 

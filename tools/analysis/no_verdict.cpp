@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/analysis/no_verdict.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "tools/analysis/verdict.h"
+
+namespace gpuprof::analysis {
+namespace {
+
+std::string_view text_of(Part part) {
+  switch (part) {
+    case Part::kernel_launch: return "kernel_launch, the issuing of work";
+    case Part::synchronization: return "synchronization, calls that wait for the GPU";
+    case Part::other: return "other, what the host does between its calls";
+    default: return part_name(part);
+  }
+}
+
+}  // namespace
+
+LargestPart largest_idle_part(const Report& report, double waited_pct) {
+  LargestPart out;
+  const auto offer = [&](std::string_view name, double percent) {
+    if (percent > out.percent) out = {std::string(name), percent};
+  };
+  for (size_t i = kBusyParts; i < kParts; ++i) {
+    const auto part = static_cast<Part>(i);
+    const double device_idle = part == Part::other ? report.device_idle_pct : 0;
+    offer(text_of(part), report.breakdown_pct[i] - device_idle - report.no_processor_pct[i]);
+  }
+  offer("waiting for other ranks in collectives", waited_pct);
+  offer("waiting for a processor", report.no_processor_sum_pct());
+  offer("work that was issued and did not begin, for a reason that is not recorded",
+        report.device_idle_pct);
+  return out;
+}
+
+double exposed_pct(const Report& report, double waited_pct) {
+  return std::min(waited_pct, report.breakdown_pct[static_cast<size_t>(Part::communication)]);
+}
+
+std::string nothing_explains(const Report& report, double waited_pct) {
+  if (report.gpu_utilization_pct - report.busiest_gpu_pct >= kWorthNamingPct) {
+    return fmt::format(
+        "some GPU of the process works for {:.1f} % of {} time, but none for more than {:.1f} %: "
+        "they work in turn, so none of them is the limit",
+        report.gpu_utilization_pct, report.unit(), report.busiest_gpu_pct);
+  }
+  const LargestPart most = largest_idle_part(report, waited_pct);
+  if (waited_pct >= kWorthNamingPct) {
+    return fmt::format(
+        "the GPU works for {:.1f} % of {} time, and in {:.1f} of these it waits for other ranks in "
+        "collectives: its own work is not the limit, and no single cause explains the rest. Most "
+        "of it is {} ({:.1f} %)",
+        report.gpu_utilization_pct, report.unit(), waited_pct, most.name, most.percent);
+  }
+  return fmt::format(
+      "the GPU works for {:.1f} % of {} time, so it is not the limit, and no single cause explains "
+      "the rest. Most of it is {} ({:.1f} %)",
+      report.gpu_utilization_pct, report.unit(), most.name, most.percent);
+}
+
+bool stalls_outweigh_causes(const Report& report) {
+  constexpr double kOutweighsPct = 25;
+  if (report.device_idle_pct < kOutweighsPct) return false;
+  if (report.verdict.empty()) return false;  // add_compute() and nothing_explains() judge these
+  const Verdict& first = report.verdict[0];
+  return report.device_idle_pct > 2 * std::min(first.share_pct, first.saves_pct);
+}
+
+std::string stalled_reason(const Report& report) {
+  const Verdict& first = report.verdict[0];
+  return fmt::format(
+      "for {:.1f} % of {} time no GPU works although work was issued, for a reason that is not "
+      "recorded. That is far more than any cause has: {} has {:.1f} %, and without it {}s would be "
+      "{:.1f} % shorter",
+      report.device_idle_pct, report.unit(), cause_name(first.cause), first.share_pct,
+      report.unit(), first.saves_pct);
+}
+
+}  // namespace gpuprof::analysis
