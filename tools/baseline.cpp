@@ -18,27 +18,32 @@ bool is_number(const std::string& name) {
          name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-unsigned long newest_number(const std::string& directory) {
-  unsigned long newest = 0;
+struct Newest {
+  unsigned long number = 0;  // 0: there is none
+  fs::path folder;
+};
+
+Newest newest_of(const std::string& directory) {
+  Newest newest;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
     const std::string name = entry.path().filename().string();
-    if (is_number(name)) newest = std::max(newest, std::stoul(name));
+    if (!is_number(name) || !entry.is_directory(error)) continue;
+    if (std::stoul(name) <= newest.number) continue;
+    newest = {std::stoul(name), entry.path()};
   }
   return newest;
 }
 
-std::string folder_of(unsigned long number) { return fmt::format("{:04}", number); }
-
 }  // namespace
 
 std::string newest_baseline(const std::string& directory) {
-  const unsigned long newest = newest_number(directory);
-  return newest ? (fs::path(directory) / folder_of(newest)).string() : std::string();
+  return newest_of(directory).folder.string();
 }
 
 std::string add_baseline(const std::string& directory, const std::vector<std::string>& files) {
-  const fs::path folder = fs::path(directory) / folder_of(newest_number(directory) + 1);
+  const fs::path folder =
+      fs::path(directory) / fmt::format("{:04}", newest_of(directory).number + 1);
   const fs::path unfinished = fs::path(directory) / fmt::format(".unfinished-{}", getpid());
   try {
     fs::create_directories(directory);

@@ -90,6 +90,8 @@ def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
     harness.checked("diff", "--baseline", baseline, "--update", runs["base"], "--fail-over", "5")
     assert sorted(path.name for path in baseline.iterdir()) == ["0001", "0002"]
     assert harness.dumps(baseline / "0002")
+    (baseline / "0002").rename(baseline / "2")  # as somebody who tidies up may name it
+    assert f"base  {baseline / '2'}\n" in harness.checked("diff", "--baseline", baseline, runs["base"]).out
 
 
 def test_a_first_run_that_could_not_be_compared_is_refused(tmp_path):
