@@ -125,7 +125,8 @@ def test_two_runs_from_one_shell_are_two(tmp_path):
     found = json.loads(done.out)
     assert len(found["steps"]) == 10 and "2 attempts of job" in done.err
     first = json.loads(harness.checked("report", "--format", "json", "--attempt", "0", tmp_path / "out/latest").out)
-    assert sum(step["duration_us"] for step in first["steps"]) > 1.3 * sum(step["duration_us"] for step in found["steps"])
+    # Of twice as many layers. Medians: a step that the machine holds up may take longer than all others together.
+    assert first["step_time_us"]["median"] > 1.3 * found["step_time_us"]["median"]
 
 
 def test_two_runs_are_not_one(tmp_path):
