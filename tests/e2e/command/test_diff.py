@@ -17,10 +17,14 @@ def runs(tmp_path_factory):
     found = {}
     for name, arguments in (("base", []), ("slow", ["--data-ms", "60"])):
         folder = tmp_path_factory.mktemp(name)
-        done = harness.run([harness.BIN, "run", "-o", folder / "out", "--schedule", SCHEDULE, "--", harness.SIMTRAIN,
-                            "--steps", "14", "--kernel-us", "1000", *arguments], env=harness.environment())
-        assert done.code == 0, done.err
-        found[name] = folder / "out" / "latest"
+
+        def record(number):
+            place = folder / str(number)
+            done = harness.run([harness.BIN, "run", "-o", place, "--schedule", SCHEDULE, "--", harness.SIMTRAIN, "--steps", "14",
+                                "--kernel-us", "1000", *arguments], env=harness.environment())
+            assert done.code == 0, done.err
+            return place / "latest"
+        found[name] = harness.steady_run(record)
     return found
 
 
