@@ -62,7 +62,6 @@ def run_once(folder, options):
                  if r["kind"] == "step" and r["in_window"]}
         assert sorted(steps) == list(range(FIRST, LAST + 1))
         truth = truths[header["rank"]] = truth_trace.Truth(folder / "truth", header["pid"], steps)
-        truth.take_loads_as_recorded(records)
         most, gpu = max(most, noise(truth, records)), max(gpu, gpu_noise(truth, records))
     assert sorted(truths) == [0, 1]
     return (gpu > SAME_NS, most), Profiled(folder / "out", truths, folder)
@@ -78,7 +77,11 @@ def quiet_run(tmp_path_factory, *options):
         corrected, most = runs[-1][0]
         if not corrected and most < QUIET_NS:
             break
-    return min(runs, key=lambda run: run[0])[1]
+    chosen = min(runs, key=lambda run: run[0])[1]
+    for dump in harness.dumps(chosen.dumps):
+        records = harness.records(dump)
+        chosen.truths[next(r for r in records if r["kind"] == "header")["rank"]].take_loads_as_recorded(records)
+    return chosen
 
 
 @pytest.fixture(scope="session")
