@@ -26,6 +26,10 @@ while time.monotonic() < end:
 """
 
 
+# A window that begins with the program waits 3 s for CUPTI; a busy machine may hold up who waits.
+SLOW_ATTACH = "subscribe_ms=6000"
+
+
 def record(folder, command, *options, **settings):
     env = harness.environment(GPUPROF_LOG="info", SIMCUDA_TRUTH=folder / "truth", **settings)
     (folder / "truth").mkdir(exist_ok=True)
@@ -100,7 +104,7 @@ def test_the_schedules_window_makes_the_early_one_needless(tmp_path):
 
 def test_the_schedules_window_waits_for_a_slow_attach(tmp_path):
     """The end of the early window waits for that, too, which is no reason to leave the schedule's out."""
-    done, (comparison,) = record(tmp_path, server(tmp_path, "7", "marked", "0.02"), "--step", "sync:1", SIMCUDA_CUPTI="subscribe_ms=4500")
+    done, (comparison,) = record(tmp_path, server(tmp_path, "7", "marked", "0.02"), "--step", "sync:1", SIMCUDA_CUPTI=SLOW_ATTACH)
     assert "attaching CUPTI takes longer than 3 s: window 0 takes as many steps later" in done.err
     assert not is_early(comparison) and len(comparison.window_steps()) == 10, done.err
     comparison.assert_right("set", "gpu_set")
@@ -167,13 +171,17 @@ def test_all(tmp_path, steps, markers):
 
 def test_all_says_how_long_it_was_without_cupti(tmp_path):
     """It begins before a slow attach is over: work of until then has no times, and is not what CUPTI fails to record."""
-    done, (comparison,) = record(tmp_path, server(tmp_path, "6", "marked", "0.02"), "--all", SIMCUDA_CUPTI="subscribe_ms=4500")
+    done, (comparison,) = record(tmp_path, server(tmp_path, "6", "marked", "0.02"), "--all", SIMCUDA_CUPTI=SLOW_ATTACH)
     assert "the window begins without GPU times" in done.err and "no GPU record has come" not in done.err
     file, = harness.info(tmp_path / "out")["files"]
     missing = re.fullmatch(r"for (\d\.\d{3}) s of the window, until CUPTI was attached", file["gpu_times_missing"])
-    assert missing and 1.2 < float(missing[1]) < 3, file["gpu_times_missing"]
-    timed = ["partner" in launch for launch in harness.of_kind(comparison.records, "set")]
-    assert 20 < timed.count(False) == timed.index(True) and all(timed[timed.index(True):])
+    sets = harness.of_kind(comparison.records, "set")
+    timed = ["partner" in each for each in sets]
+    first = timed.index(True)
+    assert 5 < timed.count(False) == first and all(timed[first:])
+    # The window had begun when the first call came. With the last kind that is enabled CUPTI is there.
+    least, most = ((sets[at]["begin_mono_ns"] - sets[0]["begin_mono_ns"]) / 1e9 for at in (first - 1, first))
+    assert missing and least - 0.001 <= float(missing[1]) < most + 1, (least, most, file["gpu_times_missing"])
     assert missing[0] in harness.checked("info", tmp_path / "out").out and missing[0] in json.dumps(report(tmp_path))
 
 
