@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUPTI of each version, CUPTI that delivers bad data, and where it is found."""
 import json
+import re
 import subprocess
 import sys
 
@@ -257,6 +258,7 @@ memory = ctypes.c_void_p()
 assert runtime.cudaMalloc(ctypes.byref(memory), 4096) == 0
 for _ in range(60):
     assert runtime.cudaMemset(memory, 0, 4096) == 0
+    assert runtime.cudaDeviceSynchronize() == 0
     everything.gpuprof_step()
     time.sleep(0.02)
 """
@@ -272,10 +274,16 @@ def test_cupti_of_a_runtime_that_is_loaded_later(schedule, tmp_path):
     assert [line.split("CUPTI: ")[1] for line in harness.our_lines(done.err) if "CUPTI: " in line] == [f"{beside}/libcupti.so.13"]
     file, = harness.info(tmp_path / "out")["files"]
     missing, timed = file["gpu_times_missing"], file["events"]["gpu_set"]
-    if schedule:
-        assert missing.endswith("s of the window, until CUDA was loaded and CUPTI attached") and 30 < timed <= 60, (missing, timed)
-    else:
+    if not schedule:
         assert missing == "" and timed == 10, (missing, timed)
+        return
+    seconds = re.fullmatch(r"for (\d+\.\d{3}) s of the window, until CUDA was loaded and CUPTI attached", missing)
+    found = harness.records(*harness.dumps(tmp_path / "out"))
+    sets = sorted(harness.of_kind(found, "set"), key=lambda each: each["begin_mono_ns"])
+    assert seconds and 0 < timed and ["partner" in each for each in sets] == [False] * (60 - timed) + [True] * timed, (missing, timed)
+    # From the first mark on; with the last kind that is enabled CUPTI is there, and the first set with times may come before.
+    begin = min(each["end_mono_ns"] for each in harness.of_kind(found, "step"))
+    assert 0 < float(seconds[1]) < (sets[60 - timed]["begin_mono_ns"] - begin) / 1e9 + 1, (begin, sets[60 - timed], missing)
 
 
 def test_cupti_named_by_the_user(tmp_path):
