@@ -210,11 +210,12 @@ def test_a_disk_that_hangs_costs_the_program_one_wait(tmp_path):
     assert time.monotonic() - begin < 3 * left_out, (time.monotonic() - begin, left_out)
 
 
-# Prints the longest of its marks of steps, in seconds, without those that gpuprof's own clock makes.
+# Prints the longest of its marks of steps, in seconds, without those that gpuprof's own clock makes. It ends once a file is
+# there.
 MARKS = """
-import ctypes, time, gpu
-mark, longest, end = ctypes.CDLL(None).gpuprof_step, 0, time.monotonic() + 5
-while time.monotonic() < end:
+import ctypes, glob, sys, time, gpu
+mark, longest, end = ctypes.CDLL(None).gpuprof_step, 0, time.monotonic() + 60
+while not glob.glob(sys.argv[1]) and time.monotonic() < end:
     gpu.work()
     begin = time.monotonic()
     mark()
@@ -227,13 +228,17 @@ print(longest)
 @pytest.mark.parametrize("slow", [{"SLOW_DISK_MS": "300"}, {"SIMCUDA_CUPTI": "subscribe_ms=2500"}])
 def test_marks_wait_for_no_window_that_begins_by_the_clock(slow, tmp_path):
     """Our thread opens it: a dump that is written, and CUPTI that is attached, hold up nobody."""
-    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="time:100", PYTHONPATH=SCRIPTS,
-                            GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=0,active=3,repeat=2", **slow)
-    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
-    done = harness.run([sys.executable, "-c", MARKS], env)
-    assert done.code == 0 and float(done.out) < 1, (done.out, done.err)
-    steps = [(file["window"], file["steps"]["first"], file["steps"]["last"]) for file in harness.info(tmp_path / "out")["files"]]
-    assert steps and steps == [(0, 3, 5), (1, 6, 8)][:len(steps)] and "left out" not in done.err, (steps, done.err)
+    for attempt in range(3):  # a busy machine may hold up the program itself
+        out = tmp_path / str(attempt)
+        env = harness.preloaded(GPUPROF_OUTPUT=out, GPUPROF_STEP="time:100", PYTHONPATH=SCRIPTS,
+                                GPUPROF_SCHEDULE="skip_first=3,wait=0,warmup=0,active=3,repeat=2", **slow)
+        env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+        done = harness.run([sys.executable, "-c", MARKS, out / "latest/*_w1.gpuprof"], env)
+        steps = [(file["window"], file["steps"]["first"], file["steps"]["last"]) for file in harness.info(out)["files"]]
+        assert done.code == 0 and steps == [(0, 3, 5), (1, 6, 8)] and "left out" not in done.err, (steps, done.err)
+        if float(done.out) < 1:
+            break
+    assert float(done.out) < 1, (done.out, done.err)
 
 
 @pytest.mark.parametrize("preset", ["default", "full"])
