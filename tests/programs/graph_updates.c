@@ -5,8 +5,10 @@
 //   graph_updates capture N   N graphs of 300 launches, each instantiated, launched and destroyed;
 //                             says how much resident memory the program has gained, in kB
 //   graph_updates invalid     one capture that a wait makes invalid, so that it ends with an error,
-//                             then steps
+//                             then steps until its input ends, 1,500 at most, and ten more
 // A step ends with cudaDeviceSynchronize.
+#include <poll.h>
+
 #include "hazard.h"
 
 enum { kLaunches = 300 };
@@ -67,10 +69,9 @@ static void invalid(cudaStream_t stream) {
   (void)cudaStreamSynchronize(stream);
   printf("end: %d\n", (int)cudaStreamEndCapture(stream, &graph));
   (void)cudaGetLastError();
-  for (int step = 0; step < 60; ++step) {
-    hazard_steps(1, 2);
-    usleep(20000);
-  }
+  struct pollfd input = {.fd = 0, .events = POLLIN};
+  for (int step = 0; step < 1500 && poll(&input, 1, 20) == 0; ++step) hazard_steps(1, 2);
+  for (int step = 0; step < 10; ++step) hazard_steps(1, 2);
 }
 
 int main(int argc, char** argv) {

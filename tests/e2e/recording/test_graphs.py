@@ -2,6 +2,7 @@
 """CUDA graphs: captured and instantiated before, inside and across the window, timed by node or as a whole,
 updated and destroyed inside it. Times are the simulator's, or stated as the whole graph's, or stated missing."""
 import collections
+import subprocess
 
 import pytest
 
@@ -334,8 +335,14 @@ def test_graphs_that_are_made_and_destroyed_for_ever(tmp_path):
 
 def test_a_capture_that_ends_with_an_error_is_over(tmp_path):
     """Else CUPTI would not be taken down, as within captures, and each launch would be looked at for one."""
-    done = harness.run([UPDATES, "invalid"], harness.preloaded(
-        GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
-        GPUPROF_SCHEDULE="skip_first=5,warmup=2,active=3"))
-    assert done.code == 0 and done.out == "end: 901\n", done.err
-    assert "CUPTI is taken down" in done.err, done.err
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_STEP="sync:1", GPUPROF_CUPTI_TEARDOWN="1", GPUPROF_LOG="debug",
+                            GPUPROF_SCHEDULE="skip_first=5,warmup=2,active=3")
+    with subprocess.Popen([UPDATES, "invalid"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if "CUPTI is taken down" in line:
+                process.stdin.close()
+        assert process.wait() == 0 and process.stdout.read() == "end: 901\n", said
+    assert any("CUPTI is taken down" in line for line in said), said
