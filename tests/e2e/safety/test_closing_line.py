@@ -22,19 +22,22 @@ def steps(count):
         cuda.cudaProfilerStart()
         cuda.cudaProfilerStop()
         time.sleep(0.03)
+def delete():  # while another thread may be writing there
+    while os.path.exists(folder):
+        shutil.rmtree(folder, ignore_errors=True)
 way, folder = sys.argv[1:3]
 if way == "small_files":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
 steps(3)
 if way == "deleted":
-    shutil.rmtree(folder)
+    delete()
 if way == "deleted_after":
     time.sleep(0.5)
     steps(0)
 steps(6)
 if way == "deleted_after":
     time.sleep(0.5)
-    shutil.rmtree(folder)
+    delete()
 print("worked")
 """
 SETTINGS = {"GPUPROF_STEP": "sync:50", "GPUPROF_SCHEDULE": "skip_first=0,warmup=0,active=1,repeat=0", "GPUPROF_LOG": "info"}
