@@ -24,6 +24,16 @@ def report(path):
     return json.loads(harness.checked("report", "--format", "json", path).out)
 
 
+def judged(folder, *arguments, **settings):
+    """A run and its report: of a few the first one in which the machine is no cause. A busy one may be the first, rightly."""
+    for attempt in range(4):
+        latest = record(folder / f"judged{attempt}", *arguments, **settings)
+        found = report(latest)
+        if "machine_busy" not in [each["cause"] for each in found["verdict"]]:
+            break
+    return latest, found
+
+
 def truth_kernels(folder, first, last):
     """Kernels by name that the simulator ran for launches of the steps first..last."""
     counts = {}
@@ -49,7 +59,7 @@ def truth_kernels(folder, first, last):
 ])
 def test_a_strong_cause_comes_first(tmp_path, cause, arguments):
     for attempt in range(3):  # of a healthy job, 2 % is a cause: a busy machine takes the processor for as long
-        found = report(record(tmp_path / str(attempt), *arguments))
+        _, found = judged(tmp_path / str(attempt), *arguments)
         assert found["verdict"], found["reason"]
         if cause != "compute" or found["verdict"][0]["cause"] == cause:
             break
@@ -62,9 +72,8 @@ def test_a_strong_cause_comes_first(tmp_path, cause, arguments):
 
 def test_ranks_that_no_variable_names(tmp_path):
     """As with torch.multiprocessing.spawn, where they are arguments: NCCL's communicator tells them."""
-    latest = record(tmp_path, "--comm-mb", "8", "--ranks", "3", "--kernel-us", "2000", "--slow-rank", "2:2",
-                    "--rank-variable", "SIMTRAIN_RANK")
-    found = report(latest)
+    latest, found = judged(tmp_path, "--comm-mb", "8", "--ranks", "3", "--kernel-us", "2000", "--slow-rank", "2:2",
+                           "--rank-variable", "SIMTRAIN_RANK")
     assert found["ranks"] == 3 and [each["rank"] for each in found["stragglers"]] == [0, 1, 2]
     assert [round(each["compute_factor"]) for each in found["stragglers"]] == [1, 1, 2]
     assert found["verdict"][0]["cause"] == "straggler" and "rank 2 " in found["verdict"][0]["evidence"][0]
@@ -73,7 +82,7 @@ def test_ranks_that_no_variable_names(tmp_path):
 
 
 def test_evidence_names_lines_of_native_code(tmp_path):
-    found = report(record(tmp_path, "--malloc-per-step", "400", "--layers", "2", GPUPROF_STACKS="alloc,sync"))
+    _, found = judged(tmp_path, "--malloc-per-step", "400", "--layers", "2", GPUPROF_STACKS="alloc,sync")
     verdict = {each["cause"]: each for each in found["verdict"]}
     assert "allocation" in verdict, found["verdict"]
     named = [line for line in verdict["allocation"]["evidence"] if re.match(r"at \w+\.(cpp|h):\d+ ", line)]
@@ -214,9 +223,9 @@ def test_graphs_timed_as_a_whole_are_said(tmp_path, first_step, mode):
 
 
 def test_a_kineto_export_says_the_same(tmp_path):
-    latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
+    latest, ours = judged(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
     harness.checked("convert", latest, "--to", "kineto", "-o", tmp_path / "kineto")
-    ours, theirs = report(latest), report(tmp_path / "kineto")
+    theirs = report(tmp_path / "kineto")
     assert [v["cause"] for v in theirs["verdict"]][0] == [v["cause"] for v in ours["verdict"]][0] == "data_loading"
     for part, percent in ours["breakdown_pct"].items():
         assert theirs["breakdown_pct"][part] == pytest.approx(percent, abs=2), part
@@ -227,7 +236,7 @@ def test_a_kineto_export_says_the_same(tmp_path):
 
 
 def test_text_fits_80_columns_and_a_file_is_written(tmp_path):
-    latest = record(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
+    latest, _ = judged(tmp_path, "--data-ms", "20", "--comm-mb", "8", "--ranks", "2", "--malloc-per-step", "3")
     text = harness.checked("report", latest).out
     assert "1. data_loading:" in text
     assert "\033" not in text

@@ -4,7 +4,7 @@ import json
 import re
 
 import harness
-from test_report import record, report
+from test_report import judged, record, report
 
 
 def text_of(path):
@@ -63,16 +63,16 @@ def test_windows_that_lie_apart(tmp_path):
 
 
 def test_a_straggler_is_one_in_an_export(tmp_path):
-    run = record(tmp_path, "--comm-mb", "8", "--ranks", "2", "--kernel-us", "2000", "--slow-rank", "1:3")
-    calls = report(run)["collective_calls"]
+    run, ours = judged(tmp_path, "--comm-mb", "8", "--ranks", "2", "--kernel-us", "2000", "--slow-rank", "1:3")
+    calls = ours["collective_calls"]
     assert calls["matched"] == calls["calls"] > 0
     harness.checked("convert", run, "--to", "kineto", "-o", tmp_path / "traces")
     found = report(tmp_path / "traces")
-    assert found["verdict"][0]["cause"] == report(run)["verdict"][0]["cause"] == "straggler"
+    assert found["verdict"][0]["cause"] == ours["verdict"][0]["cause"] == "straggler"
     assert found["collective_calls"]["matched"] == found["collective_calls"]["calls"] > 0
 
 
 def test_causes_without_a_part_of_their_own_have_no_spread(tmp_path):
-    run = record(tmp_path, "--comm-mb", "8", "--ranks", "2", "--kernel-us", "2000", "--slow-rank", "1:3")
-    rows = {row["cause"]: row for row in report(run)["verdict"]}
+    _, found = judged(tmp_path, "--comm-mb", "8", "--ranks", "2", "--kernel-us", "2000", "--slow-rank", "1:3")
+    rows = {row["cause"]: row for row in found["verdict"]}
     assert "share_by_step_pct" not in rows["straggler"] and "few_steps" not in rows["straggler"]
