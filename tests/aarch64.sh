@@ -61,9 +61,9 @@ rm -f "$log"
 targets=(all) labels='^(unit|sim)$' not='^(check_[^l].*|cupti_layout|cupti_without_driver)$' only=${1:-.}
 if [ "$part" = --unit ]; then targets=(unit_tests gpuprof_preload) labels='^unit$'; fi
 if [ "$part" = --short ]; then
-  # The tests of in_process_tests (tests/unit/CMakeLists.txt), by the names of their suites.
+  # The tests of in_process_tests (tests/unit/CMakeLists.txt), by the names of their suites, before which parametrized ones have another.
   mapfile -t files < <(grep -rLP '^#include "(?!collector/|formats/core/|tests/unit/support/other_user.h)' tests/unit --include='*_test.cpp')
-  only="^($(sed -nE 's/^TEST(_F|_P)?\((\w+),.*/\2/p' "${files[@]}" | sort -u | paste -sd '|'))\.|^check_library\$"
+  only="^([A-Za-z0-9]+/)?($(sed -nE 's/^TEST(_F|_P)?\((\w+),.*/\2/p' "${files[@]}" | sort -u | paste -sd '|'))\.|^check_library\$"
   targets=(in_process_tests gpuprof_preload)
 fi
 cmake --build "$build" --parallel "$(nproc)" --target "${targets[@]}"
