@@ -328,8 +328,8 @@ def test_a_graph_that_was_updated_many_times(tmp_path):
 
 def test_graphs_that_are_made_and_destroyed_for_ever(tmp_path):
     """What is known of captured calls stays within 40 MB."""
-    bare = harness.run([UPDATES, "capture", 10000])
-    done = harness.run([UPDATES, "capture", 10000], harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_MODE="armed"))
+    bare = harness.run([UPDATES, "capture", 10000], timeout=400)
+    done = harness.run([UPDATES, "capture", 10000], harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_MODE="armed"), timeout=400)
     assert done.code == 0 and int(done.out) - int(bare.out) < 40_000, (done.out, bare.out)
 
 
