@@ -12,6 +12,8 @@ import truth
 
 PROGRAM = harness.HAZARDS / "kineto_like"
 WINDOW = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=19,warmup=1,active=20,repeat=1"}
+# Up to the program's next session: it leaves CUPTI after 8 steps, and a busy machine may need long to take it again.
+LONG_WINDOW = {"GPUPROF_SCHEDULE": "skip_first=19,warmup=1,active=27,repeat=1"}
 
 
 def profile(folder, *arguments, **settings):
@@ -19,7 +21,7 @@ def profile(folder, *arguments, **settings):
     bare = harness.run([PROGRAM, *arguments])
     assert bare.code == 0, bare.out
     done = harness.run([PROGRAM, *arguments], harness.preloaded(
-        GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", **WINDOW, **settings))
+        GPUPROF_OUTPUT=folder / "out", SIMCUDA_TRUTH=folder / "truth", **{**WINDOW, **settings}))
     assert (done.code, done.out) == (bare.code, bare.out), done.err
     dump, = harness.dumps(folder / "out")
     return done, truth.Comparison(dump, folder / "truth"), harness.info(dump)["files"][0]
@@ -44,7 +46,7 @@ def test_what_the_program_has_used_is_not_taken_down(tmp_path):
 
 @pytest.mark.parametrize("style", ["eager", "activity", "clock"])
 def test_during_the_window(style, tmp_path):
-    done, comparison, info = profile(tmp_path, style, "before", "during", "after")
+    done, comparison, info = profile(tmp_path, style, "before", "during", "after", **LONG_WINDOW)
     lines = harness.our_lines(done.err)
     assert "kineto_like uses CUPTI" in lines[0], done.err
     # A clock that was registered again spoils the head of a session (foreign_clock in tests/simcuda/README.md).
@@ -58,11 +60,11 @@ def test_during_the_window(style, tmp_path):
     assert len(untimed) == spoiled.get("bad_timestamp", 0)
     wrong = [p for p in wrong if not ("differs by" in p and '"no_time"' in p)]
     assert not wrong, wrong[:3]
-    assert comparison.counts["launch"] == 200
+    assert comparison.counts["launch"] == 270
     launches = harness.of_kind(comparison.records, "launch")
     missing = [i for i, r in enumerate(launches) if "partner" not in r]
     assert missing == list(range(40, 40 + len(missing)))  # from when it began
-    assert 40 <= len(missing) < 160  # until it ended at the least, and not to the last step
+    assert 40 <= len(missing) < 230  # until it ended at the least, and not to the last step
     # Kernels have their names all through, also one that was loaded while the program had CUPTI.
     names = ["_Z13hazard_kernelPf"] * 10, ["_Z13hazard_kernelPf"] * 9 + ["_Z11late_kernelPf"]
     for i, launch in enumerate(launches):
@@ -98,13 +100,13 @@ def test_a_profiler_that_starts_waits_once_for_a_disk_that_hangs(tmp_path):
 
 def test_graphs_when_cupti_comes_back_within_the_window(tmp_path):
     """They are timed as they were before the program took it."""
-    _, comparison, _ = profile(tmp_path, "activity", "during", "graph")
+    _, comparison, _ = profile(tmp_path, "activity", "during", "graph", **LONG_WINDOW)
     launches = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
-    assert len(launches) == 20
+    assert len(launches) == 27
     kinds = [comparison.by_index[r["partner"]]["kind"] if "partner" in r else "" for r in launches]
     assert kinds[:4] == ["gpu_kernel"] * 4 and kinds[-4:] == ["gpu_kernel"] * 4 and set(kinds) == {"gpu_kernel", ""}
     losses = comparison.summary["losses"]
-    assert losses.keys() <= {"unfinished_gpu", "graph_untimed", "gpu_unjoined"} and 4 <= kinds.count("") < 16
+    assert losses.keys() <= {"unfinished_gpu", "graph_untimed", "gpu_unjoined"} and 4 <= kinds.count("") < 23
 
 
 def test_a_session_of_before_that_leaves_cupti_dead(tmp_path):
