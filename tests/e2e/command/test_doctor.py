@@ -227,7 +227,7 @@ def test_stress_sees_a_difference(script, what, tmp_path):
 
 def test_stress_says_what_helps_a_slower_mode(tmp_path):
     """Recording less does not help where nothing is recorded."""
-    found = stress(tmp_path, "sh", "-c", 'test -z "$GPUPROF_MODE" || sleep 0.5')
+    found = stress(tmp_path, "sh", "-c", 'test -z "$GPUPROF_MODE" || sleep 1')
     advice = {name: f["advice"] for name, f in found.items() if name != "bare"}
     for mode in ("off", "armed", "on", "all"):
         text = advice[f"mode {mode}"]

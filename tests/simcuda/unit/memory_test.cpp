@@ -72,7 +72,7 @@ TEST(Memory, AsynchronousCopiesOfPinnedMemoryReturnBeforeTheyEnd) {
   void* device = device_block(200 << 20);
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, 200 << 20), cudaSuccess);
-  launch("in_front", 300'000'000, streams[0]);
+  launch("in_front", 1'000'000'000, streams[0]);
   ASSERT_EQ(cudaMemcpyAsync(device, pinned, 200 << 20, cudaMemcpyHostToDevice, streams[0]),
             cudaSuccess);
   EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
@@ -86,7 +86,7 @@ TEST(Memory, OneEnginePerDirection) {
   void* a = device_block();
   void* pinned = nullptr;
   ASSERT_EQ(cudaMallocHost(&pinned, kBytes), cudaSuccess);
-  launch("hold", 300'000'000, streams[0]);  // the first copy waits, so that all are ready at once
+  launch("hold", 1'000'000'000, streams[0]);  // the first copy waits, so that all are ready at once
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreate(&event), cudaSuccess);
   ASSERT_EQ(cudaEventRecord(event, streams[0]), cudaSuccess);
