@@ -7,7 +7,7 @@
 #
 # GPUPROF_GATE_BASELINE   folder of good runs, which the job keeps from run to run; made by the first
 # GPUPROF_GATE_FAIL_OVER  per cent that steps may become slower (default 5)
-# GPUPROF_GATE_UPDATE     yes: a run that passes joins the baseline (set it on the main branch alone)
+# GPUPROF_GATE_UPDATE     yes: a run that passes joins the baseline (set it on the main branch alone); default no
 # GPUPROF_GATE_OUT        folder for comment.md, report.html and the run (default gpuprof-ci)
 # GPUPROF_GATE_OPTIONS    options of `gpuprof run`, with blanks between
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
@@ -27,6 +27,11 @@ baseline=${GPUPROF_GATE_BASELINE:-}
 [ -n "$baseline" ] || { echo "gate.sh: set GPUPROF_GATE_BASELINE to the folder of good runs" >&2; exit 2; }
 command -v "$gpuprof" >/dev/null || { echo "gate.sh: $gpuprof: no such command; install gpuprof, or set GPUPROF_BIN to it" >&2; exit 2; }
 fail_over=${GPUPROF_GATE_FAIL_OVER:-5}
+update=${GPUPROF_GATE_UPDATE:-no}
+case $update in
+  yes | no) ;;
+  *) echo "gate.sh: GPUPROF_GATE_UPDATE=$update: allowed are yes and no" >&2; exit 2 ;;
+esac
 out=${GPUPROF_GATE_OUT:-gpuprof-ci}
 run=${GPUPROF_GATE_RUN:-}
 comment=$out/comment.md
@@ -65,7 +70,7 @@ fi
 compare=("$gpuprof" diff --baseline "$baseline" "$run")
 code=0
 if ! has_good_run; then
-  if [ "${GPUPROF_GATE_UPDATE:-}" = yes ]; then
+  if [ "$update" = yes ]; then
     if "${compare[@]}" --update --fail-over "$fail_over"; then
       echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"
     else
@@ -76,7 +81,7 @@ if ! has_good_run; then
     echo "There is no baseline yet: a run on the main branch makes it." >"$comment"
   fi
 else
-  [ "${GPUPROF_GATE_UPDATE:-}" != yes ] || compare+=(--update)
+  [ "$update" != yes ] || compare+=(--update)
   "${compare[@]}" --fail-over "$fail_over" --format markdown -o "$comment" || code=$?
   [ "$code" -le 1 ] || code=2
   [ -s "$comment" ] || echo "The runs cannot be compared; the job's log says why." >"$comment"

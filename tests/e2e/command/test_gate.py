@@ -108,6 +108,16 @@ def test_without_a_baseline_a_request_passes_and_makes_none(tmp_path):
     assert "no baseline yet" in runner.comment() and not (tmp_path / "baseline").exists()
 
 
+@pytest.mark.parametrize("update", ["true", "Yes", "1"])
+def test_a_wrong_update_is_said(update, tmp_path):
+    """Else each run would pass for want of a baseline."""
+    runner = Runner(tmp_path, GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
+    done = runner.gate(GPUPROF_GATE_UPDATE=update)
+    assert done.code == 2 and done.err == f"gate.sh: GPUPROF_GATE_UPDATE={update}: allowed are yes and no\n"
+    assert runner.gate(GPUPROF_GATE_UPDATE="no").code == 0 and not (tmp_path / "baseline").exists()
+    assert runner.gate(GPUPROF_GATE_UPDATE="").code == 0 and not (tmp_path / "baseline").exists()
+
+
 @pytest.mark.parametrize("kept", [".gitkeep", "README.md", "0000/x", "notes/x"])
 def test_a_baseline_that_holds_no_run_is_none(kept, tmp_path):
     file = tmp_path / "baseline" / kept
