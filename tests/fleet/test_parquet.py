@@ -277,6 +277,21 @@ def test_answers_over_weeks(weeks):
     assert (worse["week_of"].isoformat()[:10], worse["old_step_us"], worse["step_us"], worse["slower_pct"]) == ("1970-01-08", 1000, 1500, 50)
 
 
+def test_energy_counts_a_process_once(tmp_path):
+    """Each of its windows has the step log so far, and takes its begin by a clock of its own. A later process may have its number."""
+    db, hour = DuckDB(tmp_path), 3_600 * 10**9
+    begin = 1795896557568112799
+    windows = [(5, begin, hour), (5, begin + 37, 2 * hour), (5, begin - 12, 3 * hour), (6, begin, 2 * hour), (5, begin + 50 * hour, hour),
+               (7, "null", "null"), (7, "null", "null")]
+    rows = " union all ".join(
+        f"select null as job, 'r' as run, '0' as attempt, 'ann' as user_name, 'n' as host, {pid} as pid, 0 as rank, 1 as gpus, "
+        f"{at} as run_begin_ns, {at} + {length} as run_end_ns, 10 as energy_j, 1000000000 as energy_time_ns, false as data_worker"
+        for pid, at, length in windows)
+    db.connection.execute(f"create or replace view processes as {rows}")
+    assert db.dicts(query("energy")) == [
+        {"user_name": "ann", "processes": 4, "gpu_hours": pytest.approx(6), "joules": 70, "watts": 10}]
+
+
 def state(folder):
     return {path.relative_to(folder): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
             for path in folder.rglob("*") if path.is_file()}
