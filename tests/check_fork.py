@@ -98,6 +98,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/steps/marking_device.cpp": {FOUND: "g_get_device", "the time of the last look: the next is a moment away": "g_looked"},
     "collector/steps/period_steps.cpp": {BEGINS: "g_anchor g_anchored g_launches g_looks g_position g_search"},
     "collector/steps/step_calls.cpp": {BEGINS: "g_step_source"},
+    "collector/torch/guarded_call.cpp": {FOUND: "g_runtime"},
     "collector/torch/input_shapes.cpp": {FOUND: "g_delete g_functions g_state"},
     "collector/torch/operators.cpp": {BEGINS: "g_with_shapes", SAID: "operators_begin::said"},
     "collector/torch/process_groups.cpp": {FOUND: "g_comms_kind g_current g_functions g_state", WITHIN: "try_out::memory"},

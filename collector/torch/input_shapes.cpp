@@ -6,11 +6,13 @@
 #include <atomic>
 #include <charconv>
 #include <cstring>
+#include <new>
 
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/recorder.h"
+#include "collector/torch/guarded_call.h"
 #include "formats/core/text.h"
 
 namespace gpuprof {
@@ -48,6 +50,38 @@ struct String {
 };
 using Sizes = Vector<int64_t>;
 
+// What a function of PyTorch's gives, unless it throws. That of sizes does for tensors that have
+// none in numbers: nested ones, and those whose sizes torch.compile keeps as symbols.
+template <typename T>
+class Answer {
+ public:
+  template <typename Ask>
+  explicit Answer(const Ask& ask) {
+    struct Asked {
+      const Ask& ask;
+      Vector<T>& out;
+    } asked{ask, value_};
+    given_ = guarded_call(
+        [](void* memory) {
+          Asked& the = *static_cast<Asked*>(memory);
+          new (&the.out) Vector<T>(the.ask());
+        },
+        &asked);
+  }
+  Answer(const Answer&) = delete;
+  ~Answer() {
+    if (given_) value_.~Vector<T>();
+  }
+  bool given() const { return given_; }
+  const Vector<T>& operator*() const { return value_; }
+
+ private:
+  union {
+    Vector<T> value_;
+  };
+  bool given_;
+};
+
 struct Functions {
   Vector<Sizes> (*sizes_of)(const RecordFunction&);  // up to 2.0
   Vector<Sizes> (*sizes_in)(const RecordFunction&,
@@ -76,8 +110,9 @@ State look() {
   void* free = program_symbol("_ZdlPv");
   if (!free) free = real_symbol(library, "_ZdlPv");
   std::memcpy(&g_delete, &free, sizeof free);
+  const bool guarded = guard_is_usable(library);
   ::dlerror();
-  return g_delete && (f.sizes_of || f.sizes_in) ? State::known : State::absent;
+  return guarded && g_delete && (f.sizes_of || f.sizes_in) ? State::known : State::absent;
 }
 
 // A JSON array, item by item.
@@ -193,16 +228,14 @@ bool input_shapes_are_known() {
 
 InputShapes input_shapes(const RecordFunction& function) {
   const Functions& f = g_functions;
-  if (!f.types) {
-    if (f.sizes_in) return {intern_sizes(f.sizes_in(function, false), {}), StringId{0}};
-    return {intern_sizes(f.sizes_of(function), {}), StringId{0}};
-  }
-  const Vector<String> types = f.types(function);
-  const StringId of_types = intern_types(types);
-  if (!f.sizes_in) return {intern_sizes(f.sizes_of(function), {}), of_types};
-  const bool one_list = lists_of(types) == 1;
-  const Vector<Sizes> sizes = f.sizes_in(function, one_list);
-  return {intern_sizes(sizes, one_list ? list_in(sizes, types) : List{}), of_types};
+  const Answer<String> types([&] { return f.types ? f.types(function) : Vector<String>(); });
+  if (!types.given()) return {};
+  const StringId of_types = f.types ? intern_types(*types) : StringId{0};
+  const bool one_list = f.sizes_in && lists_of(*types) == 1;
+  const Answer<Sizes> sizes(
+      [&] { return f.sizes_in ? f.sizes_in(function, one_list) : f.sizes_of(function); });
+  if (!sizes.given()) return {StringId{0}, of_types};
+  return {intern_sizes(*sizes, one_list ? list_in(*sizes, *types) : List{}), of_types};
 }
 
 }  // namespace gpuprof

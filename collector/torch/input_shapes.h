@@ -9,7 +9,8 @@ namespace gpuprof {
 
 // JSON arrays with an entry for each input: [[4,32],[],[64]] and ["float","Scalar","float"]. A list
 // of tensors has an array of arrays, if it is the only list (from 2.6 on): [[[4,32],[2,32]],[]]. 0:
-// not known, or longer than 4 KiB.
+// not known, or longer than 4 KiB. Sizes are not known where one of the tensors has none in
+// numbers.
 struct InputShapes {
   StringId dims, types;
 };

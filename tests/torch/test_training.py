@@ -147,6 +147,21 @@ def test_shapes_in_lists_of_tensors(tmp_path):
     assert len(theirs["table"]) > 20
 
 
+def test_tensors_without_sizes(tmp_path):
+    """PyTorch's function for shapes throws for some tensors. It says nothing of that, and the operators are there, without shapes."""
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/without_sizes.py", GPUPROF_ACTIVITIES="+op:shapes")
+    assert "RecordFunction" not in done.err, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    records = harness.records(dump)
+    operators = [r for r in records if r["kind"] == "op"]
+    header = next(r for r in records if r["kind"] == "header")
+    assert min(r["begin_mono_ns"] for r in operators) >= header["window_begin_mono_ns"]
+    without = [r for r in operators if "input_types" in r and "input_dims" not in r]
+    assert {"aten::mul", "aten::to_padded_tensor"} <= {r["name"] for r in without}
+    assert len([r for r in operators if "input_dims" in r]) > len(without)
+    assert len([r for r in operators if r["name"] == "aten::to_padded_tensor"]) == STEPS - FIRST
+
+
 def test_shapes_and_layers(tmp_path):
     profiled(tmp_path, sys.executable, SCRIPT, "transformer", GPUPROF_ACTIVITIES="+op:shapes,+module")
     [dump] = harness.dumps(tmp_path / "out")
