@@ -40,6 +40,10 @@ void on_end(const RecordFunction& function) {
 
 }  // namespace
 
+void operators_prepare() {
+  if (activity_on(Activity::op)) try_observers();
+}
+
 void operators_begin() {
   forget_ranges();
   if (!activity_on(Activity::op) || is_shed(ShedKind::operators)) return;

@@ -7,6 +7,8 @@
 
 namespace gpuprof {
 
+// Before a window, on the drain thread.
+void operators_prepare();
 // When a window begins, on the thread that met the boundary; says so once where PyTorch is one we
 // do not know.
 void operators_begin();

@@ -163,6 +163,11 @@ State look_for_torch() {
 
 }  // namespace
 
+void try_observers() {
+  const LockGuard guard(g_lock);
+  if (g_state == State::unknown) g_state = look_for_torch();
+}
+
 ObserveResult observe_operators(const OperatorObserver& observer) {
   const LockGuard guard(g_lock);
   if (g_state == State::unknown) g_state = look_for_torch();

@@ -22,6 +22,10 @@ struct OperatorObserver {
 };
 
 enum class ObserveResult : uint8_t { observing, no_torch, unknown_torch };
+// Tries whether the process has these types, if it has PyTorch and that has not been tried. On a
+// thread of ours, so that a profiler of the program's, which observes its own threads, does not see
+// the range.
+void try_observers();
 // From any thread. Idempotent; what is running already is not told of.
 ObserveResult observe_operators(const OperatorObserver& observer);
 void stop_observing_operators();

@@ -38,6 +38,7 @@
 #include "collector/sources/nvml.h"
 #include "collector/stacks/mapped_files.h"
 #include "collector/stacks/stacks.h"
+#include "collector/torch/operators.h"
 #include "collector/window/budget.h"
 #include "collector/window/control.h"
 #include "collector/window/identity.h"
@@ -111,6 +112,7 @@ void carry_out_requests(Drain& drain) {
     if (command == DrainCommand::attach) {
       heap_prepare();
       populate_more();  // what the window begins with
+      operators_prepare();
       cupti_attach();
     }
     if (command == DrainCommand::watch && window_is_open() && !drain.window_open) open_dump(drain);

@@ -225,6 +225,12 @@ def test_workers_record_what_batches_wait_for(tmp_path):
     assert report["ranks"] == 1 and len(report["curves"]) <= 1
 
 
+def test_the_scripts_own_profiler_sees_nothing_of_ours(tmp_path):
+    """Its output has all names that torch.profiler lists, and must be that without gpuprof."""
+    done = profiled(tmp_path, sys.executable, HERE / "scripts/under_own_profiler.py")
+    assert f"steps {FIRST}-{STEPS - 1} (optimizer)" in done.err and "aten::sum" in done.out
+
+
 def test_an_optimizer_over_another_makes_one_step(tmp_path):
     done = profiled(tmp_path, sys.executable, HERE / "scripts/own_optimizer.py")
     assert f"steps {FIRST}-{STEPS - 1} (optimizer)" in done.err
