@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 
 #include "formats/trace/names.h"
 #include "tools/symbols/dwarf_lines.h"
@@ -132,13 +133,15 @@ class ModuleSymbols {
 }  // namespace
 
 void symbolize(Trace& trace, const SymbolOptions& options) {
-  // The same file is mapped in many processes.
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<ModuleSymbols>> known;
+  // The same file is mapped in many processes. Without a build id another may have lain there.
+  std::map<std::tuple<std::string, std::string, uint64_t, uint64_t>, std::unique_ptr<ModuleSymbols>>
+      known;
   for (Process& process : trace.processes) {
     for (const uint64_t address : process.stacks.addresses()) {
       const Module* const module = process.stacks.module_of(address);
       if (!module) continue;
-      auto& symbols = known[{module->path, module->build_id}];
+      auto& symbols =
+          known[{module->path, module->build_id, module->file_bytes, module->modified_ns}];
       if (!symbols) symbols = std::make_unique<ModuleSymbols>(*module, options);
       process.stacks.set_frames(address, symbols->at(address - 1 - module->bias));
     }
