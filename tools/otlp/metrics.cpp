@@ -22,7 +22,7 @@ namespace {
 using namespace analysis;
 
 constexpr int kCumulative = 2;                // AGGREGATION_TEMPORALITY_CUMULATIVE
-constexpr size_t kWindowsOfLine = 256;        // at most, so that no line is too long
+constexpr size_t kWindowsOfLine = 64;         // at most, so that no line is too long
 constexpr double kQuantiles[] = {0.5, 0.95};  // those of the report
 
 struct MetricRow {

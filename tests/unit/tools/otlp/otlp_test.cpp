@@ -271,5 +271,24 @@ TEST(OtlpTest, LinesAreShort) {
   EXPECT_EQ(made.spans().size(), made.report.steps.size());
 }
 
+// Each with all that can be lost.
+TEST(OtlpTest, LinesOfManyWindowsAreShort) {
+  Job job;
+  job.ranks = 256;
+  job.steps = 2;
+  job.kernels = 2;
+  Trace trace = JobModel(job).trace();
+  uint32_t window = 0;
+  for (Process& process : trace.processes) {
+    process.header.set_rank(0), process.header.set_pid(1), process.header.set_window(window++);
+    process.completeness = Completeness::complete;
+    process.losses.fill(1);
+  }
+  const Exporting made(std::move(trace));
+  EXPECT_EQ(made.metrics().count("gpuprof.losses"), 4u);
+  std::ifstream in(made.path);
+  for (std::string line; std::getline(in, line);) EXPECT_LT(line.size(), 1u << 20);
+}
+
 }  // namespace
 }  // namespace gpuprof::otlp
