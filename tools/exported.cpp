@@ -47,12 +47,16 @@ std::vector<Exported> exported_of(const Trace& trace, const analysis::ReportPart
 
 int64_t process_id(const Process& process) {
   const dump::Header& h = process.header;
-  const std::string key =
-      fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", h.host(), h.pid(), h.os_start_time(),
-                  h.process_start_ticks(), h.window(), h.window_begin_ticks(), h.rank());
-  // A trace of another tool says less of its process.
-  const size_t events = process.source == Source::dump ? 0 : process.events.size();
-  return static_cast<int64_t>(fnv1a(key + "\n" + std::to_string(events)) >> 1);
+  // Of a dump not the rank, which may be known from the dumps of others alone.
+  std::string key =
+      fmt::format("{}\n{}\n{}\n{}", h.host(), h.pid(), h.os_start_time(), h.process_start_ticks());
+  if (process.source == Source::dump) {
+    key += fmt::format("\n{}\n{}", h.window(), h.window_begin_ticks());
+  } else {
+    // A trace of another tool says less. The number of its window is by what else was read.
+    key += fmt::format("\n{}\n{}\n{}", h.rank(), process.window_begin, process.events.size());
+  }
+  return static_cast<int64_t>(fnv1a(key) >> 1);
 }
 
 }  // namespace gpuprof

@@ -24,9 +24,13 @@ boost::uuids::uuid uuid_of(const std::string& name) {
   return boost::uuids::name_generator_sha1(space)(name);
 }
 
-std::string instance_id(const dump::Header& h) {
-  return to_string(
-      uuid_of(fmt::format("{}\n{}\n{}\n{}", h.host(), h.pid(), h.os_start_time(), h.rank())));
+// Of a dump not the rank, which may be known from the dumps of others alone.
+std::string instance_id(const Process& process) {
+  const dump::Header& h = process.header;
+  std::string name =
+      fmt::format("{}\n{}\n{}\n{}", h.host(), h.pid(), h.os_start_time(), h.process_start_ticks());
+  if (process.source != Source::dump) name += fmt::format("\n{}", h.rank());
+  return to_string(uuid_of(name));
 }
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -76,7 +80,7 @@ Json process_resource(const Process& process) {
   const dump::Header& h = process.header;
   Attributes out;
   add_run(process, out);
-  out.text("service.instance.id", instance_id(h));
+  out.text("service.instance.id", instance_id(process));
   out.text("host.name", h.host());
   if (h.pid() > 0) out.whole("process.pid", h.pid());
   out.text("process.executable.path", h.executable());
@@ -115,7 +119,8 @@ std::string trace_id(const Process& process, int64_t begin) {
 }
 
 std::string span_id(const Exported& source, const analysis::StepAnatomy& step) {
-  return fmt::format("{:016x}", fnv1a(fmt::format("{}\n{}\n{}", source.id, step.step, step.begin)));
+  const ptrdiff_t place = &step - source.steps->data();
+  return fmt::format("{:016x}", fnv1a(fmt::format("{}\n{}\n{}", source.id, step.step, place)));
 }
 
 }  // namespace gpuprof::otlp

@@ -23,7 +23,8 @@ Json scope_of(const Process& process);
 // 32 hexadecimal digits of job, run and attempt. Where a trace names none of these, of
 // `begin`, the first moment of the input.
 std::string trace_id(const Process& process, int64_t begin);
-// 16 of them, of the process, its window and the step.
+// 16 of them, of the process, its window and the step, which is one of the source's. Not of its
+// time, which is another where clocks of more hosts are aligned.
 std::string span_id(const Exported& source, const analysis::StepAnatomy& step);
 
 // The program's file, or the script or module that python runs: "train.py".

@@ -76,6 +76,47 @@ TEST(OtlpTest, ArgumentsThatAreKeptOutAreUnknown) {
   }
 }
 
+// A rank that NCCL's communicators gave, the windows of a torch.profiler that were read before, and
+// the clocks of other hosts are by what else was read.
+TEST(OtlpTest, IdsAreTheSameWhateverElseIsRead) {
+  Process process;
+  process.header.set_host("n"), process.header.set_pid(5), process.header.set_rank(-1);
+  process.header.set_process_start_ticks(77), process.header.set_window_begin_ticks(99);
+  const auto instance_of = [](const Process& of) {
+    const Json resource = process_resource(of);
+    for (const Json& each : resource["attributes"]) {
+      if (each["key"] == "service.instance.id")
+        return each["value"]["stringValue"].get<std::string>();
+    }
+    return std::string();
+  };
+  const int64_t id = process_id(process);
+  const std::string service = instance_of(process);
+  process.header.set_rank(3);
+  EXPECT_EQ(process_id(process), id);
+  EXPECT_EQ(instance_of(process), service);
+  process.header.set_process_start_ticks(78);
+  EXPECT_NE(instance_of(process), service);
+  EXPECT_NE(process_id(process), id);
+
+  Process kineto;
+  kineto.source = Source::kineto;
+  kineto.window_begin = 1000;
+  const int64_t first = process_id(kineto);
+  kineto.header.set_window(1);
+  EXPECT_EQ(process_id(kineto), first);
+  kineto.window_begin = 2000;
+  EXPECT_NE(process_id(kineto), first);
+
+  std::vector<StepAnatomy> steps(2);
+  steps[0].step = steps[1].step = 7;
+  const Exported source{nullptr, &process, nullptr, &steps, {}, id};
+  const std::string span = span_id(source, steps[0]);
+  steps[0].begin = 5;
+  EXPECT_EQ(span_id(source, steps[0]), span);
+  EXPECT_NE(span_id(source, steps[1]), span);
+}
+
 // A report with its parts, and a file that is removed.
 struct Exporting {
   explicit Exporting(Trace made) : trace(std::move(made)) {
