@@ -97,6 +97,33 @@ std::vector<Dwarf_Die> scopes_at(Dwarf_Die* unit, uint64_t address) {
   return std::vector<Dwarf_Die>(around, around + count);
 }
 
+// Where a unit that another one imports has its entries; else where those within an entry are.
+bool first_within(Dwarf_Die* at, Dwarf_Die* out) {
+  Dwarf_Attribute attribute;
+  Dwarf_Die unit;
+  if (dwarf_tag(at) != DW_TAG_imported_unit) return dwarf_child(at, out) == 0;
+  return dwarf_attr(at, DW_AT_import, &attribute) && dwarf_formref_die(&attribute, &unit) &&
+         dwarf_child(&unit, out) == 0;
+}
+
+// No entry of the unit lies deeper than compilers nest them, and there are not endlessly many.
+bool entries_are_shallow(Dwarf_Die unit) {
+  constexpr size_t kDeepest = 1000, kMost = 50'000'000;
+  std::vector<Dwarf_Die> path = {unit};
+  Dwarf_Die next;
+  for (size_t count = 0; count < kMost; ++count) {
+    if (first_within(&path.back(), &next)) {
+      path.push_back(next);
+      if (path.size() > kDeepest) return false;
+      continue;
+    }
+    while (path.size() > 1 && dwarf_siblingof(&path.back(), &next) != 0) path.pop_back();
+    if (path.size() == 1) return true;
+    path.back() = next;
+  }
+  return false;
+}
+
 }  // namespace
 
 DwarfLines::DwarfLines(Dwarf* dwarf) : dwarf_(dwarf) {
@@ -112,13 +139,19 @@ DwarfLines::DwarfLines(Dwarf* dwarf) : dwarf_(dwarf) {
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
 }
 
+bool DwarfLines::is_shallow(Dwarf_Die unit) const {
+  const auto [known, fresh] = shallow_.try_emplace(dwarf_dieoffset(&unit), true);
+  if (fresh) known->second = entries_are_shallow(unit);
+  return known->second;
+}
+
 std::vector<Frame> DwarfLines::at(uint64_t address) const {
   const auto after =
       std::upper_bound(ranges_.begin(), ranges_.end(), address,
                        [](uint64_t value, const Range& range) { return value < range.begin; });
   if (after == ranges_.begin() || address >= after[-1].end) return {};
   Dwarf_Die unit;
-  if (!dwarf_offdie(dwarf_, after[-1].unit, &unit)) return {};
+  if (!dwarf_offdie(dwarf_, after[-1].unit, &unit) || !is_shallow(unit)) return {};
   std::vector<Frame> frames;
   Frame frame;
   set_line(&unit, address, frame);

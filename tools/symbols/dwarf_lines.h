@@ -5,6 +5,7 @@
 #include <elfutils/libdw.h>
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "formats/trace/stacks.h"
@@ -24,8 +25,12 @@ class DwarfLines {
     uint64_t begin, end;
     Dwarf_Off unit;  // offset of the compilation unit's DIE
   };
+  // libdw goes through a unit's entries by recursion: not through those of a file that means harm.
+  bool is_shallow(Dwarf_Die unit) const;
+
   Dwarf* dwarf_;
-  std::vector<Range> ranges_;  // in order of begin
+  mutable std::map<Dwarf_Off, bool> shallow_;  // by unit, where that was asked
+  std::vector<Range> ranges_;                  // in order of begin
 };
 
 }  // namespace gpuprof
