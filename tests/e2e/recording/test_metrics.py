@@ -57,7 +57,7 @@ def running(folder, *flags, **settings):
     process = subprocess.Popen([harness.SIMTRAIN, "--layers", "2", *map(str, flags)], env=env, stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
-        wait_until(lambda: files(folder / "metrics") != before)
+        wait_until(lambda: set(files(folder / "metrics")) - set(before))
         yield process
     finally:
         process.kill()

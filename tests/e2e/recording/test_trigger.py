@@ -38,7 +38,7 @@ def running(folder, *flags, ranks=1, **settings):
         log.close()
 
 
-def wait_until(condition, seconds=30):
+def wait_until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

@@ -236,7 +236,7 @@ def windows_all_the_time(output, **settings):
             process.kill()
 
 
-def wait_for(condition, seconds=30):
+def wait_for(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end
