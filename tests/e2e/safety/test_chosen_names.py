@@ -133,15 +133,18 @@ def armed_elsewhere(run):
     """What an armed process on another machine tells."""
     ended = threading.Event()
 
-    def tell():
-        for beat in range(1, 1000):
-            text = STATE.format(beat)
-            (run / "state.new").write_text(text)
-            (run / "state.new").rename(run / "node7_r0_12_34.gpuprof.state")
+    def tell(beat):
+        (run / "state.new").write_text(STATE.format(beat))
+        (run / "state.new").rename(run / "node7_r0_12_34.gpuprof.state")
+
+    def go_on():
+        for beat in range(2, 1000):
             if ended.wait(0.1):
                 return
+            tell(beat)
 
-    thread = threading.Thread(target=tell)
+    tell(1)
+    thread = threading.Thread(target=go_on)
     thread.start()
     try:
         yield
