@@ -178,7 +178,7 @@ def test_all_says_how_long_it_was_without_cupti(tmp_path):
     sets = harness.of_kind(comparison.records, "set")
     timed = ["partner" in each for each in sets]
     first = timed.index(True)
-    assert 5 < timed.count(False) == first and all(timed[first:])
+    assert 20 < timed.count(False) == first and all(timed[first:])
     # The window had begun when the first call came. With the last kind that is enabled CUPTI is there.
     least, most = ((sets[at]["begin_mono_ns"] - sets[0]["begin_mono_ns"]) / 1e9 for at in (first - 1, first))
     assert missing and least - 0.001 <= float(missing[1]) < most + 1, (least, most, file["gpu_times_missing"])
