@@ -193,7 +193,7 @@ uint64_t PacketWriter::define_frame(const CallFrame& frame) {
   interned_wire_.uint(1, ++frames_);
   interned_wire_.uint(2, function);
   interned_wire_.uint(3, frame.mapping);
-  if (frame.mapping) interned_wire_.uint_always(4, frame.offset);
+  interned_wire_.uint_always(4, frame.offset);
   interned_wire_.uint(5, file);
   interned_wire_.uint(6, frame.line);
   interned_wire_.close(mark);

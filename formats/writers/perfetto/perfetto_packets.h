@@ -67,7 +67,7 @@ struct Track {
   std::string_view counter_unit = {};  // a counter of something else; "1" for plain numbers
 };
 
-// A file that was mapped, and a function in it; mapping 0: none.
+// A file that was mapped, and a function in it.
 struct CodeMapping {
   uint64_t begin = 0, end = 0;
   std::string_view path, build_id;
@@ -75,8 +75,8 @@ struct CodeMapping {
 struct CallFrame {
   std::string_view function, file;
   uint32_t line = 0;
-  uint64_t mapping = 0;
-  uint64_t offset = 0;  // from the mapping's begin
+  uint64_t mapping = 0;  // of define_mapping(); each frame has one
+  uint64_t offset = 0;   // from the mapping's begin
 };
 
 // Bytes and calls of one call stack, and how much of both was given back.

@@ -22,7 +22,18 @@ uint64_t Stacks::callstack(StackIndex stack) {
     const std::vector<uint64_t>& frames = frames_at(*address);
     outermost_first.insert(outermost_first.end(), frames.begin(), frames.end());
   }
+  if (outermost_first.empty()) {
+    CallFrame not_recorded;
+    not_recorded.function = "call stack not recorded";
+    not_recorded.mapping = no_file();
+    outermost_first.push_back(out_.define_frame(not_recorded));
+  }
   return out_.define_callstack(outermost_first);
+}
+
+uint64_t Stacks::no_file() {
+  if (!no_file_) no_file_ = out_.define_mapping({0, 0, "no known file", {}});
+  return no_file_;
 }
 
 const std::vector<uint64_t>& Stacks::frames_at(uint64_t address) {
@@ -37,6 +48,9 @@ const std::vector<uint64_t>& Stacks::frames_at(uint64_t address) {
     }
     out.mapping = mapping->second;
     out.offset = address - module->bias;
+  } else {
+    out.mapping = no_file();
+    out.offset = address;
   }
   const std::span<const Frame> frames = table_.frames(address);
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {

@@ -74,6 +74,7 @@ class Decoder {
     int32_t gpu, pid;
   };
   std::vector<Stage> stages;
+  std::vector<std::vector<std::string>> samples;  // outermost first
   bool snapshot = false;
 
  private:
@@ -137,6 +138,11 @@ class Decoder {
       EXPECT_TRUE(!track.has_parent_uuid() || (!track.has_thread() && !track.has_process()));
     }
     cleared_ = cleared_ || (packet.sequence_flags() & 1);
+    if (packet.has_perf_sample()) {
+      const uint64_t stack = packet.perf_sample().callstack_iid();
+      EXPECT_TRUE(stacks_.contains(stack)) << "used before it is defined";
+      samples.push_back(stacks_[stack]);
+    }
     if (packet.has_gpu_render_stage_event()) take(packet.gpu_render_stage_event(), packet);
     if (!packet.has_track_event()) return;
     EXPECT_TRUE(cleared_) << "the sequence must begin with its state cleared";
@@ -177,7 +183,7 @@ class Decoder {
     for (const pf::Mapping& mapping : data.mappings()) {
       std::string text = "/" + look_up(paths_, mapping.path_string_ids(0));
       if (mapping.build_id()) text += "(" + look_up(build_ids_, mapping.build_id()) + ")";
-      EXPECT_LT(mapping.start(), mapping.end());
+      EXPECT_EQ(mapping.start() < mapping.end(), text != "/no known file") << text;
       EXPECT_TRUE(mappings_.emplace(mapping.iid(), text).second) << "defined twice";
     }
     for (const pf::Frame& frame : data.frames()) {
@@ -186,14 +192,13 @@ class Decoder {
         text +=
             fmt::format(" {}:{}", look_up(files_, frame.source_path_iid()), frame.line_number());
       }
-      if (frame.mapping_id()) {
-        text += fmt::format(" {}+{:#x}", look_up(mappings_, frame.mapping_id()), frame.rel_pc());
-      }
+      text += fmt::format(" {}+{:#x}", look_up(mappings_, frame.mapping_id()), frame.rel_pc());
       EXPECT_TRUE(frames_.emplace(frame.iid(), text).second) << "defined twice";
     }
     for (const pf::Callstack& stack : data.callstacks()) {
       std::vector<std::string>& lines = stacks_[stack.iid()];
       EXPECT_TRUE(lines.empty()) << "defined twice";
+      EXPECT_GT(stack.frame_ids_size(), 0) << "an import error";
       for (const uint64_t frame : stack.frame_ids()) lines.push_back(look_up(frames_, frame));
     }
   }
@@ -287,6 +292,25 @@ TEST(Perfetto, CallStacks) {
   EXPECT_EQ(launches[1]->args.at("stack"), "train+0x58\nmain");
   EXPECT_EQ(launches[2]->args.at("stack"), launches[0]->args.at("stack"));
   EXPECT_FALSE(launches[3]->args.contains("stack"));
+}
+
+// Perfetto drops a stack whole if one frame has no mapping, or if it has no frame.
+TEST(Perfetto, SamplesWithFramesInNoFile) {
+  Trace trace = load(stacks_dump());
+  Process& process = trace.processes.at(0);
+  process.stacks.set_frames(0x1030, {{"main", "", 0, false}});
+  for (const uint32_t stack : {1, 2, 0}) {
+    process.samples.push_back({process.window_begin, 0, static_cast<StackIndex>(stack)});
+  }
+  const Decoder decoded(trace);
+  using Stack = std::vector<std::string>;
+  ASSERT_EQ(decoded.samples.size(), 3u);
+  EXPECT_EQ(decoded.samples[0],
+            (Stack{"0x9000 /no known file+0x9000", "main /opt/train(12ab)+0x70",
+                   "libx.so+0x60 /usr/lib/libx.so+0x60", "train+0x50 /opt/train(12ab)+0x50"}));
+  EXPECT_EQ(decoded.samples[1],
+            (Stack{"main /opt/train(12ab)+0x70", "train+0x58 /opt/train(12ab)+0x58"}));
+  EXPECT_EQ(decoded.samples[2], (Stack{"call stack not recorded /no known file+0x0"}));
 }
 
 TEST(Perfetto, StepsRangesSyncsAndMemory) {
