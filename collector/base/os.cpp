@@ -17,6 +17,10 @@
 
 namespace gpuprof {
 
+OwnProcPath::OwnProcPath(const char* name) {
+  std::snprintf(path_, sizeof path_, "/proc/self/task/%u/%.32s", current_tid(), name);
+}
+
 bool read_small_file(const char* path, char* out, size_t size) {
   const ForkWaitsScope forks_wait;
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -65,7 +69,7 @@ uint64_t address_space_left() {
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~uint64_t{0};
   char text[128];
   uint64_t pages = 0;
-  if (!read_small_file("/proc/self/statm", text, sizeof text)) return ~uint64_t{0};
+  if (!read_small_file(OwnProcPath("statm").c_str(), text, sizeof text)) return ~uint64_t{0};
   std::string_view rest(text);
   parse_whole(take_until(rest, ' '), pages);
   const uint64_t used = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -28,6 +28,17 @@ class ErrnoGuard {
 inline uint32_t current_tid() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpid)); }
 
+// "/proc/self/NAME" by the calling thread, for `name` of up to 32 characters. By /proc/self itself
+// there is no program, command line, memory or file once the main thread has ended (pthread_exit).
+class OwnProcPath {
+ public:
+  explicit OwnProcPath(const char* name);
+  const char* c_str() const { return path_; }
+
+ private:
+  char path_[64];
+};
+
 // Reads at most size-1 bytes, ends them with NUL, strips a last newline. False if nothing was read.
 bool read_small_file(const char* path, char* out, size_t size);
 

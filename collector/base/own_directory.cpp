@@ -181,9 +181,11 @@ bool check_run(int file, const char* path, char* why, size_t why_size) {
                   "directory %s must belong to this user and not be writable by others", path);
     return false;
   }
-  char self[64];  // an O_PATH descriptor; the effective user's rights, as of all that follows
-  std::snprintf(self, sizeof self, "/proc/self/fd/%d", file);
-  if (::access(self, F_OK) == 0 && ::faccessat(AT_FDCWD, self, W_OK | X_OK, AT_EACCESS) != 0) {
+  char name[32];  // an O_PATH descriptor; the effective user's rights, as of all that follows
+  std::snprintf(name, sizeof name, "fd/%d", file);
+  const OwnProcPath self(name);
+  if (::access(self.c_str(), F_OK) == 0 &&
+      ::faccessat(AT_FDCWD, self.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     std::snprintf(why, why_size, "cannot write to directory %s: %s", path, std::strerror(errno));
     return false;
   }

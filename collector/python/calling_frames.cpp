@@ -11,6 +11,7 @@
 
 #include "collector/base/libc.h"
 #include "collector/base/libraries.h"
+#include "collector/base/os.h"
 #include "collector/python/code_names.h"
 #include "collector/python/frame_check.h"
 #include "collector/record/ring.h"
@@ -195,7 +196,7 @@ bool is_interpreter(const dl_phdr_info& object) {
   char program[1024] = "";
   const char* path = object.dlpi_name;
   if (!path || !path[0]) {
-    const ssize_t bytes = ::readlink("/proc/self/exe", program, sizeof program - 1);
+    const ssize_t bytes = ::readlink(OwnProcPath("exe").c_str(), program, sizeof program - 1);
     if (bytes > 0) program[bytes] = '\0';
     path = program;
   }

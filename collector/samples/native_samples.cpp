@@ -108,8 +108,8 @@ void sleep_ns(long ns) {
 
 // What a thread does. The kernel's answer is "running", also where it waits for a processor, or the
 // number of the system call that it waits in, arguments, sp and pc; -1 for the number where it
-// waits outside one (a page fault).
-enum class Doing : uint8_t { unknown, runs, waits, was_woken };
+// waits outside one (a page fault), and pc 0 where it has ended (proc_pid_syscall(5)).
+enum class Doing : uint8_t { unknown, runs, waits, was_woken, has_ended };
 Doing doing(uint32_t tid, const ThreadLook& since, ThreadCounts& counts, uint64_t& pc) {
   char path[64], text[256];
   if (has_run(tid, since)) return Doing::runs;
@@ -123,7 +123,7 @@ Doing doing(uint32_t tid, const ThreadLook& since, ThreadCounts& counts, uint64_
   const char* const last = std::strrchr(text, ' ');
   if (!last) return Doing::unknown;
   pc = std::strtoull(last, nullptr, 16);
-  return Doing::waits;
+  return pc ? Doing::waits : Doing::has_ended;
 }
 
 bool wait_for_answer() {
@@ -222,7 +222,8 @@ bool take_native_stack(uint32_t tid, const ThreadLook& since, ThreadCounts& coun
   uint64_t pc = 0;
   switch (doing(tid, since, counts, pc)) {
     case Doing::unknown:
-    case Doing::was_woken: return false;
+    case Doing::was_woken:
+    case Doing::has_ended: return false;
     case Doing::waits:
       out.count = 1;
       out.frames[0] = pc;

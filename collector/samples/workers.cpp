@@ -156,7 +156,7 @@ bool sample(const KnownWorker& worker) {
 // no limit is known. The groups around it may have less.
 uint32_t cpus_of_group() {
   char groups[1024], path[1200], text[64];
-  if (!read_small_file("/proc/self/cgroup", groups, sizeof groups)) return 0;
+  if (!read_small_file(OwnProcPath("cgroup").c_str(), groups, sizeof groups)) return 0;
   char* const own = std::strncmp(groups, "0::", 3) == 0 ? groups + 3 : std::strstr(groups, "\n0::");
   if (!own) return 0;
   char* const begin = std::strchr(own, '/');

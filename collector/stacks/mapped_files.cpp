@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/os.h"
 #include "collector/base/redact.h"
 #include "collector/record/ring.h"
 #include "collector/stacks/unwind.h"
@@ -91,7 +92,7 @@ void make_path(const Listed& object, char* out, size_t size) {
   if (object.name[0] == '/') {
     std::snprintf(out, size, "%s", object.name);
   } else if (object.name[0] == '\0') {
-    const ssize_t length = ::readlink("/proc/self/exe", out, size - 1);
+    const ssize_t length = ::readlink(OwnProcPath("exe").c_str(), out, size - 1);
     out[length > 0 ? length : 0] = '\0';
   } else if (!std::strchr(object.name, '/')) {
     std::snprintf(out, size, "[%s]", object.name);  // linux-vdso.so.1: no file

@@ -140,7 +140,7 @@ void encode_command(WireWriter& out) {
   ssize_t got = 0;
   {
     const ForkWaitsScope forks_wait;
-    const int file = ::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    const int file = ::open(OwnProcPath("cmdline").c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
     got = ::read(file, text, sizeof text);
     ::close(file);
@@ -287,7 +287,8 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   out.int_field(6, s.place.world_size);
   out.int_field(7, s.place.local_rank);
   encode_command(out);
-  if (::readlink("/proc/self/exe", text, sizeof text - 1) > 0) out.bytes(9, shown_path(text));
+  if (::readlink(OwnProcPath("exe").c_str(), text, sizeof text - 1) > 0)
+    out.bytes(9, shown_path(text));
   out.text(10, shown_name("run", s.run, text, sizeof text));
   out.uint(11, s.window.number);
   format_schedule(s.config.schedule, text, sizeof text);

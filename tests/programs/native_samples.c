@@ -4,7 +4,7 @@
 // spin_apart). Prints how many of those calls there were and how many ended early, how often a
 // handler of SIGURG of its own was called, whether one was pending for the third thread, and
 // whether there is a handler in a child forked in the middle, and at the end. usage: native_samples
-// STEPS [handler|ignore]
+// STEPS [handler|ignore|outlived]     outlived: in another thread; the main one ends before
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -103,13 +103,11 @@ static const char* handler_in_child(void) {
   return answers[WEXITSTATUS(status)];
 }
 
-int main(int argc, char** argv) {
-  const int steps = argc > 1 ? atoi(argv[1]) : 14;
+__attribute__((noinline)) static int run(int steps) {
   const int epoll = epoll_create1(0);
   const char* in_child = "";
   pthread_t threads[2];
   volatile double sum = 0;
-  if (argc > 2) signal(SIGURG, strcmp(argv[2], "handler") == 0 ? on_urgent : SIG_IGN);
   pthread_create(&threads[0], NULL, other, NULL);
   pthread_create(&threads[1], NULL, apart, NULL);
   for (int i = 0; i < steps; ++i) {
@@ -125,4 +123,29 @@ int main(int argc, char** argv) {
          atomic_load(&g_ended_early), atomic_load(&g_handled), atomic_load(&g_pending), in_child,
          handler_now());
   return sum > 0 ? 0 : 1;
+}
+
+// Goes on when the main thread has ended.
+static void* run_alone(void* steps) {
+  char path[64], line[256] = "";
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+  for (int tries = 0; tries < 10000 && !strstr(line, ") Z "); ++tries) {
+    FILE* const file = fopen(path, "r");
+    if (!file || !fgets(line, sizeof line, file)) exit(2);
+    fclose(file);
+    usleep(1000);
+  }
+  exit(run(*(int*)steps));
+}
+
+int main(int argc, char** argv) {
+  static int steps = 14;
+  pthread_t thread;
+  const char* const how = argc > 2 ? argv[2] : "";
+  if (argc > 1) steps = atoi(argv[1]);
+  if (strcmp(how, "handler") == 0) signal(SIGURG, on_urgent);
+  if (strcmp(how, "ignore") == 0) signal(SIGURG, SIG_IGN);
+  if (strcmp(how, "outlived") != 0) return run(steps);
+  pthread_create(&thread, NULL, run_alone, &steps);
+  pthread_exit(NULL);
 }

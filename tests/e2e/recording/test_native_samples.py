@@ -114,13 +114,27 @@ def test_a_program_without_python(native, tmp_path):
     assert all(any(call in sample["stack"][0] for call in waits) for sample in other if len(sample["stack"]) == 1), other
     for sample in spinning:
         found = names(sample)
-        assert found.index("spin_here") + 1 == found.index("main"), found
+        assert found.index("spin_here") + 1 == found.index("run"), found
     report = json.loads(harness.checked("report", "--format", "json", dump).out)
     assert report["python_lines"][0]["function"] == "spin_here", report["python_lines"]
     assert any("spin_here" in frame for stack in report["python_stacks"] for frame in stack["frames"])
     assert "spin_here" in harness.checked("report", dump).out
     harness.checked("convert", dump, "--to", "speedscope", "-o", tmp_path / "scope.json")
     assert any("spin_here" in frame["name"] for frame in json.loads((tmp_path / "scope.json").read_text())["shared"]["frames"])
+
+
+def test_a_main_thread_that_has_ended_has_no_samples(tmp_path):
+    """The kernel says of such a thread that it waits at address 0."""
+    for attempt in range(3):  # on a busy machine threads wait for a processor as much as they run
+        dump, done = profiled(tmp_path / str(attempt), PROGRAM, 24, "outlived")
+        assert (done.code, done.err.count("native frames")) == (0, 0), done.err
+        samples = of_main(dump, False)
+        if sum("spin_here" in names(s) for s in samples) > 5:
+            break
+    assert sum("spin_here" in names(s) for s in samples) > 5, [names(s) for s in samples]
+    assert of_main(dump) == []
+    [header] = harness.info(dump)["files"]
+    assert header["executable"] == str(PROGRAM) and header["command"] == [str(PROGRAM), "24", "outlived"]
 
 
 def told(done):
