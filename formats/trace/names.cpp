@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/trace/names.h"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <memory>
 #include <span>
 
 #include "formats/core/own_time.h"
@@ -47,14 +44,6 @@ std::string nvtx_payload(uint32_t type, uint64_t bits) {
   if (type == kUint32) return fmt::format("{}", static_cast<uint32_t>(bits));
   const bool none = type == UINT32_MAX && bits == 0;
   return none ? std::string() : fmt::format("{}", bits);
-}
-
-std::string demangle(std::string_view name) {
-  if (!name.starts_with("_Z") || name.size() > 4096) return std::string(name);
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status), std::free);
-  return status == 0 && text ? std::string(text.get()) : std::string(name);
 }
 
 std::string_view copy_direction_name(uint32_t kind) {

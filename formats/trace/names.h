@@ -3,14 +3,18 @@
 // enum values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace gpuprof {
 
-// "void gemm<float>(int)" for its mangled form; what is not a mangled name comes back as it is.
+// "void gemm<float>(int)" for its mangled form. What is not a mangled name comes back as it is, and
+// so does one whose text is over kMostDemangled times as long: each back reference in a name that
+// was made to harm can double the text.
 std::string demangle(std::string_view name);
+inline constexpr size_t kMostDemangled = 64;
 
 std::string_view copy_direction_name(uint32_t cupti_memcpy_kind);  // "HtoD", ... "Unknown"
 std::string_view memory_kind_name(uint32_t cupti_memory_kind);  // "Pageable", "Pinned", "Device"...

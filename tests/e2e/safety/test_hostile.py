@@ -200,6 +200,21 @@ def test_what_compresses_too_well_is_said(tmp_path):
     assert "256 times the file's size" in err
 
 
+@pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's own memory")
+def test_a_short_mangled_name_stays_short(tmp_path):
+    """Each part names the one before twice: demangled, the last has 20 GB."""
+    parts = [f"S_IS{digit}_S{digit}_E" for digit in "0123456789ABCDEFGHIJKLMNOPQR"]
+    name = "_Z1fSt4pairIiiE" + "".join(parts)
+    kernel = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1.0, "dur": 1.0,
+              "args": {"device": 0, "stream": 7, "correlation": 1}}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": [kernel]}))
+    for command in (["report", path], ["convert", path, "--to", "perfetto", "-o", tmp_path / "out"]):
+        code, err, peak = peak_of(*command)
+        assert code == 0, err
+        assert peak < 200 * MIB, f"{peak // MIB} MiB"
+
+
 # Where another user may rename things. Not below pytest's folder: each session that begins closes that to others.
 @pytest.fixture(name="theirs")
 def directory_of_somebody():

@@ -297,6 +297,30 @@ TEST(SplitTracks, ThereIsALimit) {
   }
 }
 
+// A type that names the one before twice, `times` times over: its text doubles with each.
+std::string doubling_name(int times) {
+  std::string name = "_Z1fSt4pairIiiE";
+  for (int i = 0; i < times; ++i) {
+    constexpr std::string_view kDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    const std::string before = std::string("S") + kDigits[static_cast<size_t>(i)] + "_";
+    name += "S_I" + before + before + "E";
+  }
+  return name;
+}
+
+TEST(Names, AreBounded) {
+  const std::string pair = "std::pair<int, int>", twice = "std::pair<" + pair + ", " + pair + " >";
+  EXPECT_EQ(demangle(doubling_name(1)), "f(" + pair + ", " + twice + ")");
+  EXPECT_EQ(demangle(doubling_name(30)), doubling_name(30)) << "tens of gigabytes";
+  size_t longest = 0;
+  for (int times = 0; times < 36; ++times) {
+    const std::string name = doubling_name(times), text = demangle(name);
+    EXPECT_LE(text.size(), kMostDemangled * name.size());
+    longest = std::max(longest, text.size());
+  }
+  EXPECT_GT(longest, 3000u);
+}
+
 TEST(Names, AreKinetos) {
   EXPECT_EQ(demangle("_Z4gemmPf"), "gemm(float*)");
   EXPECT_EQ(demangle("ampere_sgemm"), "ampere_sgemm");
