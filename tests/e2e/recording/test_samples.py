@@ -14,7 +14,7 @@ SCRIPT = FOLDER / "slow_lines.py"
 STEPS = 14
 SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=10", "PYTHONDONTWRITEBYTECODE": "1"}
 CASES = ["list_comprehension", "generator", "nested_function", "method", "property", "class_method", "call_operator",
-         "context_manager", "regular_expression", "json_text", "json_python", "file_read", "lambda_expression", "decorator",
+         "context_manager", "regular_expression", "json_text", "json_python", "file_write", "lambda_expression", "decorator",
          "recursion", "thread", "executed", "module_level", "class_body", "coroutine", "exception", "map_over", "while_loop"]
 
 

@@ -41,14 +41,14 @@ def list_comprehension():
     return [i * i % 7 for i in range(200000)]  # SLOW list_comprehension
 
 
-def squares(count):
+def sums(count):
     for i in range(count):
-        yield i * i % 7  # SLOW generator
+        yield sum(range(300 + i % 9))  # SLOW generator
 
 
 @steps_of
 def generator():
-    for _ in squares(250000):
+    for _ in sums(5000):
         pass
 
 
@@ -131,10 +131,13 @@ def json_python():
     return list(json.JSONEncoder().iterencode(NUMBERS[:20000]))  # SLOW json_python
 
 
+scratch = tempfile.TemporaryFile(buffering=0)
+
+
 @steps_of
-def file_read():
-    with tempfile.TemporaryFile() as file:
-        file.write(DATA)  # SLOW file_read
+def file_write():
+    scratch.seek(0)
+    scratch.write(DATA)  # SLOW file_write
 
 
 slow_lambda = lambda count: [i % 3 for i in range(count)]  # SLOW lambda_expression  # noqa: E731
