@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes what a release consists of: wheel, tarball, .deb, the debug information apart, the source of what is linked
 # under the LGPL, and SHA256SUMS. Then looks at what came out. --arch: for which machine, x86_64 by default; may come twice.
-# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64]... [OUT]     OUT: default build-portable/release
+# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64]... [OUT]     OUT: default build-portable/release;
+# emptied first, and so either new, empty, or an earlier release
 # A release is a tag vVERSION: with one on this commit, it must name the version in CMakeLists.txt and in CHANGELOG.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -31,6 +32,11 @@ if [ -n "$tag" ]; then
   grep -q "^## $version ([0-9]" CHANGELOG.md ||
     die "CHANGELOG.md has no dated section for $version"
 fi
+
+if [ -n "$(ls -A "$out" 2>/dev/null)" ] && [ ! -e "$out/SHA256SUMS" ]; then
+  die "$out has files, and none is SHA256SUMS of an earlier release; name a new folder or empty it"
+fi
+[ -z "$(git status --porcelain --untracked-files=no)" ] || say "with changes that are not committed"
 
 tools=$(packaging/release_tools.sh)
 rm -rf "$out"

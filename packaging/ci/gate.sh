@@ -53,9 +53,9 @@ if [ $# -gt 0 ]; then
   read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
   code=0
   name=ci-$(date +%Y%m%d_%H%M%S)_$$  # all ranks share it, and no other call
-  GPUPROF_RUN=$name "$gpuprof" run -o "$out/runs" "${options[@]}" -- "$@" || code=$?
+  GPUPROF_RUN=$name "$gpuprof" run -o "$out/runs" ${options[@]+"${options[@]}"} -- "$@" || code=$?
   if [ "$code" -ne 0 ]; then
-    if ! "$gpuprof" run -o "$out/runs" "${options[@]}" -- true >/dev/null 2>&1; then
+    if ! "$gpuprof" run -o "$out/runs" ${options[@]+"${options[@]}"} -- true >/dev/null 2>&1; then
       echo "gate.sh: GPUPROF_GATE_OPTIONS=${GPUPROF_GATE_OPTIONS:-}: gpuprof run starts no program with them; set options that it takes" >&2
       exit 2
     fi

@@ -32,6 +32,7 @@ outcome() {  # of a gate's exit code
 
 worst=0
 count=0
+seen=' '
 printf '%-24s %-14s %s\n' job outcome details
 while read -r name command <&3 || [ -n "$name" ]; do  # the last line may have no newline
   case $name in '' | \#*) continue ;; esac
@@ -40,6 +41,12 @@ while read -r name command <&3 || [ -n "$name" ]; do  # the last line may have n
     worst=2
     continue
   fi
+  if [[ $seen == *" $name "* ]]; then
+    echo "weekly.sh: $jobs: '$name' is there twice; name each job differently, its runs lie in a folder of that name" >&2
+    worst=2
+    continue
+  fi
+  seen+="$name "
   count=$((count + 1))
   out=$folder/$name/$day
   mkdir -p "$out" || exit 2

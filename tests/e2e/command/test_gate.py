@@ -283,3 +283,6 @@ def test_reference_jobs_of_every_week(tmp_path):
     assert "'bad/name true'" in third.err
     jobs.write_text("\n")
     assert weekly().code == 2
+    jobs.write_text(f"steady {copy(4)}\nsteady {copy(5)}\n")  # their runs would lie in one folder
+    twice = weekly()
+    assert twice.code == 2 and twice.out.count("no slower") == 1 and "'steady' is there twice" in twice.err, twice.out + twice.err
