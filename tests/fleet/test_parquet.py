@@ -316,7 +316,7 @@ def test_second_export_changes_nothing(job, tables):
     before = state(tables)
     done = export(tables, job)
     assert state(tables) == before
-    assert "has 64 processes already" in done.err and ": 0 rows of 0 processes in 0 files" in done.out
+    assert "has 64 windows already" in done.err and ": 0 rows of 0 windows in 0 files" in done.out
 
 
 def test_same_bytes(job, tables, tmp_path):
@@ -352,7 +352,7 @@ def test_cut_dump(job, tmp_path):
     assert DuckDB(tmp_path / "tables").rows("select completeness, own_cost_pct, lost, losses from processes") == [
         ("truncated", None, None, None)]
     done = export(tmp_path / "tables", dump)
-    assert "1 process had another number of records then" in done.err and state(tmp_path / "tables") == before
+    assert "1 window had another number of records then" in done.err and state(tmp_path / "tables") == before
 
 
 def test_one_rank(job, tables, tmp_path):

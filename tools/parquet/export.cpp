@@ -120,7 +120,7 @@ Written write_tables(const Trace& trace, const Report& report, const ReportParts
     locks.emplace_back(folder, partition);
     leave_out_known(sources, exported_processes(folder, partition), out);
     if (sources.empty()) continue;
-    out.processes += sources.size();
+    out.windows += sources.size();
     std::vector<int64_t> ids;
     for (const Exported& source : sources) ids.push_back(source.id);
     Part part(folder, fmt::format("{}/{}", partition, part_of(ids)), out);

@@ -9,8 +9,8 @@ namespace gpuprof::parquet_export {
 
 struct Written {
   uint64_t rows = 0, bytes = 0, files = 0;
-  size_t processes = 0;
-  size_t there = 0;    // processes that were in the directory before
+  size_t windows = 0;  // of processes: what the table `processes` has rows of
+  size_t there = 0;    // windows that were in the directory before
   size_t changed = 0;  // of these: with another number of records then
 };
 

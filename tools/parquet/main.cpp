@@ -31,21 +31,21 @@ class Stopwatch {
 };
 
 void say(const parquet_export::Written& out, const std::string& folder) {
-  const auto processes = [](size_t count) {
-    return fmt::format("{} process{}", count, count == 1 ? "" : "es");
+  const auto windows = [](size_t count) {
+    return fmt::format("{} window{}", count, count == 1 ? "" : "s");
   };
   if (out.there > 0) {
     print_note(
-        fmt::format("{} has {} already; these stay as they are", folder, processes(out.there)));
+        fmt::format("{} has {} already; these stay as they are", folder, windows(out.there)));
   }
   if (out.changed > 0) {
     print_warning(
         fmt::format("{} had another number of records then, as of a process that ran; to export "
                     "anew, remove the job's part= directories in {}",
-                    processes(out.changed), folder));
+                    windows(out.changed), folder));
   }
-  put_line("{}: {} rows of {} in {} files, {}", folder, out.rows, processes(out.processes),
-           out.files, format_bytes(out.bytes));
+  put_line("{}: {} rows of {} in {} files, {}", folder, out.rows, windows(out.windows), out.files,
+           format_bytes(out.bytes));
 }
 
 int run(int count, char** arguments) {
