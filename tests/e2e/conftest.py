@@ -11,6 +11,8 @@ for _room in (_HERE, _HERE / "recording", _HERE / "safety", _HERE / "command"):
     if str(_room) not in sys.path:
         sys.path.insert(0, str(_room))
 
+import harness  # noqa: E402
+
 # A shell's background job ignores it, and all programs that are started here would.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -21,6 +23,12 @@ _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
 }
+
+
+@pytest.fixture(scope="module", name="ahead_of_other_tests")
+def before_what_other_tests_start():
+    with harness.ahead_of_other_tests():
+        yield
 
 
 def pytest_collection_modifyitems(items):

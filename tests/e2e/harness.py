@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the end-to-end tests share: where this build's things are, and how to run a program bare, under
 the preloaded library, or under `gpuprof run`, and read its dumps back."""
+import contextlib
 import dataclasses
 import json
 import os
@@ -72,6 +73,19 @@ def run(command, env=None, cwd=None, timeout=120):
     return Run(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
+@contextlib.contextmanager
+def ahead_of_other_tests():
+    """What is started meanwhile gets a processor before what other tests start, where this user may ask for that: for programs
+    whose shares of time are looked at."""
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, 0, -10)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
 def can_give_files_to_somebody():
     """As root, unless its user namespace has no second user: chown(2) answers EINVAL there."""
     with tempfile.NamedTemporaryFile() as file:
@@ -123,7 +137,8 @@ def steady_run(record, tries=5):
     up for longer than a step takes, the mean of its steps says nothing of the program. `record(number)` returns the folder."""
     found = []
     for number in range(tries):
-        folder = record(number)
+        with ahead_of_other_tests():
+            folder = record(number)
         lengths = [step["duration_us"] for step in json.loads(checked("report", "--format", "json", folder).out)["steps"]]
         found.append((max(lengths) / statistics.median(lengths), folder))
         if found[-1][0] < 1.5:

@@ -10,6 +10,7 @@ import harness
 from support import kineto_traces
 import pytest
 
+pytestmark = pytest.mark.usefixtures("ahead_of_other_tests")
 SCHEDULE = "skip_first=3,wait=0,warmup=1,active=8,repeat=1"
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import harness
 
+pytestmark = pytest.mark.usefixtures("ahead_of_other_tests")
 SCRIPT = harness.SOURCE / "tests/programs/python/loader.py"
 WORKERS, STEPS = 2, 60
 SETTINGS = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": "skip_first=5,warmup=2,active=40", "GPUPROF_CUPTI": "off",

@@ -9,6 +9,7 @@ import pytest
 import harness
 from support.pythons import each_python, pythons
 
+pytestmark = pytest.mark.usefixtures("ahead_of_other_tests")
 PROGRAM = harness.BUILD / "tests/programs/hazards/native_samples"
 SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=20", "PYTHONDONTWRITEBYTECODE": "1",
             "GPUPROF_ACTIVITIES": "+samples:native"}
