@@ -6,6 +6,7 @@
 //                             says how much resident memory the program has gained, in kB
 //   graph_updates invalid     one capture that a wait makes invalid, so that it ends with an error,
 //                             then steps until its input ends, 1,500 at most, and ten more
+//   graph_updates beside N    N captures in the mode "global" beside launches in another stream
 // A step ends with cudaDeviceSynchronize.
 #include <poll.h>
 
@@ -74,6 +75,23 @@ static void invalid(cudaStream_t stream) {
   for (int step = 0; step < 10; ++step) hazard_steps(1, 2);
 }
 
+// Captures in the mode "global", in which another thread's unsafe call would end them.
+static void capture_beside(cudaStream_t stream, int count) {
+  cudaStream_t other;
+  hazard_check(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
+  for (int i = 0; i < count; ++i) {
+    cudaGraph_t graph = NULL;
+    hazard_launch(kLaunches, other);
+    hazard_check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin");
+    hazard_launch(1, stream);
+    hazard_launch(kLaunches, other);
+    usleep(60000);
+    printf("end: %d\n", (int)cudaStreamEndCapture(stream, &graph));
+    if (graph != NULL) hazard_check(cudaGraphDestroy(graph), "destroy graph");
+    hazard_check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   const int count = argc > 2 ? atoi(argv[2]) : 0;
@@ -82,6 +100,7 @@ int main(int argc, char** argv) {
   hazard_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   if (strcmp(what, "update") == 0) return update(stream, count), 0;
   if (strcmp(what, "capture") == 0) return capture_anew(stream, count), 0;
+  if (strcmp(what, "beside") == 0) return capture_beside(stream, count), 0;
   if (strcmp(what, "invalid") == 0) return invalid(stream), 0;
   return 2;
 }

@@ -75,3 +75,11 @@ def test_captured_launches_are_counted(tmp_path):
     assert not any("partner" in r for r in captured)
     graphs = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
     assert graphs and {comparison.by_index[r["partner"]]["kind"] for r in graphs} == {"gpu_graph"}
+
+
+def test_captures_go_on(tmp_path):
+    """While a stream is captured in the mode "global", to ask for an event's state would end the capture."""
+    done, _, info = profile(tmp_path, harness.HAZARDS / "graph_updates", "beside", "5", GPUPROF_GPU_TIMES="events",
+                            **harness.WHOLE_RUN)
+    assert done.out == "end: 0\n" * 5
+    assert info["losses"] == {"event_captured": 5}

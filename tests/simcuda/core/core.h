@@ -67,6 +67,17 @@ class Core final : public SimCore, public OpObserver {
   // When what is launched now reaches the device.
   static uint64_t arrival();
 
+  void begin_capture(Stream& stream, std::shared_ptr<Graph> graph, cudaStreamCaptureMode mode);
+  std::shared_ptr<Capture> end_capture(Stream& stream);
+  // Each is cudaSuccess, or the error of a call that a capture forbids, which makes that invalid: a
+  // call that is potentially unsafe, work for a stream, a wait for or a query of what is captured.
+  cudaError_t refuse_unsafe_call();
+  cudaError_t refuse_use(const Stream& stream);
+  cudaError_t refuse_wait(const Stream& stream);
+  cudaError_t refuse_wait(const Device& device);
+  static cudaError_t refuse_wait(const Event& event);
+  bool is_implicitly_captured(const Stream& stream, bool invalidate);
+
   // Makes a node of what a capturing stream was given.
   void add_node(Stream& stream, Graph::Node node);
 
@@ -86,7 +97,6 @@ class Core final : public SimCore, public OpObserver {
   void report_sync(const SyncInfo& info);
   void report_memory(const MemoryInfo& info);
   uint64_t next_event_sync_id() { return ++event_sync_id_; }
-  uint64_t next_capture_id() { return ++capture_id_; }
   uint64_t next_launch_index() { return launch_index_++; }
 
   // SimCore
@@ -129,6 +139,7 @@ class Core final : public SimCore, public OpObserver {
   std::unordered_map<const void*, std::shared_ptr<Event>> events_;
   std::unordered_map<const void*, std::shared_ptr<Graph>> graphs_;
   std::unordered_map<const void*, std::shared_ptr<GraphExec>> graph_execs_;
+  std::vector<std::shared_ptr<Capture>> captures_;  // begun and not ended
   std::atomic<CuptiSink*> sink_{nullptr};
   std::atomic<uint32_t> correlation_{0};
   std::atomic<bool> used_{false};

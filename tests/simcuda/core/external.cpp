@@ -49,8 +49,8 @@ cudaError_t Core::launch_external(const ExternalLaunch& launch) {
   if (result == cudaSuccess) {
     const Lock held = lock();
     const auto found = stream(launch.stream, false);
-    result = found == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
-    if (found != nullptr) {
+    result = found == nullptr ? cudaErrorInvalidResourceHandle : refuse_use(*found);
+    if (result == cudaSuccess) {
       Work work;
       work.info.kind = GpuOpKind::kKernel;
       work.info.name = kernel->name.c_str();

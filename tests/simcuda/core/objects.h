@@ -62,11 +62,15 @@ struct GraphExec {
   bool graph_records = false;  // CUPTI recorded graphs as a whole then
 };
 
+struct ThreadState;
+
 struct Capture {
   std::shared_ptr<Graph> graph;
   uint64_t id = 0;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  const ThreadState* thread = nullptr;  // that began it
   bool invalid = false;  // until it is ended: CUDA C++ Programming Guide, "Invalidation"
+  bool ended = false;
 };
 
 // Ids of graphs are small, and a node's has its graph's in the upper half.
@@ -129,6 +133,7 @@ struct DriverCall {
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
+  cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   uint64_t next_kernel_ns = 0;
   std::map<int, std::shared_ptr<Stream>> default_streams;
   std::vector<LaunchConfiguration> configurations;

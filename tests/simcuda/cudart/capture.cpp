@@ -20,14 +20,9 @@ cudaError_t begin_capture(const StreamApi& which, cudaStream_t handle, cudaStrea
     call.details.stream = stream->id;
     if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
     if (stream->capture != nullptr) return cudaErrorIllegalState;
-    auto capture = std::make_shared<Capture>();
-    capture->graph = into != nullptr ? core.graph(into) : core.create_graph();
-    if (capture->graph == nullptr) return cudaErrorInvalidValue;
-    capture->id = core.next_capture_id();
-    capture->mode = mode;
-    stream->capture = std::move(capture);
-    stream->capture_origin = true;
-    stream->last_node = 0;
+    auto graph = into != nullptr ? core.graph(into) : core.create_graph();
+    if (graph == nullptr) return cudaErrorInvalidValue;
+    core.begin_capture(*stream, std::move(graph), mode);
     return cudaSuccess;
   });
 }
@@ -42,11 +37,12 @@ cudaError_t end_capture(const StreamApi& which, cudaStream_t handle, cudaGraph_t
     call.details.stream = stream->id;
     if (stream->capture == nullptr) return cudaErrorIllegalState;
     if (!stream->capture_origin) return cudaErrorStreamCaptureUnmatched;
-    const auto capture = stream->capture;
-    for (const auto& other : core.device(stream->device).streams) {
-      if (other->capture == capture) other->capture = nullptr;
+    // "This call must be from the same thread" (CUDA runtime API, cudaStreamEndCapture).
+    if (stream->capture->mode != cudaStreamCaptureModeRelaxed &&
+        stream->capture->thread != &thread_state()) {
+      return cudaErrorStreamCaptureWrongThread;
     }
-    stream->capture_origin = false;
+    const auto capture = core.end_capture(*stream);
     if (capture->invalid) {
       *out = nullptr;
       return cudaErrorStreamCaptureInvalidated;
@@ -65,8 +61,11 @@ cudaError_t capture_status(const StreamApi& which, cudaStream_t handle,
     const Core::Lock held = core.lock();
     const auto stream = core.stream(handle, which.per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
-    *status =
-        stream->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+    // "The blocking stream capture is not invalidated" (CUDA runtime API, cudaStreamIsCapturing).
+    if (core.is_implicitly_captured(*stream, false)) return cudaErrorStreamCaptureImplicit;
+    *status = stream->capture == nullptr ? cudaStreamCaptureStatusNone
+              : stream->capture->invalid ? cudaStreamCaptureStatusInvalidated
+                                         : cudaStreamCaptureStatusActive;
     if (id != nullptr && stream->capture != nullptr) *id = stream->capture->id;
     return cudaSuccess;
   });
@@ -112,12 +111,10 @@ using namespace gpuprof::simcuda;
 
 extern "C" {
 
-// Nothing here is forbidden during a capture, so the mode only comes back.
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
   return run_api(kExchangeMode, [&](ApiCall&) {
-    static thread_local cudaStreamCaptureMode current = cudaStreamCaptureModeGlobal;
     if (mode == nullptr) return cudaErrorInvalidValue;
-    std::swap(*mode, current);
+    std::swap(*mode, thread_state().capture_mode);
     return cudaSuccess;
   });
 }

@@ -79,9 +79,7 @@ cudaError_t synchronize_device(ApiCall& call) {
   Device& device = core.device(thread_state().device);
   call.details.device = device.index;
   const uint32_t context = device.context_id;
-  for (const auto& stream : device.streams) {
-    if (stream->capture != nullptr) return cudaErrorStreamCaptureUnsupported;
-  }
+  if (const cudaError_t refused = core.refuse_wait(device)) return refused;
   std::vector<OpPtr> ops = core.tail(device);
   core.block_on(std::move(held), std::move(ops));
   core.report_sync(SyncInfo{SyncKind::kContext, call.details.device, context, UINT32_MAX, 0, 0,

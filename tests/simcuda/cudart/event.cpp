@@ -31,6 +31,7 @@ cudaError_t record(const StreamApi& which, cudaEvent_t handle, cudaStream_t stre
     const auto event = core.event(handle);
     const auto stream = core.stream(stream_handle, which.per_thread);
     if (event == nullptr || stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
     call.details.device = stream->device;
     call.details.stream = stream->id;
     call.details.event = event->id;
@@ -58,7 +59,7 @@ cudaError_t synchronize(ApiCall& call, cudaEvent_t handle) {
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
   call.details.event = event->id;
   call.details.device = event->device;
-  if (event->capture != nullptr) return cudaErrorCapturedEvent;
+  if (const cudaError_t refused = Core::refuse_wait(*event)) return refused;
   SyncInfo info{SyncKind::kEvent,   event->device, core.device(event->device).context_id,
                 event->stream_id,   event->id,     event->sync_id,
                 call.correlation(), call.begin(),  0};
@@ -158,7 +159,9 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     const auto event = core.event(handle);
     if (event == nullptr) return cudaErrorInvalidResourceHandle;
     call.details.event = event->id;
-    if (event->capture != nullptr) return cudaErrorCapturedEvent;
+    if (const cudaError_t refused = Core::refuse_wait(*event)) return refused;
+    // One of the unsafe calls: https://github.com/pytorch/pytorch/pull/104555
+    if (const cudaError_t refused = core.refuse_unsafe_call()) return refused;
     return core.finished({event->op}) ? cudaSuccess : cudaErrorNotReady;
   });
 }

@@ -213,6 +213,7 @@ cudaError_t launch(const StreamApi& which, cudaGraphExec_t handle, cudaStream_t 
     const auto stream = core.stream(stream_handle, which.per_thread);
     if (exec == nullptr) return cudaErrorInvalidValue;
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
     call.details.device = stream->device;
     call.details.stream = stream->id;
     call.details.graph = exec->id;

@@ -61,6 +61,7 @@ cudaError_t launch(const StreamApi& which, cudaStream_t handle, cudaHostFn_t fun
     const Core::Lock held = core.lock();
     const auto stream = core.stream(handle, which.per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
     call.details.device = stream->device;
     call.details.stream = stream->id;
     Work work;

@@ -173,6 +173,7 @@ cudaError_t launch_kernel(ApiCall& call, const LaunchRequest& request) {
   const Core::Lock held = core.lock();
   const auto stream = core.stream(request.stream, request.per_thread);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
   call.details.stream = stream->id;
   Work work = describe(request);
   work.duration = kernel_duration(core, request);

@@ -124,6 +124,7 @@ cudaError_t copy_memory(ApiCall& call, const CopyRequest& r, bool per_thread) {
   Core::Lock held = core.lock();
   const auto stream = core.stream(r.stream, per_thread);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
   call.details.stream = stream->id;
   const uint64_t duration = work.duration;
   const OpPtr op = core.submit(*stream, std::move(work), call.correlation());
@@ -164,6 +165,7 @@ cudaError_t copy_batch(ApiCall& call, const std::vector<CopyRequest>& copies, bo
   const Core::Lock held = core.lock();
   const auto stream = core.stream(copies[0].stream, per_thread);
   if (stream == nullptr || stream->legacy) return cudaErrorInvalidValue;
+  if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
   call.details.stream = stream->id;
   for (Work& work : works) core.submit(*stream, std::move(work), call.correlation());
   for (const CopyRequest& r : copies) move_bytes(r);

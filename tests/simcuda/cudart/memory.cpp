@@ -25,12 +25,22 @@ void report(ApiCall& call, const Allocation& memory, bool allocation) {
   core.report_memory(info);
 }
 
+// Memory of a device is not had, nor given back, where a capture forbids what is unsafe: "a call to
+// cudaMalloc" is (CUDA runtime API, cudaThreadExchangeStreamCaptureMode), and cudaFree (Warp 1.19,
+// CaptureMode). Of the host's memory no document tells.
+cudaError_t refuse_unsafe_call(MemoryKind kind) {
+  Core& core = Core::instance();
+  const Core::Lock held = core.lock();
+  return kind == MemoryKind::kDevice ? core.refuse_unsafe_call() : cudaSuccess;
+}
+
 cudaError_t allocate(ApiCall& call, MemoryKind kind, void** out, size_t bytes) {
   call.details.device = thread_state().device;
   call.details.bytes = static_cast<int64_t>(bytes);
   if (out == nullptr) return cudaErrorInvalidValue;
   *out = nullptr;
   if (bytes == 0) return cudaSuccess;
+  if (const cudaError_t refused = refuse_unsafe_call(kind)) return refused;
   const auto memory = Core::instance().memory().allocate(kind, bytes, thread_state().device, false);
   if (!memory) return cudaErrorMemoryAllocation;
   *out = reinterpret_cast<void*>(memory->address);
@@ -62,6 +72,7 @@ cudaError_t release(ApiCall& call, void* pointer, bool host) {
       known->address != reinterpret_cast<uintptr_t>(pointer)) {
     return cudaErrorInvalidValue;
   }
+  if (const cudaError_t refused = refuse_unsafe_call(known->kind)) return refused;
   wait_for_device();
   const auto memory = core.memory().release(pointer);
   if (!memory) return cudaErrorInvalidValue;

@@ -90,6 +90,7 @@ cudaError_t allocate(const StreamApi& which, void** out, size_t bytes, cudaMemPo
     const Core::Lock held = core.lock();
     const auto stream = core.stream(stream_handle, which.per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
     call.details.device = stream->device;
     call.details.stream = stream->id;
     const Pool* pool = default_pool ? Pools::instance().default_pool(stream->device)
@@ -117,6 +118,7 @@ cudaError_t release(const StreamApi& which, void* pointer, cudaStream_t stream_h
     const Core::Lock held = core.lock();
     const auto stream = core.stream(stream_handle, which.per_thread);
     if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
     call.details.device = stream->device;
     call.details.stream = stream->id;
     if (pointer == nullptr) return cudaSuccess;

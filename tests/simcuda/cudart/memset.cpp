@@ -54,6 +54,7 @@ cudaError_t set(ApiCall& call, const SetRequest& r, bool per_thread) {
   const Core::Lock held = core.lock();
   const auto stream = core.stream(r.stream, per_thread);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+  if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
   call.details.stream = stream->id;
   core.submit(*stream, describe(r, known->kind), call.correlation());
   set_bytes(r);

@@ -39,17 +39,10 @@ cudaError_t with_stream(const StreamApi& which, cudaStream_t handle, Body&& body
   });
 }
 
-// To wait for a stream under capture, or to ask for its status, makes the capture invalid (CUDA C++
-// Programming Guide, "Prohibited and Unhandled Operations").
-cudaError_t refuse_in_capture(Stream& stream) {
-  stream.capture->invalid = true;
-  return cudaErrorStreamCaptureUnsupported;
-}
-
 cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
   const cudaStreamSynchronize_v3020_params params{handle};
   const auto body = [](ApiCall& call, Core& core, Core::Lock& held, Stream& s) {
-    if (s.capture != nullptr) return refuse_in_capture(s);
+    if (const cudaError_t refused = core.refuse_wait(s)) return refused;
     SyncInfo info{SyncKind::kStream, s.device, s.context_id, s.id, 0, 0, call.correlation(),
                   call.begin(),      0};
     core.block_on(std::move(held), core.tail(s));
@@ -62,15 +55,19 @@ cudaError_t synchronize(const StreamApi& which, cudaStream_t handle) {
 
 cudaError_t query(const StreamApi& which, cudaStream_t handle) {
   return with_stream(which, handle, [](ApiCall&, Core& core, Core::Lock&, Stream& s) {
-    if (s.capture != nullptr) return refuse_in_capture(s);
+    if (const cudaError_t refused = core.refuse_wait(s)) return refused;
     return core.finished(core.tail(s)) ? cudaSuccess : cudaErrorNotReady;
   });
 }
 
-// A capturing event pulls the waiting stream into the same capture.
+// A capturing event pulls the waiting stream into the same capture. "It is invalid to merge two
+// separate capture graphs" (CUDA C++ Programming Guide, "Prohibited and Unhandled Operations").
 cudaError_t wait_captured(Stream& s, const Event& event) {
+  if (event.capture->ended) return cudaErrorCapturedEvent;
+  if (event.capture->invalid) return cudaErrorStreamCaptureInvalidated;
   if (s.capture != nullptr && s.capture != event.capture) {
-    return s.capture->id == event.capture->id ? cudaSuccess : cudaErrorStreamCaptureMerge;
+    s.capture->invalid = event.capture->invalid = true;
+    return cudaErrorStreamCaptureMerge;
   }
   s.capture = event.capture;
   return cudaSuccess;
@@ -82,6 +79,7 @@ cudaError_t wait_event(const StreamApi& which, cudaStream_t handle, cudaEvent_t 
     const auto event = core.event(event_handle);
     if (event == nullptr) return cudaErrorInvalidResourceHandle;
     call.details.event = event->id;
+    if (const cudaError_t refused = core.refuse_use(s)) return refused;
     if (s.capture != nullptr && (flags & cudaEventWaitExternal) != 0) {
       Graph::Node node;
       node.type = NodeType::kEventWait;
@@ -90,7 +88,10 @@ cudaError_t wait_event(const StreamApi& which, cudaStream_t handle, cudaEvent_t 
       return cudaSuccess;
     }
     if (event->capture != nullptr) return wait_captured(s, *event);
-    if (s.capture != nullptr) return cudaErrorStreamCaptureIsolation;
+    if (s.capture != nullptr) {
+      s.capture->invalid = true;
+      return cudaErrorStreamCaptureIsolation;
+    }
     if (event->op == nullptr) return cudaSuccess;
     core.submit(s, Work{}, call.correlation(), event->op);
     core.report_sync(SyncInfo{SyncKind::kStreamWaitEvent, s.device, s.context_id, s.id, event->id,
