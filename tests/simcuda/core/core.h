@@ -83,7 +83,7 @@ class Core final : public SimCore, public OpObserver {
 
   OpPtr record_event(Stream& stream, const Event& event, uint32_t correlation);
 
-  void launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlation);
+  void launch_graph(Stream& stream, GraphExec& exec, uint32_t correlation);
 
   // What a synchronisation of the stream, or of the device, waits for.
   std::vector<OpPtr> tail(const Stream& stream) const;

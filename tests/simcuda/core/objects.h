@@ -58,6 +58,7 @@ struct GraphExec {
   uint32_t id = 0;
   int device = 0;
   std::vector<Graph::Node> nodes;
+  OpPtr last;                  // of its newest launch
   bool node_records = false;   // CUPTI recorded kernels when this was instantiated
   bool graph_records = false;  // CUPTI recorded graphs as a whole then
 };

@@ -178,10 +178,13 @@ void replay(Core& core, Replay& launch, const std::vector<Graph::Node>& nodes, b
 }  // namespace
 
 // Runs all nodes, then a summary op, which has the launch's begin and end.
-void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlation) {
+void Core::launch_graph(Stream& stream, GraphExec& exec, uint32_t correlation) {
   const GraphRules rules = sink() ? sink()->graph_rules() : GraphRules{};
   const bool whole = wanted(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
   if (whole && !exec.graph_records && rules.late_graph_crash) std::raise(SIGSEGV);
+  // "Each launch is ordered behind both any previous work in stream and any previous launches of
+  // graphExec." (CUDA runtime API, cudaGraphLaunch)
+  if (exec.last != nullptr) run(stream, Work{}, correlation, false, arrival(), exec.last);
   Replay launch{stream, exec, correlation, whole, rules, arrival(), nullptr, nullptr};
   replay(*this, launch, exec.nodes, false);
   if (launch.last == nullptr) return;
@@ -192,7 +195,7 @@ void Core::launch_graph(Stream& stream, const GraphExec& exec, uint32_t correlat
   summary.info.ends_on_host = is_host(exec.nodes.back());
   summary.begin_of = launch.first;
   const bool traced = whole && (exec.graph_records || rules.late_graph_times);
-  run(stream, summary, correlation, traced, launch.earliest);
+  exec.last = run(stream, summary, correlation, traced, launch.earliest);
 }
 
 namespace {

@@ -148,5 +148,32 @@ TEST(Graph, ReplaysItsNodesOnTheLaunchStream) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
+TEST(Graph, LaunchesOfOneFollowEachOtherOnWhateverStreams) {
+  const Streams streams(2);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t execs[2] = {};
+  ASSERT_EQ(cudaStreamBeginCapture(streams[0], cudaStreamCaptureModeGlobal), cudaSuccess);
+  launch("only_node", kLong, streams[0]);
+  ASSERT_EQ(cudaStreamEndCapture(streams[0], &graph), cudaSuccess);
+  for (cudaGraphExec_t& exec : execs) {
+    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+  }
+  ASSERT_EQ(cudaGraphLaunch(execs[0], streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaGraphLaunch(execs[0], streams[1]), cudaSuccess);
+  launch("behind_second", 1000, streams[1]);
+  const auto nodes = select(truth(), "gpu", "name", "only_node");
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(begin_of(nodes[1]), end_of(nodes[0]));
+  EXPECT_EQ(begin_of(kernel("behind_second")), end_of(nodes[1]));
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  ASSERT_EQ(cudaGraphLaunch(execs[0], streams[0]), cudaSuccess);
+  ASSERT_EQ(cudaGraphLaunch(execs[1], streams[1]), cudaSuccess);
+  const auto all = select(truth(), "gpu", "name", "only_node");
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_LT(begin_of(all[3]), end_of(all[2])) << "instantiated twice, it runs beside itself";
+  for (const cudaGraphExec_t exec : execs) EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
 }  // namespace
 }  // namespace gpuprof::simcuda::testing
