@@ -73,11 +73,13 @@ void move_bytes(const CopyRequest& r) {
   }
 }
 
-// Whether the host waits until the copy is over.
+// Whether the host waits until the copy is over. "For transfers from any host memory to any host
+// memory, the function is fully synchronous", in both its forms (CUDA runtime API, "API
+// synchronization behavior").
 bool host_waits(const CopyRequest& r, CopyKind direction, bool pageable, size_t bytes) {
   const bool touches_host = direction != CopyKind::kDtoD && direction != CopyKind::kPtoP;
   if (!touches_host) return false;
-  if (!r.async) return true;
+  if (!r.async || direction == CopyKind::kHtoH) return true;
   return pageable && !(direction == CopyKind::kHtoD && bytes <= kStagedBytes);
 }
 

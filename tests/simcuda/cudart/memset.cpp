@@ -51,13 +51,17 @@ cudaError_t set(ApiCall& call, const SetRequest& r, bool per_thread) {
   const auto known = Core::instance().memory().find(r.dst);
   if (!known) return cudaErrorInvalidValue;
   Core& core = Core::instance();
-  const Core::Lock held = core.lock();
+  Core::Lock held = core.lock();
   const auto stream = core.stream(r.stream, per_thread);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t refused = core.refuse_use(*stream)) return refused;
   call.details.stream = stream->id;
-  core.submit(*stream, describe(r, known->kind), call.correlation());
+  const OpPtr op = core.submit(*stream, describe(r, known->kind), call.correlation());
   set_bytes(r);
+  // "Asynchronous with respect to the host except when the target memory is pinned host memory"
+  // (CUDA runtime API, "API synchronization behavior").
+  call.details.waited = op != nullptr && !r.async && known->kind == MemoryKind::kPinned;
+  if (call.details.waited) core.block_on(std::move(held), {op});
   return cudaSuccess;
 }
 

@@ -115,6 +115,43 @@ TEST(Memory, FreeWaitsForTheDevice) {
   EXPECT_GE(now_ns(), end_of(kernel("busy")));
 }
 
+TEST(Memory, FreeOfAPoolsMemoryDoesNotWait) {
+  const Streams streams(1);
+  void* pooled = nullptr;
+  ASSERT_EQ(cudaMallocAsync(&pooled, kBytes, streams[0]), cudaSuccess);
+  launch("busy_beside_pool", 1'000'000'000, streams[0]);
+  ASSERT_EQ(cudaFree(pooled), cudaSuccess);
+  EXPECT_LT(now_ns(), end_of(kernel("busy_beside_pool")));
+}
+
+TEST(Memory, WhatEndsInHostMemoryWaits) {
+  const Streams streams(1);
+  char* pinned = nullptr;
+  void* device = device_block();
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), kBytes), cudaSuccess);
+  const auto expect = [&](bool waits, const char* name, auto call) {
+    launch(name, 300'000'000, streams[0]);
+    ASSERT_EQ(call(), cudaSuccess);
+    EXPECT_EQ(now_ns() >= end_of(kernel(name)), waits) << name;
+    ASSERT_EQ(cudaStreamSynchronize(streams[0]), cudaSuccess);
+  };
+  const auto copy = [&](void* to, cudaMemcpyKind kind) {
+    return cudaMemcpyAsync(to, pinned, kBytes / 2, kind, streams[0]);
+  };
+  expect(true, "host_to_host", [&] { return copy(pinned + kBytes / 2, cudaMemcpyHostToHost); });
+  expect(false, "to_device", [&] { return copy(device, cudaMemcpyHostToDevice); });
+  expect(false, "set_async", [&] { return cudaMemsetAsync(pinned, 0, kBytes, streams[0]); });
+
+  const Streams blocking(1, cudaStreamDefault);
+  launch("before_sets", 300'000'000, blocking[0]);
+  ASSERT_EQ(cudaMemset(device, 0, kBytes), cudaSuccess);
+  EXPECT_LT(now_ns(), end_of(kernel("before_sets")));
+  ASSERT_EQ(cudaMemset(pinned, 0, kBytes), cudaSuccess);
+  EXPECT_GE(now_ns(), end_of(kernel("before_sets")));
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  EXPECT_EQ(cudaFree(device), cudaSuccess);
+}
+
 TEST(Memory, WrongUseIsAnError) {
   void* device = device_block(64);
   char host[64] = {};
