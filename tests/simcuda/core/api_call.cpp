@@ -23,6 +23,28 @@ cudaError_t injected_failure(const char* name) {
   return hit ? static_cast<cudaError_t>(it->second.error) : cudaSuccess;
 }
 
+// "This leaves the process in an inconsistent state and any further CUDA work will return the same
+// error. To continue using CUDA, the process must be terminated and relaunched." (driver_types.h)
+bool is_for_good(cudaError_t error) {
+  switch (error) {
+    case cudaErrorContained:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorExternalDevice: return true;
+    default: return false;
+  }
+}
+
+std::atomic<cudaError_t> error_for_good{cudaSuccess};
+
 // What the call is really made as; consumes the thread's DriverCall.
 DriverCall taken(const ApiInfo& info, const void* params) {
   const DriverCall driver = std::exchange(thread_state().driver_call, DriverCall{});
@@ -57,13 +79,20 @@ ApiCall::ApiCall(const DriverCall& as, const char* symbol, CallOrigin origin)
 
 cudaError_t ApiCall::refusal() const {
   const cudaError_t health = Core::instance().health();
-  return health != cudaSuccess ? health : injected_failure(info_.name);
+  if (health != cudaSuccess) return health;
+  const cudaError_t before = info_.trivial ? cudaSuccess : error_for_good.load();
+  return before != cudaSuccess ? before : injected_failure(info_.name);
 }
 
 cudaError_t ApiCall::finish(cudaError_t result) {
   ThreadState& thread = thread_state();
   result_ = result;
-  if (result != cudaSuccess && !info_.driver) thread.last_error = result;
+  if (is_for_good(result)) error_for_good = result;
+  // cudaErrorNotReady "is not considered an error and is therefore not reported" (CUDA C++
+  // Programming Guide, "Error Checking").
+  if (result != cudaSuccess && result != cudaErrorNotReady && !info_.driver) {
+    thread.last_error = result;
+  }
   event_.return_code = static_cast<uint32_t>(result);
   event_.end = now_ns();
   if (CuptiSink* cupti = Core::instance().sink()) {

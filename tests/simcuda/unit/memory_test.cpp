@@ -205,6 +205,34 @@ TEST(Failures, TheNamedCallFails) {
   EXPECT_NE(run_child("DISABLED_Child.ThirdMallocFails", {{"SIMCUDA_FAIL", "cudaMalloc:4"}}), 0);
 }
 
+TEST(DISABLED_Child, AnIllegalAddressStays) {
+  void* p = nullptr;
+  int device = -1;
+  EXPECT_EQ(cudaMalloc(&p, 16), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&p, 16), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaStreamQuery(nullptr), cudaErrorIllegalAddress);
+  std::thread([] { EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress); }).join();
+}
+
+TEST(Failures, WhatEndsTheProcessesUseOfCudaStays) {
+  EXPECT_EQ(run_child("DISABLED_Child.AnIllegalAddressStays",
+                      {{"SIMCUDA_FAIL", "cudaDeviceSynchronize:1:700"}}),
+            0);
+}
+
+TEST(Failures, NotReadyIsNone) {
+  const Streams streams(1);
+  launch("not_ready", 1'000'000'000, streams[0]);
+  EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(99), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaStreamQuery(streams[0]), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
 TEST(DISABLED_Child, NoDriver) {
   int count = 0;
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorInsufficientDriver);
