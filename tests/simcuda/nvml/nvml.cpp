@@ -84,10 +84,12 @@ void note(const SimDevice& device, const char* counter, unsigned long long value
   std::fflush(file);
 }
 
-// Each answer differs from the one before.
+// Each answer differs from the one before. "NVML_ERROR_UNINITIALIZED if the library has not been
+// successfully initialized" (NVML, Device Queries).
 template <typename Value>
 int answer(const char* function, void* handle, const char* counter, unsigned long long base,
            Value* out) {
+  if (g_users == 0) return kUninitialized;
   if (handle == nullptr || out == nullptr) return kInvalidArgument;
   if (!supported(function)) return kNotSupported;
   SimDevice& device = *static_cast<SimDevice*>(handle);
@@ -120,6 +122,7 @@ int nvmlShutdown() {
 
 // As the runtime's cudaDeviceGetPCIBusId numbers them: bus 10 (hex) is device 0.
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** out) {
+  if (g_users == 0) return kUninitialized;
   unsigned domain = 0, bus = 0;
   if (bus_id == nullptr || out == nullptr || std::sscanf(bus_id, "%x:%x:", &domain, &bus) != 2) {
     return kInvalidArgument;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What compilers of kernels at run time (Triton) ask of the driver besides launches.
 #include <cuda.h>
+#include <dlfcn.h>
 
 #include "tests/simcuda/unit/support.h"
 
@@ -57,6 +58,30 @@ TEST(Driver, APointerOfTheHostIsTheDevices) {
   ASSERT_EQ(ask(&device, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, inside), CUDA_SUCCESS);
   EXPECT_EQ(device, inside);
   EXPECT_EQ(cudaFree(block), cudaSuccess);
+}
+
+TEST(Nvml, AnswersWhileItIsInitialized) {
+  void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  ASSERT_NE(library, nullptr) << dlerror();
+  const auto find = [library]<typename F>(F* type, const char* name) {
+    return reinterpret_cast<decltype(type)>(dlsym(library, name));
+  };
+  using Plain = int();
+  using ByBusId = int(const char*, void**);
+  using Power = int(void*, unsigned*);
+  const auto by_bus_id = find(static_cast<ByBusId*>(nullptr), "nvmlDeviceGetHandleByPciBusId_v2");
+  const auto power = find(static_cast<Power*>(nullptr), "nvmlDeviceGetPowerUsage");
+  const auto shutdown = find(static_cast<Plain*>(nullptr), "nvmlShutdown");
+  constexpr int kSuccess = 0, kUninitialized = 1;
+  void* device = nullptr;
+  unsigned watts = 0;
+  EXPECT_EQ(by_bus_id("0000:10:00.0", &device), kUninitialized);
+  ASSERT_EQ(find(static_cast<Plain*>(nullptr), "nvmlInit_v2")(), kSuccess);
+  ASSERT_EQ(by_bus_id("0000:10:00.0", &device), kSuccess);
+  EXPECT_EQ(power(device, &watts), kSuccess);
+  EXPECT_EQ(shutdown(), kSuccess);
+  EXPECT_EQ(power(device, &watts), kUninitialized);
+  EXPECT_EQ(shutdown(), kUninitialized);
 }
 
 }  // namespace
