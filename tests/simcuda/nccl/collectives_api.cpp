@@ -21,6 +21,8 @@ ncclResult_t run(const char* name, const CollectiveCall& call, ncclComm_t handle
   const auto comm = find_comm(handle);
   ApiScope scope(name, nvtx_fields(call, comm == nullptr ? 0 : comm->hash));
   if (comm == nullptr) return scope.finish(ncclInvalidArgument);
+  if (const ncclResult_t busy = ensure_ready(*comm)) return scope.finish(busy);
+  if (!comm->made.load()) return scope.finish(ncclInvalidArgument);
   scope.describe(call, handle, *comm, stream, comm->calls.fetch_add(1));
   if (!valid(call, *comm)) return scope.finish(ncclInvalidArgument);
   return scope.finish(add_to_group(FusedWork{comm, stream, {call}}));

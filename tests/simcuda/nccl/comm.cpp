@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <set>
@@ -47,6 +48,45 @@ ncclComm_t publish_comm(std::shared_ptr<CommState> state) {
   return handle;
 }
 
+void withdraw_comm(ncclComm_t handle) {
+  {
+    const std::lock_guard<std::mutex> lock(comms().mutex);
+    comms().live.erase(handle);
+  }
+  delete handle;
+}
+
+bool is_blocking(const ncclConfig_t* config, const CommState* parent) {
+  if (const char* const all = std::getenv("NCCL_COMM_BLOCKING")) return std::atoi(all) != 0;
+  if (config == nullptr) return parent == nullptr || parent->blocking;
+  return config->blocking != 0;
+}
+
+ncclResult_t ensure_ready(const CommState& comm) {
+  const ncclResult_t state = comm.async_error.load();
+  return state == ncclInProgress ? ncclInvalidArgument : state;
+}
+
+// The handle is there before the communicator is, in a group too (NCCL, src/init.cc,
+// ncclCommInitRankDev: `*newcomm = comm` before the job is launched).
+ncclResult_t make_comm(std::shared_ptr<CommState> state, ncclComm_t* out,
+                       std::function<ncclResult_t()> now) {
+  const ncclComm_t handle = *out = publish_comm(state);
+  DeferredInit init;
+  init.comm = state;
+  init.now = std::move(now);
+  init.later = [state, out, handle] {
+    const ncclResult_t result = wait_for_all_ranks(*state);
+    state->made = result == ncclSuccess;
+    if (result != ncclSuccess && state->blocking) {
+      withdraw_comm(handle);
+      *out = nullptr;
+    }
+    return result;
+  };
+  return defer_or_run(std::move(init));
+}
+
 std::shared_ptr<CommState> make_comm_state(int rank, int ranks, int device) {
   auto state = std::make_shared<CommState>();
   state->rank = rank;
@@ -84,7 +124,8 @@ void load_nvml() {
   static_cast<void>(loaded);
 }
 
-ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device) {
+ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int rank, int device,
+                       const ncclConfig_t* config = nullptr) {
   if (sim_core() == nullptr) return ncclUnhandledCudaError;
   load_nvml();
   const std::string name(id.internal, strnlen(id.internal, sizeof id.internal));
@@ -93,27 +134,20 @@ ncclResult_t init_rank(ncclComm_t* out, int ranks, const ncclUniqueId& id, int r
     return ncclInvalidArgument;
   }
   auto state = make_comm_state(rank, ranks, device);
-  *out = nullptr;
-  DeferredInit init;
-  init.now = [state, name] { return enter_comm(*state, name); };
-  init.later = [state, out] {
-    const ncclResult_t result = wait_for_all_ranks(*state);
-    if (result == ncclSuccess) *out = publish_comm(state);
-    return result;
-  };
-  return defer_or_run(std::move(init));
+  state->blocking = is_blocking(config);
+  return make_comm(state, out, [state, name] { return enter_comm(*state, name); });
 }
 
 // On the current device, by function `name`.
 ncclResult_t init_here(const char* name, ncclComm_t* comm, int ranks, const ncclUniqueId& id,
-                       int rank) {
+                       int rank, const ncclConfig_t* config = nullptr) {
   CommState here;
   here.rank = rank, here.ranks = ranks;
   here.device = sim_core() == nullptr ? 0 : sim_core()->current_device();
   const bool at_begin = nvtx_release() == NvtxRelease::k2_18;
   ApiScope scope(name, at_begin ? nvtx_fields(here) : NvtxFields{});
   if (sim_core() == nullptr) return scope.finish(ncclUnhandledCudaError);
-  const ncclResult_t result = init_rank(comm, ranks, id, rank, here.device);
+  const ncclResult_t result = init_rank(comm, ranks, id, rank, here.device, config);
   // In a group NCCL does not know the hash yet.
   const auto made = result == ncclSuccess ? find_comm(*comm) : nullptr;
   if (made) here.hash = made->hash;
@@ -133,13 +167,12 @@ ncclResult_t take_down(ncclComm_t handle, bool abort) {
   const auto state = find_comm(handle);
   if (state == nullptr) return ncclInvalidArgument;
   if (abort) state->aborted.store(true);
+  while (!abort && state->async_error.load() == ncclInProgress) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
   sim_core()->progress();
   drain(*state);
-  {
-    const std::lock_guard<std::mutex> lock(comms().mutex);
-    comms().live.erase(handle);
-  }
-  delete handle;
+  withdraw_comm(handle);
   return ncclSuccess;
 }
 
@@ -147,7 +180,8 @@ template <typename Get>
 ncclResult_t get(ncclComm_t handle, int* out, Get&& value) {
   const auto state = find_comm(handle);
   if (state == nullptr || out == nullptr) return ncclInvalidArgument;
-  *out = value(*state);
+  if (const ncclResult_t busy = ensure_ready(*state)) return busy;
+  *out = state->made.load() ? value(*state) : 0;
   return ncclSuccess;
 }
 
@@ -188,14 +222,14 @@ ncclResult_t pncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int
 }
 
 ncclResult_t pncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
-                                     ncclConfig_t*) {
-  return init_here("ncclCommInitRankConfig", comm, ranks, id, rank);
+                                     ncclConfig_t* config) {
+  return init_here("ncclCommInitRankConfig", comm, ranks, id, rank, config);
 }
 
 ncclResult_t pncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int id_count,
-                                       ncclUniqueId* ids, ncclConfig_t*) {
+                                       ncclUniqueId* ids, ncclConfig_t* config) {
   if (ids == nullptr || id_count < 1) return ncclInvalidArgument;
-  return init_here("ncclCommInitRankScalable", comm, ranks, ids[0], rank);
+  return init_here("ncclCommInitRankScalable", comm, ranks, ids[0], rank, config);
 }
 
 ncclResult_t pncclCommInitAll(ncclComm_t* handles, int count, const int* devices) {

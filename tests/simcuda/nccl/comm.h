@@ -29,6 +29,8 @@ struct CommState {
   std::atomic<uint64_t> splits{0};
   std::atomic<uint64_t> shrinks{0};
   std::atomic<bool> aborted{false};
+  bool blocking = true;
+  std::atomic<bool> made{false};  // rank and size are known from then on
   std::atomic<ncclResult_t> async_error{ncclSuccess};
 
   // Work is numbered when it is enqueued, and starts in that order. Under the core's lock.
@@ -106,6 +108,12 @@ ncclResult_t enter_comm(CommState& state, const std::string& name);
 // ncclSystemError, with a line on stderr, when some do not come in time.
 ncclResult_t wait_for_all_ranks(const CommState& state);
 ncclComm_t publish_comm(std::shared_ptr<CommState> state);
+void withdraw_comm(ncclComm_t handle);
+// Whether a call on it may take time (ncclConfig_t::blocking, NCCL_COMM_BLOCKING).
+bool is_blocking(const ncclConfig_t* config, const CommState* parent = nullptr);
+// While an operation of one that is not blocking goes on, any other call is ncclInvalidArgument
+// (NCCL, src/init.cc, ncclCommEnsureReady).
+ncclResult_t ensure_ready(const CommState& comm);
 // nullptr for a handle that is no live communicator.
 std::shared_ptr<CommState> find_comm(ncclComm_t handle);
 
@@ -114,9 +122,13 @@ bool in_group();
 ncclResult_t add_to_group(FusedWork work);
 // `now` runs when the outermost group ends, `later` after all of the group's `now` have run.
 struct DeferredInit {
+  std::shared_ptr<CommState> comm;
   std::function<ncclResult_t()> now;
   std::function<ncclResult_t()> later;
 };
 ncclResult_t defer_or_run(DeferredInit init);
+// Makes `state` known to the caller, at once, and `init.later` its end.
+ncclResult_t make_comm(std::shared_ptr<CommState> state, ncclComm_t* out,
+                       std::function<ncclResult_t()> now);
 
 }  // namespace gpuprof::simcuda

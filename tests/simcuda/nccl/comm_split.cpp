@@ -39,10 +39,9 @@ bool read_choices(const CommState& parent, uint64_t split, std::vector<SplitChoi
   return true;
 }
 
-// The new communicator's state: ranks of the same color, ordered by key, then by old rank.
-std::shared_ptr<CommState> place(const CommState& parent, const std::vector<SplitChoice>& choices) {
+// The new communicator's place: ranks of the same color, ordered by key, then by old rank.
+void place(CommState& made, const CommState& parent, const std::vector<SplitChoice>& choices) {
   const int color = choices[static_cast<size_t>(parent.rank)].color;
-  if (color == NCCL_SPLIT_NOCOLOR) return nullptr;
   std::vector<int> members;
   for (int rank = 0; rank < parent.ranks; ++rank) {
     if (choices[static_cast<size_t>(rank)].color == color) members.push_back(rank);
@@ -51,35 +50,35 @@ std::shared_ptr<CommState> place(const CommState& parent, const std::vector<Spli
     return choices[static_cast<size_t>(a)].key < choices[static_cast<size_t>(b)].key;
   });
   const auto mine = std::find(members.begin(), members.end(), parent.rank);
-  return make_comm_state(static_cast<int>(mine - members.begin()), static_cast<int>(members.size()),
-                         parent.device);
+  made.rank = static_cast<int>(mine - members.begin());
+  made.ranks = static_cast<int>(members.size());
 }
 
-ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key, ncclComm_t* out) {
+ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key, ncclComm_t* out,
+                   const ncclConfig_t* config) {
   if (out == nullptr || (color < 0 && color != NCCL_SPLIT_NOCOLOR)) return ncclInvalidArgument;
   const uint64_t number = parent->splits.fetch_add(1);
   parent->rendezvous->split(number, parent->rank).put(number, pack({color, key}));
-  auto state = std::make_shared<std::shared_ptr<CommState>>();
   *out = nullptr;
-  DeferredInit init;
-  init.now = [=] {
+  auto state = make_comm_state(0, 0, parent->device);
+  state->blocking = is_blocking(config, parent.get());
+  if (color == NCCL_SPLIT_NOCOLOR) {  // takes part, and gets none
+    const auto take_part = [=] {
+      std::vector<SplitChoice> choices;
+      return read_choices(*parent, number, &choices) ? ncclSuccess : ncclSystemError;
+    };
+    return defer_or_run({state, take_part, [] { return ncclSuccess; }});
+  }
+  return make_comm(state, out, [=] {
     std::vector<SplitChoice> choices;
     if (!read_choices(*parent, number, &choices)) return ncclSystemError;
-    *state = place(*parent, choices);
-    if (*state == nullptr) return ncclSuccess;
-    return enter_comm(**state, fmt::format("{}_{}c{}", parent->rendezvous->name(), number, color));
-  };
-  init.later = [=] {
-    if (*state == nullptr) return ncclSuccess;
-    const ncclResult_t result = wait_for_all_ranks(**state);
-    if (result == ncclSuccess) *out = publish_comm(*state);
-    return result;
-  };
-  return defer_or_run(std::move(init));
+    place(*state, *parent, choices);
+    return enter_comm(*state, fmt::format("{}_{}c{}", parent->rendezvous->name(), number, color));
+  });
 }
 
 ncclResult_t shrink(const std::shared_ptr<CommState>& parent, std::span<const int> excluded,
-                    ncclComm_t* out) {
+                    ncclComm_t* out, const ncclConfig_t* config) {
   if (out == nullptr || std::ranges::count(excluded, parent->rank)) return ncclInvalidArgument;
   std::string name =
       fmt::format("{}_s{}", parent->rendezvous->name(), parent->shrinks.fetch_add(1));
@@ -93,15 +92,8 @@ ncclResult_t shrink(const std::shared_ptr<CommState>& parent, std::span<const in
   const auto mine = std::ranges::find(members, parent->rank);
   const auto state = make_comm_state(static_cast<int>(mine - members.begin()),
                                      static_cast<int>(members.size()), parent->device);
-  *out = nullptr;
-  DeferredInit init;
-  init.now = [=] { return enter_comm(*state, name); };
-  init.later = [=] {
-    const ncclResult_t result = wait_for_all_ranks(*state);
-    if (result == ncclSuccess) *out = publish_comm(state);
-    return result;
-  };
-  return defer_or_run(std::move(init));
+  state->blocking = is_blocking(config, parent.get());
+  return make_comm(state, out, [=] { return enter_comm(*state, name); });
 }
 
 }  // namespace
@@ -111,25 +103,26 @@ using namespace gpuprof::simcuda;
 
 extern "C" {
 
-ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out, ncclConfig_t*) {
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
+                            ncclConfig_t* config) {
   ApiScope scope("ncclCommSplit");
   const auto parent = find_comm(comm);
-  const ncclResult_t result =
-      parent == nullptr ? ncclInvalidArgument : split(parent, color, key, out);
+  const ncclResult_t busy = parent == nullptr ? ncclInvalidArgument : ensure_ready(*parent);
+  const ncclResult_t result = busy ? busy : split(parent, color, key, out, config);
   const auto made = result == ncclSuccess ? find_comm(*out) : nullptr;
-  if (made && nvtx_release() == NvtxRelease::k2_28) {
+  if (made && made->made.load() && nvtx_release() == NvtxRelease::k2_28) {
     scope.made(nvtx_fields_of_split(*made, *parent, color, key));
   }
   return scope.finish(result);
 }
 
 ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* out,
-                             ncclConfig_t*, int) {
+                             ncclConfig_t* config, int) {
   ApiScope scope("ncclCommShrink");
   const auto parent = find_comm(comm);
   if (parent == nullptr || count < 1 || excluded == nullptr)
     return scope.finish(ncclInvalidArgument);
-  return scope.finish(shrink(parent, {excluded, static_cast<size_t>(count)}, out));
+  return scope.finish(shrink(parent, {excluded, static_cast<size_t>(count)}, out, config));
 }
 
 __attribute__((weak, alias("pncclCommShrink"))) decltype(pncclCommShrink) ncclCommShrink;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "tests/simcuda/nccl/api_scope.h"
 #include "tests/simcuda/nccl/comm.h"
@@ -80,12 +81,8 @@ ncclResult_t fuse(std::vector<FusedWork>& works, FusedWork work) {
   return ncclSuccess;
 }
 
-ncclResult_t end_group() {
-  Group& mine = group();
-  if (mine.depth == 0) return ncclInvalidUsage;
-  if (--mine.depth > 0) return ncclSuccess;
-  const std::vector<FusedWork> works = std::exchange(mine.works, {});
-  ncclResult_t result = run_inits(std::exchange(mine.inits, {}));
+ncclResult_t do_all(const std::vector<FusedWork>& works, std::vector<DeferredInit> inits) {
+  ncclResult_t result = run_inits(std::move(inits));
   for (const FusedWork& work : works) {
     const ncclResult_t launched = launch(work);
     if (result == ncclSuccess) result = launched;
@@ -93,16 +90,40 @@ ncclResult_t end_group() {
   return result;
 }
 
+// On communicators that are not blocking a thread of NCCL's does it, and ncclCommGetAsyncError
+// tells how that goes on (NCCL, src/group.cc, groupLaunchNonBlocking; User Guide, "Group Calls").
+ncclResult_t do_here_or_later(std::vector<FusedWork> works, std::vector<DeferredInit> inits) {
+  std::vector<std::shared_ptr<CommState>> comms;
+  for (const FusedWork& work : works) comms.push_back(work.comm);
+  for (const DeferredInit& init : inits) comms.push_back(init.comm);
+  if (std::ranges::all_of(comms, [](const auto& comm) { return comm->blocking; })) {
+    return do_all(works, std::move(inits));
+  }
+  for (const auto& comm : comms) comm->async_error = ncclInProgress;
+  std::thread([works = std::move(works), inits = std::move(inits), comms] {
+    const ncclResult_t result = do_all(works, inits);
+    for (const auto& comm : comms) comm->async_error = result;
+  }).detach();
+  return ncclInProgress;
+}
+
+ncclResult_t end_group() {
+  Group& mine = group();
+  if (mine.depth == 0) return ncclInvalidUsage;
+  if (--mine.depth > 0) return ncclSuccess;
+  return do_here_or_later(std::exchange(mine.works, {}), std::exchange(mine.inits, {}));
+}
+
 }  // namespace
 
 bool in_group() { return group().depth > 0; }
 
 ncclResult_t add_to_group(FusedWork work) {
-  return in_group() ? fuse(group().works, std::move(work)) : launch(work);
+  return in_group() ? fuse(group().works, std::move(work)) : do_here_or_later({work}, {});
 }
 
 ncclResult_t defer_or_run(DeferredInit init) {
-  if (!in_group()) return run_inits({std::move(init)});
+  if (!in_group()) return do_here_or_later({}, {std::move(init)});
   group().inits.push_back(std::move(init));
   return ncclSuccess;
 }

@@ -373,5 +373,54 @@ TEST_F(OneProcess, UnresolvedWorkHoldsBackItsStream) {
   EXPECT_EQ(select(truth(), "gpu", "name", "behind").size(), 1u);
 }
 
+// Until the last operation on it is over: what became of it.
+ncclResult_t settle(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) EXPECT_EQ(ncclCommGetAsyncError(comm, &state), ncclSuccess);
+  return state;
+}
+
+TEST(Nccl, OfANonBlockingCommunicatorIsDoneLater) {
+  ncclUniqueId id{};
+  ncclComm_t comms[2] = {};
+  const Streams streams(1);
+  int count = -1;
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ASSERT_EQ(ncclCommInitRankConfig(&comms[0], 2, id, 0, &config), ncclInProgress);
+  ASSERT_NE(comms[0], nullptr) << "the handle is there at once";
+  EXPECT_EQ(ncclCommCount(comms[0], &count), ncclInvalidArgument) << "rank 1 is missing";
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  ASSERT_EQ(ncclCommInitRankConfig(&comms[1], 2, id, 1, &config), ncclInProgress);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(settle(comm), ncclSuccess);
+  EXPECT_EQ(ncclCommCount(comms[0], &count), ncclSuccess);
+  EXPECT_EQ(count, 2);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  for (const ncclComm_t comm : comms) {
+    EXPECT_EQ(ncclAllReduce(nullptr, nullptr, 1 << 20, ncclFloat, ncclSum, comm, nullptr),
+              ncclSuccess);
+  }
+  EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(settle(comm), ncclSuccess);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
+TEST(Nccl, GivesTheHandleWithinTheGroupAndTheSizeAtItsEnd) {
+  ncclUniqueId id{};
+  ncclComm_t comm = nullptr;
+  int count = -1;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
+  ASSERT_EQ(ncclCommInitRank(&comm, 1, id, 0), ncclSuccess);
+  ASSERT_NE(comm, nullptr);
+  EXPECT_EQ(ncclCommCount(comm, &count), ncclSuccess);
+  EXPECT_EQ(count, 0);
+  ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
+  EXPECT_EQ(ncclCommCount(comm, &count), ncclSuccess);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
+}
+
 }  // namespace
 }  // namespace gpuprof::simcuda::testing
