@@ -94,6 +94,10 @@ class Hook<A, R(P...)> {
     observe(ApiTag<A>{}, result, args...);
   };
 
+  static constexpr bool kPrepared = requires(P... args) {
+    before_call(KindTag<kRow.kind>{}, args...);
+  };
+
   // Which kernel, graph or communicator the call is about, where a step source may ask.
   static constexpr bool kHasSubject = requires(P... args) {
     step_subject(KindTag<kRow.kind>{}, args...);
@@ -121,6 +125,7 @@ class Hook<A, R(P...)> {
     }
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
+    if constexpr (kPrepared) before_call(KindTag<kRow.kind>{}, args...);
     R result;
     if (kCapturable && flags & (kHookCapture | kHookMemory | kHookEvents)) {
       result = call_with_record(scope, flags, args...);

@@ -33,6 +33,9 @@ static void remember(ncclComm_t communicator, int rank_count, int rank) {
   }
 }
 
+// Whether NCCL was asked about a communicator that it was still making.
+static std::atomic<bool> g_asked_early{false};
+
 // NCCL knows size and rank of each, however it was made: split or shrunk, within a group, before
 // this library was loaded. Asked once; again while NCCL is still making it.
 static void learn(ncclComm_t communicator) {
@@ -43,7 +46,10 @@ static void learn(ncclComm_t communicator) {
   const auto state_of =
       reinterpret_cast<State>(symbol_in_loaded("libnccl.so", "ncclCommGetAsyncError"));
   ncclResult_t state = ncclSuccess;
-  if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) return;
+  if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) {
+    g_asked_early.store(true, std::memory_order_relaxed);
+    return;
+  }
   using Query = ncclResult_t (*)(ncclComm_t, int*);
   const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
   const auto user_rank =
@@ -238,7 +244,7 @@ static void end_group(ncclResult_t result) {
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank) {
-  if (result == ncclSuccess && made) remember(*made, rank_count, rank);
+  if (is_usable(result) && made) remember(*made, rank_count, rank);
   made_communicator(result, made, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
@@ -306,6 +312,12 @@ static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t, const C
 template <typename First, typename... Rest>
 static ncclComm_t communicator_in(First, Rest... rest) {
   return communicator_in(rest...);
+}
+// After each call on one that is not blocking an operation may go on, before it none does: NCCL
+// refuses a call while one does.
+template <typename... Arguments>
+[[maybe_unused]] static void before_call(Collective, Arguments... given) {
+  if (g_asked_early.load(std::memory_order_relaxed)) learn(communicator_in(given...));
 }
 #define GPUPROF_COUNTED(symbol)                                                                 \
   template <typename... Arguments>                                                              \

@@ -147,3 +147,50 @@ def test_a_simulated_group_ends(tmp_path):
     harness.checked("convert", dump, "--to", "chrome", "-o", tmp_path / "trace.json")
     kernels = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
     assert len(kernels) == 2 and all(e["args"]["In msg nelems"] == 7 for e in kernels)
+
+
+# Two GPUs of one process, in groups or not; each operation goes on when its call has returned (ncclInProgress).
+NOT_BLOCKING = """
+import ctypes, sys
+cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+P, in_progress, grouped = ctypes.c_void_p, 7, sys.argv[1] == "grouped"
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+def settle(comm):
+    state = ctypes.c_int(in_progress)
+    while state.value == in_progress:
+        assert nccl.ncclCommGetAsyncError(comm, ctypes.byref(state)) == 0
+    assert state.value == 0
+def at(array, i):
+    return ctypes.byref(array, i * ctypes.sizeof(P))
+def all_ranks(call, comms):
+    assert not grouped or nccl.ncclGroupStart() == 0
+    for i in range(2):
+        assert cuda.cudaSetDevice(i) == 0
+        assert call(i) == (0 if grouped else in_progress)
+    assert not grouped or nccl.ncclGroupEnd() == in_progress
+    for comm in comms:
+        settle(P(comm))
+identity, base, made = Id(), (P * 2)(), (P * 2)()
+assert nccl.ncclGetUniqueId(ctypes.byref(identity)) == 0
+all_ranks(lambda i: nccl.ncclCommInitRank(at(base, i), 2, identity, i), base)
+all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), None), made)
+for elements in 10, 20, 30:
+    for more, comms in enumerate((base, made)):
+        all_ranks(lambda i: nccl.ncclAllReduce(None, None, ctypes.c_size_t(elements + more), 7, 0, P(comms[i]), None), comms)
+for i in range(2):
+    assert cuda.cudaSetDevice(i) == 0 == cuda.cudaDeviceSynchronize()
+"""
+
+
+@pytest.mark.parametrize("nvtx", [{}, {"NCCL_NVTX_DISABLE": 1}], ids=["nvtx", "no_nvtx"])
+@pytest.mark.parametrize("how", ["grouped", "single"])
+def test_communicators_that_do_not_block(tmp_path, how, nvtx):
+    """NCCL makes them, and launches on them, in a thread of its own."""
+    done = harness.run([sys.executable, "-c", NOT_BLOCKING, how], env=harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, NCCL_COMM_BLOCKING=0, **nvtx, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    found = harness.of_kind(harness.records(dump), "collective")
+    assert [(r["rank"], r["rank_count"]) for r in found] == [(0, 2), (1, 2), (1, 2), (0, 2)] * 3
+    assert [r["sequence"] for r in found] == [0] * 4 + [1] * 4 + [2] * 4
