@@ -83,9 +83,24 @@ class Joiner {
     for (const Lane& lane : process_.lanes) {
       if (lane.type == LaneType::thread && lane.may_have(Kind::collective)) join_collectives(lane);
     }
+    join_later();
+    std::stable_sort(process_.collective_kernels.begin(), process_.collective_kernels.end(),
+                     [](const CollectiveKernel& a, const CollectiveKernel& b) {
+                       return number(a.collective) < number(b.collective);
+                     });
   }
 
  private:
+  struct Later {
+    int64_t begin, end;  // of the time in which it is launched
+    std::vector<uint32_t> collectives;
+  };
+  struct Launch {
+    int64_t begin;
+    uint32_t event, lane;
+    bool taken = false;
+  };
+
   // What an event is to collectives.
   enum class Role : uint8_t { none, collective, group_start, group_end };
   Role role_of(const Shape& shape) const {
@@ -234,20 +249,84 @@ class Joiner {
         const std::vector<uint32_t> work = launched_inside(i, end);
         for (const uint32_t launch : work) pair(i, launch);
         if (work.empty() && depth > 0) pending.push_back(i);
+        if (work.empty() && depth == 0) add_later(i, {i});
       } else if (role == Role::group_start) {
         ++depth;
       } else if (role == Role::group_end) {
         if (depth > 0) --depth;
         if (depth == 0) {
-          join_group(pending, launched_inside(i, end));
+          const std::vector<uint32_t> work = launched_inside(i, end);
+          join_group(pending, work);
+          if (work.empty()) add_later(i, std::move(pending));
           pending.clear();
         }
       }
     }
-    std::stable_sort(process_.collective_kernels.begin(), process_.collective_kernels.end(),
-                     [](const CollectiveKernel& a, const CollectiveKernel& b) {
-                       return number(a.collective) < number(b.collective);
-                     });
+  }
+
+  // What `call` leaves to a thread of NCCL's: it returns ncclInProgress where communicators do not
+  // block.
+  void add_later(uint32_t call, std::vector<uint32_t> collectives) {
+    constexpr int32_t kInProgress = 7;
+    if (collectives.empty() || shape(call).result != kInProgress) return;
+    later_.push_back({events_.begin_of(call), INT64_MAX, std::move(collectives)});
+  }
+
+  // Such a thread launches after the call, and before the next one on the communicator: NCCL
+  // refuses that until it is done. Each call has a thread of its own, which makes no calls of NCCL.
+  void join_later() {
+    if (later_.empty()) return;
+    std::sort(later_.begin(), later_.end(),
+              [](const Later& a, const Later& b) { return a.begin < b.begin; });
+    std::unordered_map<uint64_t, int64_t> next;  // call on a communicator
+    for (auto batch = later_.rbegin(); batch != later_.rend(); ++batch) {
+      for (const uint32_t each : batch->collectives) {
+        const auto found = next.find(shape(each).communicator);
+        if (found != next.end()) batch->end = std::min(batch->end, found->second);
+      }
+      for (const uint32_t each : batch->collectives) next[shape(each).communicator] = batch->begin;
+    }
+    std::vector<Launch> launches = launches_of_nccl();
+    for (const Later& batch : later_) {
+      std::set<uint64_t> streams;
+      for (const uint32_t each : batch.collectives) streams.insert(shape(each).stream_handle);
+      std::vector<uint32_t> work;
+      uint32_t lane = 0;
+      auto launch =
+          std::lower_bound(launches.begin(), launches.end(), batch.begin,
+                           [](const Launch& one, int64_t begin) { return one.begin < begin; });
+      for (; launch != launches.end() && launch->begin < batch.end && budget_ > 0; ++launch) {
+        --budget_;
+        if (launch->taken || (!work.empty() && launch->lane != lane)) continue;
+        if (!streams.contains(shape(launch->event).stream_handle)) continue;
+        launch->taken = true;
+        lane = launch->lane;
+        work.push_back(launch->event);
+        if (work.size() == batch.collectives.size()) break;
+      }
+      join_group(batch.collectives, work);
+    }
+  }
+
+  // Launches of NCCL's kernels by threads that make no calls of NCCL, in order of begin.
+  std::vector<Launch> launches_of_nccl() const {
+    std::vector<Launch> found;
+    uint32_t number_of_lane = 0;
+    for (const Lane& lane : process_.lanes) {
+      ++number_of_lane;
+      if (lane.type != LaneType::thread || lane.may_have(Kind::collective)) continue;
+      for (uint32_t i = lane.first_event; i < lane.first_event + lane.event_count; ++i) {
+        const EventIndex work = events_.partner_of(i);
+        if (shape(i).kind != Kind::launch || work == EventIndex::none) continue;
+        const bool ours =
+            trace_.text(shape(number(work)).name).find("nccl") != std::string_view::npos;
+        if (ours) found.push_back({events_.begin_of(i), i, number_of_lane});
+      }
+    }
+    std::sort(found.begin(), found.end(), [](const Launch& a, const Launch& b) {
+      return std::tuple(a.begin, a.event) < std::tuple(b.begin, b.event);
+    });
+    return found;
   }
 
   // Host events within call `outer` that caused work on a stream.
@@ -309,6 +388,7 @@ class Joiner {
   std::vector<Side> sides_;  // by shape; empty: there are more shapes than events
   std::vector<Role> roles_;
   CallTable calls_;
+  std::vector<Later> later_;
   std::vector<Pair> several_;  // call and each of its pieces of work, where there are several
   std::vector<Pair> rivals_;   // correlation id and each of its host events, likewise
   uint64_t budget_ =

@@ -194,3 +194,7 @@ def test_communicators_that_do_not_block(tmp_path, how, nvtx):
     found = harness.of_kind(harness.records(dump), "collective")
     assert [(r["rank"], r["rank_count"]) for r in found] == [(0, 2), (1, 2), (1, 2), (0, 2)] * 3
     assert [r["sequence"] for r in found] == [0] * 4 + [1] * 4 + [2] * 4
+    harness.checked("convert", dump, "--to", "chrome", "-o", tmp_path / "trace.json")
+    kernels = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
+    assert [e["args"].get("In msg nelems") for e in sorted(kernels, key=lambda e: e["ts"])] == [
+        n + more for n in (10, 20, 30) for more in (0, 0, 1, 1)]

@@ -97,13 +97,16 @@ class TraceJoin : public testing::Test {
     if (kind == Kind::gpu_kernel) r.gpu_kernel.stream = 7;
     if (kind == Kind::gpu_set) r.gpu_copy.stream = 7;
     records_.push_back(r);
+    threads_.push_back(thread_);
     return records_.back();
   }
   static uint64_t at(uint64_t us) { return 10'000'000 + us * kTicksPerUs; }
   void build() {
     BatchEncoder encoder(names_);
     encoder.begin(0, 0);
-    for (const Record& r : records_) ASSERT_TRUE(encoder.add(r, 1, "main"));
+    for (size_t i = 0; i < records_.size(); ++i) {
+      ASSERT_TRUE(encoder.add(records_[i], threads_[i], "main"));
+    }
     ByteBuffer bytes;
     append(bytes, ChunkKind::header, make_header());
     append_events(bytes, encoder);
@@ -128,6 +131,8 @@ class TraceJoin : public testing::Test {
 
   MemoryNames names_;
   std::vector<Record> records_;
+  uint32_t thread_ = 1;  // of what is added
+  std::vector<uint32_t> threads_;
   Trace trace_;
 };
 
@@ -232,6 +237,43 @@ TEST_F(TraceJoin, FusedCollectivesShareTheirKernel) {
   build();
   EXPECT_EQ(pairs().size(), 2u);
   EXPECT_EQ(pairs()[0].second, pairs()[1].second);
+}
+
+// Communicators that do not block: each call is left to a thread of NCCL's.
+TEST_F(TraceJoin, WhatNcclLaunchesLaterIsItsCollectives) {
+  constexpr int kInProgress = 7;
+  const auto collective = [&](uint64_t us, uint64_t communicator, uint64_t stream, int result) {
+    auto& out = add(Kind::collective, us, us + 2, "ncclAllReduce").collective;
+    out.communicator = communicator, out.stream = stream;
+    out.result = static_cast<int16_t>(result);
+  };
+  uint32_t last = 0;
+  const auto launch = [&](uint32_t thread, uint64_t us, uint64_t stream, const char* kernel) {
+    thread_ = thread;
+    add(Kind::launch, us, us + 1, "cuLaunchKernelEx", ++last).launch.stream = stream;
+    add(Kind::gpu_kernel, us + 1, us + 2, {}, last).gpu_kernel.name = names_.intern(kernel);
+  };
+  collective(10, 1, 0x10, kInProgress);
+  collective(20, 2, 0x20, kInProgress);
+  collective(40, 1, 0x10, kInProgress);
+  collective(60, 1, 0x10, 0);  // refused, or launched elsewhere: nobody knows
+  add(Kind::call, 100, 101, "ncclGroupStart");
+  collective(102, 1, 0x10, 0);
+  collective(105, 2, 0x20, 0);
+  add(Kind::call, 110, 112, "ncclGroupEnd").call.result = kInProgress;
+  launch(2, 25, 0x20, "ncclDevKernel_AllReduce");
+  launch(3, 30, 0x10, "ncclDevKernel_AllReduce");
+  launch(4, 41, 0x10, "gemm");  // the program's own
+  launch(3, 45, 0x10, "ncclDevKernel_AllReduce");
+  launch(3, 115, 0x20, "ncclDevKernel_AllReduce");
+  launch(3, 120, 0x10, "ncclDevKernel_AllReduce");
+  build();
+  const auto pair = [&](uint64_t call, uint64_t kernel) {
+    return std::pair(find(Kind::collective, call), find(Kind::gpu_kernel, kernel));
+  };
+  const std::vector expected = {pair(10, 31), pair(20, 26), pair(40, 46), pair(102, 121),
+                                pair(105, 116)};
+  EXPECT_EQ(pairs(), expected);
 }
 
 TEST_F(TraceJoin, MemoryCurveFollowsAllocationsOfTheWindow) {
