@@ -31,7 +31,7 @@ struct Context {
   void* handle;
   unsigned long long id;  // of no other context of the process's life
   int device;
-  bool gone;  // its events went with it
+  bool gone;  // its events went with it, or tell nothing any more
   bool has_clock;
   EventClock clock;
 };
@@ -309,6 +309,9 @@ void read_pairs(const EventDriver& driver, uint16_t place) {
     if (there && result == 0) {
       read_pair(driver, pair, context);
     } else {
+      // After an illegal address, say, "any further CUDA work will return the same error" (CUDA
+      // driver API, CUDA_ERROR_ILLEGAL_ADDRESS).
+      context.gone = true;
       count_loss(Loss::event_untimed);
     }
     const uint32_t done = number;
@@ -380,6 +383,11 @@ void event_times_tick() {
 }
 
 void event_times_collect() { look(true); }
+
+bool event_times_await() {
+  if (!g_ready.load(std::memory_order_relaxed)) return false;
+  return g->pool.recorded().size() != 0 || g->work.size() != 0;
+}
 
 void event_times_end() {
   if (!g_ready.exchange(false)) return;

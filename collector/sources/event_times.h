@@ -37,6 +37,7 @@ bool event_times_are_ready();  // since it was attached, until the window ends. 
 void event_times_tick();
 // At a window's end: the same, with a reading of the clocks as of now.
 void event_times_collect();
+bool event_times_await();  // whether there are times to come
 // All events are destroyed; work that still runs has no time.
 void event_times_end();
 const char* event_times_missing();  // "": nothing is

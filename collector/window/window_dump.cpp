@@ -36,6 +36,8 @@ constexpr uint64_t kWaitForGpu = 2 * kSecond;   // for launches still running wh
 constexpr uint64_t kWaitForGpuEarly = kSecond;  // where another window may be about to begin
 constexpr uint64_t kWaitForPerhaps = 50 * kMs;  // for records that there may not be
 
+// Not of launches whose context is lost.
+bool more_gpu_records_come() { return cupti_is_attached() || event_times_await(); }
 bool gpu_records_come() { return cupti_is_attached() || event_times_wanted(); }
 
 // Takes records until every launch of the window has its GPU record, 2 s at most.
@@ -52,7 +54,7 @@ void collect_to_the_end(Drain& drain, const Window& window) {
     event_times_collect();
     drain.collector.collect(drain.file, true, window.end_ticks);
     const WindowCollector::Missing missing = drain.collector.missing();
-    if (!gpu_records_come() || (missing.awaited == 0 && missing.perhaps == 0)) break;
+    if (!more_gpu_records_come() || (missing.awaited == 0 && missing.perhaps == 0)) break;
     const bool hurry = is_early_window(window.number) && !exiting;
     const uint64_t longest = missing.awaited == 0 ? kWaitForPerhaps
                              : hurry              ? kWaitForGpuEarly

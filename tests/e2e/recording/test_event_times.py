@@ -83,3 +83,16 @@ def test_captures_go_on(tmp_path):
                             **harness.WHOLE_RUN)
     assert done.out == "end: 0\n" * 5
     assert info["losses"] == {"event_captured": 5}
+
+
+def test_a_lost_context_is_not_waited_for(tmp_path):
+    """After such an error all work fails (driver_types.h). What the GPU was given before has no times that can be known."""
+    command = (harness.SIMTRAIN, "--steps", "30")
+    done = harness.run(command, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_TRUTH=tmp_path / "truth", GPUPROF_GPU_TIMES="events",
+                                                  SIMCUDA_FAIL="cudaMemcpyAsync:10:700", **harness.WHOLE_RUN))
+    assert done.code == 1 and "cudaErrorIllegalAddress" in done.err
+    dump, = harness.dumps(tmp_path / "out")
+    calls = truth.Comparison(dump, tmp_path / "truth", gpu=False).truth
+    failed = [c["name"] for c in calls if c["t"] == "call" and c["ret"] == 700]
+    assert failed.count("cuEventRecord") < 20, "asked again and again"
+    assert harness.info(dump)["files"][0]["losses"]["event_untimed"] > 0
