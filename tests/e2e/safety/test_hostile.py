@@ -202,7 +202,7 @@ def test_what_compresses_too_well_is_said(tmp_path):
 
 @pytest.mark.skipif(bool(harness.SANITIZER), reason="a sanitizer's own memory")
 def test_a_short_mangled_name_stays_short(tmp_path):
-    """Each part names the one before twice: demangled, the last has 20 GB."""
+    """Each part names the one before twice: demangled, the last has 9 GB."""
     parts = [f"S_IS{digit}_S{digit}_E" for digit in "0123456789ABCDEFGHIJKLMNOPQR"]
     name = "_Z1fSt4pairIiiE" + "".join(parts)
     kernel = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": 7, "ts": 1.0, "dur": 1.0,
