@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL: what a collective keeps of its arguments, and which communicator a handle stands for.
+// NCCL: what a collective keeps of its arguments, and which calls tell of communicators.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-#include <atomic>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -11,10 +10,9 @@
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
-#include "formats/core/text.h"
-#include "preload/elf_symbols.h"
 #include "preload/hook.h"
 #include "preload/nccl_call.h"
+#include "preload/nccl_communicators.h"
 #include "preload/nccl_later.h"
 
 namespace gpuprof {
@@ -26,42 +24,6 @@ constexpr uint8_t kNone = 0xff;
 constexpr int kNoPeer = -1;
 
 #ifndef GPUPROF_NOP
-static void remember(ncclComm_t communicator, int rank_count, int rank) {
-  if (communicator) {
-    register_communicator(communicator,
-                          {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
-  }
-}
-
-// Whether NCCL was asked about a communicator that it was still making.
-static std::atomic<bool> g_asked_early{false};
-
-// NCCL knows size and rank of each, however it was made: split or shrunk, within a group, before
-// this library was loaded. Asked once; again while NCCL is still making it.
-static void learn(ncclComm_t communicator) {
-  if (!communicator || !is_new_communicator(communicator)) return;
-  // NCCL marks its own calls with NVTX, and the caller may be filling a record.
-  const BlockedScope blocked;
-  using State = ncclResult_t (*)(ncclComm_t, ncclResult_t*);
-  const auto state_of =
-      reinterpret_cast<State>(symbol_in_loaded("libnccl.so", "ncclCommGetAsyncError"));
-  ncclResult_t state = ncclSuccess;
-  if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) {
-    g_asked_early.store(true, std::memory_order_relaxed);
-    return;
-  }
-  using Query = ncclResult_t (*)(ncclComm_t, int*);
-  const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
-  const auto user_rank =
-      reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
-  int ranks = 0, rank = 0;
-  ncclResult_t result = count && user_rank ? count(communicator, &ranks) : ncclInternalError;
-  if (result == ncclSuccess) result = user_rank(communicator, &rank);
-  if (result == ncclInProgress || (result == ncclSuccess && ranks == 0)) return;
-  const bool known = result == ncclSuccess;
-  remember(communicator, known ? ranks : 0, known ? rank : 0);
-}
-
 // Calls count whether recorded or not: all ranks number them alike. A record takes the number
 // first.
 [[gnu::tls_model("initial-exec")]] static thread_local bool t_counted = false;
@@ -79,7 +41,7 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
   out.operation = static_cast<uint8_t>(operation);
   out.result = static_cast<int16_t>(result);
 #ifndef GPUPROF_NOP
-  learn(communicator);
+  learn_communicator(communicator);
   const CommunicatorPlace place =
       note_call(communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer));
   t_counted = true;
@@ -136,7 +98,7 @@ template <typename... Arguments>
 // A step's collectives differ in their buffers and sizes, and come again with the next step.
 static void note(StepSubject& subject, ncclComm_t communicator) {
   subject.object = communicator;
-  learn(communicator);
+  learn_communicator(communicator);
 }
 static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
 template <typename Other>
@@ -179,84 +141,32 @@ template <typename First, typename... Rest>
 #ifndef GPUPROF_NOP
 // ---- communicators: remembered whether recording or not ----
 
-static bool is_usable(ncclResult_t result) {
-  return result == ncclSuccess || result == ncclInProgress;
-}
-
-// In a group NCCL gives the handle when the outermost one ends, to where the program wants it.
-struct AwaitedCommunicator {
-  std::atomic<uint32_t> thread;  // 0: free
-  ncclComm_t* made;
-  uint64_t identity;
-  char name[GroupNames::kTextBytes];
-};
-constinit AwaitedCommunicator g_awaited[256];
-[[gnu::tls_model("initial-exec")]] static thread_local int t_groups = 0;
-
-// ncclConfig_t::commName, since NCCL 2.27; empty: the program gave none.
-static const char* name_in(const ncclConfig_t* config) {
-  constexpr unsigned kMagic = 0xcafebeef, kFirst = NCCL_VERSION(2, 27, 0);
-  constexpr size_t kEnd = offsetof(ncclConfig_t, commName) + sizeof config->commName;
-  if (!config || config->magic != kMagic || config->version < kFirst || config->size < kEnd) {
-    return "";
-  }
-  return config->commName ? config->commName : "";
-}
-
-static void adopt(ncclComm_t communicator, uint64_t identity, const char* name) {
-  learn(communicator);
-  if (identity) identify_communicator(communicator, identity);
-  if (name[0]) name_communicator(communicator, name);
-}
-
-static void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
-                              const ncclConfig_t* config = nullptr) {
-  if (!is_usable(result) || !made) return;
-  if (*made) return adopt(*made, identity, name_in(config));
-  if (t_groups == 0) return;
-  const uint32_t own = current_tid();
-  for (AwaitedCommunicator& row : g_awaited) {
-    uint32_t nobody = 0;
-    if (!row.thread.compare_exchange_strong(nobody, own)) continue;
-    row.made = made, row.identity = identity;
-    copy_text(name_in(config), row.name, sizeof row.name);
-    return;
-  }
-}
-
-[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupStart>, ncclResult_t) { ++t_groups; }
-static void end_group(ncclResult_t result) {
-  if (t_groups > 0 && --t_groups > 0) return;
-  const uint32_t own = current_tid();
-  for (AwaitedCommunicator& row : g_awaited) {
-    if (row.thread.load() != own) continue;
-    if (is_usable(result) && *row.made) adopt(*row.made, row.identity, row.name);
-    row.thread = 0;
-  }
+[[maybe_unused]] static void observe(ApiTag<Api::ncclGroupStart>, ncclResult_t) {
+  begin_nccl_group();
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclGroupEnd>, ncclResult_t result) {
-  end_group(result);
+  end_nccl_group(result);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclGroupSimulateEnd>, ncclResult_t result,
                                      ncclSimInfo_t*) {
-  end_group(result);
+  end_nccl_group(result);
 }
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank) {
-  if (is_usable(result) && made) remember(*made, rank_count, rank);
+  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
   made_communicator(result, made, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank,
                                      ncclConfig_t* config) {
-  if (is_usable(result) && made) remember(*made, rank_count, rank);
+  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
   made_communicator(result, made, communicator_identity(&id, sizeof id), config);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
-  if (is_usable(result) && made) remember(*made, rank_count, rank);
+  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
   if (!ids || id_count < 1) return;
   made_communicator(result, made,
                     communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids),
@@ -268,7 +178,7 @@ static void end_group(ncclResult_t result) {
   // All ranks are in this process: the first one's address and the time are theirs alone.
   const uint64_t parts[] = {reinterpret_cast<uint64_t>(made[0]), now_ticks()};
   for (int i = 0; i < devices; ++i) {
-    remember(made[i], devices, i);
+    remember_communicator(made[i], devices, i);
     identify_communicator(made[i], communicator_identity(parts, sizeof parts));
   }
 }
@@ -317,7 +227,7 @@ static ncclComm_t communicator_in(First, Rest... rest) {
 // refuses a call while one does.
 template <typename... Arguments>
 [[maybe_unused]] static void before_call(Collective, Arguments... given) {
-  if (g_asked_early.load(std::memory_order_relaxed)) learn(communicator_in(given...));
+  if (nccl_was_asked_early()) learn_communicator(communicator_in(given...));
 }
 #define GPUPROF_COUNTED(symbol)                                                                 \
   template <typename... Arguments>                                                              \

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "preload/nccl_communicators.h"
+
+#include <atomic>
+#include <cstddef>
+
+#include "collector/base/os.h"
+#include "collector/record/communicators.h"
+#include "formats/core/text.h"
+#include "preload/elf_symbols.h"
+#include "preload/hook.h"
+
+namespace gpuprof {
+namespace {
+
+std::atomic<bool> g_asked_early{false};
+
+// One that a group is to make, to where the program wants it.
+struct AwaitedCommunicator {
+  std::atomic<uint32_t> thread;  // 0: free
+  ncclComm_t* made;
+  uint64_t identity;
+  char name[GroupNames::kTextBytes];
+};
+constinit AwaitedCommunicator g_awaited[256];
+[[gnu::tls_model("initial-exec")]] thread_local int t_groups = 0;
+
+// ncclConfig_t::commName, since NCCL 2.27; empty: the program gave none.
+const char* name_in(const ncclConfig_t* config) {
+  constexpr unsigned kMagic = 0xcafebeef, kFirst = NCCL_VERSION(2, 27, 0);
+  constexpr size_t kEnd = offsetof(ncclConfig_t, commName) + sizeof config->commName;
+  if (!config || config->magic != kMagic || config->version < kFirst || config->size < kEnd) {
+    return "";
+  }
+  return config->commName ? config->commName : "";
+}
+
+void adopt(ncclComm_t communicator, uint64_t identity, const char* name) {
+  learn_communicator(communicator);
+  if (identity) identify_communicator(communicator, identity);
+  if (name[0]) name_communicator(communicator, name);
+}
+
+}  // namespace
+
+void remember_communicator(ncclComm_t communicator, int rank_count, int rank) {
+  if (!communicator) return;
+  register_communicator(communicator,
+                        {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+}
+
+void ask_nccl_of(ncclComm_t communicator) {
+  // NCCL marks its own calls with NVTX, and the caller may be filling a record.
+  const BlockedScope blocked;
+  using State = ncclResult_t (*)(ncclComm_t, ncclResult_t*);
+  const auto state_of =
+      reinterpret_cast<State>(symbol_in_loaded("libnccl.so", "ncclCommGetAsyncError"));
+  ncclResult_t state = ncclSuccess;
+  if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) {
+    g_asked_early.store(true, std::memory_order_relaxed);
+    return;
+  }
+  using Query = ncclResult_t (*)(ncclComm_t, int*);
+  const auto count = reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommCount"));
+  const auto user_rank =
+      reinterpret_cast<Query>(symbol_in_loaded("libnccl.so", "ncclCommUserRank"));
+  int ranks = 0, rank = 0;
+  ncclResult_t result = count && user_rank ? count(communicator, &ranks) : ncclInternalError;
+  if (result == ncclSuccess) result = user_rank(communicator, &rank);
+  if (result == ncclInProgress || (result == ncclSuccess && ranks == 0)) return;
+  const bool known = result == ncclSuccess;
+  remember_communicator(communicator, known ? ranks : 0, known ? rank : 0);
+}
+
+bool nccl_was_asked_early() { return g_asked_early.load(std::memory_order_relaxed); }
+
+void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
+                       const ncclConfig_t* config) {
+  if (!is_usable(result) || !made) return;
+  if (*made) return adopt(*made, identity, name_in(config));
+  if (t_groups == 0) return;
+  const uint32_t own = current_tid();
+  for (AwaitedCommunicator& row : g_awaited) {
+    uint32_t nobody = 0;
+    if (!row.thread.compare_exchange_strong(nobody, own)) continue;
+    row.made = made, row.identity = identity;
+    copy_text(name_in(config), row.name, sizeof row.name);
+    return;
+  }
+}
+
+void begin_nccl_group() { ++t_groups; }
+
+void end_nccl_group(ncclResult_t result) {
+  if (t_groups > 0 && --t_groups > 0) return;
+  const uint32_t own = current_tid();
+  for (AwaitedCommunicator& row : g_awaited) {
+    if (row.thread.load() != own) continue;
+    if (is_usable(result) && *row.made) adopt(*row.made, row.identity, row.name);
+    row.thread = 0;
+  }
+}
+
+}  // namespace gpuprof

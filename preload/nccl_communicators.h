@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Communicators as NCCL hands them out: place, identity and name of each, remembered whether
+// recording or not. Any thread; no lock, no allocation.
+#pragma once
+
+#include <nccl.h>
+
+#include <cstdint>
+
+#include "collector/record/collector.h"
+
+namespace gpuprof {
+
+// What a call gives that goes on after it is usable, too.
+inline bool is_usable(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
+// Null: nothing happens.
+void remember_communicator(ncclComm_t communicator, int rank_count, int rank);
+
+void ask_nccl_of(ncclComm_t communicator);
+// NCCL knows size and rank of each, however it was made: split or shrunk, within a group, before
+// this library was loaded. Asked once; again while NCCL is still making it.
+inline void learn_communicator(ncclComm_t communicator) {
+  if (communicator && is_new_communicator(communicator)) ask_nccl_of(communicator);
+}
+// Whether NCCL was asked about a communicator that it was still making.
+bool nccl_was_asked_early();
+
+// After a call that makes a communicator at `made`. In a group NCCL gives the handle when the
+// outermost one ends. `identity` 0: not known; `config` may be null.
+void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
+                       const ncclConfig_t* config = nullptr);
+
+// The calling thread's groups nest.
+void begin_nccl_group();
+void end_nccl_group(ncclResult_t result);
+
+}  // namespace gpuprof
