@@ -11,12 +11,12 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/record/collector.h"
-#include "collector/record/names.h"
 #include "collector/record/recorder.h"
 #include "collector/record/session.h"
-#include "collector/sources/event_clock.h"
+#include "collector/sources/event_contexts.h"
 #include "collector/sources/event_driver.h"
 #include "collector/sources/event_pool.h"
+#include "collector/sources/event_work.h"
 #include "collector/sources/graphs.h"
 
 namespace gpuprof {
@@ -24,17 +24,6 @@ namespace {
 
 constexpr uint64_t kReadEveryNs = 100000000;
 constexpr uint64_t kResolutionNs = 500;  // cuEventElapsedTime: "around 0.5 microseconds"
-
-// A CUDA context in which something was launched. Hooks add them, and the drain thread does the
-// rest.
-struct Context {
-  void* handle;
-  unsigned long long id;  // of no other context of the process's life
-  int device;
-  bool gone;  // its events went with it, or tell nothing any more
-  bool has_clock;
-  EventClock clock;
-};
 
 // GPU work whose times are the device's still.
 struct Work {
@@ -45,13 +34,10 @@ struct Work {
 
 struct State {
   EventPool pool;
-  Context contexts[EventPool::kMostContexts];
   PodVector<Work> work;
   PodVector<uint32_t> ended;
 };
 constinit Immortal<State> g;
-Mutex g_context_lock;  // of who adds a context
-std::atomic<uint32_t> g_contexts{0};
 std::atomic<bool> g_ready{false};
 std::atomic<uint32_t> g_number{0};
 bool g_registered_exit = false;
@@ -61,27 +47,6 @@ char g_missing[128] = "";
 
 uint64_t to_ticks(uint64_t ns) {
   return static_cast<uint64_t>(static_cast<double>(ns) * session().clock.ticks_per_ns);
-}
-
-// Its place in the table; -1: no context is current, or there is no room.
-int place_of(const EventDriver& driver, void* handle) {
-  Context fresh{};
-  fresh.handle = handle;
-  if (!handle || driver.context_id(handle, &fresh.id) != 0) return -1;
-  const uint32_t count = g_contexts.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count; ++i) {
-    if (g->contexts[i].id == fresh.id) return static_cast<int>(i);
-  }
-  if (driver.context_device(&fresh.device) != 0) return -1;
-  const LockGuard guard(g_context_lock);
-  const uint32_t now = g_contexts.load(std::memory_order_relaxed);
-  for (uint32_t i = count; i < now; ++i) {
-    if (g->contexts[i].id == fresh.id) return static_cast<int>(i);
-  }
-  if (now == EventPool::kMostContexts) return -1;
-  g->contexts[now] = fresh;
-  g_contexts.store(now + 1, std::memory_order_release);
-  return static_cast<int>(now);
 }
 
 int32_t result_of(const Record& record) {
@@ -141,7 +106,7 @@ uint32_t events_before(const Record& record) {
   const EventDriver* const driver = event_driver();
   void* handle = nullptr;
   const bool known = driver->get_context(&handle) == 0;
-  const int context = known ? place_of(*driver, handle) : -1;
+  const int context = known ? place_of_context(*driver, handle) : -1;
   if (!in_window) return kNoEvents;
   const bool own = has_own_stream(record.api);
   int status = 0;
@@ -207,20 +172,7 @@ bool event_times_are_ready() { return g_ready.load(std::memory_order_relaxed); }
 
 namespace {
 
-// Makes the context current on the calling thread. False: it is gone, or not to be had.
-bool enter(const EventDriver& driver, Context& context) {
-  unsigned long long id = 0;
-  if (context.gone) return false;
-  if (driver.context_id(context.handle, &id) == 0 && id == context.id &&
-      driver.set_context(context.handle) == 0) {
-    return true;
-  }
-  context.gone = true;
-  context.clock.forget();
-  return false;
-}
-
-void read_clock(const EventDriver& driver, Context& context) {
+void read_clock(const EventDriver& driver, EventContext& context) {
   if (context.has_clock) {
     context.clock.add(driver);
   } else {
@@ -229,56 +181,10 @@ void read_clock(const EventDriver& driver, Context& context) {
   g_error_ticks = std::max(g_error_ticks, context.clock.error_ticks());
 }
 
-// CUpti_ActivityMemcpyKind of a cudaMemcpyKind; 0: not known.
-uint8_t copy_kind(uint8_t direction) {
-  constexpr uint8_t kKinds[] = {9, 1, 2, 8, 0};
-  return direction < 5 ? kKinds[direction] : uint8_t{0};
-}
-
-bool launches_graph(const Record& call) {
-  return call.api < api_count() && api_rows()[call.api].role == ApiRole::graph_launch;
-}
-
-// The GPU work of a call, without times.
-Record work_of(const Record& call, const EventPair& pair, const Context& context) {
-  Record out{};
-  const bool graph = call.kind == Kind::launch && launches_graph(call);
-  const Kind kind = graph                       ? Kind::gpu_graph
-                    : call.kind == Kind::launch ? Kind::gpu_kernel
-                    : call.kind == Kind::copy   ? Kind::gpu_copy
-                                                : Kind::gpu_set;
-  begin_record(&out, kind, 0, 0, 0, call.correlation);
-  const auto stream = static_cast<uint32_t>(pair.stream);
-  const auto device = static_cast<uint16_t>(context.device);
-  const auto context_id = static_cast<uint16_t>(context.id);
-  if (call.kind != Kind::launch) {
-    auto& copy = out.gpu_copy;
-    copy.stream = stream, copy.device = device, copy.context = context_id;
-    copy.peer_source = copy.peer_destination = 0xffff;
-    copy.bytes = call.kind == Kind::copy ? call.copy.bytes : call.set.bytes;
-    if (call.kind == Kind::copy) copy.direction = copy_kind(call.copy.direction);
-    if (call.kind == Kind::set) copy.value = call.set.value;
-    return out;
-  }
-  auto& kernel = out.gpu_kernel;
-  kernel.stream = stream, kernel.device = device, kernel.context = context_id;
-  if (graph) return out;
-  const LaunchPayload& launch = call.launch;
-  LaunchShape shape{};
-  shape.grid = {launch.grid_x, launch.grid_y, launch.grid_z};
-  shape.block = {launch.block_x, launch.block_y, launch.block_z};
-  shape.dynamic_shared_bytes = launch.shared_bytes;
-  kernel.shape = intern_shape(shape);
-  kernel.name = call.flags & kFlagNamed
-                    ? static_cast<StringId>(launch.function)
-                    : intern_text(lookup_function(reinterpret_cast<const void*>(launch.function)));
-  return out;
-}
-
 // Reads the times of a pair whose second event has happened.
-void read_pair(const EventDriver& driver, const EventPair& pair, const Context& context) {
+void read_pair(const EventDriver& driver, const EventPair& pair, const EventContext& context) {
   const Record& call = pair.record;
-  Work work{work_of(call, pair, context), call.begin, pair.context};
+  Work work{gpu_work_of(call, pair.stream, context.device, context.id), call.begin, pair.context};
   float ms = 0;
   if (!context.has_clock || driver.elapsed(&ms, pair.begin, pair.end) != 0 ||
       !context.clock.device_ns(driver, pair.begin, call.begin, work.record.begin) ||
@@ -293,8 +199,8 @@ void read_pair(const EventDriver& driver, const EventPair& pair, const Context& 
 
 // Those of one context that are over.
 void read_pairs(const EventDriver& driver, uint16_t place) {
-  Context& context = g->contexts[place];
-  const bool there = enter(driver, context);
+  EventContext& context = event_context(place);
+  const bool there = enter_context(driver, context);
   uint64_t running[64];  // streams whose work is not over
   size_t count = 0;
   for (uint32_t& number : g->pool.recorded()) {
@@ -330,8 +236,8 @@ void write_work() {
   const GpuBufferScope gpu_buffer;
   size_t kept = 0;
   for (Work& each : g->work) {
-    const EventClock& clock = g->contexts[each.context].clock;
-    if (!g->contexts[each.context].gone && !clock.is_known()) {
+    const EventClock& clock = event_context(each.context).clock;
+    if (!event_context(each.context).gone && !clock.is_known()) {
       g->work[kept++] = each;
       continue;
     }
@@ -354,19 +260,19 @@ void write_work() {
 void look(bool read_clocks) {
   if (!g_ready.load(std::memory_order_relaxed)) return;
   const EventDriver& driver = *event_driver();
-  const uint32_t contexts = g_contexts.load(std::memory_order_acquire);
+  const uint32_t contexts = event_context_count();
   if (contexts == 0) return;
   const RelaxedCapture relaxed(driver);
   for (uint16_t i = 0; i < contexts; ++i) {
-    Context& context = g->contexts[i];
-    if (!enter(driver, context)) continue;
+    EventContext& context = event_context(i);
+    if (!enter_context(driver, context)) continue;
     if (!context.has_clock || !context.clock.is_known()) read_clock(driver, context);
   }
   for (uint16_t i = 0; i < contexts; ++i) read_pairs(driver, i);
   if (read_clocks) {
     // Behind what was read just now.
     for (uint16_t i = 0; i < contexts; ++i) {
-      if (enter(driver, g->contexts[i])) read_clock(driver, g->contexts[i]);
+      if (enter_context(driver, event_context(i))) read_clock(driver, event_context(i));
     }
     write_work();
   }
@@ -397,10 +303,10 @@ void event_times_end() {
   g->ended.clear();
   if (!g->ended.reserve(EventPool::kMostPairs)) return;
   g->pool.end(g->ended);
-  const uint32_t contexts = g_contexts.load(std::memory_order_acquire);
+  const uint32_t contexts = event_context_count();
   for (uint16_t i = 0; i < contexts; ++i) {
-    Context& context = g->contexts[i];
-    const bool there = enter(driver, context);
+    EventContext& context = event_context(i);
+    const bool there = enter_context(driver, context);
     for (const uint32_t number : g->ended) {
       if (g->pool[number].context != i) continue;
       if (there) {
@@ -424,8 +330,6 @@ uint64_t event_times_error_ticks() {
 
 namespace {
 void forget_event_times() {
-  g_context_lock.unlock();
-  g_contexts = 0;
   g_ready = false;
   g_number = 0;
   g_last_reading_ns = g_error_ticks = 0;
@@ -434,7 +338,6 @@ void forget_event_times() {
   g->work.release();
   g->ended.release();
   g->pool.release();
-  for (Context& context : g->contexts) context = Context{};
 }
 GPUPROF_FORGET_IN_CHILD(forget_event_times);
 }  // namespace

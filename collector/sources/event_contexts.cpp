@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collector/sources/event_contexts.h"
+
+#include <atomic>
+
+#include "collector/base/fork.h"
+#include "collector/base/os.h"
+#include "collector/sources/event_pool.h"
+
+namespace gpuprof {
+namespace {
+
+struct Table {
+  EventContext rows[EventPool::kMostContexts];
+};
+constinit Immortal<Table> g;
+Mutex g_context_lock;  // of who adds a context
+std::atomic<uint32_t> g_contexts{0};
+
+}  // namespace
+
+int place_of_context(const EventDriver& driver, void* handle) {
+  EventContext fresh{};
+  fresh.handle = handle;
+  if (!handle || driver.context_id(handle, &fresh.id) != 0) return -1;
+  const uint32_t count = event_context_count();
+  for (uint32_t i = 0; i < count; ++i) {
+    if (g->rows[i].id == fresh.id) return static_cast<int>(i);
+  }
+  if (driver.context_device(&fresh.device) != 0) return -1;
+  const LockGuard guard(g_context_lock);
+  const uint32_t now = g_contexts.load(std::memory_order_relaxed);
+  for (uint32_t i = count; i < now; ++i) {
+    if (g->rows[i].id == fresh.id) return static_cast<int>(i);
+  }
+  if (now == EventPool::kMostContexts) return -1;
+  g->rows[now] = fresh;
+  g_contexts.store(now + 1, std::memory_order_release);
+  return static_cast<int>(now);
+}
+
+uint32_t event_context_count() { return g_contexts.load(std::memory_order_acquire); }
+
+EventContext& event_context(uint32_t place) { return g->rows[place]; }
+
+bool enter_context(const EventDriver& driver, EventContext& context) {
+  unsigned long long id = 0;
+  if (context.gone) return false;
+  if (driver.context_id(context.handle, &id) == 0 && id == context.id &&
+      driver.set_context(context.handle) == 0) {
+    return true;
+  }
+  context.gone = true;
+  context.clock.forget();
+  return false;
+}
+
+namespace {
+void forget_event_contexts() {
+  g_context_lock.unlock();
+  g_contexts = 0;
+  for (EventContext& row : g->rows) row = EventContext{};
+}
+GPUPROF_FORGET_IN_CHILD(forget_event_contexts);
+}  // namespace
+
+}  // namespace gpuprof
