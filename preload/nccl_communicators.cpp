@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "preload/nccl_communicators.h"
 
-#include <atomic>
 #include <cstddef>
 
 #include "collector/base/os.h"
@@ -11,9 +10,10 @@
 #include "preload/hook.h"
 
 namespace gpuprof {
-namespace {
 
-std::atomic<bool> g_asked_early{false};
+constinit std::atomic<bool> g_nccl_asked_early{false};
+
+namespace {
 
 // One that a group is to make, to where the program wants it.
 struct AwaitedCommunicator {
@@ -57,7 +57,7 @@ void ask_nccl_of(ncclComm_t communicator) {
       reinterpret_cast<State>(symbol_in_loaded("libnccl.so", "ncclCommGetAsyncError"));
   ncclResult_t state = ncclSuccess;
   if (state_of && state_of(communicator, &state) == ncclSuccess && state == ncclInProgress) {
-    g_asked_early.store(true, std::memory_order_relaxed);
+    g_nccl_asked_early.store(true, std::memory_order_relaxed);
     return;
   }
   using Query = ncclResult_t (*)(ncclComm_t, int*);
@@ -71,8 +71,6 @@ void ask_nccl_of(ncclComm_t communicator) {
   const bool known = result == ncclSuccess;
   remember_communicator(communicator, known ? ranks : 0, known ? rank : 0);
 }
-
-bool nccl_was_asked_early() { return g_asked_early.load(std::memory_order_relaxed); }
 
 void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
                        const ncclConfig_t* config) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Communicators as NCCL hands them out: place, identity and name of each, remembered whether
-// recording or not. Any thread; no lock, no allocation.
+// recording or not. Any thread; no allocation. The first sight of a communicator asks NCCL, whose
+// functions are looked up under the loader's lock; all else takes none.
 #pragma once
 
 #include <nccl.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "collector/record/collector.h"
@@ -19,14 +21,15 @@ inline bool is_usable(ncclResult_t result) {
 // Null: nothing happens.
 void remember_communicator(ncclComm_t communicator, int rank_count, int rank);
 
-void ask_nccl_of(ncclComm_t communicator);
+void ask_nccl_of(ncclComm_t communicator);  // learn_communicator()'s slow part
 // NCCL knows size and rank of each, however it was made: split or shrunk, within a group, before
 // this library was loaded. Asked once; again while NCCL is still making it.
 inline void learn_communicator(ncclComm_t communicator) {
   if (communicator && is_new_communicator(communicator)) ask_nccl_of(communicator);
 }
 // Whether NCCL was asked about a communicator that it was still making.
-bool nccl_was_asked_early();
+extern std::atomic<bool> g_nccl_asked_early;
+inline bool nccl_was_asked_early() { return g_nccl_asked_early.load(std::memory_order_relaxed); }
 
 // After a call that makes a communicator at `made`. In a group NCCL gives the handle when the
 // outermost one ends. `identity` 0: not known; `config` may be null.

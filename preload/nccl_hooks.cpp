@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "collector/base/os.h"
+#include "collector/base/clock.h"
 #include "collector/record/communicators.h"
 #include "preload/hook.h"
 #include "preload/nccl_call.h"
