@@ -69,6 +69,36 @@ def test_rank_and_size(tmp_path, way, expected):
     assert places(tmp_path, way) == expected
 
 
+# Made in groups; ncclConfig_t of 2.28 gives the second pair its name.
+GROUPED = PROGRAM.split("way = ")[0] + """
+i32, text = ctypes.c_int, ctypes.c_char_p
+class Config(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", i32), ("cga", i32),
+                ("min_ctas", i32), ("max_ctas", i32), ("net", text), ("split_share", i32), ("traffic", i32), ("name", text),
+                ("collnet", i32), ("policy", i32), ("shrink_share", i32), ("nvls_ctas", i32), ("channels", i32), ("nvlink", i32)]
+unset = -2**31
+config = Config(ctypes.sizeof(Config), 0xcafebeef, 22809, *[unset] * 4, None, unset, unset, b"tensor", *[unset] * 6)
+all_ranks(lambda i: nccl.ncclCommInitRank(at(base, i), 2, identity, i))
+all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), ctypes.byref(config)))
+use(made)
+print(*base, *made)
+"""
+
+
+@pytest.mark.parametrize("nvtx", [{}, {"NCCL_NVTX_DISABLE": 1}], ids=["nvtx", "no_nvtx"])
+def test_identity_and_name_of_what_a_group_makes(tmp_path, nvtx):
+    done = harness.run([sys.executable, "-c", GROUPED], env=harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, **nvtx, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    known = {c["handle"]: c for c in harness.info(dump)["files"][0]["communicators"]}
+    base, made = [[known[int(handle)] for handle in pair] for pair in (done.out.split()[:2], done.out.split()[2:])]
+    assert [c["name"] for c in base + made] == ["", "", "tensor", "tensor"]
+    assert [(c["rank"], c["rank_count"]) for c in base + made] == [(0, 2), (1, 2), (1, 2), (0, 2)]
+    first, second = ({c["identity"] for c in pair} for pair in (base, made))
+    assert len(first) == len(second) == 1 and first != second and "" not in first | second
+
+
 # Of NCCL 2.32 the simulated one has the collectives with a configuration, and nothing else.
 LATER = """
 import ctypes
