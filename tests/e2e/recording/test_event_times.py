@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GPU times from CUDA events (GPUPROF_GPU_TIMES=events), which need no CUPTI: against the simulator's log."""
+import sys
+
 import pytest
 
 import harness
@@ -75,6 +77,28 @@ def test_captured_launches_are_counted(tmp_path):
     assert not any("partner" in r for r in captured)
     graphs = [r for r in harness.of_kind(comparison.records, "launch") if r["name"] == "cudaGraphLaunch"]
     assert graphs and {comparison.by_index[r["partner"]]["kind"] for r in graphs} == {"gpu_graph"}
+
+
+COPIES = """
+import ctypes
+cuda, P, size = ctypes.CDLL("libcudart.so.13"), ctypes.c_void_p, ctypes.c_size_t
+device, host = P(), (ctypes.c_char * 4096)()
+assert cuda.cudaMalloc(ctypes.byref(device), size(4096)) == 0
+for kind, (to, source) in enumerate(((host, host), (device, host), (host, device), (device, device))):
+    assert cuda.cudaMemcpyAsync(to, source, size(100 + kind), kind, None) == 0
+assert cuda.cudaMemsetAsync(device, 7, size(64), None) == 0 == cuda.cudaDeviceSynchronize()
+"""
+
+
+def test_copies_and_sets_are_what_was_called(tmp_path):
+    _, comparison, info = profile(tmp_path, sys.executable, "-c", COPIES, GPUPROF_GPU_TIMES="events", **harness.WHOLE_RUN)
+    assert not comparison.problems and info["losses"] == {}
+    work = [comparison.by_index[call["partner"]] for call in harness.of_kind(comparison.records, "copy")]
+    assert [(w["kind"], w["direction"], w["bytes"]) for w in work] == [
+        ("gpu_copy", "HtoH", 100), ("gpu_copy", "HtoD", 101), ("gpu_copy", "DtoH", 102), ("gpu_copy", "DtoD", 103)]
+    [call] = harness.of_kind(comparison.records, "set")
+    gpu = comparison.by_index[call["partner"]]
+    assert (gpu["kind"], gpu["bytes"], gpu["value"]) == ("gpu_set", 64, 7)
 
 
 def test_captures_go_on(tmp_path):
