@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUPTI's records and callbacks against the truth.
-#include <x86intrin.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <optional>
 
+#include "collector/base/clock.h"
 #include "tests/simcuda/core/clock.h"
 #include "tests/simcuda/core/simcuda.h"
 #include "tests/simcuda/unit/support.h"
@@ -97,7 +96,7 @@ TEST(Cupti, RecordsAreTheTruth) {
   expect_same(syncs[0], select(lines, "gpu", "type", "sync").at(0));
 }
 
-uint64_t CUPTIAPI tsc() { return __rdtsc(); }
+uint64_t CUPTIAPI tsc() { return read_counter(); }
 
 // Both clocks at one moment. A thread that the kernel takes off between two readings tries again.
 struct BothClocks {
