@@ -59,6 +59,7 @@ void fill_registration_slots() {
 #define GPUPROF_ROWS_cudart(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_cupti(symbol)
 #define GPUPROF_ROWS_driver(symbol)
+#define GPUPROF_ROWS_nccl(symbol)
 #define GPUPROF_HAND(library, symbol) GPUPROF_ROWS_##library(symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
@@ -69,6 +70,7 @@ void fill_registration_slots() {
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_cupti
 #undef GPUPROF_ROWS_driver
+#undef GPUPROF_ROWS_nccl
 }
 
 }  // namespace gpuprof

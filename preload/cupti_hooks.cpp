@@ -157,6 +157,7 @@ void fill_cupti_slots() {
 #define GPUPROF_ROWS_cudart(symbol)
 #define GPUPROF_ROWS_cupti(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_driver(symbol)
+#define GPUPROF_ROWS_nccl(symbol)
 #define GPUPROF_API(library, symbol, role)
 #define GPUPROF_API_AS(library, symbol, model, role)
 #define GPUPROF_CALLBACK(library, symbol, role)
@@ -169,6 +170,7 @@ void fill_cupti_slots() {
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_cupti
 #undef GPUPROF_ROWS_driver
+#undef GPUPROF_ROWS_nccl
 #undef GPUPROF_FILL_HAND
 }
 

@@ -15,15 +15,18 @@ constinit std::atomic<bool> g_nccl_asked_early{false};
 
 namespace {
 
-// One that a group is to make, to where the program wants it.
+// One that a group is to make, or an operation that goes on, to where the program wants it.
 struct AwaitedCommunicator {
   std::atomic<uint32_t> thread;  // 0: free
+  bool in_operation;             // of `parent`; else of a group
   ncclComm_t* made;
+  ncclComm_t parent;
   uint64_t identity;
   char name[GroupNames::kTextBytes];
 };
 constinit AwaitedCommunicator g_awaited[256];
 [[gnu::tls_model("initial-exec")]] thread_local int t_groups = 0;
+[[gnu::tls_model("initial-exec")]] thread_local int t_in_operations = 0;
 
 // ncclConfig_t::commName, since NCCL 2.27; empty: the program gave none.
 const char* name_in(const ncclConfig_t* config) {
@@ -33,20 +36,6 @@ const char* name_in(const ncclConfig_t* config) {
     return "";
   }
   return config->commName ? config->commName : "";
-}
-
-void adopt(ncclComm_t communicator, uint64_t identity, const char* name) {
-  learn_communicator(communicator);
-  if (identity) identify_communicator(communicator, identity);
-  if (name[0]) name_communicator(communicator, name);
-}
-
-}  // namespace
-
-void remember_communicator(ncclComm_t communicator, int rank_count, int rank) {
-  if (!communicator) return;
-  register_communicator(communicator,
-                        {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
 }
 
 void ask_nccl_of(ncclComm_t communicator) {
@@ -72,16 +61,53 @@ void ask_nccl_of(ncclComm_t communicator) {
   remember_communicator(communicator, known ? ranks : 0, known ? rank : 0);
 }
 
-void made_communicator(ncclResult_t result, ncclComm_t* made, uint64_t identity,
+void adopt(ncclComm_t communicator, uint64_t identity, const char* name) {
+  if (is_new_communicator(communicator)) ask_nccl_of(communicator);
+  if (identity) identify_communicator(communicator, identity);
+  if (name[0]) name_communicator(communicator, name);
+}
+
+// NCCL's own thread may write it.
+ncclComm_t handle_at(ncclComm_t* made) { return __atomic_load_n(made, __ATOMIC_ACQUIRE); }
+
+// `act` of each that the calling thread awaits and that is `in_operation`; true: it awaits it no
+// longer.
+template <typename Act>
+void each_awaited(bool in_operation, Act&& act) {
+  const uint32_t own = current_tid();
+  for (AwaitedCommunicator& row : g_awaited) {
+    if (row.thread.load() != own || row.in_operation != in_operation || !act(row)) continue;
+    if (row.in_operation) --t_in_operations;
+    row.thread = 0;
+  }
+}
+
+}  // namespace
+
+void remember_communicator(ncclComm_t communicator, int rank_count, int rank) {
+  if (!communicator) return;
+  register_communicator(communicator,
+                        {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+}
+
+void meet_communicator(ncclComm_t communicator) {
+  forget_awaited_communicators();
+  ask_nccl_of(communicator);
+}
+
+void made_communicator(ncclResult_t result, ncclComm_t* made, ncclComm_t parent, uint64_t identity,
                        const ncclConfig_t* config) {
   if (!is_usable(result) || !made) return;
-  if (*made) return adopt(*made, identity, name_in(config));
-  if (t_groups == 0) return;
+  if (const ncclComm_t there = handle_at(made)) return adopt(there, identity, name_in(config));
+  const bool in_operation = t_groups == 0;
+  if (in_operation && (result != ncclInProgress || !parent)) return;
   const uint32_t own = current_tid();
   for (AwaitedCommunicator& row : g_awaited) {
     uint32_t nobody = 0;
     if (!row.thread.compare_exchange_strong(nobody, own)) continue;
-    row.made = made, row.identity = identity;
+    row.in_operation = in_operation;
+    if (in_operation) ++t_in_operations;
+    row.made = made, row.parent = parent, row.identity = identity;
     copy_text(name_in(config), row.name, sizeof row.name);
     return;
   }
@@ -91,12 +117,28 @@ void begin_nccl_group() { ++t_groups; }
 
 void end_nccl_group(ncclResult_t result) {
   if (t_groups > 0 && --t_groups > 0) return;
-  const uint32_t own = current_tid();
-  for (AwaitedCommunicator& row : g_awaited) {
-    if (row.thread.load() != own) continue;
-    if (is_usable(result) && *row.made) adopt(*row.made, row.identity, row.name);
-    row.thread = 0;
-  }
+  each_awaited(false, [result](AwaitedCommunicator& row) {
+    const ncclComm_t there = is_usable(result) ? handle_at(row.made) : nullptr;
+    if (there) adopt(there, row.identity, row.name);
+    row.in_operation = !there && result == ncclInProgress && row.parent;
+    if (row.in_operation) ++t_in_operations;
+    return !row.in_operation;
+  });
+}
+
+void end_nccl_operation(ncclComm_t parent, ncclResult_t state) {
+  if (t_in_operations == 0 || state == ncclInProgress) return;
+  each_awaited(true, [parent, state](AwaitedCommunicator& row) {
+    if (row.parent != parent) return false;
+    const ncclComm_t there = state == ncclSuccess ? handle_at(row.made) : nullptr;
+    if (there) adopt(there, row.identity, row.name);
+    return true;
+  });
+}
+
+void forget_awaited_communicators() {
+  if (t_in_operations == 0) return;
+  each_awaited(true, [](AwaitedCommunicator&) { return true; });
 }
 
 }  // namespace gpuprof

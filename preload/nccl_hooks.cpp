@@ -155,20 +155,20 @@ template <typename First, typename... Rest>
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank) {
   if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
-  made_communicator(result, made, communicator_identity(&id, sizeof id));
+  made_communicator(result, made, nullptr, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank,
                                      ncclConfig_t* config) {
   if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
-  made_communicator(result, made, communicator_identity(&id, sizeof id), config);
+  made_communicator(result, made, nullptr, communicator_identity(&id, sizeof id), config);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
   if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
   if (!ids || id_count < 1) return;
-  made_communicator(result, made,
+  made_communicator(result, made, nullptr,
                     communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids),
                     config);
 }
@@ -187,7 +187,7 @@ template <typename First, typename... Rest>
                                      ncclConfig_t* config) {
   const uint64_t identity = child_identity(parent, CommunicatorWay::split,
                                            static_cast<uint64_t>(static_cast<uint32_t>(color)));
-  if (color >= 0) made_communicator(result, made, identity, config);
+  if (color >= 0) made_communicator(result, made, parent, identity, config);
 }
 // Those that are excluded do not call it, so the others count it alike.
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommShrink>, ncclResult_t result,
@@ -195,17 +195,17 @@ template <typename First, typename... Rest>
                                      ncclConfig_t* config, int) {
   const size_t bytes = excluded && count > 0 ? static_cast<size_t>(count) * sizeof *excluded : 0;
   made_communicator(
-      result, made,
+      result, made, parent,
       child_identity(parent, CommunicatorWay::shrink, communicator_identity(excluded, bytes)),
       config);
 }
 
 // Nothing that all its ranks pass tells it from others: those that were in the parent have that,
 // those that are new have the id. So it has a place and no identity.
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommGrow>, ncclResult_t result, ncclComm_t,
-                                     int, const ncclUniqueId*, int, ncclComm_t* made,
-                                     ncclConfig_t* config) {
-  made_communicator(result, made, 0, config);
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommGrow>, ncclResult_t result,
+                                     ncclComm_t parent, int, const ncclUniqueId*, int,
+                                     ncclComm_t* made, ncclConfig_t* config) {
+  made_communicator(result, made, parent, 0, config);
 }
 
 // ---- calls on communicators: counted whether recorded or not
@@ -265,10 +265,12 @@ GPUPROF_COUNTED(ncclScatterConfig)
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t,
                                      ncclComm_t communicator) {
+  forget_awaited_communicators();
   forget_communicator(communicator);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommAbort>, ncclResult_t,
                                      ncclComm_t communicator) {
+  forget_awaited_communicators();
   forget_communicator(communicator);
 }
 #endif
@@ -293,10 +295,26 @@ constexpr bool kIsComplete =
                                    kApiRows[static_cast<size_t>(A)].role == ApiRole::collective);
 #endif
 
+}  // namespace gpuprof
+
+// A program asks it again and again while an operation goes on: no record.
+extern "C" [[gnu::visibility("default")]] ncclResult_t ncclCommGetAsyncError(ncclComm_t comm,
+                                                                             ncclResult_t* state) {
+  using Real = gpuprof::Hook<gpuprof::Api::ncclCommGetAsyncError, decltype(ncclCommGetAsyncError)>;
+  const ncclResult_t result = Real::call_real(comm, state);
+#ifndef GPUPROF_NOP
+  if (result == ncclSuccess && state) gpuprof::end_nccl_operation(comm, *state);
+#endif
+  return result;
+}
+
+namespace gpuprof {
+
 // ---- hooks -------------------------------------------------------------------------------------
 
 // Expands to X(...) for rows of this file's library, to nothing for the others.
 #define GPUPROF_ROWS_cudart(X, ...)
+#define GPUPROF_ROWS_cupti(X, ...)
 #define GPUPROF_ROWS_driver(X, ...)
 #define GPUPROF_ROWS_nccl(X, ...) X(__VA_ARGS__)
 #define GPUPROF_CALLBACK(library, symbol, role)
@@ -321,14 +339,24 @@ void fill_nccl_slots() {
     fill_slot(Api::symbol, reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
               &RowHook::set);                                                       \
   }
+#define GPUPROF_FILL_HAND(symbol)                                                             \
+  {                                                                                           \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
+  }
 #define GPUPROF_API(library, symbol, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, ::symbol)
 #define GPUPROF_API_AS(library, symbol, model, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, model)
+#undef GPUPROF_HAND
+#define GPUPROF_HAND(library, symbol) GPUPROF_ROWS_##library(GPUPROF_FILL_HAND, symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS
+#undef GPUPROF_HAND
 #undef GPUPROF_FILL_SLOT
+#undef GPUPROF_FILL_HAND
+#define GPUPROF_HAND(library, symbol)
 }
 
 #ifndef GPUPROF_NOP
@@ -346,6 +374,7 @@ void fill_nccl_slots() {
 #endif
 
 #undef GPUPROF_ROWS_cudart
+#undef GPUPROF_ROWS_cupti
 #undef GPUPROF_ROWS_driver
 #undef GPUPROF_ROWS_nccl
 #undef GPUPROF_API_AS

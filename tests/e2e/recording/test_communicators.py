@@ -69,8 +69,8 @@ def test_rank_and_size(tmp_path, way, expected):
     assert places(tmp_path, way) == expected
 
 
-# Made in groups; ncclConfig_t of 2.28 gives the second pair its name.
-GROUPED = PROGRAM.split("way = ")[0] + """
+# ncclConfig_t of 2.28 gives a communicator its name.
+CONFIG = """
 i32, text = ctypes.c_int, ctypes.c_char_p
 class Config(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("magic", ctypes.c_uint), ("version", ctypes.c_uint), ("blocking", i32), ("cga", i32),
@@ -78,6 +78,10 @@ class Config(ctypes.Structure):
                 ("collnet", i32), ("policy", i32), ("shrink_share", i32), ("nvls_ctas", i32), ("channels", i32), ("nvlink", i32)]
 unset = -2**31
 config = Config(ctypes.sizeof(Config), 0xcafebeef, 22809, *[unset] * 4, None, unset, unset, b"tensor", *[unset] * 6)
+"""
+
+# Made in groups; the second pair has a name.
+GROUPED = PROGRAM.split("way = ")[0] + CONFIG + """
 all_ranks(lambda i: nccl.ncclCommInitRank(at(base, i), 2, identity, i))
 all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), ctypes.byref(config)))
 use(made)
@@ -85,18 +89,23 @@ print(*base, *made)
 """
 
 
+def check_pairs(dumps, printed):
+    """Of two pairs, in the order of their handles in what the program printed."""
+    [dump] = dumps
+    known = {c["handle"]: c for c in harness.info(dump)["files"][0]["communicators"]}
+    base, made = [[known[int(handle)] for handle in pair] for pair in (printed.split()[:2], printed.split()[2:])]
+    assert [c["name"] for c in base + made] == ["", "", "tensor", "tensor"]
+    assert [(c["rank"], c["rank_count"]) for c in base + made] == [(0, 2), (1, 2), (1, 2), (0, 2)]
+    first, second = ({c["identity"] for c in pair} for pair in (base, made))
+    assert len(first) == len(second) == 1 and first != second and "" not in first | second
+
+
 @pytest.mark.parametrize("nvtx", [{}, {"NCCL_NVTX_DISABLE": 1}], ids=["nvtx", "no_nvtx"])
 def test_identity_and_name_of_what_a_group_makes(tmp_path, nvtx):
     done = harness.run([sys.executable, "-c", GROUPED], env=harness.preloaded(
         GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, **nvtx, **harness.WHOLE_RUN))
     assert done.code == 0, done.err
-    [dump] = harness.dumps(tmp_path / "out")
-    known = {c["handle"]: c for c in harness.info(dump)["files"][0]["communicators"]}
-    base, made = [[known[int(handle)] for handle in pair] for pair in (done.out.split()[:2], done.out.split()[2:])]
-    assert [c["name"] for c in base + made] == ["", "", "tensor", "tensor"]
-    assert [(c["rank"], c["rank_count"]) for c in base + made] == [(0, 2), (1, 2), (1, 2), (0, 2)]
-    first, second = ({c["identity"] for c in pair} for pair in (base, made))
-    assert len(first) == len(second) == 1 and first != second and "" not in first | second
+    check_pairs(harness.dumps(tmp_path / "out"), done.out)
 
 
 # Of NCCL 2.32 the simulated one has the collectives with a configuration, and nothing else.
@@ -179,7 +188,8 @@ def test_a_simulated_group_ends(tmp_path):
     assert len(kernels) == 2 and all(e["args"]["In msg nelems"] == 7 for e in kernels)
 
 
-# Two GPUs of one process, in groups or not; each operation goes on when its call has returned (ncclInProgress).
+# Two GPUs of one process, in groups or not; each operation goes on when its call has returned (ncclInProgress). What a
+# split makes is there when its parent is no longer in progress.
 NOT_BLOCKING = """
 import ctypes, sys
 cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
@@ -193,6 +203,7 @@ def settle(comm):
     assert state.value == 0
 def at(array, i):
     return ctypes.byref(array, i * ctypes.sizeof(P))
+""" + CONFIG + """
 def all_ranks(call, comms):
     assert not grouped or nccl.ncclGroupStart() == 0
     for i in range(2):
@@ -204,7 +215,8 @@ def all_ranks(call, comms):
 identity, base, made = Id(), (P * 2)(), (P * 2)()
 assert nccl.ncclGetUniqueId(ctypes.byref(identity)) == 0
 all_ranks(lambda i: nccl.ncclCommInitRank(at(base, i), 2, identity, i), base)
-all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), None), made)
+all_ranks(lambda i: nccl.ncclCommSplit(P(base[i]), 0, -i, at(made, i), ctypes.byref(config)), base)
+print(*base, *made)
 for elements in 10, 20, 30:
     for more, comms in enumerate((base, made)):
         all_ranks(lambda i: nccl.ncclAllReduce(None, None, ctypes.c_size_t(elements + more), 7, 0, P(comms[i]), None), comms)
@@ -221,6 +233,7 @@ def test_communicators_that_do_not_block(tmp_path, how, nvtx):
         GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, NCCL_COMM_BLOCKING=0, **nvtx, **harness.WHOLE_RUN))
     assert done.code == 0, done.err
     [dump] = harness.dumps(tmp_path / "out")
+    check_pairs([dump], done.out)
     found = harness.of_kind(harness.records(dump), "collective")
     assert [(r["rank"], r["rank_count"]) for r in found] == [(0, 2), (1, 2), (1, 2), (0, 2)] * 3
     assert [r["sequence"] for r in found] == [0] * 4 + [1] * 4 + [2] * 4

@@ -67,18 +67,19 @@ ncclResult_t ensure_ready(const CommState& comm) {
   return state == ncclInProgress ? ncclInvalidArgument : state;
 }
 
-// The handle is there before the communicator is, in a group too (NCCL, src/init.cc,
-// ncclCommInitRankDev: `*newcomm = comm` before the job is launched).
 ncclResult_t make_comm(std::shared_ptr<CommState> state, ncclComm_t* out,
-                       std::function<ncclResult_t()> now) {
-  const ncclComm_t handle = *out = publish_comm(state);
+                       std::function<ncclResult_t()> now,
+                       const std::shared_ptr<CommState>& parent) {
+  const ncclComm_t handle = publish_comm(state);
+  *out = parent == nullptr ? handle : nullptr;
   DeferredInit init;
-  init.comm = state;
+  init.comm = parent == nullptr ? state : parent;
   init.now = std::move(now);
-  init.later = [state, out, handle] {
+  init.later = [state, out, handle, parent] {
     const ncclResult_t result = wait_for_all_ranks(*state);
     state->made = result == ncclSuccess;
-    if (result != ncclSuccess && state->blocking) {
+    if (result == ncclSuccess && parent != nullptr) __atomic_store_n(out, handle, __ATOMIC_RELEASE);
+    if (result != ncclSuccess && (parent != nullptr || state->blocking)) {
       withdraw_comm(handle);
       *out = nullptr;
     }

@@ -127,8 +127,11 @@ struct DeferredInit {
   std::function<ncclResult_t()> later;
 };
 ncclResult_t defer_or_run(DeferredInit init);
-// Makes `state` known to the caller, at once, and `init.later` its end.
+// Makes `state` known to the caller, and `init.later` its end. The handle is there before the
+// communicator is, in a group too (NCCL, src/init.cc, ncclCommInitRankDev). That of a split or
+// shrunk one is null until it is made, and its parent is busy (ncclCommInitChildComm).
 ncclResult_t make_comm(std::shared_ptr<CommState> state, ncclComm_t* out,
-                       std::function<ncclResult_t()> now);
+                       std::function<ncclResult_t()> now,
+                       const std::shared_ptr<CommState>& parent = nullptr);
 
 }  // namespace gpuprof::simcuda

@@ -67,14 +67,15 @@ ncclResult_t split(const std::shared_ptr<CommState>& parent, int color, int key,
       std::vector<SplitChoice> choices;
       return read_choices(*parent, number, &choices) ? ncclSuccess : ncclSystemError;
     };
-    return defer_or_run({state, take_part, [] { return ncclSuccess; }});
+    return defer_or_run({parent, take_part, [] { return ncclSuccess; }});
   }
-  return make_comm(state, out, [=] {
+  const auto now = [=] {
     std::vector<SplitChoice> choices;
     if (!read_choices(*parent, number, &choices)) return ncclSystemError;
     place(*state, *parent, choices);
     return enter_comm(*state, fmt::format("{}_{}c{}", parent->rendezvous->name(), number, color));
-  });
+  };
+  return make_comm(state, out, now, parent);
 }
 
 ncclResult_t shrink(const std::shared_ptr<CommState>& parent, std::span<const int> excluded,
@@ -93,7 +94,8 @@ ncclResult_t shrink(const std::shared_ptr<CommState>& parent, std::span<const in
   const auto state = make_comm_state(static_cast<int>(mine - members.begin()),
                                      static_cast<int>(members.size()), parent->device);
   state->blocking = is_blocking(config, parent.get());
-  return make_comm(state, out, [=] { return enter_comm(*state, name); });
+  return make_comm(
+      state, out, [=] { return enter_comm(*state, name); }, parent);
 }
 
 }  // namespace
@@ -122,6 +124,7 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm
   const auto parent = find_comm(comm);
   if (parent == nullptr || count < 1 || excluded == nullptr)
     return scope.finish(ncclInvalidArgument);
+  if (const ncclResult_t busy = ensure_ready(*parent)) return scope.finish(busy);
   return scope.finish(shrink(parent, {excluded, static_cast<size_t>(count)}, out, config));
 }
 

@@ -330,6 +330,7 @@ TEST_F(OneProcess, Split) {
   ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(ncclCommSplit(comms_[i], 0, -i, &halves[i], nullptr), ncclSuccess);
+    EXPECT_EQ(halves[i], nullptr) << "until the group ends";
   }
   ASSERT_EQ(ncclGroupEnd(), ncclSuccess);
   int rank = -1;
@@ -403,6 +404,17 @@ TEST(Nccl, OfANonBlockingCommunicatorIsDoneLater) {
   }
   EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
   for (const ncclComm_t comm : comms) EXPECT_EQ(settle(comm), ncclSuccess);
+  ncclComm_t halves[2] = {};
+  EXPECT_EQ(ncclCommSplit(comms[0], 0, 0, &halves[0], nullptr), ncclInProgress);
+  EXPECT_EQ(__atomic_load_n(&halves[0], __ATOMIC_ACQUIRE), nullptr) << "rank 1 is missing";
+  EXPECT_EQ(ncclCommSplit(comms[0], 0, 0, &halves[0], nullptr), ncclInvalidArgument)
+      << "the parent is busy";
+  EXPECT_EQ(ncclCommSplit(comms[1], 0, 0, &halves[1], nullptr), ncclInProgress);
+  for (const ncclComm_t comm : comms) EXPECT_EQ(settle(comm), ncclSuccess);
+  for (const ncclComm_t half : halves) {
+    EXPECT_EQ(ncclCommCount(half, &count), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(half), ncclSuccess);
+  }
   for (const ncclComm_t comm : comms) EXPECT_EQ(ncclCommDestroy(comm), ncclSuccess);
 }
 
