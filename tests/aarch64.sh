@@ -58,7 +58,7 @@ fi
 log=$(mktemp)
 cmake --preset aarch64 >"$log" 2>&1 || { cat "$log"; exit 1; }
 rm -f "$log"
-targets=(all) labels='^(unit|sim)$' not='^(check_[^l].*|cupti_layout|cupti_without_driver)$' only=${1:-.}
+targets=(all) labels='^(unit|sim)$' not='^(check_[^l].*|check_library_self_test|cupti_layout|cupti_without_driver)$' only=${1:-.}
 if [ "$part" = --unit ]; then targets=(unit_tests gpuprof_preload) labels='^unit$'; fi
 if [ "$part" = --short ]; then
   # The tests of in_process_tests (tests/unit/CMakeLists.txt), by the names of their suites, before which parametrized ones have another.

@@ -18,7 +18,12 @@
 namespace gpuprof {
 
 OwnProcPath::OwnProcPath(const char* name) {
-  std::snprintf(path_, sizeof path_, "/proc/self/task/%u/%.32s", current_tid(), name);
+  char first;
+  if (::readlink("/proc/self/exe", &first, sizeof first) > 0) {
+    std::snprintf(path_, sizeof path_, "/proc/self/%.32s", name);
+  } else {
+    std::snprintf(path_, sizeof path_, "/proc/self/task/%u/%.32s", current_tid(), name);
+  }
 }
 
 bool read_small_file(const char* path, char* out, size_t size) {

@@ -28,8 +28,9 @@ class ErrnoGuard {
 inline uint32_t current_tid() { return static_cast<uint32_t>(::syscall(SYS_gettid)); }
 inline uint32_t current_pid() { return static_cast<uint32_t>(::syscall(SYS_getpid)); }
 
-// "/proc/self/NAME" by the calling thread, for `name` of up to 32 characters. By /proc/self itself
-// there is no program, command line, memory or file once the main thread has ended (pthread_exit).
+// "/proc/self/NAME", for `name` of up to 32 characters. Once the main thread has ended
+// (pthread_exit) there is no program, command line, memory or file by that: then the calling
+// thread's. QEMU's user mode answers as the program's own machine would for /proc/self alone.
 class OwnProcPath {
  public:
   explicit OwnProcPath(const char* name);
