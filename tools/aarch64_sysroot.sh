@@ -34,6 +34,7 @@ apt-get -q install -y --download-only -o Debug::NoLocking=true "${packages[@]}"
 rm -rf "$folder" "$folder.part"
 mkdir -p "$folder.part"/{usr/{bin,sbin,lib},dev,proc,sys,tmp,etc,var/lib/dpkg/info}
 for name in bin sbin lib; do ln -s "usr/$name" "$folder.part/$name"; done
+ln -s gcc "$folder.part/usr/bin/cc"  # as an installation does
 for package in "$scratch"/cache/archives/*.deb; do
   dpkg-deb --fsys-tarfile "$package" | tar -x --no-same-owner --keep-directory-symlink -C "$folder.part"
   # For dpkg there, which packaging/tests/aarch64.sh has install a package.

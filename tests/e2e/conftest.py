@@ -22,6 +22,10 @@ _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()
 _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
+    "passes_a_death_by_signal[SIGSEGV]": "qemu-user says on standard error that its program has crashed",
+    "1 processes left over": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
+    "stress_that_is_interrupted_leaves_nothing": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
+    "leaves_ignored_signals_ignored": "qemu-user handles each signal that ends a program, ignored or not, and the next exec forgets that",
 }
 
 

@@ -56,11 +56,19 @@ void* other_address(const Entry& entry) {
     if (memory == MAP_FAILED) std::abort();
     auto* const code = static_cast<unsigned char*>(memory);
     for (size_t i = 0; i < std::size(kEntries); ++i) {
+#if defined(__aarch64__)
+      // ldr x16, address; br x16; address:
+      constexpr size_t kAddress = 8;
+      unsigned char jump[kJumpBytes] = {0x50, 0, 0, 0x58, 0, 0x02, 0x1f, 0xd6};
+#else
       // movabs $address, %r11; jmp *%r11
+      constexpr size_t kAddress = 2;
       unsigned char jump[kJumpBytes] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
-      std::memcpy(jump + 2, &kEntries[i].address, sizeof(void*));
+#endif
+      std::memcpy(jump + kAddress, &kEntries[i].address, sizeof(void*));
       std::memcpy(code + i * kJumpBytes, jump, kJumpBytes);
     }
+    __builtin___clear_cache(reinterpret_cast<char*>(code), reinterpret_cast<char*>(code) + kBytes);
     if (::mprotect(memory, kBytes, PROT_READ | PROT_EXEC) != 0) std::abort();
     return code;
   }();
