@@ -146,10 +146,10 @@ bool Core::destroy_stream(cudaStream_t handle) {
   Device& owner = device(stream->device);
   auto& orphans = owner.orphans;
   const uint64_t now = now_ns();
-  orphans.erase(std::remove_if(orphans.begin(), orphans.end(),
-                               [&](const OpPtr& op) { return op->resolved && op->info.end < now; }),
-                orphans.end());
-  if (stream->last != nullptr) orphans.push_back(stream->last);
+  std::erase_if(orphans, [now](const Orphan& orphan) {
+    return orphan.op->resolved && orphan.op->info.end < now;
+  });
+  if (stream->last != nullptr) orphans.push_back({stream->last, stream->blocking});
   owner.streams.erase(std::find(owner.streams.begin(), owner.streams.end(), stream));
   streams_.erase(it);
   return true;

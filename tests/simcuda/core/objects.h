@@ -103,13 +103,19 @@ struct Event {
   std::shared_ptr<Capture> capture;  // recorded in a capturing stream
 };
 
+// The last work of a destroyed stream.
+struct Orphan {
+  OpPtr op;
+  bool blocking;  // as the stream was
+};
+
 struct Device {
   int index = 0;
   uint32_t context_id = 0;  // 0 until first used
   uint32_t next_stream_id = 13;
   std::shared_ptr<Stream> legacy_stream;
   std::vector<std::shared_ptr<Stream>> streams;  // live ones, the legacy stream first
-  std::vector<OpPtr> orphans;                    // last work of destroyed streams
+  std::vector<Orphan> orphans;
   CopyEngine h2d;
   CopyEngine d2h;
 };

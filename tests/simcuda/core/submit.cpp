@@ -51,7 +51,9 @@ std::vector<OpPtr> Core::ordering(const Stream& stream) const {
     for (const auto& other : device.streams) {
       if (other->blocking) after.push_back(other->last);
     }
-    after.insert(after.end(), device.orphans.begin(), device.orphans.end());
+    for (const Orphan& orphan : device.orphans) {
+      if (orphan.blocking) after.push_back(orphan.op);
+    }
   } else if (stream.blocking) {
     after.push_back(device.legacy_stream->last);
   }
@@ -115,7 +117,8 @@ std::vector<OpPtr> Core::tail(const Stream& stream) const {
 }
 
 std::vector<OpPtr> Core::tail(const Device& device) const {
-  std::vector<OpPtr> ops = device.orphans;
+  std::vector<OpPtr> ops;
+  for (const Orphan& orphan : device.orphans) ops.push_back(orphan.op);
   for (const auto& stream : device.streams) ops.push_back(stream->last);
   return ops;
 }

@@ -65,6 +65,15 @@ TEST(Stream, LegacyDefaultStreamAndBlockingStreamsWaitForEachOther) {
   EXPECT_EQ(kernel("legacy")["stream"], 7);
 }
 
+TEST(Stream, TheLegacyStreamWaitsForNoDestroyedStreamThatDoesNotBlock) {
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // with what other tests have left
+  launch("left_behind", kLong, Streams(1)[0]);
+  launch("waited_for", 1000, Streams(1, cudaStreamDefault)[0]);
+  launch("legacy_next", 1000, nullptr);
+  EXPECT_GE(begin_of(kernel("legacy_next")), end_of(kernel("waited_for")));
+  EXPECT_LT(begin_of(kernel("legacy_next")), end_of(kernel("left_behind")));
+}
+
 TEST(Stream, HostSynchronisationBlocksUntilTheComputedEnd) {
   const Streams streams(1);
   launch("slow", kLong, streams[0]);
