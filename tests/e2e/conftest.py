@@ -19,10 +19,17 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # Where tests/aarch64.sh has made the arm64 folder the root. What follows is the emulator's, by a part of the test's name.
 _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()
+_SLOW = "a call takes many times as long under qemu-user, so that the program makes fewer, or costs more"
 _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
     "passes_a_death_by_signal[SIGSEGV]": "qemu-user says on standard error that its program has crashed",
+    "stays_within_its_budget[stacks-2]": _SLOW,
+    "what_a_lost_record_costs": _SLOW,
+    "what_is_left_out_stays_so": _SLOW,
+    "a_window_too_short_for_a_look": _SLOW,
+    "early_window_decides_for_itself_alone[costly-": _SLOW,
+    "faults_in_fresh_buffers": _SLOW,
     "1 processes left over": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
     "stress_that_is_interrupted_leaves_nothing": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
     "leaves_ignored_signals_ignored": "qemu-user handles each signal that ends a program, ignored or not, and the next exec forgets that",
