@@ -44,6 +44,7 @@ _NOT_UNDER_QEMU = {
     "test_memory_log.py::test_out_of_memory": _NO_READ,
     "test_memory_log.py::test_killed_in_the_early_window": _NO_READ,
     "test_native_frames_stand_above": _NO_READ,
+    "test_thread_states.py::test_shares_are": _NO_READ,
     "test_ready.py::test_the_dump_written_at_exit": _NO_CLONE,
     "test_ready.py::test_once_for_each_window": _NO_CLONE,
     "test_ready.py::test_a_program_that_is_not_there": _NO_CLONE,
