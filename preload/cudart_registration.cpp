@@ -48,11 +48,6 @@ extern "C" void __cudaUnregisterFatBinary(void** module) {
 namespace gpuprof {
 
 void fill_registration_slots() {
-#define GPUPROF_FILL_HAND(symbol)                                                             \
-  {                                                                                           \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
-    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
-  }
 #define GPUPROF_API(library, symbol, role)
 #define GPUPROF_API_AS(library, symbol, model, role)
 #define GPUPROF_CALLBACK(library, symbol, role)
@@ -66,7 +61,6 @@ void fill_registration_slots() {
 #undef GPUPROF_API_AS
 #undef GPUPROF_CALLBACK
 #undef GPUPROF_HAND
-#undef GPUPROF_FILL_HAND
 #undef GPUPROF_ROWS_cudart
 #undef GPUPROF_ROWS_cupti
 #undef GPUPROF_ROWS_driver

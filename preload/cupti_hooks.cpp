@@ -149,11 +149,6 @@ GPUPROF_CUPTI cuptiFinalize() {
 namespace gpuprof {
 
 void fill_cupti_slots() {
-#define GPUPROF_FILL_HAND(symbol)                                                             \
-  {                                                                                           \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
-    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
-  }
 #define GPUPROF_ROWS_cudart(symbol)
 #define GPUPROF_ROWS_cupti(symbol) GPUPROF_FILL_HAND(symbol)
 #define GPUPROF_ROWS_driver(symbol)
@@ -171,7 +166,6 @@ void fill_cupti_slots() {
 #undef GPUPROF_ROWS_cupti
 #undef GPUPROF_ROWS_driver
 #undef GPUPROF_ROWS_nccl
-#undef GPUPROF_FILL_HAND
 }
 
 }  // namespace gpuprof

@@ -185,11 +185,7 @@ void fill_driver_hand_slots() {
 #define GPUPROF_CALLBACK(library, symbol, role)
 #define GPUPROF_HAND(library, symbol)
 #define GPUPROF_DRIVER(library, symbol, model, role, since)
-#define GPUPROF_DRIVER_HAND(library, symbol, since)                                           \
-  {                                                                                           \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
-    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
-  }
+#define GPUPROF_DRIVER_HAND(library, symbol, since) GPUPROF_FILL_HAND(symbol)
 #include "preload/apis.def"
 #undef GPUPROF_API
 #undef GPUPROF_API_AS

@@ -313,4 +313,11 @@ class Hook<A, R(P...)> {
                    ",%c0" ::"S"(&Hook<Api::symbol, __VA_ARGS__>::enter))
 #endif
 
+// The slot of a row whose body is written by hand.
+#define GPUPROF_FILL_HAND(symbol)                                                             \
+  {                                                                                           \
+    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
+    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
+  }
+
 }  // namespace gpuprof

@@ -339,11 +339,6 @@ void fill_nccl_slots() {
     fill_slot(Api::symbol, reinterpret_cast<void*>(&RowHook::enter), &RowHook::get, \
               &RowHook::set);                                                       \
   }
-#define GPUPROF_FILL_HAND(symbol)                                                             \
-  {                                                                                           \
-    using RowHook = Hook<Api::symbol, decltype(::symbol)>;                                    \
-    fill_slot(Api::symbol, reinterpret_cast<void*>(&::symbol), &RowHook::get, &RowHook::set); \
-  }
 #define GPUPROF_API(library, symbol, role) \
   GPUPROF_ROWS_##library(GPUPROF_FILL_SLOT, symbol, ::symbol)
 #define GPUPROF_API_AS(library, symbol, model, role) \
@@ -355,7 +350,6 @@ void fill_nccl_slots() {
 #undef GPUPROF_API_AS
 #undef GPUPROF_HAND
 #undef GPUPROF_FILL_SLOT
-#undef GPUPROF_FILL_HAND
 #define GPUPROF_HAND(library, symbol)
 }
 
