@@ -241,3 +241,33 @@ def test_communicators_that_do_not_block(tmp_path, how, nvtx):
     kernels = [e for e in json.loads((tmp_path / "trace.json").read_text())["traceEvents"] if e.get("cat") == "kernel"]
     assert [e["args"].get("In msg nelems") for e in sorted(kernels, key=lambda e: e["ts"])] == [
         n + more for n in (10, 20, 30) for more in (0, 0, 1, 1)]
+
+
+# The program sees by the handle itself that the split is over; where that was is gone when it asks the parent.
+UNASKED = NOT_BLOCKING.split("all_ranks(lambda i: nccl.ncclCommSplit")[0] + """
+libc = ctypes.CDLL(None)
+libc.mmap.restype, libc.mmap.argtypes, libc.munmap.argtypes = P, [P, ctypes.c_size_t, i32, i32, i32, ctypes.c_long], [P, ctypes.c_size_t]
+place = libc.mmap(None, 4096, 3, 0x22, -1, 0)
+there = (P * 2).from_address(place)
+for i in range(2):
+    assert cuda.cudaSetDevice(i) == 0 and nccl.ncclCommSplit(P(base[i]), 0, i, at(there, i), None) == in_progress
+while not (there[0] and there[1]):
+    pass
+made = list(there)
+assert libc.munmap(place, 4096) == 0
+for i in range(2):
+    assert cuda.cudaSetDevice(i) == 0
+    assert nccl.ncclAllReduce(None, None, ctypes.c_size_t(10), 7, 0, P(made[i]), None) == in_progress
+for comm in [*base, *made]:
+    settle(P(comm))
+for i in range(2):
+    assert cuda.cudaSetDevice(i) == 0 == cuda.cudaDeviceSynchronize()
+"""
+
+
+def test_where_a_handle_was_is_not_read_once_the_program_goes_on(tmp_path):
+    done = harness.run([sys.executable, "-c", UNASKED, "single"], env=harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", SIMCUDA_DEVICES=2, NCCL_COMM_BLOCKING=0, **harness.WHOLE_RUN))
+    assert done.code == 0, done.err
+    [dump] = harness.dumps(tmp_path / "out")
+    assert len(harness.of_kind(harness.records(dump), "collective")) == 2
