@@ -2,6 +2,7 @@
 #include "preload/nccl_communicators.h"
 
 #include <cstddef>
+#include <cstdint>
 
 #include "collector/base/os.h"
 #include "collector/record/communicators.h"
@@ -25,8 +26,9 @@ struct AwaitedCommunicator {
   char name[GroupNames::kTextBytes];
 };
 constinit AwaitedCommunicator g_awaited[256];
-[[gnu::tls_model("initial-exec")]] thread_local int t_groups = 0;
-[[gnu::tls_model("initial-exec")]] thread_local int t_in_operations = 0;
+// Short: static TLS is scarce. No group is nested as deep, and there are 256 rows.
+[[gnu::tls_model("initial-exec")]] thread_local uint16_t t_groups = 0;
+[[gnu::tls_model("initial-exec")]] thread_local uint16_t t_in_operations = 0;
 
 // ncclConfig_t::commName, since NCCL 2.27; empty: the program gave none.
 const char* name_in(const ncclConfig_t* config) {
