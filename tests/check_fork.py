@@ -23,6 +23,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
     "collector/base/clock.cpp": {BEGINS: "g_clock_is_counter"},
     "collector/base/host.cpp": {FOUND: "g_host"},
     "collector/base/redact.cpp": {BEGINS: "g_redacted"},
+    "collector/base/own_memory.cpp": {BEGINS: "g_pid g_way"},
     "collector/base/log.cpp": {BEGINS: "g_informs g_level g_rank"},
     "collector/cupti/cupti_attach.cpp": {NO_CUDA: "*"},
     "collector/cupti/cupti_buffers.cpp": {NO_CUDA: "*"},
@@ -41,7 +42,6 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         FOUND: "g_call g_python g_trains",
         "what is installed in the interpreter is so in the child": "g_patch_method g_slot_method"},
     "collector/python/frame_check.cpp": {BEGINS: "g_known g_python g_reader"},
-    "collector/python/sampled_frames.cpp": {BEGINS: "g_pid"},
     "collector/python/known_modules.cpp": {"numbers need only be different": "g_numbers"},
     "collector/python/modules.cpp": {
         FOUND: "g_python g_refused",

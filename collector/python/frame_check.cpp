@@ -10,6 +10,7 @@
 #include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
+#include "collector/base/own_memory.h"
 #include "collector/python/calling_frames.h"
 #include "collector/record/session.h"
 #include "collector/stacks/stacks.h"
@@ -149,9 +150,9 @@ void frames_session_begins(const PythonApi& python) {
     return frames_give_up("of CPython %.*s %s", release_length(python), python.Py_GetVersion(),
                           why);
   }
-  if (!SampledFrames::can_read()) {
+  if (!can_copy_own_memory()) {
     return frames_give_up(
-        "the kernel does not let a process read its own memory by process_vm_readv");
+        "the kernel refuses both process_vm_readv and /proc/thread-self/mem of this process");
   }
   if (!g_reader->begin(g_known.layout, g_known.code_type)) return frames_give_up("no memory");
   calling_frames_session_begins(python);

@@ -2,11 +2,10 @@
 #include "collector/python/sampled_frames.h"
 
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include <cstring>
 
-#include "collector/base/os.h"
+#include "collector/base/own_memory.h"
 #include "collector/python/code_names.h"
 #include "collector/record/ring.h"
 
@@ -23,21 +22,9 @@ constexpr int kTries = 3, kLooseTries = 4;
 uint64_t word(const uint8_t* at) { return load<uint64_t>(at); }
 uint32_t half_word(const uint8_t* at) { return load<uint32_t>(at); }
 
-constinit long g_pid = 0;  // asked for once: a sample takes a dozen reads
-
-// All of them or nothing. What it costs is the pieces, each of which the kernel looks up anew, far
-// more than the bytes.
-bool copy(const iovec* to, const iovec* from, size_t count, size_t bytes) {
-  const long got = ::syscall(SYS_process_vm_readv, g_pid, to, count, from, count, 0);
-  return got >= 0 && static_cast<size_t>(got) == bytes;
+bool copy_word(uint64_t address, uint64_t& out) {
+  return copy_own_memory(address, &out, sizeof out);
 }
-
-bool copy(uint64_t address, void* out, size_t bytes) {
-  const iovec to{out, bytes}, from{reinterpret_cast<void*>(address), bytes};
-  return copy(&to, &from, 1, bytes);
-}
-
-bool copy_word(uint64_t address, uint64_t& out) { return copy(address, &out, sizeof out); }
 
 }  // namespace
 
@@ -78,13 +65,6 @@ bool SampledFrames::begin(const PythonLayout& layout, uint64_t code_type) {
   return true;
 }
 
-bool SampledFrames::can_read() {
-  g_pid = current_pid();
-  const uint64_t probe = 0x5eed;
-  uint64_t seen = 0;
-  return copy_word(reinterpret_cast<uint64_t>(&probe), seen) && seen == probe;
-}
-
 void SampledFrames::forget() { std::memset(buffers_->known, 0, sizeof buffers_->known); }
 
 uint64_t SampledFrames::oldest_of(uint64_t state, uint64_t& interpreter) const {
@@ -112,7 +92,7 @@ bool SampledFrames::look_at(uint64_t state, uint64_t interpreter, uint32_t& tid)
     return false;
   }
   tid = static_cast<uint32_t>(thread);
-  return layout_.native || copy(thread + kPthreadTid, &tid, sizeof tid);
+  return layout_.native || copy_own_memory(thread + kPthreadTid, &tid, sizeof tid);
 }
 
 bool SampledFrames::is_there(const ThreadPlace& thread, uint64_t interpreter) const {
@@ -159,7 +139,7 @@ bool SampledFrames::read_units(uint64_t state, const Seen& seen, uint8_t* out, T
   for (size_t i = 0; i < b.unit_count; ++i) {
     add(out + i * unit_bytes(), b.units[i], unit_bytes());
   }
-  if (!copy(b.to, b.from, pieces, total)) return false;
+  if (!copy_own_memory(b.to, b.from, pieces, total)) return false;
   if (!indirect || top.cframe == seen.cframe) return true;
   return top.cframe != 0 && copy_word(top.cframe + layout_.cframe_frame, top.frame);
 }
@@ -178,7 +158,8 @@ size_t SampledFrames::read_unit(uint64_t address) {
   Buffers& b = *buffers_;
   const size_t most = frames_share_pages() ? kPages : kMaxStackFrames;
   const size_t at = b.unit_count;
-  if (at == most || !copy(address, b.first + at * unit_bytes(), unit_bytes())) return kNoUnit;
+  if (at == most || !copy_own_memory(address, b.first + at * unit_bytes(), unit_bytes()))
+    return kNoUnit;
   b.units[at] = address;
   b.used[at] = false;
   ++b.unit_count;
@@ -210,7 +191,8 @@ const uint8_t* SampledFrames::frame_in(const uint8_t* reading, uint64_t address,
 
 const uint8_t* SampledFrames::fetch(uint64_t address) {
   if (const uint8_t* const frame = frame_in(buffers_->first, address, true)) return frame;
-  return copy(address, buffers_->crossing, layout_.frame_bytes()) ? buffers_->crossing : nullptr;
+  return copy_own_memory(address, buffers_->crossing, layout_.frame_bytes()) ? buffers_->crossing
+                                                                             : nullptr;
 }
 
 // What says where a frame is and what it runs; where it is in its code changes all the time.
@@ -225,7 +207,7 @@ bool SampledFrames::unchanged(uint64_t state, const Seen& seen, const Top& top, 
     const Buffers::Link& link = b.links[i];
     const uint8_t* frame = frame_in(b.second, link.address, false);
     if (!frame) {
-      if (!copy(link.address, b.crossing, layout_.frame_bytes())) return false;
+      if (!copy_own_memory(link.address, b.crossing, layout_.frame_bytes())) return false;
       frame = b.crossing;
     }
     if (word(frame + layout_.frame_previous) != link.previous ||
@@ -387,7 +369,7 @@ SampledFrames::Outcome SampledFrames::read_codes(size_t& count) {
     b.from[at] = {place, bytes};
     ++codes;
   }
-  if (!copy(b.to, b.from, codes, codes * bytes)) return Outcome::torn;
+  if (!copy_own_memory(b.to, b.from, codes, codes * bytes)) return Outcome::torn;
   size_t kept = 0;
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* const code = b.codes[b.code_of[i]];
@@ -407,9 +389,10 @@ SampledFrames::Outcome SampledFrames::read_codes(size_t& count) {
 
 bool SampledFrames::names_of(const RawFrame& frame, CodeNames& out) const {
   uint8_t code[kCodeBytes];
-  return copy(frame.code, code, layout_.code_object_bytes()) &&
+  return copy_own_memory(frame.code, code, layout_.code_object_bytes()) &&
          load<uint64_t>(code + kObjectType) == code_type_ &&
-         read_names(layout_, {copy, buffers_->table, kTableBytes}, code, frame.offset, out);
+         read_names(layout_, {copy_own_memory, buffers_->table, kTableBytes}, code, frame.offset,
+                    out);
 }
 
 // Another code object at the same place, made since forget(), differs in at least one of these, or

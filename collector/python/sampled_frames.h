@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the Python frames of a thread while it runs, without the GIL and without stopping it. The
-// kernel copies the memory (process_vm_readv on this process), so an address that is no longer
-// mapped is an error and not a crash. A stack counts only if its frames are the same afterwards.
-// One thread at a time.
+// kernel copies the memory (own_memory.h), so an address that is no longer mapped is an error and
+// not a crash. A stack counts only if its frames are the same afterwards. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -43,8 +42,6 @@ class SampledFrames {
 
   // Memory of its own is mapped. `code_type` is &PyCode_Type. False: no memory.
   bool begin(const PythonLayout& layout, uint64_t code_type);
-  // False where the kernel does not let this process read itself in this way.
-  static bool can_read();
 
   // The threads of the interpreter, `oldest` (its first thread's PyThreadState) and younger ones.
   // 0: `oldest` is not there any more.

@@ -20,8 +20,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 # Where tests/aarch64.sh has made the arm64 folder the root. What follows is the emulator's, by a part of the test's name.
 _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()
 _SLOW = "a call takes many times as long under qemu-user, so that the program makes fewer, or costs more"
-_NO_READ = "qemu-user has no process_vm_readv, by which stacks of Python are read"
 _NO_CLONE = "qemu-user refuses the clone() that starts the program of GPUPROF_ON_TRACE_READY"
+_NO_SECCOMP = "qemu-user refuses PR_SET_SECCOMP, by which the program is refused what this is about"
 _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
@@ -33,22 +33,17 @@ _NOT_UNDER_QEMU = {
     "early_window_decides_for_itself_alone[costly-": _SLOW,
     "faults_in_fresh_buffers": _SLOW,
     "another_profiler_has_cupti_in_the_window[clock]": _SLOW,
-    "test_samples.py": _NO_READ,
-    "test_python_stacks.py": _NO_READ,
-    "test_data_workers.py::test_each_worker_records": _NO_READ,
-    "test_data_workers.py::test_exports": _NO_READ,
-    "test_data_workers.py::test_what_a_killed_worker": _NO_READ,
-    "test_heap.py::test_lines_of_a_python_program": _NO_READ,
-    "test_memory_log.py::test_window_has_what_was": _NO_READ,
-    "test_memory_log.py::test_report_and_snapshot": _NO_READ,
-    "test_memory_log.py::test_out_of_memory": _NO_READ,
-    "test_memory_log.py::test_killed_in_the_early_window": _NO_READ,
-    "test_native_frames_stand_above": _NO_READ,
-    "test_thread_states.py::test_shares_are": _NO_READ,
     "test_ready.py::test_the_dump_written_at_exit": _NO_CLONE,
     "test_ready.py::test_once_for_each_window": _NO_CLONE,
     "test_ready.py::test_a_program_that_is_not_there": _NO_CLONE,
     "test_ready.py::test_before_exec": _NO_CLONE,
+    "test_samples.py::test_in_a_container": _NO_SECCOMP,
+    "test_samples.py::test_a_container": _NO_SECCOMP,
+    "test_refused.py::test_writes_that_fail": _NO_SECCOMP,
+    "test_refused.py::test_files_that_cannot_be_made": _NO_SECCOMP,
+    "test_refused.py::test_a_file_system_without": _NO_SECCOMP,
+    "test_refused.py::test_no_thread_can_be_started": _NO_SECCOMP,
+    "test_keep.py::test_without_locks": _NO_SECCOMP,
     "test_every_step_is_in_the_log[file-": "qemu-user keeps what it has translated in the memory of the process",
     "test_a_program_without_python": "where a thread waits, /proc tells of a place in qemu-user",
     "test_a_main_thread_that_has_ended_has_no_samples": "qemu-user aborts once the main thread has ended",

@@ -17,9 +17,12 @@
 
 #define LOAD(field) \
   BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, field))
+#define LOAD_HIGH(field) \
+  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, field) + 4)
 #define FAIL(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define IF_CALL(number, skip) LOAD(nr), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, (skip))
+#define IS(number, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), (skip), 0)
 
 static struct sock_filter no_fallocate[] = {IF_CALL(SYS_fallocate, 1), FAIL(EOPNOTSUPP), ALLOW};
 static struct sock_filter quota_at_create[] = {IF_CALL(SYS_openat, 3), LOAD(args[2]),
@@ -48,6 +51,26 @@ static struct sock_filter no_threads[] = {IF_CALL(SYS_clone3, 1),
                                           BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 0, 1),
                                           FAIL(EAGAIN),
                                           ALLOW};
+// What containers-common's profile (Podman, CRI-O) refuses a process without capabilities, of the
+// calls that are not for administrators alone:
+// https://github.com/containers/common/blob/main/pkg/seccomp/seccomp.json
+static struct sock_filter as_in_podman[] = {LOAD(nr),
+                                            IS(SYS_process_vm_readv, 10),
+                                            IS(SYS_process_vm_writev, 9),
+                                            IS(SYS_ptrace, 8),
+                                            IS(SYS_kcmp, 7),
+                                            IS(SYS_membarrier, 6),
+                                            IS(SYS_perf_event_open, 5),
+                                            IS(SYS_userfaultfd, 4),
+                                            IS(SYS_get_mempolicy, 3),
+                                            IS(SYS_mbind, 2),
+                                            IS(SYS_set_mempolicy, 1),
+                                            ALLOW,
+                                            FAIL(EPERM)};
+// A file is not as long as addresses are high.
+static struct sock_filter no_memory_file[] = {IF_CALL(SYS_pread64, 3), LOAD_HIGH(args[3]),
+                                              BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+                                              FAIL(EPERM), ALLOW};
 
 static const struct {
   const char* name;
@@ -56,8 +79,9 @@ static const struct {
 } rules[] = {
 #define RULE(name) \
   { #name, name, sizeof name / sizeof name[0] }
-    RULE(no_fallocate),   RULE(quota_at_create), RULE(no_shared_map), RULE(broken_disk),
-    RULE(quota_at_write), RULE(no_threads),      RULE(no_locks),
+    RULE(no_fallocate), RULE(quota_at_create), RULE(no_shared_map),
+    RULE(broken_disk),  RULE(quota_at_write),  RULE(no_threads),
+    RULE(no_locks),     RULE(as_in_podman),    RULE(no_memory_file),
 };
 
 static int refuse(const char* name) {

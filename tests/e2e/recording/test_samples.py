@@ -13,14 +13,19 @@ FOLDER = harness.SOURCE / "tests/programs/python"
 SCRIPT = FOLDER / "slow_lines.py"
 STEPS = 14
 SETTINGS = {"GPUPROF_STEP": "sync:1", "GPUPROF_SCHEDULE": "skip_first=1,warmup=1,active=10", "PYTHONDONTWRITEBYTECODE": "1"}
+IN_PODMAN = [harness.HAZARDS / "refused", "as_in_podman", "--"]
+BOTH_REFUSED = [harness.HAZARDS / "refused", "as_in_podman", "no_memory_file", "--"]
 pytestmark = pytest.mark.usefixtures("ahead_of_other_tests")
 CASES = ["list_comprehension", "generator", "nested_function", "method", "property", "class_method", "call_operator",
          "context_manager", "regular_expression", "json_text", "json_python", "file_write", "lambda_expression", "decorator",
          "recursion", "thread", "executed", "module_level", "class_body", "coroutine", "exception", "map_over", "while_loop"]
 
 
-def dumps_of(folder, python, *command, **settings):
-    done = harness.run([python, *command], env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings}))
+def dumps_of(folder, python, *command, within=(), **settings):
+    env = harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings})
+    if within:
+        within = [*within, "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}"]
+    done = harness.run([*within, python, *command], env=env)
     return harness.dumps(folder / "out"), done
 
 
@@ -35,12 +40,12 @@ def slow_lines(case):
     return {(str(SCRIPT), number) for number, line in enumerate(lines, 1) if f"# SLOW {case}" in line}
 
 
-def assert_named(folder, python, case):
+def assert_named(folder, python, case, within=()):
     """The slow line comes first, most of the idle time is its, and the verdict names it."""
     slow = slow_lines(case)
     assert slow, "no slow line"
     for attempt in range(3):  # on a busy machine other lines wait for the processor, too
-        dumps, done = dumps_of(folder / str(attempt), python, SCRIPT, case, STEPS)
+        dumps, done = dumps_of(folder / str(attempt), python, SCRIPT, case, STEPS, within=within)
         assert (done.code, done.err.count("no stacks of Python")) == (0, 0), done.err
         report = report_of(*dumps)
         lines = report["python_lines"]
@@ -63,6 +68,19 @@ def test_the_slow_line_is_named(tmp_path, case):
 @pytest.mark.parametrize("case", ["recursion", "coroutine", "json_python", "thread", "class_body"])
 def test_each_python(tmp_path, version, case):
     assert_named(tmp_path, pythons()[version], case)
+
+
+@each_python()
+@pytest.mark.parametrize("case", ["nested_function", "coroutine", "thread"])
+def test_in_a_container_that_refuses_the_call(tmp_path, version, case):
+    """process_vm_readv needs CAP_SYS_PTRACE in Podman and CRI-O; a process may read its own memory as a file."""
+    assert_named(tmp_path, pythons()[version], case, IN_PODMAN)
+
+
+def test_a_container_that_refuses_both_ways(tmp_path):
+    dumps, done = dumps_of(tmp_path, sys.executable, SCRIPT, "lambda_expression", STEPS, within=BOTH_REFUSED)
+    assert done.code == 0 and done.err.count("no stacks of Python: the kernel refuses both") == 1, done.err
+    assert all(line["file"] != str(SCRIPT) for line in report_of(*dumps)["python_lines"])
 
 
 @pytest.fixture(scope="module")
