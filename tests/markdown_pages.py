@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages that check_docs.py and check_prose.py look at."""
+import os
+import pathlib
 
 NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
 
@@ -7,8 +9,8 @@ NOT_PAGES = ("build", ".deps", ".git", ".pytest_cache")
 def pages(repository):
     """Markdown files of the tree, relative to it."""
     found = []
-    for path in sorted(repository.rglob("*.md")):
-        relative = path.relative_to(repository)
-        if not any(part.startswith(NOT_PAGES) for part in relative.parts[:-1]):
-            found.append(relative.as_posix())
-    return found
+    for place, folders, files in os.walk(repository):
+        folders[:] = [folder for folder in folders if not folder.startswith(NOT_PAGES)]  # nor does it enter them
+        relative = pathlib.Path(place).relative_to(repository)
+        found += [(relative / name).as_posix() for name in files if name.endswith(".md")]
+    return sorted(found)
