@@ -263,6 +263,14 @@ void steps_begin() {
   session().opening_ns.store(0, std::memory_order_release);
 }
 
+// The mark that starts the session is read before the clock is chosen, by the counter, which the
+// kernel may not trust.
+static uint64_t on_session_clock(uint64_t ticks) {
+  const Session& s = session();
+  if (s.clock.source != ClockSource::monotonic) return ticks;
+  return ticks < s.start_ticks || ticks > now_ticks() ? s.start_ticks : ticks;
+}
+
 void step_mark(const StepMark& mark) {
   if (t_state.blocked || !ensure_started() || !ready()) return;
   const ErrnoGuard keep_errno;
@@ -271,6 +279,7 @@ void step_mark(const StepMark& mark) {
   {
     const BlockedScope blocked;
     StepMark placed = mark;
+    placed.ticks = on_session_clock(mark.ticks);
     placed.thread = current_tid();
     placed.device = marking_device();
     const LockGuard guard(session().step_lock);
@@ -325,6 +334,7 @@ void step_profiler(bool start, uint64_t ticks) {
   const BlockedScope blocked;
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
+  ticks = on_session_clock(ticks);
   const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
   if (window_is_open() && ours && !early_is_open()) return ignore_profiler();
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});

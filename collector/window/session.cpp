@@ -107,11 +107,11 @@ bool start() {
   Session& s = g_session;
   const uint64_t before = now_ticks();
   const uint64_t before_ns = monotonic_ns();
+  const double ticks_per_ns = g_clock_is_counter ? counter_ticks_per_ns() : 1;  // 1: after fork
   s.clock = choose_clock();
   if (s.clock.source == ClockSource::monotonic) {
     // The constructor's time was taken in ticks of a clock that will not be used.
-    const double ago =
-        static_cast<double>(before - g_host.process_start_ticks) / counter_ticks_per_ns();
+    const double ago = static_cast<double>(before - g_host.process_start_ticks) / ticks_per_ns;
     g_host.process_start_ticks = before_ns - static_cast<uint64_t>(ago);
     s.tracker.start(s.config.step, g_host.process_start_ticks, s.config.mode == Mode::armed);
   }
