@@ -156,16 +156,15 @@ bool refuse(Trace& trace, const std::string& reason) {
 
 void keep_only(Trace& trace, const Attempt& chosen) {
   std::set<const Process*> kept;
-  std::set<std::pair<std::string, uint32_t>> parents;
+  std::map<ProcessStart, const Member*> loaders;
   for (const Member& member : chosen.members) {
     kept.insert(member.windows.begin(), member.windows.end());
-    const dump::Header& header = member.windows[0]->header;
-    parents.insert({header.host(), header.pid()});
+    loaders.emplace(start_of(*member.windows[0]), &member);
   }
   const auto stays = [&](const Process& process) {
     if (process.source != Source::dump || !process.has_header) return true;
     if (!process.is_data_worker()) return kept.contains(&process);
-    return parents.contains({process.header.host(), process.header.parent_pid()});
+    return loader_of(process, loaders) != loaders.end();
   };
   std::vector<Process> left;
   for (Process& process : trace.processes) {

@@ -125,6 +125,7 @@ Json describe_header(const Process& process) {
           {"world_size", header.world_size()},
           {"local_rank", header.local_rank()},
           {"parent_pid", header.parent_pid()},
+          {"parent_start", header.parent_start_time()},
           {"worker", static_cast<int64_t>(header.worker()) - 1},
           {"run", header.run()},
           {"job", header.job()},

@@ -314,6 +314,7 @@ bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_
   if (s.loads_data) {
     out.uint(31, parent_process());
     out.uint(32, data_worker_number() + 1);
+    out.uint(36, os_start_time(parent_process()));
   }
   out.text(33, native_samples_note());
   out.uint(34, static_cast<uint32_t>(s.place.node + 1));

@@ -10,6 +10,11 @@ ProcessKey key_of(const Process& process) {
   return {h.host(), h.pid(), h.os_start_time(), h.rank()};
 }
 
+ProcessStart start_of(const Process& process) {
+  const dump::Header& h = process.header;
+  return {h.host(), h.pid(), h.os_start_time()};
+}
+
 std::vector<std::vector<const Process*>> by_process(const Trace& trace) {
   std::vector<std::vector<const Process*>> groups;
   std::map<ProcessKey, size_t> known;

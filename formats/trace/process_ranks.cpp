@@ -7,32 +7,30 @@
 #include <string>
 #include <utility>
 
+#include "formats/trace/process_key.h"
+
 namespace gpuprof {
 namespace {
-
-using ProcessId = std::pair<std::string, uint32_t>;  // host, pid
 
 struct Member {
   uint32_t rank = Shape::kAbsent, size = 0;
   bool unclear = false;  // of two communicators of this size, with different ranks
 };
 
-ProcessId id_of(const Process& process) { return {process.header.host(), process.header.pid()}; }
-
 // By process: its rank by the environment, -1 where that says none, or says the same one of several
 // processes of a run (they have inherited it, as SLURM_PROCID of a batch script).
-std::map<ProcessId, int32_t> named_ranks(const Trace& trace) {
-  std::map<std::pair<std::string, int32_t>, std::set<ProcessId>> claims;  // by run and rank
-  std::map<ProcessId, int32_t> ranks;
+std::map<ProcessStart, int32_t> named_ranks(const Trace& trace) {
+  std::map<std::pair<std::string, int32_t>, std::set<ProcessStart>> claims;  // by run and rank
+  std::map<ProcessStart, int32_t> ranks;
   for (const Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
     const int32_t rank = process.header.rank();
-    ranks[id_of(process)] = rank;
-    if (rank >= 0) claims[{process.header.run(), rank}].insert(id_of(process));
+    ranks[start_of(process)] = rank;
+    if (rank >= 0) claims[{process.header.run(), rank}].insert(start_of(process));
   }
   for (const auto& [claim, processes] : claims) {
     if (processes.size() < 2) continue;
-    for (const ProcessId& id : processes) ranks[id] = -1;
+    for (const ProcessStart& id : processes) ranks[id] = -1;
   }
   return ranks;
 }
@@ -57,15 +55,15 @@ void look_at(const Trace& trace, const Process& process, Member& member) {
 
 void find_ranks(Trace& trace) {
   if (std::none_of(trace.shapes.begin(), trace.shapes.end(), tells_rank)) return;
-  const std::map<ProcessId, int32_t> named = named_ranks(trace);
+  const std::map<ProcessStart, int32_t> named = named_ranks(trace);
   if (named.size() < 2) return;
-  std::map<ProcessId, Member> members;
+  std::map<ProcessStart, Member> members;
   for (const Process& process : trace.processes) {
-    const ProcessId id = id_of(process);
+    const ProcessStart id = start_of(process);
     if (!process.is_data_worker() && named.at(id) < 0) look_at(trace, process, members[id]);
   }
   for (const Process& process : trace.processes) {
-    const auto found = members.find(id_of(process));
+    const auto found = members.find(start_of(process));
     if (found == members.end() || process.is_data_worker()) continue;
     Member& member = found->second;
     // The environment knows of more: the communicator is of a part.
@@ -80,9 +78,8 @@ void find_ranks(Trace& trace) {
     if (member.unclear || !taken.insert(static_cast<int32_t>(member.rank)).second) return;
   }
   for (Process& process : trace.processes) {
-    const bool worker = process.is_data_worker();
-    const uint32_t pid = worker ? process.header.parent_pid() : process.header.pid();
-    const auto found = members.find({process.header.host(), pid});
+    const auto found =
+        process.is_data_worker() ? loader_of(process, members) : members.find(start_of(process));
     if (found == members.end() || found->second.size == 0) continue;
     process.header.set_rank(static_cast<int32_t>(found->second.rank));
     process.header.set_world_size(static_cast<int32_t>(found->second.size));

@@ -206,8 +206,6 @@ class Subset {
   uint32_t count_ = 0;
 };
 
-using Host = std::pair<std::string, uint32_t>;  // and a process id
-
 struct WindowSteps {
   std::vector<Step> steps;
   std::vector<bool> kept;
@@ -236,7 +234,7 @@ void keep_window(const Trace& trace, Process& process, const WindowSteps& window
 }  // namespace
 
 size_t keep_steps(Trace& trace, const std::function<bool(uint64_t step)>& wanted) {
-  std::map<Host, WindowSteps> parents;
+  std::map<ProcessStart, WindowSteps> loaders;
   std::map<ProcessKey, bool> found;  // whether it has one
   std::set<const Process*> left_out;
   for (Process& process : trace.processes) {
@@ -249,17 +247,17 @@ size_t keep_steps(Trace& trace, const std::function<bool(uint64_t step)>& wanted
       continue;
     }
     keep_window(trace, process, window);
-    WindowSteps& of_parent = parents[{process.header.host(), process.header.pid()}];
-    of_parent.steps.insert(of_parent.steps.end(), window.steps.begin(), window.steps.end());
-    of_parent.kept.insert(of_parent.kept.end(), window.kept.begin(), window.kept.end());
+    WindowSteps& own = loaders[start_of(process)];
+    own.steps.insert(own.steps.end(), window.steps.begin(), window.steps.end());
+    own.kept.insert(own.kept.end(), window.kept.begin(), window.kept.end());
   }
   for (Process& process : trace.processes) {
     if (!process.is_data_worker()) continue;
-    const auto parent = parents.find({process.header.host(), process.header.parent_pid()});
-    if (parent == parents.end()) {
+    const auto loader = loader_of(process, loaders);
+    if (loader == loaders.end()) {
       left_out.insert(&process);
     } else {
-      Subset(trace, process, parent->second.steps, parent->second.kept).run();
+      Subset(trace, process, loader->second.steps, loader->second.kept).run();
     }
   }
   std::erase_if(trace.processes,

@@ -27,16 +27,15 @@ std::string literally(std::string_view text) {
   return out;
 }
 
-// Of those of the first host, whose numbers of processes and threads Perfetto shows as they are.
+// Of those of the first host, whose numbers of processes and threads Perfetto shows as they are; of
+// containers that have the same pids, those of the first alone.
 std::vector<const Process*> shown_first(const Trace& trace) {
   std::vector<const Process*> out;
   for (const Process& process : trace.processes) {
     const bool same_host = process.header.host() == trace.processes[0].header.host();
-    const auto is_window_of = [&](const Process* other) {
-      return other->header.pid() == process.header.pid() &&
-             other->header.os_start_time() == process.header.os_start_time();
-    };
-    const bool known = std::any_of(out.begin(), out.end(), is_window_of);
+    const bool known = std::any_of(out.begin(), out.end(), [&](const Process* other) {
+      return other->header.pid() == process.header.pid();
+    });
     if (same_host && !known && !process.is_data_worker()) out.push_back(&process);
   }
   std::stable_sort(out.begin(), out.end(), [](const Process* a, const Process* b) {

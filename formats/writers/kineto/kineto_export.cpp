@@ -12,19 +12,19 @@
 namespace gpuprof {
 namespace {
 
-// As PyTorch's handler for TensorBoard names them; '.' ends the worker's name there.
-std::string name_of(const Process& process, std::set<std::string>& used) {
+// As PyTorch's handler for TensorBoard names them: worker, then time. '.' ends the worker's name.
+// Where containers share their host's name and have the same pids, the second one's host has its
+// number.
+std::string name_of(const Process& process, std::set<std::string>& workers) {
   std::string host = file_name_part(process.header.host());
   for (char& c : host) {
     if (c == '.') c = '-';
   }
-  const std::string worker = fmt::format("{}_{}", host, process.header.pid());
-  int64_t time = std::max<int64_t>(process.window_begin, 0);
-  std::string name;
-  do {
-    name = fmt::format("{}.{}.pt.trace.json.gz", worker, time++);
-  } while (!used.insert(name).second);
-  return name;
+  std::string worker = fmt::format("{}_{}", host, process.header.pid());
+  for (int container = 2; !workers.insert(worker).second; ++container) {
+    worker = fmt::format("{}-{}_{}", host, container, process.header.pid());
+  }
+  return fmt::format("{}.{}.pt.trace.json.gz", worker, std::max<int64_t>(process.window_begin, 0));
 }
 
 bool write_one(const Trace& trace, const std::vector<const Process*>& windows,
@@ -69,9 +69,9 @@ bool write_kineto_folder(const Trace& trace, const std::string& path, const Expo
   const auto processes = by_process(trace);
   ExportProgress progress(trace, options);
   if (!make_folder(path, error, options.links)) return false;
-  std::set<std::string> used;
+  std::set<std::string> workers;
   for (const auto& windows : processes) {
-    const std::string file = path + "/" + name_of(*windows.front(), used);
+    const std::string file = path + "/" + name_of(*windows.front(), workers);
     if (!write_one(trace, windows, file, Compression::gzip, Links::replaced, progress, error,
                    spelling))
       return false;

@@ -11,22 +11,30 @@
 namespace gpuprof::perfetto {
 namespace {
 
-constexpr int64_t kHostStride = 1 << 22;  // Linux process ids are below this
+constexpr int64_t kMachineStride = 1 << 22;  // Linux process ids are below this
 
 }  // namespace
 
-// Pids of different hosts may be equal; Perfetto knows one machine.
-int64_t Tracks::host_number(const std::string& host) {
-  const auto [at, fresh] = hosts_.emplace(host, static_cast<int64_t>(hosts_.size() % 512));
-  return at->second;
+// Pids of different hosts may be equal, and of containers that share their host's name; Perfetto
+// knows one machine.
+int64_t Tracks::machine_number(const Process& process) {
+  const dump::Header& header = process.header;
+  std::vector<ProcessKey>& same_pid = same_pids_[{header.host(), header.pid()}];
+  const ProcessKey key = key_of(process);
+  const auto known = std::find(same_pid.begin(), same_pid.end(), key);
+  const auto container = static_cast<size_t>(known - same_pid.begin());
+  if (known == same_pid.end()) same_pid.push_back(key);
+  const auto next = static_cast<int64_t>(machines_.size() % 512);
+  return machines_.try_emplace({header.host(), container}, next).first->second;
 }
 
 void Tracks::enter(const Process& process) {
   process_ = &process;
   const dump::Header& header = process.header;
-  host_offset_ = host_number(header.host()) * kHostStride;
-  pid_ = host_offset_ + header.pid();
-  prefix_ = fmt::format("{}/{}/{}", header.host(), header.pid(), header.os_start_time());
+  machine_offset_ = machine_number(process) * kMachineStride;
+  pid_ = machine_offset_ + header.pid();
+  prefix_ = fmt::format("{}/{}/{}/{}", header.host(), header.pid(), header.os_start_time(),
+                        header.rank());
   const Id own = id_of(prefix_);
   process_uuid_ = own.uuid;
   if (own.fresh) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "formats/trace/process_key.h"
 #include "formats/trace/trace.h"
 #include "formats/views/slices.h"
 #include "formats/writers/perfetto/perfetto_packets.h"
@@ -42,7 +43,7 @@ class Tracks {
   // Goes on with a process.
   void enter(const Process& process);
   int64_t pid() const { return pid_; }
-  int64_t thread_id(int64_t tid) const { return host_offset_ + tid; }
+  int64_t thread_id(int64_t tid) const { return machine_offset_ + tid; }
 
   LaneRows rows_of(const Lane& lane);
   // What does not fit on the usual track goes to tracks of its own beside it.
@@ -68,7 +69,7 @@ class Tracks {
   Id id_of(std::string path);
   uint64_t declare(std::string_view path, uint64_t parent, std::string_view name, int32_t rank,
                    bool counter = false, bool ordered = false);
-  int64_t host_number(const std::string& host);
+  int64_t machine_number(const Process& process);
   uint64_t gpu_track(uint32_t device);
   LaneRows thread(const Lane& lane);
   LaneRows stream(const Lane& lane);
@@ -78,12 +79,13 @@ class Tracks {
 
   PacketWriter& out_;
   const Process* process_ = nullptr;
-  std::map<std::string, int64_t> hosts_;
+  std::map<std::pair<std::string, size_t>, int64_t> machines_;  // by host and container
+  std::map<std::pair<std::string, uint32_t>, std::vector<ProcessKey>> same_pids_;  // by host
   std::map<std::pair<uint64_t, uint32_t>, size_t> gpus_;  // process and device -> number
   std::unordered_map<std::string, uint64_t> ids_;         // by path
   std::string prefix_;
   uint64_t process_uuid_ = 0;
-  int64_t pid_ = 0, host_offset_ = 0;
+  int64_t pid_ = 0, machine_offset_ = 0;
 };
 
 }  // namespace gpuprof::perfetto

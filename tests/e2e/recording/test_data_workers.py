@@ -66,7 +66,7 @@ def test_each_worker_records_the_window_of_its_process(tmp_path, start, before):
         if share >= 60:
             break
     assert len(workers) == WORKERS and {f["worker"] for f in workers} == {0, 1}
-    assert {f["parent_pid"] for f in workers} == {main["pid"]}
+    assert {(f["parent_pid"], f["parent_start"]) for f in workers} == {(main["pid"], main["start"])}
     for worker in workers:
         assert worker["completeness"] == "complete" and worker["steps"] == {"count": 0, "log": 0}
         assert [worker[key] for key in ("window", "rank", "run")] == [main[key] for key in ("window", "rank", "run")]

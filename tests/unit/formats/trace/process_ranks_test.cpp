@@ -19,7 +19,8 @@ struct Call {
 
 // A process's window with these collectives. `rank`: what its environment says, -1: nothing.
 std::string dump_of(uint32_t pid, const std::vector<Call>& calls, int rank = -1,
-                    uint32_t window = 0, uint32_t parent = 0, int32_t world = 0) {
+                    uint32_t window = 0, uint32_t parent = 0, int32_t world = 0, uint64_t start = 0,
+                    uint64_t parent_start = 0) {
   MemoryNames names;
   BatchEncoder encoder(names);
   encoder.begin(window, 1);
@@ -37,6 +38,8 @@ std::string dump_of(uint32_t pid, const std::vector<Call>& calls, int rank = -1,
   header.set_pid(pid);
   header.set_window(window);
   header.set_parent_pid(parent);
+  header.set_os_start_time(start);
+  header.set_parent_start_time(parent_start);
   if (rank < 0) header.set_world_size(world);
   append(bytes, ChunkKind::header, header);
   append_events(bytes, encoder);
@@ -113,6 +116,18 @@ TEST(ProcessRanks, DataWorkersHaveThoseOfTheirProcess) {
   EXPECT_EQ(ranks_of(load(dump_of(20, {}, -1, 0, 11) + dump_of(10, {{0, 2}}) +
                           dump_of(11, {{1, 2}}) + dump_of(21, {}, -1, 0, 99))),
             (Ranks{1, 0, 1, -1}));
+}
+
+TEST(ProcessRanks, OfContainersWithOneHostsNameAndTheSamePids) {
+  const auto process = [](uint16_t rank, uint64_t start) {
+    return dump_of(1, {{rank, 2}}, -1, 0, 0, 0, start);
+  };
+  const auto worker = [](uint64_t parent_start) {
+    return dump_of(20, {}, -1, 0, 1, 0, 900, parent_start);
+  };
+  EXPECT_EQ(ranks_of(load(process(1, 500) + process(0, 600) + worker(600) + worker(500))),
+            (Ranks{1, 0, 0, 1}));
+  EXPECT_EQ(ranks_of(load(process(1, 500) + process(0, 600) + worker(550))), (Ranks{1, 0, -1}));
 }
 
 }  // namespace

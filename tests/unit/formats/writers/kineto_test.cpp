@@ -103,6 +103,17 @@ TEST_F(Kineto, WindowsOfAProcessAreOneFile) {
   EXPECT_EQ(exported(trace).size(), 1u);
 }
 
+TEST_F(Kineto, ContainersWithOneHostsNameAndTheSamePidsAreWorkersOfTheirOwn) {
+  Trace trace = busy_trace(3);
+  for (Process& process : trace.processes) {
+    process.header.set_host("node1");
+    process.header.set_pid(30);
+  }
+  std::set<std::string> workers;
+  for (const auto& [name, text] : exported(trace)) workers.insert(name.substr(0, name.find('.')));
+  EXPECT_EQ(workers, (std::set<std::string>{"node1_30", "node1-2_30", "node1-3_30"}));
+}
+
 TEST_F(Kineto, AFileIsNamedForOneProcessOnly) {
   std::string error;
   const std::string file = folder_.string() + ".json";

@@ -442,6 +442,19 @@ TEST(Perfetto, AllRanksInOneFile) {
   EXPECT_EQ(pids, (std::set<int>{4242, 4243, 4244}));
 }
 
+TEST(Perfetto, ContainersWithOneHostsNameAndTheSamePidsAreApart) {
+  Trace trace = busy_trace(2);
+  for (Process& process : trace.processes) process.header.set_pid(30);
+  const Decoder decoded(trace);
+  std::set<int> pids, pids_of_threads;
+  for (const auto& [uuid, track] : decoded.tracks) {
+    if (track.has_process()) pids.insert(track.process().pid());
+    if (track.has_thread()) pids_of_threads.insert(track.thread().pid());
+  }
+  EXPECT_EQ(pids, (std::set<int>{30, (1 << 22) + 30}));
+  EXPECT_EQ(pids_of_threads, pids);
+}
+
 TEST(Perfetto, EventsAreNeitherLostNorDoubled) {
   const Trace trace = busy_trace(2);
   const Decoder decoded(trace);
