@@ -75,7 +75,7 @@ def test_programs_that_end_at_any_moment(markers, how, tmp_path):
     windows hold nothing yet."""
     draw = random.Random(markers + how)
     with_work = 0
-    for number in range(12):
+    for number in range(24):
         folder, longest = tmp_path / str(number), 0.3 + 0.2 * number
         flags = ["--profile-steps", "3-399"] if markers.startswith("profiler") else []
         schedule = f"all,max_s={draw.uniform(0.05, longest):.3f}" if how == "ended" else "all"
