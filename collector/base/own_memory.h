@@ -12,7 +12,8 @@
 
 namespace gpuprof {
 
-// Finds the way; false: there is none. Before the first copy of a process, and after fork.
+// Finds the way; false: there is none. Before the first copy of a process, and after fork; not
+// beside a copy.
 bool can_copy_own_memory();
 
 // Copies pieces of `bytes` in all: all of them or nothing that counts. What it costs is the pieces,

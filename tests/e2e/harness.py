@@ -73,6 +73,20 @@ def run(command, env=None, cwd=None, timeout=120):
     return Run(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
+def run_within(wrapper, command, env, **options):
+    """run() of a command that `wrapper` starts, which is not preloaded itself. Without a wrapper run() as it is."""
+    if not wrapper:
+        return run(command, env, **options)
+    bare = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
+    return run([*wrapper, "env", f"LD_PRELOAD={env['LD_PRELOAD']}", *command], bare, **options)
+
+
+def with_mounts(commands):
+    """A wrapper whose program sees what these commands of the shell mount; None where namespaces are not to be had."""
+    wrapper = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'{commands} && exec "$@"', "sh"]
+    return None if subprocess.run([*wrapper, "true"], capture_output=True, check=False).returncode else wrapper
+
+
 @contextlib.contextmanager
 def ahead_of_other_tests():
     """What is started meanwhile gets a processor before what other tests start, where this user may ask for that: for programs

@@ -69,11 +69,8 @@ def recorded(tmp_path):
         shutil.copy(harness.HAZARDS / "libheap_library.so", folder / "libextra.so")
         env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_REDACT=redact, GPUPROF_PRESET="full", USER="secretuser",
                                 SLURM_JOB_ID="secretjob", **harness.WHOLE_RUN)
-        command = ["unshare", "-u", "sh", "-c", 'echo secrethost >/proc/sys/kernel/hostname && exec "$@"', "sh", harness.PYTHON, folder / "train.py", "secretargument"]
-        clean = {name: value for name, value in env.items() if name != "LD_PRELOAD"}
-        command.insert(6, "env")
-        command.insert(7, f"LD_PRELOAD={env['LD_PRELOAD']}")
-        done = harness.run(command, clean, cwd=folder)
+        named = ["unshare", "-u", "sh", "-c", 'echo secrethost >/proc/sys/kernel/hostname && exec "$@"', "sh"]
+        done = harness.run_within(named, [harness.PYTHON, folder / "train.py", "secretargument"], env, cwd=folder)
         assert done.code == 0, done.err
         path, = harness.dumps(folder / "out")
         shutil.move(path, tmp_path / path.name)

@@ -2,7 +2,6 @@
 """The clock of a dump: the processor's counter, by its architecture's name, where the kernel trusts it."""
 import pathlib
 import platform
-import subprocess
 import sys
 import time
 
@@ -65,10 +64,7 @@ def fixture_untrusted(tmp_path):
     """A command for whose program the kernel has another clock, as where it saw the counters of cores disagree."""
     other = tmp_path / "clocksource"
     other.write_text("hpet\n")
-    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f'mount --bind {other} {SOURCE} && exec "$@"', "sh"]
-    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no user namespaces with mounts of their own")
-    return inside
+    return harness.with_mounts(f"mount --bind {other} {SOURCE}") or pytest.skip("no user namespaces with mounts of their own")
 
 
 def test_a_counter_that_the_kernel_does_not_trust(untrusted, tmp_path):
@@ -76,7 +72,7 @@ def test_a_counter_that_the_kernel_does_not_trust(untrusted, tmp_path):
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", GPUPROF_SCHEDULE="all",
                             PYTHONPATH=harness.SOURCE / "tests/programs/python")
     before = time.monotonic_ns()
-    done = harness.run([*untrusted, "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", sys.executable, "-c", MARKS], env)
+    done = harness.run_within(untrusted, [sys.executable, "-c", MARKS], env)
     assert done.code == 0, done.err
     found = harness.dumps(tmp_path / "out")
     assert len(found) == 2, found

@@ -14,11 +14,7 @@ SCHEDULE = {"GPUPROF_STEP": "nvtx:step", "GPUPROF_SCHEDULE": "skip_first=3,wait=
 def recorded(folder, before=(), **settings):
     """`info` of each rank, and the report of all."""
     env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", **SCHEDULE, **settings)
-    if before:
-        own = ["env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}"]
-        run = harness.run([*before, *own, *PROGRAM], env)
-    else:
-        run = harness.run(PROGRAM, env)
+    run = harness.run_within(before, PROGRAM, env)
     assert run.code == 0, run.err
     ranks = [harness.info(dump) for dump in harness.dumps(folder / "out")]
     assert len(ranks) == 2

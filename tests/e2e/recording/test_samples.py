@@ -23,9 +23,7 @@ CASES = ["list_comprehension", "generator", "nested_function", "method", "proper
 
 def dumps_of(folder, python, *command, within=(), **settings):
     env = harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings})
-    if within:
-        within = [*within, "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}"]
-    done = harness.run([*within, python, *command], env=env)
+    done = harness.run_within(within, [python, *command], env)
     return harness.dumps(folder / "out"), done
 
 

@@ -315,11 +315,8 @@ def disk_of_100_mb(tmp_path):
     """A folder, and the command that makes it a disk of its own, nearly full, for the program that follows."""
     folder = tmp_path / "scratch"
     folder.mkdir()
-    inside = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
-              f"mount -t tmpfs -o size=100m tmpfs {folder} && head -c 85m /dev/zero >{folder}/filler && exec \"$@\"", "sh"]
-    if subprocess.run([*inside, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no user namespaces with mounts of their own")
-    return folder, inside
+    inside = harness.with_mounts(f"mount -t tmpfs -o size=100m tmpfs {folder} && head -c 85m /dev/zero >{folder}/filler")
+    return folder, inside or pytest.skip("no user namespaces with mounts of their own")
 
 
 def test_a_disk_without_room_for_a_window(small_disk, tmp_path):

@@ -21,8 +21,7 @@ def run(folder, rules, **settings):
     """The lines of the library; the program itself runs as without it."""
     bare = harness.run(PROGRAM)
     env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", **{**WINDOWS, **settings})
-    preload = env.pop("LD_PRELOAD")
-    done = harness.run([REFUSED, *rules, "--", "env", f"LD_PRELOAD={preload}", *PROGRAM], env)
+    done = harness.run_within([REFUSED, *rules, "--"], PROGRAM, env)
     assert (done.code, done.out) == (bare.code, bare.out), done.err
     lines = [line for line in harness.our_lines(done.err) if "steps: sync:1" not in line]
     assert all(line.startswith("gpuprof:") for line in done.err.splitlines())
