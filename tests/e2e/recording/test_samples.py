@@ -83,8 +83,8 @@ def test_a_container_that_refuses_both_ways(tmp_path):
 
 @pytest.fixture(scope="module")
 def nested(tmp_path_factory):
-    [dump], _ = dumps_of(tmp_path_factory.mktemp("nested"), sys.executable, SCRIPT, "nested_function", 44,
-                         GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=40")  # some 80 samples: a slow machine takes fewer
+    [dump], _ = dumps_of(tmp_path_factory.mktemp("nested"), sys.executable, SCRIPT, "nested_function", 84,
+                         GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=80")  # some 160 samples: a slow machine takes fewer
     return dump
 
 
@@ -93,8 +93,8 @@ def test_lines_that_wait_are_named(tmp_path):
     script = FOLDER / "waits.py"
     wanted = {number: int(text.split("# WAITS ")[1]) for number, text in enumerate(script.read_text().splitlines(), 1) if "# WAITS " in text}
     for attempt in range(3):  # on a busy machine the host has other waits
-        dumps, done = dumps_of(tmp_path / str(attempt), sys.executable, script, 124, SIMCUDA_MEMSET_GBS=1,
-                               GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=120")
+        dumps, done = dumps_of(tmp_path / str(attempt), sys.executable, script, 64, SIMCUDA_MEMSET_GBS=0.25,
+                               GPUPROF_SCHEDULE="skip_first=1,warmup=1,active=60")
         assert done.code == 0, done.err
         report = report_of(*dumps)
         waiting = report["waiting_lines"]  # now and then a stack is that of the moment after the call
