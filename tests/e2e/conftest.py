@@ -22,16 +22,19 @@ _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()
 _SLOW = "a call takes many times as long under qemu-user, so that the program makes fewer, or costs more"
 _NO_CLONE = "qemu-user refuses the clone() that starts the program of GPUPROF_ON_TRACE_READY"
 _NO_SECCOMP = "qemu-user refuses PR_SET_SECCOMP, by which the program is refused what this is about"
+_OTHER_START = "qemu-user tells a process a later start of its own than the kernel tells others"
 _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
     "passes_a_death_by_signal[SIGSEGV]": "qemu-user says on standard error that its program has crashed",
     "stays_within_its_budget[stacks-2]": _SLOW,
+    "stays_within_its_budget[stacks-5]": _SLOW,
     "what_a_lost_record_costs": _SLOW,
     "what_is_left_out_stays_so": _SLOW,
     "a_window_too_short_for_a_look": _SLOW,
     "early_window_decides_for_itself_alone[costly-": _SLOW,
     "faults_in_fresh_buffers": _SLOW,
+    "shares_are_the_kernels[0]": "a sample costs many times as much under qemu-user, so that fewer are taken",
     "another_profiler_has_cupti_in_the_window[clock]": _SLOW,
     "test_ready.py::test_the_dump_written_at_exit": _NO_CLONE,
     "test_ready.py::test_once_for_each_window": _NO_CLONE,
@@ -47,6 +50,8 @@ _NOT_UNDER_QEMU = {
     "test_every_step_is_in_the_log[file-": "qemu-user keeps what it has translated in the memory of the process",
     "test_a_program_without_python": "where a thread waits, /proc tells of a place in qemu-user",
     "test_a_main_thread_that_has_ended_has_no_samples": "qemu-user aborts once the main thread has ended",
+    "workers_know_when_their_process_started": _OTHER_START,
+    "the_rank_that_stands_is_named[stopped-": _OTHER_START,
     "1 processes left over": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
     "stress_that_is_interrupted_leaves_nothing": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
     "leaves_ignored_signals_ignored": "qemu-user handles each signal that ends a program, ignored or not, and the next exec forgets that",
