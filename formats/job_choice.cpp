@@ -22,8 +22,8 @@ struct Member {
   int64_t begin = INT64_MAX, end = INT64_MIN;  // ns since the Unix epoch
   int32_t rank = -1, world = 0;
   std::string host;
-  // Of its host's clock since boot, in ns: when the process began, to 10 ms; its last window's end.
-  int64_t started = 0, ended = 0;
+  // CLOCK_MONOTONIC, in ns: when the process began, to 10 ms; its last window's end.
+  int64_t started = INT64_MAX, ended = 0;
 };
 
 struct Attempt {
@@ -62,6 +62,16 @@ std::string job_of(const Process& process) {
   return process.header.job().empty() ? process.header.run() : process.header.job();
 }
 
+// When the process began, at the latest. The kernel's time has in it the time that the machine
+// slept (start_boottime in its fs/proc/array.c), which CLOCK_MONOTONIC has not.
+int64_t started_by(const Process& process) {
+  constexpr int64_t kOsTick = 10'000'000;  // ns
+  const int64_t of_kernel = static_cast<int64_t>(process.header.os_start_time()) * kOsTick;
+  const uint64_t loaded = process.header.process_start_ticks();
+  if (loaded == 0 || !process.clock.usable()) return of_kernel;
+  return std::min(of_kernel, process.clock.monotonic_ns(loaded));
+}
+
 std::vector<Member> members_of(Trace& trace) {
   std::map<ProcessKey, Member> found;
   for (Process& process : trace.processes) {
@@ -73,7 +83,7 @@ std::vector<Member> members_of(Trace& trace) {
     member.rank = process.header.rank();
     member.world = std::max(member.world, process.header.world_size());
     member.host = process.header.host();
-    member.started = static_cast<int64_t>(process.header.os_start_time()) * 10'000'000;
+    member.started = std::min(member.started, started_by(process));  // exec loads the library anew
     member.ended = std::max(member.ended, process.monotonic(process.window_end));
   }
   std::vector<Member> out;

@@ -25,7 +25,8 @@ struct Dump {
   uint32_t first_step = 12;
   bool whole = true;
   const char* version = "0.1.0";
-  int64_t started = -1;  // in hundredths of a second since boot; -1: as `pid`
+  int64_t started = -1;    // in hundredths of a second since boot; -1: as `pid`
+  uint64_t loaded_us = 0;  // when the library was; 0: not known
 };
 
 std::string dump_of(const Dump& d, int world) {
@@ -33,6 +34,7 @@ std::string dump_of(const Dump& d, int world) {
   dump::Header header = make_header(0, d.rank);
   header.set_pid(d.pid + static_cast<uint32_t>(d.rank));
   header.set_os_start_time(d.started < 0 ? d.pid : static_cast<uint64_t>(d.started));
+  if (d.loaded_us != 0) header.set_process_start_ticks(ticks(d.loaded_us));
   header.set_world_size(world);
   header.set_job(d.job);
   header.set_run(d.run);
@@ -215,6 +217,16 @@ TEST_F(JobChoiceTest, KeepsProcessesWithoutARankThatWereThereTogether) {
   EXPECT_EQ(read(together, 0).trace.processes.size(), 2u);
   together[1].started = 1000000;
   EXPECT_EQ(read(together, 0).trace.processes.size(), 1u);
+  // The kernel counts time in which the machine slept.
+  together[1].loaded_us = 2'000'000;
+  EXPECT_EQ(read(together, 0).trace.processes.size(), 2u);
+  together[1].loaded_us = 3'500'000;
+  EXPECT_EQ(read(together, 0).trace.processes.size(), 1u);
+  // It came by exec: the process was there before.
+  Dump before = together[1];
+  before.from_us = 3'100'000, before.to_us = 3'400'000, before.loaded_us = 2'000'000;
+  together.insert(together.begin() + 1, before);
+  EXPECT_EQ(read(together, 0).trace.processes.size(), 3u);
 }
 
 // As SLURM_PROCID of a batch script: all at once, so none is an attempt of its own.
