@@ -22,7 +22,7 @@ _EMULATED = pathlib.Path("/qemu-aarch64-static").exists()
 _SLOW = "a call takes many times as long under qemu-user, so that the program makes fewer, or costs more"
 _NO_CLONE = "qemu-user refuses the clone() that starts the program of GPUPROF_ON_TRACE_READY"
 _NO_SECCOMP = "qemu-user refuses PR_SET_SECCOMP, by which the program is refused what this is about"
-_OTHER_START = "qemu-user tells a process a later start of its own than the kernel tells others"
+_OTHER_START = "qemu-user tells a process a later start of its own than the kernel tells others, and another one after exec"
 _NOT_UNDER_QEMU = {
     "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
     "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
@@ -52,7 +52,9 @@ _NOT_UNDER_QEMU = {
     "test_a_main_thread_that_has_ended_has_no_samples": "qemu-user aborts once the main thread has ended",
     "workers_know_when_their_process_started": _OTHER_START,
     "the_rank_that_stands_is_named[stopped-": _OTHER_START,
-    "test_recorded_whole[exec-self]": "to qemu-user a process starts anew with each exec, which makes its dumps those of two",
+    "test_recorded_whole[exec-self]": _OTHER_START,
+    "test_a_program_is_not_disturbed[exec-self]": _OTHER_START,
+    "test_a_program_is_not_disturbed[process-fork_levels]": _OTHER_START,
     "resources-no_mappings_later": "qemu-user needs mappings of its own",
     "1 processes left over": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
     "stress_that_is_interrupted_leaves_nothing": "qemu-user refuses PR_SET_CHILD_SUBREAPER",
