@@ -17,9 +17,9 @@ SETTINGS = {"GPUPROF_STEP": "optimizer", "GPUPROF_SCHEDULE": "skip_first=5,warmu
 STARTS = ["fork", "spawn", "forkserver"]
 
 
-def run(folder, start, others=1, **settings):
+def run(folder, start, others=1, steps=STEPS, **settings):
     """The folder's dumps: those of processes, and those of workers."""
-    command = [sys.executable, SCRIPT, start, WORKERS, STEPS, others]
+    command = [sys.executable, SCRIPT, start, WORKERS, steps, others]
     bare = harness.run(command, env=harness.environment(PYTHONDONTWRITEBYTECODE=1, **settings))
     done = harness.run(command, env=harness.preloaded(**{**SETTINGS, "GPUPROF_OUTPUT": folder / "out", **settings}))
     assert (done.code, done.out) == (bare.code, bare.out) == (3, bare.out), done.err
@@ -63,7 +63,8 @@ started_early_or_late = pytest.mark.parametrize("start, before", [(start, before
 def test_each_worker_records_the_window_of_its_process(tmp_path, start, before):
     for attempt in range(3):  # on a busy machine other lines wait for the processor, too
         folder = tmp_path / str(attempt)
-        [main], workers, done = run(folder, start, GPUPROF_WORKERS=1, LOADER_STEPS_BEFORE=before)
+        [main], workers, done = run(folder, start, steps=100, GPUPROF_WORKERS=1, LOADER_STEPS_BEFORE=before,
+                                    GPUPROF_SCHEDULE="skip_first=5,warmup=2,active=80")
         report = report_of(folder)
         share = slow_share(report.get("worker_lines", []))
         if share >= 60:
@@ -84,7 +85,7 @@ def test_each_worker_records_the_window_of_its_process(tmp_path, start, before):
     text = harness.checked("report", folder / "out").out
     assert "Where data loader workers spend their time" in text and f"loader.py:{SLOW}" in text
     said = harness.our_lines(done.err)
-    assert len(said) == 2 and "no GPU times" in said[0] and "steps 7-46 (optimizer)" in said[1], "workers say nothing"
+    assert len(said) == 2 and "no GPU times" in said[0] and "steps 7-86 (optimizer)" in said[1], "workers say nothing"
 
 
 @started_early_or_late
