@@ -23,9 +23,13 @@ _SLOW = "a call takes many times as long under qemu-user, so that the program ma
 _NO_CLONE = "qemu-user refuses the clone() that starts the program of GPUPROF_ON_TRACE_READY"
 _NO_SECCOMP = "qemu-user refuses PR_SET_SECCOMP, by which the program is refused what this is about"
 _OTHER_START = "qemu-user tells a process a later start of its own than the kernel tells others, and another one after exec"
+_OWN_THREAD = "qemu-user has a thread of its own in each process, which counts as the program's"
 _NOT_UNDER_QEMU = {
-    "end-raw_exit": "qemu-user has a thread of its own in each process, which counts as the program's",
-    "main_thread_first": "qemu-user has a thread of its own in each process, which counts as the program's",
+    "end-raw_exit": _OWN_THREAD,
+    "main_thread_first": _OWN_THREAD,
+    "first_thread_ends_before_ours[raw_exit": _OWN_THREAD,
+    "in_the_control_group": "qemu-user takes threads and memory of its own from the group",
+    "constructor_that_uses_cuda_is_not_held_up": "/proc tells which system call of x86-64 a thread waits in",
     "passes_a_death_by_signal[SIGSEGV]": "qemu-user says on standard error that its program has crashed",
     "stays_within_its_budget[stacks-2]": _SLOW,
     "stays_within_its_budget[stacks-5]": _SLOW,
