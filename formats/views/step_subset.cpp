@@ -234,8 +234,8 @@ void keep_window(const Trace& trace, Process& process, const WindowSteps& window
 }  // namespace
 
 size_t keep_steps(Trace& trace, const std::function<bool(uint64_t step)>& wanted) {
-  std::map<ProcessStart, WindowSteps> loaders;
-  std::map<ProcessKey, bool> found;  // whether it has one
+  std::map<ProcessStart, std::map<uint32_t, WindowSteps>> loaders;  // by window
+  std::map<ProcessKey, bool> found;                                 // whether it has one
   std::set<const Process*> left_out;
   for (Process& process : trace.processes) {
     if (process.is_data_worker()) continue;
@@ -247,18 +247,20 @@ size_t keep_steps(Trace& trace, const std::function<bool(uint64_t step)>& wanted
       continue;
     }
     keep_window(trace, process, window);
-    WindowSteps& own = loaders[start_of(process)];
+    WindowSteps& own = loaders[start_of(process)][process.header.window()];
     own.steps.insert(own.steps.end(), window.steps.begin(), window.steps.end());
     own.kept.insert(own.kept.end(), window.kept.begin(), window.kept.end());
   }
   for (Process& process : trace.processes) {
     if (!process.is_data_worker()) continue;
     const auto loader = loader_of(process, loaders);
-    if (loader == loaders.end()) {
+    const bool any = loader != loaders.end() && loader->second.contains(process.header.window());
+    if (!any) {
       left_out.insert(&process);
-    } else {
-      Subset(trace, process, loader->second.steps, loader->second.kept).run();
+      continue;
     }
+    const WindowSteps& window = loader->second.at(process.header.window());
+    Subset(trace, process, window.steps, window.kept).run();
   }
   std::erase_if(trace.processes,
                 [&](const Process& process) { return left_out.contains(&process); });

@@ -23,9 +23,9 @@ namespace gpuprof {
 // the value that they had. Of GPU memory's list the moment `window_begins` is that of the first
 // step.
 //
-// `wanted` is asked for each step of each window. Processes without such a step are taken out, but
-// not workers of data loaders: they belong to the steps of the process that they load for. Returns
-// how many processes, however many windows each has, have none of these steps.
+// `wanted` is asked for each step of each window. Windows without such a step are taken out. Those
+// of a data loader's worker have the steps of the same window of the process that it loads for.
+// Returns how many processes, however many windows each has, have none of these steps.
 size_t keep_steps(Trace& trace, const std::function<bool(uint64_t step)>& wanted);
 
 }  // namespace gpuprof

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <vector>
@@ -236,6 +237,67 @@ TEST_F(StepSubset, OneProcessWithoutTheStepIsLeftOut) {
   EXPECT_EQ(keep_steps(two, [](uint64_t step) { return step == 13; }), 1u);
   ASSERT_EQ(two.processes.size(), 1u);
   EXPECT_EQ(two.processes[0].header.rank(), 1);
+}
+
+// Steps 5 and 6 in window 0, 15 and 16 in window 1, of 100 us each; a data loader's worker has a
+// mark in each step.
+std::string loader_window(uint32_t window) {
+  dump::Header header = make_header(1);
+  header.set_window(window);
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, header);
+  const uint64_t first = 5 + 10 * window, at = 1000 * window;
+  append_steps(bytes, {ticks_at(at), ticks_at(at + 100), ticks_at(at + 200)}, first, 1);
+  append(bytes, ChunkKind::summary, make_summary(ticks_at(at + 200), first, first + 1));
+  return std::string(view(bytes));
+}
+
+std::string worker_window(uint32_t window, uint64_t parent_start = 0) {
+  dump::Header header = make_header(1);
+  header.set_window(window);
+  header.set_pid(9);
+  header.set_parent_pid(4242);
+  header.set_parent_start_time(parent_start);
+  MemoryNames names;
+  BatchEncoder encoder(names);
+  encoder.begin(window, 1);
+  for (const uint64_t us : {50, 150}) {
+    const uint64_t at = ticks_at(1000 * window + us);
+    Record mark = make_record(Kind::nvtx_mark, at, at);
+    mark.nvtx.message = names.intern("batch");
+    if (!encoder.add(mark, 9, "worker")) throw std::bad_alloc();
+  }
+  ByteBuffer bytes;
+  append(bytes, ChunkKind::header, header);
+  append_events(bytes, encoder);
+  append(bytes, ChunkKind::summary, make_summary(ticks_at(1000 * window + 200)));
+  return std::string(view(bytes));
+}
+
+// Begin, end and number of events, in us, of each window that is left of a worker.
+std::vector<std::array<int64_t, 3>> workers_of(const std::string& dumps,
+                                               const std::set<uint64_t>& steps) {
+  Trace trace = load(dumps);
+  EXPECT_TRUE(trace.problems.empty());
+  EXPECT_EQ(keep_steps(trace, [&](uint64_t step) { return steps.contains(step); }), 0u);
+  std::vector<std::array<int64_t, 3>> out;
+  for (const Process& process : trace.processes) {
+    if (!process.is_data_worker()) continue;
+    out.push_back({(process.window_begin - kStart) / kUs, (process.window_end - kStart) / kUs,
+                   static_cast<int64_t>(process.events.size())});
+  }
+  return out;
+}
+
+TEST_F(StepSubset, DataWorkersHaveTheStepsOfTheirWindow) {
+  using Windows = std::vector<std::array<int64_t, 3>>;
+  const std::string dumps =
+      loader_window(0) + loader_window(1) + worker_window(0) + worker_window(1);
+  EXPECT_EQ(workers_of(dumps, {5, 6, 15, 16}), (Windows{{0, 200, 2}, {1000, 1200, 2}}));
+  EXPECT_EQ(workers_of(dumps, {6, 15}), (Windows{{100, 200, 1}, {1000, 1100, 1}}));
+  EXPECT_EQ(workers_of(dumps, {16}), (Windows{{1100, 1200, 1}}));
+  // Of a process that was there before with this pid.
+  EXPECT_EQ(workers_of(loader_window(0) + worker_window(0, 77), {5}), Windows{});
 }
 
 TEST_F(StepSubset, CountersKeepTheirLevelAndSamplesTheirTime) {
