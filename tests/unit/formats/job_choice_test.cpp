@@ -27,6 +27,7 @@ struct Dump {
   const char* version = "0.1.0";
   int64_t started = -1;    // in hundredths of a second since boot; -1: as `pid`
   uint64_t loaded_us = 0;  // when the library was; 0: not known
+  uint32_t parent = 0;     // for which this loads data; it started when its pid says
 };
 
 std::string dump_of(const Dump& d, int world) {
@@ -35,6 +36,8 @@ std::string dump_of(const Dump& d, int world) {
   header.set_pid(d.pid + static_cast<uint32_t>(d.rank));
   header.set_os_start_time(d.started < 0 ? d.pid : static_cast<uint64_t>(d.started));
   if (d.loaded_us != 0) header.set_process_start_ticks(ticks(d.loaded_us));
+  header.set_parent_pid(d.parent);
+  header.set_parent_start_time(d.parent);
   header.set_world_size(world);
   header.set_job(d.job);
   header.set_run(d.run);
@@ -117,6 +120,14 @@ TEST_F(JobChoiceTest, TakesTheNewestWholeAttempt) {
             std::string::npos)
       << notes(input);
   EXPECT_NE(notes(input).find("taking 1, the newest whole one; --attempt"), std::string::npos);
+}
+
+TEST_F(JobChoiceTest, DataWorkersGoWithTheProcessThatTheyLoadFor) {
+  std::vector<Dump> dumps = two_attempts();
+  dumps.push_back({.pid = 150, .parent = 100});
+  dumps.push_back({.pid = 250, .from_us = 5000, .to_us = 6000, .parent = 200});
+  EXPECT_EQ(pids(read(dumps, 2)), (Pids{200, 201, 250}));
+  EXPECT_EQ(pids(read(dumps, 2, {"", "0"})), (Pids{100, 101, 150}));
 }
 
 TEST_F(JobChoiceTest, GoesByTheAttemptsThatDumpsName) {
