@@ -415,6 +415,7 @@ void steps_tick(uint64_t ticks) {
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
   begin_early_again();
+  leave_cupti_unused();
   open_waiting_window();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {

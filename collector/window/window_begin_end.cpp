@@ -301,6 +301,14 @@ void begin_early_again() {
   start_recording(kFirstEarlyWindow + s.early_windows++, s.boundaries, now_ticks());
 }
 
+void leave_cupti_unused() {
+  const Session& s = session();
+  const bool between =
+      s.phase.load() == SessionPhase::waiting && !drain_is_asked_for(DrainCommand::attach);
+  const bool near = s.wants_early || s.plan->phase() == Phase::warmup || s.plan->postponed();
+  if (between && !near && cupti_is_attached()) drain_request(DrainCommand::detach);
+}
+
 void end_early(uint64_t ticks, bool another_is_near) {
   session().window.keeps_cupti = another_is_near;
   end_window(ticks, "early", true);

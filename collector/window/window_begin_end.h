@@ -40,6 +40,9 @@ void begin_with_session();
 // The one before has ended without a step of the program's: what is kept are the last seconds. On
 // the drain thread.
 void begin_early_again();
+// No window is near, and CUPTI is attached for one that did not come: asks to detach it. Under
+// step_lock, on the drain thread.
+void leave_cupti_unused();
 void end_early(uint64_t ticks, bool another_is_near);
 
 }  // namespace gpuprof

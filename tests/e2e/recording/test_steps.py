@@ -149,6 +149,49 @@ def test_profiler_left_open(tmp_path):
     assert comparison.summary["partial"] and comparison.summary["end_reason"] == "exit"
 
 
+# A bracket comes while CUPTI is being attached; then many calls in none; then another bracket of 3 steps.
+BRACKETS = f"""import sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+def bracket():
+    gpu._cudart.cudaProfilerStart()
+    for _ in range(3):
+        gpu.work()
+    gpu._cudart.cudaProfilerStop()
+bracket()
+time.sleep(2)
+for _ in range(int(sys.argv[1])):
+    for _ in range(10):
+        gpu._cudart.cudaMemsetAsync(gpu._memory, 0, gpu._BYTES, None)
+    gpu.work()
+if sys.argv[2] == "again":
+    bracket()
+"""
+
+
+def brackets(folder, *arguments):
+    """Attaching CUPTI for the first time takes longer than a bracket waits for it."""
+    return harness.run([harness.PYTHON, "-c", BRACKETS, *arguments], harness.preloaded(
+        GPUPROF_OUTPUT=folder / "out", GPUPROF_STEP="profiler", GPUPROF_SCHEDULE="active=1,repeat=1", GPUPROF_BUFFER_MB=8, GPUPROF_LOG="info",
+        SIMCUDA_TRUTH=folder / "truth", SIMCUDA_CUPTI="first_subscribe_ms=4000", SIMCUDA_COPY_LIMIT=64))
+
+
+def test_a_bracket_that_is_left_out_costs_the_next_one_nothing(tmp_path):
+    """Neither its place among `repeat`, nor room: CUPTI does not stay on for calls that no window has."""
+    done = brackets(tmp_path, 14_000, "again")
+    dump, = harness.dumps(tmp_path / "out")
+    comparison = truth.Comparison(dump, tmp_path / "truth")
+    comparison.assert_right("set", "gpu_set")
+    assert comparison.counts["gpu_set"] == 3 and comparison.summary["losses"] == {}, comparison.summary["losses"]
+    assert "window 0 was left out: attaching CUPTI takes longer than 3 s" in done.err and "missing" not in done.err, done.err
+
+
+def test_a_left_out_bracket_alone_is_said(tmp_path):
+    done = brackets(tmp_path, 0, "no more")
+    assert harness.dumps(tmp_path / "out") == [] and "never called" not in done.err
+    assert "nothing was recorded: the windows that cudaProfilerStart was to open were left out" in done.err, done.err
+
+
 def test_program_without_a_start(tmp_path):
     env = harness.environment(GPUPROF_LOG="info")
     done = harness.gpuprof("run", "-o", tmp_path, "--step", "profiler", "--", harness.SIMTRAIN, *QUICK, env=env)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <iterator>
@@ -132,7 +133,10 @@ CUptiResult Session::use(Scope scope) {
 
 CUptiResult Session::subscribe(CUpti_SubscriberHandle* out, const Wish& wish) {
   if (out == nullptr || wish.callback == nullptr) return CUPTI_ERROR_INVALID_PARAMETER;
-  std::this_thread::sleep_for(std::chrono::milliseconds(switches().subscribe_ms));
+  static std::atomic<bool> subscribed_before{false};
+  const bool first = !subscribed_before.exchange(true);
+  const uint64_t more_ms = first ? switches().first_subscribe_ms : 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(switches().subscribe_ms + more_ms));
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [other, count] = any_subscriber();
   if (wish.first_name != nullptr && (other != nullptr || switches().subscriber_taken)) {

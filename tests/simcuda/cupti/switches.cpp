@@ -50,6 +50,7 @@ constexpr Row kRows[] = {
     {"buffers_run_out", &CuptiSwitches::buffers_run_out_after},
     {"hold_buffers", &CuptiSwitches::hold_buffers},
     {"subscribe_ms", &CuptiSwitches::subscribe_ms},
+    {"first_subscribe_ms", &CuptiSwitches::first_subscribe_ms},
     {"next_record_us", &CuptiSwitches::next_record_us},
 };
 
