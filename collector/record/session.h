@@ -78,10 +78,11 @@ struct Session {
   uint64_t next_due_ticks = 0;     // of the `time` source; 0: not known yet
   bool profiler_on = false;        // between cudaProfilerStart and Stop, where that is the source
   Window window{};
-  uint32_t next_window = 0;  // number of the next one
-  uint32_t put_off = 0;      // how many steps the window that is due was put off for CUDA graphs
-  uint32_t brackets = 0;     // windows that cudaProfilerStart opened
-  bool wants_early = false;  // what comes before the schedule's window is recorded
+  uint32_t next_window = 0;   // number of the next one
+  uint32_t put_off = 0;       // how many steps the window that is due was put off for CUDA graphs
+  bool bracket_came = false;  // cudaProfilerStart was to open a window
+  uint32_t brackets = 0;      // windows that it opened
+  bool wants_early = false;   // what comes before the schedule's window is recorded
   bool source_came_late = false;  // `auto` chose when the program ended
   uint32_t early_windows = 0;
   std::atomic<SessionPhase> phase{SessionPhase::idle};

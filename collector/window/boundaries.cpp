@@ -310,13 +310,10 @@ static void ignore_profiler() {
 // mind, so many that a program with thousands of them does not fill the disk.
 static bool may_open_bracket() {
   static std::atomic<bool> said{false};
-  Session& s = session();
+  const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
   const uint32_t most = is_default_schedule(spec) ? kMostBrackets : spec.repeat;
-  if (most == 0 || s.brackets < most) {
-    ++s.brackets;
-    return true;
-  }
+  if (most == 0 || s.brackets < most) return true;
   if (!said.exchange(true)) {
     log_line(LogLevel::info,
              "cudaProfilerStart opens no more windows: %u are recorded; for more of them set "
@@ -348,10 +345,12 @@ void step_profiler(bool start, uint64_t ticks) {
     drain_wait_before_step();  // the dump of a window that was before names its own source
     publish_source();
   }
+  s.bracket_came = s.bracket_came || start;
   if (start && s.plan->is_off()) {
     // Recording is off: no window, but the steps go on.
   } else if (start && may_open_bracket()) {
     begin_window(s.next_window, s.boundaries - 1, ticks);
+    s.brackets += window_is_open();  // or it was left out
   } else if (window_is_open()) {
     end_window(ticks, "cudaProfilerStop", false);
   }
@@ -415,8 +414,8 @@ void steps_tick(uint64_t ticks) {
   if (ready() && s.config.step.source == StepSource::period) look_for_period();
   if (!ready() || !s.step_lock.try_lock()) return;
   begin_early_again();
-  leave_cupti_unused();
   open_waiting_window();
+  leave_cupti_unused();
   const StepSource source = s.tracker.source();
   if (source == StepSource::time) {
     mark_by_clock(ticks);

@@ -290,8 +290,9 @@ void print_why(const char* what, uint64_t complete, const char* source) {
   }
   if (step_source() == StepSource::profiler) {
     log_line(LogLevel::info,
-             "%s: the program never called cudaProfilerStart; set GPUPROF_STEP "
-             "to what else marks a step, or leave it out",
+             s.bracket_came ? "%s: the windows that cudaProfilerStart was to open were left out"
+                            : "%s: the program never called cudaProfilerStart; set GPUPROF_STEP "
+                              "to what else marks a step, or leave it out",
              what);
     return;
   }
