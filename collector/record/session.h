@@ -40,7 +40,7 @@ struct Window {
   bool dropped;           // it is not to leave a dump
   bool keeps_cupti;       // the next one is near
   bool has_step;          // `first_step` is known, of a window that no step has opened
-  uint64_t opened_ticks;  // begin_ticks at first, until the oldest events had to go
+  uint64_t opened_ticks;  // what limits count from; one that begins with the process opens later
 };
 
 struct Session {

@@ -85,7 +85,7 @@ Drain* g_drain = nullptr;
 void check_limits(Drain& drain, uint64_t ticks) {
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
-  if (ticks < s.window.begin_ticks) return;  // it began after this look
+  if (ticks < s.window.opened_ticks) return;  // after this look
   if (drain.moved_to > s.window.begin_ticks) (void)move_window_begin(drain.moved_to);
   const double seconds =
       static_cast<double>(ticks - s.window.opened_ticks) / (s.clock.ticks_per_ns * 1e9);

@@ -10,7 +10,8 @@ namespace {
 constexpr double kLeastSeconds = 2;
 
 double seconds_of(const Window& window) {
-  return static_cast<double>(window.end_ticks - window.begin_ticks) /
+  // A mark that ends it may be of before it was opened.
+  return static_cast<double>(static_cast<int64_t>(window.end_ticks - window.opened_ticks)) /
          (session().clock.ticks_per_ns * 1e9);
 }
 

@@ -253,7 +253,7 @@ void open_window(uint32_t number, uint64_t first_step, uint64_t ticks) {
       move_last_step(s.window.begin_ticks);
     }
   }
-  s.window.opened_ticks = s.window.begin_ticks;
+  s.window.opened_ticks = now_ticks();
   // Together, for workers that follow: until here they see the window before as it ended.
   header.window_first_step.store(static_cast<uint32_t>(first_step));
   header.window_last_step.store(static_cast<uint32_t>(first_step));

@@ -86,6 +86,33 @@ def test_a_short_server(tmp_path, marks, options):
     assert report(tmp_path)["copies"] and "cut short" not in done.err
 
 
+LATE = f"""import sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+time.sleep(float(sys.argv[1]))
+import gpu
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    gpu.work()
+    time.sleep(0.02)
+"""
+
+
+def test_limits_count_from_when_a_window_opened(tmp_path):
+    """It may begin with the process, which was there long before its first CUDA call."""
+    program = [harness.PYTHON, "-c", LATE]
+    done, (comparison,) = record(tmp_path, [*program, "3", "1"], "--schedule", "skip_first=0,warmup=0,active=100000,max_s=2", "--step", "sync:1")
+    assert comparison.summary["end_reason"] == "exit" and len(comparison.window_steps()) > 10, done.err
+    assert (comparison.end - comparison.begin) / 1e9 > 4, "from the process's start on"
+
+
+def test_an_early_window_of_a_process_that_is_10_s_old(tmp_path):
+    """It has what the program does, not a look's worth of it."""
+    done, (comparison,) = record(tmp_path, [harness.PYTHON, "-c", LATE, "11", "1.5"], "--step", "nvtx:never")
+    assert is_early(comparison) and "an early window is all that was recorded" in done.err, done.err
+    calls = [line for line in comparison.truth if line["t"] == "call" and line["name"] == "cudaMemsetAsync"]
+    assert len(harness.of_kind(comparison.records, "set")) == len(calls) > 20
+
+
 def test_a_server_of_20_s_leaves_its_last_seconds(tmp_path):
     done, (comparison,) = record(tmp_path, server(tmp_path, "20", "unmarked", "0.05"))
     assert is_early(comparison) and said_early(done), done.err
