@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "collector/base/fork.h"
@@ -43,6 +44,7 @@ struct NvmlApi {
 };
 
 constexpr double kPeriodNs = 1e8;
+constexpr double kLookNs = 1e9;  // for GPUs that come into use in a window
 
 struct Device {
   uint32_t id;  // CUDA's
@@ -60,7 +62,7 @@ void* g_library = nullptr;
 bool g_tried = false;
 Device g_devices[kMostNvmlGpus];
 size_t g_device_count = 0;
-uint64_t g_next_ticks = 0;
+uint64_t g_next_ticks = 0, g_next_look = 0;
 constinit Immortal<PodVector<Sample>> g_samples;
 
 template <typename Function>
@@ -96,10 +98,16 @@ bool load(char* why, size_t why_size) {
   return result == 0;
 }
 
+// Adds those that the program has begun to use since.
 void find_devices() {
   NvmlGpu gpus[kMostNvmlGpus];
-  g_device_count = find_nvml_gpus(g_library, gpus);
-  for (size_t i = 0; i < g_device_count; ++i) g_devices[i] = {gpus[i].id, gpus[i].handle, 0};
+  const size_t count = find_nvml_gpus(g_library, gpus);
+  for (size_t i = 0; i < count && g_device_count < kMostNvmlGpus; ++i) {
+    Device* const end = g_devices + g_device_count;
+    const bool known =
+        std::any_of(g_devices, end, [&](const Device& d) { return d.id == gpus[i].id; });
+    if (!known) g_devices[g_device_count++] = {gpus[i].id, gpus[i].handle, 0};
+  }
 }
 
 int read_counter(NvmlDevice device, Counter counter, uint64_t& value) {
@@ -166,7 +174,8 @@ void add_zigzag(ByteBuffer& scratch, uint64_t difference) {
 
 void nvml_begin() {
   if (!activity_on(Activity::nvml)) return;
-  g_next_ticks = 0;
+  g_next_ticks = g_next_look = 0;
+  g_device_count = 0;
   if (!g_tried) {
     g_tried = true;
     char why[160] = "";
@@ -175,12 +184,15 @@ void nvml_begin() {
       log_line(LogLevel::warn, "no clocks, power and temperature (activity nvml): %s", why);
     }
   }
-  if (g_nvml.Init_v2) find_devices();
 }
 
 void nvml_sample(uint64_t ticks) {
-  if (!g_nvml.Init_v2 || g_device_count == 0 || ticks < g_next_ticks) return;
+  if (!g_nvml.Init_v2 || ticks < g_next_ticks) return;
   g_next_ticks = ticks + static_cast<uint64_t>(kPeriodNs * session().clock.ticks_per_ns);
+  if (ticks >= g_next_look) {
+    g_next_look = ticks + static_cast<uint64_t>(kLookNs * session().clock.ticks_per_ns);
+    find_devices();
+  }
   for (size_t i = 0; i < g_device_count; ++i) {
     Device& device = g_devices[i];
     for (uint16_t counter = 1; counter < kCounters; ++counter) {
@@ -231,6 +243,7 @@ void forget_nvml() {
   g_library = nullptr;
   g_nvml = NvmlApi{};
   g_device_count = 0;
+  g_next_ticks = g_next_look = 0;
   g_samples->clear();
 }
 GPUPROF_FORGET_IN_CHILD(forget_nvml);

@@ -52,6 +52,29 @@ def test_samples_are_what_the_library_said(missing, tmp_path):
     assert len(harness.our_lines(done.err)) == 1, done.err
 
 
+# What begins with the first traced call begins before the program uses a GPU, and another one later.
+LATE = """import ctypes, time
+cuda = ctypes.CDLL("libcudart.so.13")
+memory = ctypes.c_void_p()
+for device in range(2):
+    cuda.cudaSetDevice(device)
+    for _ in range(25):
+        assert cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(1000)) == cuda.cudaFree(memory) == 0
+        time.sleep(0.1)
+"""
+
+
+def test_gpus_that_come_into_use_in_the_window(tmp_path):
+    done = harness.run([harness.PYTHON, "-c", LATE], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_ACTIVITIES="+nvml", GPUPROF_SCHEDULE="all", SIMCUDA_DEVICES=3))
+    dump, = harness.dumps(tmp_path / "out")
+    found = counters(dump)
+    assert {(r["device"], r["name"]) for r in found} == {(device, name) for device in (0, 1) for name in UNITS}, done.err
+    for device in (0, 1):
+        assert sum((r["device"], r["name"]) == (device, ONCE) for r in found) == 1
+    assert sum((r["device"], r["name"]) == (0, "power") for r in found) > 25, "in both halves"
+
+
 def test_counter_tracks(tmp_path):
     _, dump = profile(tmp_path, GPUPROF_ACTIVITIES="+nvml")
     found = counters(dump)
