@@ -47,7 +47,11 @@ struct Start {
   int error;
 };
 constinit Start g_start{};
-pid_t g_helpers[kMostRunning];
+struct Helper {
+  pid_t pid;
+  void* stacks;
+};
+Helper g_helpers[kMostRunning];
 pid_t g_running[kMostRunning];
 
 void choose_variables() {
@@ -151,16 +155,34 @@ bool has_ended(pid_t pid) {
   return !name_end || name_end[1] != ' ' || name_end[2] == 'Z' || name_end[2] == 'X';
 }
 
-void reap_helpers() {
-  for (pid_t& helper : g_helpers) {
-    if (helper > 0 && ::waitpid(helper, nullptr, WNOHANG | __WCLONE) != 0) helper = 0;
+// Forgets what has ended. Whether nothing runs any more.
+bool look_at_running() {
+  for (Helper& helper : g_helpers) {
+    if (helper.pid <= 0 || ::waitpid(helper.pid, nullptr, WNOHANG | __WCLONE) == 0) continue;
+    ::munmap(helper.stacks, 2 * kStackBytes);
+    helper = {};
+  }
+  bool all_ended = true;
+  for (pid_t& pid : g_running) {
+    if (pid > 0 && has_ended(pid)) pid = 0;
+    all_ended = all_ended && pid <= 0;
+  }
+  return all_ended;
+}
+
+// Beyond kMostRunning it is not waited for.
+void remember_command(pid_t pid) {
+  for (pid_t& place : g_running) {
+    if (place > 0) continue;
+    place = pid;
+    return;
   }
 }
 
-void remember(pid_t (&list)[kMostRunning], pid_t pid) {
-  for (pid_t& place : list) {
-    if (place > 0) continue;
-    place = pid;
+void remember_helper(pid_t pid, void* stacks) {
+  for (Helper& place : g_helpers) {
+    if (place.pid > 0) continue;
+    place = {pid, stacks};
     return;
   }
 }
@@ -185,7 +207,7 @@ bool start_helper() {
   if (g_start.stays) {
     // No futex: its errno would be the helper's, too.
     while (g_start.done.load(std::memory_order_acquire) == 0) ::usleep(1000);
-    remember(g_helpers, helper);
+    remember_helper(helper, memory);
   } else {
     ::waitpid(helper, nullptr, __WCLONE);
     ::munmap(memory, 2 * kStackBytes);
@@ -198,7 +220,7 @@ bool start_helper() {
 void run_ready_command(const char* path) {
   const Session& s = session();
   if (!s.config.on_trace_ready[0]) return;
-  reap_helpers();
+  look_at_running();
   const char* problem = nullptr;
   if (!split_command(s.config.on_trace_ready, path, g_start.command, &problem)) {
     log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY %s", problem);
@@ -212,7 +234,7 @@ void run_ready_command(const char* path) {
   g_start.pid = 0;
   g_start.error = 0;
   if (start_helper() && g_start.error == 0) {
-    remember(g_running, g_start.pid);
+    remember_command(g_start.pid);
     return;
   }
   log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY: cannot run %s: %s", g_start.command.words[0],
@@ -221,21 +243,18 @@ void run_ready_command(const char* path) {
 
 void wait_for_ready_commands() {
   for (uint64_t waited_ms = 0; waited_ms < kWaitAtEndMs; waited_ms += 10) {
-    bool all_ended = true;
-    for (pid_t& pid : g_running) {
-      if (pid > 0 && has_ended(pid)) pid = 0;
-      all_ended = all_ended && pid <= 0;
-    }
-    if (all_ended) break;
+    if (look_at_running()) return;
     ::usleep(10000);
     drain_note_progress();
   }
-  reap_helpers();
 }
 
 namespace {
 void forget_ready_commands() {
-  for (size_t i = 0; i < kMostRunning; ++i) g_helpers[i] = g_running[i] = 0;
+  for (size_t i = 0; i < kMostRunning; ++i) {
+    g_helpers[i] = {};
+    g_running[i] = 0;
+  }
 }
 GPUPROF_FORGET_IN_CHILD(forget_ready_commands);
 }  // namespace

@@ -107,6 +107,38 @@ def test_a_command_that_hangs_holds_no_window_up(tmp_path):
     assert len(harness.dumps(tmp_path / "out")) == 2
 
 
+# Windows of one step each, of which the last one's command takes a while.
+MANY = """
+import ctypes, resource, sys, time
+if sys.argv[1] == "subreaper":
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+cuda = ctypes.CDLL("libcudart.so.13")
+def mapped():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[0]) * resource.getpagesize()
+for step in range(42):
+    cuda.cudaDeviceSynchronize()
+    time.sleep(0.15)
+    if step == 12:
+        before = mapped()
+print("more", mapped() - before < 1_000_000)
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "subreaper"])
+def test_the_end_waits_for_the_command_of_the_20th_window(how, tmp_path):
+    """As for that of the first, and no memory is left of those before."""
+    command = f"sh -c 'case $1 in *_w19.*) sleep 3;; esac; date +%s.%N >> {tmp_path}/ended' sh {{}}"
+    env = settings(tmp_path, command, GPUPROF_SCHEDULE="skip_first=0,wait=1,warmup=0,active=1,repeat=20")
+    with open(tmp_path / "log", "w") as log, open(tmp_path / "out.txt", "w") as out:
+        code = subprocess.run([harness.PYTHON, "-c", MANY, how], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=log, timeout=120,
+                              check=False).returncode
+    ended = time.time()
+    assert (code, (tmp_path / "out.txt").read_text()) == (0, "more True\n"), (tmp_path / "log").read_text()
+    times = (tmp_path / "ended").read_text().split()
+    assert len(harness.dumps(tmp_path / "out")) == len(times) == 20 and float(times[-1]) <= ended
+
+
 def test_a_program_that_is_not_there(tmp_path):
     run = harness.run(PROGRAM, settings(tmp_path, "no-such-program {}"))
     assert (run.code, run.out) == (3, BARE_OUTPUT)
