@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "collector/base/fork.h"
+#include "collector/base/libraries.h"
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/cupti/cupti_buffers.h"
@@ -87,8 +88,8 @@ void describe_gaps() {
   }
   const auto left = static_cast<size_t>(end - at);
   if (g_gap_ns && g_gap_awaits_cuda) {
-    std::snprintf(at, left, "for %.3f s of the window, until CUDA was loaded and CUPTI attached",
-                  gap);
+    std::snprintf(at, left, "for %.3f s of the window, until CUDA was loaded%s", gap,
+                  event_times_wanted() ? "" : " and CUPTI attached");
   } else if (g_gap_ns && g_link.holder[0]) {
     std::snprintf(at, left, "for %.3f s of the window, while %s used CUPTI", gap, g_link.holder);
   } else if (g_gap_ns) {
@@ -125,10 +126,27 @@ void finish_before_cupti() {
   if (!std::exchange(g_finishes_first, true)) ::atexit([] { finish_session("exit"); });
 }
 
+// Times by events need CUDA's driver, which the runtime loads in its first call: a window may begin
+// before that.
+bool attach_events() {
+  if (event_times_are_ready()) return true;
+  g_link.try_again = g_link.awaits_cuda = !loaded_driver();
+  if (g_link.awaits_cuda) {
+    std::snprintf(g_link.missing, sizeof g_link.missing, "the program had not loaded CUDA");
+    begin_gap();
+    say_missing();
+    return false;
+  }
+  g_link.missing[0] = '\0';
+  if (!event_times_attach()) return false;
+  end_gap();
+  return true;
+}
+
 }  // namespace
 
 bool cupti_attach() {
-  if (event_times_wanted()) return event_times_attach();
+  if (event_times_wanted()) return attach_events();
   if (g_attached) return true;
   if (g_load_failed) return false;
   g_link.try_again = false;
@@ -158,7 +176,12 @@ bool cupti_attach() {
 }
 
 void cupti_try_again() {
-  if (g_attached || !g_link.try_again || host_is_at_cupti()) return;
+  if (g_attached || !g_link.try_again) return;
+  if (event_times_wanted()) {
+    if (library_is_loaded("libcuda.so")) attach_events();
+    return;
+  }
+  if (host_is_at_cupti()) return;
   if (g_link.awaits_cuda ? cuda_has_come() : is_due()) cupti_attach();
 }
 
@@ -248,7 +271,7 @@ bool cupti_awaits_wait() { return g_attached && graph_order_awaits_wait(); }
 uint64_t cupti_attach_ns() { return g_attach_ns; }
 
 const char* gpu_times_missing() {
-  if (event_times_wanted()) return event_times_missing();
+  if (event_times_wanted() && event_times_missing()[0]) return event_times_missing();
   if (!g_link.missing[0] && g_attached && !activity_on(Activity::kernel)) {
     return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
   }

@@ -290,6 +290,28 @@ def test_cupti_of_a_runtime_that_is_loaded_later(schedule, tmp_path):
     assert 0 < float(seconds[1]) < (first - begin) / 1e9 + 1, (begin, first, missing)
 
 
+def test_times_by_events_of_a_driver_that_is_loaded_later(tmp_path):
+    """They begin then. What is missing until then is said, and nothing is said of the driver."""
+    done = harness.run([sys.executable, "-c", LATE, harness.SIMCUDA], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", GPUPROF_LOG="info", GPUPROF_GPU_TIMES="events", GPUPROF_SCHEDULE="all"))
+    assert done.code == 0 and "no GPU times" not in done.err, done.err
+    file, = harness.info(tmp_path / "out")["files"]
+    seconds = re.fullmatch(r"for (\d+\.\d{3}) s of the window, until CUDA was loaded", file["gpu_times_missing"])
+    sets = sorted(harness.of_kind(harness.records(*harness.dumps(tmp_path / "out")), "set"), key=lambda each: each["begin_mono_ns"])
+    joined = sum("partner" in each for each in sets)
+    assert seconds and 0.08 < float(seconds[1]), file["gpu_times_missing"]
+    assert 40 < joined == file["events"]["gpu_set"] and ["partner" in each for each in sets] == [False] * (60 - joined) + [True] * joined
+
+
+def test_times_by_events_without_cuda(tmp_path):
+    script = "import ctypes, time\nfor _ in range(5): ctypes.CDLL(None).gpuprof_step(); time.sleep(0.02)"
+    done = harness.run([sys.executable, "-c", script], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_STEP="manual", GPUPROF_GPU_TIMES="events", GPUPROF_SCHEDULE="all"))
+    assert done.code == 0 and "no GPU times" not in done.err, done.err
+    file, = harness.info(tmp_path / "out")["files"]
+    assert file["gpu_times_missing"] == "the program had not loaded CUDA"
+
+
 def test_cupti_named_by_the_user(tmp_path):
     path = place(tmp_path / "named", harness.SIMCUDA, "libcupti.so.13")
     found, = found_cupti([harness.HAZARDS / "linked_way"], tmp_path, harness.SIMCUDA + "_nocupti",
