@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include "collector/base/fork.h"
 #include "collector/base/fork_waits.h"
@@ -29,7 +30,7 @@ constexpr size_t kFiles = 2;  // the run's, and this process's own
 struct Control {
   char names[kFiles][600];  // in the run's directory, and in the ring's
   uint64_t read[kFiles];    // newest id of each
-  uint64_t started;         // realtime ns; windows asked for before are not this process's
+  uint64_t started;         // CLOCK_BOOTTIME, ns: windows asked for before are not this process's
   uint64_t last_look;
   bool tells;                        // its state, to other machines
   char state[600], state_part[600];  // names in the run's directory
@@ -67,12 +68,24 @@ bool has_room() {
   return false;
 }
 
+uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Ids are of the wall clock, which may have been set since this process started.
+bool is_of_before(uint64_t id) {
+  const uint64_t age = clock_ns(CLOCK_BOOTTIME) - g_control.started;
+  return id < clock_ns(CLOCK_REALTIME) - age;
+}
+
 void look(size_t which) {
   ControlRequest request;
   if (!g_control.names[which][0] || !read_request(which, request)) return;
   uint64_t& newest = g_control.read[which];
   if (request.id <= newest) return;
-  const bool stale = request.command == ControlCommand::window && request.id < g_control.started;
+  const bool stale = request.command == ControlCommand::window && is_of_before(request.id);
   ControlResult result = ControlResult::none;
   const bool wants_room = !stale && request.command == ControlCommand::window;
   if (wants_room && !has_room()) {
@@ -135,7 +148,8 @@ void control_begin() {
   const Session& s = session();
   Ring& own = *ring();
   g_control = Control{};
-  g_control.started = own.header->anchors[0].realtime_ns;
+  const uint64_t age = clock_ns(CLOCK_MONOTONIC) - own.header->anchors[0].monotonic_ns;
+  g_control.started = clock_ns(CLOCK_BOOTTIME) - age;
   std::snprintf(g_control.names[0], sizeof g_control.names[0], "%s", kRunControlFile);
   const char* const name = name_in_directory(own.path);
   const size_t length = std::strlen(name);

@@ -295,6 +295,23 @@ def test_a_file_of_doubtful_origin_is_not_read(tmp_path):
         assert first > 0
 
 
+def test_a_wall_clock_that_was_set_back(tmp_path):
+    """A request of now has a smaller number than the process's start had. One of before that start stays none of its own."""
+    with running(tmp_path, LD_PRELOAD=harness.HAZARDS / "libclock_step.so"):
+        time.sleep(0.5)  # until that has set the clock
+        hour_ago = time.time_ns() - 3600 * 10**9
+        folder = next((tmp_path / "out").rglob("*.ring")).parent
+        for identifier, step in ((hour_ago - 600 * 10**9, 80000), (hour_ago, 90000)):
+            assert "asks for" not in (tmp_path / "log").read_text()
+            part = folder / "control.part"
+            part.write_text(f"gpuprof-control-1 {identifier} window {step} 4\n")
+            part.chmod(0o600)
+            part.rename(folder / "gpuprof.control")
+            time.sleep(1)  # four looks
+        wait_until(lambda: "gpuprof trigger asks for steps 90000-90003" in (tmp_path / "log").read_text())
+        assert "80000" not in (tmp_path / "log").read_text()
+
+
 def room_of(ring):
     return ring.stat().st_blocks * 512
 
