@@ -289,10 +289,13 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
   Taken& entry = taken(index, chunk);
   note_costs(chunk, entry, committed);
   size_t count = 0;
-  for (uint32_t i = entry.records; i < committed; ++i) {
+  uint32_t i = entry.records;
+  for (; i < committed; ++i) {
     const Record& record = chunk.records[i];
-    const bool here = belongs(record, end_ticks);
-    if (here || is_gpu_kind(record.kind)) note(record);
+    const bool of_gpu = is_gpu_kind(record.kind);
+    if (leaves_later_ && !of_gpu && record.begin >= end_ticks) break;
+    const bool here = belongs(record, leaves_later_ && of_gpu ? 0 : end_ticks);
+    if (here || of_gpu) note(record);
     if (!here) continue;
     count_losses_of(record, [](Loss loss) { count_loss(loss); });
     if (is_gpu_work(record.kind)) ++work_;
@@ -309,8 +312,8 @@ size_t WindowCollector::take(uint32_t index, DumpFile& file, uint64_t end_ticks)
       count_loss(Loss::buffer_full);
     }
   }
-  entry.records = committed;
-  encoder_.add_ring_chunk(chunk.sequence, committed);
+  entry.records = i;
+  encoder_.add_ring_chunk(chunk.sequence, i);
   events_ += count;
   if (encoder_.size() >= batch_records_) flush(file);
   return count;

@@ -30,6 +30,9 @@ class WindowCollector final : private NameResolver {
   // write a batch takes tenths of a second, and there may be many: `between` is called after each.
   size_t collect(DumpFile& file, bool everything, uint64_t end_ticks,
                  void (*between)(void* context) = nullptr, void* context = nullptr);
+  // While `goes_on` the window is open beyond the end_ticks that collect() is given: what the host
+  // did since stays for a later call.
+  void leave_later(bool goes_on) { leaves_later_ = goes_on; }
   // Writes what is batched.
   void flush(DumpFile& file);
   // Of the window's launches, copies and sets.
@@ -90,6 +93,7 @@ class WindowCollector final : private NameResolver {
   BatchEncoder encoder_;
   WindowUse use_;
   bool adds_up_use_ = false;
+  bool leaves_later_ = false;
   ByteBuffer body_;
   PodVector<Taken> taken_;  // one per ring buffer
   // Bitmaps over correlation ids from base_: calls recorded, those of them that start GPU work with

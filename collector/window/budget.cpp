@@ -198,12 +198,13 @@ void budget_tick(Drain& drain, uint64_t ticks) {
   b.written = true;
 }
 
-void budget_window_ends(Drain& drain, uint64_t end_ticks) {
+void budget_window_ends(Drain& drain, uint64_t end_ticks, bool for_good) {
   if (!is_set()) return;
   Budget& b = drain.budget;
   const bool had_look = b.until_ticks != 0;
   if (end_ticks > b.look_ticks) measure(drain, end_ticks);
-  if (!had_look && !is_early() && b.elapsed_ns >= kShortestNs) decide_for_later_windows(b);
+  const bool decides = for_good && !had_look && !is_early();
+  if (decides && b.elapsed_ns >= kShortestNs) decide_for_later_windows(b);
   write(drain);
 }
 

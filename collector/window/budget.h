@@ -50,8 +50,9 @@ struct Budget {
 // All do nothing where no budget is set.
 void budget_window_begins(Drain& drain);  // once its file is open
 void budget_tick(Drain& drain, uint64_t ticks);
-// All its records are taken. A window that was too short for a look decides for those after it.
-void budget_window_ends(Drain& drain, uint64_t end_ticks);
+// All its records are taken. A window that was too short for a look decides for those after it, if
+// it ends `for_good`, and not for an exec that may fail.
+void budget_window_ends(Drain& drain, uint64_t end_ticks, bool for_good);
 void budget_window_is_over(Drain& drain, const Window& window);  // its dump is complete
 
 }  // namespace gpuprof

@@ -163,7 +163,7 @@ LossCounts write_to_the_end(Drain& drain, const Window& window) {
   write_graph_nodes(drain);
   write_nvtx_names(drain);
   write_failed_allocation(drain);
-  budget_window_ends(drain, window.end_ticks);
+  budget_window_ends(drain, window.end_ticks, session().window.end_ticks != 0);
   workers_sample(now_ticks(), true);
   write_counters(drain);
   // At exit NVML may have been taken down.
@@ -302,7 +302,9 @@ void save_dump(Drain& drain) {
     window.end_reason = "exec";
   }
   drain.file.withdraw_summary();  // of another thread's exec, which goes on
+  drain.collector.leave_later(session().window.end_ticks == 0);
   write_to_the_end(drain, window);
+  drain.collector.leave_later(false);
   if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
   drain.file.publish();
   // Should exec fail, there will be more of this dump, and the command is run again.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "tests/programs/hazard.h"
 
@@ -51,6 +52,29 @@ static int fails(int argc, char** argv) {
   return 5;
 }
 
+static atomic_int stops;
+
+static void* work_until_stopped(void* unused) {
+  (void)unused;
+  while (!stops) hazard_steps(5, 20);
+  return NULL;
+}
+
+// Another thread goes on meanwhile.
+static int fails_beside(int argc, char** argv) {
+  (void)argc, (void)argv;
+  pthread_t thread;
+  hazard_steps(1, 1);
+  pthread_create(&thread, NULL, work_until_stopped, NULL);
+  for (int i = 0; i < 40; ++i) {
+    execl("/nonexistent/program", "program", (char*)NULL);
+    usleep(5000);
+  }
+  stops = 1;
+  pthread_join(thread, NULL);
+  return 5;
+}
+
 // Until it is killed.
 static int fails_and_goes_on(int argc, char** argv) {
   (void)argc, (void)argv;
@@ -94,6 +118,7 @@ int main(int argc, char** argv) {
       {"self", self_after_work},
       {"second", second},
       {"fails", fails},
+      {"fails_beside", fails_beside},
       {"fails_and_goes_on", fails_and_goes_on},
       {"environment", bare_environment},
       {"thread", from_thread},

@@ -12,6 +12,7 @@ import time
 import pytest
 
 import harness
+import truth
 from support.pythons import each_python, pythons
 
 PROGRAM = harness.HAZARDS / "process_life"
@@ -85,6 +86,18 @@ def test_an_exec_that_fails_leaves_one_dump(tmp_path):
     assert done.code == 5, done.err
     found, = harness.info(tmp_path)["files"]
     assert found["end_reason"] == "exit" and found["events"]["launch"] == found["events"]["gpu_kernel"] == 30
+
+
+def test_execs_that_fail_beside_a_thread_that_works(tmp_path):
+    """What it does while the dump is made ready for the exec is in the dump, once."""
+    done = harness.run([harness.HAZARDS / "exec", "fails_beside"], harness.preloaded(
+        **{**harness.WHOLE_RUN, "GPUPROF_OUTPUT": tmp_path / "out", "SIMCUDA_TRUTH": tmp_path}))
+    assert done.code == 5, done.err
+    comparison = truth.Comparison(*harness.dumps(tmp_path / "out"), tmp_path)
+    comparison.assert_right("launch", "sync", "gpu_kernel")
+    calls = [line["name"] for line in comparison.truth if line["t"] == "call"]
+    assert comparison.counts["launch"] == comparison.counts["gpu_kernel"] == calls.count("cudaLaunchKernel") > 1000
+    assert comparison.summary["losses"] == {}, done.err
 
 
 @pytest.mark.parametrize("cupti", ["auto", "off"])
