@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/analysis/left_out_windows.h"
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -24,9 +25,18 @@ size_t leave_out_clock_windows(Trace& trace) {
   for (const Process& process : trace.processes) {
     if (by_own_steps(process)) with_own_steps.insert(key_of(process));
   }
-  return std::erase_if(trace.processes, [&](const Process& process) {
-    return by_clock(process) && with_own_steps.contains(key_of(process));
+  std::map<ProcessStart, std::set<uint32_t>> left_out;  // windows
+  const size_t count = std::erase_if(trace.processes, [&](const Process& process) {
+    const bool leaves = by_clock(process) && with_own_steps.contains(key_of(process));
+    if (leaves) left_out[start_of(process)].insert(process.header.window());
+    return leaves;
   });
+  std::erase_if(trace.processes, [&](const Process& process) {
+    if (!process.is_data_worker()) return false;
+    const auto loader = loader_of(process, left_out);
+    return loader != left_out.end() && loader->second.contains(process.header.window());
+  });
+  return count;
 }
 
 size_t leave_out_early_windows(Trace& trace) {

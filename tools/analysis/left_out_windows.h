@@ -9,7 +9,8 @@
 
 namespace gpuprof::analysis {
 
-// Takes them out of the trace; returns how many there were.
+// Takes them out of the trace, and the same windows of workers that load data for that process;
+// returns how many there were, without those.
 size_t leave_out_clock_windows(Trace& trace);
 // Early windows of processes that came to the window of their schedule: of those that were killed
 // meanwhile. Takes them out; returns how many there were.

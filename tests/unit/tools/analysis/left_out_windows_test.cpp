@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpuprof {
@@ -35,6 +36,25 @@ TEST(ClockWindows, AreLeftOutBesideTheProcessesOwnSteps) {
   EXPECT_EQ(left_of({{1, "time:1000"}, {1, "optimizer"}}), Sources{"optimizer"});
   EXPECT_EQ(left_of({{1, "nvtx:step"}, {1, "time:1000"}, {2, "time:1000"}}),
             (Sources{"nvtx:step", "time:1000"}));
+}
+
+TEST(ClockWindows, AreLeftOutOfDataWorkers) {
+  Trace trace;
+  for (const uint32_t parent : {0, 1, 3}) {
+    for (const uint32_t window : {0, 1}) {
+      Process& process = trace.processes.emplace_back();
+      process.header.set_pid(1 + parent);
+      process.header.set_parent_pid(parent);
+      process.header.set_window(window);
+      if (parent == 0) process.step_source = window == 0 ? "time:1000" : "optimizer";
+    }
+  }
+  EXPECT_EQ(analysis::leave_out_clock_windows(trace), 1u);
+  std::vector<std::pair<uint32_t, uint32_t>> left;
+  for (const Process& process : trace.processes) {
+    left.emplace_back(process.header.pid(), process.header.window());
+  }
+  EXPECT_EQ(left, (std::vector<std::pair<uint32_t, uint32_t>>{{1, 1}, {2, 1}, {4, 0}, {4, 1}}));
 }
 
 TEST(ClockWindows, AreKeptWhereThereIsNothingElse) {
