@@ -71,9 +71,7 @@ KEPT = {  # file -> reason -> variables; "*": all that it has
         "a sequence of random numbers": "g_draws"},
     "collector/sources/interconnect.cpp": {"as many as g_link_count and g_port_count say": "g_links g_ports"},
     "collector/sources/memory_log.cpp": {FOUND: "device_of::known device_of::looked"},
-    "collector/sources/nvml.cpp": {
-        "as many as g_device_count says": "g_devices",
-        "the time of the next sample, at most one period away": "g_next_ticks"},
+    "collector/sources/nvml.cpp": {"as many as g_device_count says": "g_devices"},
     "collector/sources/nvtx.cpp": {
         "the program's handles hold in the child": "g_call_domain g_next_range schema_number::next",
         "a word that only has to change": "g_windows",
