@@ -44,6 +44,12 @@ const char* shown_text(const char* text, char* out, size_t size) {
   return out;
 }
 
+const char* shown_name(const char* kind, const char* name, char* out, size_t size) {
+  if (!name[0] || !is_redacted(Redact::environment)) return name;
+  pseudonym(kind, name, {}, out, size);
+  return out;
+}
+
 void pseudonym(const char* kind, std::string_view text, std::string_view salt, char* out,
                size_t size) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a

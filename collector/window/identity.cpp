@@ -157,11 +157,13 @@ void encode_command(WireWriter& out) {
 }
 
 // Most values say what is recorded. Those with a directory, or a name from the environment, do not.
-const char* shown_setting(const char* value) {
-  const bool hidden = (is_redacted(Redact::paths) && std::strchr(value, '/')) ||
-                      (is_redacted(Redact::environment) && std::strchr(value, '%')) ||
-                      (is_redacted(Redact::host) && std::strstr(value, session().own_host)) ||
-                      (is_redacted(Redact::command) && std::strchr(value, ' '));
+const char* shown_setting(Setting id, const char* value) {
+  const bool names_run = id == Setting::run && value[0];
+  const bool hidden =
+      (is_redacted(Redact::paths) && std::strchr(value, '/')) ||
+      (is_redacted(Redact::environment) && (names_run || std::strchr(value, '%'))) ||
+      (is_redacted(Redact::host) && std::strstr(value, session().own_host)) ||
+      (is_redacted(Redact::command) && std::strchr(value, ' '));
   return hidden ? kRedacted : value;
 }
 
@@ -169,8 +171,8 @@ void encode_settings(WireWriter& out, const Settings& settings) {
   for (const SettingRow& row : kSettingRows) {
     const size_t mark = out.open(14);
     out.text(1, row.name);
-    out.text(2, shown_setting(settings.text(row.id)));
-    out.text(3, settings.source_name(row.id));
+    out.text(2, shown_setting(row.id, settings.text(row.id)));
+    out.bytes(3, shown_path(settings.source_name(row.id)));
     out.close(mark);
   }
 }
@@ -264,15 +266,6 @@ void update_latest_link(LatestLink which) {
   }
   ::close(above);
 }
-
-namespace {
-// A name that came from the environment.
-const char* shown_name(const char* kind, const char* name, char* out, size_t size) {
-  if (!name[0] || !is_redacted(Redact::environment)) return name;
-  pseudonym(kind, name, {}, out, size);
-  return out;
-}
-}  // namespace
 
 bool encode_header(ByteBuffer& buffer, const char* gpu_times_missing, bool asks_cuda) {
   const Session& s = session();

@@ -129,11 +129,11 @@ void take_steps(Metrics& out, const ClockAnchor& now) {
   out.quantiles_known = true;
 }
 
-Metrics take_metrics(char* source, size_t source_size) {
+Metrics take_metrics(char* source, size_t source_size, char* run, size_t run_size) {
   const Session& s = session();
   Metrics out = g_metrics.window;
   describe_step_source(source, source_size);
-  out.run = s.run;
+  out.run = shown_name("run", s.run, run, run_size);
   out.job = is_redacted(Redact::environment) ? std::string_view() : s.place.job;
   out.version = GPUPROF_VERSION;
   out.mode = mode_name();
@@ -185,8 +185,8 @@ void note_left_out(const Budget& budget, uint64_t begin, uint64_t end, Metrics& 
 
 void write_now(uint64_t now_ns) {
   g_metrics.last_written = now_ns;
-  char source[160];
-  const Metrics metrics = take_metrics(source, sizeof source);
+  char source[160], run[32];
+  const Metrics metrics = take_metrics(source, sizeof source, run, sizeof run);
   ByteBuffer text;
   if (!format_metrics(metrics, text)) return;
   if (replace_file(text)) {

@@ -16,6 +16,7 @@
 #include "collector/base/log.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
+#include "collector/base/redact.h"
 #include "collector/cupti/cupti_buffers.h"
 #include "collector/cupti/cupti_session.h"
 #include "collector/record/communicators.h"
@@ -114,7 +115,8 @@ bool encode_summary(ByteBuffer& buffer, const Window& window, const WindowTotals
   out.uint(11, totals.hook_cost_ns);
   out.uint(12, totals.drain_cpu_ns);
   out.uint(13, totals.cupti_overhead_ns);
-  out.text(14, gpu_times_missing());
+  char missing[1024];
+  out.text(14, shown_text(gpu_times_missing(), missing, sizeof missing));
   char source[160];
   describe_step_source(source, sizeof source);
   out.text(15, source);

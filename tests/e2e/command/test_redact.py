@@ -10,7 +10,7 @@ import harness
 
 WORD = {"command": "secretargument", "paths": "secretfolder", "host": "secrethost", "user": "secretuser", "environment": "secretjob"}
 SCRIPT = """
-import ctypes, sys
+import ctypes, glob, shutil, sys, time
 cuda = ctypes.CDLL("libcudart.so.13")
 ctypes.CDLL("./libextra.so")
 def train():
@@ -21,6 +21,9 @@ def train():
         cuda.cudaDeviceSynchronize()
         sum(range(300000))
 train()
+while not glob.glob("metrics/*.prom"):  # they go with the process
+    time.sleep(0.05)
+shutil.copytree("metrics", "kept")
 """
 
 
@@ -58,7 +61,7 @@ def contents(path):
 
 @pytest.fixture(name="dump")
 def recorded(tmp_path):
-    """Records a Python program in a folder of that name; returns all that its dump says."""
+    """Records a Python program in a folder of that name; returns all that its dump and its metrics say."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         pytest.skip("a host name of its own needs root and unshare")
 
@@ -67,14 +70,19 @@ def recorded(tmp_path):
         folder.mkdir()
         (folder / "train.py").write_text(SCRIPT)
         shutil.copy(harness.HAZARDS / "libheap_library.so", folder / "libextra.so")
+        (folder / "gpuprof.conf").write_text("GPUPROF_LOG=warn\n")
+        (folder / "metrics").mkdir()
         env = harness.preloaded(GPUPROF_OUTPUT=folder / "out", GPUPROF_REDACT=redact, GPUPROF_PRESET="full", USER="secretuser",
-                                SLURM_JOB_ID="secretjob", **harness.WHOLE_RUN)
+                                SLURM_JOB_ID="secretjob", GPUPROF_RUN="secretjob", GPUPROF_CONFIG=folder / "gpuprof.conf",
+                                GPUPROF_CUPTI=folder / "libcupti.so", GPUPROF_METRICS=f"prometheus:{folder}/metrics", **harness.WHOLE_RUN)
         named = ["unshare", "-u", "sh", "-c", 'echo secrethost >/proc/sys/kernel/hostname && exec "$@"', "sh"]
         done = harness.run_within(named, [harness.PYTHON, folder / "train.py", "secretargument"], env, cwd=folder)
         assert done.code == 0, done.err
         path, = harness.dumps(folder / "out")
         shutil.move(path, tmp_path / path.name)
-        return path.name + "\n" + harness.checked("parse", "--format", "json", path.name, cwd=tmp_path).out + contents(tmp_path / path.name)
+        metrics, = (folder / "kept").glob("*.prom")
+        said = metrics.name + "\n" + metrics.read_text()
+        return said + path.name + "\n" + harness.checked("parse", "--format", "json", path.name, cwd=tmp_path).out + contents(tmp_path / path.name)
 
     return run
 
