@@ -48,8 +48,8 @@ bool is_same_file(const Module& module, const ElfFile& file) {
 class ModuleSymbols {
  public:
   ModuleSymbols(const Module& module, const SymbolOptions& options) {
-    if (module.path.empty() || module.path[0] != '/') return;
-    code_ = open(module.path);
+    // Where paths are redacted (GPUPROF_REDACT) the build id alone leads to the debug info.
+    if (module.path.starts_with('/')) code_ = open(module.path);
     if (code_ && !is_same_file(module, *code_)) code_.reset();
     find_debug_file(module, options);
     ElfFile* const named = debug_ && debug_->has_symbol_table() ? debug_.get() : code_.get();

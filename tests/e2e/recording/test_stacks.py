@@ -149,6 +149,18 @@ def launch_functions(records):
     return functions(of_api(records, "cudaLaunchKernel")[0]["stack"])
 
 
+def test_debug_info_by_build_id_where_paths_are_redacted(tmp_path):
+    """The dump tells no directory of a file of code, and its build id."""
+    dump, _ = record(tmp_path, harness.HAZARDS / "chain", 1, GPUPROF_REDACT="paths")
+    bare = of_api(parse(dump), "cudaLaunchKernel")[0]["stack"]
+    assert any(line.startswith("chain+0x") for line in bare), bare
+    for file in harness.HAZARDS / "chain", *harness.HAZARDS.glob("*chain*.so"):
+        place = tmp_path / "debug/.build-id" / build_id_of(file)[:2] / f"{build_id_of(file)[2:]}.debug"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        tool("objcopy", "--only-keep-debug", file, place)
+    assert_known(parse(dump, "--debug-dir", tmp_path / "debug"), 1)
+
+
 @pytest.mark.parametrize("program", ["chain", "chain_fixed"])
 def test_stripped_program_with_debug_info_by_build_id(program, copy, tmp_path):
     path = copy(program)
