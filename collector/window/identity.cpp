@@ -39,8 +39,11 @@
 namespace gpuprof {
 namespace {
 
+// Linux's linux/magic.h; of file systems that are not in it their own sources. SMB 2 and 3 have
+// another number than SMB 1. 9p is none of these: it is also what gVisor calls its own disk.
 constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kFuse = 0x65735546, kCifs = 0xff534d42,
-               kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400, kBeegfs = 0x19830326;
+               kSmb2 = 0xfe534d42, kNfs = 0x6969, kAfs = 0x5346414f, kCeph = 0x00c36400,
+               kBeegfs = 0x19830326;
 
 // Start of the process in clock ticks since boot.
 uint64_t os_start_time(uint32_t pid) { return stat_field(pid, 22); }
@@ -182,7 +185,7 @@ void encode_settings(WireWriter& out, const Settings& settings) {
 bool on_network(const char* path) {
   struct statfs info {};
   if (::statfs(path, &info) != 0) return false;
-  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kNfs, kAfs, kCeph, kBeegfs}) {
+  for (const long magic : {kLustre, kGpfs, kFuse, kCifs, kSmb2, kNfs, kAfs, kCeph, kBeegfs}) {
     if (static_cast<long>(info.f_type) == magic) return true;
   }
   return false;

@@ -419,3 +419,18 @@ class Trial:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_run_in_use_loses_a_file(tmp_path, seed, dump):
     Trial(tmp_path, seed, dump).run()
+
+
+# Linux's linux/magic.h, and what Lustre, GPFS, AFS and BeeGFS say of themselves.
+NETWORK = {"nfs": 0x6969, "smb1": 0xff534d42, "smb2": 0xfe534d42, "fuse": 0x65735546, "ceph": 0x00c36400, "afs": 0x5346414f,
+           "lustre": 0x0bd00bd0, "gpfs": 0x47504653, "beegfs": 0x19830326}
+LOCAL = {"ext": 0xef53, "xfs": 0x58465342, "btrfs": 0x9123683e, "tmpfs": 0x01021994, "overlay": 0x794c7630, "9p": 0x01021997}
+
+
+@pytest.mark.parametrize("kind", [*NETWORK, *LOCAL])
+def test_a_network_file_system_is_known(kind, tmp_path):
+    """Nothing is removed there, which one line says."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_KEEP="1", NETWORK_DISK=hex({**NETWORK, **LOCAL}[kind]), **SETTINGS)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libnetwork_disk.so'}"
+    done = harness.run([harness.HAZARDS / "end", "return"], env)
+    assert done.code == 3 and ("locks on a network file system" in done.err) == (kind in NETWORK), done.err
