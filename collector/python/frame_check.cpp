@@ -110,6 +110,11 @@ void look() {
   if (!frame) return g_state.store(FramesState::wanted, std::memory_order_release);
   const auto state = reinterpret_cast<uint64_t>(g_python.PyThreadState_Get());
   g_known.oldest = g_reader->oldest_of(state, g_known.address);
+  // Audit events come from every interpreter; the program's own is the one whose stacks are read.
+  const auto main = reinterpret_cast<uint64_t>(g_python.PyInterpreterState_Main());
+  if (g_known.oldest != 0 && g_known.address != main) {
+    return g_state.store(FramesState::wanted, std::memory_order_release);
+  }
   if (g_known.oldest == 0 || !find_own_thread() || !reader_agrees(frame, state)) {
     g_python.PyErr_Clear();
     if (++g_looks < kMostLooks) {  // what runs at the moment may be out of the ordinary

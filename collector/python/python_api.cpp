@@ -59,6 +59,7 @@ PythonState find_python(PythonApi& api) {
   GPUPROF_FIND(Py_DecRef);
   GPUPROF_FIND(PyEval_GetFrame);
   GPUPROF_FIND(PyFrame_GetLineNumber);
+  GPUPROF_FIND(PyInterpreterState_Main);
   GPUPROF_FIND(PyThreadState_Get);
   GPUPROF_FIND(PyGILState_GetThisThreadState);
 #undef GPUPROF_FIND

@@ -51,6 +51,7 @@ struct PythonApi {
   PyObject* (*PyWeakref_GetObject)(PyObject* reference);  // borrowed
   PyObject* (*PyEval_GetFrame)();                         // borrowed
   int (*PyFrame_GetLineNumber)(PyObject* frame);
+  void* (*PyInterpreterState_Main)();
   void* (*PyThreadState_Get)();
   void* (*PyThreadState_GetUnchecked)();     // _PyThreadState_UncheckedGet before 3.13; may be null
   void* (*PyGILState_GetThisThreadState)();  // null in a thread that has none

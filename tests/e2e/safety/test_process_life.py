@@ -341,6 +341,42 @@ def test_several_interpreters(version, tmp_path):
     assert len(harness.info(tmp_path / "out")["files"]) == 1
 
 
+BESIDE = """
+import ctypes, sys, threading, time
+ctypes.CDLL(sys.argv[2])  # of PyTorch: the library looks at audit events from then on
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+made = interpreters.create()
+text = "import os, time; [open('/dev/null').close() for _ in iter(lambda: os.path.exists(%r), True)]" % sys.argv[1]
+thread = threading.Thread(target=interpreters.run_string, args=(made, text))
+thread.start()
+time.sleep(0.3)
+import gpu
+def train():
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        sum(range(20000))
+        gpu.work()
+        open("/dev/null").close()  # an event of its own
+train()
+open(sys.argv[1], "w").close()
+thread.join()
+print("over")
+"""
+
+
+@each_python()
+def test_an_interpreter_beside_the_programs_own(version, tmp_path):
+    """Its audit events come first; the stacks that are read are the program's. Up to CPython 3.11 what the library asks the main
+    thread to do is now and then lost while another interpreter runs: then there are none."""
+    env = harness.preloaded(PYTHONPATH=SCRIPTS, GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_PRESET="full", **harness.WHOLE_RUN)
+    done = harness.run([pythons()[version], "-c", BESIDE, tmp_path / "ends", harness.HAZARDS / "torch_like/libtorch_cpu.so"], env)
+    assert (done.code, done.out) == (0, "over\n"), done.err
+    samples = harness.of_kind(harness.records(*harness.dumps(tmp_path / "out")), "sample")
+    own = sum("train" in str(sample["stack"]) for sample in samples)
+    assert own > 10 or (not samples and version < (3, 12)), (own, len(samples), done.err)
+
+
 def test_many_short_children_leave_nothing(tmp_path):
     """As a compiler's, of a program with an open window: their time is tests/bench/children.py's matter."""
     script = "import gpu, subprocess\nfor _ in range(300): subprocess.run(['/bin/true'], check=True)\ngpu.work()\nprint('done')"
