@@ -2,6 +2,8 @@
 #include "collector/samples/samples.h"
 
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -52,9 +54,16 @@ struct Sampler {
 };
 constinit Sampler g_sampler{};
 
+bool lives(uint32_t tid) { return ::syscall(SYS_tgkill, session().pid, tid, 0) == 0; }
+
+// Threads that have ended are none; they make room where there is no more.
 void note_caller(Sampler& sampler, uint32_t tid) {
-  for (size_t i = 0; i < sampler.caller_count; ++i) {
-    if (sampler.callers[i] == tid) return;
+  uint32_t* const begin = sampler.callers;
+  uint32_t* end = begin + sampler.caller_count;
+  if (std::find(begin, end, tid) != end || !lives(tid)) return;
+  if (sampler.caller_count == kMostCallers) {
+    end = std::remove_if(begin, end, [](uint32_t known) { return !lives(known); });
+    sampler.caller_count = static_cast<size_t>(end - begin);
   }
   if (sampler.caller_count < kMostCallers) sampler.callers[sampler.caller_count++] = tid;
 }

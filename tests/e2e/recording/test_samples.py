@@ -2,6 +2,7 @@
 """Host samples: in scripts whose GPU waits for one line, the report names that line; in each CPython that the
 machine has; through fork, threads that end, and code that comes and goes; exported for Perfetto and speedscope."""
 import json
+import re
 import sys
 
 import pytest
@@ -60,6 +61,32 @@ def assert_named(folder, python, case, within=()):
 @pytest.mark.parametrize("case", CASES)
 def test_the_slow_line_is_named(tmp_path, case):
     assert_named(tmp_path, sys.executable, case)
+
+
+# Threads that come one after the other, as a server's, each with work of a function of its own.
+MANY_THREADS = """
+import gpu, threading, time
+def work(number):
+    end = time.monotonic() + 0.06
+    while time.monotonic() < end:
+        sum(range(5000))
+    gpu.work()
+    while time.monotonic() < end + 0.06:
+        sum(range(5000))
+for number in range(120):
+    exec(f"def request_{number}(): work({number})")
+    thread = threading.Thread(target=locals()[f"request_{number}"])
+    thread.start()
+    thread.join()
+"""
+
+
+def test_threads_that_have_ended_make_room(tmp_path):
+    dumps, done = dumps_of(tmp_path, sys.executable, "-c", MANY_THREADS, PYTHONPATH=str(FOLDER), GPUPROF_SCHEDULE="all")
+    assert done.code == 0, done.err
+    samples = str([sample["stack"] for sample in harness.of_kind(harness.records(*dumps), "sample")])
+    seen = [number for number in range(120) if re.search(rf"\brequest_{number}\b", samples)]
+    assert len([number for number in seen if number >= 90]) > 10, seen
 
 
 @each_python()
