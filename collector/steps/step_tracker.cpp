@@ -85,8 +85,8 @@ bool StepTracker::may_follow_time(StepSource source) const {
 // What is recorded by a source that was taken for want of a better one can be dropped until a
 // window of it is complete. A source that has been silent comes back by rules of its own.
 bool StepTracker::may_give_way_to(StepSource source) const {
-  return automatic_ && is_inferred(chosen_) && is_own_mark(source) && !looked_again_ &&
-         (!held_ || (held_first_ && !keeps_count_));
+  return automatic_ && is_inferred(chosen_) && is_own_mark(source) &&
+         silent_ == StepSource::automatic && (!held_ || (held_first_ && !keeps_count_));
 }
 
 StepTracker::Result StepTracker::mark(const StepMark& mark) {
@@ -181,7 +181,7 @@ StepTracker::Result StepTracker::give_way(const StepMark& mark) {
   keep(mark.source, mark.ticks);
   if (candidate.count < (keeps_count_ ? 3 : 2)) return {};
   spec_ = wanted_;
-  Result result = choose(mark.source);
+  Result result = choose(mark.source, !keeps_count_);
   result.restarts = !keeps_count_;
   return result;
 }
@@ -189,12 +189,14 @@ StepTracker::Result StepTracker::give_way(const StepMark& mark) {
 // Whether the mark is the candidate's first, or the one that is waited for.
 bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) {
   constexpr uint32_t kLongestPeriod = 4096;
-  ++candidate.marks;
   const bool first = candidate.count == 0;
+  // Once it is chosen, collectives of another function are no marks.
+  const bool counts = first || !mark.name || std::strcmp(mark.name, candidate.name) == 0;
+  candidate.marks += counts;
+  ++candidate.others;
   if (!first && mark.key != candidate.key) {
-    if (candidate.marks < kLongestPeriod) return false;
+    if (candidate.others < kLongestPeriod) return false;
     candidate = Candidate{};  // that one does not come again: wait for another
-    candidate.marks = 1;
   } else if (!first) {
     if (candidate.count > 1 && candidate.marks != candidate.period) {
       uint64_t* const boundaries = kept(mark.source);
@@ -204,17 +206,19 @@ bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) {
     candidate.period = candidate.marks;
   }
   candidate.key = mark.key;
-  candidate.marks = 0;
+  candidate.name = mark.name;
+  candidate.marks = candidate.others = 0;
   return true;
 }
 
-StepTracker::Result StepTracker::choose(StepSource source) {
+StepTracker::Result StepTracker::choose(StepSource source, bool anew) {
   Candidate& candidate = candidates_[static_cast<size_t>(source)];
   chosen_ = source;
   if (source == StepSource::nvtx) copy_text(likely_name_, spec_.name, sizeof spec_.name);
   candidate.marks = 0;
   // Steps are counted already: several at once could pass over the schedule's window.
-  const size_t first = looked_again_ || fell_back_ || keeps_count_ ? candidate.count - 1 : 0;
+  const bool counted = !anew && (looked_again_ || fell_back_ || keeps_count_);
+  const size_t first = counted ? candidate.count - 1 : 0;
   return {candidate.count - first, kept(source) + first, true};
 }
 
@@ -265,7 +269,7 @@ StepTracker::Result StepTracker::come_back(const StepMark& mark) {
   spec_ = silent_spec_;
   silent_ = StepSource::automatic;
   out_[0] = mark.ticks;
-  return {1, out_, true};
+  return {1, out_, true, false, true};
 }
 
 bool StepTracker::nvtx_matches(std::string_view message) {

@@ -79,6 +79,7 @@ class StepTracker {
     const uint64_t* ticks;
     bool chosen_now;
     bool restarts = false;  // what was counted before were no steps: these are the first boundaries
+    bool comes_back = false;  // of the source that had fallen silent
   };
   Result mark(const StepMark& mark);
   // Boundary 0 of a named source that marks ends, due as soon as the session starts.
@@ -133,7 +134,9 @@ class StepTracker {
     bool fired;
     uint32_t marks;   // since the last boundary
     uint32_t period;  // marks between the last two boundaries, where `auto` looks for N
+    uint32_t others;  // marks since then of any function, there
     uint64_t key;     // the mark that is waited for, there
+    const char* name;
   };
   // Marks that follow each other, until one comes much later.
   struct Run {
@@ -160,7 +163,8 @@ class StepTracker {
   bool may_follow_time(StepSource source) const;
   Result candidate_mark(const StepMark& mark);
   bool recurs(Candidate& candidate, const StepMark& mark);
-  Result choose(StepSource source);
+  // `anew`: what was counted before is forgotten.
+  Result choose(StepSource source, bool anew = false);
   Result come_back(const StepMark& mark);
   bool is_silent(StepSource source) const {
     return silent_ == source && source != StepSource::automatic && !held_;

@@ -92,7 +92,7 @@ bool forget_steps(uint64_t ticks) {
   if (!drain_wait_before_step() || !restart_step_log()) return false;
   s.window.has_step = s.window.has_step && !is_free_window(s.window);
   s.plan->restart();
-  s.boundaries = 0;
+  s.boundaries = s.last_boundary_ticks = s.silent_step_ticks = 0;
   s.next_window = 0;
   return true;
 }
@@ -121,7 +121,7 @@ void take_boundaries(const StepTracker::Result& result) {
   if (result.count == 0) return;
   // What comes back after a silence has had its window, or will have it.
   const bool follows_other = result.chosen_now && s.source != StepSource::automatic &&
-                             s.silent_step_ticks == 0 && s.tracker.source() != StepSource::profiler;
+                             !result.comes_back && s.tracker.source() != StepSource::profiler;
   const uint64_t counted = s.boundaries;
   const bool restarted = result.restarts && forget_steps(result.ticks[result.count - 1]);
   const size_t first = result.restarts && !restarted ? result.count - 1 : 0;
@@ -379,6 +379,7 @@ static void look_for_other_steps(uint64_t ticks) {
   char silent[sizeof s.source_text];
   s.tracker.describe(silent, sizeof silent);
   if (!s.tracker.look_again()) return;
+  publish_source();
   s.silent_step_ticks = s.last_step_ticks;
   s.looking_ticks = ticks;
   log_line(LogLevel::info, "steps: none by %s for %.0f s, looking for others", silent, silence);

@@ -2,6 +2,7 @@
 """Step sources: what marks a step, and which windows follow, against the simulator's truth."""
 import json
 import re
+import statistics
 
 import pytest
 
@@ -240,6 +241,42 @@ while time.monotonic() - begun < float(sys.argv[1]):
     ok(cuda.cudaGraphLaunch(replay, stream))
     ok(cuda.cudaStreamSynchronize(stream))
 """
+
+
+# Waits before its own marks come, and after a pause a few more; then steps of three waits each.
+OWN_MARKS = f"""import ctypes, sys, time
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+def waits(count, seconds):
+    for _ in range(count):
+        gpu.work()
+        time.sleep(seconds)
+waits(4, 0.02)
+time.sleep(float(sys.argv[1]))
+waits(int(sys.argv[2]), 0.02)
+for _ in range(30):
+    waits(3, 0.03)
+    ctypes.CDLL(None).gpuprof_step()
+"""
+
+
+@pytest.mark.parametrize("pause, more, sources", [(0, 0, ["manual"]), (7, 4, ["sync:1", "manual"]), (42, 0, ["time:1000", "manual"])])
+def test_the_programs_own_marks_take_the_steps_over(pause, more, sources, tmp_path):
+    """Also after a pause, where other marks, or the clock, are taken before: their window has another one after it."""
+    done = harness.run([harness.PYTHON, "-c", OWN_MARKS, pause, more], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="skip_first=6,warmup=2,active=2,max_s=0", GPUPROF_LOG="info"))
+    files = sorted(harness.info(tmp_path / "out")["files"], key=lambda file: file["window"])
+    assert done.code == 0 and [file["step_source"] for file in files] == sources, done.err
+
+
+def test_the_first_own_step_is_whole(tmp_path):
+    """Steps begin anew: what the mark that was taken before says of the time is forgotten."""
+    done = harness.run([harness.PYTHON, "-c", OWN_MARKS, 0, 0], harness.preloaded(
+        GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="all", GPUPROF_LOG="info"))
+    dump, = harness.dumps(tmp_path / "out")
+    lengths = [r["end_mono_ns"] - r["begin_mono_ns"] for r in harness.of_kind(harness.records(dump), "step")]
+    assert done.code == 0 and len(lengths) >= 29, done.err
+    assert lengths[0] > statistics.median(lengths[1:]), lengths[:4]
 
 
 def test_steps_that_are_one_graph_from_some_step_on(tmp_path):

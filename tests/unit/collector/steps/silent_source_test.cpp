@@ -34,7 +34,7 @@ TEST(StepTracker, AnOptimizerThatComesAgainIsTakenBack) {
     }
     EXPECT_EQ(tracker.source(), other_was_chosen ? StepSource::sync : StepSource::automatic);
     const StepTracker::Result back = tracker.mark({StepSource::optimizer, 60'000, 7});
-    EXPECT_TRUE(back.chosen_now);
+    EXPECT_TRUE(back.chosen_now && back.comes_back);
     EXPECT_EQ(ticks(back), std::vector<uint64_t>{60'000});
     EXPECT_EQ(tracker.source(), StepSource::optimizer);
     EXPECT_FALSE(tracker.wants(StepSource::sync));
@@ -74,6 +74,19 @@ TEST(StepTracker, ARangeThatComesAgainIsTakenBackByItsName) {
   ASSERT_TRUE(tracker.nvtx_matches("train_step 4"));
   EXPECT_EQ(ticks(tracker.mark({StepSource::nvtx, 60'000})), std::vector<uint64_t>{60'000});
   EXPECT_EQ(described(tracker), "nvtx:train_step");
+}
+
+TEST(StepTracker, AfterASilenceWhatIsTakenGivesWayToo) {
+  StepTracker tracker = tracker_for("auto");
+  for (const uint64_t at : {2000, 3000, 4000}) tracker.mark({StepSource::sync, at});
+  ASSERT_TRUE(tracker.look_again());
+  for (const uint64_t at : {50'000, 51'000, 52'000}) tracker.mark({StepSource::sync, at});
+  EXPECT_EQ(tracker.source(), StepSource::sync);
+  EXPECT_EQ(tracker.mark({StepSource::manual, 53'000}).count, 0u);
+  const StepTracker::Result own = tracker.mark({StepSource::manual, 57'000});
+  EXPECT_TRUE(own.chosen_now && own.restarts && !own.comes_back);
+  EXPECT_EQ(ticks(own), (std::vector<uint64_t>{53'000, 57'000}));
+  EXPECT_EQ(described(tracker), "manual");
 }
 
 TEST(StepTracker, WhatWasNamedIsWaitedFor) {

@@ -48,6 +48,27 @@ TEST(StepTracker, AutoFindsHowManyMakeAStep) {
   }
 }
 
+// Of those of one function alone, which are the marks once it is chosen.
+TEST(StepTracker, AutoCountsCollectivesOfOneFunction) {
+  const auto name_of = [](char c) {
+    return c == 'a' || c == 'b' ? "ncclAllGather"
+           : c == 'r'           ? "ncclAllReduce"
+                                : "ncclReduceScatter";
+  };
+  const auto described_after = [&](const char* marks) {
+    StepTracker tracker = tracker_for("auto");
+    uint64_t now = 2000;
+    for (const char* c = marks; *c; ++c) {
+      if (tracker.source() == StepSource::nccl) break;
+      tracker.mark({StepSource::nccl, ++now, static_cast<uint64_t>(*c), name_of(*c)});
+    }
+    return described(tracker);
+  };
+  EXPECT_EQ(described_after("arsarsarsars"), "nccl:ncclAllGather:1");
+  EXPECT_EQ(described_after("absrabsrabsrabsr"), "nccl:ncclAllGather:2");
+  EXPECT_EQ(described_after("srsrsrsr"), "nccl:ncclReduceScatter:1");
+}
+
 TEST(StepTracker, AutoGoesOnWhereItFoundNOf) {
   StepTracker tracker = tracker_for("auto");
   std::vector<uint64_t> found;
