@@ -164,12 +164,14 @@ bool refuse(Trace& trace, const std::string& reason) {
   return false;
 }
 
-void keep_only(Trace& trace, const Attempt& chosen) {
+void keep_only(Trace& trace, const std::vector<const Attempt*>& chosen) {
   std::set<const Process*> kept;
   std::map<ProcessStart, const Member*> loaders;
-  for (const Member& member : chosen.members) {
-    kept.insert(member.windows.begin(), member.windows.end());
-    loaders.emplace(start_of(*member.windows[0]), &member);
+  for (const Attempt* attempt : chosen) {
+    for (const Member& member : attempt->members) {
+      kept.insert(member.windows.begin(), member.windows.end());
+      loaders.emplace(start_of(*member.windows[0]), &member);
+    }
   }
   const auto stays = [&](const Process& process) {
     if (process.source != Source::dump || !process.has_header) return true;
@@ -304,7 +306,9 @@ void note_versions(Trace& trace, const Attempt& attempt) {
 bool choose_job(Trace& trace, const JobChoice& choice) {
   drop_copies(trace);
   std::vector<Attempt> attempts = attempts_of(trace);
-  if (attempts.empty()) return choice.job.empty() && choice.attempt.empty();
+  if (attempts.empty()) {  // other tools' traces, which name neither
+    return choice.job.empty() && (choice.attempt.empty() || choice.attempt == "all");
+  }
   std::set<std::string> jobs;
   std::vector<const Attempt*> all, of_job;
   for (const Attempt& attempt : attempts) {
@@ -327,7 +331,10 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
                       jobs.size(), list(all, true), newest));
     }
   }
-  if (choice.attempt == "all") return true;
+  if (choice.attempt == "all") {
+    if (of_job.size() < attempts.size()) keep_only(trace, of_job);
+    return true;
+  }
   const Attempt* chosen = newest_whole(of_job);
   if (!choice.attempt.empty()) {
     const auto named = std::find_if(of_job.begin(), of_job.end(), [&](const Attempt* attempt) {
@@ -348,7 +355,7 @@ bool choose_job(Trace& trace, const JobChoice& choice) {
   note_truncated(trace, *chosen);
   note_late(trace, *chosen);
   note_versions(trace, *chosen);
-  if (attempts.size() > 1) keep_only(trace, *chosen);
+  if (attempts.size() > 1) keep_only(trace, {chosen});
   return true;
 }
 

@@ -161,8 +161,9 @@ void refuse_overwriting_inputs(std::string_view command, const Input& input,
 void add_job_choice(CLI::App& app, JobChoice& choice) {
   app.add_option("--job", choice.job, "of several jobs in a directory, the one of this id or run")
       ->default_str("that of the newest whole attempt");
-  app.add_option("--attempt", choice.attempt,
-                 "of several attempts of a job, the one of this number; all: as one")
+  app.add_option(
+         "--attempt", choice.attempt,
+         "of several attempts of a job, the one of this number; all: all of the job, as one")
       ->default_str("the newest that is whole");
 }
 

@@ -141,6 +141,19 @@ TEST_F(JobChoiceTest, TakesAllAttemptsAsOneIfAsked) {
   EXPECT_EQ(read(two_attempts(), 2, {"", "all"}).trace.processes.size(), 4u);
 }
 
+TEST_F(JobChoiceTest, AllAttemptsAreThoseOfOneJob) {
+  std::vector<Dump> dumps = two_attempts();
+  dumps.push_back({.pid = 150, .parent = 100});
+  for (const int rank : {0, 1}) {
+    dumps.push_back({.rank = rank, .pid = 300, .job = "78", .from_us = 9000, .to_us = 9900});
+  }
+  dumps.push_back({.pid = 350, .job = "78", .from_us = 9000, .to_us = 9900, .parent = 300});
+  EXPECT_EQ(pids(read(dumps, 2, {"77", "all"})), (Pids{100, 200, 101, 201, 150}));
+  const Input newest = read(dumps, 2, {"", "all"});
+  EXPECT_EQ(pids(newest), (Pids{300, 301, 350}));
+  EXPECT_NE(notes(newest).find("taking 78"), std::string::npos) << notes(newest);
+}
+
 TEST_F(JobChoiceTest, RefusesWhatIsNotThere) {
   const Input input = read(two_attempts(), 2, {"", "9"});
   EXPECT_FALSE(input.readable());

@@ -48,7 +48,7 @@ class TraceChoiceTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // From a directory of their own, or by their names.
-  Input read(const std::vector<File>& files, bool named = false) {
+  Input read(const std::vector<File>& files, bool named = false, const char* attempt = "") {
     const std::string folder = folder_ + "/" + std::to_string(++reads_);
     std::filesystem::create_directories(folder);
     std::vector<std::string> paths;
@@ -56,7 +56,9 @@ class TraceChoiceTest : public ::testing::Test {
       paths.push_back(folder + "/" + file.name + ".pt.trace.json");
       std::ofstream(paths.back(), std::ios::binary) << text_of(file);
     }
-    return named ? load_input(paths) : load_input({folder});
+    InputOptions options;
+    options.choice.attempt = attempt;
+    return load_input(named ? paths : std::vector{folder}, options);
   }
   static std::multiset<uint32_t> pids(const Input& input) {
     std::multiset<uint32_t> out;
@@ -84,6 +86,12 @@ TEST_F(TraceChoiceTest, TheNewestOfSeveralRunsIsTaken) {
   const Input both = read(files, true);
   EXPECT_EQ(pids(both), (Pids{111, 222}));
   EXPECT_EQ(notes(both), kTwo + "; taken as one run; compare runs with gpuprof diff");
+}
+
+TEST_F(TraceChoiceTest, AllAttemptsAreAllRuns) {
+  const Input input = read({{"vm_111.1", 111}, {"vm_222.2", 222, 900'000}}, false, "all");
+  EXPECT_EQ(pids(input), (Pids{111, 222}));
+  EXPECT_EQ(notes(input), kTwo + "; taken as one run; compare runs with gpuprof diff");
 }
 
 TEST_F(TraceChoiceTest, ARunThatIsWholeGoesFirst) {
