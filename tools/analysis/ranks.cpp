@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -143,6 +144,60 @@ void align(std::span<const Placed* const> before, Placed& own) {
   }
 }
 
+// A collective while its parts are gathered, and where each of them is.
+struct Gathered {
+  JointCollective collective;
+  std::vector<uint64_t> steps;    // by part
+  std::vector<uint32_t> devices;  // by part
+};
+
+// Adds to the speeds what ranks wait in joint collectives, and how often each came last. GPUs of a
+// process wait side by side: a rank's wait is the mean of its GPUs that are in such collectives, so
+// that a job has the same figures however its GPUs are spread over processes.
+class JointWaits {
+ public:
+  JointWaits(std::span<const Timeline> timelines, RankComparison& out)
+      : timelines_(timelines), out_(out), waits_(timelines.size()), devices_(timelines.size()) {}
+
+  void add(const Gathered& gathered) {
+    const JointCollective& collective = gathered.collective;
+    std::map<uint32_t, bool> last;  // by rank: whether one of its GPUs came last
+    for (size_t i = 0; i < collective.parts.size(); ++i) {
+      const CollectivePart& part = collective.parts[i];
+      const EventTable& events = timelines_[part.rank].events();
+      const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
+      last[part.rank] |= length == collective.shortest_ns;  // clocks may differ
+      waits_[part.rank][gathered.steps[i]] +=
+          static_cast<double>(length - collective.shortest_ns) / 1000;
+      devices_[part.rank].insert(gathered.devices[i]);
+    }
+    for (const auto& [rank, came_last] : last) {
+      ++out_.speeds[rank].collectives;
+      out_.speeds[rank].last_pct += came_last;
+    }
+  }
+
+  void finish(std::vector<StepTimes>& of_ranks) {
+    for (size_t rank = 0; rank < timelines_.size(); ++rank) {
+      const double devices = std::max<double>(1, static_cast<double>(devices_[rank].size()));
+      for (auto& [step, waited] : waits_[rank]) {
+        waited /= devices;
+        out_.speeds[rank].waited_us += waited;
+      }
+      std::vector<double> of_steps;
+      for (const Step& step : timelines_[rank].steps) of_steps.push_back(waits_[rank][step.step]);
+      out_.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
+      if (!out_.collectives.empty()) of_ranks[rank].waited = std::move(of_steps);
+    }
+  }
+
+ private:
+  std::span<const Timeline> timelines_;
+  RankComparison& out_;
+  std::vector<std::map<uint64_t, double>> waits_;  // by rank and step, us: sums over its GPUs
+  std::vector<std::set<uint32_t>> devices_;        // by rank
+};
+
 void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
                        std::vector<StepTimes>& of_ranks) {
   std::vector<Placed> placed;
@@ -162,51 +217,34 @@ void match_collectives(std::span<const Timeline> timelines, RankComparison& out,
     placed.push_back(std::move(own));
     if (!placed.back().empty()) filled.push_back(&placed.back());
   }
-  struct Joint {
-    JointCollective collective;
-    std::vector<uint64_t> steps;  // by part
-  };
-  std::map<Place, Joint> joint;
-  std::vector<std::map<uint64_t, double>> waits(timelines.size());  // by rank and step, us
+  std::map<Place, Gathered> joint;
   for (uint32_t rank = 0; rank < timelines.size(); ++rank) {
     for (const auto& [place, work] : placed[rank]) {
       const int64_t length = work.end - work.begin;
       Place common = place;
       if (by_call) common.step = 0;  // steps may be counted from elsewhere
       const auto [at, fresh] =
-          joint.try_emplace(common, Joint{JointCollective{{}, length, work.begin}, {}});
+          joint.try_emplace(common, Gathered{JointCollective{{}, length, work.begin}, {}, {}});
       JointCollective& collective = at->second.collective;
       at->second.steps.push_back(place.step);
+      at->second.devices.push_back(timelines[rank].streams[work.stream].name.device);
       collective.shortest_ns = std::min(collective.shortest_ns, length);
       collective.last_begin = std::max(collective.last_begin, work.begin);
       collective.parts.push_back({rank, work.event});
     }
   }
-  for (auto& [place, both] : joint) {
-    JointCollective& collective = both.collective;
-    out.works += collective.parts.size();
-    if (collective.parts.size() < 2) continue;
-    out.matched += collective.parts.size();
+  JointWaits waits(timelines, out);
+  for (auto& [place, gathered] : joint) {
+    const std::vector<CollectivePart>& parts = gathered.collective.parts;
+    out.works += parts.size();
+    if (parts.size() < 2) continue;
+    out.matched += parts.size();
     const auto index = static_cast<uint32_t>(out.collectives.size());
-    for (size_t i = 0; i < collective.parts.size(); ++i) {
-      const CollectivePart& part = collective.parts[i];
-      out.joint_of[part.rank].emplace(part.event, index);
-      ++out.speeds[part.rank].collectives;
-      const EventTable& events = timelines[part.rank].events();
-      const int64_t length = events.end_of(part.event) - events.begin_of(part.event);
-      out.speeds[part.rank].last_pct += length == collective.shortest_ns;  // clocks may differ
-      const double waited = static_cast<double>(length - collective.shortest_ns) / 1000;
-      out.speeds[part.rank].waited_us += waited;
-      waits[part.rank][both.steps[i]] += waited;
-    }
-    out.collectives.push_back(std::move(collective));
+    for (const CollectivePart& part : parts) out.joint_of[part.rank].emplace(part.event, index);
+    waits.add(gathered);
+    out.collectives.push_back(std::move(gathered.collective));
   }
-  for (size_t rank = 0; rank < timelines.size(); ++rank) {
-    std::vector<double> of_steps;
-    for (const Step& step : timelines[rank].steps) of_steps.push_back(waits[rank][step.step]);
-    out.speeds[rank].waited_median_us = quantile(of_steps, 0.5);
-    if (!out.collectives.empty()) of_ranks[rank].waited = std::move(of_steps);
-  }
+  waits.finish(of_ranks);
 }
 
 // The time that all windows have in common.

@@ -34,9 +34,11 @@ struct RankSpeed {
   double compute = 1, data_loading = 1, host = 1;
   // A step; the host's without what its thread waited for a processor.
   double compute_us = 0, data_loading_us = 0, host_us = 0;
-  double waited_us = 0;         // a step, the mean: in collectives, for the last to come
+  // A step, the mean: in joint collectives, for the last to come. Of several GPUs in the process
+  // the mean: sum over those in such collectives, over their number.
+  double waited_us = 0;
   double waited_median_us = 0;  // the same of the median step
-  double last_pct = 0;          // of the joint collectives: it came last
+  double last_pct = 0;          // of the joint collectives: it, or one of its GPUs, came last
   size_t collectives = 0;       // the joint ones that it is in; 0: how it compares is not known
 };
 

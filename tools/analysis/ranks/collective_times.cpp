@@ -346,9 +346,11 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
 
 void CollectiveTimesMaker::add_waits(std::span<const Part> parts, const Part& last,
                                      std::span<const double> waited) {
+  std::map<int32_t, double> gpus;  // of the collective, by rank: they wait side by side
+  for (const Part& part : parts) ++gpus[part.rank];
   for (size_t i = 0; i < parts.size(); ++i) {
     if (parts[i].rank < 0 || last.rank < 0 || parts[i].rank == last.rank) continue;
-    waits_[{parts[i].rank, last.rank}] += waited[i];
+    waits_[{parts[i].rank, last.rank}] += waited[i] / gpus[parts[i].rank];
   }
 }
 

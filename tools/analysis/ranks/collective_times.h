@@ -53,7 +53,8 @@ struct LinkRow {
   }
 };
 
-// Rows wait for columns. Ranks; where they are more than kMostCells, hosts or blocks of ranks.
+// Rows wait for columns. Ranks; where they are more than kMostCells, hosts or blocks of ranks. What
+// a rank with several GPUs waits in a collective is the mean of those in it.
 struct RankMatrix {
   static constexpr size_t kMostCells = 64;  // a side
   std::vector<std::string> names;
