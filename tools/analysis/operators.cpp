@@ -2,6 +2,7 @@
 #include "tools/analysis/operators.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "tools/analysis/left_out_kinds.h"
@@ -26,19 +27,25 @@ std::vector<OperatorRow> sorted(std::map<std::string, OperatorRow>&& rows) {
 constexpr double kLeastCountedPct = 30;
 
 Arithmetic arithmetic_of(std::span<const Timeline> timelines, const OperatorSums& sums) {
-  double steps = 0, step_ns = 0, compute_ns = 0;
+  double steps = 0, compute_ns = 0;
+  double gpu_ns = 0;  // of steps, of each GPU: those of a process work side by side
   for (const Timeline& timeline : timelines) {
-    for (const Step& step : timeline.steps) step_ns += static_cast<double>(step.end - step.begin);
-    steps += static_cast<double>(timeline.steps.size());
+    std::set<uint32_t> devices;
     each_work(timeline, [&](const Work& work) {
       if (work.kind != WorkClass::compute || !timeline.step_at(timeline.issued_at(work))) return;
       compute_ns += static_cast<double>(work.end - work.begin);
+      devices.insert(timeline.streams[work.stream].name.device);
     });
+    const auto gpus = std::max<double>(1, static_cast<double>(devices.size()));
+    for (const Step& step : timeline.steps) {
+      gpu_ns += gpus * static_cast<double>(step.end - step.begin);
+    }
+    steps += static_cast<double>(timeline.steps.size());
   }
   const double counted = static_cast<double>(sums.counted_ns);
-  if (step_ns <= 0 || compute_ns <= 0 || 100 * counted < kLeastCountedPct * compute_ns) return {};
-  return {sums.flop / steps, sums.flop / step_ns / 1000,
-          sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / step_ns : 0,
+  if (gpu_ns <= 0 || compute_ns <= 0 || 100 * counted < kLeastCountedPct * compute_ns) return {};
+  return {sums.flop / steps, sums.flop / gpu_ns / 1000,
+          sums.peak_known ? 100 * sums.seconds_at_peak * 1e9 / gpu_ns : 0,
           100 * counted / compute_ns};
 }
 

@@ -52,10 +52,11 @@ struct PlaceRow {
 };
 
 // Arithmetic of operators whose shapes are known, and that began in one of the window's steps; all
-// 0 where they launched little of the steps' work. With `i` over these operators, S the sum of the
-// steps' lengths over all ranks and N how many steps that is:
-//   flop_per_step     sum flop_i / N
-//   tflops            sum flop_i / S
+// 0 where they launched little of the steps' work. With `i` over these operators, N the number of
+// all ranks' steps and S the sum of their lengths, each times the GPUs of its process for which
+// compute kernels were launched in the process's steps (one at least):
+//   flop_per_step     sum flop_i / N: of all GPUs of a process
+//   tflops            sum flop_i / S: of a GPU
 //   mfu_pct           100 * sum (flop_i / peak_i) / S; peak_i: of the device at the operator's
 //                     precision. 0: one of them is not known
 //   counted_time_pct  100 * (compute kernels' time that these operators launched) / (that of all

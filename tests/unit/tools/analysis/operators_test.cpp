@@ -297,6 +297,33 @@ TEST(Operators, ArithmeticOfKnownShapes) {
       << found->text;
 }
 
+// Each of four GPUs does what one does alone, for a thread of its own.
+TEST(Operators, ArithmeticOfSeveralGpusIsThatOfOne) {
+  static constexpr const char* kernel = "ampere_tf32_s1688gemm_128x128_ldg8_f2f_tn";
+  const auto job = [](int gpus) {
+    std::string events = three_steps();
+    for (int gpu = 0; gpu < gpus; ++gpu) {
+      for (const int step : {0, 1, 2}) {
+        const int at = 10000 + 1000 * step, correlation = 5000 + 10 * gpu + step;
+        events += fmt::format(
+            R"(,{{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":{},"dur":40,"pid":9,"tid":{},"args":{{"Input Dims":[[640,640],[640,640]],"Input type":["float","float"]}}}})"
+            R"(,{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","ts":{},"dur":5,"pid":9,"tid":{},"args":{{"correlation":{}}}}})"
+            R"(,{{"ph":"X","cat":"kernel","name":"{}","ts":{},"dur":300,"pid":{},"tid":20,"args":{{"stream":20,"device":{},"context":{},"correlation":{}}}}})",
+            at + 700, 20 + gpu, at + 710, 20 + gpu, correlation, kernel, at + 720, gpu, gpu,
+            gpu + 1, correlation);
+      }
+    }
+    return report_of(events).operators.arithmetic;
+  };
+  const Arithmetic one = job(1), four = job(4);
+  const double flop = 2.0 * 640 * 640 * 640, more = one.flop_per_step - flop;
+  ASSERT_GT(more, 0);
+  EXPECT_NEAR(one.mfu_pct, 100 * (flop + more) / 156e12 / 1e-3, 1e-6);
+  EXPECT_NEAR(four.flop_per_step, 4 * flop + more, 1e-3);
+  EXPECT_NEAR(four.mfu_pct, 100 * (flop + more / 4) / 156e12 / 1e-3, 1e-6);
+  EXPECT_NEAR(four.tflops, (flop + more / 4) / 1e-3 / 1e12, 1e-9);
+}
+
 // An operator and its kernel that began before the first step, and the kernel that runs in it.
 TEST(Operators, ArithmeticIsThatOfWholeSteps) {
   const auto early = [](const char* name) {
