@@ -312,7 +312,7 @@ class Loader {
       problem(path, reason);
       return false;
     }
-    input_.files.push_back({path, bytes.size(), 0});
+    input_.files.push_back({path, bytes.size()});
     if (bytes.empty()) {
       problem(path, path.ends_with(kRing) ? std::string(kNothingInRing) : "the file is empty");
     }
@@ -387,6 +387,7 @@ class Loader {
       builder.mark_recovered(ring->looked_at);
       read_into(builder, path, {reinterpret_cast<const char*>(rest.data()), rest.size()});
       completed.insert(window);
+      for (InputFile& file : input_.files) file.completed_other |= file.path == ring->path;
     }
     finish(builder, path);
   }

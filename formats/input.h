@@ -16,8 +16,8 @@ namespace gpuprof {
 struct InputFile {
   std::string path;
   uint64_t bytes = 0;
-  size_t processes =
-      0;  // that it gave (Process::path names it); 0: none, or it completed another's
+  size_t processes = 0;          // that it gave (Process::path names it)
+  bool completed_other = false;  // a ring: it gave the rest of what another file gave
 };
 
 struct Input {

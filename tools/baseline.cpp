@@ -35,6 +35,44 @@ Newest newest_of(const std::string& directory) {
   return newest;
 }
 
+// Files that lie together, whose names are to go on belonging together: the rest of a part is in
+// the ring of its process's name.
+struct Together {
+  fs::path folder;
+  std::vector<fs::path> names;
+};
+
+std::vector<Together> by_folder(const std::vector<std::string>& files) {
+  std::vector<Together> out;
+  for (const std::string& file : files) {
+    const fs::path folder = fs::path(file).parent_path(), name = fs::path(file).filename();
+    const auto takes = [&](const Together& each) {  // not a file that was named twice
+      return each.folder == folder &&
+             std::find(each.names.begin(), each.names.end(), name) == each.names.end();
+    };
+    const auto at = std::find_if(out.begin(), out.end(), takes);
+    if (at == out.end()) {
+      out.push_back({folder, {name}});
+    } else {
+      at->names.push_back(name);
+    }
+  }
+  return out;
+}
+
+// What goes before all of these names, so that none is taken in `target`: ranks of several folders
+// may have files of the same name.
+std::string prefix_for(const Together& files, const fs::path& target) {
+  std::string prefix;
+  const auto is_taken = [&](const fs::path& name) {
+    return fs::exists(target / (prefix + name.string()));
+  };
+  for (size_t number = 1; std::any_of(files.names.begin(), files.names.end(), is_taken); ++number) {
+    prefix = fmt::format("{}_", number);
+  }
+  return prefix;
+}
+
 }  // namespace
 
 std::string newest_baseline(const std::string& directory) {
@@ -51,12 +89,11 @@ std::string add_baseline(const std::string& directory, const std::vector<std::st
     if (!fs::create_directory(unfinished)) {
       throw fs::filesystem_error("", std::make_error_code(std::errc::file_exists));
     }
-    for (size_t i = 0; i < files.size(); ++i) {
-      // Ranks of several folders may have files of the same name.
-      fs::path target = unfinished / fs::path(files[i]).filename();
-      if (fs::exists(target))
-        target = unfinished / fmt::format("{}_{}", i, target.filename().string());
-      fs::copy_file(files[i], target);
+    for (const Together& each : by_folder(files)) {
+      const std::string prefix = prefix_for(each, unfinished);
+      for (const fs::path& name : each.names) {
+        fs::copy_file(each.folder / name, unfinished / (prefix + name.string()));
+      }
     }
     fs::rename(unfinished, folder);
   } catch (const fs::filesystem_error& error) {

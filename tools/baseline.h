@@ -11,7 +11,9 @@ namespace gpuprof {
 // The newest run of `directory`; empty: there is none.
 std::string newest_baseline(const std::string& directory);
 
-// Copies the files as the next run and returns its folder: complete, or absent. Throws Failure.
+// Copies the files as the next run and returns its folder: complete, or absent. Where a name is
+// taken, all files of its folder are renamed alike, so that a ring stays that of its part. Throws
+// Failure.
 std::string add_baseline(const std::string& directory, const std::vector<std::string>& files);
 
 }  // namespace gpuprof

@@ -32,7 +32,7 @@ analysis::RunSample sample_of(const std::vector<std::string>& runs,
     const Input input = load_steps({run});
     out.add_run(input.trace);
     for (const InputFile& file : input.files) {
-      if (files && file.processes > 0) files->push_back(file.path);
+      if (files && (file.processes > 0 || file.completed_other)) files->push_back(file.path);
     }
   }
   return out;

@@ -3,6 +3,8 @@
 misses what is small is held to known noise by tests/unit/tools/analysis/diff_test.cpp."""
 import json
 import random
+import subprocess
+import time
 
 import harness
 from support import kineto_traces
@@ -96,6 +98,25 @@ def test_a_baseline_grows_by_runs_that_pass(runs, tmp_path):
     assert harness.dumps(baseline / "0002")
     (baseline / "0002").rename(baseline / "2")  # as somebody who tidies up may name it
     assert f"base  {baseline / '2'}\n" in harness.checked("diff", "--baseline", baseline, runs["base"]).out
+
+
+def test_a_killed_run_keeps_its_steps_in_a_baseline(tmp_path):
+    """The newest of them are in its ring, which lies beside a dump that was not finished."""
+    run, baseline = tmp_path / "run", tmp_path / "baseline"
+    env = harness.preloaded(GPUPROF_OUTPUT=run, GPUPROF_SCHEDULE="all")
+    with subprocess.Popen([harness.SIMTRAIN, "--steps", "1000000", "--kernel-us", "200"], env=env, stdout=subprocess.DEVNULL) as process:
+        while not list(run.rglob("*.part")):
+            time.sleep(0.01)
+        time.sleep(2)
+        process.kill()
+    assert {path.suffix for path in harness.dumps(run)} == {".part", ".ring"}
+    done = harness.checked("diff", "--baseline", baseline, "--update", run, "--fail-over", "5")
+    assert f"{baseline}/0001: the first run of the baseline" in done.out
+    judged, kept = (json.loads(harness.checked("report", "--format", "json", folder).out)["steps"] for folder in (run, baseline / "0001"))
+    assert len(judged) > 3 and kept == judged
+    for number in ("0002", "0003"):
+        done = harness.checked("diff", "--baseline", baseline, "--update", run, "--fail-over", "5")
+        assert "No regression" in done.out and f"{number} added to the baseline" in done.err
 
 
 def test_a_first_run_that_could_not_be_compared_is_refused(tmp_path):

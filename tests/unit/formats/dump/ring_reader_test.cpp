@@ -276,7 +276,11 @@ TEST_F(RingFiles, PartAndRingAreOneProcess) {
     EXPECT_EQ(p.events.size(), 2u) << "one from each, none twice";
     EXPECT_EQ(p.summary.events(), 2u);
     EXPECT_EQ(p.events[0].partner, static_cast<EventIndex>(1)) << "joined over both";
-    EXPECT_EQ(input.files.size(), 2u);
+    ASSERT_EQ(input.files.size(), 2u);
+    for (const InputFile& file : input.files) {
+      EXPECT_EQ(file.processes, file.path == part_path ? 1u : 0u) << file.path;
+      EXPECT_EQ(file.completed_other, file.path == ring_path) << file.path;
+    }
     EXPECT_TRUE(input.trace.problems.empty());
   }
 }
