@@ -254,12 +254,31 @@ def test_query(name, tables, run_tables, weeks):
         assert len(lines[1:]) == len(DuckDB(folder).rows(query(name)))
 
 
+def last_by_call(db):
+    """What last_ranks says, call by call, of ranks with a GPU each."""
+    calls, ranks = collections.defaultdict(dict), collections.defaultdict(lambda: [0, 0, 0, 0])
+    for row in db.dicts("select * from collectives where wait_ns is not null and communicator is not null"):
+        ends = (row["group_rank"], row["peer"])
+        way = {"ncclSend": ends, "ncclRecv": ends[::-1]}.get(row["operation"])
+        calls[row["communicator"], row["sequence"], way][row["rank"]] = row["wait_ns"]
+    for call in calls.values():
+        for rank, wait in call.items():
+            last = wait == min(call.values())
+            for i, value in enumerate((1, last, (sum(call.values()) - wait) * last / 1e9, wait / 1e9)):
+                ranks[rank][i] += value
+    return {rank: [pytest.approx(value, rel=1e-6, abs=1e-9) for value in values] for rank, values in ranks.items()}
+
+
 def test_answers(tables):
     db = DuckDB(tables)
     slowest = db.dicts(query("slow_hosts"))[0]
     assert slowest["rank"] == 5 and slowest["host"] == "node0" and slowest["slowdown"] > 1.1
-    last = db.dicts(query("last_ranks"))[0]
-    assert last["rank"] == 5 and last["times_last"] > 0 and last["others_waited_s"] > 0
+    last = db.dicts(query("last_ranks"))
+    often = max(last, key=lambda row: row["times_last"])
+    assert often["rank"] == 5 and often["others_waited_s"] > 0
+    # Once a step a message goes along all ranks, and all wait for the two at its end.
+    assert {row["rank"] for row in last[:2]} == {62, 63} and last[2]["rank"] == 5
+    assert {row["rank"]: [row[key] for key in ("collectives", "times_last", "others_waited_s", "waited_s")] for row in last} == last_by_call(db)
     exposed = db.dicts(query("exposed_communication"))
     assert len(exposed) == len({row["step"] for row in exposed}) == 4 and all(row["ranks"] == 64 for row in exposed)
 
@@ -290,6 +309,40 @@ def test_energy_counts_a_process_once(tmp_path):
     db.connection.execute(f"create or replace view processes as {rows}")
     assert db.dicts(query("energy")) == [
         {"user_name": "ann", "processes": 4, "gpu_hours": pytest.approx(6), "joules": 70, "watts": 10}]
+
+
+def given(db, table, rows):
+    """`rows` as the view of a table: lists of its columns' values, the first one of their names."""
+    names, *values = rows
+    db.connection.execute(f"create or replace view {table} as select * from (values {', '.join(map(str, map(tuple, values)))}) "
+                          f"t({', '.join(names)})".replace("None", "null"))
+
+
+def test_messages_of_other_ways_are_others(tmp_path):
+    """Those of a chain of ranks have the same number: each receiver waits for its sender, 100 us. A collective has that number, too."""
+    db, rows = DuckDB(tmp_path), []
+    for sender in (0, 1, 2):
+        rows += [["ncclSend", sender, sender + 1, sender, 0], ["ncclRecv", sender + 1, sender, sender + 1, 100_000]]
+    rows += [["ncclAllReduce", rank, None, rank, 0 if rank == 3 else 10_000] for rank in range(4)]
+    given(db, "collectives", [["job", "run", "attempt", "part", "communicator", "sequence", "process", "operation", "group_rank", "peer", "rank",
+                               "wait_ns"], *(["j", "r", "0", "p", 77, 5, row[3], *row] for row in rows)])
+    found = {row["rank"]: (row["collectives"], row["times_last"], row["others_waited_s"], row["waited_s"]) for row in db.dicts(query("last_ranks"))}
+    assert found == {0: (2, 1, pytest.approx(100e-6), pytest.approx(10e-6)), 1: (3, 1, pytest.approx(100e-6), pytest.approx(110e-6)),
+                     2: (3, 1, pytest.approx(100e-6), pytest.approx(110e-6)), 3: (2, 1, pytest.approx(30e-6), pytest.approx(100e-6))}
+
+
+def test_gpus_of_a_process_wait_side_by_side(tmp_path):
+    """Two processes of four GPUs: one of the second's is late by 130 us."""
+    db = DuckDB(tmp_path)
+    given(db, "collectives", [["job", "run", "attempt", "part", "communicator", "sequence", "operation", "peer", "group_rank", "rank", "process",
+                               "wait_ns"],
+                              *(["j", "r", "0", "p", 77, 5, "ncclAllReduce", None, gpu, gpu // 4, gpu // 4, 0 if gpu == 4 else 130_000]
+                                for gpu in range(8))])
+    assert db.dicts(query("last_ranks")) == [
+        {"job": "j", "run": "r", "attempt": "0", "rank": 1, "collectives": 1, "times_last": 1, "others_waited_s": pytest.approx(130e-6),
+         "waited_s": pytest.approx(97.5e-6)},
+        {"job": "j", "run": "r", "attempt": "0", "rank": 0, "collectives": 1, "times_last": 0, "others_waited_s": 0,
+         "waited_s": pytest.approx(130e-6)}]
 
 
 def state(folder):
