@@ -345,6 +345,38 @@ def test_gpus_of_a_process_wait_side_by_side(tmp_path):
          "waited_s": pytest.approx(130e-6)}]
 
 
+def test_exports_without_a_run_are_runs_of_their_own(tmp_path):
+    """As of torch.profiler's traces. Of a run with a name, one export of several counts where figures are the report's."""
+    db, place = DuckDB(tmp_path), ["job", "run", "attempt", "part"]
+    parts = ([None, None, None, "a"], [None, None, None, "b"], ["j", "r", "0", "c"], ["j", "r", "0", "d"])
+    hour, figures = 3_600 * 10**9, ((20, 100), (30, 200), (40, 300), (50, 400))
+    given(db, "reports", [[*place, "ranks", "command", "gpu", "begin_ns", "whole_windows", "step_median_us", "mfu_pct", "tflops",
+                           "counted_time_pct", "unknown_causes"],
+                          *([*part, 4 - i // 3, "train.py", "GPU A", hour + (i % 2) * 7 * 24 * hour, False, step_us, mfu, 100, 90, None]
+                            for i, (part, (mfu, step_us)) in enumerate(zip(parts, figures)))])
+    assert db.rows(query("mfu")) == [("train.py", "GPU A", 3, 30, 100, 90)]
+    assert [(row["old_step_us"], row["step_us"], row["jobs"]) for row in db.dicts(query("regressions"))] == [(200, 200, 1)]
+    given(db, "verdicts", [[*place, "ranks", "position", "cause", "saves_pct"], *([*part, 4, 1, "compute", 10] for part in parts)])
+    assert [(row["cause"], row["jobs"]) for row in db.dicts(query("verdicts"))] == [("compute", 3)]
+
+    # Ranks of the two are told apart: each rank's step is compared with that of its own run.
+    processes = [["process", "host", "user_name", "command", "window_end_ns"]]
+    steps = [[*place, "process", "rank", "step", "duration_ns", "compute_ns", "communication_ns", "overlapped_communication_ns", "data_loading_ns"]]
+    work = [[*place, "process", "name", "kind", "in_steps", "duration_ns"]]
+    for i, part in enumerate(parts[:2]):
+        for rank in (0, 1):
+            process = 2 * i + rank
+            processes.append([process, f"node{i}", "ann", f"train{i}.py", hour])
+            steps.append([*part, process, rank, 7, (i + 1) * 1000, 500, 100, 0, 200])
+            work.append([*part, process, "gemm", "kernel", True, 500])
+    for table, rows in (("processes", processes), ("steps", steps), ("gpu_work", work)):
+        given(db, table, rows)
+    assert [(row["run"], row["share_pct"], row["command"]) for row in db.dicts(query("data_wait"))] == [("a", 20, "train0.py"), ("b", 10, "train1.py")]
+    assert [(row["run"], row["ranks"], row["share_pct"]) for row in db.dicts(query("exposed_communication"))] == [("a", 2, 10), ("b", 2, 5)]
+    assert [(row["run"], row["launches"]) for row in db.dicts(query("kernels"))] == [("a", 2), ("b", 2)]
+    assert {(row["host"], row["slowdown"]) for row in db.dicts(query("slow_hosts"))} == {("node0", 1), ("node1", 1)}
+
+
 def state(folder):
     return {path.relative_to(folder): (path.stat().st_mtime_ns, hashlib.sha256(path.read_bytes()).hexdigest())
             for path in folder.rglob("*") if path.is_file()}

@@ -1,7 +1,8 @@
 -- Who comes last to collectives, by rank: how often, and how long the other ranks of the group wait in them.
 -- Messages are counted apart for each pair of ranks and direction. GPUs of one process wait side by side: their mean counts.
+-- Traces that name no run, as torch.profiler's, are a run for each export: its part.
 with named as (
-  select job, run, attempt, process, rank, communicator, sequence, wait_ns,
+  select job, coalesce(run, part) as run, attempt, process, rank, communicator, sequence, wait_ns,
          case operation when 'ncclSend' then group_rank when 'ncclRecv' then peer end as sender,
          case operation when 'ncclSend' then peer when 'ncclRecv' then group_rank end as receiver
   from collectives

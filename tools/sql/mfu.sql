@@ -1,6 +1,7 @@
 -- Model FLOP utilisation by program and GPU: the report's figure, mean over jobs. Of jobs with recorded shapes alone.
+-- Traces that name no run, as torch.profiler's, are a run for each export: its part.
 with newest as (
-  select *, row_number() over (partition by job, run, attempt order by ranks desc, part) as place
+  select *, row_number() over (partition by job, coalesce(run, part), attempt order by ranks desc, part) as place
   from reports
 )
 select command, gpu,

@@ -1,7 +1,8 @@
 -- Regressions week over week: the median step of each program on each GPU, against the week before in which it ran.
 -- A week begins on a Thursday, as 1970 did. Of several exports of an attempt that with most ranks counts.
+-- Traces that name no run, as torch.profiler's, are a run for each export: its part.
 with newest as (
-  select *, row_number() over (partition by job, run, attempt order by ranks desc, part) as place
+  select *, row_number() over (partition by job, coalesce(run, part), attempt order by ranks desc, part) as place
   from reports
 ), by_week as (
   select command, gpu, ranks, cast(floor(begin_ns / 6048e11) as int) as week,

@@ -1,11 +1,12 @@
 -- What would help most over all jobs: the report's first causes, by how many jobs have them and what they cost.
 -- Of several exports of an attempt that with most ranks counts. unknown_jobs: those of which it is not known whether they have
 -- the cause, since GPUPROF_BUDGET left out what tells it.
+-- Traces that name no run, as torch.profiler's, are a run for each export: its part.
 with newest as (
-  select *, rank() over (partition by job, run, attempt order by ranks desc, part) as place
+  select *, rank() over (partition by job, coalesce(run, part), attempt order by ranks desc, part) as place
   from verdicts
 ), told as (
-  select unknown_causes, row_number() over (partition by job, run, attempt order by ranks desc, part) as place
+  select unknown_causes, row_number() over (partition by job, coalesce(run, part), attempt order by ranks desc, part) as place
   from reports
 ), causes as (
   select distinct cause from verdicts
