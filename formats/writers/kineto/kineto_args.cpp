@@ -52,11 +52,7 @@ class ChromeArgs::Object {
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
 
-  JsonText& key(std::string_view name) {
-    json_.raw(first_ ? "\"" : ",\"").raw(name).raw("\":");
-    first_ = false;
-    return json_;
-  }
+  JsonText& key(std::string_view name) { return next().raw("\"").raw(name).raw("\":"); }
   template <typename Int>
   void number(std::string_view name, Int value) {
     key(name).number(value);
@@ -68,9 +64,11 @@ class ChromeArgs::Object {
   void text(std::string_view name, std::string_view value) { key(name).string(value); }
   // Members of another object, without its braces.
   void members(std::string_view json) {
-    if (json.empty()) return;
-    json_.raw(first_ ? "" : ",").raw(json);
-    first_ = false;
+    if (!json.empty()) next().raw(json);
+  }
+  // Those of an event of an outside trace.
+  void own_members(std::string_view json, const ExternalIdMap& ids) {
+    if (!json.empty()) ids.write_args(json, next());
   }
   void hex(std::string_view name, uint64_t value) { text(name, fmt::format("{:#x}", value)); }
   void dim(std::string_view name, const Dim3& d) {
@@ -78,38 +76,42 @@ class ChromeArgs::Object {
   }
 
  private:
+  JsonText& next() {
+    json_.raw(first_ ? "" : ",");
+    first_ = false;
+    return json_;
+  }
+
   JsonText& json_;
   bool first_ = true;
 };
 
-ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, uint64_t& next_external_id)
-    : trace_(trace), process_(process), by_kernel_(collectives_by_kernel(process)) {
+ChromeArgs::ChromeArgs(const Trace& trace, const Process& process, const ExternalIdMap& ids)
+    : trace_(trace), process_(process), ids_(ids), by_kernel_(collectives_by_kernel(process)) {
   is_collective_.assign(by_kernel_.empty() ? 0 : process.events.size(), false);
   for (const auto& [kernel, pair] : by_kernel_) is_collective_[kernel] = true;
-  std::vector<bool> used(trace.shapes.size());
-  find_ids(next_external_id, used);
+  const std::vector<bool> used = used_shapes();
+  find_records();
   prepare_shapes(used);
 }
 
-void ChromeArgs::find_ids(uint64_t& next_external_id, std::vector<bool>& used) {
-  enum class Use : uint8_t { none, id, record };
-  std::vector<Use> uses;
+std::vector<bool> ChromeArgs::used_shapes() const {
+  std::vector<bool> used(trace_.shapes.size());
+  for (uint32_t i = 0; i < process_.events.size(); ++i) {
+    used[number(process_.events.shape_of(i))] = true;
+  }
+  return used;
+}
+
+void ChromeArgs::find_records() {
+  std::vector<bool> records;
   for (const Shape& shape : trace_.shapes) {
-    const bool loader =
-        shape.kind == Kind::nvtx_range && names_torch_data_loader(trace_.text(shape.label));
-    const bool record =
-        shape.kind == Kind::event && trace_.text(shape.name).starts_with("cudaEventRecord");
-    uses.push_back(shape.kind == Kind::collective || loader ? Use::id
-                   : record                                 ? Use::record
-                                                            : Use::none);
+    records.push_back(shape.kind == Kind::event &&
+                      trace_.text(shape.name).starts_with("cudaEventRecord"));
   }
   const EventTable& events = process_.events;
   for (uint32_t i = 0; i < events.size(); ++i) {
-    const size_t shape = number(events.shape_of(i));
-    used[shape] = true;
-    const Use use = uses[shape];
-    if (use == Use::id) external_ids_.emplace(i, next_external_id++);
-    if (use != Use::record) continue;
+    if (!records[number(events.shape_of(i))]) continue;
     const Event event = events[i];
     records_[process_.extra(event).address2].push_back(
         {event.begin, event.correlation, trace_.shape(event).stream_handle});
@@ -158,13 +160,14 @@ bool ChromeArgs::shows_correlation(EventIndex event) const {
          !std::binary_search(process_.shadowed.begin(), process_.shadowed.end(), event);
 }
 
-// Of a call or GPU work: the operator it belongs to, by the number that it goes
-// by in its trace.
+// Of a call or GPU work: the operator it belongs to, unless its own arguments name another thing.
 void ChromeArgs::external_id(Object& args, const Event& event) const {
   const EventIndex op = process_.operator_of(event);
-  if (op == EventIndex::none) return;
+  if (op == EventIndex::none || ExternalIdMap::is_in(trace_.text(process_.extra(event).args))) {
+    return;
+  }
   const uint64_t id = process_.extra(process_.event(op)).value;
-  if (id) args.number("External id", id);
+  if (id) args.number("External id", ids_.of_named(id));
 }
 
 void ChromeArgs::framework(Object& args, const Event& event) const {
@@ -173,7 +176,7 @@ void ChromeArgs::framework(Object& args, const Event& event) const {
   switch (shape.kind) {
     case Kind::op:
     case Kind::annotation:
-      if (extra.value) args.number("External id", extra.value);
+      if (extra.value) args.number("External id", ids_.of_named(extra.value));
       if (extra.bytes) args.number("Ev Idx", extra.bytes - 1);
       args.json("Input Dims", trace_.text(shape.input_dims));
       args.json("Input type", trace_.text(shape.input_types));
@@ -203,7 +206,7 @@ void ChromeArgs::framework(Object& args, const Event& event) const {
       args.number("Device Type", static_cast<int32_t>(shape.device_type));
       break;
     case Kind::gpu_annotation:
-      if (extra.value) args.number("External id", extra.value);
+      if (extra.value) args.number("External id", ids_.of_named(extra.value));
       break;
     default: break;
   }
@@ -240,7 +243,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
   }
   if (shape.kind == Kind::launch) {
     args.members(launches_[number(event.shape)]);
-    return args.members(trace_.text(extra.args));
+    return args.own_members(trace_.text(extra.args), ids_);
   }
   if (shape.result) args.number("result", shape.result);
   switch (shape.kind) {
@@ -259,16 +262,13 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
       if (extra.address2) args.hex("event handle", extra.address2);
       break;
     case Kind::collective:
-      args.number("External id", external_ids_.at(number(process_.index_of(event))));
+      args.number("External id", ids_.of_event(event.index));
       collective(args, event, true);
       break;
     case Kind::nvtx_range:
     case Kind::nvtx_mark:
       // Goes as an operator: without an id it would get the calls that have none.
-      if (const auto id = external_ids_.find(number(process_.index_of(event)));
-          id != external_ids_.end()) {
-        args.number("External id", id->second);
-      }
+      if (const uint64_t id = ids_.of_event(event.index)) args.number("External id", id);
       if (const std::string payload = nvtx_payload(shape.data_type, extra.value);
           !payload.empty()) {
         args.json("nvtx payload", payload);
@@ -308,7 +308,7 @@ void ChromeArgs::host(JsonText& json, const Event& event) const {
   }
   if (shape.stream_handle) args.hex("stream handle", shape.stream_handle);
   args.members(trace_.text(shape.args));
-  args.members(trace_.text(extra.args));
+  args.own_members(trace_.text(extra.args), ids_);
 }
 
 void ChromeArgs::launch(Object& args, const Shape& shape) const {
@@ -327,7 +327,7 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) 
   const std::optional<Event> call =
       process_.source == Source::dump ? collective_of(event) : std::nullopt;
   if (call) {
-    args.number("External id", external_ids_.at(number(process_.index_of(*call))));
+    args.number("External id", ids_.of_event(call->index));
   } else {
     external_id(args, event);
   }
@@ -338,7 +338,7 @@ void ChromeArgs::gpu(JsonText& json, const Event& event, const GpuPlace& where) 
   }
   captured(args, event);
   if (call) collective(args, *call, false);
-  args.members(trace_.text(process_.extra(event).args));
+  args.own_members(trace_.text(process_.extra(event).args), ids_);
 }
 
 // A graph as a whole goes as a kernel, because it occupies the stream; without
@@ -426,7 +426,7 @@ void ChromeArgs::sync(JsonText& json, const Event& event, uint32_t gpu) const {
   args.number("correlation", event.correlation);
   args.number("device", gpu);
   args.number("context", shape.context);
-  args.members(trace_.text(process_.extra(event).args));
+  args.own_members(trace_.text(process_.extra(event).args), ids_);
 }
 
 // The last record of the event before the call that waits for it.

@@ -12,6 +12,7 @@
 
 #include "formats/io/json_text.h"
 #include "formats/trace/trace.h"
+#include "formats/writers/kineto/external_id_map.h"
 
 namespace gpuprof {
 
@@ -34,9 +35,7 @@ struct GpuPlace {
 // once it is made.
 class ChromeArgs {
  public:
-  // External ids of collectives are counted on in `next_external_id` over all
-  // processes.
-  ChromeArgs(const Trace& trace, const Process& process, uint64_t& next_external_id);
+  ChromeArgs(const Trace& trace, const Process& process, const ExternalIdMap& ids);
 
   // Whether a host event shows its correlation id: of several with the same,
   // one only may.
@@ -50,8 +49,9 @@ class ChromeArgs {
   void origin(Object& args, const Shape& shape) const;
   void framework(Object& args, const Event& event) const;
   void external_id(Object& args, const Event& event) const;
-  // Sets what `used` has for the shapes of this process's events.
-  void find_ids(uint64_t& next_external_id, std::vector<bool>& used);
+  // Those of this process's events.
+  std::vector<bool> used_shapes() const;
+  void find_records();
   void prepare_shapes(const std::vector<bool>& used);
   void launch(Object& args, const Shape& shape) const;
   void kernel(Object& args, const Shape& shape, const dump::Device* device) const;
@@ -64,11 +64,11 @@ class ChromeArgs {
 
   const Trace& trace_;
   const Process& process_;
+  const ExternalIdMap& ids_;
   std::vector<std::string> launches_;  // what all launches of a shape have, by shape
   std::map<const dump::Device*, std::vector<std::string>> kernels_;  // the same, by device
   std::vector<bool> is_collective_;                                  // by GPU event
-  std::map<uint32_t, uint32_t> by_kernel_;               // GPU event -> collective_kernels
-  std::unordered_map<uint32_t, uint64_t> external_ids_;  // collective event -> External id
+  std::map<uint32_t, uint32_t> by_kernel_;  // GPU event -> collective_kernels
   std::unordered_map<uint64_t, std::vector<EventRecord>> records_;  // event handle -> in time order
 };
 

@@ -20,6 +20,7 @@
 #include "formats/views/left_out_text.h"
 #include "formats/views/memory_curves.h"
 #include "formats/views/slices.h"
+#include "formats/writers/kineto/external_id_map.h"
 #include "formats/writers/kineto/kineto_args.h"
 #include "formats/writers/kineto/kineto_events.h"
 #include "formats/writers/kineto/kineto_head.h"
@@ -139,11 +140,12 @@ class KinetoDocument {
     process_ = &process;
     contexts_ = ContextNumbers(process);
     ids_here_ = &ids_.at(key_of(process));
-    args_.emplace(trace_, process, next_external_id_);
+    flow_base_ = number_++ << 32;
+    external_ids_.emplace(trace_, process, next_external_id_);
+    args_.emplace(trace_, process, *external_ids_);
     events_.enter(process, *args_,
-                  {base_, ids_here_->pid, number_++ << 32, next_external_id_,
+                  {base_, ids_here_->pid, flow_base_, external_ids_->of_first_step(),
                    stack_frames_.nodes_of(process.stacks, last_stack(process))});
-    next_external_id_ += process.window_steps().size();
     const auto annotations = gpu_annotations(trace_, process);
     span();
     main_thread_ = main_thread(process);
@@ -509,9 +511,10 @@ class KinetoDocument {
   ContextNumbers contexts_;  // of its streams
   uint32_t main_thread_ = 0;
   const KinetoIds* ids_here_ = nullptr;
-  std::optional<ChromeArgs> args_;
+  std::optional<ExternalIdMap> external_ids_;
+  std::optional<ChromeArgs> args_;  // holds them
   int64_t base_ = 0, begin_ = 0, end_ = 0;
-  uint64_t number_ = 0, next_external_id_ = 1;
+  uint64_t number_ = 0, flow_base_ = 0, next_external_id_ = 1;
   bool first_ = true, spanned_ = false;
   ParallelOutput output_;  // last: its threads read the others
 };
