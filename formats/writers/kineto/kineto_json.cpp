@@ -426,7 +426,7 @@ class KinetoDocument {
         const Event& e = process_->event(start ? pair.forward : pair.backward);
         const Lane& lane = process_->lane(e);
         if (lane.type != LaneType::thread) continue;
-        event(start ? "s" : "f").raw(",\"id\":").number(pair.id);
+        event(start ? "s" : "f").raw(",\"id\":").number(flow_base_ + pair.id);
         row(ids_here_->pid, lane.thread_id);
         json_.raw(",\"ts\":").microseconds(e.begin - base_);
         json_.raw(",\"cat\":\"fwdbwd\",\"name\":\"fwdbwd\"").raw(start ? "}" : ",\"bp\":\"e\"}");

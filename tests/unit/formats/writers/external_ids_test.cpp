@@ -21,6 +21,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint32_t kOperators = 3;
+constexpr uint64_t kSequence = 5;
 
 std::string temporary_file() {
   return std::filesystem::temp_directory_path() /
@@ -28,7 +29,8 @@ std::string temporary_file() {
 }
 
 // Operators "op <name> 0" and on, each with a kernel "kernel <name> 0"; a collective within an
-// operator of its own; a batch of a data loader; two steps.
+// operator of its own; an operator and what it has in the backward pass; a batch of a data loader;
+// two steps.
 class WindowOfOperators {
  public:
   WindowOfOperators(int rank, uint32_t window) : thread_(4242 + static_cast<uint32_t>(rank)) {
@@ -43,6 +45,8 @@ class WindowOfOperators {
     op(begin + 400, begin + 500, "c10d::allreduce_ " + name);
     collective(begin + 410, rank);
     launched(begin + 415, 8 + 10 * window, "ncclDevKernel_AllReduce " + name);
+    op(begin + 700, begin + 710, "forward " + name, false, kSequence);
+    op(begin + 800, begin + 810, "backward " + name, true, kSequence);
     Record batch = make_record(Kind::nvtx_range, ticks_at(begin + 600), ticks_at(begin + 610));
     batch.nvtx.message = names_.intern("enumerate(DataLoader)#_Single.__next__");
     add(batch);
@@ -64,9 +68,12 @@ class WindowOfOperators {
     record.correlation = correlation;
     if (!encoder_.add(record, thread_, "python")) throw std::bad_alloc();
   }
-  void op(uint64_t begin_us, uint64_t end_us, const std::string& name) {
+  void op(uint64_t begin_us, uint64_t end_us, const std::string& name, bool backward = false,
+          uint64_t sequence = 0) {
     Record r = make_record(Kind::op, ticks_at(begin_us), ticks_at(end_us));
     r.framework.name = names_.intern(name);
+    r.framework.backward = backward;
+    r.framework.sequence = sequence;
     add(r);
   }
   void launched(uint64_t us, uint32_t correlation, const std::string& kernel) {
@@ -185,19 +192,19 @@ class ExternalIds : public testing::Test {
 
 TEST_F(ExternalIds, OfAFileNameOneThingEach) {
   const std::vector<Json> slices = exported(two_windows_of_two_ranks());
-  // Per window: operators, the collective's and the collective; the batch; two steps.
-  EXPECT_EQ(named(slices).size(), 4 * (kOperators + 2 + 1 + 2));
+  // Per window: operators, three more of them, the collective, the batch, two steps.
+  EXPECT_EQ(named(slices).size(), 4 * (kOperators + 3 + 1 + 1 + 2));
   EXPECT_EQ(owners(slices), true_owners());
 }
 
 TEST_F(ExternalIds, OfAWindowBeginWithItsOperators) {
   const std::map<uint64_t, std::string> ids =
       named(exported(load(WindowOfOperators(0, 0).bytes())));
-  ASSERT_EQ(ids.size(), kOperators + 5);
+  ASSERT_EQ(ids.size(), kOperators + 7);
   EXPECT_EQ(ids.at(1), "op 0 0 0");
   EXPECT_EQ(ids.at(4), "c10d::allreduce_ 0 0");
-  EXPECT_EQ(ids.at(5), "nccl:all_reduce");
-  EXPECT_EQ(ids.at(8), "ProfilerStep#1");
+  EXPECT_EQ(ids.at(7), "nccl:all_reduce");
+  EXPECT_EQ(ids.at(10), "ProfilerStep#1");
 }
 
 // What gpuprof reads of its own file, and writes once more.
@@ -218,6 +225,22 @@ TEST_F(ExternalIds, AreReadBackAndKept) {
   const std::vector<Json> second = exported(trace);
   EXPECT_EQ(named(second).size(), named(first).size());
   EXPECT_EQ(owners(second), true_owners());
+}
+
+TEST_F(ExternalIds, OfArrowsAreThoseOfOneWindow) {
+  exported(two_windows_of_two_ranks());
+  Trace trace;
+  read_kineto(temporary_file(), trace);
+  std::set<std::string> forward, backward;
+  for (const Process& process : trace.processes) {
+    for (const ForwardBackward& pair : process.forward_backward) {
+      const std::string_view from = trace.text(trace.shape_of(process, pair.forward).name),
+                             to = trace.text(trace.shape_of(process, pair.backward).name);
+      EXPECT_EQ(from.substr(from.find(' ')), to.substr(to.find(' ')));
+      EXPECT_TRUE(forward.emplace(from).second && backward.emplace(to).second);
+    }
+  }
+  EXPECT_EQ(forward.size(), 4u);
 }
 
 std::string slice(std::string_view category, std::string_view name, int pid, int us,
