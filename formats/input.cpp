@@ -18,6 +18,7 @@
 #include "formats/kineto_reader/reader.h"
 #include "formats/trace/process_ranks.h"
 #include "formats/trace_choice.h"
+#include "formats/trace_windows.h"
 
 namespace gpuprof {
 namespace {
@@ -32,30 +33,6 @@ bool is_ours(std::string_view name) {
 
 bool is_json(std::string_view name) {
   return name.ends_with(".json") || name.ends_with(".json.gz");
-}
-
-// A profiler that opens several windows writes an outside trace of each, which does not say which
-// it is: those of one process that follow each other are its first window, its second, ... What
-// overlaps is of two programs.
-void number_windows(Trace& trace) {
-  std::map<std::tuple<int32_t, std::string, uint32_t>, std::vector<Process*>> traces;
-  for (Process& process : trace.processes) {
-    const dump::Header& h = process.header;
-    if (process.source == Source::kineto && h.window() == 0) {
-      traces[{h.rank(), h.host(), h.pid()}].push_back(&process);
-    }
-  }
-  for (auto& [key, windows] : traces) {
-    std::sort(windows.begin(), windows.end(),
-              [](const Process* a, const Process* b) { return a->window_begin < b->window_begin; });
-    uint32_t window = 0;
-    int64_t end = windows.front()->window_end;  // of all so far
-    for (Process* const process : windows) {
-      if (process != windows.front() && process->window_begin >= end) ++window;
-      process->header.set_window(window);
-      end = std::max(end, process->window_end);
-    }
-  }
 }
 
 // What the file names of one process have in common: no suffix, no window.

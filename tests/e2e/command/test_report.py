@@ -272,6 +272,29 @@ def test_traces_of_one_process_are_its_windows_in_order_of_time(tmp_path):
     assert "2 traces are of process 4000 (" in done.err
 
 
+def window_of(folder, rank, window):
+    """The trace of a rank's steps 10 * window and on; each has a kernel, for which rank 1 takes longer, and an all-reduce."""
+    trace = kineto_traces.Trace(rank, 2)
+    trace.now += window * 50_000_000
+    for number in range(10 * window, 10 * window + 5):
+        begin = trace.now
+        trace.launch("cudaLaunchKernel", "kernel", "gemm", trace.external, length=300_000 + 100_000 * rank)
+        trace.launch("cudaLaunchKernel", "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", trace.external, stream=20, length=450_000,
+                     **{"Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
+                        "Process Group Name": "0", "Process Group Ranks": "[0, 1]"})
+        trace.now = begin + 600_000
+        trace.put("X", "user_annotation", f"ProfilerStep#{number}", trace.pid, trace.thread, begin, 600_000, **{"External id": 1})
+    (folder / f"rank{rank}.{window}.json").write_text(trace.text())
+
+
+def test_a_rank_without_its_first_trace_is_compared_where_it_was(tmp_path):
+    for rank, window in (0, 0), (0, 1), (1, 1):
+        window_of(tmp_path, rank, window)
+    found = report(tmp_path)
+    assert {(row["rank"], row["window"], row["step"] // 10) for row in found["steps"]} == {(0, 0, 0), (0, 1, 1), (1, 1, 1)}
+    assert [row["rank"] for row in found["stragglers"]] == [0, 1] and found["collective_times"]
+
+
 def test_a_window_within_one_step_is_looked_at_as_a_whole(tmp_path):
     done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--schedule", "skip_first=13,wait=0,warmup=0,active=8,repeat=1",
                         "--", harness.SIMTRAIN, "--steps", "14"], env=harness.environment())
