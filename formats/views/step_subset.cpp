@@ -15,7 +15,7 @@
 namespace gpuprof {
 namespace {
 
-// Of steps that touch each other.
+// Of steps that follow each other.
 struct Span {
   int64_t begin, end;
 };
@@ -25,10 +25,10 @@ class Subset {
   // `all`: the steps of the window, in order; `kept`: which of them, at least one.
   Subset(const Trace& trace, Process& process, const std::vector<Step>& all,
          const std::vector<bool>& kept)
-      : trace_(trace), process_(process), places_(trace, process, all), kept_(kept) {
+      : trace_(trace), process_(process), all_(all), places_(trace, process, all), kept_(kept) {
     for (size_t i = 0; i < all.size(); ++i) {
       if (!kept[i]) continue;
-      if (i && kept[i - 1] && all[i - 1].end == all[i].begin) {
+      if (joins(i)) {
         spans_.back().end = all[i].end;
       } else {
         spans_.push_back({all[i].begin, all[i].end});
@@ -67,7 +67,14 @@ class Subset {
 
   bool keeps(uint32_t event) const {
     const uint32_t place = places_.of(event);
-    return place % 2 == 1 && kept_[place / 2];
+    return place % 2 == 1 ? kept_[place / 2] : joins(place / 2);
+  }
+
+  // Whether a step and the one before it are kept, with what lies between them.
+  bool joins(size_t step) const {
+    if (step == 0 || step >= all_.size() || !kept_[step - 1] || !kept_[step]) return false;
+    const Step &before = all_[step - 1], &own = all_[step];
+    return before.end == own.begin || before.step + 1 == own.step;
   }
 
   // The new number of each event that is kept.
@@ -199,6 +206,7 @@ class Subset {
 
   const Trace& trace_;
   Process& process_;
+  const std::vector<Step>& all_;
   StepPlaces places_;
   const std::vector<bool>& kept_;
   std::vector<Span> spans_;

@@ -17,6 +17,9 @@ namespace gpuprof {
 //   stream to that of the work after it;
 // - all else (ranges, operators, samples, the above where nothing is known) to the one in which it
 //   began.
+// What is in no step belongs to two steps that follow each other, by number or because they touch:
+// it is kept where both are. (Between torch.profiler's steps there are some microseconds.)
+//
 // An event is kept whole: it may end after the last step that is kept. References to what is not
 // kept become none: partners, operators, collectives and their kernels, forward and backward, the
 // parents of Python calls. Stretches begin with the memory that was allocated then; counters with

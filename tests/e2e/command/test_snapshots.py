@@ -104,6 +104,22 @@ def test_windows_of_a_process_show_its_blocks_once(tmp_path):
     assert live == report["memory"]["end_bytes"] > 0
 
 
+def test_steps_of_torch_profiler_follow_each_other(tmp_path):
+    """They lie a microsecond apart here."""
+    source = tmp_path / "trace.json"
+    source.write_text(kineto_traces.training(steps=5).text())
+
+    def of_steps(steps):
+        return harness.gpuprof("convert", source, "--to", "memory-viz", "-o", tmp_path / "x.pickle", "--steps", steps)
+
+    done = of_steps("4-6")
+    assert done.code == 0, done.err
+    traces = pickle.loads((tmp_path / "x.pickle").read_bytes())["device_traces"]
+    assert sum(entry["action"] == "alloc" for entry in traces[0]) == 4 * (1 + 3)  # those of step 3 are there before
+    done = of_steps("4,6")
+    assert done.code == 2 and "needs steps that follow each other" in done.err
+
+
 def test_flame_graphs_have_work_without_calls(recorded, tmp_path):
     """The preset `light` records no launches."""
     folder = recorded(GPUPROF_PRESET="light")

@@ -193,6 +193,35 @@ TEST_F(StepSubset, SingleStepsAndTheRestAreTheWhole) {
   EXPECT_EQ(sum, events_of(whole()));
 }
 
+// As torch.profiler's do, some microseconds apart.
+TEST_F(StepSubset, WhatLiesBetweenNeighboursBelongsToBoth) {
+  const auto apart = [&](const std::set<uint64_t>& steps, uint64_t renumbered = 0) {
+    Trace trace = whole();
+    for (Step& step : trace.processes.at(0).steps) {
+      step.end -= 15 * kUs;
+      if (renumbered && step.step >= renumbered) step.step += 10;
+    }
+    trace.processes.at(0).summary.set_last_step(100);
+    keep_steps(trace, [&](uint64_t step) { return steps.contains(step); });
+    check_references(trace);
+    return trace;
+  };
+  const auto has = [](const Trace& trace, const char* kind, int64_t us) {
+    return events_of(trace).contains({kind, us});
+  };
+  const Trace both = apart({6, 7});
+  EXPECT_TRUE(has(both, "sync", 190) && has(both, "call", 202));
+  EXPECT_FALSE(has(both, "sync", 90) || has(both, "sync", 290));
+  ASSERT_EQ(both.processes.at(0).stretches.size(), 1u);
+  EXPECT_EQ(both.processes.at(0).window_end, kStart + 285 * kUs);
+  EXPECT_EQ(apart({6, 8}).processes.at(0).stretches.size(), 2u);
+  EXPECT_FALSE(has(apart({6}), "sync", 190) || has(apart({7}), "sync", 190));
+  // Steps 6 and 17: of two windows that are in one file.
+  const Trace windows = apart({6, 17}, 7);
+  EXPECT_EQ(windows.processes.at(0).stretches.size(), 2u);
+  EXPECT_FALSE(has(windows, "sync", 190));
+}
+
 TEST_F(StepSubset, MemoryBeginsWithWhatWasAllocated) {
   const auto curve = [](const Trace& trace) {
     std::vector<std::pair<int64_t, int64_t>> out;  // time in us, total
