@@ -317,13 +317,23 @@ struct AllocatorTotals {
   int64_t peak_time;
 };
 
-// GPUPROF_MEMORY: what was allocated at a moment.
+// GPUPROF_MEMORY: what was allocated at a moment. Without it, where steps were taken out of a
+// window: what the window's events until then tell.
 struct LiveMemory {
+  struct Released {
+    uint64_t address;
+    bool block;  // of a framework's allocator
+  };
+
   LiveMoment moment;
   int64_t time;
   std::vector<LiveAllocation> allocations;  // in order of address
   std::vector<FailedAllocation> failed;     // the newest, or none
   std::vector<AllocatorTotals> allocators;
+  // What is in no list of the memory log's is not allocated; of a part, only these are known to be
+  // released.
+  bool is_part = false;
+  std::vector<Released> released = {};
 };
 
 // A run of consecutive steps in a trace of which only some were kept, and the memory that was

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -49,10 +50,12 @@ class MemoryBefore {
       totals_[{shape.device_type, shape.device_id}] += static_cast<int64_t>(change.bytes);
       if (change.address == 0) return;
     }
-    if (change.release) {
-      live.erase(change.address);
-    } else {
+    auto& released = released_[index_of(change.memory)];
+    if (!change.release) {
       live[change.address] = allocation(change, event, shape);
+      released.erase(change.address);
+    } else if (live.erase(change.address) == 0) {
+      released.insert(change.address);
     }
   }
 
@@ -68,14 +71,20 @@ class MemoryBefore {
     }
   }
 
-  std::vector<LiveAllocation> list() const {
-    std::vector<LiveAllocation> out;
+  LiveMemory list(int64_t time) const {
+    LiveMemory out{LiveMoment::window_begins, time, {}, {}, {}};
     for (const auto& live : live_) {
-      for (const auto& [address, each] : live) out.push_back(each);
+      for (const auto& [address, each] : live) out.allocations.push_back(each);
     }
-    std::stable_sort(out.begin(), out.end(), [](const LiveAllocation& a, const LiveAllocation& b) {
-      return a.address < b.address;
-    });
+    std::stable_sort(
+        out.allocations.begin(), out.allocations.end(),
+        [](const LiveAllocation& a, const LiveAllocation& b) { return a.address < b.address; });
+    out.is_part = !process_.live_at(LiveMoment::window_begins);
+    for (const Memory memory : {Memory::device, Memory::host, Memory::blocks}) {
+      for (const uint64_t address : released_[index_of(memory)]) {
+        out.released.push_back({address, memory == Memory::blocks});
+      }
+    }
     return out;
   }
 
@@ -111,6 +120,7 @@ class MemoryBefore {
   const Process& process_;
   uint32_t first_gpu_;
   std::map<uint64_t, LiveAllocation> live_[kMemories];  // by address
+  std::set<uint64_t> released_[kMemories];              // of what was allocated before the window
   std::map<std::pair<uint32_t, uint32_t>, int64_t> totals_;
 };
 
@@ -141,18 +151,17 @@ std::vector<Change> changes_of(const Trace& trace, const Process& process,
 
 }  // namespace
 
-std::vector<LiveAllocation> find_memory_before(const Trace& trace, const Process& process,
-                                               const StepPlaces& places,
-                                               std::vector<Stretch>& stretches) {
+LiveMemory find_memory_before(const Trace& trace, const Process& process, const StepPlaces& places,
+                              std::vector<Stretch>& stretches) {
   MemoryBefore before(trace, process);
   const std::vector<Change> changes = changes_of(trace, process, places);
   auto change = changes.begin();
-  std::vector<LiveAllocation> list;
+  LiveMemory list{};
   for (Stretch& stretch : stretches) {
     const uint32_t place = places.at(stretch.begin);
     for (; change != changes.end() && change->place < place; ++change) before.apply(*change);
     before.fill(stretch);
-    if (&stretch == stretches.data()) list = before.list();
+    if (&stretch == stretches.data()) list = before.list(stretch.begin);
   }
   return list;
 }

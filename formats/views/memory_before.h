@@ -13,9 +13,8 @@ namespace gpuprof {
 // `stretches`, in order, have their begins, which are those of steps of `places`; the rest is
 // filled in. Returns the first one's list: of calls and, where a framework's allocator told
 // addresses, of its blocks; in order of address. What the memory log did not list, and no event
-// allocated, is not known and not in it.
-std::vector<LiveAllocation> find_memory_before(const Trace& trace, const Process& process,
-                                               const StepPlaces& places,
-                                               std::vector<Stretch>& stretches);
+// allocated, is not known and not in it: without the log it is a part.
+LiveMemory find_memory_before(const Trace& trace, const Process& process, const StepPlaces& places,
+                              std::vector<Stretch>& stretches);
 
 }  // namespace gpuprof

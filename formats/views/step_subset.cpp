@@ -57,12 +57,10 @@ class Subset {
     std::vector<Stretch>& stretches = process_.stretches;
     stretches.clear();
     for (const Span& span : spans_) stretches.push_back({span.begin, {}, {}, {}});
-    std::vector<LiveAllocation> list = find_memory_before(trace_, process_, places_, stretches);
-    const bool logged = process_.live_at(LiveMoment::window_begins);
+    LiveMemory live = find_memory_before(trace_, process_, places_, stretches);
     process_.live_memory.clear();
-    if (!logged && list.empty()) return;
-    LiveMemory& live = process_.live_memory.emplace_back();
-    live = {LiveMoment::window_begins, spans_.front().begin, std::move(list), {}, {}};
+    if (live.is_part && live.allocations.empty() && live.released.empty()) return;
+    process_.live_memory.push_back(std::move(live));
   }
 
   bool keeps(uint32_t event) const {

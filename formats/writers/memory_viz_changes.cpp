@@ -98,7 +98,8 @@ const LiveMemory* earliest_live(const Process& process) {
 }
 
 // What of one process is allocated, over its windows. A block that was released where no window
-// shows it is so at the latest when another one lies at its address, or when a list lacks it.
+// shows it is so at the latest when another one lies at its address, or when the memory log's list
+// lacks it.
 class Blocks {
  public:
   explicit Blocks(ChangesByGpu& gpus) : gpus_(gpus) {}
@@ -130,7 +131,10 @@ class Blocks {
              {each.time, each.address, bytes, each.is_block(), &process, EventIndex::none, &each});
     }
     std::vector<Key> gone;
+    for (const LiveMemory::Released& each : live.released)
+      gone.push_back({each.block, each.address});
     for (const auto& [key, block] : held_) {
+      if (live.is_part) break;
       if (!listed.contains(key) && (tensors || !block.change.tensor)) gone.push_back(key);
     }
     for (const Key& key : gone) release(key, live.time);
