@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "formats/core/early_window.h"
 #include "formats/dump/ring_reader.h"
 #include "formats/dump/trace_builder.h"
 #include "formats/io/file_bytes.h"
@@ -52,6 +53,18 @@ std::string process_key(const std::string& path) {
     }
   }
   return std::string(key);
+}
+
+// The dump of a window of the process that has this ring, once it is complete.
+std::string dump_beside(std::string_view ring, uint32_t window) {
+  const bool early = is_early_window(window);
+  return fmt::format("{}_{}{}{}", ring.substr(0, ring.size() - kRing.size()), early ? "early" : "w",
+                     early ? window - kFirstEarlyWindow : window, kDump);
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::status(path, error).type() != fs::file_type::not_found;
 }
 
 // A ring's bytes as they were then.
@@ -268,17 +281,37 @@ class Loader {
     }
     std::set<uint32_t> completed;
     bool has_parts = false;
-    for (const std::string& path : files.parts) {
-      const OpenRing* const ring = rings.empty() || !rings[0].reader->ok() ? nullptr : &rings[0];
+    const OpenRing* const ring = rings.empty() || !rings[0].reader->ok() ? nullptr : &rings[0];
+    for (const std::string& path : parts_of(files, ring, dumped)) {
       std::error_code error;
       if (ring && fs::file_size(path, error) == 0 && !error) continue;  // all is in the ring
-      has_parts = true;
-      load_part(path, ring, completed);
+      has_parts |=
+          load_part(path, ring, completed, dumped) || load_closed(path, files, ring, dumped);
     }
     const bool alone = files.dumps.empty() && !has_parts;
     for (OpenRing& ring : rings) {
       if (ring.reader->ok()) load_ring(ring, dumped, completed, alone);
     }
+  }
+
+  static std::string dump_of(std::string part) {
+    part.resize(part.size() - (kPart.size() - kDump.size()));
+    return part;
+  }
+
+  // Those that were found, and that of the ring's window, which may have begun since.
+  static std::vector<std::string> parts_of(const ProcessFiles& files, const OpenRing* ring,
+                                           const std::set<uint32_t>& dumped) {
+    std::vector<std::string> parts = files.parts;
+    const RingInfo info = ring ? ring->reader->info() : RingInfo();
+    if (!info.window_open || dumped.contains(info.window)) return parts;
+    const std::string dump = dump_beside(ring->path, info.window);
+    std::string part = dump.substr(0, dump.size() - kDump.size()).append(kPart);
+    if (std::find(parts.begin(), parts.end(), part) == parts.end() &&
+        (is_there(part) || is_there(dump))) {
+      parts.push_back(std::move(part));
+    }
+    return parts;
   }
 
   // Reads a file and notes it; false (and a problem) where there is nothing.
@@ -351,13 +384,21 @@ class Loader {
     }
   }
 
-  // A window that was never closed; the rest of its records are in the ring.
-  void load_part(const std::string& path, const OpenRing* ring, std::set<uint32_t>& completed) {
+  // A window that was never closed; the rest of its records are in the ring. False: its process has
+  // closed it, or left it out, since it was found.
+  bool load_part(const std::string& path, const OpenRing* ring, std::set<uint32_t>& completed,
+                 std::set<uint32_t>& dumped) {
     std::string bytes;
-    if (!read(path, bytes)) return;
+    if (!read(path, bytes)) {
+      const bool there = is_there(path);
+      if (!there) input_.trace.problems.pop_back();
+      return there;
+    }
     TraceBuilder builder(input_.trace, path, bytes.size() + (ring ? ring->bytes.size() : 0));
     read_into(builder, path, bytes);
-    if (ring && builder.has_dump() && !builder.has_summary()) {
+    if (builder.has_dump() && builder.has_summary()) {
+      dumped.insert(builder.window());
+    } else if (ring && builder.has_dump()) {
       const uint32_t window = builder.window();
       ByteBuffer rest;
       ring->reader->recover({window, false}, known_, rest);
@@ -367,6 +408,23 @@ class Loader {
       for (InputFile& file : input_.files) file.completed_other |= file.path == ring->path;
     }
     finish(builder, path);
+    return true;
+  }
+
+  // What became of such a part: its window's dump. False: there is none.
+  bool load_closed(const std::string& part, const ProcessFiles& files, const OpenRing* ring,
+                   std::set<uint32_t>& dumped) {
+    const std::string dump = dump_of(part);
+    if (is_there(dump)) {  // a search may have seen both names
+      const bool listed =
+          std::find(files.dumps.begin(), files.dumps.end(), dump) != files.dumps.end();
+      if (!listed) load_dump(dump, dumped);
+      return true;
+    }
+    const uint32_t window = ring ? ring->reader->info().window : 0;
+    // An early one that was left out: the ring has no more than a piece of it.
+    if (ring && dump == dump_beside(ring->path, window)) dumped.insert(window);
+    return false;
   }
 
   void load_ring(const OpenRing& ring, const std::set<uint32_t>& dumped,

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <random>
 
 #include "formats/input.h"
@@ -283,6 +284,66 @@ TEST_F(RingFiles, PartAndRingAreOneProcess) {
     }
     EXPECT_TRUE(input.trace.problems.empty());
   }
+}
+
+// What a live process does to its files between the search and the reading of one of them.
+Input load_while(const std::string& named, const std::string& read,
+                 const std::function<void()>& done) {
+  InputOptions options;
+  options.progress = [&](const std::string& path, size_t, size_t) {
+    if (path == read) done();
+  };
+  return load_input({named}, options);
+}
+
+TEST_F(RingFiles, AWindowThatIsClosedMeanwhileIsReadFromItsDump) {
+  const std::string stem = folder() + "/run1/node1_r0_4242_1";
+  for (const bool both : {false, true}) {  // a search that sees the old name and the new
+    const std::string path = write("run1/node1_r0_4242_1_w0.gpuprof.part", part());
+    write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes());
+    if (both) write("run1/node1_r0_4242_1_w0.gpuprof", dump());
+    const Input input = load_while(folder(), path, [&] {
+      write("run1/node1_r0_4242_1_w0.gpuprof", dump());
+      std::filesystem::remove(path);
+    });
+    ASSERT_EQ(input.trace.processes.size(), 1u) << both;
+    EXPECT_EQ(input.trace.processes[0].path, stem + "_w0.gpuprof");
+    EXPECT_EQ(input.trace.processes[0].completeness, Completeness::complete);
+    EXPECT_TRUE(input.trace.processes[0].events.empty()) << "none of the ring";
+    EXPECT_TRUE(input.trace.problems.empty());
+  }
+}
+
+TEST_F(RingFiles, AWindowThatIsLeftOutMeanwhileIsNotReadFromTheRing) {
+  const std::string path = write("run1/node1_r0_4242_1_w0.gpuprof.part", part());
+  write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes());
+  const Input input = load_while(folder(), path, [&] { std::filesystem::remove(path); });
+  ASSERT_EQ(input.trace.processes.size(), 1u);
+  EXPECT_TRUE(input.trace.processes[0].events.empty());
+  EXPECT_TRUE(input.trace.processes[0].window_steps().empty());
+  EXPECT_TRUE(input.trace.problems.empty());
+}
+
+TEST_F(RingFiles, AWindowThatBeginsMeanwhileIsReadFromItsPartToo) {
+  const std::string ring = write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes());
+  const Input input =
+      load_while(folder(), ring, [&] { write("run1/node1_r0_4242_1_w0.gpuprof.part", part()); });
+  ASSERT_EQ(input.trace.processes.size(), 1u);
+  EXPECT_EQ(input.trace.processes[0].path, folder() + "/run1/node1_r0_4242_1_w0.gpuprof.part");
+  EXPECT_EQ(input.trace.processes[0].events.size(), 2u) << "one from each, none twice";
+}
+
+// Its process has written the end, and renames it next.
+TEST_F(RingFiles, APartWithItsEndNeedsNoRing) {
+  write("run1/node1_r0_4242_1_w0.gpuprof.part", dump());
+  write("run1/node1_r0_4242_1.gpuprof.ring", small_ring().bytes());
+  const Input input = load_input({folder()});
+  ASSERT_EQ(input.trace.processes.size(), 1u);
+  EXPECT_FALSE(input.trace.processes[0].recovered);
+  EXPECT_TRUE(input.trace.processes[0].events.empty());
+  EXPECT_EQ(input.files.size(), 2u);
+  EXPECT_EQ(input.files[1].path, folder() + "/run1/node1_r0_4242_1_w0.gpuprof.part");
+  EXPECT_EQ(input.files[0].processes, 0u) << "of the ring";
 }
 
 TEST_F(RingFiles, RingAloneIsAProcess) {
