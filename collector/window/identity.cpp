@@ -32,6 +32,7 @@
 #include "collector/stacks/stacks.h"
 #include "collector/window/ancestor.h"
 #include "formats/core/chunk.h"
+#include "formats/core/run_files.h"
 #include "formats/core/text.h"
 #include "formats/core/wire.h"
 #include "gpuprof_version.h"
@@ -96,16 +97,9 @@ bool choose_run(Session& s) {
       const auto above = static_cast<uint32_t>(stat_field(parent, 4));
       if (above > 1) parent = above;
     }
-    const time_t started = static_cast<time_t>(start_of_process(parent));
-    struct tm utc {};
-    ::gmtime_r(&started, &utc);
-    char date[32];
-    ::strftime(date, sizeof date, "%Y%m%dT%H%M%SZ", &utc);
-    std::snprintf(s.run, sizeof s.run, "%s-%u", date, parent);
+    format_started_run(static_cast<time_t>(start_of_process(parent)), parent, s.run, sizeof s.run);
   }
-  for (char* c = s.run; *c; ++c) {
-    if (*c == '/' || static_cast<unsigned char>(*c) < ' ') *c = '_';
-  }
+  make_folder_name(s.run);
   return true;
 }
 

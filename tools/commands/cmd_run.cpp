@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -155,6 +156,11 @@ std::vector<std::string> child_environment(const Assignments& flags, const std::
   return out;
 }
 
+int64_t realtime_ns() {
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since_epoch).count();
+}
+
 // False: it runs unprofiled, and a line says why.
 bool check_program(const std::string& name) {
   const std::string path = find_program(name);
@@ -223,7 +229,7 @@ int run_run(const Command& command, int count, char** arguments) {
   run.environment = child_environment(flags, library);
   run.preloadable = check_program(program[0]);
   flush_output();
-  run.started = fs::file_time_type::clock::now();
+  run.started_ns = realtime_ns();
   run.end = run_child(program, run.environment);
   if (run.end.started) after_run(run, app.count("--report") ? report : "", open);
   return run.end.code;

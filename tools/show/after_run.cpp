@@ -6,12 +6,15 @@
 
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <memory>
 
+#include "formats/core/run_files.h"
 #include "formats/core/settings.h"
 #include "tools/console.h"
 #include "tools/show/browser.h"
 #include "tools/show/page_server.h"
+#include "tools/show/run_folder.h"
 #include "tools/show/show_run.h"
 
 namespace gpuprof {
@@ -46,17 +49,35 @@ std::string output_folder(const ProgramSettings& in, const std::vector<char*>& e
   return known ? output : "";
 }
 
-// Whether `run` has a file of this time whose name holds `part`.
-bool has_something_new(const std::string& run, fs::file_time_type started, const char* part) {
-  std::error_code failed;
-  for (fs::directory_iterator at(run, failed), none; !failed && at != none; at.increment(failed)) {
-    std::error_code ignored;
-    if (at->path().filename().string().find(part) != std::string::npos &&
-        at->last_write_time(ignored) >= started) {
-      return true;
-    }
+// As the library names it in the program itself; a process below may have another rank or number.
+std::string named_run(const ProgramSettings& in, const std::vector<char*>& environment, int pid) {
+  char host[256] = "", run[4096] = "";
+  ::gethostname(host, sizeof host - 1);
+  SettingError unknown;
+  if (!in.config.run[0]) return in.place.job;
+  if (!expand_output(in.config.run, in.place, host, pid, environment.data(), run, sizeof run,
+                     unknown)) {
+    return "";
   }
-  return false;
+  make_folder_name(run);
+  return run;
+}
+
+RunFolder folder_of(const ProgramRun& run, const ProgramSettings& in,
+                    const std::vector<char*>& environment, const std::string& output) {
+  if (output.empty()) return {};
+  const bool fixed = in.config.run[0] && !std::strchr(in.config.run, '%');
+  return find_run_folder(
+      output, named_run(in, environment, run.end.pid), fixed,
+      {run.started_ns, static_cast<uint32_t>(run.end.pid), static_cast<uint32_t>(::getpid())});
+}
+
+// A path in the run's folder, by `latest` where that leads there now.
+std::string shown(const std::string& path, const std::string& folder, const std::string& output) {
+  const std::string latest = output + "/latest";
+  std::error_code error;
+  if (!path.starts_with(folder) || !fs::equivalent(latest, folder, error) || error) return path;
+  return latest + path.substr(folder.size());
 }
 
 std::string why_nothing(const ProgramRun& run, const ProgramSettings& in) {
@@ -75,14 +96,31 @@ std::string why_nothing(const ProgramRun& run, const ProgramSettings& in) {
   return "no CUDA call was seen, or a line above says what failed";
 }
 
-void show(const std::string& run, const std::string& format, bool open) {
-  if (!format.empty()) report_run(run, format);
+void show(const std::string& run, const std::string& format, bool open, const NamePath& name) {
+  if (!format.empty()) report_run(run, format, name);
   if (!open) return;
   if (is_remote_session()) {
-    print_note(fmt::format("over ssh: gpuprof open {}", shell_quoted(run)));
+    print_note(fmt::format("over ssh: gpuprof open {}", shell_quoted(name(run))));
   } else {
-    show_page(write_page({run}, ""), kPagePort);
+    show_page(name(write_page({run}, "")), kPagePort);
   }
+}
+
+// False: a line says why there is nothing to show.
+bool has_something_to_show(const RunFolder& folder, const std::string& output,
+                           const ProgramRun& run, const ProgramSettings& in, const NamePath& name) {
+  if (!folder.others.empty()) {
+    std::string names;
+    for (const std::string& other : folder.others) names += " " + shell_quoted(other);
+    print_note(fmt::format("which of these runs is the program's is not known here:{}", names));
+  } else if (folder.path.empty()) {
+    print_note(
+        fmt::format("nothing to report in {}: {}", shell_quoted(output), why_nothing(run, in)));
+  } else if (!folder.sure) {
+    print_note(fmt::format("{} is taken for the program's run: no other began and ended meanwhile",
+                           shell_quoted(name(folder.path))));
+  }
+  return !folder.path.empty();
 }
 
 }  // namespace
@@ -91,13 +129,15 @@ void after_run(const ProgramRun& run, const std::string& format, bool open) {
   const bool asked = !format.empty() || open;
   const std::vector<char*> environment = pointers(run.environment);
   const auto in = settings_of(environment);
-  if (!in) return;
+  if (!in || (!asked && !run.end.signal)) return;
   SettingError error;
   const std::string output = output_folder(*in, environment, run.end.pid, error);
-  const std::string latest = output + "/latest";
-  if (run.end.signal && has_something_new(latest, run.started, ".ring")) {
+  const RunFolder folder = folder_of(run, *in, environment, output);
+  const NamePath name = [&](const std::string& path) { return shown(path, folder.path, output); };
+  if (run.end.signal && !folder.path.empty() && has_ring_since(folder.path, run.started_ns)) {
     print_note(fmt::format("killed by {} (signal {}); what was recorded: gpuprof report {}",
-                           ::strsignal(run.end.signal), run.end.signal, shell_quoted(latest)));
+                           ::strsignal(run.end.signal), run.end.signal,
+                           shell_quoted(name(folder.path))));
   }
   // One of several ranks that were started by this command each leaves the report to rank 0.
   if (!asked || in->place.rank > 0) return;
@@ -105,12 +145,9 @@ void after_run(const ProgramRun& run, const std::string& format, bool open) {
     return print_note(
         fmt::format("the run's folder is not known here: GPUPROF_OUTPUT={}", error.text));
   }
-  if (!has_something_new(latest, run.started, ".gpuprof")) {
-    return print_note(
-        fmt::format("nothing to report in {}: {}", shell_quoted(output), why_nothing(run, *in)));
-  }
+  if (!has_something_to_show(folder, output, run, *in, name)) return;
   try {
-    show(latest, format, open);
+    show(folder.path, format, open, name);
   } catch (const std::exception& problem) {
     print_error(problem.what());
   }

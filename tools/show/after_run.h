@@ -2,7 +2,7 @@
 // What `gpuprof run` says and shows when its program has ended.
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace gpuprof {
 struct ProgramRun {
   std::vector<std::string> environment;  // NAME=VALUE, of the program
   bool preloadable;                      // false: a line has said why it is not
-  std::filesystem::file_time_type started;
+  int64_t started_ns;                    // no later than the program: CLOCK_REALTIME
   ChildEnd end;
 };
 

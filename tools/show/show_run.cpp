@@ -137,10 +137,10 @@ void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port) {
              });
 }
 
-void report_run(const std::string& folder, const std::string& format) {
+void report_run(const std::string& folder, const std::string& format, const NamePath& name) {
   if (format == "html") {
     const std::string path = write_page({folder}, "");
-    return print_note(fmt::format("the report: {}", path));
+    return print_note(fmt::format("the report: {}", name(path)));
   }
   const analysis::Report report = report_of({folder});
   if (format == "json") {
@@ -149,15 +149,15 @@ void report_run(const std::string& folder, const std::string& format) {
     escape_for_terminal(dump_json(report_json(report), 2) + "\n", Layout::lines,
                         [&](std::string_view piece) { text += piece; });
     write_beside(path, text);
-    return print_note(fmt::format("the report: {}", path));
+    return print_note(fmt::format("the report: {}", name(path)));
   }
   TextOptions options;
   options.colours = has_colours(STDERR_FILENO);
   options.width = terminal_columns();
-  const std::string text =
-      format == "text"
-          ? report_text(report, options)
-          : verdict_text(report, options, kVerdictLines, "gpuprof report " + shell_quoted(folder));
+  const std::string text = format == "text"
+                               ? report_text(report, options)
+                               : verdict_text(report, options, kVerdictLines,
+                                              "gpuprof report " + shell_quoted(name(folder)));
   // The program has written to standard output; what we say goes where our lines go.
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t count = ::write(STDERR_FILENO, rest.data(), rest.size());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,8 @@ void show_page(const std::string& path, uint16_t port);
 void show_in_perfetto(const std::vector<std::string>& inputs, uint16_t port);
 
 // After a run: `format` is "verdict" (at most ten lines on standard error), "text", or "json" or
-// "html", which are written into the run's folder.
-void report_run(const std::string& folder, const std::string& format);
+// "html", which are written into the run's folder. `name` says what a path is called for people.
+using NamePath = std::function<std::string(const std::string& path)>;
+void report_run(const std::string& folder, const std::string& format, const NamePath& name);
 
 }  // namespace gpuprof

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -123,6 +124,82 @@ def test_a_verdict_that_is_cut_names_where_the_rest_is(tmp_path):
 def test_run_opens_the_page(tmp_path):
     done = recorded(tmp_path, "--open", env=harness.environment(BROWSER=browser(tmp_path)))
     assert done.code == 0 and asked(tmp_path) == [f"file://{tmp_path}/out/latest/report.html"]
+
+
+class Beside:
+    """`gpuprof run` whose program goes on until told to end, so that others can record beside it."""
+
+    def __init__(self, tmp_path, *command, flags=()):
+        self.go = tmp_path / "go"
+        self.child = subprocess.Popen([harness.BIN, "run", "-o", tmp_path / "out", "--step", "sync:1", *flags, "--", *command],
+                                      env=harness.environment(), stderr=subprocess.PIPE, text=True)
+        wait_until((tmp_path / "ready").exists)
+
+    def end(self):
+        self.go.touch()
+        said = self.child.communicate(timeout=60)[1]
+        return harness.Run(self.child.returncode, "", said)
+
+
+def wait_until(condition):
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def until_told(tmp_path):
+    """Python, and the shell's words: say that this is there, and wait."""
+    return (f"\nimport os\nopen('{tmp_path}/ready', 'w').close()\nwhile not os.path.exists('{tmp_path}/go'): time.sleep(0.02)",
+            f"touch {tmp_path}/ready; while ! test -e {tmp_path}/go; do sleep 0.05; done")
+
+
+def test_each_of_two_runs_shows_its_own(tmp_path):
+    first = Beside(tmp_path, harness.PYTHON, "-c", PROGRAM + until_told(tmp_path)[0], flags=["--report=json"])
+    second = recorded(tmp_path, "--report=json")
+    done = first.end()
+    latest = (tmp_path / "out/latest").resolve()
+    own, = set((tmp_path / "out").glob(f"*-{first.child.pid}")) - {latest}
+    assert f"the report: {tmp_path}/out/latest/report.json" in second.err
+    assert done.code == 0 and f"the report: {own}/report.json" in done.err, done.err
+    assert (own / "report.json").exists() and (latest / "report.json").exists()
+
+
+def test_a_run_without_records_does_not_show_anothers(tmp_path):
+    waits = until_told(tmp_path)
+    first = Beside(tmp_path, "sh", "-c", waits[1], flags=["--report"])
+    (tmp_path / "ready").unlink()
+    other = tmp_path / "other"  # which goes on as the first one ends
+    other.mkdir()
+    program = [harness.PYTHON, "-c", PROGRAM + until_told(other)[0]]
+    second = subprocess.Popen([harness.BIN, "run", "-o", tmp_path / "out", "--step", "sync:1", "--", *program],
+                              env=harness.environment(), stderr=subprocess.PIPE)
+    wait_until((other / "ready").exists)
+    assert list((tmp_path / "out/latest").glob("*.gpuprof"))
+    done = first.end()
+    assert done.code == 0 and re.fullmatch(rf"gpuprof: nothing to report in {tmp_path}/out: no CUDA call .*\n", done.err), done.err
+    (other / "go").touch()
+    second.communicate(timeout=60)
+
+
+def test_a_killed_run_is_named_though_another_is_the_latest(tmp_path):
+    first = Beside(tmp_path, harness.PYTHON, "-c", PROGRAM + until_told(tmp_path)[0])
+    recorded(tmp_path)
+    first.child.terminate()  # passed on to the program
+    said = first.child.communicate(timeout=60)[1]
+    own, = (tmp_path / "out").glob(f"*-{first.child.pid}")
+    assert first.child.returncode == 128 + signal.SIGTERM and f"what was recorded: gpuprof report {own}\n" in said, said
+
+
+@pytest.mark.parametrize("depth, taken", [(1, False), (2, True)])
+def test_processes_below_the_program_are_of_its_run(depth, taken, tmp_path):
+    """Those that it starts have it in the name of their run; of those further below none can be told from another's."""
+    command = [harness.PYTHON, "-c", PROGRAM]
+    for _ in range(depth):
+        command = ["sh", "-c", f"{shlex.join(command)}; exit 5"]
+    done = harness.gpuprof("run", "-o", tmp_path / "out", "--step", "sync:1", "--report", "--", *command)
+    said = f"{tmp_path}/out/latest is taken for the program's run: no other began and ended meanwhile" in done.err
+    assert done.code == 5 and "Steps 12 to 21: " in done.err and said == taken, done.err
 
 
 def test_open_makes_a_page_beside_the_input_and_names_it_where_there_is_no_browser(trace, tmp_path):

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "collector/runs/run_files.h"
+#include "formats/core/run_files.h"
 #include "tests/unit/support/other_user.h"
 
 namespace gpuprof {
@@ -62,6 +62,22 @@ TEST(RunFiles, AreKnownByTheirNames) {
     RunFile file;
     EXPECT_FALSE(parse_run_file(name, file)) << name;
   }
+}
+
+TEST(RunFiles, FoldersWithoutAnotherNameTellWhoStartedTheRun) {
+  char name[64];
+  format_started_run(1'800'000'000, 4194304, name, sizeof name);
+  EXPECT_STREQ(name, "20270115T080000Z-4194304");
+  EXPECT_EQ(parent_of_started_run(name), 4194304u);
+  for (const char* const other :
+       {"", "job-12", "20270115T080000Z", "20270115T080000Z-", "20270115T080000-12",
+        "x20270115T080000Z-12", "2027011ST080000Z-12", "20270115T080000Z-12-3",
+        "20270115T080000Z-99999999999"}) {
+    EXPECT_EQ(parent_of_started_run(other), 0u) << other;
+  }
+  char odd[] = "a/b\nc";
+  make_folder_name(odd);
+  EXPECT_STREQ(odd, "a_b_c");
 }
 
 RunEntry entry(const char* name, uint64_t changed_ns, uint64_t bytes, bool stays = false) {

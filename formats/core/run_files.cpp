@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "collector/runs/run_files.h"
+#include "formats/core/run_files.h"
+
+#include <cstdio>
 
 #include "formats/core/text.h"
 #include "formats/core/trigger/live_state.h"
@@ -57,6 +59,37 @@ bool parse_run_file(std::string_view name, RunFile& file) {
   }
   file.pid = static_cast<uint32_t>(pid);
   return !name.empty() && pid > 0 && pid <= INT32_MAX;
+}
+
+void format_utc_start(time_t started, char (&out)[kUtcStartBytes]) {
+  struct tm utc {};
+  ::gmtime_r(&started, &utc);
+  out[0] = '\0';
+  ::strftime(out, sizeof out, "%Y%m%dT%H%M%SZ", &utc);
+}
+
+void format_started_run(time_t started, uint32_t parent, char* out, size_t size) {
+  char start[kUtcStartBytes];
+  format_utc_start(started, start);
+  std::snprintf(out, size, "%s-%u", start, parent);
+}
+
+uint32_t parent_of_started_run(std::string_view folder) {
+  constexpr std::string_view kForm = "00000000T000000Z";
+  static_assert(kForm.size() + 1 == kUtcStartBytes);
+  uint64_t parent = 0;
+  if (!drop_number(folder, "-", parent) || folder.size() != kForm.size()) return 0;
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = folder[i] >= '0' && folder[i] <= '9';
+    if (kForm[i] == '0' ? !digit : folder[i] != kForm[i]) return 0;
+  }
+  return parent <= INT32_MAX ? static_cast<uint32_t>(parent) : 0;
+}
+
+void make_folder_name(char* name) {
+  for (char* c = name; *c; ++c) {
+    if (*c == '/' || static_cast<unsigned char>(*c) < ' ') *c = '_';
+  }
 }
 
 }  // namespace gpuprof
