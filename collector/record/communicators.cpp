@@ -50,19 +50,31 @@ uint64_t mixed(uint64_t value) {
   return value ^ value >> 31;
 }
 
+// Whether no dump that is still to be written needs what the row says of one that is gone.
+bool is_of_before(const CommunicatorRow& row) {
+  const Ring* const own = ring();  // null: there is no session yet
+  return own && row.gone_ticks.load() < own->header->window_begin_ticks.load();
+}
+
+// A row that is free, or was used before the window, is taken anew; else, for want of room, that of
+// any that is gone. The next one often has the same address.
 CommunicatorRow* find_communicator(const void* communicator, bool make) {
-  CommunicatorRow* reusable = nullptr;
+  CommunicatorRow *reusable = nullptr, *gone = nullptr;
   const size_t start = mixed(reinterpret_cast<uintptr_t>(communicator)) % kCommunicators;
   for (size_t i = 0; i < kCommunicators; ++i) {
     CommunicatorRow& row = g_communicators[(start + i) % kCommunicators];
     const void* there = row.communicator.load(std::memory_order_acquire);
     if (there == communicator) return &row;
-    if (there == kGone && !reusable) reusable = &row;
+    if (there == kGone && make) {
+      if (!gone) gone = &row;
+      if (!reusable && is_of_before(row)) reusable = &row;
+    }
     if (there != nullptr) continue;
     if (!make) return nullptr;
     if (!reusable) reusable = &row;
     break;
   }
+  if (!reusable) reusable = gone;
   if (!make || !reusable) return nullptr;
   const void* expected = reusable->communicator.load(std::memory_order_relaxed);
   if (expected != nullptr && expected != kGone) return nullptr;

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/core/byte_buffer.h"
+#include "formats/core/wire.h"
+
 namespace gpuprof {
 namespace {
 
@@ -40,6 +43,24 @@ TEST(Communicators, ARowIsNotSharedOnceItIsUsedAnew) {
   EXPECT_FALSE(is_shared_communicator(handle));
   register_rank_of(handle, {2, 1});
   EXPECT_FALSE(is_shared_communicator(handle));
+}
+
+// Its address is often that of the one that was destroyed before.
+TEST(Communicators, OneThatIsGoneIsToldBesideTheNextOfItsAddress) {
+  const auto rows = [] {
+    ByteBuffer bytes;
+    WireWriter out(bytes);
+    encode_communicators(out, 1, 0);
+    return bytes.size();
+  };
+  const size_t before = rows();
+  const void* const handle = handle_of_hash(0x4000);
+  identify_communicator(handle, 0x1111);
+  const size_t one = rows();
+  EXPECT_GT(one, before);
+  forget_communicator(handle);
+  identify_communicator(handle, 0x2222);
+  EXPECT_GE(rows(), one + (one - before)) << "both";
 }
 
 }  // namespace
