@@ -99,6 +99,12 @@ std::string find_preloadable_library() {
 
 std::string find_library() { return find_beside("libgpuprof.so", R_OK); }
 
+bool is_our_library(const std::string& path) {
+  const std::string library = look_beside("libgpuprof.so", R_OK);
+  std::error_code error;
+  return !library.empty() && fs::equivalent(path, library, error) && !error;
+}
+
 std::string find_tool_beside(const char* name) { return look_beside(name, X_OK); }
 
 std::string find_probe() { return find_beside("gpuprof-probe", X_OK); }

@@ -14,6 +14,9 @@ std::string find_library();
 // or the like, made if missing. Throws Failure.
 std::string find_preloadable_library();
 
+// Whether a path leads to that very library.
+bool is_our_library(const std::string& path);
+
 // Absolute path of another program of ours in the same places; empty: it is in none of them.
 std::string find_tool_beside(const char* name);
 

@@ -211,14 +211,6 @@ void check_clock(Findings& out) {
   }
 }
 
-bool is_our_library(const std::string& path) {
-  try {
-    return std::filesystem::equivalent(path, find_library());
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 // CUDA's driver loads the library: what that way does not see.
 void check_injection(const std::string& path, Findings& out) {
   const char* const preloaded = std::getenv("LD_PRELOAD");

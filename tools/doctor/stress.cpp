@@ -106,10 +106,32 @@ size_t threads_of(pid_t pid) {
   return count;
 }
 
+// What else is preloaded here. Where the library is for every program, it is not for a bare one.
+std::string other_preloads() {
+  const char* const value = ::getenv("LD_PRELOAD");
+  std::string_view rest = value ? value : "";
+  std::string out;
+  while (!rest.empty()) {
+    const size_t length = rest.find_first_of(": \t\n");  // ld.so(8)
+    const std::string name(rest.substr(0, length));
+    rest.remove_prefix(length == std::string_view::npos ? rest.size() : length + 1);
+    if (!name.empty() && !is_our_library(name)) out += (out.empty() ? "" : ":") + name;
+  }
+  return out;
+}
+
+// Whether this NAME=VALUE has CUDA's driver, or NVTX, load the library.
+bool injects_our_library(std::string_view entry) {
+  for (const std::string_view name : {"CUDA_INJECTION64_PATH=", "NVTX_INJECTION64_PATH="}) {
+    if (entry.starts_with(name)) return is_our_library(std::string(entry.substr(name.size())));
+  }
+  return false;
+}
+
 class Runner {
  public:
   Runner(const std::vector<std::string>& program, fs::path folder)
-      : program_(program), library_(find_library()), folder_(std::move(folder)) {
+      : program_(program), library_(find_preloadable_library()), folder_(std::move(folder)) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what outlives the program becomes our child
   }
 
@@ -140,10 +162,12 @@ class Runner {
     std::vector<std::string> out;
     for (char** entry = environ; *entry; ++entry) {
       const std::string_view text = *entry;
-      if (!text.starts_with("GPUPROF_") && !text.starts_with("LD_PRELOAD=")) out.emplace_back(text);
+      if (!text.starts_with("GPUPROF_") && !text.starts_with("LD_PRELOAD=") &&
+          !injects_our_library(text)) {
+        out.emplace_back(text);
+      }
     }
-    const char* const others = ::getenv("LD_PRELOAD");
-    const std::string before = others ? others : "";
+    const std::string before = other_preloads();
     if (mode) {
       out.push_back("LD_PRELOAD=" + library_ + (before.empty() ? "" : ":" + before));
       out.push_back(fmt::format("GPUPROF_OUTPUT={}", (folder_ / "dumps").string()));

@@ -211,6 +211,23 @@ def test_stress_of_a_program_that_runs_the_same(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("others", ["libm.so.6", ""])
+def test_stress_runs_bare_where_the_library_is_for_every_program(others, tmp_path):
+    """What LD_PRELOAD and injection name beside it stays."""
+    (tmp_path / "here").mkdir()
+    script = (f'echo "$GPUPROF_MODE $(grep -c libgpuprof /proc/$$/maps) $LD_PRELOAD $CUDA_INJECTION64_PATH $NVTX_INJECTION64_PATH" '
+              f">>{tmp_path}/seen")
+    env = harness.environment(LD_PRELOAD=f"{harness.RUNTIME}:{harness.LIB} {others}", CUDA_INJECTION64_PATH=harness.LIB,
+                              NVTX_INJECTION64_PATH="/other.so" if others else harness.LIB)
+    done = harness.gpuprof("doctor", "--stress", "--runs", "1", "--", "sh", "-c", script, cwd=tmp_path / "here", env=env)
+    assert done.code == 0, done.out + done.err
+    bare, *modes = [line.split(" ") for line in (tmp_path / "seen").read_text().splitlines()]
+    assert bare == ["", "0", ":".join(filter(None, [harness.RUNTIME, others])), "", "/other.so" if others else ""]
+    assert [mode[0] for mode in modes] == ["off", "armed", "on", "on"]
+    for _, mapped, preloaded, *_ in modes:
+        assert int(mapped) > 0 and preloaded == ":".join(filter(None, [harness.LIB, harness.RUNTIME, others]))
+
+
 @pytest.mark.parametrize("script, what", [
     ('test -z "$GPUPROF_MODE"', "exit code 1, exit code 0 bare"),
     ('test -z "$GPUPROF_MODE" || echo "$GPUPROF_MODE"', "another standard output"),

@@ -66,6 +66,15 @@ def test_an_installation_in_a_path_with_blanks_is_used(installed, tmp_path):
     assert link.parent.parent.parent == tmp_path and link.resolve() == installed / "lib/gpuprof/libgpuprof.so"
 
 
+def test_stress_preloads_what_is_installed_in_a_path_with_blanks(installed, tmp_path):
+    (tmp_path / "here").mkdir()
+    script = f"grep -c libgpuprof /proc/$$/maps >>{tmp_path}/mapped; true"
+    done = harness.run([installed / "bin/gpuprof", "doctor", "--stress", "--runs", "1", "--", "sh", "-c", script], cwd=tmp_path / "here",
+                       env=harness.environment(TMPDIR=tmp_path))
+    assert done.code == 0, done.out + done.err
+    assert [int(line) > 0 for line in (tmp_path / "mapped").read_text().split()] == [False, True, True, True, True]
+
+
 def test_a_folder_that_others_made_is_not_used_for_the_link(installed, tmp_path):
     """Whoever could write there would choose what is preloaded."""
     mine = tmp_path / f"gpuprof-{os.geteuid()}"
