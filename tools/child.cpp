@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iterator>
+#include <optional>
 
 #include "tools/console.h"
 
@@ -32,16 +34,32 @@ sigset_t passed_on_set() {
   return set;
 }
 
-// After the fork: the child keeps the dispositions that this process was started with (nohup).
-void install_handlers() {
-  for (const int signal : kPassedOn) {
-    struct sigaction action {};
-    action.sa_sigaction = pass_on;
-    action.sa_flags = SA_SIGINFO | SA_RESTART;
-    sigfillset(&action.sa_mask);
-    sigaction(signal, &action, nullptr);
+// Signals go to the child while this is alive. Made after the fork: the child keeps the
+// dispositions that this process was started with (nohup).
+class PassingOn {
+ public:
+  explicit PassingOn(pid_t pid) {
+    child_pid = pid;
+    for (size_t i = 0; i < std::size(kPassedOn); ++i) {
+      struct sigaction action {};
+      action.sa_sigaction = pass_on;
+      action.sa_flags = SA_SIGINFO | SA_RESTART;
+      sigfillset(&action.sa_mask);
+      sigaction(kPassedOn[i], &action, &before_[i]);
+    }
   }
-}
+  ~PassingOn() {
+    child_pid = 0;
+    for (size_t i = 0; i < std::size(kPassedOn); ++i) {
+      sigaction(kPassedOn[i], &before_[i], nullptr);
+    }
+  }
+  PassingOn(const PassingOn&) = delete;
+  PassingOn& operator=(const PassingOn&) = delete;
+
+ private:
+  struct sigaction before_[std::size(kPassedOn)] = {};
+};
 
 // The child's errno when exec failed, or 0 when it went well (the pipe closed on exec).
 int read_exec_error(int pipe) {
@@ -107,10 +125,8 @@ ChildEnd run_child(const std::vector<std::string>& command,
   }
   const int fork_error = errno;
   close(channel[1]);
-  if (pid > 0) {
-    child_pid = pid;
-    install_handlers();
-  }
+  std::optional<PassingOn> passing_on;
+  if (pid > 0) passing_on.emplace(pid);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
     close(channel[0]);
@@ -118,7 +134,7 @@ ChildEnd run_child(const std::vector<std::string>& command,
   }
   const int error = read_exec_error(channel[0]);
   const ChildEnd end = wait_for(pid);
-  child_pid = 0;
+  passing_on.reset();
   if (error == 0) return end;
   print_error(fmt::format("run: {}: {}", command[0], why_not_started(command[0], error)));
   return {is_missing(error) ? 127 : 126, 0, pid, false};

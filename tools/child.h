@@ -19,7 +19,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts);
 // Starts `command` (found through PATH) with `environment` (NAME=VALUE) and waits for it. The code
 // is 127 when it is not found, 126 when it cannot be executed (both with one line on standard
 // error). While it runs, signals that someone
-// sends to this process are passed on; those of the terminal reach the program by themselves.
+// sends to this process are passed on; those of the terminal reach the program by themselves. Then
+// they do what they did before.
 ChildEnd run_child(const std::vector<std::string>& command,
                    const std::vector<std::string>& environment);
 

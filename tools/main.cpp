@@ -114,7 +114,7 @@ int dispatch(int count, char** arguments) {
   // Writes to a closed pipe then fail, and end the command quietly. A program that `run` starts
   // must not inherit this.
   if (command->run != run_run) std::signal(SIGPIPE, SIG_IGN);
-  // These two start programs, and pass signals on to them.
+  // These two start programs, and pass signals on to them: `run` until its program has ended.
   if (command->run != run_run && command->run != run_doctor) remove_unfinished_on_signals();
   return command->run(*command, count - 1, arguments + 1);
 }

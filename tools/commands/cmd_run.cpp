@@ -12,6 +12,7 @@
 
 #include "formats/core/settings.h"
 #include "formats/core/text.h"
+#include "formats/io/unfinished.h"
 #include "tools/child.h"
 #include "tools/command.h"
 #include "tools/console.h"
@@ -231,7 +232,9 @@ int run_run(const Command& command, int count, char** arguments) {
   flush_output();
   run.started_ns = realtime_ns();
   run.end = run_child(program, run.environment);
-  if (run.end.started) after_run(run, app.count("--report") ? report : "", open);
+  if (!run.end.started) return run.end.code;
+  remove_unfinished_on_signals();  // what is left is this command's own work
+  after_run(run, app.count("--report") ? report : "", open);
   return run.end.code;
 }
 

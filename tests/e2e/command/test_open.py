@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a run to a picture: `run --report`, `run --open`, `gpuprof open`, and the server for Perfetto's page."""
 import contextlib
+import fcntl
 import json
 import os
+import pathlib
 import re
 import shlex
 import signal
@@ -200,6 +202,37 @@ def test_processes_below_the_program_are_of_its_run(depth, taken, tmp_path):
     done = harness.gpuprof("run", "-o", tmp_path / "out", "--step", "sync:1", "--report", "--", *command)
     said = f"{tmp_path}/out/latest is taken for the program's run: no other began and ended meanwhile" in done.err
     assert done.code == 5 and "Steps 12 to 21: " in done.err and said == taken, done.err
+
+
+@contextlib.contextmanager
+def held_up_by_its_reader(tmp_path, **options):
+    """`gpuprof run` whose program has ended, and which writes its report to a pipe that is full."""
+    there, ours = os.pipe()
+    command = [harness.BIN, "run", "-o", tmp_path / "out", "--step", "sync:1", "--report", "--", harness.PYTHON, "-c",
+               PROGRAM + until_told(tmp_path)[0]]
+    with subprocess.Popen(command, env=harness.environment(GPUPROF_LOG="error"), stderr=ours, **options) as child, open(there, "rb") as said:
+        wait_until((tmp_path / "ready").exists)
+        os.write(ours, b"x" * fcntl.fcntl(ours, fcntl.F_GETPIPE_SZ))
+        os.close(ours)
+        (tmp_path / "go").touch()
+        wait_until(lambda: not pathlib.Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text())
+        time.sleep(0.2)
+        yield child, said
+        child.kill()
+
+
+@pytest.mark.parametrize("chosen", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_report_after_a_run_can_be_interrupted(tmp_path, chosen):
+    with held_up_by_its_reader(tmp_path) as (child, _):
+        child.send_signal(chosen)
+        code = child.wait(10)
+    assert code == (-chosen if chosen == signal.SIGQUIT else 128 + chosen)
+
+
+def test_a_signal_that_is_ignored_does_not_end_a_report(tmp_path):
+    with held_up_by_its_reader(tmp_path, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)) as (child, said):
+        child.send_signal(signal.SIGHUP)
+        assert b"Steps 12 to 21: " in said.read() and child.wait(10) == 0
 
 
 def test_open_makes_a_page_beside_the_input_and_names_it_where_there_is_no_browser(trace, tmp_path):
