@@ -14,7 +14,7 @@
 #include "collector/base/fork_waits.h"
 #include "collector/base/os.h"
 #include "collector/base/own_directory.h"
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 
 namespace gpuprof {
 namespace {

@@ -32,7 +32,7 @@
 #include "collector/stacks/stacks.h"
 #include "collector/window/ancestor.h"
 #include "formats/core/chunk.h"
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 #include "formats/core/text.h"
 #include "formats/core/wire.h"
 #include "gpuprof_version.h"

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 #include "formats/core/settings.h"
 #include "tools/console.h"
 #include "tools/show/browser.h"

@@ -11,7 +11,7 @@
 #include <functional>
 #include <string_view>
 
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 
 namespace gpuprof {
 namespace {

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 #include "tests/unit/support/other_user.h"
 
 namespace gpuprof {

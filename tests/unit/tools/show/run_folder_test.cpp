@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 
 namespace gpuprof::test {
 namespace {

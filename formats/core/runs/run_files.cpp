@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "formats/core/run_files.h"
+#include "formats/core/runs/run_files.h"
 
 #include <cstdio>
 
