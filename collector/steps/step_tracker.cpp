@@ -191,7 +191,8 @@ bool StepTracker::recurs(Candidate& candidate, const StepMark& mark) {
   constexpr uint32_t kLongestPeriod = 4096;
   const bool first = candidate.count == 0;
   // Once it is chosen, collectives of another function are no marks.
-  const bool counts = first || !mark.name || std::strcmp(mark.name, candidate.name) == 0;
+  const bool named = !first && mark.name && candidate.name;
+  const bool counts = !named || std::strcmp(mark.name, candidate.name) == 0;
   candidate.marks += counts;
   ++candidate.others;
   if (!first && mark.key != candidate.key) {
