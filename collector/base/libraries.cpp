@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "collector/base/fork_waits.h"
 #include "collector/base/host.h"
 
 namespace gpuprof {
@@ -44,12 +45,18 @@ void* loaded_nvml() { return first_loaded({"libnvidia-ml.so.1"}); }
 
 void* loaded_cxx_runtime() { return first_loaded({"libstdc++.so.6", "libc++abi.so.1"}); }
 
+int list_objects(int (*visit)(dl_phdr_info*, size_t, void*), void* context) {
+  const ForkWaitsScope forks_wait;
+  return ::dl_iterate_phdr(visit, context);
+}
+
 bool library_is_loaded(const char* begin) {
-  return ::dl_iterate_phdr(has_name, const_cast<char*>(begin)) != 0;
+  return list_objects(has_name, const_cast<char*>(begin)) != 0;
 }
 
 void* exported_symbol(const char* library, const char* name) {
   if (!g_host.walk) return nullptr;
+  const ForkWaitsScope forks_wait;  // the walk lists the loaded objects
   void* const of_program = g_host.walk(nullptr, name);
   return of_program ? of_program : g_host.walk(library, name);
 }

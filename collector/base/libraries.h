@@ -2,7 +2,16 @@
 // Libraries that the process has already loaded, by their sonames. Nothing is loaded here.
 #pragma once
 
+#include <link.h>
+
+#include <cstddef>
+
 namespace gpuprof {
+
+// dl_iterate_phdr, with no fork meanwhile: it holds the loader's `_dl_load_write_lock`, which glibc
+// (2.36, sysdeps/nptl/fork.h) hands to a child as it is. With it held there, each dlopen of the
+// child would wait for ever. Any thread; it waits as ForkWaitsScope does.
+int list_objects(int (*visit)(dl_phdr_info*, size_t, void*), void* context);
 
 // Handle of an already loaded libcudart, libcuda, libnccl, libnvidia-ml (any known soname), or
 // null.

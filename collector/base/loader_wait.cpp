@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "collector/base/libraries.h"
 #include "collector/base/os.h"
 
 namespace gpuprof {
@@ -42,7 +43,7 @@ bool waits_for_loader(uint32_t thread) {
   if (std::strtol(text, &rest, 10) != SYS_futex || rest == text) return false;
   Search search{::getauxval(AT_BASE), std::strtoull(rest, nullptr, 16)};
   // A program that was started through its loader has it elsewhere: not known.
-  return search.loader && ::dl_iterate_phdr(is_of_loader, &search) != 0;
+  return search.loader && list_objects(is_of_loader, &search) != 0;
 }
 
 }  // namespace gpuprof

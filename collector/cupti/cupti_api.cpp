@@ -70,7 +70,7 @@ int find_packages(dl_phdr_info* object, size_t, void* out) {
 // Where the runtime is not a library of its own: in the wheels, then where toolkits are installed.
 void* open_by_place(const char* soname) {
   char folder[kPathBytes] = "", path[kPathBytes + 100];
-  ::dl_iterate_phdr(find_packages, folder);
+  list_objects(find_packages, folder);
   for (const char* place : {"nvidia/cuda_cupti/lib", "nvidia/cu13/lib"}) {
     if (!folder[0]) break;
     std::snprintf(path, sizeof path, "%s%s/%s", folder, place, soname);

@@ -228,7 +228,7 @@ void calling_frames_session_begins(const PythonApi& python) {
   if (loop && ::dladdr1 && ::dladdr1(loop, &info, &symbol, RTLD_DL_SYMENT) && symbol) {
     const auto begin = reinterpret_cast<uint64_t>(loop);
     g_loop = {begin, begin + static_cast<ElfW(Sym)*>(symbol)->st_size};
-    ::dl_iterate_phdr(find_interpreter, nullptr);
+    list_objects(find_interpreter, nullptr);
   }
   g_is_finalizing.store(python.Py_IsFinalizing, std::memory_order_relaxed);
   g_state_of_thread.store(python.PyGILState_GetThisThreadState, std::memory_order_relaxed);

@@ -58,7 +58,7 @@ bool find_header(uint64_t address, const uint8_t*& out) {
     return false;
   }
   Search search{address, false, nullptr};
-  ::dl_iterate_phdr(visit_object, &search);
+  list_objects(visit_object, &search);
   out = search.header;
   return search.found;
 }

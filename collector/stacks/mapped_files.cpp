@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "collector/base/fork.h"
+#include "collector/base/libraries.h"
 #include "collector/base/os.h"
 #include "collector/base/redact.h"
 #include "collector/record/ring.h"
@@ -143,7 +144,7 @@ size_t note_modules() {
   RingRegion& region = ring()->header->modules;
   if (region.bytes == 0) return 0;
   Listing listing{};
-  ::dl_iterate_phdr(list_object, &listing);
+  list_objects(list_object, &listing);
   if (!listing.unchanged) {
     for (const Listed& object : listing.objects) add_module(object);
     if (listing.unloads != g_unloads) forget_frame_rules();

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <iterator>
 
+#include "collector/base/libraries.h"
 #include "collector/stacks/frame_rules.h"
 #include "collector/stacks/frame_step.h"
 #include "collector/stacks/stack_memory.h"
@@ -86,7 +87,7 @@ void prepare_unwind() {
     g_sets[i].entries[0].check.fetch_or(0, std::memory_order_relaxed);
   }
   prepare_frame_rules();
-  ::dl_iterate_phdr(find_own_code, nullptr);
+  list_objects(find_own_code, nullptr);
 }
 
 void forget_frame_rules() {

@@ -200,7 +200,7 @@ GPUPROF_FORGET_IN_CHILD(unlock_observers_in_child);
 
 void* torch_library() {
   void* library = nullptr;
-  ::dl_iterate_phdr(find_libtorch, &library);
+  list_objects(find_libtorch, &library);
   return library;
 }
 

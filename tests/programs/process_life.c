@@ -106,6 +106,27 @@ static void* one_launch(void* argument) {
   return NULL;
 }
 
+// A worker that imports its own libraries. One that waits for ever for the loader ends by the
+// alarm.
+static int children_load(int argc, char** argv) {
+  (void)argc, (void)argv;
+  int sum = 0;
+  hazard_steps(1, 5);
+  for (int i = 0; i < 20; ++i) {
+    usleep(5000);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      _exit(dlopen("libanl.so.1", RTLD_NOW) ? 1 : 2);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFEXITED(status)) sum += WEXITSTATUS(status);
+  }
+  printf("sum %d\n", sum);
+  return 3;
+}
+
 static int ten_thousand_threads(int argc, char** argv) {
   (void)argc, (void)argv;
   hazard_steps(1, 1);
@@ -162,6 +183,7 @@ int main(int argc, char** argv) {
       {"closes_us", closes_us},
       {"opens_and_closes_us", opens_and_closes_us},
       {"threads", ten_thousand_threads},
+      {"children_load", children_load},
       {"errno", first_errno},
       {"real_time", is_real_time},
   };

@@ -43,6 +43,15 @@ def run(case, folder, *arguments, first=(), **settings):
     return lines
 
 
+def test_children_load_libraries(tmp_path):
+    """glibc gives a child of fork the loader's lock as it is: no thread of ours may hold it then."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path, GPUPROF_PRESET="full", GPUPROF_STACKS="launch", **harness.WHOLE_RUN)
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_list.so'}"
+    done = harness.run([PROGRAM, "children_load"], env)
+    assert (done.code, done.out) == (3, "sum 20\n"), done
+    assert launches(tmp_path) == 5
+
+
 @WITH_ROOT
 def test_another_root_directory(tmp_path):
     (tmp_path / "jail").mkdir()
