@@ -109,7 +109,7 @@ void remove_in_run(const char* path) {
 }
 }  // namespace
 
-bool DumpFile::copy_without(size_t first_kept, OwnFile& out) {
+bool DumpFile::copy_without(size_t first_kept) {
   constexpr size_t kPiece = 16 * 1024;
   uint8_t piece[kPiece];
   uint64_t at = 0;
@@ -117,7 +117,7 @@ bool DumpFile::copy_without(size_t first_kept, OwnFile& out) {
     const uint64_t end = i < first_kept ? event_chunks_[i].offset : bytes_;
     while (at < end) {
       const size_t got = file_.read(at, piece, std::min<uint64_t>(end - at, kPiece));
-      if (got == 0 || out.append(piece, got) != 0) return false;
+      if (got == 0 || copy_.append(piece, got) != 0) return false;
       at += got;
     }
     if (i < first_kept) at += event_chunks_[i].bytes;
@@ -131,16 +131,16 @@ DumpFile::LeftOut DumpFile::leave_out_oldest(uint64_t keep) {
     kept += event_chunks_[first - 1].bytes;
     if (kept > keep) break;
   }
-  OwnFile out;
   if (first == 0 || error_) return {};
-  if (!out.create(run_directory(), name_in_directory(shorter_))) return {};
-  if (!copy_without(first, out) || !rename_in_run(shorter_, part_)) {
-    (void)out.close();
+  if (!copy_.create(run_directory(), name_in_directory(shorter_))) return {};
+  if (!copy_without(first) || !rename_in_run(shorter_, part_)) {
+    (void)copy_.close();
     remove_in_run(shorter_);
     return {};
   }
   (void)file_.close();
-  file_ = out;
+  file_ = copy_;
+  copy_ = OwnFile();
   file_.renamed(name_in_directory(part_));
   LeftOut left{0, event_chunks_[first - 1].ticks};
   uint64_t bytes = 0;

@@ -53,8 +53,8 @@ class DumpFile {
   void discard();
   // Complete, but not to have its final name yet; with write errors as finish().
   DumpOutcome keep(KeptDump& kept);
-  // In a forked child: the file is the parent's.
-  void forget() { (void)file_.close(); }
+  // In a forked child: the files are the parent's.
+  void forget() { (void)file_.close(), (void)copy_.close(); }
   uint64_t bytes() const { return bytes_; }
   // Gives the file its final name though more may come, and takes that back, with the summary.
   void publish();
@@ -71,9 +71,10 @@ class DumpFile {
   struct EventChunk {
     uint64_t offset, bytes, events, ticks;  // ticks: when it was written
   };
-  bool copy_without(size_t first_kept, OwnFile& out);
+  bool copy_without(size_t first_kept);
 
   OwnFile file_;
+  OwnFile copy_;  // while leave_out_oldest() writes it
   int error_ = 0;
   bool has_chunks_ = false;
   bool said_ = false;  // a failure, of any window

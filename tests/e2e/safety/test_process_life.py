@@ -226,6 +226,35 @@ def test_writes_that_are_short(tmp_path):
     assert "missing" not in done.err and len(harness.our_lines(done.err)) == 1, done.err
 
 
+# Forks all the while; each child says which files of ours it has.
+FORKS = """
+import os, sys, time, gpu
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for _ in range(200):
+        gpu.work()
+    if os.fork() == 0:
+        for file in os.listdir("/proc/self/fd"):
+            try:
+                name = os.readlink(f"/proc/self/fd/{file}")
+            except OSError:
+                continue
+            if ".gpuprof" in name:
+                print(name, flush=True)
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_children_have_no_file_of_ours_while_room_is_made(tmp_path):
+    """The window's dump is written anew without its oldest part."""
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_SCHEDULE="all,max_mb=0.2", GPUPROF_BUFFER_MB="8",
+                            PYTHONPATH=SCRIPTS, SLOW_COPY_MS="200")
+    env["LD_PRELOAD"] += f":{harness.HAZARDS / 'libslow_disk.so'}"
+    done = harness.run([sys.executable, "-c", FORKS], env)
+    assert (done.code, done.out) == (0, "") and "oldest" in done.err, done
+
+
 def test_a_disk_that_hangs_costs_the_program_one_wait(tmp_path):
     """A step waits 3 s for the dump of the window before, and later ones do not while that goes on."""
     env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", SLOW_DISK_MS="60000", GPUPROF_STEP="sync:1",
