@@ -179,6 +179,7 @@ bool check_run(int file, const char* path, char* why, size_t why_size) {
   if (!stat_of(file, info) || info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
     std::snprintf(why, why_size,
                   "directory %s must belong to this user and not be writable by others", path);
+    errno = EPERM;
     return false;
   }
   char name[32];  // an O_PATH descriptor; the effective user's rights, as of all that follows
@@ -186,6 +187,7 @@ bool check_run(int file, const char* path, char* why, size_t why_size) {
   const OwnProcPath self(name);
   if (::access(self.c_str(), F_OK) == 0 &&
       ::faccessat(AT_FDCWD, self.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    const ErrnoGuard keep;
     std::snprintf(why, why_size, "cannot write to directory %s: %s", path, std::strerror(errno));
     return false;
   }

@@ -20,7 +20,7 @@ class OwnDirectory {
   // Opens the absolute `path` part by part. A symbolic link is followed where it belongs to root or
   // to this user, but not as the last part of a run's. What is entered from a sticky directory that
   // others may write to must belong to them, too. `path` outlives this. False: `why` says what is
-  // wrong with which part, and nothing can be made in it.
+  // wrong with which part, errno too (ENOENT: it went meanwhile), and nothing can be made in it.
   bool open(const char* path, Kind kind, char* why, size_t why_size);
   // For openat and the like; programs close descriptors that they do not know: then it is opened
   // again, if the path still leads to the same directory. -1: it leads nowhere, as errno says, or

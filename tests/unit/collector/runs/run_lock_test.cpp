@@ -60,6 +60,17 @@ TEST_F(RunLockTest, IsHadFromTheOpeningOn) {
   EXPECT_FALSE(run_directory().was_made());
 }
 
+// Whatever errno was before: a folder that is gone is made again, one of others is not.
+TEST_F(RunLockTest, RefusesAFolderThatOthersMayWriteTo) {
+  ASSERT_TRUE(open()) << why_;
+  forget();
+  fs::permissions(path_, fs::perms::group_write, fs::perm_options::add);
+  errno = ENOENT;
+  EXPECT_FALSE(open());
+  EXPECT_EQ(errno, EPERM);
+  EXPECT_NE(std::string(why_).find("not be writable by others"), std::string::npos) << why_;
+}
+
 TEST_F(RunLockTest, StaysWithTheParentWhereAChildForgetsIt) {
   ASSERT_TRUE(open()) << why_;
   const pid_t child = ::fork();
