@@ -83,21 +83,32 @@ bool is_of_ancestors_run(Session& s) {
   return found && s.run[0];
 }
 
+// Whose process it was to start this one, and others of one job: all that one parent starts agree
+// on its start. What lost its parent has init's, as all daemons of the machine: so it is of its
+// session (setsid), whose number no other process has while it lives. What has a parent outside its
+// namespace of processes is the first one of a container, and of no other's job.
+uint32_t starter_of(const Session& s) {
+  auto parent = static_cast<uint32_t>(::getppid());
+  if (parent == 0) return s.pid;
+  if (s.place.rank < 0 && s.place.local_rank > 0 && ::getenv("NODE_RANK")) {
+    // So Lightning's rank 0, which has none of these variables, starts the others. It may not be
+    // profiled yet.
+    const auto above = static_cast<uint32_t>(stat_field(parent, 4));
+    if (above > 1) parent = above;
+  }
+  const pid_t of_session = parent == 1 ? ::getsid(0) : 0;
+  return of_session > 1 ? static_cast<uint32_t>(of_session) : parent;
+}
+
 bool choose_run(Session& s) {
   if (s.config.run[0]) {
     if (!expand("GPUPROF_RUN", s.config.run, s.run, sizeof s.run)) return false;
   } else if (s.place.job[0]) {
     std::snprintf(s.run, sizeof s.run, "%s", s.place.job);
   } else if (!is_of_ancestors_run(s)) {
-    // All processes that one parent starts agree on its start time.
-    auto parent = static_cast<uint32_t>(::getppid());
-    if (s.place.rank < 0 && s.place.local_rank > 0 && ::getenv("NODE_RANK")) {
-      // So Lightning's rank 0, which has none of these variables, starts the others. It may not be
-      // profiled yet.
-      const auto above = static_cast<uint32_t>(stat_field(parent, 4));
-      if (above > 1) parent = above;
-    }
-    format_started_run(static_cast<time_t>(start_of_process(parent)), parent, s.run, sizeof s.run);
+    const uint32_t starter = starter_of(s);
+    format_started_run(static_cast<time_t>(start_of_process(starter)), starter, s.run,
+                       sizeof s.run);
   }
   make_folder_name(s.run);
   return true;

@@ -3,6 +3,7 @@
 code, and a program that is none the worse."""
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -136,6 +137,49 @@ def test_processes_of_one_job_have_one_directory(way, tmp_path):
     dumps = harness.dumps(tmp_path / "out")
     assert len(dumps) == 2 and len({dump.parent for dump in dumps}) == 1
     assert (tmp_path / "out/latest").resolve() == dumps[0].parent
+
+
+DAEMON = f"""import os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+leader = os.getpid()
+if os.fork():
+    os._exit(0)
+while os.getppid() == leader:
+    time.sleep(0.001)
+sys.path.insert(0, {str(harness.SOURCE / "tests/programs/python")!r})
+import gpu
+gpu.work()
+print(os.getppid(), flush=True)
+"""
+
+
+def folders_of(commands, folder):
+    """How many runs the programs are, one after the other."""
+    for command in commands:
+        out = subprocess.run(command, env=harness.preloaded(GPUPROF_OUTPUT=folder, GPUPROF_SCHEDULE="all"),
+                             stdout=subprocess.PIPE, text=True, check=True).stdout
+        yield out.strip(), {dump.parent for dump in harness.dumps(folder)}
+
+
+def test_daemons_are_runs_of_their_own(tmp_path):
+    """init is the parent of all daemons of a machine since it was started."""
+    # Each ends once its output is closed, which is after its dump is written.
+    parents, folders = zip(*folders_of([[harness.PYTHON, "-c", DAEMON]] * 2, tmp_path), strict=True)
+    if set(parents) != {"1"}:
+        pytest.skip(f"another process takes the children of one that ended: {parents[0]}")
+    assert [len(found) for found in folders] == [1, 2]
+
+
+def test_containers_are_runs_of_their_own(tmp_path):
+    """The first process of each has no parent that it can see."""
+    contained = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    if harness.run([*contained, "true"]).code != 0:
+        pytest.skip("no user namespaces with processes of their own")
+    command = [*contained, harness.PYTHON, "-c", RANKS, "child"]
+    found = [len(folders) for _, folders in folders_of([command, ["sleep", "1.1"], command], tmp_path)]
+    assert found == [1, 1, 2]
 
 
 @pytest.mark.parametrize("command", [
