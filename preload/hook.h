@@ -95,7 +95,7 @@ class Hook<A, R(P...)> {
   };
 
   static constexpr bool kPrepared = requires(P... args) {
-    before_call(KindTag<kRow.kind>{}, args...);
+    before_call(ApiTag<A>{}, KindTag<kRow.kind>{}, uint8_t{}, args...);
   };
 
   // Which kernel, graph or communicator the call is about, where a step source may ask.
@@ -125,7 +125,7 @@ class Hook<A, R(P...)> {
     }
     const Scope scope(__builtin_dwarf_cfa());
     if (scope.nested()) return call_real(args...);
-    if constexpr (kPrepared) before_call(KindTag<kRow.kind>{}, args...);
+    if constexpr (kPrepared) before_call(ApiTag<A>{}, KindTag<kRow.kind>{}, flags, args...);
     R result;
     if (kCapturable && flags & (kHookCapture | kHookMemory | kHookEvents)) {
       result = call_with_record(scope, flags, args...);

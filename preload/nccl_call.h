@@ -16,8 +16,9 @@ inline MessagePath path_of(Api api, int peer) {
 
 // Counts the call on its communicator; while the first one is issued PyTorch says which of its
 // process groups it is of.
-inline CommunicatorPlace note_call(const void* communicator, uint32_t* sequence, MessagePath path) {
-  const CommunicatorPlace place = note_collective(communicator, sequence, path);
+inline CommunicatorPlace note_call(const void* communicator, uint32_t* sequence, MessagePath path,
+                                   bool usable = true) {
+  const CommunicatorPlace place = note_collective(communicator, sequence, path, usable);
   if (place.asks_group) name_group_of(communicator);
   return place;
 }

@@ -40,6 +40,11 @@ const char* name_in(const ncclConfig_t* config) {
   return config->commName ? config->commName : "";
 }
 
+void remember_communicator(ncclComm_t communicator, int rank_count, int rank) {
+  register_communicator(communicator,
+                        {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+}
+
 void ask_nccl_of(ncclComm_t communicator) {
   // NCCL marks its own calls with NVTX, and the caller may be filling a record.
   const BlockedScope blocked;
@@ -86,10 +91,10 @@ void each_awaited(bool in_operation, Act&& act) {
 
 }  // namespace
 
-void remember_communicator(ncclComm_t communicator, int rank_count, int rank) {
+void begin_communicator(ncclComm_t communicator, int rank_count, int rank) {
   if (!communicator) return;
-  register_communicator(communicator,
-                        {static_cast<uint16_t>(rank_count), static_cast<uint16_t>(rank)});
+  forget_communicator(communicator);
+  remember_communicator(communicator, rank_count, rank);
 }
 
 void meet_communicator(ncclComm_t communicator) {

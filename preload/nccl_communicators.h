@@ -18,8 +18,8 @@ inline bool is_usable(ncclResult_t result) {
   return result == ncclSuccess || result == ncclInProgress;
 }
 
-// Null: nothing happens.
-void remember_communicator(ncclComm_t communicator, int rank_count, int rank);
+// One that was just made: what was known of its address is another's. Null: nothing happens.
+void begin_communicator(ncclComm_t communicator, int rank_count, int rank);
 
 void meet_communicator(ncclComm_t communicator);  // learn_communicator()'s slow part
 // Of a communicator that a call names. NCCL knows size and rank of each, however it was made: split

@@ -41,9 +41,9 @@ static void fill(Record& r, ncclResult_t result, ncclComm_t communicator, size_t
   out.operation = static_cast<uint8_t>(operation);
   out.result = static_cast<int16_t>(result);
 #ifndef GPUPROF_NOP
-  learn_communicator(communicator);
-  const CommunicatorPlace place =
-      note_call(communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer));
+  if (is_usable(result)) learn_communicator(communicator);
+  const CommunicatorPlace place = note_call(
+      communicator, &out.sequence, path_of(static_cast<Api>(r.api), peer), is_usable(result));
   t_counted = true;
   out.rank_count = place.rank_count;
   out.rank = place.rank;
@@ -96,10 +96,7 @@ template <typename... Arguments>
 
 #ifndef GPUPROF_NOP
 // A step's collectives differ in their buffers and sizes, and come again with the next step.
-static void note(StepSubject& subject, ncclComm_t communicator) {
-  subject.object = communicator;
-  learn_communicator(communicator);
-}
+static void note(StepSubject& subject, ncclComm_t communicator) { subject.object = communicator; }
 static void note(StepSubject& subject, size_t count) { subject.detail ^= count; }
 template <typename Other>
 static void note(StepSubject&, Other) {}
@@ -154,19 +151,19 @@ template <typename First, typename... Rest>
 
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRank>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank) {
-  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
+  if (is_usable(result) && made) begin_communicator(*made, rank_count, rank);
   made_communicator(result, made, nullptr, communicator_identity(&id, sizeof id));
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankConfig>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, ncclUniqueId id, int rank,
                                      ncclConfig_t* config) {
-  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
+  if (is_usable(result) && made) begin_communicator(*made, rank_count, rank);
   made_communicator(result, made, nullptr, communicator_identity(&id, sizeof id), config);
 }
 [[maybe_unused]] static void observe(ApiTag<Api::ncclCommInitRankScalable>, ncclResult_t result,
                                      ncclComm_t* made, int rank_count, int rank, int id_count,
                                      ncclUniqueId* ids, ncclConfig_t* config) {
-  if (is_usable(result) && made) remember_communicator(*made, rank_count, rank);
+  if (is_usable(result) && made) begin_communicator(*made, rank_count, rank);
   if (!ids || id_count < 1) return;
   made_communicator(result, made, nullptr,
                     communicator_identity(ids, static_cast<size_t>(id_count) * sizeof *ids),
@@ -178,7 +175,7 @@ template <typename First, typename... Rest>
   // All ranks are in this process: the first one's address and the time are theirs alone.
   const uint64_t parts[] = {reinterpret_cast<uint64_t>(made[0]), now_ticks()};
   for (int i = 0; i < devices; ++i) {
-    remember_communicator(made[i], devices, i);
+    begin_communicator(made[i], devices, i);
     identify_communicator(made[i], communicator_identity(parts, sizeof parts));
   }
 }
@@ -210,9 +207,9 @@ template <typename First, typename... Rest>
 
 // ---- calls on communicators: counted whether recorded or not
 
-static void count_call(ncclComm_t communicator, MessagePath path) {
+static void count_call(ncclResult_t result, ncclComm_t communicator, MessagePath path) {
   uint32_t sequence;
-  if (!t_counted) note_call(communicator, &sequence, path);
+  if (!t_counted) note_call(communicator, &sequence, path, is_usable(result));
   t_counted = false;
 }
 static ncclComm_t communicator_in(ncclComm_t communicator, cudaStream_t) { return communicator; }
@@ -224,15 +221,33 @@ static ncclComm_t communicator_in(First, Rest... rest) {
   return communicator_in(rest...);
 }
 // After each call on one that is not blocking an operation may go on, before it none does: NCCL
-// refuses a call while one does.
-template <typename... Arguments>
-[[maybe_unused]] static void before_call(Collective, Arguments... given) {
-  if (nccl_was_asked_early()) learn_communicator(communicator_in(given...));
+// refuses a call while one does. A step source asks for the size; after the call the communicator
+// may be gone, aborted by another thread.
+template <Api A, typename... Arguments>
+[[maybe_unused]] static void before_call(ApiTag<A>, Collective, uint8_t flags, Arguments... given) {
+  if (nccl_was_asked_early() || flags & kHookStep) learn_communicator(communicator_in(given...));
 }
-#define GPUPROF_COUNTED(symbol)                                                                 \
-  template <typename... Arguments>                                                              \
-  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, ncclResult_t, Arguments... given) { \
-    count_call(communicator_in(given...), {});                                                  \
+// Its address may be another's as soon as it is gone.
+static void before_end_of(ncclComm_t communicator) {
+  forget_awaited_communicators();
+  forget_communicator(communicator);
+}
+[[maybe_unused]] static void before_call(ApiTag<Api::ncclCommDestroy>, KindTag<Kind::call>, uint8_t,
+                                         ncclComm_t communicator) {
+  before_end_of(communicator);
+}
+[[maybe_unused]] static void before_call(ApiTag<Api::ncclCommAbort>, KindTag<Kind::call>, uint8_t,
+                                         ncclComm_t communicator) {
+  before_end_of(communicator);
+}
+// Hooks that do this are not to be left out while nothing is recorded.
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t, ncclComm_t) {}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclCommAbort>, ncclResult_t, ncclComm_t) {}
+#define GPUPROF_COUNTED(symbol)                                                  \
+  template <typename... Arguments>                                               \
+  [[maybe_unused]] static void observe(ApiTag<Api::symbol>, ncclResult_t result, \
+                                       Arguments... given) {                     \
+    count_call(result, communicator_in(given...), {});                           \
   }
 GPUPROF_COUNTED(ncclAllReduce)
 GPUPROF_COUNTED(ncclBroadcast)
@@ -252,26 +267,15 @@ GPUPROF_COUNTED(ncclAlltoAllConfig)
 GPUPROF_COUNTED(ncclGatherConfig)
 GPUPROF_COUNTED(ncclScatterConfig)
 #undef GPUPROF_COUNTED
-[[maybe_unused]] static void observe(ApiTag<Api::ncclSend>, ncclResult_t, const void*, size_t,
+[[maybe_unused]] static void observe(ApiTag<Api::ncclSend>, ncclResult_t result, const void*,
+                                     size_t, ncclDataType_t, int peer, ncclComm_t communicator,
+                                     cudaStream_t) {
+  count_call(result, communicator, path_of(Api::ncclSend, peer));
+}
+[[maybe_unused]] static void observe(ApiTag<Api::ncclRecv>, ncclResult_t result, void*, size_t,
                                      ncclDataType_t, int peer, ncclComm_t communicator,
                                      cudaStream_t) {
-  count_call(communicator, path_of(Api::ncclSend, peer));
-}
-[[maybe_unused]] static void observe(ApiTag<Api::ncclRecv>, ncclResult_t, void*, size_t,
-                                     ncclDataType_t, int peer, ncclComm_t communicator,
-                                     cudaStream_t) {
-  count_call(communicator, path_of(Api::ncclRecv, peer));
-}
-
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommDestroy>, ncclResult_t,
-                                     ncclComm_t communicator) {
-  forget_awaited_communicators();
-  forget_communicator(communicator);
-}
-[[maybe_unused]] static void observe(ApiTag<Api::ncclCommAbort>, ncclResult_t,
-                                     ncclComm_t communicator) {
-  forget_awaited_communicators();
-  forget_communicator(communicator);
+  count_call(result, communicator, path_of(Api::ncclRecv, peer));
 }
 #endif
 

@@ -94,8 +94,9 @@ struct MessagePath {
   bool sends = false;
 };
 // Place, and the next sequence number: the call's index on its communicator, among collectives or
-// on that path, over the whole run.
+// on that path, over the whole run. A call that failed (`usable` false) counts where the
+// communicator is known: it may be one that is gone, whose address the next one has.
 CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence,
-                                  MessagePath path = {});
+                                  MessagePath path = {}, bool usable = true);
 
 }  // namespace gpuprof

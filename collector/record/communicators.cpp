@@ -163,8 +163,9 @@ bool is_new_communicator(const void* communicator) {
   return row && row->place.load(std::memory_order_relaxed) == 0;
 }
 
-CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, MessagePath path) {
-  CommunicatorRow* const row = find_communicator(communicator, true);
+CommunicatorPlace note_collective(const void* communicator, uint32_t* sequence, MessagePath path,
+                                  bool usable) {
+  CommunicatorRow* const row = find_communicator(communicator, usable);
   *sequence = 0;
   if (!row) return {};
   std::atomic<uint32_t>* const count = path.peer < 0 ? &row->sequence : messages_of(*row, path);

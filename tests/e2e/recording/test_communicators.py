@@ -271,3 +271,51 @@ def test_where_a_handle_was_is_not_read_once_the_program_goes_on(tmp_path):
     assert done.code == 0, done.err
     [dump] = harness.dumps(tmp_path / "out")
     assert len(harness.of_kind(harness.records(dump), "collective")) == 2
+
+
+# A watchdog aborts what another thread waits in; then both go on with a new communicator at the same address.
+ABORTED = """
+import ctypes, threading, time, gpu
+gpu.work()
+nccl = ctypes.CDLL(sys.argv[1])
+P = ctypes.c_void_p
+class Id(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char * 128)]
+def make():
+    identity, made = Id(), P()
+    assert nccl.ncclGetUniqueId(ctypes.byref(identity)) == 0
+    assert nccl.ncclCommInitRank(ctypes.byref(made), 2, identity, 0) == 0
+    return made
+def use(made):
+    return nccl.ncclAllReduce(None, None, ctypes.c_size_t(64), 7, 0, made, None)
+first = make()
+waiting = threading.Thread(target=use, args=[first])
+waiting.start()
+time.sleep(0.1)
+assert nccl.ncclCommAbort(first) == 0
+waiting.join()
+second = make()
+assert second.value == first.value and [use(second) for _ in range(3)] == [0, 0, 0]
+print(nccl.asked_about_dead())
+"""
+
+
+def aborted(folder, **settings):
+    """How often NCCL was asked about it while another thread's call on it still returned."""
+    library = harness.HAZARDS / "own_nccl/libnccl.so.2"
+    done = harness.run([sys.executable, "-c", "import sys" + ABORTED, library], harness.preloaded(
+        GPUPROF_OUTPUT=folder, PYTHONPATH=harness.SOURCE / "tests/programs/python", **settings))
+    assert done.code == 0, done.err
+    return int(done.out)
+
+
+def test_what_counts_steps_asks_nothing_of_an_aborted_communicator(tmp_path):
+    assert aborted(tmp_path, GPUPROF_STEP="nccl:ncclAllReduce:1") == 0
+
+
+def test_a_communicator_that_a_watchdog_aborts(tmp_path):
+    """The calls of the next one, at its address, count from 0."""
+    assert aborted(tmp_path / "out", **harness.WHOLE_RUN) == 0
+    [dump] = harness.dumps(tmp_path / "out")
+    found = [r for r in harness.of_kind(harness.records(dump), "collective") if not r.get("result")]
+    assert [r.get("sequence", 0) for r in found] == [0, 1, 2] and {r["rank_count"] for r in found} == {2}, found
