@@ -2,10 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # From a fresh clone to a trace: installs what is missing, builds, profiles examples/train.py, converts, and
 # says what it saw. Uses the GPU where there is one, else the simulated CUDA stack of the tests.
-# usage: tools/demo.sh [OUTPUT]     OUTPUT: folder for the traces (default: gpuprof-out/demo)
+# usage: tools/demo.sh [OUTPUT]     OUTPUT: folder for the traces (default: gpuprof-out/demo of this tree); emptied first,
+# and so either new, empty, or an earlier demo's
 set -euo pipefail
+usage="usage: tools/demo.sh [OUTPUT]"
+case ${1:-} in -*) echo "$usage" >&2; exit 2 ;; esac
+[ $# -le 1 ] || { echo "$usage" >&2; exit 2; }
+output=$(realpath -m "${1:-$(dirname "$0")/../gpuprof-out/demo}")
+mark=$output/.gpuprof-demo  # in a folder that the demo made
 cd "$(dirname "$0")/.."
-output=${1:-gpuprof-out/demo}
+if [ -e "$output" ] && [ ! -e "$mark" ] && { [ ! -d "$output" ] || [ -n "$(ls -A "$output")" ]; }; then
+  echo "demo: $output holds what no demo wrote; name a new or an empty folder, or delete it" >&2
+  exit 2
+fi
 # shellcheck source=/dev/null  # checked by itself
 . tools/progress.sh
 
@@ -45,6 +54,8 @@ else
 fi
 
 rm -rf "$output"
+mkdir -p "$output"
+: >"$mark"
 build/tools/gpuprof run -o "$output" --set GPUPROF_RUN=run --schedule skip_first=5,wait=0,warmup=2,active=10,repeat=1 -- \
   python3 examples/train.py
 build/tools/gpuprof report "$output/run"
