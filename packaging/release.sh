@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes what a release consists of: wheel, tarball, .deb, the debug information apart, the source of what is linked
 # under the LGPL, and SHA256SUMS. Then looks at what came out. --arch: for which machine, x86_64 by default; may come twice.
-# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64]... [OUT]     OUT: default build-portable/release;
-# emptied first, and so either new, empty, or an earlier release
+# usage: packaging/release.sh [--no-sources] [--arch x86_64|aarch64]... [OUT]     OUT: default build-portable/release of this
+# tree; replaced once all is made, and so either new, empty, or nothing but files of a release
 # A release is a tag vVERSION: with one on this commit, it must name the version in CMakeLists.txt and in CHANGELOG.md.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-sources=yes arches=()
+sources=yes arches=() out=
 say() { echo "release: $*" >&2; }
 die() { say "$*"; exit 1; }
 while [ $# -gt 0 ]; do
@@ -17,12 +16,15 @@ while [ $# -gt 0 ]; do
       case ${2:-} in x86_64 | aarch64) arches+=("$2") ;; *) die "--arch '${2:-}': allowed are x86_64 and aarch64" ;; esac
       shift ;;
     -*) die "unknown option '$1'; allowed: --no-sources, --arch" ;;
-    *) break ;;
+    *)
+      [ -z "$out" ] || die "'$1' is one folder too many; give OUT once"
+      out=$(realpath -m "$1") ;;
   esac
   shift
 done
+cd "$(dirname "$0")/.."
 [ ${#arches[@]} -gt 0 ] || arches=(x86_64)
-out=$(realpath -m "${1:-build-portable/release}")
+[ -n "$out" ] || out=$PWD/build-portable/release
 arm64=.deps/aarch64
 
 version=$(sed -n 's/^project(gpuprof VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -33,16 +35,19 @@ if [ -n "$tag" ]; then
     die "CHANGELOG.md has no dated section for $version"
 fi
 
-if [ -n "$(ls -A "$out" 2>/dev/null)" ] && [ ! -e "$out/SHA256SUMS" ]; then
-  die "$out has files, and none is SHA256SUMS of an earlier release; name a new folder or empty it"
-fi
+[ ! -e "$out" ] || [ -d "$out" ] || die "$out is no folder"
+foreign=
+[ ! -d "$out" ] || foreign=$(find "$out" -mindepth 1 -regextype posix-extended ! \( -type f \
+  -regex '.*/(SHA256SUMS|gpuprof[-_][^/]*\.(whl|tar\.gz|deb|tar))' \) -print -quit)
+[ -z "$foreign" ] || die "$foreign is not of a release, and $out would be replaced; name a new folder or empty it"
 [ -z "$(git status --porcelain --untracked-files=no)" ] || say "with changes that are not committed"
 
 tools=$(packaging/release_tools.sh)
-rm -rf "$out"
-mkdir -p "$out"
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
+stage=$(mktemp -d) made=
+trap 'rm -rf "$stage" ${made:+"$made"}' EXIT
+mkdir -p "$(dirname "$out")"
+made=$(mktemp -d "$out.XXXXXX")  # beside OUT, which stays as it is until all is made
+chmod 755 "$made"
 
 make_packages() {
   local arch=$1 build=build-portable preset=portable targets=(all)
@@ -56,11 +61,11 @@ make_packages() {
   cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target "${targets[@]}"
   say "$arch: packages"
   (cd "$build" && cpack --config CPackConfig.cmake -B "$stage/$arch" >"$stage/cpack.log") || { cat "$stage/cpack.log"; exit 1; }
-  find "$stage/$arch" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$out" {} +
+  find "$stage/$arch" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$made" {} +
   cmake --install "$build" --prefix "$stage/$arch-installed" --component runtime >/dev/null
   python3 packaging/make_wheel.py "$stage/$arch-installed" "$stage/$arch-wheel" "$version" "$arch"
   find "$stage/$arch-wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the same bytes from the same commit
-  "$tools/wheel" pack -d "$out" "$stage/$arch-wheel" >/dev/null
+  "$tools/wheel" pack -d "$made" "$stage/$arch-wheel" >/dev/null
 }
 for arch in "${arches[@]}"; do make_packages "$arch"; done
 
@@ -76,8 +81,13 @@ if [ -n "$sources" ]; then
     if [ "$arch" = aarch64 ]; then packaging/third_party.sh --sources "$arm64"; else packaging/third_party.sh --sources; fi
   done | sort -u)
   (cd "$stage/sources" && apt-get "${apt[@]}" source -qq --download-only "${wanted[@]}" >/dev/null)
-  tar -C "$stage" -cf "$out/gpuprof-$version-third-party-sources.tar" sources
+  tar -C "$stage" -cf "$made/gpuprof-$version-third-party-sources.tar" sources
 fi
 
-(cd "$out" && sha256sum -- * >SHA256SUMS)
-for arch in "${arches[@]}"; do packaging/check_release.sh "$out" "$tools/auditwheel" "$arch"; done
+(cd "$made" && sha256sum -- * >SHA256SUMS)
+for arch in "${arches[@]}"; do
+  packaging/check_release.sh "$made" "$tools/auditwheel" "$arch" || { kept=$made made=; die "what was made is not as it must be; it is in $kept"; }
+done
+rm -rf "$out"
+mv "$made" "$out"
+made=

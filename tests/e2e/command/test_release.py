@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""packaging/release.sh in a tree of its own, in which what builds, packs and fetches is stood in for."""
+import os
+import shutil
+
+import pytest
+
+import harness
+
+pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="no git here")
+MADE = {"SHA256SUMS", "gpuprof-0.1.0-linux-x86_64.tar.gz", "gpuprof-0.1.0-py3-none-x86_64.whl", "gpuprof_0.1.0_amd64.deb"}
+
+
+def stand_in(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/bash\nset -eu\n{text}\n")
+    path.chmod(0o755)
+
+
+class Tree:
+    """A repository with the script, and a folder beside it from which it is called."""
+
+    def __init__(self, folder):
+        self.here = folder / "here"
+        self.tree = folder / "tree"
+        self.here.mkdir()
+        commands = folder / "commands"
+        packaging = self.tree / "packaging"
+        packaging.mkdir(parents=True)
+        shutil.copy(harness.SOURCE / "packaging/release.sh", packaging)
+        (self.tree / "CMakeLists.txt").write_text("project(gpuprof VERSION 0.1.0 LANGUAGES C CXX)\n")
+        (self.tree / "CHANGELOG.md").write_text("## 0.1.0 (2026-01-01)\n")
+        (self.tree / ".gitignore").write_text((harness.SOURCE / ".gitignore").read_text())
+        stand_in(packaging / "release_tools.sh", f"echo {commands}")
+        stand_in(packaging / "third_party.sh", "echo glibc=1")
+        stand_in(packaging / "check_release.sh", '[ -s "$1/SHA256SUMS" ] && [ -z "${FAIL_CHECK:-}" ]')
+        (packaging / "make_wheel.py").write_text("import os, sys\nos.mkdir(sys.argv[2])\n")
+        stand_in(commands / "cmake", 'case $1 in --preset) mkdir -p "build-$2" ;; --build) [ -z "${FAIL_BUILD:-}" ] ;; esac')
+        stand_in(commands / "cpack", 'mkdir "$4"\ntouch "$4/gpuprof-0.1.0-linux-x86_64.tar.gz" "$4/gpuprof_0.1.0_amd64.deb" "$4/x.sha256"')
+        stand_in(commands / "wheel", 'touch "$3/gpuprof-0.1.0-py3-none-x86_64.whl"')
+        self.env = harness.environment(PATH=f"{commands}:{os.environ['PATH']}", HOME=folder, GIT_CONFIG_NOSYSTEM="1")
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "All")
+
+    def git(self, *arguments):
+        done = harness.run(["git", "-C", self.tree, *arguments], env=self.env)
+        assert done.code == 0, done.err
+
+    def release(self, *arguments, sources="--no-sources", **settings):
+        env = {**self.env, **{k: str(v) for k, v in settings.items()}}
+        return harness.run(["bash", self.tree / "packaging/release.sh", *[sources][:bool(sources)], *arguments], env=env, cwd=self.here)
+
+    def beside(self):
+        """What lies in the folder from which it is called."""
+        return {path.name for path in self.here.iterdir()}
+
+
+@pytest.fixture(name="tree")
+def tree_of_stand_ins(tmp_path):
+    return Tree(tmp_path)
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_release_is_made_in_the_callers_folder(tree):
+    for _ in range(2):  # the second takes the place of the first
+        done = tree.release("new/out")
+        assert done.code == 0, done.err
+        assert names(tree.here / "new/out") == MADE and tree.beside() == {"new"} and names(tree.here / "new") == {"out"}
+    assert tree.release().code == 0
+    assert names(tree.tree / "build-portable/release") == MADE
+
+
+def test_options_stand_before_or_after_the_folder(tree):
+    done = tree.release("out", "--no-sources", "--arch", "x86_64", sources="")
+    assert done.code == 0 and names(tree.here / "out") == MADE, done.err
+    for arguments, said in ((["out", "more"], "'more' is one folder too many"), (["out", "--no-such"], "unknown option '--no-such'"),
+                            (["out", "--arch", "arm"], "--arch 'arm': allowed are")):
+        done = tree.release(*arguments)
+        assert done.code == 1 and done.err.startswith(f"release: {said}"), done.err
+    assert tree.beside() == {"out"}
+
+
+@pytest.mark.parametrize("kept", ["notes.txt", ".hidden", "gpuprof-thesis.pdf", "gpuprof-src.tar/x", "debian.iso"])
+def test_a_folder_with_other_files_stays(kept, tree):
+    """Such as images that somebody fetched with their SHA256SUMS."""
+    file = tree.here / "out" / kept
+    file.parent.mkdir(parents=True)
+    file.write_text("mine")
+    (tree.here / "out/SHA256SUMS").write_text("")
+    done = tree.release("out")
+    assert done.code == 1 and "is not of a release" in done.err and "name a new folder or empty it" in done.err, done.err
+    assert file.read_text() == "mine" and tree.beside() == {"out"}
+    (tree.here / "file").write_text("mine")
+    assert tree.release("file").code == 1 and (tree.here / "file").read_text() == "mine"
+
+
+def test_a_release_that_fails_leaves_the_one_of_before(tree):
+    assert tree.release("out").code == 0
+    before = (tree.here / "out").stat().st_ino
+    assert tree.release("out", FAIL_BUILD=1).code != 0
+    assert tree.beside() == {"out"}
+    done = tree.release("out", FAIL_CHECK=1)
+    assert done.code == 1 and (tree.here / "out").stat().st_ino == before
+    kept, = tree.beside() - {"out"}
+    assert done.err.endswith(f"it is in {tree.here}/{kept}\n") and names(tree.here / kept) == MADE, done.err
+
+
+def test_packages_without_their_sums_are_replaced(tree):
+    (tree.here / "out").mkdir()
+    (tree.here / "out/gpuprof-0.1.0-py3-none-x86_64.whl").write_text("")
+    done = tree.release("out")
+    assert done.code == 0 and names(tree.here / "out") == MADE, done.err
