@@ -20,23 +20,25 @@ deb=$(ls "$out"/gpuprof_*_"$debian".deb)
 
 mkdir "$folder/wheel" "$folder/tarball" "$folder/deb"
 python3 -m zipfile -e "$wheel" "$folder/wheel"
-tar -xf "$tarball" -C "$folder/tarball" --strip-components=1
+tar -xf "$tarball" -C "$folder/tarball"
+unpacked=$folder/tarball/$(basename "$tarball" .tar.gz)
+[ "$(ls -A "$folder/tarball")" = "$(basename "$unpacked")" ] || fail "the tarball does not unpack into $(basename "$unpacked") alone"
 dpkg-deb -x "$deb" "$folder/deb"
 files=(bin/gpuprof lib/gpuprof/libgpuprof.so lib/gpuprof/gpuprof-probe)
 in_wheel=(gpuprof/bin/gpuprof gpuprof/lib/libgpuprof.so gpuprof/lib/gpuprof-probe)
 for i in 0 1 2; do
-  file=$folder/tarball/${files[i]}
+  file=$unpacked/${files[i]}
   cmp -s "$file" "$folder/deb/usr/${files[i]}" || fail "${files[i]} differs between tarball and .deb"
   cmp -s "$file" "$folder/wheel/${in_wheel[i]}" || fail "${files[i]} differs between tarball and wheel"
 done
 for name in LICENSE NOTICE THIRD-PARTY.txt; do
-  [ -s "$folder/tarball/share/doc/gpuprof/$name" ] || fail "the tarball has no $name"
+  [ -s "$unpacked/share/doc/gpuprof/$name" ] || fail "the tarball has no $name"
   [ -s "$folder/deb/usr/share/doc/gpuprof/$name" ] || fail "the .deb has no $name"
 done
-grep -q 'GNU LESSER GENERAL PUBLIC LICENSE' "$folder/tarball/share/doc/gpuprof/THIRD-PARTY.txt" || fail "no LGPL text"
+grep -q 'GNU LESSER GENERAL PUBLIC LICENSE' "$unpacked/share/doc/gpuprof/THIRD-PARTY.txt" || fail "no LGPL text"
 for page in share/man/man1/gpuprof.1 share/bash-completion/completions/gpuprof share/zsh/site-functions/_gpuprof \
   share/fish/vendor_completions.d/gpuprof.fish; do
-  [ -n "$(find "$folder/tarball" -path "*$page*" -size +0)" ] || fail "the tarball has no $page"
+  [ -n "$(find "$unpacked" -path "*$page*" -size +0)" ] || fail "the tarball has no $page"
 done
 [ "$bad" -ne 0 ] || echo "check_release: $(basename "$tarball") $(($(stat -c %s "$tarball") / 1000)) kB, $(basename "$deb") $(($(stat -c %s "$deb") / 1000)) kB: as they must be"
 exit "$bad"

@@ -26,13 +26,13 @@ outcome() {
 }
 
 mkdir -p "$scratch"/{tree,here/work,there/work}
-tar -xf "$release"/gpuprof-*-linux-aarch64.tar.gz -C "$scratch/tree" --strip-components=1
+tar -xf "$release"/gpuprof-*-linux-aarch64.tar.gz -C "$scratch/tree"
 # Runs one command line on both, in folders of their own. What it prints, writes and ends with is compared by `compare`.
 both() {
   local side code command
   for side in here there; do
     command=("$build/tools/gpuprof") code=0
-    [ "$side" = here ] || command=("$folder/qemu-aarch64-static" -L "$folder" "$scratch/tree/bin/gpuprof")
+    [ "$side" = here ] || command=("$folder/qemu-aarch64-static" -L "$folder" "$scratch"/tree/gpuprof-*/bin/gpuprof)
     (cd "$scratch/$side/work" && "${command[@]}" "${@:2}") >"$scratch/$side/$1.out" 2>"$scratch/$side/$1.err" </dev/null || code=$?
     echo "$code" >"$scratch/$side/$1.code"
   done

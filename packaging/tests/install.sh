@@ -85,7 +85,7 @@ try_root() {
   done
   code=0
   as_user "$root" "cd '$place' && rm -rf work tree && mkdir work tree && cp -r program.py stack work/ &&
-    tar -xf gpuprof-*-linux-*.tar.gz -C tree --strip-components=1 && bash ./use.sh \"\$PWD/work\" \"\$PWD/tree/bin/gpuprof\"" >"$log" 2>&1 || code=$?
+    tar -xf gpuprof-*-linux-*.tar.gz -C tree && bash ./use.sh \"\$PWD/work\" \"\$PWD\"/tree/gpuprof-*-linux-*/bin/gpuprof" >"$log" 2>&1 || code=$?
   outcome "$name: tarball" "$log" "$code"
   # This machine stays as it is, but for the root that tests/aarch64.sh makes.
   [ "$root" != / ] || [ -e /qemu-aarch64-static ] || return 0

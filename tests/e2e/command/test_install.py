@@ -46,6 +46,33 @@ def test_the_installation_is_stripped_and_complete(installed):
     assert sum(f.stat().st_size for f in installed.rglob("*") if f.is_file()) < 20e6
 
 
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory):
+    """Folders with what the tarball and the .deb hold."""
+    if not shutil.which("cpack"):
+        pytest.skip("no cpack here")
+    made = tmp_path_factory.mktemp("packages")
+    kinds = ["TGZ", "DEB"] if shutil.which("dpkg-deb") else ["TGZ"]
+    subprocess.run(["cpack", "--config", harness.BUILD / "CPackConfig.cmake", "-G", ";".join(kinds), "-B", made / "made",
+                    "-D", "CPACK_COMPONENTS_ALL=runtime"], check=True, stdout=subprocess.DEVNULL)
+    tarball, = (made / "made").glob("*.tar.gz")
+    (made / "TGZ").mkdir()
+    subprocess.run(["tar", "-xpf", tarball, "-C", made / "TGZ"], check=True)
+    for deb in (made / "made").glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", deb, made / "DEB"], check=True)
+    return {kind: made / kind for kind in kinds}, tarball
+
+
+def test_the_tarball_unpacks_into_one_folder_and_the_deb_into_usr(packages):
+    """Into the folder that docs/INSTALL.md and docs/RUNNING.md name."""
+    folders, tarball = packages
+    unpacked = folders["TGZ"] / tarball.name[:-len(".tar.gz")]
+    assert list(folders["TGZ"].iterdir()) == [unpacked] and "-linux-" in unpacked.name
+    assert harness.run([unpacked / "bin/gpuprof", "lib"]).out == f"{unpacked}/lib/gpuprof/libgpuprof.so\n"
+    if "DEB" in folders:
+        assert (folders["DEB"] / "usr/bin/gpuprof").exists() and os.listdir(folders["DEB"]) == ["usr"]
+
+
 def test_debug_information_is_found_by_build_id(installed, tmp_path):
     subprocess.run(["cmake", "--install", harness.BUILD, "--prefix", tmp_path, "--component", "debug"], check=True,
                    stdout=subprocess.DEVNULL)
