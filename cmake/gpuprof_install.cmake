@@ -3,9 +3,16 @@
 # debug information of its files by build id, which is installed only when it is named.
 include(GNUInstallDirs)
 
+# Goes before an install() that may make its folder: others can read it, whatever the umask.
+function(gpuprof_install_folder destination component)
+  install(CODE "execute_process(COMMAND sh -c [[umask 022 && mkdir -p \"$1\"]] sh
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${destination}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT ${component} ${ARGN})
+endfunction()
+
 # Installs a target's file stripped. gdb and `gpuprof report --debug-dir` find the rest by build id.
 function(gpuprof_install_stripped target destination)
   target_link_options(${target} PRIVATE -Wl,--build-id=sha1)
+  gpuprof_install_folder(${destination} runtime)
   install(PROGRAMS $<TARGET_FILE:${target}> DESTINATION ${destination} COMPONENT runtime)
   foreach(_component runtime debug)
     set(_all "")
@@ -35,11 +42,13 @@ function(gpuprof_install_pages)
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/pages/${_kind})
     add_custom_command(OUTPUT ${_page} COMMAND gpuprof completion ${_kind} > ${_page} DEPENDS gpuprof VERBATIM)
     list(APPEND _pages ${_page})
+    gpuprof_install_folder(${_destination} runtime)
     install(FILES ${_page} DESTINATION ${_destination} COMPONENT runtime)
   endforeach()
   add_custom_target(gpuprof_pages ALL DEPENDS ${_pages})
 endfunction()
 
+gpuprof_install_folder(${CMAKE_INSTALL_DATADIR}/doc/gpuprof runtime)
 install(FILES LICENSE NOTICE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gpuprof COMPONENT runtime)
 
 # What is shipped also has the licences of what is linked, from the Debian packages that it came from.
@@ -76,4 +85,5 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
 endif()
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/gpuprof_package.cmake)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/open_package.cmake)
 include(CPack)

@@ -6,6 +6,7 @@
 # tree; replaced once all is made, and so either new, empty, or nothing but files of a release
 # A release is a tag vVERSION: with one on this commit, it must name the version in CMakeLists.txt and in CHANGELOG.md.
 set -euo pipefail
+umask 022  # others read what is made
 sources=yes arches=() out=
 say() { echo "release: $*" >&2; }
 die() { say "$*"; exit 1; }

@@ -48,13 +48,13 @@ def test_the_installation_is_stripped_and_complete(installed):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Folders with what the tarball and the .deb hold."""
+    """Folders with what the tarball and the .deb hold, made under a umask that closes them to others."""
     if not shutil.which("cpack"):
         pytest.skip("no cpack here")
     made = tmp_path_factory.mktemp("packages")
     kinds = ["TGZ", "DEB"] if shutil.which("dpkg-deb") else ["TGZ"]
-    subprocess.run(["cpack", "--config", harness.BUILD / "CPackConfig.cmake", "-G", ";".join(kinds), "-B", made / "made",
-                    "-D", "CPACK_COMPONENTS_ALL=runtime"], check=True, stdout=subprocess.DEVNULL)
+    as_a_careful_user(["cpack", "--config", harness.BUILD / "CPackConfig.cmake", "-G", ";".join(kinds), "-B", made / "made",
+                       "-D", "CPACK_COMPONENTS_ALL=runtime"])
     tarball, = (made / "made").glob("*.tar.gz")
     (made / "TGZ").mkdir()
     subprocess.run(["tar", "-xpf", tarball, "-C", made / "TGZ"], check=True)
@@ -71,6 +71,27 @@ def test_the_tarball_unpacks_into_one_folder_and_the_deb_into_usr(packages):
     assert harness.run([unpacked / "bin/gpuprof", "lib"]).out == f"{unpacked}/lib/gpuprof/libgpuprof.so\n"
     if "DEB" in folders:
         assert (folders["DEB"] / "usr/bin/gpuprof").exists() and os.listdir(folders["DEB"]) == ["usr"]
+
+
+def closed_to_others(folder):
+    """What they cannot read, or, of folders and programs, not use."""
+    needed = lambda path: 0o555 if path.is_dir() or path.parent.name == "bin" or path.name in ("gpuprof-probe", "libgpuprof.so") else 0o444
+    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.stat().st_mode & needed(path) != needed(path)]
+
+
+def as_a_careful_user(command):
+    subprocess.run(["sh", "-c", 'umask 077; exec "$@"', "sh", *command], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_others_can_use_what_a_careful_user_installs(tmp_path):
+    for component in ("runtime", "debug"):
+        as_a_careful_user(["cmake", "--install", harness.BUILD, "--prefix", tmp_path / component, "--component", component])
+        assert next((tmp_path / component).rglob("*")) and not closed_to_others(tmp_path / component)
+
+
+def test_others_can_use_what_a_careful_user_packs(packages):
+    for folder in packages[0].values():
+        assert not closed_to_others(folder)
 
 
 def test_debug_information_is_found_by_build_id(installed, tmp_path):

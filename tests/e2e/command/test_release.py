@@ -114,3 +114,11 @@ def test_packages_without_their_sums_are_replaced(tree):
     (tree.here / "out/gpuprof-0.1.0-py3-none-x86_64.whl").write_text("")
     done = tree.release("out")
     assert done.code == 0 and names(tree.here / "out") == MADE, done.err
+
+
+def test_others_can_read_a_careful_users_release(tree):
+    done = harness.run(["sh", "-c", 'umask 077; exec "$@"', "sh", "bash", tree.tree / "packaging/release.sh", "--no-sources", "new/out"],
+                       env=tree.env, cwd=tree.here)
+    assert done.code == 0, done.err
+    closed = [path for path in tree.here.rglob("*") if path.stat().st_mode & 0o444 != 0o444]
+    assert not closed and (tree.here / "new/out/SHA256SUMS").exists()
