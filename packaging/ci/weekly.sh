@@ -4,6 +4,7 @@
 # table which became slower. docs/CI.md has it as a cron job and as a Slurm job.
 #
 # usage: weekly.sh JOBS FOLDER     JOBS: a file with one job a line: a name (letters, digits, - and _), then its command
+# bash runs a command with -eo pipefail: it fails if any part of it does.
 #
 # FOLDER/NAME/baseline holds the good runs of a job, FOLDER/NAME/DATE its comment.md, report.html, log and run. A job that is no slower
 # joins its baseline. Settings of gate.sh hold for all jobs (GPUPROF_GATE_FAIL_OVER, GPUPROF_GATE_OPTIONS, GPUPROF_BIN).
@@ -52,7 +53,7 @@ while read -r name command <&3 || [ -n "$name" ]; do  # the last line may have n
   mkdir -p "$out" || exit 2
   code=0
   GPUPROF_GATE_BASELINE=$folder/$name/baseline GPUPROF_GATE_OUT=$out GPUPROF_GATE_UPDATE=yes \
-    "$here/gate.sh" bash -c "$command" >"$out/log" 2>&1 </dev/null || code=$?
+    "$here/gate.sh" bash --noprofile --norc -eo pipefail -c "$command" >"$out/log" 2>&1 </dev/null || code=$?
   printf '%-24s %-14s %s\n' "$name" "$(outcome "$code")" "$out"
   if [ "$code" -eq 1 ]; then
     [ "$worst" -eq 2 ] || worst=1

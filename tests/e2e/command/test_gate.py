@@ -5,7 +5,6 @@ import os
 import pathlib
 import random
 import re
-import subprocess
 
 import pytest
 
@@ -74,6 +73,14 @@ class Runner:
     def gate(self, *command, **settings):
         env = {**self.env, **{k: str(v) for k, v in settings.items()}}
         return harness.run(["bash", GATE, *command], env=env, cwd=self.folder)
+
+    def action(self, **settings):
+        """The action's step as a runner runs it; `settings` stand for what it puts in place of the expressions."""
+        yaml = pytest.importorskip("yaml")
+        step, = yaml.safe_load((GATE.parent / "action.yml").read_text())["runs"]["steps"]
+        (self.folder / "step.sh").write_text(step["run"])
+        return harness.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", self.folder / "step.sh"], cwd=self.folder,
+                           env={**self.env, **{k: str(v) for k, v in settings.items()}})
 
     def comment(self):
         return (self.folder / "ci out/comment.md").read_text()
@@ -227,17 +234,26 @@ def test_the_action_hands_each_input_to_the_gate():
 
 
 def test_the_action_runs_its_command(tmp_path):
-    """The action's step as a runner runs it, with what it puts in place of the expressions."""
-    yaml = pytest.importorskip("yaml")
-    step, = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())["runs"]["steps"]
+    command = f"{harness.PYTHON} -c \"import ctypes; c = ctypes.CDLL('libcudart.so.13'); [c.cudaDeviceSynchronize() for _ in range(60)]\""
     runner = Runner(tmp_path, GITHUB_ACTION_PATH=GATE.parent, GPUPROF_GATE_RUN="", GPUPROF_GATE_UPDATE="yes",
-                    GPUPROF_GATE_OPTIONS="--step sync:1",
-                    COMMAND=f"{harness.PYTHON} -c \"import ctypes; c = ctypes.CDLL('libcudart.so.13'); [c.cudaDeviceSynchronize() for _ in range(60)]\"")
-    (tmp_path / "step.sh").write_text(step["run"])
-    done = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", tmp_path / "step.sh"], env=runner.env, cwd=tmp_path,
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+                    GPUPROF_GATE_OPTIONS="--step sync:1", COMMAND=command)
+    done = runner.action()
+    assert done.code == 0, done.err
     assert pathlib.Path(tmp_path / "ci out/report.html").exists()
+
+
+# Programs that fail, as people write them: behind a pipe, and in a line that is not the last.
+FAILING = {"a pipe": "sh -c 'exit 7' | cat", "an earlier line": "sh -c 'exit 7'\n{more}", "a list": "sh -c 'exit 7'; {more}"}
+
+
+@pytest.mark.parametrize("how", FAILING)
+def test_the_actions_command_fails_if_a_part_of_it_does(how, tmp_path):
+    more = copy_of(write_run(tmp_path / "run", 0))
+    runner = Runner(tmp_path, GITHUB_ACTION_PATH=GATE.parent, GPUPROF_BIN=recorder_of_copies(tmp_path), COMMAND=more)
+    done = runner.action()
+    assert done.code == 0, done.err
+    done = runner.action(COMMAND=FAILING[how].format(more=more))
+    assert done.code == 3 and "the program ended with 7;" in done.err, done.out + done.err
 
 
 def test_the_pages_yaml_can_be_read():
@@ -276,10 +292,10 @@ def test_reference_jobs_of_every_week(tmp_path):
     second = weekly()
     outcomes = dict(re.findall(r"^(\w+) +(no slower|SLOWER|FAILED|NOT COMPARED)", second.out, flags=re.M))
     assert (second.code, outcomes) == (1, {"steady": "no slower", "changed": "SLOWER"}), second.out + second.err
-    jobs.write_text("breaks exit 7\nwrong exit 1\nbad/name true\n")
+    jobs.write_text(f"breaks exit 7\nwrong exit 1\npiped false | cat\nearlier false; {copy(6)}\nbad/name true\n")
     third = weekly()
     outcomes = dict(re.findall(r"^(\w+) +(no slower|SLOWER|FAILED|NOT COMPARED)", third.out, flags=re.M))
-    assert (third.code, outcomes) == (2, {"breaks": "FAILED", "wrong": "FAILED"}), third.out + third.err
+    assert (third.code, outcomes) == (2, dict.fromkeys(["breaks", "wrong", "piped", "earlier"], "FAILED")), third.out + third.err
     assert "'bad/name true'" in third.err
     jobs.write_text("\n")
     assert weekly().code == 2
