@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # A CI job's gate: records a program, compares the run with a baseline of good ones, says what became slower in a
-# comment as Markdown, and fails when steps did. docs/CI.md has the GitHub and GitLab jobs that call it.
+# comment as Markdown, and fails when steps did. docs/CI.md has the GitHub and GitLab jobs that call it. It needs no token,
+# and should have none: the program could read it of this script's own environment.
 #
 # usage: gate.sh [COMMAND...]     Without COMMAND, GPUPROF_GATE_RUN is a run that was recorded before
 #
@@ -20,7 +21,7 @@ set -euo pipefail
 trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
 trap 'exit 2' ERR  # 1 is for slower steps alone
 
-# The program gets none of these: gpuprof would warn of them, and the tokens are not for it.
+# The program's environment has none of these: gpuprof would warn of them, and the tokens are not for it.
 export -n "${!GPUPROF_GATE_@}" GPUPROF_BIN GPUPROF_GITLAB_TOKEN GH_TOKEN GITHUB_TOKEN
 gpuprof=${GPUPROF_BIN:-gpuprof}
 baseline=${GPUPROF_GATE_BASELINE:-}
@@ -90,19 +91,10 @@ if [ -n "${GPUPROF_GATE_PAGE:-}" ]; then
   printf '\n[The whole report](%s)\n' "$GPUPROF_GATE_PAGE" >>"$comment"
 fi
 
-# Where the job runs: its summary, its outputs, and a comment at the request, where it may write one.
+# Where the job runs: its summary and its outputs. comment.sh writes the comment at the request.
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$comment" >>"$GITHUB_STEP_SUMMARY"; fi
 if [ -n "${GITHUB_OUTPUT:-}" ]; then
   printf 'comment=%s\nreport=%s\n' "$comment" "$out/report.html" >>"$GITHUB_OUTPUT"
-fi
-failed() { echo "gate.sh: the comment could not be written; it is in $comment" >&2; }
-if [[ ${GITHUB_REF:-} =~ ^refs/pull/([0-9]+)/ ]] && [ -n "${GH_TOKEN:-}" ]; then
-  GH_TOKEN=$GH_TOKEN gh pr comment "${BASH_REMATCH[1]}" --repo "$GITHUB_REPOSITORY" --body-file "$comment" >/dev/null || failed
-elif [ -n "${CI_MERGE_REQUEST_IID:-}" ] && [ -n "${GPUPROF_GITLAB_TOKEN:-}" ]; then
-  # The token goes by standard input: arguments can be read by others on the machine.
-  printf 'header = "PRIVATE-TOKEN: %s"\n' "$GPUPROF_GITLAB_TOKEN" |
-    curl -sSf --config - -o /dev/null --data-urlencode "body@$comment" \
-      "$CI_API_V4_URL/projects/$CI_PROJECT_ID/merge_requests/$CI_MERGE_REQUEST_IID/notes" || failed
 fi
 cat "$comment"
 exit "$code"

@@ -2,7 +2,6 @@
 """packaging/ci/gate.sh, which the GitHub Action and the GitLab job run, in an environment as a runner sets it."""
 import json
 import os
-import pathlib
 import random
 import re
 
@@ -53,6 +52,10 @@ def copy_of(run):
     return f"mkdir -p \"$RUN\"; cp {run}/* \"$RUN\""
 
 
+def yaml_of(file):
+    return pytest.importorskip("yaml").safe_load(file.read_text())
+
+
 class Runner:
     """What a runner gives to a job, with a `gh` and a `curl` that note how they are called."""
 
@@ -74,13 +77,29 @@ class Runner:
         env = {**self.env, **{k: str(v) for k, v in settings.items()}}
         return harness.run(["bash", GATE, *command], env=env, cwd=self.folder)
 
-    def action(self, **settings):
-        """The action's step as a runner runs it; `settings` stand for what it puts in place of the expressions."""
-        yaml = pytest.importorskip("yaml")
-        step, = yaml.safe_load((GATE.parent / "action.yml").read_text())["runs"]["steps"]
-        (self.folder / "step.sh").write_text(step["run"])
-        return harness.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", self.folder / "step.sh"], cwd=self.folder,
-                           env={**self.env, **{k: str(v) for k, v in settings.items()}})
+    def action(self, **inputs):
+        """The action's steps as a runner runs them; the outcome is that of the gate's. Inputs have `_` for `-`."""
+        action = yaml_of(GATE.parent / "action.yml")
+        known = {f"inputs.{name}": row.get("default", "") for name, row in action["inputs"].items()}
+        known |= {f"inputs.{name.replace('_', '-')}": str(value) for name, value in inputs.items()}
+        outputs = self.folder / "outputs"
+        outputs.write_text("")
+        done = []
+        for step in action["runs"]["steps"]:
+            known |= {f"steps.gate.outputs.{line.partition('=')[0]}": line.partition("=")[2] for line in outputs.read_text().splitlines()}
+            if any(not known.get(name) for name in re.findall(r"([\w.-]+) != ''", step.get("if", ""))):
+                continue
+            put = lambda text: re.sub(r"\$\{\{ ([\w.-]+) \}\}", lambda found: known.get(found[1], ""), text)
+            env = {**self.env, **{name: put(text) for name, text in step["env"].items()},
+                   "GITHUB_ACTION_PATH": str(GATE.parent), "GITHUB_OUTPUT": str(outputs)}
+            (self.folder / "step.sh").write_text(step["run"])
+            done.append(harness.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", self.folder / "step.sh"], cwd=self.folder, env=env))
+        assert [step.code for step in done[1:]] == [0] * len(done[1:])
+        return done[0]
+
+    def write_comment(self, *arguments, **settings):
+        env = {**self.env, **{k: str(v) for k, v in settings.items()}}
+        return harness.run(["bash", GATE.parent / "comment.sh", *arguments], env=env, cwd=self.folder)
 
     def comment(self):
         return (self.folder / "ci out/comment.md").read_text()
@@ -202,44 +221,87 @@ def test_only_slower_steps_are_exit_code_1(tmp_path):
     assert (tmp_path / "output").read_text().count("exit-code=2\n") == 3
 
 
-def test_github_gets_a_summary_outputs_and_a_comment(tmp_path):
+def test_github_gets_a_summary_and_outputs(tmp_path):
     runner = Runner(tmp_path, GITHUB_STEP_SUMMARY=tmp_path / "summary.md", GITHUB_OUTPUT=tmp_path / "output",
                     GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b", GH_TOKEN="secret")
     runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
     assert (tmp_path / "summary.md").read_text() == runner.comment()
     assert dict(line.split("=") for line in (tmp_path / "output").read_text().splitlines()) == {
         "exit-code": "0", "comment": f"{tmp_path}/ci out/comment.md", "report": f"{tmp_path}/ci out/report.html"}
-    assert (tmp_path / "token.txt").read_text() == "secret\n"
-    assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo a/b --body-file {tmp_path}/ci out/comment.md\n"
+    assert not (tmp_path / "gh.txt").exists()  # the comment is another step's
+
+
+def test_github_gets_a_comment(tmp_path):
+    """Of the gate that passes and of the one that fails; on the main branch, or without a token, none."""
+    runner = Runner(tmp_path, GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b")
+    inputs = {"baseline": tmp_path / "baseline", "out": tmp_path / "ci out"}
+    assert runner.action(run=write_run(tmp_path / "run", 0), update="yes", token="secret", **inputs).code == 0
+    assert runner.action(run=write_run(tmp_path / "slow", 1, slower=0.10), token="secret", **inputs).code == 1
+    assert (tmp_path / "token.txt").read_text() == "secret\n" * 2
+    assert (tmp_path / "gh.txt").read_text() == f"pr comment 12 --repo a/b --body-file {tmp_path}/ci out/comment.md\n" * 2
+    runner.action(run=tmp_path / "run", **inputs)
+    assert runner.action(command="false", token="secret", **inputs).code == 3
+    runner.env["GITHUB_REF"] = "refs/heads/main"
+    runner.action(run=tmp_path / "run", token="secret", **inputs)
+    assert (tmp_path / "gh.txt").read_text().count("\n") == 2
 
 
 def test_gitlab_gets_a_note_and_its_token_is_in_no_argument(tmp_path):
     runner = Runner(tmp_path, CI_MERGE_REQUEST_IID="5", CI_API_V4_URL="https://gitlab.example/api/v4", CI_PROJECT_ID="3",
                     GPUPROF_GITLAB_TOKEN="secret")
     runner.gate(GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
+    assert not (tmp_path / "curl.txt").exists()  # the comment is another job's
+    assert runner.write_comment("ci out/comment.md").code == 0
     said = (tmp_path / "curl.txt").read_text()
     assert "https://gitlab.example/api/v4/projects/3/merge_requests/5/notes" in said and "secret" not in said
     assert (tmp_path / "stdin.txt").read_text() == 'header = "PRIVATE-TOKEN: secret"\n'
 
 
-def test_the_action_hands_each_input_to_the_gate():
-    """Its inputs reach the script by the environment, and none is written into the script itself."""
-    yaml = pytest.importorskip("yaml")
-    action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
-    step, = action["runs"]["steps"]
-    used = set(re.findall(r"inputs\.([\w-]+)", json.dumps(step["env"])))
-    assert used == set(action["inputs"]) and "${{" not in step["run"]
+def test_a_comment_that_cannot_be_written_is_said(tmp_path):
+    github, gitlab = {"GITHUB_REF": "refs/pull/12/merge"}, {"CI_MERGE_REQUEST_IID": "5"}
+    runner = Runner(tmp_path, GITHUB_REPOSITORY="a/b", CI_API_V4_URL="https://gitlab.example", CI_PROJECT_ID="3")
+    assert runner.write_comment(**github).err.startswith("comment.sh: gpuprof-ci/comment.md: no comment; ")
+    (tmp_path / "gpuprof-ci").mkdir()
+    (tmp_path / "gpuprof-ci/comment.md").write_text("No slower.\n")
+    assert runner.write_comment().code == 0  # no request
+    assert "set GH_TOKEN" in runner.write_comment(**github).err and "set GPUPROF_GITLAB_TOKEN" in runner.write_comment(**gitlab).err
+    for name in ("gh", "curl"):
+        (runner.tools / name).write_text("#!/bin/sh\nexit 1\n")
+    for settings in ({**github, "GH_TOKEN": "secret"}, {**gitlab, "GPUPROF_GITLAB_TOKEN": "secret"}):
+        done = runner.write_comment(**settings)
+        assert done.code == 1 and done.err == "comment.sh: the comment could not be written; it is in gpuprof-ci/comment.md\n"
+
+
+# What each process from the program to the runner was started with.
+ANCESTORS = "p=$$; while [ $p -gt 1 ]; do cat /proc/$p/environ; p=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$p/status); done 2>/dev/null"
+
+
+def test_no_process_that_the_program_can_read_has_the_token(tmp_path):
+    runner = Runner(tmp_path, GITHUB_REF="refs/pull/12/merge", GITHUB_REPOSITORY="a/b", GPUPROF_BIN=recorder_of_copies(tmp_path))
+    command = f"({ANCESTORS}) >seen; {copy_of(write_run(tmp_path / 'run', 0))}"
+    done = runner.action(command=command, baseline=tmp_path / "baseline", update="yes", token="a-secret")
+    assert done.code == 0 and (tmp_path / "token.txt").read_text() == "a-secret\n", done.err
+    seen = (tmp_path / "seen").read_text()
+    assert "GPUPROF_GATE_BASELINE=" in seen and "COMMAND=" in seen and "a-secret" not in seen
+
+
+def test_the_action_hands_each_input_to_a_script():
+    """By the environment, and none is written into the script itself. The token is not among those of the gate's step."""
+    action = yaml_of(GATE.parent / "action.yml")
+    gate, comment = action["runs"]["steps"]
+    used = [set(re.findall(r"inputs\.([\w-]+)", json.dumps(step["env"]))) for step in (gate, comment)]
+    assert used == [set(action["inputs"]) - {"token"}, {"token"}]
+    assert "${{" not in gate["run"] + comment["run"]
     documented = re.findall(r"^# (GPUPROF_GATE_\w+)", GATE.read_text(), flags=re.M)
-    assert {n for n in step["env"] if n.startswith("GPUPROF_GATE")} == set(documented) | {"GPUPROF_GATE_RUN"}
+    assert {n for n in gate["env"] if n.startswith("GPUPROF_GATE")} == set(documented) | {"GPUPROF_GATE_RUN"}
 
 
 def test_the_action_runs_its_command(tmp_path):
     command = f"{harness.PYTHON} -c \"import ctypes; c = ctypes.CDLL('libcudart.so.13'); [c.cudaDeviceSynchronize() for _ in range(60)]\""
-    runner = Runner(tmp_path, GITHUB_ACTION_PATH=GATE.parent, GPUPROF_GATE_RUN="", GPUPROF_GATE_UPDATE="yes",
-                    GPUPROF_GATE_OPTIONS="--step sync:1", COMMAND=command)
-    done = runner.action()
+    runner = Runner(tmp_path)
+    done = runner.action(command=command, baseline=tmp_path / "baseline", update="yes", options="--step sync:1", out="ci out")
     assert done.code == 0, done.err
-    assert pathlib.Path(tmp_path / "ci out/report.html").exists()
+    assert (tmp_path / "ci out/report.html").exists() and (tmp_path / "baseline/0001").exists()
 
 
 # Programs that fail, as people write them: behind a pipe, and in a line that is not the last.
@@ -249,10 +311,10 @@ FAILING = {"a pipe": "sh -c 'exit 7' | cat", "an earlier line": "sh -c 'exit 7'\
 @pytest.mark.parametrize("how", FAILING)
 def test_the_actions_command_fails_if_a_part_of_it_does(how, tmp_path):
     more = copy_of(write_run(tmp_path / "run", 0))
-    runner = Runner(tmp_path, GITHUB_ACTION_PATH=GATE.parent, GPUPROF_BIN=recorder_of_copies(tmp_path), COMMAND=more)
-    done = runner.action()
+    runner = Runner(tmp_path, GPUPROF_BIN=recorder_of_copies(tmp_path))
+    done = runner.action(command=more, baseline=tmp_path / "baseline")
     assert done.code == 0, done.err
-    done = runner.action(COMMAND=FAILING[how].format(more=more))
+    done = runner.action(command=FAILING[how].format(more=more), baseline=tmp_path / "baseline")
     assert done.code == 3 and "the program ended with 7;" in done.err, done.out + done.err
 
 
@@ -263,11 +325,17 @@ def test_the_pages_yaml_can_be_read():
              re.findall(r"^```yaml\n(.*?)^```", (harness.SOURCE / f"docs/{page}.md").read_text(), flags=re.M | re.S)]
     assert len(found) == 3
     github, gitlab, pod = [yaml.safe_load(block) for block in found]
-    action = yaml.safe_load((harness.SOURCE / "packaging/ci/action.yml").read_text())
-    step, = [s for s in github["jobs"]["speed"]["steps"] if "packaging/ci" in s.get("uses", "")]
+    action = yaml_of(GATE.parent / "action.yml")
+    steps = github["jobs"]["speed"]["steps"]
+    step, = [s for s in steps if "packaging/ci" in s.get("uses", "")]
     assert set(step["with"]) <= set(action["inputs"])
-    speed = gitlab["speed"]
+    assert steps[0]["with"] == {"persist-credentials": False}  # else the program can read the token in .git/config
+    speed, comment = gitlab["speed"], gitlab["speed-comment"]
     assert any("packaging/ci/gate.sh" in line for line in speed["script"])
+    # The job with the token runs no program, and only for merge requests.
+    assert comment["script"] == ["gpuprof/packaging/ci/comment.sh"] and comment["needs"] == ["speed"]
+    assert [(rule["if"], rule["when"]) for rule in comment["rules"]] == [('$CI_PIPELINE_SOURCE == "merge_request_event"', "always")]
+    assert comment["environment"]["name"] == "gpuprof-comment" and "environment" not in speed
     # Merge requests have pipelines, read the main branch's baseline, and do not write it.
     main, request = speed["rules"]
     assert "DEFAULT_BRANCH" in main["if"] and "merge_request_event" in request["if"] and "variables" not in request
