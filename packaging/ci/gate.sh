@@ -18,7 +18,8 @@
 # 3: COMMAND failed; its own code is said.
 set -euo pipefail
 # Every way out says its code to the job that called.
-trap 'code=$?; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
+kept=
+trap 'code=$?; rm -rf ${kept:+"$kept"}; [ -z "${GITHUB_OUTPUT:-}" ] || echo "exit-code=$code" >>"$GITHUB_OUTPUT"' EXIT
 trap 'exit 2' ERR  # 1 is for slower steps alone
 
 # The program's environment has none of these: gpuprof would warn of them, and the tokens are not for it.
@@ -39,16 +40,24 @@ comment=$out/comment.md
 mkdir -p "$out"
 rm -f "$comment" "$out/report.html"  # of the last call
 
-# As gpuprof counts them: folders whose names are numbers. Others keep a folder (.gitkeep) or say what it is for (README).
-has_good_run() {
-  local folder
+# The newest good run, as gpuprof counts them: folders whose names are numbers. Others keep a folder (.gitkeep) or say what it
+# is for (README).
+newest_good_run() {
+  local folder name newest=0 found=
   for folder in "$baseline"/*/; do
-    folder=${folder%/}
-    folder=${folder##*/}
-    if [[ $folder =~ ^[0-9]{1,9}$ ]] && ((10#$folder > 0)); then return 0; fi
+    name=${folder%/}
+    name=${name##*/}
+    if [[ $name =~ ^[0-9]{1,9}$ ]] && ((10#$name > newest)); then newest=$((10#$name)) found=$folder; fi
   done
-  return 1
+  echo "$found"
 }
+good_run=$(newest_good_run)
+# What a request's program does to the baseline does not count.
+if [ $# -gt 0 ] && [ "$update" = no ] && [ -n "$good_run" ]; then
+  kept=$(mktemp -d)
+  cp -rL -- "$good_run" "$kept/"
+  baseline=$kept
+fi
 
 if [ $# -gt 0 ]; then
   read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
@@ -70,7 +79,7 @@ fi
 "$gpuprof" report "$run" --format html -o "$out/report.html" || exit 2
 compare=("$gpuprof" diff --baseline "$baseline" "$run")
 code=0
-if ! has_good_run; then
+if [ -z "$good_run" ]; then
   if [ "$update" = yes ]; then
     if "${compare[@]}" --update --fail-over "$fail_over"; then
       echo "The first run of the baseline: there is nothing to compare with yet." >"$comment"

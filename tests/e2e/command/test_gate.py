@@ -210,6 +210,19 @@ def test_each_call_compares_its_own_run(tmp_path):
     assert [len(os.listdir(run)) for run in runs] == [1, 1]
 
 
+@pytest.mark.parametrize("change", ["true", "cp slow/* baseline/10", "cp -r slow baseline/0011", "rm -r baseline"])
+def test_a_request_is_compared_with_what_the_main_branch_kept(change, tmp_path):
+    """Whatever its program does to the folder: puts its own run there, in place of the good one or after it, or removes all."""
+    runner = Runner(tmp_path, GPUPROF_BIN=recorder_of_copies(tmp_path), TMPDIR=tmp_path / "tmp")
+    (tmp_path / "tmp").mkdir()
+    write_run(tmp_path / "baseline/0009", 0, slower=0.10)
+    write_run(tmp_path / "baseline/10", 1)  # the newest, by its number
+    write_run(tmp_path / "slow", 2, slower=0.10)
+    done = runner.gate("bash", "-c", f"{change}; {copy_of('slow')}")
+    assert done.code == 1, done.out + done.err
+    assert not list((tmp_path / "tmp").iterdir())
+
+
 def test_only_slower_steps_are_exit_code_1(tmp_path):
     """What the gate itself cannot do is 2, whatever bash or gpuprof would end with."""
     (tmp_path / "file").write_text("")
@@ -327,6 +340,12 @@ def test_the_pages_yaml_can_be_read():
     github, gitlab, pod = [yaml.safe_load(block) for block in found]
     action = yaml_of(GATE.parent / "action.yml")
     steps = github["jobs"]["speed"]["steps"]
+    # A request's job reads the main branch's baseline, and does not write it.
+    restored, saved = [s for s in steps if "actions/cache" in s.get("uses", "")]
+    assert restored["uses"].startswith("actions/cache/restore@") and "if" not in restored
+    assert saved["uses"].startswith("actions/cache/save@") and saved["if"] == "github.ref == 'refs/heads/main'"
+    assert {name: restored["with"][name] for name in ("path", "key")} == saved["with"]
+    assert restored["with"]["key"].startswith(restored["with"]["restore-keys"])
     step, = [s for s in steps if "packaging/ci" in s.get("uses", "")]
     assert set(step["with"]) <= set(action["inputs"])
     assert steps[0]["with"] == {"persist-credentials": False}  # else the program can read the token in .git/config
