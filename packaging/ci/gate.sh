@@ -10,7 +10,7 @@
 # GPUPROF_GATE_FAIL_OVER  per cent that steps may become slower (default 5)
 # GPUPROF_GATE_UPDATE     yes: a run that passes joins the baseline (set it on the main branch alone); default no
 # GPUPROF_GATE_OUT        folder for comment.md, report.html and the run (default gpuprof-ci)
-# GPUPROF_GATE_OPTIONS    options of `gpuprof run`, with blanks between
+# GPUPROF_GATE_OPTIONS    options of `gpuprof run`, with blanks or line breaks between
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
 # GPUPROF_BIN             the command (default gpuprof)
 #
@@ -60,13 +60,13 @@ if [ $# -gt 0 ] && [ "$update" = no ] && [ -n "$good_run" ]; then
 fi
 
 if [ $# -gt 0 ]; then
-  read -ra options <<<"${GPUPROF_GATE_OPTIONS:-}"
+  read -rd '' -a options <<<"${GPUPROF_GATE_OPTIONS:-}" || true  # no NUL ends it
   code=0
   name=ci-$(date +%Y%m%d_%H%M%S)_$$  # all ranks share it, and no other call
   GPUPROF_RUN=$name "$gpuprof" run -o "$out/runs" ${options[@]+"${options[@]}"} -- "$@" || code=$?
   if [ "$code" -ne 0 ]; then
     if ! "$gpuprof" run -o "$out/runs" ${options[@]+"${options[@]}"} -- true >/dev/null 2>&1; then
-      echo "gate.sh: GPUPROF_GATE_OPTIONS=${GPUPROF_GATE_OPTIONS:-}: gpuprof run starts no program with them; set options that it takes" >&2
+      echo "gate.sh: GPUPROF_GATE_OPTIONS=${options[*]-}: gpuprof run starts no program with them; set options that it takes" >&2
       exit 2
     fi
     echo "gate.sh: the program ended with $code; nothing is compared" >&2

@@ -170,9 +170,9 @@ def test_what_cannot_be_recorded_is_no_failure_of_the_program(tmp_path):
     runner = Runner(tmp_path)
     done = runner.gate("true", GPUPROF_BIN="no-such-gpuprof")
     assert done.code == 2 and done.err == "gate.sh: no-such-gpuprof: no such command; install gpuprof, or set GPUPROF_BIN to it\n"
-    for options in ("--no-such-option", "--set GPUPROF_STEP=no-such-source"):
+    for options in ("--no-such-option", "--set GPUPROF_STEP=no-such-source", "--step sync:1\n--no-such-option\n"):  # YAML's "|"
         done = runner.gate("true", GPUPROF_GATE_OPTIONS=options)
-        assert done.code == 2 and f"gate.sh: GPUPROF_GATE_OPTIONS={options}: " in done.err, done.err
+        assert done.code == 2 and f"gate.sh: GPUPROF_GATE_OPTIONS={' '.join(options.split())}: " in done.err, done.err
         assert "the program ended" not in done.err
     done = runner.gate("no-such-program")
     assert done.code == 3 and "the program ended with 127;" in done.err, done.err
