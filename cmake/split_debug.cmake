@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run by `cmake --install`. PART=runtime strips the file that was installed; PART=debug puts what that
 # takes away to ROOT/lib/debug/.build-id/ab/cdef.debug.
-execute_process(COMMAND ${READELF} -n ${FILE} OUTPUT_VARIABLE _notes COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${READELF} -n ${FILE} OUTPUT_VARIABLE _notes COMMAND_ERROR_IS_FATAL ANY)
 if(NOT _notes MATCHES "Build ID: (..)([0-9a-f]+)")
   message(FATAL_ERROR "${FILE} has no build id")
 endif()

@@ -4,6 +4,7 @@
 # stripped; licences.
 # usage: packaging/check_wheel.sh WHEEL AUDITWHEEL ARCH     ARCH: x86_64 or aarch64
 set -euo pipefail
+export LC_ALL=C  # readelf's words are looked for
 usage="usage: packaging/check_wheel.sh WHEEL AUDITWHEEL ARCH"
 wheel=${1:?$usage} auditwheel=${2:?$usage} arch=${3:?$usage}
 case $arch in

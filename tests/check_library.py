@@ -6,6 +6,7 @@ glibc, and an old one, and exports only what it interposes and gpuprof's own nam
 usage: check_library.py --source REPOSITORY (LIBRARY | --self-test [--compiler CC])
 """
 import argparse
+import os
 import pathlib
 import re
 import subprocess
@@ -41,7 +42,8 @@ LIBC_NAMES = {
 
 
 def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    """What it says, in English."""
+    return subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C"}).stdout
 
 
 def table_names(source):

@@ -119,6 +119,12 @@ def stacks_of(pid):
     return "\n".join(line for line in looked.stdout.decode(errors="replace").splitlines() if line.startswith(("Thread", "#")))
 
 
+def binutils(tool, *arguments):
+    """What readelf or nm say, in English; standard error after standard output."""
+    done = run([tool, *arguments], env=environment(LC_ALL="C"))
+    return done.out + done.err
+
+
 def gpuprof(*arguments, env=None, cwd=None, timeout=300):
     return run([BIN, *arguments], env=env, cwd=cwd, timeout=timeout)
 

@@ -37,7 +37,7 @@ END
 export APT_CONFIG=$scratch/apt.conf
 cd "$scratch"
 apt-get -qq update || die "the list of Debian 13's packages cannot be had"
-modules=$(apt-cache depends node-d3 | awk '/Depends: node-d3-/ { print $2 }')
+modules=$(LC_ALL=C apt-cache depends node-d3 | awk '/Depends: node-d3-/ { print $2 }')
 # shellcheck disable=SC2086 # a list of names
 apt-get -qq download node-d3 $modules || die "d3 cannot be had"
 apt-get -qq source --download-only pytorch || die "PyTorch's sources cannot be had"

@@ -81,7 +81,7 @@ def test_version_and_help():
 def test_needs_only_glibc():
     if harness.SANITIZER:
         pytest.skip("a sanitizer's runtime is one more library")
-    shown = harness.run(["readelf", "-d", harness.BIN]).out
+    shown = harness.binutils("readelf", "-d", harness.BIN)
     needed = re.findall(r"NEEDED.*\[(.*)\]", shown)
     assert needed or "no dynamic section" in shown, "the portable builds link it statically"
     assert set(needed) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needed

@@ -41,8 +41,7 @@ def test_the_installation_is_stripped_and_complete(installed):
                  "share/fish/vendor_completions.d/gpuprof.fish", "share/doc/gpuprof/LICENSE", "share/doc/gpuprof/NOTICE"):
         assert (installed / name).stat().st_size > 0, name
     for name in ("bin/gpuprof", "lib/gpuprof/libgpuprof.so", "lib/gpuprof/gpuprof-probe"):
-        said = subprocess.run(["nm", installed / name], capture_output=True, text=True)
-        assert "no symbols" in said.stderr, name
+        assert "no symbols" in harness.binutils("nm", installed / name), name
     assert sum(f.stat().st_size for f in installed.rglob("*") if f.is_file()) < 20e6
 
 
@@ -97,10 +96,45 @@ def test_others_can_use_what_a_careful_user_packs(packages):
 def test_debug_information_is_found_by_build_id(installed, tmp_path):
     subprocess.run(["cmake", "--install", harness.BUILD, "--prefix", tmp_path, "--component", "debug"], check=True,
                    stdout=subprocess.DEVNULL)
-    notes = subprocess.run(["readelf", "-n", installed / "lib/gpuprof/libgpuprof.so"], capture_output=True, text=True).stdout
+    notes = harness.binutils("readelf", "-n", installed / "lib/gpuprof/libgpuprof.so")
     build_id = re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
     debug = tmp_path / f"lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
-    assert ".debug_info" in subprocess.run(["readelf", "-SW", debug], capture_output=True, text=True).stdout
+    assert ".debug_info" in harness.binutils("readelf", "-SW", debug)
+
+
+def french_readelf(folder):
+    """The machine's, with the words that French has for what is looked for, unless the caller asks for C."""
+    folder.mkdir()
+    (folder / "readelf").write_text(f"""#!/bin/bash
+[ "${{LC_ALL:-}}" != C ] || exec {shutil.which("readelf")} "$@"
+LC_ALL=C {shutil.which("readelf")} "$@" | sed -e 's/Build ID:/ID de construction:/' -e 's/Name:/Nom:/' -e 's/Machine:/Machine :/'
+""")
+    (folder / "readelf").chmod(0o755)
+    return folder / "readelf"
+
+
+def test_files_are_stripped_in_every_language(tmp_path):
+    for part, made in (("runtime", "bin/gpuprof"), ("debug", "lib/debug/.build-id/*/*.debug")):
+        (tmp_path / "root/bin").mkdir(parents=True, exist_ok=True)
+        values = {"FILE": harness.BIN, "NAME": "gpuprof", "ROOT": tmp_path / "root", "DESTINATION": "bin", "PART": part,
+                  "OBJCOPY": shutil.which("objcopy"), "READELF": french_readelf(tmp_path / part)}
+        done = harness.run(["cmake", *[f"-D{name}={value}" for name, value in values.items()], "-P", harness.SOURCE / "cmake/split_debug.cmake"],
+                           env=harness.environment(LC_ALL="fr_FR.UTF-8"))
+        assert done.code == 0 and len(list((tmp_path / "root").glob(made))) == 1, done.err
+
+
+def test_a_wheel_is_looked_at_in_every_language(tmp_path):
+    """A program that needs a newer glibc than wheels may is found."""
+    folder, tools = tmp_path / "wheel/gpuprof", french_readelf(tmp_path / "tools").parent
+    for name in ("bin/gpuprof", "lib/libgpuprof.so", "lib/gpuprof-probe"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(shutil.which("true"), folder / name)
+    (tools / "auditwheel").write_text("#!/bin/sh\n")
+    (tools / "auditwheel").chmod(0o755)
+    shutil.make_archive(tmp_path / "gpuprof", "zip", tmp_path / "wheel")
+    done = harness.run([harness.SOURCE / "packaging/check_wheel.sh", tmp_path / "gpuprof.zip", tools / "auditwheel", os.uname().machine],
+                       env=harness.environment(PATH=f"{tools}:{os.environ['PATH']}", LC_ALL="fr_FR.UTF-8"))
+    assert done.code == 1 and "bin/gpuprof needs glibc 2." in done.err and "is not for" not in done.err, done.err
 
 
 def test_an_installation_in_a_path_with_blanks_is_used(installed, tmp_path):

@@ -141,8 +141,7 @@ def tool(*command):
 
 
 def build_id_of(program):
-    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
-    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+    return re.search(r"Build ID: ([0-9a-f]+)", harness.binutils("readelf", "-n", program))[1]
 
 
 def launch_functions(records):

@@ -100,7 +100,7 @@ def test_an_output_that_was_there_stays_as_it_was(trace, tmp_path):
 @pytest.fixture(scope="module")
 def signal_at(tmp_path_factory):
     """A library whose `linkat` or `rename` sends SIGTERM once it has done its work COUNTDOWN times."""
-    if "no dynamic section" in harness.run(["readelf", "-d", harness.BIN]).out:
+    if "no dynamic section" in harness.binutils("readelf", "-d", harness.BIN):
         pytest.skip("the command is linked statically, and no library stands between it and its calls")
     folder = tmp_path_factory.mktemp("signal_at")
     (folder / "at.c").write_text(r"""
