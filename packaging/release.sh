@@ -50,11 +50,38 @@ mkdir -p "$(dirname "$out")"
 made=$(mktemp -d "$out.XXXXXX")  # beside OUT, which stays as it is until all is made
 chmod 755 "$made"
 
+# What may be missing here, before the builds, which take long.
+for arch in "${arches[@]}"; do
+  [ "$arch" = aarch64 ] || continue
+  command -v aarch64-linux-gnu-g++ >/dev/null || die "no cross compiler: install g++-aarch64-linux-gnu, or name --arch x86_64"
+  [ -e "$arm64/packages" ] || tools/aarch64_sysroot.sh "$arm64" >"$stage/arm64.log" 2>&1 || { tail -3 "$stage/arm64.log"; exit 1; }
+done
+
+if [ -n "$sources" ]; then
+  say "source of what is under the LGPL"
+  mkdir "$stage/sources" "$stage/lists" "$stage/apt"
+  # This machine's sources, of source packages; apt tells the two formats by the file's name.
+  list='' parts=''
+  eval "$(apt-config shell list Dir::Etc::sourcelist/f parts Dir::Etc::sourceparts/d)"
+  for file in "$list" "$parts"/*.list; do
+    [ ! -e "$file" ] || sed -nE 's/^[[:blank:]]*deb(-src)?[[:blank:]]/deb-src /p' "$file" | sort -u >"$stage/apt/$(basename "$file" .list).list"
+  done
+  for file in "$parts"/*.sources; do
+    [ ! -e "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$stage/apt/$(basename "$file")"
+  done
+  apt=(-o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$stage/apt" -o "Dir::State::lists=$stage/lists")
+  apt-get "${apt[@]}" update -qq
+  for arch in "${arches[@]}"; do
+    if [ "$arch" = aarch64 ]; then packaging/third_party.sh --sources "$arm64"; else packaging/third_party.sh --sources; fi
+  done >"$stage/wanted"
+  mapfile -t wanted < <(sort -u "$stage/wanted")
+  (cd "$stage/sources" && apt-get "${apt[@]}" source -qq --download-only "${wanted[@]}" >/dev/null)
+  tar -C "$stage" -cf "$made/gpuprof-$version-third-party-sources.tar" sources
+fi
+
 make_packages() {
   local arch=$1 build=build-portable preset=portable targets=(all)
   if [ "$arch" = aarch64 ]; then
-    command -v aarch64-linux-gnu-g++ >/dev/null || die "no cross compiler: install g++-aarch64-linux-gnu, or name --arch x86_64"
-    [ -e "$arm64/packages" ] || tools/aarch64_sysroot.sh "$arm64" >"$stage/arm64.log" 2>&1 || { tail -3 "$stage/arm64.log"; exit 1; }
     build=build-aarch64 preset=aarch64 targets=(gpuprof_preload gpuprof gpuprof_pages gpuprof_third_party)  # it has tests, too
   fi
   say "$arch: building in $build"
@@ -69,21 +96,6 @@ make_packages() {
   "$tools/wheel" pack -d "$made" "$stage/$arch-wheel" >/dev/null
 }
 for arch in "${arches[@]}"; do make_packages "$arch"; done
-
-if [ -n "$sources" ]; then
-  say "source of what is under the LGPL"
-  mkdir "$stage/sources" "$stage/lists"
-  # A machine has one of the two.
-  { cat /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null || true; } |
-    sed -e 's/^Types:.*/Types: deb-src/' -e 's/^deb /deb-src /' >"$stage/debian.sources"
-  apt=(-o "Dir::Etc::sourcelist=$stage/debian.sources" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$stage/lists")
-  apt-get "${apt[@]}" update -qq
-  mapfile -t wanted < <(for arch in "${arches[@]}"; do
-    if [ "$arch" = aarch64 ]; then packaging/third_party.sh --sources "$arm64"; else packaging/third_party.sh --sources; fi
-  done | sort -u)
-  (cd "$stage/sources" && apt-get "${apt[@]}" source -qq --download-only "${wanted[@]}" >/dev/null)
-  tar -C "$stage" -cf "$made/gpuprof-$version-third-party-sources.tar" sources
-fi
 
 (cd "$made" && sha256sum -- * >SHA256SUMS)
 for arch in "${arches[@]}"; do

@@ -122,3 +122,45 @@ def test_others_can_read_a_careful_users_release(tree):
     assert done.code == 0, done.err
     closed = [path for path in tree.here.rglob("*") if path.stat().st_mode & 0o444 != 0o444]
     assert not closed and (tree.here / "new/out/SHA256SUMS").exists()
+
+
+ONE_LINE = """# This machine's.
+deb http://deb.example.org/debian bookworm main
+deb-src http://deb.example.org/debian bookworm main
+  deb [arch=amd64] http://deb.example.org/debian bookworm-updates main
+"""
+DEB822 = "Types: deb\nURIs: http://deb.example.org/debian\nSuites: bookworm bookworm-updates\nComponents: main\n"
+
+
+@pytest.mark.parametrize("formats", ["one line", "deb822", "both"])
+def test_sources_come_from_the_machines_in_either_format(formats, tree, tmp_path):
+    """apt-get itself reads them."""
+    apt = shutil.which("apt-get")
+    if not apt:
+        pytest.skip("no apt-get here")
+    (tmp_path / "etc/parts").mkdir(parents=True)
+    if formats != "deb822":
+        (tmp_path / "etc/sources.list").write_text(ONE_LINE)
+    if formats != "one line":
+        (tmp_path / "etc/parts/debian.sources").write_text(DEB822)
+    (tmp_path / "apt.conf").write_text(f'Dir::Etc::sourcelist "{tmp_path}/etc/sources.list";\nDir::Etc::sourceparts "{tmp_path}/etc/parts";\n')
+    stand_in(tmp_path / "commands/apt-get", f"""case "$*" in
+  *update*) {apt} --print-uris "${{@:1:6}}" update >{tmp_path}/uris; cp -r "$(sed -n 's/^Dir::Etc::sourceparts=//p' <<<"${{4}}")" {tmp_path}/read ;;
+  *source*) touch glibc_1.dsc ;;
+esac""")
+    done = tree.release("out", sources="", APT_CONFIG=tmp_path / "apt.conf")
+    assert done.code == 0 and names(tree.here / "out") > MADE, done.err
+    for suite in ("bookworm", "bookworm-updates"):
+        assert f"/dists/{suite}/main/source/Sources" in (tmp_path / "uris").read_text()
+    for file in (tmp_path / "read").iterdir():
+        assert not [line for line in file.read_text().splitlines() if line.startswith(("deb ", "Types: deb\n"))], file.read_text()
+    held = harness.run(["tar", "-tf", tree.here / "out/gpuprof-0.1.0-third-party-sources.tar"]).out
+    assert held == "sources/\nsources/glibc_1.dsc\n"
+
+
+@pytest.mark.parametrize("fails", ["update", "source"])
+def test_sources_that_cannot_be_had_stop_a_release_before_it_is_built(fails, tree, tmp_path):
+    stand_in(tmp_path / "commands/apt-config", "")
+    stand_in(tmp_path / "commands/apt-get", f'case "$*" in *{fails}*) exit 100 ;; esac')
+    done = tree.release("out", sources="")
+    assert done.code == 100 and not tree.beside() and not (tree.tree / "build-portable").exists(), done.err
