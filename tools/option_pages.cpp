@@ -30,6 +30,7 @@ OptionRow row_of(const CLI::Option& option) {
   row.help = option.get_description();
   row.default_text = option.get_default_str();
   row.has_value = option.get_items_expected_max() != 0;
+  row.takes_many = option.get_items_expected_max() > 1;
   if (row.has_value) row.choices = choices_of(option);
   return row;
 }
@@ -218,6 +219,7 @@ std::string zsh_completion(const std::vector<CommandPage>& pages) {
       "  local name=$words[2]\n  shift words; (( CURRENT-- ))\n  case $name in\n";
   for (const CommandPage& page : pages) {
     fmt::format_to(end, "    {})\n      _arguments", page.command->name);
+    int place = 0;  // _arguments takes one "all that follow" alone
     for (const OptionRow& row : page.options) {
       const std::string value = row.choices.empty() ? "_files" : "(" + words(row.choices) + ")";
       for (const std::string& name : row.names) {
@@ -226,8 +228,10 @@ std::string zsh_completion(const std::vector<CommandPage>& pages) {
                                                    row.has_value ? ":value:" + value : "")));
       }
       if (row.names.empty()) {
-        fmt::format_to(end, " \\\n        {}",
-                       in_shell_quotes(fmt::format("*:{}:{}", plain(row.positional), value)));
+        fmt::format_to(
+            end, " \\\n        {}",
+            in_shell_quotes(fmt::format("{}:{}:{}", row.takes_many ? "*" : std::to_string(++place),
+                                        plain(row.positional), value)));
       }
     }
     if (takes_a_program(page)) out += " \\\n        '*:: :_normal'";

@@ -16,6 +16,7 @@ struct OptionRow {
   std::string help, default_text;
   std::vector<std::string> choices;  // all values that it takes; empty: any
   bool has_value = false;
+  bool takes_many = false;  // a positional that stands for all that follow
 };
 
 struct CommandPage {

@@ -217,9 +217,9 @@ def test_bash_completes(tmp_path):
 
 
 def typed(shell, keys, answer, tmp_path):
-    """Whether a shell on a terminal shows `answer` after these lines; the last one is not ended."""
+    """What a shell on a terminal shows after these lines, up to `answer`, which it must."""
     leader, follower = pty.openpty()
-    with subprocess.Popen(shell, stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
+    with subprocess.Popen(shell, stdin=follower, stdout=follower, stderr=follower, start_new_session=True, cwd=tmp_path,
                           env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "vt100", "PS1": "> "}) as child:
         os.close(follower)
         os.write(leader, keys.encode())
@@ -229,6 +229,7 @@ def typed(shell, keys, answer, tmp_path):
         child.kill()
     os.close(leader)
     assert answer in shown, shown
+    return shown
 
 
 @pytest.mark.parametrize("way", ["sourced", "found"])
@@ -239,6 +240,19 @@ def test_zsh_completes(way, tmp_path):
     known = {"sourced": f"autoload -Uz compinit; compinit -u -D; source {tmp_path}/_gpuprof",
              "found": f"fpath=({tmp_path} $fpath); autoload -Uz compinit; compinit -u -D"}[way]
     typed(["zsh", "-f", "-i"], f"{known}; gpuprof() {{ echo ran-$1; }}\ngpuprof conv\t\n", "ran-convert", tmp_path)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_zsh_says_nothing_while_it_completes(command, tmp_path):
+    if not shutil.which("zsh"):
+        pytest.skip("no zsh here")
+    (tmp_path / "_gpuprof").write_text(page("zsh"))
+    (tmp_path / "one_file").write_text("")
+    known = f"autoload -Uz compinit; compinit -u -D; source {tmp_path}/_gpuprof; gpuprof() {{ echo ran-$#; }}; PATH={tmp_path} LISTMAX=10000"
+    # The first word, a second one, and an option.
+    lines = "".join(f"gpuprof {command} {begun}\t\n" for begun in ("one", "one_file one", "--hel"))
+    shown = typed(["zsh", "-f", "-i"], f"{known}\n{lines}echo tried-$((6 * 7))\n", "tried-42", tmp_path)
+    assert "_arguments" not in shown and re.findall(r"ran-(\d)", shown) == ["2", "3", "2"], shown
 
 
 def test_fish_completes(tmp_path):
