@@ -45,6 +45,12 @@ function(gpuprof_install_pages)
     gpuprof_install_folder(${_destination} runtime)
     install(FILES ${_page} DESTINATION ${_destination} COMPONENT runtime)
   endforeach()
+  # Below /usr Debian's zsh looks in this folder, and not in site-functions.
+  install(CODE "if(CMAKE_INSTALL_PREFIX MATCHES [[/usr$]])
+      set(_folder \"\${CMAKE_INSTALL_PREFIX}/share/zsh/vendor-completions\")
+      execute_process(COMMAND sh -c [[umask 022 && mkdir -p \"$1\"]] sh \"\$ENV{DESTDIR}\${_folder}\" COMMAND_ERROR_IS_FATAL ANY)
+      file(INSTALL [[${CMAKE_BINARY_DIR}/pages/zsh/_gpuprof]] DESTINATION \"\${_folder}\")
+    endif()" COMPONENT runtime)
   add_custom_target(gpuprof_pages ALL DEPENDS ${_pages})
 endfunction()
 

@@ -40,5 +40,6 @@ for page in share/man/man1/gpuprof.1 share/bash-completion/completions/gpuprof s
   share/fish/vendor_completions.d/gpuprof.fish; do
   [ -n "$(find "$unpacked" -path "*$page*" -size +0)" ] || fail "the tarball has no $page"
 done
+[ -s "$folder/deb/usr/share/zsh/vendor-completions/_gpuprof" ] || fail "the .deb has no completion where Debian's zsh looks"
 [ "$bad" -ne 0 ] || echo "check_release: $(basename "$tarball") $(($(stat -c %s "$tarball") / 1000)) kB, $(basename "$deb") $(($(stat -c %s "$deb") / 1000)) kB: as they must be"
 exit "$bad"

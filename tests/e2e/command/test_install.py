@@ -93,6 +93,17 @@ def test_others_can_use_what_a_careful_user_packs(packages):
         assert not closed_to_others(folder)
 
 
+def test_shells_find_the_completions_of_the_deb(packages):
+    """In the folders where Debian's shells look for those of packages."""
+    if "DEB" not in packages[0]:
+        pytest.skip("no dpkg-deb here")
+    share = packages[0]["DEB"] / "usr/share"
+    for file in ("bash-completion/completions/gpuprof", "zsh/vendor-completions/_gpuprof", "fish/vendor_completions.d/gpuprof.fish"):
+        assert (share / file).stat().st_size > 0
+    if shutil.which("zsh") and pathlib.Path("/etc/debian_version").exists():
+        assert "/usr/share/zsh/vendor-completions" in harness.run(["zsh", "-fc", "print -l $fpath"]).out.split()
+
+
 def test_debug_information_is_found_by_build_id(installed, tmp_path):
     subprocess.run(["cmake", "--install", harness.BUILD, "--prefix", tmp_path, "--component", "debug"], check=True,
                    stdout=subprocess.DEVNULL)
