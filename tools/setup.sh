@@ -98,8 +98,9 @@ install_packages() {
 
 # Where cmake/gpuprof_cuda_headers.cmake looks, in that order.
 has_cuda_header() {
-  local dir
-  for dir in ${GPUPROF_CUDA_INCLUDE:-} "${CUDA_HOME:-/nonexistent}/include" "${CUDA_PATH:-/nonexistent}/include" \
+  local dir named
+  IFS=';' read -ra named <<<"${GPUPROF_CUDA_INCLUDE:-}"
+  for dir in ${named[@]+"${named[@]}"} "${CUDA_HOME:-/nonexistent}/include" "${CUDA_PATH:-/nonexistent}/include" \
     /usr/local/cuda/include /usr/local/cuda/extras/CUPTI/include .deps/cuda/include \
     /usr/local/include /usr/include; do
     [ -e "$dir/$1" ] && return 0
@@ -160,7 +161,7 @@ install_cuda_headers() {
   say "no CUDA toolkit with these headers: taking them from ${missing[*]} into .deps/cuda/include"
   log=$(mktemp)
   with_progress "setup: pip download" "$log" fetch_wheel_headers "$python" "${missing[@]}" ||
-    { tail -20 "$log" >&2; rm -f "$log"; die "could not fetch ${missing[*]} with pip. Install a CUDA 13 toolkit with CUPTI and NCCL, or set GPUPROF_CUDA_INCLUDE to its headers"; }
+    { tail -20 "$log" >&2; rm -f "$log"; die "could not fetch ${missing[*]} with pip. Install a CUDA 13 toolkit with CUPTI and NCCL, or set GPUPROF_CUDA_INCLUDE to the folders of its headers, with ; between"; }
   rm -f "$log"
   for row in "${wheels[@]}"; do
     has_cuda_header "${row#*|}" || die "${row#*|} is not in ${row%%|*}, which should hold it"

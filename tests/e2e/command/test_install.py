@@ -148,6 +148,31 @@ def test_a_wheel_is_looked_at_in_every_language(tmp_path):
     assert done.code == 1 and "bin/gpuprof needs glibc 2." in done.err and "is not for" not in done.err, done.err
 
 
+def test_setup_and_cmake_look_for_cudas_headers_in_the_same_folders(tmp_path):
+    """Those of GPUPROF_CUDA_INCLUDE, which tools/setup.sh advises, before all others."""
+    headers = ["cuda_runtime_api.h", "cupti.h", "nvtx3/nvToolsExt.h", "nccl.h"]
+    folders = [tmp_path / "tool kit/include", tmp_path / "nccl"]
+    for name in headers:
+        file = folders[name == "nccl.h"] / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    env = harness.environment(GPUPROF_CUDA_INCLUDE=";".join(map(str, folders)), CUDA_HOME="", CUDA_PATH="")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.22)
+project(x NONE)
+include("{harness.SOURCE}/cmake/gpuprof_cuda_headers.cmake")
+get_target_property(found gpuprof_cuda_headers INTERFACE_INCLUDE_DIRECTORIES)
+file(WRITE ${{CMAKE_BINARY_DIR}}/found "${{found}}")
+""")
+    done = harness.run(["cmake", "-S", project, "-B", tmp_path / "build"], env=env)
+    assert done.code == 0 and (tmp_path / "build/found").read_text() == env["GPUPROF_CUDA_INCLUDE"], done.err
+    function = re.search(r"^has_cuda_header\(\) \{.*?^\}", (harness.SOURCE / "tools/setup.sh").read_text(), flags=re.M | re.S)[0]
+    looks = f"set -euo pipefail\n{function.replace('/usr/', '/none/')}\nfor name in {' '.join(headers)}; do has_cuda_header $name; done"
+    assert harness.run(["bash", "-c", looks], env=env, cwd=tmp_path).code == 0
+    assert harness.run(["bash", "-c", looks], env={**env, "GPUPROF_CUDA_INCLUDE": ""}, cwd=tmp_path).code == 1
+
+
 def test_an_installation_in_a_path_with_blanks_is_used(installed, tmp_path):
     """LD_PRELOAD cannot name such a path: a link in a folder of this user's stands for it."""
     for name in ("program.py", "use.sh"):
