@@ -124,6 +124,16 @@ void say(const Options& options, const Runs& runs, const analysis::Diff& diff,
   put_to(options.output, text, options.format == "html" ? Escaping::ready : Escaping::needed);
 }
 
+// The folder in which NEW joins the baseline.
+std::string join_baseline(const Options& options, const std::vector<std::string>& files) {
+  const AddedRun added = add_baseline(options.baseline, files);
+  for (const std::string& run : added.removed) {
+    print_note(
+        fmt::format("{} removed from the baseline: the newest {} runs stay", run, kRunsKept));
+  }
+  return added.folder;
+}
+
 // NEW joins a baseline in which nothing can be compared with it. The text is `line`.
 void say_without_base(const Options& options, const Runs& runs, const analysis::RunSample& other,
                       const std::string& line) {
@@ -152,8 +162,11 @@ int run_diff(const Command& command, int count, char** arguments) {
           ->check(number_between(0, 1e6, false));
   app.add_option("--baseline", options.baseline,
                  "directory of runs found good: compare with the last of them");
-  app.add_flag("--update", options.update,
-               "add NEW to the baseline, unless it is a regression; the first run makes it");
+  app.add_flag(
+      "--update", options.update,
+      fmt::format("add NEW to the baseline, unless it is a regression; the first run makes it, "
+                  "and the newest {} stay",
+                  kRunsKept));
   app.add_option("--format", options.format, "text, json, html or markdown")
       ->capture_default_str()
       ->check(one_of({"text", "json", "html", "markdown"}));
@@ -183,7 +196,7 @@ int run_diff(const Command& command, int count, char** arguments) {
                                 new_runs.front(), options.baseline, lacking));
     }
     judge_steps(options, other, other);
-    const std::string added = add_baseline(options.baseline, files);
+    const std::string added = join_baseline(options, files);
     say_without_base(options, {base_runs, new_runs}, other,
                      added + ": the first run of the baseline");
     return kExitDone;
@@ -193,7 +206,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   if (options.update && unfit(options, other).empty()) {
     const std::string lacking = unfit(options, base_sample);
     if (!lacking.empty()) {
-      const std::string added = add_baseline(options.baseline, files);
+      const std::string added = join_baseline(options, files);
       say_without_base(options, {base_runs, new_runs}, other,
                        fmt::format("{} takes the place of {}, which cannot be compared: {}", added,
                                    base, lacking));
@@ -220,7 +233,7 @@ int run_diff(const Command& command, int count, char** arguments) {
   } else if (options.update && may_be_slower(diff, gate)) {
     print_note("NEW may be slower, so it was not added to the baseline; compare more steps");
   } else if (options.update) {
-    print_note(add_baseline(options.baseline, files) + " added to the baseline");
+    print_note(join_baseline(options, files) + " added to the baseline");
   }
   return kExitDone;
 }
