@@ -9,13 +9,14 @@
 # GPUPROF_GATE_BASELINE   folder of good runs, which the job keeps from run to run; made by the first
 # GPUPROF_GATE_FAIL_OVER  per cent that steps may become slower (default 5)
 # GPUPROF_GATE_UPDATE     yes: a run that passes joins the baseline (set it on the main branch alone); default no
+# GPUPROF_GATE_REQUIRE_BASELINE  yes: without a good run the gate ends with 2, before the program starts; default no
 # GPUPROF_GATE_OUT        folder for comment.md, report.html and the run (default gpuprof-ci)
 # GPUPROF_GATE_OPTIONS    options of `gpuprof run`, with blanks or line breaks between
 # GPUPROF_GATE_PAGE       address where the job shows report.html, for the comment
 # GPUPROF_BIN             the command (default gpuprof)
 #
-# Exits 0: no slower, or the first run. 1: slower. 2: nothing can be compared, recording may be the change, or a setting is wrong.
-# 3: COMMAND failed; its own code is said.
+# Exits 0: no slower, or there is no baseline yet. 1: slower. 2: nothing can be compared, a required baseline is missing, recording
+# may be the change, or a setting is wrong. 3: COMMAND failed; its own code is said.
 set -euo pipefail
 # Every way out says its code to the job that called.
 kept=
@@ -30,10 +31,13 @@ baseline=${GPUPROF_GATE_BASELINE:-}
 command -v "$gpuprof" >/dev/null || { echo "gate.sh: $gpuprof: no such command; install gpuprof, or set GPUPROF_BIN to it" >&2; exit 2; }
 fail_over=${GPUPROF_GATE_FAIL_OVER:-5}
 update=${GPUPROF_GATE_UPDATE:-no}
-case $update in
-  yes | no) ;;
-  *) echo "gate.sh: GPUPROF_GATE_UPDATE=$update: allowed are yes and no" >&2; exit 2 ;;
-esac
+required=${GPUPROF_GATE_REQUIRE_BASELINE:-no}
+for setting in "GPUPROF_GATE_UPDATE=$update" "GPUPROF_GATE_REQUIRE_BASELINE=$required"; do
+  case ${setting#*=} in
+    yes | no) ;;
+    *) echo "gate.sh: $setting: allowed are yes and no" >&2; exit 2 ;;
+  esac
+done
 out=${GPUPROF_GATE_OUT:-gpuprof-ci}
 run=${GPUPROF_GATE_RUN:-}
 comment=$out/comment.md
@@ -52,6 +56,10 @@ newest_good_run() {
   echo "$found"
 }
 good_run=$(newest_good_run)
+if [ -z "$good_run" ] && [ "$required" = yes ]; then
+  echo "gate.sh: $baseline holds no good run; restore it, or let a run with GPUPROF_GATE_REQUIRE_BASELINE=no and GPUPROF_GATE_UPDATE=yes make one" >&2
+  exit 2
+fi
 # What a request's program does to the baseline does not count.
 if [ $# -gt 0 ] && [ "$update" = no ] && [ -n "$good_run" ]; then
   kept=$(mktemp -d)

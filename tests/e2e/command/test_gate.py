@@ -134,12 +134,25 @@ def test_without_a_baseline_a_request_passes_and_makes_none(tmp_path):
     assert "no baseline yet" in runner.comment() and not (tmp_path / "baseline").exists()
 
 
+def test_a_required_baseline_that_is_missing_is_said_before_the_program_starts(tmp_path):
+    runner = Runner(tmp_path, GPUPROF_GATE_REQUIRE_BASELINE="yes", GPUPROF_BIN=recorder_of_copies(tmp_path))
+    program = ["bash", "-c", f"touch started; {copy_of(write_run(tmp_path / 'run', 0))}"]
+    for update in ("no", "yes"):  # one that got lost is not made anew unasked
+        done = runner.gate(*program, GPUPROF_GATE_UPDATE=update)
+        assert done.code == 2 and done.err.startswith(f"gate.sh: {tmp_path}/baseline holds no good run; "), done.err
+    assert not (tmp_path / "started").exists() and not (tmp_path / "baseline").exists()
+    assert runner.gate(*program, GPUPROF_GATE_UPDATE="yes", GPUPROF_GATE_REQUIRE_BASELINE="no").code == 0
+    assert runner.gate(*program).code == 0
+
+
 @pytest.mark.parametrize("update", ["true", "Yes", "1"])
-def test_a_wrong_update_is_said(update, tmp_path):
+def test_a_wrong_yes_or_no_is_said(update, tmp_path):
     """Else each run would pass for want of a baseline."""
     runner = Runner(tmp_path, GPUPROF_GATE_RUN=write_run(tmp_path / "run", 0))
     done = runner.gate(GPUPROF_GATE_UPDATE=update)
     assert done.code == 2 and done.err == f"gate.sh: GPUPROF_GATE_UPDATE={update}: allowed are yes and no\n"
+    done = runner.gate(GPUPROF_GATE_REQUIRE_BASELINE=update)
+    assert done.code == 2 and done.err == f"gate.sh: GPUPROF_GATE_REQUIRE_BASELINE={update}: allowed are yes and no\n"
     assert runner.gate(GPUPROF_GATE_UPDATE="no").code == 0 and not (tmp_path / "baseline").exists()
     assert runner.gate(GPUPROF_GATE_UPDATE="").code == 0 and not (tmp_path / "baseline").exists()
 
@@ -346,6 +359,8 @@ def test_the_pages_yaml_can_be_read():
     assert saved["uses"].startswith("actions/cache/save@") and saved["if"] == "github.ref == 'refs/heads/main'"
     assert {name: restored["with"][name] for name in ("path", "key")} == saved["with"]
     assert restored["with"]["key"].startswith(restored["with"]["restore-keys"])
+    # By the kind of machine: a runner of one job has a name of its own.
+    assert "runner" not in restored["with"]["key"] and "$" not in restored["with"]["restore-keys"] + gitlab["speed"]["cache"]["key"]
     step, = [s for s in steps if "packaging/ci" in s.get("uses", "")]
     assert set(step["with"]) <= set(action["inputs"])
     assert steps[0]["with"] == {"persist-credentials": False}  # else the program can read the token in .git/config
