@@ -41,7 +41,12 @@ foreign=
 [ ! -d "$out" ] || foreign=$(find "$out" -mindepth 1 -regextype posix-extended ! \( -type f \
   -regex '.*/(SHA256SUMS|gpuprof[-_][^/]*\.(whl|tar\.gz|deb|tar))' \) -print -quit)
 [ -z "$foreign" ] || die "$foreign is not of a release, and $out would be replaced; name a new folder or empty it"
-[ -z "$(git status --porcelain --untracked-files=no)" ] || say "with changes that are not committed"
+# Strays among the sources would be compiled, too.
+changes=$(git status --porcelain --untracked-files=no && git status --porcelain -- cmake collector formats packaging preload tools)
+if [ -n "$changes" ]; then
+  [ -z "$tag" ] || die "the tag is $tag, and the tree differs from it: ${changes%%$'\n'*}; commit, ignore or remove what 'git status' lists"
+  say "with changes that are not committed"
+fi
 
 tools=$(packaging/release_tools.sh)
 stage=$(mktemp -d) made=
@@ -80,12 +85,15 @@ if [ -n "$sources" ]; then
 fi
 
 make_packages() {
-  local arch=$1 build=build-portable preset=portable targets=(all)
+  # A build of its own, from nothing: libraries that are linked into the command are in no rule of an older one.
+  local arch=$1 build=build-release-$1 preset=portable targets=(all)
   if [ "$arch" = aarch64 ]; then
-    build=build-aarch64 preset=aarch64 targets=(gpuprof_preload gpuprof gpuprof_pages gpuprof_third_party)  # it has tests, too
+    preset=aarch64 targets=(gpuprof_preload gpuprof gpuprof_pages gpuprof_third_party)  # it has tests, too
   fi
   say "$arch: building in $build"
-  cmake --preset "$preset" >/dev/null
+  [ ! -e "$build" ] || [ -e "$build/CMakeCache.txt" ] || die "$PWD/$build is no folder of a build; rename or delete it"
+  rm -rf "$build"
+  cmake --preset "$preset" -B "$build" >/dev/null
   cmake --build "$build" --parallel "${JOBS:-$(nproc)}" --target "${targets[@]}"
   say "$arch: packages"
   (cd "$build" && cpack --config CPackConfig.cmake -B "$stage/$arch" >"$stage/cpack.log") || { cat "$stage/cpack.log"; exit 1; }
