@@ -41,7 +41,7 @@ def main(installed, out, version, arch):
         shutil.copy2(installed / source, out / target)
         (out / target).chmod(0o755)
     for source in (HERE / "python/gpuprof").glob("*.py"):
-        shutil.copy(source, out / "gpuprof" / source.name)
+        shutil.copyfile(source, out / "gpuprof" / source.name)  # the checkout's modes are its umask's
     for folder in DATA:
         shutil.copytree(installed / folder, out / f"gpuprof-{version}.data/data" / folder)
     documents = installed / "share/doc/gpuprof"

@@ -48,6 +48,10 @@ if [ -n "$changes" ]; then
   say "with changes that are not committed"
 fi
 
+# The same bytes from the same commit and packages of Debian, wherever this tree lies; tarballs also name the user.
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+export SOURCE_DATE_EPOCH
+
 tools=$(packaging/release_tools.sh)
 stage=$(mktemp -d) made=
 trap 'rm -rf "$stage" ${made:+"$made"}' EXIT
@@ -100,7 +104,7 @@ make_packages() {
   find "$stage/$arch" -maxdepth 1 -type f ! -name '*.sha256' -exec mv -t "$made" {} +
   cmake --install "$build" --prefix "$stage/$arch-installed" --component runtime >/dev/null
   python3 packaging/make_wheel.py "$stage/$arch-installed" "$stage/$arch-wheel" "$version" "$arch"
-  find "$stage/$arch-wheel" -exec touch -d "@$(git log -1 --format=%ct)" {} +  # the same bytes from the same commit
+  find "$stage/$arch-wheel" -exec touch -d "@$SOURCE_DATE_EPOCH" {} +
   "$tools/wheel" pack -d "$made" "$stage/$arch-wheel" >/dev/null
 }
 for arch in "${arches[@]}"; do make_packages "$arch"; done

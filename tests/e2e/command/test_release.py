@@ -39,7 +39,7 @@ class Tree:
   --preset) mkdir -p "$4"; [ ! -e "$4/old" ]; touch "$4/CMakeCache.txt" "$4/old" ;;
   --build) [ -z "${FAIL_BUILD:-}" ] ;;
 esac""")
-        stand_in(commands / "cpack", 'mkdir "$4"\ntouch "$4/gpuprof-0.1.0-linux-x86_64.tar.gz" "$4/gpuprof_0.1.0_amd64.deb" "$4/x.sha256"')
+        stand_in(commands / "cpack", 'mkdir "$4"\necho "$SOURCE_DATE_EPOCH" >"$4/gpuprof-0.1.0-linux-x86_64.tar.gz"; touch "$4/gpuprof_0.1.0_amd64.deb" "$4/x.sha256"')
         stand_in(commands / "wheel", 'touch "$3/gpuprof-0.1.0-py3-none-x86_64.whl"')
         self.env = harness.environment(PATH=f"{commands}:{os.environ['PATH']}", HOME=folder, GIT_CONFIG_NOSYSTEM="1")
         self.git("init", "-q", "-b", "main")
@@ -142,6 +142,37 @@ def test_a_tagged_release_has_the_sources_of_the_tag_alone(change, tree):
     done = tree.release("tagged")
     assert done.code == compiled, done.err
     assert ("release: the tag is v0.1.0, and the tree differs from it: " in done.err) == compiled, done.err
+
+
+def test_packages_bear_the_time_of_the_commit(tree):
+    assert tree.release("out").code == 0
+    time = harness.run(["git", "-C", tree.tree, "log", "-1", "--format=%ct"], env=tree.env).out
+    assert (tree.here / "out/gpuprof-0.1.0-linux-x86_64.tar.gz").read_text() == time
+
+
+def test_what_is_shipped_has_the_same_bytes_wherever_it_is_built(tmp_path):
+    """A program that holds a file's name, compiled with the options of what is shipped."""
+    if not shutil.which("c++"):
+        pytest.skip("no compiler here")
+    made = []
+    for place, build in (("one", "build"), ("another/and deeper", "build-other")):
+        tree = tmp_path / place
+        tree.mkdir(parents=True)
+        (tree / "CMakeLists.txt").write_text(f"""cmake_minimum_required(VERSION 3.22)
+project(x CXX)
+set(GPUPROF_STATIC ON)
+include("{harness.SOURCE}/cmake/gpuprof_options.cmake")
+file(WRITE ${{CMAKE_BINARY_DIR}}/made.cpp "const char* made() {{ return __FILE__; }}")
+add_executable(program main.cpp ${{CMAKE_BINARY_DIR}}/made.cpp)
+target_link_options(program PRIVATE -Wl,--build-id=sha1)
+""")
+        (tree / "main.cpp").write_text("const char* made();\nint main() { return made()[0] == __FILE__[0]; }\n")
+        env = {**harness.environment(), "CXXFLAGS": "-g"}
+        for command in (["cmake", "-S", tree, "-B", tree / build], ["cmake", "--build", tree / build]):
+            done = harness.run(command, env=env)
+            assert done.code == 0, done.out + done.err
+        made.append((tree / build / "program").read_bytes())
+    assert made[0] == made[1] and str(tmp_path).encode() not in made[0]
 
 
 def test_others_can_read_a_careful_users_release(tree):
