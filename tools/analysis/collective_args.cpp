@@ -11,15 +11,24 @@ namespace {
 
 struct Spelling {
   std::string_view pytorch, nccl;
+  bool uneven = false;  // it takes lists of tensors, or lengths, which need not be equal
 };
-// What PyTorch's process group calls them; those that NCCL has by several names, by one.
+// What PyTorch's process group calls them (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp), and
+// torchcomms; those that NCCL has by several names, by one. Of tensors of several sizes PyTorch
+// makes broadcasts or reductions in a group, or sends and receives.
 constexpr Spelling kSpellings[] = {
     {"allreduce", "ncclAllReduce"},
     {"allreduce_coalesced", "ncclAllReduce"},
-    {"allgather", "ncclAllGather"},
+    {"all_reduce", "ncclAllReduce"},
+    {"allgather", "ncclAllGather", true},
+    {"all_gather", "ncclAllGather", true},
+    {"all_gather_v", "ncclAllGather", true},
+    {"all_gather_single", "ncclAllGather"},
     {"_allgather_base", "ncclAllGather"},
     {"allgather_into_tensor_coalesced", "ncclAllGather"},
-    {"reduce_scatter", "ncclReduceScatter"},
+    {"reduce_scatter", "ncclReduceScatter", true},
+    {"reduce_scatter_v", "ncclReduceScatter", true},
+    {"reduce_scatter_single", "ncclReduceScatter"},
     {"_reduce_scatter_base", "ncclReduceScatter"},
     {"reduce_scatter_tensor_coalesced", "ncclReduceScatter"},
     {"broadcast", "ncclBroadcast"},
@@ -28,7 +37,12 @@ constexpr Spelling kSpellings[] = {
     {"_reduce_oop", "ncclReduce"},
     {"alltoall", "ncclAlltoAll"},
     {"all_to_all", "ncclAlltoAll"},
+    {"all_to_all_single", "ncclAlltoAll"},
+    {"all_to_allv", "all_to_allv", true},
+    {"all_to_all_v_single", "all_to_allv", true},
+    {"alltoallv", "all_to_allv", true},
     {"gather", "ncclGather"},
+    {"gather_single", "ncclGather"},
     {"scatter", "ncclScatter"},
     {"send", "ncclSend"},
     {"recv", "ncclRecv"},
@@ -56,6 +70,11 @@ int64_t rank_in(const nlohmann::json& members, const char* key) {
   return at != members.end() && at->is_number_integer() ? at->get<int64_t>() : -1;
 }
 
+bool has_splits(const nlohmann::json& members) {
+  const std::string list = text_in(members, "In split size");
+  return list.find_first_of("0123456789") != std::string::npos;
+}
+
 // A list as text: "[0, 4]".
 std::vector<int64_t> ranks_in(const nlohmann::json& members) {
   std::vector<int64_t> out;
@@ -81,13 +100,19 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   for (const Spelling& spelling : kSpellings) {
     if (spelling.pytorch == out.function) {
       out.function = spelling.nccl;
+      out.uneven = spelling.uneven;
       break;
     }
   }
-  // Of a gather the input, of a scatter the output: the smaller one is what NCCL counts.
+  // PyTorch's all_to_all of a list of tensors says their lengths.
+  if (out.function == "ncclAlltoAll" && has_splits(members)) out.function = "all_to_allv";
+  const bool exchanges = out.function == "all_to_allv";
+  out.uneven = out.uneven || exchanges;
+  // Of a gather the input, of a scatter the output: the smaller one is what NCCL counts. Of what
+  // all ranks exchange, what this one gives.
   const uint64_t in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
-  out.bytes =
-      (in && got ? std::min(in, got) : std::max(in, got)) * bytes_of(text_in(members, "dtype"));
+  const uint64_t count = exchanges ? in : in && got ? std::min(in, got) : std::max(in, got);
+  out.bytes = count * bytes_of(text_in(members, "dtype"));
   out.ranks = ranks_in(members);
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),

@@ -14,6 +14,7 @@ namespace gpuprof::analysis {
 struct CollectiveArgs {
   std::string function;        // NCCL's, where the name is known; else as in the trace
   uint64_t bytes = 0;          // what one rank gives or gets, as NCCL counts; 0: not known
+  bool uneven = false;         // the ranks' bytes may differ: it takes tensors of several sizes
   std::string group;           // its name and its ranks, as in the trace; empty: not known
   std::string label;           // group_label(); empty: not known
   std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known

@@ -11,15 +11,17 @@ struct Row {
   bool for_each_rank;  // S is of all ranks together
   double factor;       // of (n - 1) / n; 0: f is 1
   bool together;
+  bool uneven;  // each rank may have a size of its own
 };
 constexpr Row kRows[] = {
-    {"ncclAllReduce", false, 2, true},    {"ncclAllGather", true, 1, true},
-    {"ncclReduceScatter", true, 1, true}, {"ncclAlltoAll", true, 1, true},
-    {"ncclGather", true, 1, false},       {"ncclScatter", true, 1, false},
-    {"ncclBroadcast", false, 0, false},   {"ncclReduce", false, 0, false},
-    {"ncclSend", false, 0, false},        {"ncclRecv", false, 0, false},
+    {"ncclAllReduce", false, 2, true, false},    {"ncclAllGather", true, 1, true, false},
+    {"ncclReduceScatter", true, 1, true, false}, {"ncclAlltoAll", true, 1, true, false},
+    {"ncclGather", true, 1, false, false},       {"ncclScatter", true, 1, false, false},
+    {"ncclBroadcast", false, 0, false, false},   {"ncclReduce", false, 0, false, false},
+    {"ncclSend", false, 0, false, false},        {"ncclRecv", false, 0, false, false},
+    {"all_to_allv", false, 1, false, true},      {"ncclAllToAllv", false, 1, false, true},
 };
-constexpr Row kOther{"", false, 0, false};
+constexpr Row kOther{"", false, 0, false, false};
 
 const Row& row_of(std::string_view function) {
   const auto* const at = std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& row) {
@@ -51,6 +53,8 @@ double bus_factor(std::string_view function, uint32_t ranks) {
   const double n = std::max(1u, ranks);
   return factor * (n - 1) / n;
 }
+
+bool is_uneven(std::string_view function) { return row_of(function).uneven; }
 
 bool leaves_together(std::string_view function) { return row_of(function).together; }
 

@@ -6,6 +6,7 @@
 //   AllReduce                                     count                 2 (n - 1) / n
 //   AllGather, ReduceScatter, AlltoAll,           count * n             (n - 1) / n
 //   Gather, Scatter
+//   all_to_allv (ncclAllToAllv of RCCL)           count of all peers    (n - 1) / n
 //   Broadcast, Reduce, Send and Recv              count                 1
 //
 // A reduction within the network, whose factor is (n - 1) / (n + 1), is not told from others.
@@ -27,6 +28,10 @@ bool counts_each_rank(std::string_view function);
 
 // f.
 double bus_factor(std::string_view function, uint32_t ranks);
+
+// Whether the sizes of its ranks may differ: PyTorch's all_to_allv sends each peer a length of its
+// own (ProcessGroupNCCL::alltoall_base). S is then the mean over the ranks.
+bool is_uneven(std::string_view function);
 
 // Whether every rank needs all others before it can leave, so that its own duration beyond the
 // shortest is waiting. With a root, or between two, a rank may leave early.

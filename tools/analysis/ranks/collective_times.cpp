@@ -107,6 +107,7 @@ struct CollectiveTimesMaker::Part {
   std::string_view group;     // group_label()
   uint64_t bytes;             // S
   bool sized;                 // S is known
+  bool uneven;                // other ranks' S may differ
   uint32_t ranks;             // of the communicator; 0: not known
   int32_t rank;               // in the job
   uint32_t timeline, event;   // as CollectiveCall has them; timeline: in the window
@@ -134,6 +135,14 @@ struct Load {
 
 double load_of(std::string_view function, uint64_t bytes, uint32_t ranks) {
   return std::max(1.0, static_cast<double>(bytes) * bus_factor(function, ranks));
+}
+
+// Of parts, one at least.
+template <typename Parts>
+uint64_t mean_bytes(const Parts& parts) {
+  double sum = 0;
+  for (const auto& part : parts) sum += static_cast<double>(part.bytes);
+  return static_cast<uint64_t>(sum / static_cast<double>(parts.size()));
 }
 
 struct Piece {
@@ -183,6 +192,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     const auto own = collective_own_bytes(shape, process.extras[events.extra_of(call)]);
     part.bytes = collective_bytes(part.function, own.value_or(0), part.ranks);
     part.sized = own && (part.ranks || !counts_each_rank(part.function));
+    part.uneven = is_uneven(part.function);
     part.timeline = index, part.event = call;
     part.in_steps = inside(events.begin_of(call));
     part.begin = INT64_MAX, part.end = INT64_MIN;
@@ -238,6 +248,7 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.rank = process.header.rank();
     part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
     part.sized = true;
+    part.uneven = args->uneven;
     part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));
     part.begin = work.begin, part.end = work.end, part.share = 1;
@@ -284,19 +295,22 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   if (!std::all_of(parts.begin(), parts.end(), [](auto& part) { return part.sized; })) return;
   const Part& one = parts.front();
   const bool message = is_message(one.function);
-  const RowKey key{one.name.communicator, one.ranks, row_name(one.function), size_class(one.bytes)};
+  const bool uneven =
+      std::any_of(parts.begin(), parts.end(), [](auto& part) { return part.uneven; });
+  const uint64_t bytes = uneven ? mean_bytes(parts) : one.bytes;
+  const RowKey key{one.name.communicator, one.ranks, row_name(one.function), size_class(bytes)};
   CollectiveTimesRow& row = rows_[key];
   ++row.calls;
   if (row.group.empty()) row.group = one.group;
   for (const Part& part : parts) members_[key].insert(part.rank);
   const size_t expected = message ? 2 : one.ranks ? one.ranks : timelines;
   const bool alike = std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
-    return part.bytes == one.bytes && row_name(part.function) == row_name(one.function);
+    return (uneven || part.bytes == one.bytes) && row_name(part.function) == row_name(one.function);
   });
   if (!alike) ++out_.different;
   if (!alike || parts.size() != expected || one.name.from == kAlone) return;
   ++row.matched;
-  row.bytes += one.bytes;
+  row.bytes += bytes;
   // Each rank's own clock says how long it was there; only where ranks leave apart, clocks meet.
   const bool together = leaves_together(one.function);
   const auto shortest = std::min_element(parts.begin(), parts.end(),
@@ -340,7 +354,7 @@ void CollectiveTimesMaker::add_call(std::span<const Part> parts, size_t timeline
   const Part& receiver = &sender == &parts[0] ? parts[1] : parts[0];
   LinkRow& link = links_[{sender.rank, receiver.rank}];
   ++link.messages;
-  link.bytes += one.bytes;
+  link.bytes += bytes;
   link.transfer_us += transfer_us;
 }
 
