@@ -23,8 +23,10 @@ int64_t add_limited(int64_t a, int64_t b) {
   return std::clamp<int64_t>(sum, 0, kLatest);
 }
 
+bool is_frame_kind(Kind kind) { return kind == Kind::python_function || kind == Kind::module; }
+
 bool is_thread_kind(Kind kind) {
-  return !is_gpu_kind(kind) && kind != Kind::other && kind != Kind::instant;
+  return !is_gpu_kind(kind) && !is_frame_kind(kind) && kind != Kind::other && kind != Kind::instant;
 }
 
 // "python" of "thread 123 (python)", as Kineto names threads.
@@ -87,7 +89,9 @@ void Assembler::add_events(const Block& block, const std::vector<ShapeIndex>& sh
   const auto first_extra = static_cast<uint32_t>(extras_.size() - 1);
   const auto add = [&](BlockEvent event) {
     RowEvents& row = row_events_[rows[event.row]];
-    row.calls = row.calls || is_thread_kind(block.shapes[number(event.shape)].kind);
+    const Kind kind = block.shapes[number(event.shape)].kind;
+    row.calls = row.calls || is_thread_kind(kind);
+    row.frames = row.frames || is_frame_kind(kind);
     event.shape = shapes[number(event.shape)];
     if (event.extra) event.extra += first_extra;
     row.events.add(event);
@@ -179,19 +183,27 @@ void Assembler::read_facts() {
   }
 }
 
-// Host processes are those whose threads call or run something.
+// Host processes are those whose threads call or run something. Python functions alone make none:
+// PyTorch writes process 0 and thread 0 for those of a thread that it has not seen call anything
+// (torch/csrc/profiler/collection.cpp).
 void Assembler::choose_processes(const TopLevel& top) {
   std::set<int64_t> gpus;
-  std::map<int64_t, size_t> hosts;
+  std::map<int64_t, size_t> hosts, of_frames;
   for (size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
     if (row.pid_text || row_events_[i].events.empty()) continue;
     if (row.type == LaneType::stream || row.type == LaneType::device) gpus.insert(row.pid);
     const bool numbers = !row.tid_text && row.pid >= 0 && row.pid < Shape::kAbsent;
-    if (row.type == LaneType::thread && row_events_[i].calls && numbers) {
+    if (row.type != LaneType::thread || !numbers) continue;
+    const bool runs =
+        row_events_[i].calls || (row_events_[i].frames && process_facts_[row.pid].label == "CPU");
+    if (runs) {
       hosts[row.pid] += row_events_[i].events.size();
+    } else if (row_events_[i].frames) {
+      of_frames[row.pid] += row_events_[i].events.size();
     }
   }
+  if (hosts.empty()) hosts = std::move(of_frames);
   if (hosts.empty()) {
     for (const auto& [pid, facts] : process_facts_) {
       const bool cpu = facts.label == "CPU" && pid >= 0 && pid < Shape::kAbsent;
@@ -250,6 +262,10 @@ void Assembler::divide() {
   }
 }
 
+bool Assembler::is_host(int64_t pid) const {
+  return std::find(pids_.begin(), pids_.end(), pid) != pids_.end();
+}
+
 Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count, bool ours) {
   Lane lane{};
   lane.type = row.type;
@@ -267,13 +283,16 @@ Lane Assembler::lane_of(const Row& row, const RowEvents& events, uint32_t count,
       const bool numbers =
           !other && !row.pid_text && !row.tid_text && thread >= 0 && thread < Shape::kAbsent;
       const bool of_gpu = gpus_.contains(row.pid) && !events.calls;
-      if (numbers && !of_gpu) {
+      const bool of_nobody = events.frames && !events.calls && !is_host(row.pid);
+      if (numbers && !of_gpu && !of_nobody) {
         lane.thread_id = static_cast<uint32_t>(thread);
         lane.thread_name = bare_thread_name(events.name);
       } else {
         lane.type = LaneType::other;
         lane.thread_id = count;
-        lane.thread_name = events.name.empty() ? row_text(row) : events.name;
+        lane.thread_name = !events.name.empty() ? events.name
+                           : of_nobody          ? "Python, thread not known"
+                                                : row_text(row);
       }
       break;
     }

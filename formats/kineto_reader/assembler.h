@@ -32,7 +32,8 @@ class Assembler {
   struct RowEvents {
     PackedRow events;
     uint32_t process = 0;
-    bool calls = false;  // it has what only threads have
+    bool calls = false;   // it has what only threads have,
+    bool frames = false;  // Python functions apart, which it has, too
     std::string name;
     int64_t sort_index = Lane::kUnsorted;
   };
@@ -52,6 +53,7 @@ class Assembler {
   void choose_gpus(const std::set<int64_t>& gpus);
   void divide();
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);
+  bool is_host(int64_t pid) const;
   Lane lane_of(const Row& row, const RowEvents& events, uint32_t number, bool ours);
   void lay_out(const ProcessParts& parts, const TopLevel& top, Process& process);
   void add_events(const Block& block, const std::vector<ShapeIndex>& shapes,

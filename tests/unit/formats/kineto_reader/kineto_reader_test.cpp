@@ -262,6 +262,33 @@ TEST_F(KinetoReader, ForwardAndBackwardAreJoined) {
   EXPECT_EQ(text(trace_.shape(p.event(p.forward_backward[0].backward)).name), "b");
 }
 
+// As torch.profiler writes the Python functions of a thread that it saw call nothing: with the pid
+// of GPU 0.
+TEST_F(KinetoReader, PythonFunctionsAloneMakeNoProcess) {
+  const auto function = [](int pid, int tid) {
+    return R"j({"ph":"X","cat":"python_function","name":"a.py(1): f","pid":)j" +
+           std::to_string(pid) + R"j(,"tid":)j" + std::to_string(tid) +
+           R"j(,"ts":1,"dur":9,"args":{"Python id":1}})j";
+  };
+  for (const int gpu : {0, 3}) {  // the trace's own, or another
+    const Process& p = events(join({kLaunch, kKernel, kOperator, function(gpu, 0)}));
+    ASSERT_EQ(trace_.processes.size(), 1u);
+    EXPECT_EQ(p.header.pid(), 9u);
+    const Lane& of_function = lane(only(Kind::python_function));
+    EXPECT_EQ(of_function.type, LaneType::other);
+    EXPECT_EQ(of_function.thread_name, "Python, thread not known");
+  }
+  events(function(8, 8));
+  EXPECT_EQ(trace_.processes.at(0).header.pid(), 8u) << "there is nothing else";
+  EXPECT_EQ(lane(only(Kind::python_function)).type, LaneType::thread);
+  const auto label = [](int pid) {
+    return R"j({"ph":"M","name":"process_labels","pid":)j" + std::to_string(pid) +
+           R"j(,"tid":0,"args":{"labels":"CPU"}})j";
+  };
+  events(join({kLaunch, kOperator, function(8, 8), label(8)}));
+  EXPECT_EQ(trace_.processes.size(), 2u);
+}
+
 TEST_F(KinetoReader, AmdTrace) {
   events(join(
       {R"j({"ph":"X","cat":"cuda_runtime","name":"hipExtModuleLaunchKernel","pid":9,"tid":1,"ts":1,"dur":9,"args":{"correlation":4,"kernel":"k"}})j",
