@@ -92,6 +92,7 @@ void Assembler::add_events(const Block& block, const std::vector<ShapeIndex>& sh
     const Kind kind = block.shapes[number(event.shape)].kind;
     row.calls = row.calls || is_thread_kind(kind);
     row.frames = row.frames || is_frame_kind(kind);
+    row.works = row.works || (is_gpu_kind(kind) && kind != Kind::gpu_annotation);
     event.shape = shapes[number(event.shape)];
     if (event.extra) event.extra += first_extra;
     row.events.add(event);
@@ -180,6 +181,29 @@ void Assembler::read_facts() {
       if (fact.what == RowFact::process_name) facts.title = text;
       if (fact.what == RowFact::process_label) facts.label = text;
     }
+  }
+}
+
+// Kineto writes no context of annotations on a stream (GpuUserEventMap in libkineto's
+// CuptiActivityProfiler.cpp): theirs is that of the work there, of several the one with most.
+void Assembler::complete_contexts() {
+  using Stream =
+      std::tuple<int64_t, uint32_t, uint32_t, uint32_t>;   // pid, its text, device, stream
+  std::map<Stream, std::pair<size_t, uint32_t>> contexts;  // events of it, and which
+  const auto stream_of = [](const Row& row) {
+    return Stream(row.pid, row.pid_text, row.device, row.stream);
+  };
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (rows_[i].type != LaneType::stream || !row_events_[i].works) continue;
+    auto& most = contexts[stream_of(rows_[i])];
+    const size_t count = row_events_[i].events.size();
+    if (count > most.first) most = {count, rows_[i].context};
+  }
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (row.type != LaneType::stream || row_events_[i].works || row.context) continue;
+    const auto found = contexts.find(stream_of(row));
+    if (found != contexts.end()) row.context = found->second.second;
   }
 }
 
@@ -460,6 +484,7 @@ std::vector<FlowEnd> Assembler::flows_of(const ProcessParts& parts, const TopLev
 
 size_t Assembler::finish(const TopLevel& top, Completeness completeness) {
   read_facts();
+  complete_contexts();
   choose_processes(top);
   divide();
   for (uint32_t i = 0; i < pids_.size(); ++i) {

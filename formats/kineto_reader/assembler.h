@@ -34,6 +34,7 @@ class Assembler {
     uint32_t process = 0;
     bool calls = false;   // it has what only threads have,
     bool frames = false;  // Python functions apart, which it has, too
+    bool works = false;   // it has what a stream does, annotations apart
     std::string name;
     int64_t sort_index = Lane::kUnsorted;
   };
@@ -50,6 +51,7 @@ class Assembler {
   std::vector<uint32_t> intern_rows(const Block& block, const std::vector<StringIndex>& texts);
   void read_facts();
   void choose_processes(const TopLevel& top);
+  void complete_contexts();
   void choose_gpus(const std::set<int64_t>& gpus);
   void divide();
   Process make_process(uint32_t process, const TopLevel& top, Completeness completeness);

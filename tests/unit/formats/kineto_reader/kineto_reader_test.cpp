@@ -289,6 +289,19 @@ TEST_F(KinetoReader, PythonFunctionsAloneMakeNoProcess) {
   EXPECT_EQ(trace_.processes.size(), 2u);
 }
 
+TEST_F(KinetoReader, AnnotationsAreInTheContextOfTheirStreamsWork) {
+  const auto annotation = [](int stream) {
+    const std::string number = std::to_string(stream);
+    return R"j({"ph":"X","cat":"gpu_user_annotation","name":"forward","pid":3,"tid":)j" + number +
+           R"j(,"ts":20,"dur":40,"args":{"External id":5}})j";
+  };
+  events(join({annotation(7), kLaunch, kKernel, kOperator}));
+  EXPECT_EQ(lane(only(Kind::gpu_annotation)).context, 1u);
+  EXPECT_EQ(&lane(only(Kind::gpu_annotation)), &lane(only(Kind::gpu_kernel)));
+  events(join({annotation(8), kLaunch, kKernel, kOperator}));
+  EXPECT_EQ(lane(only(Kind::gpu_annotation)).context, 0u) << "nothing else is on that stream";
+}
+
 TEST_F(KinetoReader, AmdTrace) {
   events(join(
       {R"j({"ph":"X","cat":"cuda_runtime","name":"hipExtModuleLaunchKernel","pid":9,"tid":1,"ts":1,"dur":9,"args":{"correlation":4,"kernel":"k"}})j",
