@@ -9,6 +9,8 @@
 namespace gpuprof::analysis {
 namespace {
 
+constexpr uint64_t kMostRanks = 1 << 24;  // more is an error in the file
+
 struct Spelling {
   std::string_view pytorch, nccl;
   bool uneven = false;  // it takes lists of tensors, or lengths, which need not be equal
@@ -114,6 +116,8 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   const uint64_t count = exchanges ? in : in && got ? std::min(in, got) : std::max(in, got);
   out.bytes = count * bytes_of(text_in(members, "dtype"));
   out.ranks = ranks_in(members);
+  const uint64_t size = count_in(members, "Group size");
+  out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : out.ranks.size());
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),
                           text_in(members, "Process Group Description"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an outside trace says of a kernel's collective, in the kernel's arguments. Kineto writes
-// them for NCCL's kernels ("Collective name", "In msg nelems", "dtype", ...).
+// them for NCCL's kernels ("Collective name", "In msg nelems", "dtype", ...) as PyTorch gives them
+// (saveNcclMeta() in torch/csrc/profiler/util.cpp). Of more than 30 ranks it shortens the list,
+// which is no list then.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,8 @@ struct CollectiveArgs {
   bool uneven = false;         // the ranks' bytes may differ: it takes tensors of several sizes
   std::string group;           // its name and its ranks, as in the trace; empty: not known
   std::string label;           // group_label(); empty: not known
-  std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known
+  uint32_t group_size = 0;     // ranks in the group; 0: not known
+  std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known, or too many
   int64_t source = -1, destination = -1;  // of a receive, of a send: in the group; -1: not known
 };
 

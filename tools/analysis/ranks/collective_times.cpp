@@ -244,10 +244,10 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     Part part{};
     part.function = out.functions.emplace_back(plain_collective(args->function));
     part.group = out.functions.emplace_back(args->label);
-    part.ranks = static_cast<uint32_t>(args->ranks.size());
+    part.ranks = args->group_size;
     part.rank = process.header.rank();
     part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
-    part.sized = true;
+    part.sized = part.ranks || !counts_each_rank(part.function);
     part.uneven = args->uneven;
     part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));

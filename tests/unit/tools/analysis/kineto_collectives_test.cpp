@@ -108,5 +108,21 @@ TEST(KinetoCollectives, SizesThatMustBeEqualAreSaidToDiffer) {
   EXPECT_EQ(times.matched, 0u);
 }
 
+TEST(KinetoCollectives, GroupSizeCountsWhereTheListOfRanksIsShortOrAbsent) {
+  for (const char* list :
+       {"", R"(,"Process Group Ranks":"")", R"(,"Process Group Ranks":"[0, 1, 2, ..., 39]")"}) {
+    const CollectiveTimes reduced =
+        times_of(40, [&](int) { return args_of("allreduce", kElements, kElements, 40, list); });
+    ASSERT_EQ(reduced.rows.size(), 1u);
+    EXPECT_EQ(reduced.rows[0].ranks, 40u);
+    EXPECT_NEAR(reduced.rows[0].bus_gbs, 100.0 * 2 * 39 / 40, 0.1);
+    const CollectiveTimes gathered = times_of(
+        40, [&](int) { return args_of("_allgather_base", kElements / 40, kElements, 40, list); });
+    ASSERT_EQ(gathered.rows.size(), 1u);
+    EXPECT_EQ(gathered.rows[0].bytes, kSteps * 4 * kElements);
+    EXPECT_NEAR(gathered.rows[0].bus_gbs, 100.0 * 39 / 40, 0.1);
+  }
+}
+
 }  // namespace
 }  // namespace gpuprof::analysis
