@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "formats/kineto_reader/event_args.h"
 
+#include <algorithm>
+
 #include "formats/io/utf8.h"
 #include "formats/kineto_reader/numbers.h"
+#include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
 
 namespace gpuprof::kineto {
@@ -292,11 +295,13 @@ bool ArgReader::take_of_group(ArgKey key, const Value& value, Shape& shape) {
   }
 }
 
-// Elements: of a scatter the output, else the input, is what NCCL counts.
+// Elements: of a scatter the output, else the input, is what NCCL counts; where both are for all
+// ranks, as of an exchange, a rank's part.
 bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
                                    EventExtra& extra) {
   const std::string_view function = block_.texts[number(shape.name)];
-  const bool scatters = function == "ncclReduceScatter" || function == "ncclScatter";
+  const PerRankBuffers per_rank = per_rank_buffers(function);
+  const bool scatters = per_rank.input && !per_rank.output;
   switch (key) {
     case ArgKey::derived_of_collective:
     case ArgKey::input_dims:
@@ -309,7 +314,12 @@ bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
     case ArgKey::message_bytes: return set(value, extra.bytes);
     case ArgKey::in_elements: return scatters || set(value, extra.bytes);
     case ArgKey::out_elements: return !scatters || set(value, extra.bytes);
-    case ArgKey::group_size: return set(value, shape.rank_count);
+    case ArgKey::group_size:  // stands behind the elements
+      if (!set(value, shape.rank_count)) return false;
+      if (per_rank.input && per_rank.output && !(shape.flags & kFlagFromNvtx)) {
+        extra.bytes /= std::max(1u, uint32_t{shape.rank_count});
+      }
+      return true;
     case ArgKey::rank: return set(value, shape.rank);
     case ArgKey::peer: return set(value, shape.peer);
     case ArgKey::communicator: return set(value, shape.communicator);

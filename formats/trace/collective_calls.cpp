@@ -23,6 +23,13 @@ std::optional<uint64_t> collective_own_bytes(const Shape& shape, const EventExtr
   return size ? std::optional(extra.bytes * size) : std::nullopt;
 }
 
+PerRankBuffers per_rank_buffers(std::string_view function) {
+  const std::string_view name = collective_name(function).kineto;
+  const bool exchanges = name == "alltoall";
+  return {exchanges || name == "reduce_scatter" || name == "scatter",
+          exchanges || name == "allgather" || name == "gather"};
+}
+
 std::optional<uint64_t> collective_sequence(const Shape& shape, const EventExtra& extra) {
   const bool known = !is_of_range(shape) || shape.communicator != 0;
   return known ? std::optional(extra.value) : std::nullopt;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "formats/trace/trace.h"
 
@@ -13,6 +14,12 @@ namespace gpuprof {
 // As the call's argument, of one rank; nothing: not known.
 std::optional<uint64_t> collective_elements(const Shape& shape, const EventExtra& extra);
 std::optional<uint64_t> collective_own_bytes(const Shape& shape, const EventExtra& extra);
+// Which of its buffers hold the count once for each rank, as NCCL defines the count (nccl.h):
+// others hold it once.
+struct PerRankBuffers {
+  bool input, output;
+};
+PerRankBuffers per_rank_buffers(std::string_view function);
 // Its number on its communicator.
 std::optional<uint64_t> collective_sequence(const Shape& shape, const EventExtra& extra);
 

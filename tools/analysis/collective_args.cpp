@@ -89,6 +89,17 @@ std::vector<int64_t> ranks_in(const nlohmann::json& members) {
   return out;
 }
 
+// As NCCL counts. PyTorch gives the elements of whole tensors: of a gather the input, of a scatter
+// the output is counted, which is the smaller one; of an all-to-all a rank's part of either; of one
+// with lengths what this rank gives to all. 0: not known.
+uint64_t element_count(const CollectiveArgs& args, const nlohmann::json& members) {
+  const uint64_t in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
+  if (args.function == "all_to_allv") return in;
+  const uint64_t count = in && got ? std::min(in, got) : std::max(in, got);
+  if (args.function != "ncclAlltoAll") return count;
+  return args.group_size ? count / args.group_size : 0;
+}
+
 }  // namespace
 
 std::optional<CollectiveArgs> collective_in(std::string_view args) {
@@ -108,16 +119,11 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   }
   // PyTorch's all_to_all of a list of tensors says their lengths.
   if (out.function == "ncclAlltoAll" && has_splits(members)) out.function = "all_to_allv";
-  const bool exchanges = out.function == "all_to_allv";
-  out.uneven = out.uneven || exchanges;
-  // Of a gather the input, of a scatter the output: the smaller one is what NCCL counts. Of what
-  // all ranks exchange, what this one gives.
-  const uint64_t in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
-  const uint64_t count = exchanges ? in : in && got ? std::min(in, got) : std::max(in, got);
-  out.bytes = count * bytes_of(text_in(members, "dtype"));
+  out.uneven = out.uneven || out.function == "all_to_allv";
   out.ranks = ranks_in(members);
   const uint64_t size = count_in(members, "Group size");
   out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : out.ranks.size());
+  out.bytes = element_count(out, members) * bytes_of(text_in(members, "dtype"));
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),
                           text_in(members, "Process Group Description"));

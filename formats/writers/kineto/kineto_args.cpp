@@ -464,16 +464,15 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   const EventExtra& extra = process_.extra(call);
   const std::string_view function = trace_.text(shape.name);
   const uint64_t ranks = shape.rank_count ? shape.rank_count : 1;
-  const bool gathers = function == "ncclAllGather" || function == "ncclGather";
-  const bool scatters = function == "ncclReduceScatter" || function == "ncclScatter";
+  const PerRankBuffers per_rank = per_rank_buffers(function);
   const auto elements = collective_elements(shape, extra),
              bytes = collective_own_bytes(shape, extra);
-  const uint64_t own = elements.value_or(0), in = scatters ? own * ranks : own;
+  const uint64_t own = elements.value_or(0), in = per_rank.input ? own * ranks : own;
   const NcclTypeName& type = nccl_type(shape.data_type);
   args.text("Collective name", collective_name(function).kineto);
   if (elements) {
     args.number("In msg nelems", in);
-    args.number("Out msg nelems", gathers ? own * ranks : own);
+    args.number("Out msg nelems", per_rank.output ? own * ranks : own);
   } else if (bytes) {
     args.number("message bytes", *bytes);
   }

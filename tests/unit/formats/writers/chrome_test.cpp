@@ -10,8 +10,10 @@
 
 #include "formats/io/file_bytes.h"
 #include "formats/io/utf8.h"
+#include "formats/kineto_reader/reader.h"
 #include "formats/trace/names.h"
 #include "formats/writers/exporter.h"
+#include "tests/unit/support/rank_job.h"
 #include "tests/unit/support/trace_maker.h"
 
 namespace gpuprof::test {
@@ -21,14 +23,14 @@ using Json = nlohmann::json;
 
 struct Exported {
   explicit Exported(const Trace& trace) {
-    const std::string path = std::filesystem::temp_directory_path() /
-                             ("gpuprof_chrome_test_" + std::to_string(::getpid()) + ".json");
     std::string error;
     EXPECT_TRUE(find_exporter("chrome")->write(trace, path, {}, error)) << error;
     EXPECT_TRUE(read_file(path, text, error)) << error;
-    std::filesystem::remove(path);
     root = Json::parse(text);  // strict: throws for NaN, control characters, bad UTF-8, commas
   }
+  ~Exported() { std::filesystem::remove(path); }
+  Exported(const Exported&) = delete;
+  Exported& operator=(const Exported&) = delete;
   std::vector<Json> phase(std::string_view ph) const {
     std::vector<Json> out;
     for (const Json& event : root["traceEvents"]) {
@@ -53,6 +55,8 @@ struct Exported {
     return Json();
   }
 
+  const std::string path = std::filesystem::temp_directory_path() /
+                           ("gpuprof_chrome_test_" + std::to_string(::getpid()) + ".json");
   std::string text;
   Json root;
 };
@@ -323,6 +327,48 @@ TEST(Chrome, CollectivesShareAnExternalIdWithTheirKernel) {
     EXPECT_EQ(e["args"]["dtype"], "Float");
   }
   EXPECT_TRUE(ids.empty());
+}
+
+// Of a rank's dump with one call.
+Trace trace_of_call(const RankCall& call) {
+  RankJob job;
+  job.ranks = 4;
+  std::string dump;
+  RankWriter writer(job, 1, {}, [&](std::string_view bytes) { dump += bytes; });
+  writer.begin_step(0);
+  writer.leave(writer.arrive() + 60'000, call);
+  writer.end_step();
+  writer.finish();
+  return load(dump);
+}
+
+TEST(Chrome, ElementsOfCollectivesAreThoseOfWholeTensors) {
+  struct Row {
+    const char* function;
+    int64_t in, out;
+  };
+  for (const Row& row : {Row{"ncclAlltoAll", 400, 400},
+                         {"ncclAlltoAllConfig", 400, 400},
+                         {"ncclAllGather", 100, 400},
+                         {"ncclAllGatherConfig", 100, 400},
+                         {"ncclGather", 100, 400},
+                         {"ncclReduceScatter", 400, 100},
+                         {"ncclScatter", 400, 100},
+                         {"ncclAllReduce", 100, 100}}) {
+    RankCall call{row.function, RankCommunicator::job, 4, 1};
+    call.count = 100;
+    const Exported out(trace_of_call(call));
+    const std::vector<Json> kernels = out.slices("kernel");
+    ASSERT_EQ(kernels.size(), 1u);
+    EXPECT_EQ(kernels[0]["args"]["In msg nelems"], row.in) << row.function;
+    EXPECT_EQ(kernels[0]["args"]["Out msg nelems"], row.out) << row.function;
+    Trace again;
+    read_kineto(out.path, again);
+    for (const Event& event : again.processes.at(0).events) {
+      if (again.shape(event).kind != Kind::collective) continue;
+      EXPECT_EQ(again.processes[0].extra(event).bytes, 100u) << row.function;
+    }
+  }
 }
 
 TEST(Chrome, MemoryMarksAndMetadata) {

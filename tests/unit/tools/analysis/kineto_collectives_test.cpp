@@ -124,5 +124,30 @@ TEST(KinetoCollectives, GroupSizeCountsWhereTheListOfRanksIsShortOrAbsent) {
   }
 }
 
+TEST(KinetoCollectives, WholeTensorsAreTakenForWhatNcclCounts) {
+  struct Row {
+    const char* name;
+    uint64_t in, out;
+    double factor;  // bus bandwidth over algorithm bandwidth
+  };
+  constexpr uint64_t kPart = kElements / 8;
+  for (const Row& row : {Row{"all_to_all", kElements, kElements, 7.0 / 8},
+                         {"all_to_all_single", kElements, kElements, 7.0 / 8},
+                         {"all_gather", kPart, kElements, 7.0 / 8},
+                         {"_allgather_base", kPart, kElements, 7.0 / 8},
+                         {"reduce_scatter", kElements, kPart, 7.0 / 8},
+                         {"_reduce_scatter_base", kElements, kPart, 7.0 / 8},
+                         {"gather", kPart, kElements, 7.0 / 8},
+                         {"scatter", kElements, kPart, 7.0 / 8},
+                         {"allreduce_coalesced", kElements, kElements, 2 * 7.0 / 8},
+                         {"broadcast", kElements, kElements, 1}}) {
+    const CollectiveTimes times =
+        times_of(8, [&](int) { return args_of(row.name, row.in, row.out, 8, kEight); });
+    ASSERT_EQ(times.rows.size(), 1u) << row.name;
+    EXPECT_EQ(times.rows[0].bytes, kSteps * 4 * kElements) << row.name;
+    EXPECT_NEAR(times.rows[0].bus_gbs, 100 * row.factor, 0.1) << row.name;
+  }
+}
+
 }  // namespace
 }  // namespace gpuprof::analysis
