@@ -321,7 +321,8 @@ bool ArgReader::take_of_collective(ArgKey key, const Value& value, Shape& shape,
       }
       return true;
     case ArgKey::rank: return set(value, shape.rank);
-    case ArgKey::peer: return set(value, shape.peer);
+    case ArgKey::peer: return set(value, shape.peer);  // stands before the next
+    case ArgKey::peer_in_job: return shape.peer != Shape::kAbsent || set(value, shape.peer);
     case ArgKey::communicator: return set(value, shape.communicator);
     case ArgKey::sequence_of_collective: return set(value, extra.value);
     case ArgKey::nccl_operation: return set(value, shape.operation);

@@ -77,16 +77,10 @@ bool has_splits(const nlohmann::json& members) {
   return list.find_first_of("0123456789") != std::string::npos;
 }
 
-// A list as text: "[0, 4]".
-std::vector<int64_t> ranks_in(const nlohmann::json& members) {
-  std::vector<int64_t> out;
+// Of a list as text: "[0, 4]".
+size_t ranks_in(const nlohmann::json& members) {
   const auto list = nlohmann::json::parse(text_in(members, "Process Group Ranks"), nullptr, false);
-  if (!list.is_array()) return out;
-  for (const auto& each : list) {
-    if (!each.is_number_integer()) return {};
-    out.push_back(each.get<int64_t>());
-  }
-  return out;
+  return list.is_array() ? list.size() : 0;
 }
 
 // As NCCL counts. PyTorch gives the elements of whole tensors: of a gather the input, of a scatter
@@ -120,9 +114,8 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   // PyTorch's all_to_all of a list of tensors says their lengths.
   if (out.function == "ncclAlltoAll" && has_splits(members)) out.function = "all_to_allv";
   out.uneven = out.uneven || out.function == "all_to_allv";
-  out.ranks = ranks_in(members);
   const uint64_t size = count_in(members, "Group size");
-  out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : out.ranks.size());
+  out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : ranks_in(members));
   out.bytes = element_count(out, members) * bytes_of(text_in(members, "dtype"));
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),
@@ -136,12 +129,9 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
 std::string common_name(const CollectiveArgs& args, int64_t own_rank) {
   const bool sends = args.function == "ncclSend", receives = args.function == "ncclRecv";
   if (!sends && !receives) return args.group.empty() ? "" : args.function + " " + args.group;
-  // PyTorch counts peers in the group.
   const int64_t peer = sends ? args.destination : args.source;
   if (peer < 0 || own_rank < 0) return {};
-  const bool in_group = static_cast<size_t>(peer) < args.ranks.size();
-  const std::string other = std::to_string(in_group ? args.ranks[static_cast<size_t>(peer)] : peer);
-  const std::string own = std::to_string(own_rank);
+  const std::string own = std::to_string(own_rank), other = std::to_string(peer);
   return sends ? own + " to " + other : other + " to " + own;
 }
 

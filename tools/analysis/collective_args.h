@@ -2,26 +2,24 @@
 // What an outside trace says of a kernel's collective, in the kernel's arguments. Kineto writes
 // them for NCCL's kernels ("Collective name", "In msg nelems", "dtype", ...) as PyTorch gives them
 // (saveNcclMeta() in torch/csrc/profiler/util.cpp). Of more than 30 ranks it shortens the list,
-// which is no list then.
+// which is no list then. A peer is a rank of the whole job.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace gpuprof::analysis {
 
 struct CollectiveArgs {
-  std::string function;        // NCCL's, where the name is known; else as in the trace
-  uint64_t bytes = 0;          // what one rank gives or gets, as NCCL counts; 0: not known
-  bool uneven = false;         // the ranks' bytes may differ: it takes tensors of several sizes
-  std::string group;           // its name and its ranks, as in the trace; empty: not known
-  std::string label;           // group_label(); empty: not known
-  uint32_t group_size = 0;     // ranks in the group; 0: not known
-  std::vector<int64_t> ranks;  // the group's, as the program counts; empty: not known, or too many
-  int64_t source = -1, destination = -1;  // of a receive, of a send: in the group; -1: not known
+  std::string function;     // NCCL's, where the name is known; else as in the trace
+  uint64_t bytes = 0;       // what one rank gives or gets, as NCCL counts; 0: not known
+  bool uneven = false;      // the ranks' bytes may differ: it takes tensors of several sizes
+  std::string group;        // its name and its ranks, as in the trace; empty: not known
+  std::string label;        // group_label(); empty: not known
+  uint32_t group_size = 0;  // ranks in the group; 0: not known
+  int64_t source = -1, destination = -1;  // of a receive, of a send: in the job; -1: not known
 };
 
 // `args`: members of a JSON object, as EventExtra::args. Nothing where they name no collective.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <set>
 
 #include "formats/trace/collective_calls.h"
@@ -35,6 +37,18 @@ std::string shortened(std::string_view list) {
       return fmt::format("{}, ...]", list.substr(0, at));
   }
   return std::string(list);
+}
+
+// The nth of "[0, 2]".
+std::optional<int64_t> rank_in_list(std::string_view list, uint32_t n) {
+  for (const char* at = list.data(); at != list.data() + list.size(); ++at) {
+    int64_t rank = 0;
+    const auto [end, error] = std::from_chars(at, list.data() + list.size(), rank);
+    if (error != std::errc()) continue;
+    if (n-- == 0) return rank;
+    at = end - 1;
+  }
+  return std::nullopt;
 }
 
 // Whether the peer of a collective is where the data come from.
@@ -484,8 +498,15 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
     if (inputs) args.key("Input type").raw("[").string(type.cxx).raw("]");
   }
   if (shape.rank_count) args.number("Rank", shape.rank);
+  const int32_t world = process_.header.world_size();
+  const bool of_world = world > 0 && shape.rank_count == static_cast<uint32_t>(world);
   if (shape.peer != Shape::kAbsent) {
-    args.number(has_source(function) ? "Src Rank" : "Dst Rank", shape.peer);
+    args.number("Peer", shape.peer);
+    // As PyTorch has them (saveNcclMeta() in torch/csrc/profiler/util.cpp): in the whole job.
+    const std::string_view ranks = trace_.text(shape.group_ranks);
+    const auto in_job = ranks.empty() && of_world ? std::optional<int64_t>(shape.peer)
+                                                  : rank_in_list(ranks, shape.peer);
+    if (in_job) args.number(has_source(function) ? "Src Rank" : "Dst Rank", *in_job);
   }
   // Equal on all ranks, where that is known: a handle is each process's own.
   const uint64_t identity = communicator_identity(process_, shape.communicator, call.begin);
@@ -497,10 +518,9 @@ void ChromeArgs::collective(Object& args, const Event& call, bool inputs) const 
   if (shape.group_description != StringIndex::empty) {
     args.text("Process Group Description", trace_.text(shape.group_description));
   }
-  const int32_t world = process_.header.world_size();
   if (shape.group_ranks != StringIndex::empty) {
     args.text("Process Group Ranks", shortened(trace_.text(shape.group_ranks)));
-  } else if (world > 0 && shape.rank_count == static_cast<uint32_t>(world)) {
+  } else if (of_world) {
     args.text("Process Group Ranks", rank_list(world));
   }
   if (inputs && shape.operation != Shape::kAbsent) args.number("nccl operation", shape.operation);

@@ -371,6 +371,25 @@ TEST(Chrome, ElementsOfCollectivesAreThoseOfWholeTensors) {
   }
 }
 
+TEST(Chrome, PeersAreRanksOfTheJobWhereThatIsKnown) {
+  const auto args_of = [](RankCommunicator communicator, int ranks) {
+    const Exported out(trace_of_call({"ncclSend", communicator, ranks, 0, 1}));
+    Trace again;
+    read_kineto(out.path, again);
+    for (const Event& event : again.processes.at(0).events) {
+      if (again.shape(event).kind == Kind::collective) {
+        EXPECT_EQ(again.shape(event).peer, 1u);
+      }
+    }
+    return out.slices("kernel").at(0)["args"];
+  };
+  const Json world = args_of(RankCommunicator::job, 4), part = args_of(RankCommunicator::split, 2);
+  EXPECT_EQ(world["Peer"], 1);
+  EXPECT_EQ(world["Dst Rank"], 1);
+  EXPECT_EQ(part["Peer"], 1);
+  EXPECT_FALSE(part.contains("Dst Rank")) << "nothing tells which rank that is";
+}
+
 TEST(Chrome, MemoryMarksAndMetadata) {
   const Exported out(busy_trace(1));
   std::vector<Json> memory;

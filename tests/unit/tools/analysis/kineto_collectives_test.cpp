@@ -149,5 +149,21 @@ TEST(KinetoCollectives, WholeTensorsAreTakenForWhatNcclCounts) {
   }
 }
 
+// Ranks 0 and 2, and ranks 1 and 3, are groups.
+TEST(KinetoCollectives, PeersAreRanksOfTheJob) {
+  const CollectiveTimes times = times_of(4, [](int rank) {
+    const bool sends = rank < 2;
+    const std::string peer =
+        fmt::format(R"(,"{}":{})", sends ? "Dst Rank" : "Src Rank", sends ? rank + 2 : rank - 2);
+    const std::string list =
+        fmt::format(R"(,"Process Group Ranks":"[{}, {}]")", rank % 2, rank % 2 + 2);
+    return args_of(sends ? "send" : "recv", kElements, kElements, 2, peer + list);
+  });
+  EXPECT_EQ(times.calls, 8u);
+  EXPECT_EQ(times.matched, 8u);
+  ASSERT_EQ(times.links.size(), 2u);
+  for (const LinkRow& link : times.links) EXPECT_EQ(link.messages, 4u);
+}
+
 }  // namespace
 }  // namespace gpuprof::analysis
