@@ -50,16 +50,56 @@ constexpr Spelling kSpellings[] = {
     {"recv", "ncclRecv"},
 };
 
+// Of an element (elementSize() in c10/core/ScalarType.h); 0: not known.
 uint32_t bytes_of(std::string_view dtype) {
-  for (uint32_t type = 0; nccl_type(type).bytes; ++type) {
-    if (nccl_type(type).scalar == dtype) return nccl_type(type).bytes;
+  struct Type {
+    std::string_view name;
+    uint32_t bytes;
+  };
+  static constexpr Type kTypes[] = {
+      {"Byte", 1},
+      {"Char", 1},
+      {"Bool", 1},
+      {"Short", 2},
+      {"Int", 4},
+      {"Long", 8},
+      {"UInt16", 2},
+      {"UInt32", 4},
+      {"UInt64", 8},
+      {"Half", 2},
+      {"BFloat16", 2},
+      {"Float", 4},
+      {"Double", 8},
+      {"ComplexHalf", 4},
+      {"ComplexFloat", 8},
+      {"ComplexDouble", 16},
+      {"Float8_e5m2", 1},
+      {"Float8_e5m2fnuz", 1},
+      {"Float8_e4m3fn", 1},
+      {"Float8_e4m3fnuz", 1},
+      {"Float8_e8m0fnu", 1},
+      {"Float4_e2m1fn_x2", 1},
+      {"QInt8", 1},
+      {"QUInt8", 1},
+      {"QInt32", 4},
+      {"QUInt4x2", 1},
+      {"QUInt2x4", 1},
+      {"Bits1x8", 1},
+      {"Bits2x4", 1},
+      {"Bits4x2", 1},
+      {"Bits8", 1},
+      {"Bits16", 2},
+  };
+  for (const Type& type : kTypes) {
+    if (type.name == dtype) return type.bytes;
   }
   return 0;
 }
 
-uint64_t count_in(const nlohmann::json& members, const char* key) {
+std::optional<uint64_t> count_in(const nlohmann::json& members, const char* key) {
   const auto at = members.find(key);
-  return at != members.end() && at->is_number_unsigned() ? at->get<uint64_t>() : 0;
+  const bool known = at != members.end() && at->is_number_unsigned();
+  return known ? std::optional(at->get<uint64_t>()) : std::nullopt;
 }
 
 std::string text_in(const nlohmann::json& members, const char* key) {
@@ -85,13 +125,15 @@ size_t ranks_in(const nlohmann::json& members) {
 
 // As NCCL counts. PyTorch gives the elements of whole tensors: of a gather the input, of a scatter
 // the output is counted, which is the smaller one; of an all-to-all a rank's part of either; of one
-// with lengths what this rank gives to all. 0: not known.
-uint64_t element_count(const CollectiveArgs& args, const nlohmann::json& members) {
-  const uint64_t in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
+// with lengths what this rank gives to all. Of an absent tensor it says 0.
+std::optional<uint64_t> element_count(const CollectiveArgs& args, const nlohmann::json& members) {
+  const auto in = count_in(members, "In msg nelems"), got = count_in(members, "Out msg nelems");
   if (args.function == "all_to_allv") return in;
-  const uint64_t count = in && got ? std::min(in, got) : std::max(in, got);
+  if (!in && !got) return std::nullopt;
+  const uint64_t least = std::min(in.value_or(0), got.value_or(0));
+  const uint64_t count = least ? least : std::max(in.value_or(0), got.value_or(0));
   if (args.function != "ncclAlltoAll") return count;
-  return args.group_size ? count / args.group_size : 0;
+  return args.group_size ? std::optional(count / args.group_size) : std::nullopt;
 }
 
 }  // namespace
@@ -114,9 +156,11 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   // PyTorch's all_to_all of a list of tensors says their lengths.
   if (out.function == "ncclAlltoAll" && has_splits(members)) out.function = "all_to_allv";
   out.uneven = out.uneven || out.function == "all_to_allv";
-  const uint64_t size = count_in(members, "Group size");
+  const uint64_t size = count_in(members, "Group size").value_or(0);
   out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : ranks_in(members));
-  out.bytes = element_count(out, members) * bytes_of(text_in(members, "dtype"));
+  const auto elements = element_count(out, members);
+  const uint32_t size_of_type = bytes_of(text_in(members, "dtype"));
+  if (elements && size_of_type) out.bytes = *elements * size_of_type;
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),
                           text_in(members, "Process Group Description"));

@@ -13,8 +13,9 @@
 namespace gpuprof::analysis {
 
 struct CollectiveArgs {
-  std::string function;     // NCCL's, where the name is known; else as in the trace
-  uint64_t bytes = 0;       // what one rank gives or gets, as NCCL counts; 0: not known
+  std::string function;  // NCCL's, where the name is known; else as in the trace
+  // What one rank gives or gets, as NCCL counts; nothing: not known.
+  std::optional<uint64_t> bytes;
   bool uneven = false;      // the ranks' bytes may differ: it takes tensors of several sizes
   std::string group;        // its name and its ranks, as in the trace; empty: not known
   std::string label;        // group_label(); empty: not known

@@ -215,7 +215,8 @@ class TableMaker {
       CollectiveRow& row = collective_row(found->function, found->label);
       row.total_us += static_cast<double>(work.end - work.begin) / 1000;
       ++row.count;
-      row.bytes += found->bytes;
+      row.bytes += found->bytes.value_or(0);
+      row.unsized += !found->bytes;
     });
   }
 

@@ -246,8 +246,8 @@ void CollectiveTimesMaker::gather(const Timeline& timeline, uint32_t index,
     part.group = out.functions.emplace_back(args->label);
     part.ranks = args->group_size;
     part.rank = process.header.rank();
-    part.bytes = collective_bytes(part.function, args->bytes, part.ranks);
-    part.sized = part.ranks || !counts_each_rank(part.function);
+    part.bytes = collective_bytes(part.function, args->bytes.value_or(0), part.ranks);
+    part.sized = args->bytes && (part.ranks || !counts_each_rank(part.function));
     part.uneven = args->uneven;
     part.timeline = index, part.event = work.event;
     part.in_steps = inside(timeline.issued_at(work));

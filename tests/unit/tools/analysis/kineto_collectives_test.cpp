@@ -165,5 +165,34 @@ TEST(KinetoCollectives, PeersAreRanksOfTheJob) {
   for (const LinkRow& link : times.links) EXPECT_EQ(link.messages, 4u);
 }
 
+TEST(KinetoCollectives, EveryTypeOfPyTorchHasItsSize) {
+  const auto bytes_of = [](const char* type) {
+    const std::string args = fmt::format(
+        R"("Collective name":"allreduce","In msg nelems":10,"Out msg nelems":10,"dtype":"{}")",
+        type);
+    return collective_in(args)->bytes;
+  };
+  EXPECT_EQ(bytes_of("Bool"), 10u);
+  EXPECT_EQ(bytes_of("Float8_e4m3fnuz"), 10u);
+  EXPECT_EQ(bytes_of("Short"), 20u);
+  EXPECT_EQ(bytes_of("Float"), 40u);
+  EXPECT_EQ(bytes_of("ComplexFloat"), 80u);
+  EXPECT_EQ(bytes_of("ComplexDouble"), 160u);
+  EXPECT_EQ(bytes_of("Newer"), std::nullopt);
+}
+
+TEST(KinetoCollectives, OfATypeThatIsNotKnownThereIsNoSize) {
+  const auto report_of = [](const char* type) {
+    return times_of(8, [&](int) {
+      std::string args = args_of("allreduce", kElements, kElements, 8, kEight);
+      return args.replace(args.find("Float"), 5, type);
+    });
+  };
+  const CollectiveTimes truths = report_of("Bool");
+  ASSERT_EQ(truths.rows.size(), 1u);
+  EXPECT_EQ(truths.rows[0].bytes, kSteps * kElements);
+  EXPECT_TRUE(report_of("Newer").rows.empty());
+}
+
 }  // namespace
 }  // namespace gpuprof::analysis
