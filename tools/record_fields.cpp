@@ -47,7 +47,7 @@ const char* const kRecordKeys = R"(JSON keys, one object a line:
   op, annotation    external_id, input_dims, input_types, call_stack, hierarchy, sequence_number,
             forward_thread, number (among the operators; absent: none)
   module, python_function   id, parent_id, module_id (absent: none)
-  tensor    bytes (negative: released), address, device_type (0 CPU, 1 CUDA), device_id,
+  tensor    bytes (negative: released), address, device_type (0 CPU, 1 CUDA, 6 HIP, 12 XPU), device_id,
             total_allocated, total_reserved (absent: not said)
   instant, other    category
   gpu_annotation    external_id

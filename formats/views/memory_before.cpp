@@ -100,7 +100,7 @@ class MemoryBefore {
                        first_gpu_,  process_.header.pid(), StackIndex::none};
     const bool recorded = is_gpu_kind(shape.kind);
     if (shape.kind == Kind::tensor) {
-      out.device = shape.device_type == kCudaDevice ? shape.device_id : Shape::kAbsent;
+      out.device = is_gpu_memory(shape.device_type) ? shape.device_id : Shape::kAbsent;
     } else {
       out.api = recorded ? shape.label : shape.name;
       if (change.memory == Memory::host) out.device = Shape::kAbsent;

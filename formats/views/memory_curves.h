@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <vector>
 
@@ -34,8 +35,14 @@ MemoryChanges memory_changes(const Trace& trace, const Process& process);
 // Whether a call of this name allocates or releases pinned memory of the host.
 bool names_host_memory(std::string_view api);
 
-// A GPU in device_type of TensorCurve and Shape: PyTorch's number for CUDA.
-inline constexpr uint32_t kCudaDevice = 1;
+// Whether a device_type of TensorCurve and Shape is a GPU or another accelerator, by PyTorch's
+// numbers (c10/core/DeviceType.h): CUDA, HIP, XLA, XPU, MPS, HPU, MTIA, PrivateUse1.
+constexpr bool is_gpu_memory(uint32_t device_type) {
+  for (const uint32_t type : {1u, 6u, 9u, 12u, 13u, 15u, 19u, 20u}) {
+    if (device_type == type) return true;
+  }
+  return false;
+}
 
 // What a framework's allocator says of itself: `total` is what it has
 // allocated, on one device.

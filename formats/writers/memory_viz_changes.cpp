@@ -179,7 +179,7 @@ void add_window(const Trace& trace, const Process& process, GpuNumbers& numbers,
                         point.event, nullptr});
   }
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type != kCudaDevice) continue;
+    if (!is_gpu_memory(curve.device_type)) continue;
     const uint32_t gpu = numbers.of(process, curve.device_id);
     made_up.next_device();
     for (const MemoryPoint& point : curve.points) {
@@ -213,7 +213,7 @@ bool lacks_addresses(const Trace& trace) {
   for (const Process& process : trace.processes) {
     for (uint32_t i = 0; i < process.events.size(); ++i) {
       const Shape& shape = trace.shapes[process.events.shape_of(i)];
-      if (shape.kind != Kind::tensor || shape.device_type != kCudaDevice) continue;
+      if (shape.kind != Kind::tensor || !is_gpu_memory(shape.device_type)) continue;
       if (process.extra(process.events[i]).address == 0) return true;
     }
   }

@@ -201,7 +201,7 @@ bool has_gpu_allocations(const Trace& trace) {
     const MemoryCurves curves = memory_curves(trace, process);
     return !curves.device.empty() ||
            std::any_of(curves.tensors.begin(), curves.tensors.end(), [](const TensorCurve& curve) {
-             return curve.device_type == kCudaDevice && !curve.points.empty();
+             return is_gpu_memory(curve.device_type) && !curve.points.empty();
            });
   });
 }

@@ -148,7 +148,7 @@ std::vector<MemorySample> thinned(const std::vector<MemoryPoint>& points, int64_
 const TensorCurve* largest(const MemoryCurves& curves) {
   const TensorCurve* found = nullptr;
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type != kCudaDevice) continue;
+    if (!is_gpu_memory(curve.device_type)) continue;
     if (!found || curve.points.size() > found->points.size()) found = &curve;
   }
   return found;

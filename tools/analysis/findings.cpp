@@ -140,7 +140,7 @@ void event_times(const Process& process, std::vector<Finding>& out) {
 // What a framework's allocator holds of a GPU, where it says so.
 const TensorCurve* tensors_of(const MemoryCurves& curves) {
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type == kCudaDevice && !curve.points.empty()) return &curve;
+    if (is_gpu_memory(curve.device_type) && !curve.points.empty()) return &curve;
   }
   return nullptr;
 }

@@ -13,7 +13,7 @@ namespace {
 // Of the allocator of a framework where it says addresses, else of the driver's calls.
 const std::vector<MemoryPoint>& points_of(const Process& process, const MemoryCurves& curves) {
   for (const TensorCurve& curve : curves.tensors) {
-    if (curve.device_type != kCudaDevice || curve.points.empty()) continue;
+    if (!is_gpu_memory(curve.device_type) || curve.points.empty()) continue;
     if (process.extra(process.event(curve.points.front().event)).address) return curve.points;
   }
   return curves.device;

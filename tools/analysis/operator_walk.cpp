@@ -77,7 +77,7 @@ void OperatorWalk::walk(uint32_t thread_index) {
     if (shape.kind == Kind::tensor || shape.kind == Kind::alloc) {
       note_owner(static_cast<EventIndex>(i), shape);
     }
-    if (shape.kind == Kind::tensor && shape.device_type == kCudaDevice) {
+    if (shape.kind == Kind::tensor && is_gpu_memory(shape.device_type)) {
       const auto change = static_cast<int64_t>(process_.extra(events[i]).bytes);
       open_.each_innermost([&](Scope& scope) { scope.memory += change; });
     }
@@ -286,7 +286,7 @@ void OperatorWalk::add_place(const char* kind, int64_t length, StackIndex stack)
 }
 
 void OperatorWalk::note_owner(EventIndex event, const Shape& shape) {
-  if (shape.kind == Kind::tensor && shape.device_type != kCudaDevice) return;
+  if (shape.kind == Kind::tensor && !is_gpu_memory(shape.device_type)) return;
   std::string owner = open_.owner();
   const StackIndex stack = process_.extra(process_.event(event)).stack;
   const CodePlace place = memory_place(process_.stacks, stack);

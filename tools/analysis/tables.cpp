@@ -222,7 +222,7 @@ class TableMaker {
 
   // What a framework's allocator gives out mostly lies in what it had from the driver long before.
   static void add_tensors(const Timeline& timeline, const TensorCurve& curve, Memory& out) {
-    if (curve.device_type != kCudaDevice || curve.points.empty()) return;
+    if (!is_gpu_memory(curve.device_type) || curve.points.empty()) return;
     for (const MemoryPoint& point : curve.points) {
       if (point.total <= out.peak_bytes) continue;
       out.peak_bytes = point.total;
