@@ -200,6 +200,7 @@ class BlockParser {
     Placement placement;
     args_.read(event_.args, shape, extra, placement);
     if (placement.derived) return;
+    if (shape.kind == Kind::gpu_copy || shape.kind == Kind::gpu_set) name_as_usual(shape);
     if (placement.step_ns) {
       add_step(begin,
                begin + static_cast<int64_t>(std::min<uint64_t>(*placement.step_ns, kLatest)));
@@ -218,6 +219,13 @@ class BlockParser {
     event.extra = extra_of(extra);
     event.external_id = placement.external_id;
     block_.events.push_back(event);
+  }
+
+  // What knows the kinds by its arguments alone, or by names of another vendor.
+  void name_as_usual(Shape& shape) {
+    const std::string name = usual_name(event_.name.text, shape);
+    if (!name.empty())
+      shape.name = shape.label = static_cast<StringIndex>(block_.texts.intern(name));
   }
 
   void add_step(int64_t begin, int64_t end) {

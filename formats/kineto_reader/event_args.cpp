@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "formats/io/utf8.h"
+#include "formats/kineto_reader/categories.h"
 #include "formats/kineto_reader/numbers.h"
 #include "formats/trace/collective_calls.h"
 #include "formats/trace/names.h"
@@ -47,6 +48,14 @@ bool set_or_absent(const Value& value, uint32_t& out) {
     return true;
   }
   return set(value, out) && out != Shape::kAbsent;
+}
+
+// A number of CUPTI's, or the name of one.
+bool set_kind(const Value& value, uint32_t (*number_of)(std::string_view), uint32_t& out) {
+  if (value.type == ValueType::number) return set(value, out);
+  if (value.type != ValueType::string) return false;
+  out = number_of(value.text);
+  return out != 0;
 }
 
 // [x, y, z]
@@ -173,6 +182,14 @@ bool ArgReader::take_of_gpu(ArgKey key, const Value& value, Shape& shape, EventE
     case Kind::gpu_copy:
     case Kind::gpu_set:
       if (key == ArgKey::bytes) return set(value, extra.bytes);
+      switch (key) {
+        case ArgKey::copy_direction: return set_kind(value, copy_direction_of, shape.direction);
+        case ArgKey::source_kind: return set_kind(value, memory_kind_of, shape.source_kind);
+        case ArgKey::memory_kind:
+        case ArgKey::destination_kind:
+          return set_kind(value, memory_kind_of, shape.destination_kind);
+        default: break;
+      }
       if (key == ArgKey::from_device) return set(value, shape.peer_source);
       return key == ArgKey::to_device && set(value, shape.peer_destination);
     case Kind::gpu_sync:

@@ -85,8 +85,8 @@ class TableMaker {
     CopyRow& row = copies_[std::string(label)];
     ++row.count;
     row.bytes += bytes;
-    if (label.find("HtoD") != label.npos) ++by_size[bytes].to_gpu;
-    if (label.find("DtoH") != label.npos) ++by_size[bytes].from_gpu;
+    if (shape.direction == kToDevice) ++by_size[bytes].to_gpu;
+    if (shape.direction == kToHost) ++by_size[bytes].from_gpu;
     row.total_us += us;
     row.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
     if (!is_pinned_copy(shape)) return;

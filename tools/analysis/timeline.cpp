@@ -19,6 +19,8 @@
 namespace gpuprof::analysis {
 namespace {
 
+constexpr uint32_t kPageable = 1;  // CUpti_ActivityMemoryKind
+
 CallClass class_of(Kind kind) {
   switch (kind) {
     case Kind::alloc:
@@ -42,7 +44,7 @@ ShapeTraits traits_of(const Trace& trace, const Shape& shape) {
     out.work_class = copies                       ? WorkClass::transfer
                      : names_communication(label) ? WorkClass::communication
                                                   : WorkClass::compute;
-    out.pageable = label.find("Pageable") != std::string_view::npos;
+    out.pageable = shape.source_kind == kPageable || shape.destination_kind == kPageable;
     out.tensor_cores = uses_tensor_cores(label);
   } else {
     out.loads_data = names_data_loading(label);

@@ -302,6 +302,37 @@ TEST_F(KinetoReader, AnnotationsAreInTheContextOfTheirStreamsWork) {
   EXPECT_EQ(lane(only(Kind::gpu_annotation)).context, 0u) << "nothing else is on that stream";
 }
 
+TEST_F(KinetoReader, CopiesAreNamedAlikeByAllExporters) {
+  struct Row {
+    const char *name, *args, *usual;
+    uint32_t direction, from, to;
+  };
+  constexpr const char* kNewer =
+      R"j(,"copy kind":"HtoD","src kind":"pageable","dst kind":"device")j";
+  constexpr const char* kStatic = R"j(,"copy kind":8,"src kind":3,"dst kind":"device_static")j";
+  for (const Row& row :
+       {Row{"Memcpy HtoD (Pageable -> Device)", "", "Memcpy HtoD (Pageable -> Device)", 1, 1, 3},
+        {"Memcpy", kNewer, "Memcpy HtoD (Pageable -> Device)", 1, 1, 3},
+        {"Memcpy", kStatic, "Memcpy DtoD (Device -> Device Static)", 8, 3, 6},
+        {"Memcpy", "", "Memcpy", 0, 0, 0},
+        {"Memcpy M2D (MEMORY(Unknown) -> DEVICE)", "", "Memcpy HtoD (Pageable -> Device)", 1, 1, 3},
+        {"Memcpy D2H (DEVICE -> HOST)", "", "Memcpy DtoH (Device -> Pinned)", 2, 3, 2},
+        {"Memcpy S2D (SHARED -> DEVICE)", "", "Memcpy S2D (SHARED -> DEVICE)", 0, 5, 3},
+        {"Memcpy HtoD (Host -> Device)", "", "Memcpy HtoD (Host -> Device)", 1, 0, 3}}) {
+    events(std::string(R"j({"ph":"X","cat":"gpu_memcpy","name":")j") + row.name +
+           R"j(","pid":0,"tid":7,"ts":5,"dur":1,"args":{"device":0,"stream":7,"bytes":4)j" +
+           row.args + "}}");
+    const Shape& shape = trace_.shape(only(Kind::gpu_copy));
+    EXPECT_EQ(text(shape.label), row.usual);
+    EXPECT_EQ(shape.direction, row.direction) << row.name;
+    EXPECT_EQ(shape.source_kind, row.from) << row.name;
+    EXPECT_EQ(shape.destination_kind, row.to) << row.name;
+  }
+  events(R"j({"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":7,"ts":5,"dur":1,)j"
+         R"j("args":{"device":0,"stream":7,"bytes":4,"memory kind":"device"}})j");
+  EXPECT_EQ(text(trace_.shape(only(Kind::gpu_set)).label), "Memset (Device)");
+}
+
 TEST_F(KinetoReader, AmdTrace) {
   events(join(
       {R"j({"ph":"X","cat":"cuda_runtime","name":"hipExtModuleLaunchKernel","pid":9,"tid":1,"ts":1,"dur":9,"args":{"correlation":4,"kernel":"k"}})j",
