@@ -2,6 +2,7 @@
 #include "formats/writers/memory_viz_changes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -161,6 +162,25 @@ class Blocks {
   std::map<Key, Held> held_;
 };
 
+using AddressRanges = std::map<uint64_t, uint64_t>;  // begin and end
+
+bool contains(const AddressRanges& ranges, uint64_t begin, uint64_t end) {
+  const auto after = ranges.upper_bound(begin);
+  return after != ranges.begin() && std::prev(after)->second >= end;
+}
+
+AddressRanges merged(const AddressRanges& ranges) {
+  AddressRanges out;
+  for (const auto& [begin, end] : ranges) {
+    if (!out.empty() && out.rbegin()->second >= begin) {
+      out.rbegin()->second = std::max(out.rbegin()->second, end);
+    } else {
+      out.emplace(begin, end);
+    }
+  }
+  return out;
+}
+
 void sort_by_time(std::vector<MemoryVizChange>& changes) {
   std::stable_sort(
       changes.begin(), changes.end(),
@@ -207,6 +227,31 @@ std::map<uint32_t, std::vector<MemoryVizChange>> memory_viz_changes(const Trace&
   }
   for (auto& [gpu, changes] : gpus) sort_by_time(changes);
   return gpus;
+}
+
+std::map<uint64_t, uint64_t> ranges_without_segment(const std::vector<MemoryVizChange>& changes) {
+  AddressRanges segments, blocks, found;
+  for (const MemoryVizChange& change : changes) {
+    const bool released = change.bytes < 0;
+    const uint64_t begin = change.address;
+    const uint64_t end = begin + static_cast<uint64_t>(released ? -change.bytes : change.bytes);
+    if (change.tensor) {
+      if (!contains(segments, begin, end)) found[begin] = std::max(found[begin], end);
+      if (released) {
+        blocks.erase(begin);
+      } else {
+        blocks[begin] = end;
+      }
+    } else if (!released) {
+      segments[begin] = end;
+    } else if (segments.erase(begin)) {
+      // What a trace says no release of stays.
+      for (auto at = blocks.lower_bound(begin); at != blocks.end() && at->first < end; ++at) {
+        found[at->first] = std::max(found[at->first], at->second);
+      }
+    }
+  }
+  return merged(found);
 }
 
 bool lacks_addresses(const Trace& trace) {

@@ -26,6 +26,10 @@ struct MemoryVizChange {
 // ordinals; GPUs of several are counted through, since addresses are those of one process.
 std::map<uint32_t, std::vector<MemoryVizChange>> memory_viz_changes(const Trace& trace);
 
+// Where a framework's blocks lay that were in no segment (memory of CUDA's) then: begins of address
+// ranges, and their ends; blocks that touch are one range.
+std::map<uint64_t, uint64_t> ranges_without_segment(const std::vector<MemoryVizChange>& changes);
+
 // Whether addresses are made up: a release is then taken for that of the newest block of its size.
 bool lacks_addresses(const Trace& trace);
 

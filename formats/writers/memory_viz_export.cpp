@@ -124,7 +124,9 @@ class MemoryVizExport {
     pickle_.key("line").number(line).end_dict();
   }
 
-  // What is there at the end. The viewer sums up block sizes, so blocks cover their segment.
+  // What is there at the end. The viewer sums up block sizes, so blocks cover their segment. It
+  // looks for the segment of each block of any time (MemoryViz.js, simulate_memory), so that those
+  // of blocks without one are made up: they are there all the time, and nothing allocates them.
   void segments(uint32_t gpu, const std::vector<Change>& changes) {
     const bool tensors = has_tensors(changes);
     std::map<uint64_t, Block> live[2];  // by address: segments, tensors
@@ -135,15 +137,27 @@ class MemoryVizExport {
         live[c.tensor].erase(c.address);
       }
     }
+    const auto within = [&](uint64_t begin, uint64_t end) {
+      return std::map<uint64_t, Block>(live[1].lower_bound(begin), live[1].lower_bound(end));
+    };
+    std::map<uint64_t, Block> made_up;
+    for (const auto& [begin, end] : ranges_without_segment(changes)) {
+      made_up.emplace(begin, Block{static_cast<int64_t>(end - begin), nullptr, {}, nullptr});
+    }
     for (const auto& [address, segment] : live[0]) {
       std::map<uint64_t, Block> blocks;
       const uint64_t end = address + static_cast<uint64_t>(segment.bytes);
       if (tensors) {
-        blocks = {live[1].lower_bound(address), live[1].lower_bound(end)};
+        blocks = within(address, end);
+        live[1].erase(live[1].lower_bound(address), live[1].lower_bound(end));
       } else {
         blocks.emplace(address, segment);
       }
       one_segment(gpu, address, segment, blocks);
+    }
+    for (const auto& [address, segment] : made_up) {
+      one_segment(gpu, address, segment,
+                  within(address, address + static_cast<uint64_t>(segment.bytes)));
     }
   }
 
@@ -161,7 +175,11 @@ class MemoryVizExport {
     pickle_.key("segment_type").text(segment.bytes > (2 << 20) ? "large" : "small");
     pickle_.key("segment_pool_id").pair(0, 0).key("is_expandable").boolean(false);
     pickle_.key("frames");
-    frames(*segment.process, segment.event, segment.before);
+    if (segment.process) {
+      frames(*segment.process, segment.event, segment.before);
+    } else {
+      pickle_.begin_list().end_list();
+    }
     pickle_.key("blocks").begin_list();
     uint64_t at = address;
     for (const auto& [begin, block] : blocks) {
@@ -204,6 +222,12 @@ bool has_gpu_allocations(const Trace& trace) {
              return is_gpu_memory(curve.device_type) && !curve.points.empty();
            });
   });
+}
+
+bool lacks_segments(const Trace& trace) {
+  const auto gpus = memory_viz_changes(trace);
+  return std::any_of(gpus.begin(), gpus.end(),
+                     [](const auto& each) { return !ranges_without_segment(each.second).empty(); });
 }
 
 bool write_memory_viz(const Trace& trace, const std::string& path, const ExportOptions& options,

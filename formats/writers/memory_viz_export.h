@@ -13,5 +13,7 @@ bool write_memory_viz(const Trace& trace, const std::string& path, const ExportO
 
 // Whether there is anything to write: a snapshot without it opens as an empty page.
 bool has_gpu_allocations(const Trace& trace);
+// Whether segments are made up, for blocks that lie in none the trace tells of.
+bool lacks_segments(const Trace& trace);
 
 }  // namespace gpuprof

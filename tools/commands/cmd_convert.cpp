@@ -245,6 +245,11 @@ int run_convert(const Command& command, int count, char** arguments) {
         "the trace has sizes of blocks and no addresses (an old PyTorch's): a release is taken "
         "for that of the newest block of its size");
   }
+  if (exporter.write == write_memory_viz && lacks_segments(input.trace)) {
+    print_note(
+        "the trace does not tell all segments that its blocks lie in: the others are made up, each "
+        "where blocks touch");
+  }
   const analysis::LeftOutKinds left_out = analysis::left_out_of(input.trace);
   if (!left_out.kinds.empty()) {
     print_note("not recorded, by GPUPROF_BUDGET: " + analysis::describe(left_out));

@@ -2,6 +2,7 @@
 """Files of `gpuprof convert`: where they lie, what is beside them, and what is said of them."""
 import json
 import pathlib
+import pickle
 import re
 import shutil
 
@@ -91,3 +92,21 @@ def test_convert_does_not_overwrite_its_input(dump, tmp_path):
     before = file.read_bytes()
     assert_one_line(harness.gpuprof("convert", file, "--to", "chrome", "-o", file), str(file))
     assert file.read_bytes() == before
+
+
+def test_each_block_of_a_memory_snapshot_is_in_a_segment(tmp_path):
+    """memory_viz looks for it. A trace of torch.profiler's tells of blocks alone."""
+    changes = [(0x1000, 512), (0x1200, 512), (0x9000, 4096), (0x1200, -512)]
+    (tmp_path / "t.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": [
+        {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 40, "tid": 40, "ts": 1000.0 + at,
+         "args": {"Bytes": size, "Addr": address, "Total Allocated": 0, "Total Reserved": 0, "Device Id": 0, "Device Type": 1}}
+        for at, (address, size) in enumerate(changes)]}))
+    run = harness.checked("convert", tmp_path / "t.json", "--to", "memory-viz", "-o", tmp_path / "t.pickle")
+    assert "does not tell all segments" in run.err, run.err
+    snapshot = pickle.loads((tmp_path / "t.pickle").read_bytes())
+    segments = [(segment["address"], segment["total_size"]) for segment in snapshot["segments"]]
+    assert segments == [(0x1000, 1024), (0x9000, 4096)]
+    assert all(any(begin <= entry["addr"] and entry["addr"] + entry["size"] <= begin + size for begin, size in segments)
+               for entry in snapshot["device_traces"][0])
+    held = [(block["address"], block["size"], block["state"]) for segment in snapshot["segments"] for block in segment["blocks"]]
+    assert held == [(0x1000, 512, "active_allocated"), (0x1200, 512, "inactive"), (0x9000, 4096, "active_allocated")]

@@ -94,5 +94,31 @@ TEST(MemoryVizChanges, WhatTheLogsListLacksIsReleased) {
   }
 }
 
+TEST(MemoryVizChanges, BlocksOutsideOfSegmentsMakeRangesWhereTheyTouch) {
+  constexpr bool kSegment = false, kBlock = true;
+  const auto change = [](bool tensor, uint64_t address, int64_t bytes) {
+    return MemoryVizChange{0, address, bytes, tensor, nullptr, EventIndex::none, nullptr};
+  };
+  using Ranges = std::map<uint64_t, uint64_t>;
+  EXPECT_EQ(ranges_without_segment({change(kSegment, 100, 50), change(kBlock, 110, 40),
+                                    change(kBlock, 110, -40), change(kSegment, 100, -50)}),
+            Ranges());
+  EXPECT_EQ(ranges_without_segment({change(kBlock, 10, 10), change(kBlock, 20, 5),
+                                    change(kBlock, 40, 5), change(kBlock, 20, -5)}),
+            (Ranges{{10, 25}, {40, 45}}));
+  EXPECT_EQ(ranges_without_segment({change(kBlock, 110, 10), change(kSegment, 100, 50)}),
+            (Ranges{{110, 120}}))
+      << "the segment came later";
+  EXPECT_EQ(ranges_without_segment({change(kSegment, 100, 50), change(kBlock, 140, 20)}),
+            (Ranges{{140, 160}}))
+      << "it ends behind its segment";
+  EXPECT_EQ(ranges_without_segment({change(kBlock, 10, -10)}), (Ranges{{10, 20}}))
+      << "it is from before";
+  EXPECT_EQ(ranges_without_segment(
+                {change(kSegment, 100, 50), change(kBlock, 110, 10), change(kSegment, 100, -50)}),
+            (Ranges{{110, 120}}))
+      << "it outlives its segment";
+}
+
 }  // namespace
 }  // namespace gpuprof::test
