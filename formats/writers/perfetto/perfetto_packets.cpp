@@ -116,14 +116,10 @@ void PacketWriter::track(const Track& track) {
   wire_.uint(descriptor::uuid, track.uuid);
   wire_.text(descriptor::name, valid_utf8(track.name));
   wire_.uint(descriptor::parent, track.parent);
-  if (track.counter_bytes) {
+  if (track.counter_bytes || track.counter_bare || !track.counter_unit.empty()) {
     const size_t counter = wire_.open(descriptor::counter);
-    wire_.uint(3, kUnitBytes);
-    wire_.close(counter);
-  }
-  if (!track.counter_unit.empty()) {
-    const size_t counter = wire_.open(descriptor::counter);
-    wire_.text(6, track.counter_unit);
+    if (track.counter_bytes) wire_.uint(3, kUnitBytes);
+    if (!track.counter_unit.empty()) wire_.text(6, track.counter_unit);
     wire_.close(counter);
   }
   if (track.children_ordered) wire_.uint(descriptor::child_ordering, kOrderExplicit);

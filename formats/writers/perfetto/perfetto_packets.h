@@ -65,6 +65,7 @@ struct Track {
   bool children_ordered = false;
   bool counter_bytes = false;          // a counter of bytes
   std::string_view counter_unit = {};  // a counter of something else; "1" for plain numbers
+  bool counter_bare = false;           // a counter whose unit is not known
 };
 
 // A file that was mapped, and a function in it.

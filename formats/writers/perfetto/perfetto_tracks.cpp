@@ -170,8 +170,19 @@ uint64_t Tracks::gpu_counter(uint32_t device, std::string_view source, std::stri
 }
 
 uint64_t Tracks::named_counter(uint32_t device, std::string_view path, std::string_view name) {
-  if (device == Shape::kAbsent) return of_process(path, name, 6, true);
-  return declare(path, gpu_track(device), name, 4000000, true);
+  const bool of_process = device == Shape::kAbsent;
+  const uint64_t parent = of_process ? process_uuid_ : gpu_track(device);
+  const auto [uuid, fresh] = id_of(fmt::format("{}/{}", prefix_, path));
+  if (!fresh) return uuid;
+  const auto ends = [&](std::string_view unit) {
+    return name.ends_with(unit) || name.ends_with(fmt::format("({})", unit));
+  };
+  Track track{uuid, parent, name, of_process ? 6 : 4000000};
+  track.counter_bytes = ends("bytes");
+  if (ends("%")) track.counter_unit = "%";
+  track.counter_bare = true;
+  out_.track(track);
+  return uuid;
 }
 
 }  // namespace gpuprof::perfetto

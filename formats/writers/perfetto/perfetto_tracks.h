@@ -58,7 +58,8 @@ class Tracks {
   uint64_t gpu_counter(uint32_t device, std::string_view source, std::string_view name,
                        int32_t rank, std::string_view unit);
   // A counter with a name of the program's or of an outside trace's: `path` tells it from others of
-  // that name. Of a device, or of the process (Shape::kAbsent).
+  // that name. Of a device, or of the process (Shape::kAbsent). Its unit is what the name ends in,
+  // where that is "%" or "bytes"; else it is not known.
   uint64_t named_counter(uint32_t device, std::string_view path, std::string_view name);
 
  private:

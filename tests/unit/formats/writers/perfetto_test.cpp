@@ -363,6 +363,27 @@ TEST(Perfetto, SampledCountersAreApartFromCurvesOfTheirName) {
                                                                   {"SM clock", {1400}}}));
 }
 
+TEST(Perfetto, CountersOfOutsideTracesHaveTheUnitOfTheirName) {
+  constexpr int kBytes = 3;
+  Trace trace = busy_trace(1);
+  Process& process = trace.processes.at(0);
+  for (const char* name : {"SM Active (%)", "worker CPU %", "queue", "held bytes"}) {
+    process.named_counters.push_back(
+        {name, "", "", Shape::kAbsent, {{process.window_begin + 10, 5}}});
+  }
+  const Decoder decoded(trace);
+  std::map<std::string, std::pair<int, std::string>> units;
+  for (const auto& [uuid, track] : decoded.tracks) {
+    if (!track.has_counter()) continue;
+    units[decoded.track_name(uuid)] = {track.counter().unit(), track.counter().unit_name()};
+  }
+  using Unit = std::pair<int, std::string>;
+  EXPECT_EQ(units.at("SM Active (%)"), Unit(0, "%"));
+  EXPECT_EQ(units.at("worker CPU %"), Unit(0, "%"));
+  EXPECT_EQ(units.at("queue"), Unit(0, ""));
+  EXPECT_EQ(units.at("held bytes"), Unit(kBytes, ""));
+}
+
 TEST(Perfetto, TimesBeforeTheWindowAreRight) {
   Trace trace = busy_trace(1);
   Process& process = trace.processes.at(0);
