@@ -242,6 +242,28 @@ def test_trace_of_torch(tmp_path):
     assert len(db.rows("select * from steps")) == len(told["steps"]) > 0
 
 
+def test_collectives_of_torch(tmp_path):
+    """What a kernel's arguments say; and with PyTorch's numbers of the calls, who came last."""
+    for rank, length in ((0, 50_000), (1, 20_000)):
+        trace = kineto_traces.Trace(rank, 2)
+        for number in range(3):
+            begin = trace.now
+            trace.launch("cudaLaunchKernelExC", "kernel", "ncclDevKernel_AllReduce", trace.external, stream=20, length=length, **{
+                "Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 2, "dtype": "Bool",
+                "Process Group Name": "7", "Process Group Description": "mesh_dp", "Process Group Ranks": "[0, 1]", "Seq": number + 5})
+            trace.now = begin + 100_000
+            trace.put("X", "user_annotation", f"ProfilerStep#{number}", trace.pid, trace.thread, begin, 99_000, **{"External id": 900 + number})
+        (tmp_path / f"rank{rank}.pt.trace.json").write_text(trace.text())
+    export(tmp_path / "tables", *sorted(tmp_path.glob("*.json")))
+    db = DuckDB(tmp_path / "tables")
+    assert sorted(db.rows("select rank, sequence, operation, group_name, elements, data_type, bytes, group_size from collectives")) == \
+        [(rank, number + 5, "ncclAllReduce", "mesh_dp", 1000, "Bool", 1000, 2) for rank in (0, 1) for number in range(3)]
+    assert db.rows("select count(distinct communicator), count(communicator) from collectives") == [(1, 6)]
+    # A run for each export: these are one.
+    last = {row["rank"]: (row["collectives"], row["times_last"], row["others_waited_s"]) for row in db.dicts(query("last_ranks"))}
+    assert last == {0: (3, 0, 0), 1: (3, 3, pytest.approx(90e-6))}
+
+
 def query(name):
     return (harness.SOURCE / f"tools/sql/{name}.sql").read_text()
 

@@ -158,9 +158,16 @@ std::optional<CollectiveArgs> collective_in(std::string_view args) {
   out.uneven = out.uneven || out.function == "all_to_allv";
   const uint64_t size = count_in(members, "Group size").value_or(0);
   out.group_size = static_cast<uint32_t>(size && size <= kMostRanks ? size : ranks_in(members));
-  const auto elements = element_count(out, members);
-  const uint32_t size_of_type = bytes_of(text_in(members, "dtype"));
-  if (elements && size_of_type) out.bytes = *elements * size_of_type;
+  out.elements = element_count(out, members);
+  out.data_type = text_in(members, "dtype");
+  const uint32_t size_of_type = bytes_of(out.data_type);
+  if (out.elements && size_of_type) out.bytes = *out.elements * size_of_type;
+  for (uint32_t type = 0; nccl_type(type).bytes; ++type) {
+    if (nccl_type(type).scalar == out.data_type) out.data_type = nccl_type(type).nccl;
+  }
+  // PyTorch counts messages of a group together, whichever their ways.
+  const bool message = out.function == "ncclSend" || out.function == "ncclRecv";
+  if (!message) out.sequence = count_in(members, "Seq");
   out.group = text_in(members, "Process Group Name") + text_in(members, "Process Group Ranks");
   out.label = group_label(text_in(members, "Process Group Name"),
                           text_in(members, "Process Group Description"));

@@ -15,7 +15,10 @@ namespace gpuprof::analysis {
 struct CollectiveArgs {
   std::string function;  // NCCL's, where the name is known; else as in the trace
   // What one rank gives or gets, as NCCL counts; nothing: not known.
-  std::optional<uint64_t> bytes;
+  std::optional<uint64_t> elements, bytes;
+  std::string data_type;  // NCCL's name; PyTorch's where NCCL has none; empty: not known
+  // Number on the group, the same on all its ranks; nothing: not known, or of a message.
+  std::optional<uint64_t> sequence;
   bool uneven = false;      // the ranks' bytes may differ: it takes tensors of several sizes
   std::string group;        // its name and its ranks, as in the trace; empty: not known
   std::string label;        // group_label(); empty: not known

@@ -6,7 +6,7 @@ with named as (
          case operation when 'ncclSend' then group_rank when 'ncclRecv' then peer end as sender,
          case operation when 'ncclSend' then peer when 'ncclRecv' then group_rank end as receiver
   from collectives
-  where wait_ns is not null and communicator is not null
+  where wait_ns is not null and communicator is not null and sequence is not null
 ), of_ranks as (
   select job, run, attempt, process, rank, communicator, sequence, sender, receiver,
          min(wait_ns) as shortest_ns, avg(wait_ns) as wait_ns
