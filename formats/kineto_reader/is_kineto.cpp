@@ -58,14 +58,22 @@ std::string other_contents(const std::string& path) {
   return "gzip of " + found;
 }
 
-// Whether it also has "traceEvents" or an event soon, for files that nobody named; and who wrote
-// it.
+// The start of Kineto's object (libkineto/src/output_json.cpp). Its events may be far: what
+// "distributedInfo" tells has all ranks of all groups.
+bool has_head_of_kineto(std::string_view text) {
+  const auto has = [&](std::string_view key) { return text.find(key) != text.npos; };
+  return text[0] == '{' && has("\"schemaVersion\"") &&
+         (has("\"deviceProperties\"") || has("\"distributedInfo\""));
+}
+
+// Whether it also has "traceEvents", an event or the keys in front of them soon, for files that
+// nobody named; and who wrote it.
 enum class TraceLook { none, trace, our_trace };
 TraceLook look_for_trace(const std::string& path) {
   const std::string text = first_text(path, kPeekBytes);
   if (!begins_json(text)) return TraceLook::none;
   const size_t events = text.find("\"traceEvents\"");
-  if (events != std::string::npos) {
+  if (events != std::string::npos || has_head_of_kineto(text)) {
     const bool ours = text.substr(0, events).find("\"producer\": \"gpuprof\"") != std::string::npos;
     return ours ? TraceLook::our_trace : TraceLook::trace;
   }

@@ -9,6 +9,7 @@
 #include "collector/record/recorder.h"
 #include "formats/io/file_bytes.h"
 #include "formats/kineto_reader/call_kinds.h"
+#include "formats/kineto_reader/is_kineto.h"
 #include "formats/kineto_reader/reader.h"
 
 namespace gpuprof {
@@ -473,6 +474,17 @@ std::string gzip(const std::string& text) {
   out.resize(stream.total_out);
   deflateEnd(&stream);
   return out;
+}
+
+TEST_F(KinetoReader, TracesAreKnownByTheirHeadWhereEventsAreFar) {
+  const std::string far(1 << 19, ' ');
+  const auto is_found = [&](const std::string& head) {
+    write("{" + head + far + R"j("traceEvents":[]})j");
+    return kineto_traces({path_}).size() == 1;
+  };
+  EXPECT_TRUE(is_found(R"j("schemaVersion":1,"deviceProperties":[],"distributedInfo":{},)j"));
+  EXPECT_TRUE(is_found(R"j("schemaVersion":1,"deviceProperties":[],)j"));
+  EXPECT_FALSE(is_found(R"j("schemaVersion":2,"mediaType":"x",)j")) << "others have versions, too";
 }
 
 TEST_F(KinetoReader, GzipOfSeveralMembers) {
