@@ -119,6 +119,7 @@ struct Report {
   std::array<uint64_t, kLossKinds> losses{};  // as far as is known
   bool losses_known = true;           // false: a file was cut, or is damaged, or is not of gpuprof
   std::string unrecorded;             // kinds of GPU work that were not to be recorded; empty: none
+  bool work_lost = false;             // so much GPU work that the parts of a step have too little
   LeftOutKinds left_out;              // by GPUPROF_BUDGET
   std::vector<Cause> unknown_causes;  // that need it; none of them is in `verdict`
   std::optional<double> own_cost_pct;  // of the windows; nothing: not known

@@ -86,6 +86,7 @@ constexpr double kLimitBusyPct = 80;
 constexpr double kLeastBusyPct = 50;  // of all time
 // A window without steps in which the GPU works for less is start-up, or waiting.
 constexpr double kHardlyAnyWorkPct = 10;
+constexpr double kMostLost = 0.02;  // records that were lost, to pieces of GPU work
 
 // Whether the cause's time is a part of the step by itself.
 bool has_own_part(Cause cause) {
@@ -176,6 +177,10 @@ bool is_late_again_and_again(const Report& report, const Verdict& verdict) {
 
 double percent_less(double base, double less) {
   return base > 0 ? std::max(0.0, 100 * (base - less) / base) : 0;
+}
+
+uint64_t loss_of(const Report& report, Loss loss) {
+  return report.losses[static_cast<size_t>(loss)];
 }
 
 }  // namespace
@@ -322,7 +327,7 @@ std::string Judge::reason_against(const Report& report) const {
            "steps and the tables hold. Report fewer ranks, or name the files of one";
   }
   if (recorded_ns_ <= 0) return "the recorded work cannot be told apart by steps";
-  const uint64_t untimed = report.losses[static_cast<size_t>(Loss::graph_untimed)];
+  const uint64_t untimed = loss_of(report, Loss::graph_untimed);
   // Any of them may be most of a step.
   if (2 * untimed >= report.steps.size() && untimed > 0) {
     return fmt::format(
@@ -330,17 +335,32 @@ std::string Judge::reason_against(const Report& report) const {
         "are captured (GPUPROF_SCHEDULE=skip_first=0)",
         untimed);
   }
-  uint64_t lost = 0;
-  for (const Loss loss : {Loss::buffer_full, Loss::cupti_dropped, Loss::bad_timestamp,
-                          Loss::unfinished_gpu, Loss::cupti_incomplete}) {
-    lost += report.losses[static_cast<size_t>(loss)];
+  if (const uint64_t parts = loss_of(report, Loss::write_error)) {
+    return fmt::format(
+        "parts of the dump could not be written ({}, write_error), and what they held is not known",
+        parts);
   }
-  lost -= std::min(lost, counted_twice_);
-  if (static_cast<double>(lost) > 0.02 * static_cast<double>(works_)) {
-    return fmt::format("{} records were lost or have no times, beside {} pieces of GPU work", lost,
-                       works_);
+  if (lacks_work(report)) {
+    return fmt::format("{} records were lost or have no times, beside {} pieces of GPU work",
+                       lost_work(report), works_);
   }
   return {};
+}
+
+// Records without which the GPU seems idle where it worked, or a call's work is missing. What is
+// beside GPU work (names, stacks, samples), what a graph's own time has (event_captured), and kinds
+// that nobody asked for (cupti_unknown) are not.
+uint64_t Judge::lost_work(const Report& report) const {
+  uint64_t lost = 0;
+  for (const Loss loss : {Loss::buffer_full, Loss::cupti_dropped, Loss::bad_timestamp,
+                          Loss::unfinished_gpu, Loss::cupti_incomplete, Loss::event_untimed}) {
+    lost += loss_of(report, loss);
+  }
+  return lost - std::min(lost, counted_twice_);
+}
+
+bool Judge::lacks_work(const Report& report) const {
+  return static_cast<double>(lost_work(report)) > kMostLost * static_cast<double>(works_);
 }
 
 double Judge::confidence(const Report& report) const {
@@ -508,6 +528,7 @@ void Judge::find_throttle(Report& report) const {
 
 void Judge::decide(Report& report) const {
   find_throttle(report);
+  report.work_lost = works_ > 0 && lacks_work(report);
   report.reason = reason_against(report);
   if (!report.reason.empty()) return leave_out_unknown_causes(report);
   report.replay_error_pct = 100 * std::abs(step_ns_[0] - recorded_ns_) / recorded_ns_;

@@ -31,6 +31,8 @@ class Judge {
 
  private:
   std::string reason_against(const Report& report) const;
+  uint64_t lost_work(const Report& report) const;
+  bool lacks_work(const Report& report) const;
   void find_throttle(Report& report) const;
   void find_rank_jitter(double waited_pct, Report& report) const;
   double confidence(const Report& report) const;

@@ -101,6 +101,15 @@ def test_copies_and_sets_are_what_was_called(tmp_path):
     assert (gpu["kind"], gpu["bytes"], gpu["value"]) == ("gpu_set", 64, 7)
 
 
+def test_work_without_times_leaves_no_verdict(tmp_path):
+    """Launches that come faster than 8,192 events are free again: the GPU may have worked where it seems idle."""
+    command = (harness.SIMTRAIN, "--steps", "16", "--layers", "400", "--kernel-us", "100", "--sync-every", "16")
+    harness.run(command, harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_GPU_TIMES="events", GPUPROF_SCHEDULE="all",
+                                           GPUPROF_STEP="nvtx:step"))
+    report = harness.checked("report", tmp_path / "out").out
+    assert "have no times, beside" in report and "GPU busy at least" in report, report
+
+
 def test_captures_go_on(tmp_path):
     """While a stream is captured in the mode "global", to ask for an event's state would end the capture."""
     done, _, info = profile(tmp_path, harness.HAZARDS / "graph_updates", "beside", "5", GPUPROF_GPU_TIMES="events",

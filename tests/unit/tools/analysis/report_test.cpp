@@ -203,6 +203,26 @@ TEST(ReportTest, NoGuessFromTooLittle) {
   EXPECT_NE(report.reason.find("calls were not recorded"), std::string::npos) << report.reason;
 }
 
+// Work without times may be anywhere. What is no work of the GPU's, or is timed as a whole, says
+// nothing against a verdict.
+TEST(ReportTest, LostGpuWorkLeavesNoVerdict) {
+  const auto report = [](Loss loss, uint64_t count) {
+    Trace trace = test::load(test::RunMaker(std::vector<uint64_t>(20, 5000), 0, 30).dump());
+    trace.processes[0].losses[static_cast<size_t>(loss)] = count;
+    return make_report(trace);
+  };
+  const std::string untimed = report(Loss::event_untimed, 400).reason;
+  EXPECT_EQ(untimed.substr(0, untimed.find(",")), "400 records were lost or have no times");
+  EXPECT_TRUE(report(Loss::event_untimed, 400).work_lost);
+  EXPECT_FALSE(report(Loss::event_captured, 400).work_lost);
+  EXPECT_EQ(report(Loss::write_error, 1).reason,
+            "parts of the dump could not be written (1, write_error), and what they held is not "
+            "known");
+  for (const Loss loss : {Loss::event_captured, Loss::cupti_unknown, Loss::sample_torn}) {
+    EXPECT_EQ(report(loss, 400).reason, "") << static_cast<int>(loss);
+  }
+}
+
 // Launches of the window that lack their record are counted, whatever the reason. Other records
 // that CUPTI dropped are of no use to it, or of no work of it.
 TEST(ReportTest, RecordsThatWereDroppedCountOnceByTheirLaunches) {
