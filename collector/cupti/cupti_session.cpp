@@ -272,7 +272,8 @@ uint64_t cupti_attach_ns() { return g_attach_ns; }
 
 const char* gpu_times_missing() {
   if (event_times_wanted() && event_times_missing()[0]) return event_times_missing();
-  if (!g_link.missing[0] && g_attached && !activity_on(Activity::kernel)) {
+  const bool recorded = g_attached || event_times_wanted();
+  if (!g_link.missing[0] && recorded && !activity_on(Activity::kernel)) {
     return "kernels are not among the activities (GPUPROF_ACTIVITIES)";
   }
   if (g_link.missing[0]) return g_link.missing;

@@ -45,6 +45,16 @@ Activity activity_of(const ApiRow& row) {
   return Activity::api;
 }
 
+// Whether what a call gives to the GPU is recorded.
+static bool gpu_work_is_recorded(Kind call) {
+  switch (call) {
+    case Kind::launch: return activity_on(Activity::kernel);
+    case Kind::copy: return activity_on(Activity::memcpy);
+    case Kind::set: return activity_on(Activity::memset);
+    default: return false;
+  }
+}
+
 void apply_hook_flags() {
   Session& s = session();
   s.nvtx_steps.store(!s.loads_data && s.tracker.wants(StepSource::nvtx), std::memory_order_relaxed);
@@ -70,7 +80,7 @@ void apply_hook_flags() {
       if (stack_wanted(row)) flags |= kHookStack;
     }
     // Contexts become known in the warm-up.
-    if ((recording || warms_up) && event_times_wanted() && is_timed_by_events(row.kind)) {
+    if ((recording || warms_up) && event_times_wanted() && gpu_work_is_recorded(row.kind)) {
       flags |= kHookEvents;
     }
     if ((row.kind == Kind::alloc || row.kind == Kind::dealloc) && memory_log_is_on()) {

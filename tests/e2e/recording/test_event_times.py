@@ -101,6 +101,18 @@ def test_copies_and_sets_are_what_was_called(tmp_path):
     assert (gpu["kind"], gpu["bytes"], gpu["value"]) == ("gpu_set", 64, 7)
 
 
+def test_only_the_kinds_that_are_recorded_have_events(tmp_path):
+    """What the settings leave out has no times, as with CUPTI."""
+    command = (sys.executable, "-c", COPIES)
+    _, comparison, info = profile(tmp_path / "copies", *command, GPUPROF_GPU_TIMES="events", GPUPROF_ACTIVITIES="-memcpy", **harness.WHOLE_RUN)
+    assert harness.of_kind(comparison.records, "gpu_copy") == [] and len(harness.of_kind(comparison.records, "gpu_set")) == 1
+    assert info["losses"] == {}
+    _, comparison, info = profile(tmp_path / "sets", *command, GPUPROF_GPU_TIMES="events", GPUPROF_ACTIVITIES="-kernel,-memset",
+                                  **harness.WHOLE_RUN)
+    assert len(harness.of_kind(comparison.records, "gpu_copy")) == 4 and harness.of_kind(comparison.records, "gpu_set") == []
+    assert info["gpu_times_missing"] == "kernels are not among the activities (GPUPROF_ACTIVITIES)"
+
+
 def test_work_without_times_leaves_no_verdict(tmp_path):
     """Launches that come faster than 8,192 events are free again: the GPU may have worked where it seems idle."""
     command = (harness.SIMTRAIN, "--steps", "16", "--layers", "400", "--kernel-us", "100", "--sync-every", "16")
