@@ -125,6 +125,7 @@ void carry_out_requests(Drain& drain) {
     // Not if another thread has called exec since.
     if (command == DrainCommand::unsave && session().execs.load() == 0) {
       metrics_go_on();
+      cancel_ready_command();
       if (drain.window_open) drain.file.unpublish();
     }
     g_wanted.fetch_and(~bit, std::memory_order_acq_rel);

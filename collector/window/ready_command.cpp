@@ -42,6 +42,7 @@ struct Start {
   char* variables[kMostVariables + 1];
   unsigned char* stacks;  // the helper's, then the command's until exec
   bool stays;
+  bool waits;                     // the command, until the drain thread is gone
   std::atomic<uint32_t> done{0};  // the command has begun, or could not
   pid_t pid;
   int error;
@@ -53,6 +54,16 @@ struct Helper {
 };
 Helper g_helpers[kMostRunning];
 pid_t g_running[kMostRunning];
+
+// A command that waits. The kernel sets `tid` to 0 as it ends (CLONE_CHILD_CLEARTID), also as it
+// becomes the command: then its stack is free.
+struct Waiting {
+  std::atomic<bool> cancelled;
+  pid_t process, thread;  // while both are there exec may still fail
+  pid_t tid;
+  void* stacks;
+};
+constinit Waiting g_waiting{};
 
 void choose_variables() {
   size_t count = 0;
@@ -74,10 +85,13 @@ void close_all_but_standard() {
 }
 
 // The program's handlers must not run here, in its memory.
-void reset_signals() {
+void reset_handlers() {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &standard, nullptr);
+}
+
+void let_signals_in() {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -95,10 +109,33 @@ void choose_files() {
   close_all_but_standard();
 }
 
+// Returns once exec has replaced the program, or it has ended: exec ends all its other threads. No
+// call in here fails while the drain thread is there, so that its errno stays.
+void wait_for_exec() {
+  g_start.done.store(1, std::memory_order_release);
+  const timespec pause{0, 1000000};
+  do {
+    ::syscall(SYS_nanosleep, &pause, nullptr);
+    if (g_waiting.cancelled.load(std::memory_order_acquire)) ::syscall(SYS_exit, 0);
+  } while (::syscall(SYS_tgkill, g_waiting.process, g_waiting.thread, 0) == 0);
+  if (g_waiting.cancelled.load(std::memory_order_acquire)) ::syscall(SYS_exit, 0);
+}
+
+// Nobody else is left to say it.
+void say_not_there(int error) {
+  char line[600];
+  const int length = std::snprintf(
+      line, sizeof line, "gpuprof: GPUPROF_ON_TRACE_READY: cannot run %.400s (errno %d)\n",
+      g_start.command.words[0], error);
+  ::syscall(SYS_write, 2, line, static_cast<size_t>(length));
+}
+
 // In a process of its own, which ends with it or becomes the command.
 int become_command(void*) {
   choose_files();
-  reset_signals();
+  reset_handlers();
+  if (g_start.waits) wait_for_exec();
+  let_signals_in();
   char** const words = g_start.command.words;
   if (std::strchr(words[0], '/')) {
     ::syscall(SYS_execve, words[0], words, g_start.variables);
@@ -116,7 +153,9 @@ int become_command(void*) {
       if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
     }
   }
-  g_start.error = errno;
+  const int error = errno;
+  if (g_start.waits) say_not_there(error);
+  g_start.error = error;
   ::syscall(SYS_exit, 127);
   return 127;
 }
@@ -131,13 +170,16 @@ int help(void*) {
       if (file != 2) ::close(file);
     }
   }
-  const pid_t pid = ::clone(become_command, g_start.stacks + 2 * kStackBytes,
-                            CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
+  constexpr int kAtOnce = CLONE_VM | CLONE_VFORK | SIGCHLD;
+  constexpr int kWaits = CLONE_VM | CLONE_CHILD_CLEARTID | CLONE_PARENT_SETTID | SIGCHLD;
+  const pid_t pid =
+      ::clone(become_command, g_start.stacks + 2 * kStackBytes, g_start.waits ? kWaits : kAtOnce,
+              nullptr, &g_waiting.tid, nullptr, &g_waiting.tid);
   if (pid < 0) g_start.error = errno;
   g_start.pid = pid;
   if (g_start.stays) {
     ::close(2);
-    g_start.done.store(1, std::memory_order_release);
+    if (!g_start.waits || pid < 0) g_start.done.store(1, std::memory_order_release);
     int status = 0;
     while (::syscall(SYS_wait4, pid, &status, 0, nullptr) < 0 && errno == EINTR) {
     }
@@ -187,6 +229,11 @@ void remember_helper(pid_t pid, void* stacks) {
   }
 }
 
+void await_start() {
+  // No futex: its errno would be the helper's, too.
+  while (g_start.done.load(std::memory_order_acquire) == 0) ::usleep(1000);
+}
+
 // False: no memory or no process; g_start.error tells.
 bool start_helper() {
   // A helper that stays needs its stack for as long; the others give theirs back at once.
@@ -205,21 +252,42 @@ bool start_helper() {
     return false;
   }
   if (g_start.stays) {
-    // No futex: its errno would be the helper's, too.
-    while (g_start.done.load(std::memory_order_acquire) == 0) ::usleep(1000);
+    await_start();
     remember_helper(helper, memory);
   } else {
     ::waitpid(helper, nullptr, __WCLONE);
-    ::munmap(memory, 2 * kStackBytes);
+    if (g_start.waits && g_start.error == 0) {
+      await_start();
+      g_waiting.stacks = memory;
+    } else {
+      ::munmap(memory, 2 * kStackBytes);
+    }
   }
   return true;
 }
 
-}  // namespace
+// Whether nothing uses what a command starts with.
+bool no_command_waits() {
+  constexpr int kLongestMs = 1000;
+  const std::atomic_ref<pid_t> tid(g_waiting.tid);
+  for (int waited = 0; tid.load(std::memory_order_acquire) != 0; ++waited) {
+    if (waited == kLongestMs) return false;
+    ::usleep(1000);
+  }
+  if (g_waiting.stacks) ::munmap(g_waiting.stacks, 2 * kStackBytes);
+  g_waiting.stacks = nullptr;
+  return true;
+}
 
-void run_ready_command(const char* path) {
+void start_command(const char* path, bool waits) {
   const Session& s = session();
   if (!s.config.on_trace_ready[0]) return;
+  cancel_ready_command();
+  if (!no_command_waits()) {
+    log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY: the command for %s could not be started",
+             path);
+    return;
+  }
   look_at_running();
   const char* problem = nullptr;
   if (!split_command(s.config.on_trace_ready, path, g_start.command, &problem)) {
@@ -230,18 +298,30 @@ void run_ready_command(const char* path) {
   int subreaper = 0;
   ::prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
   g_start.stays = subreaper != 0 || ::getpid() == 1;
+  g_start.waits = waits;
+  g_waiting.cancelled.store(false);
+  g_waiting.process = static_cast<pid_t>(s.pid);
+  g_waiting.thread = static_cast<pid_t>(current_tid());
   g_start.done.store(0);
   g_start.pid = 0;
   g_start.error = 0;
   if (start_helper() && g_start.error == 0) {
-    remember_command(g_start.pid);
+    if (!waits) remember_command(g_start.pid);
     return;
   }
   log_line(LogLevel::warn, "GPUPROF_ON_TRACE_READY: cannot run %s: %s", g_start.command.words[0],
            std::strerror(g_start.error));
 }
 
+}  // namespace
+
+void run_ready_command(const char* path) { start_command(path, false); }
+void run_ready_command_after_exec(const char* path) { start_command(path, true); }
+
+void cancel_ready_command() { g_waiting.cancelled.store(true, std::memory_order_release); }
+
 void wait_for_ready_commands() {
+  cancel_ready_command();
   for (uint64_t waited_ms = 0; waited_ms < kWaitAtEndMs; waited_ms += 10) {
     if (look_at_running()) return;
     ::usleep(10000);
@@ -255,6 +335,9 @@ void forget_ready_commands() {
     g_helpers[i] = {};
     g_running[i] = 0;
   }
+  g_waiting.tid = 0;
+  g_waiting.stacks = nullptr;
+  g_waiting.cancelled.store(false);
 }
 GPUPROF_FORGET_IN_CHILD(forget_ready_commands);
 }  // namespace

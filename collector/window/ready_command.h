@@ -14,6 +14,11 @@ namespace gpuprof {
 // input, the program's standard error as output, no other descriptors, no LD_PRELOAD, and default
 // signals.
 void run_ready_command(const char* path);
+// The same once exec has replaced the program, or it has ended within exec: then no more comes to
+// the dump. One command at a time waits so.
+void run_ready_command_after_exec(const char* path);
+// exec has failed, and the dump goes on. Of a command that has begun it is too late.
+void cancel_ready_command();
 // Waits for commands that still run, 30 s at most: the end of the program may be the end of its
 // container, or of its job.
 void wait_for_ready_commands();

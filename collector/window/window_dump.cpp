@@ -232,6 +232,7 @@ void open_dump(Drain& drain) {
 
 void close_dump(Drain& drain) {
   Session& s = session();
+  cancel_ready_command();
   if (!drain.window_open) open_dump(drain);
   const Window window = window_as_kept(drain);
   samples_window_ends();
@@ -294,6 +295,7 @@ bool keep_newest(Drain& drain) {
 
 void save_dump(Drain& drain) {
   if (!drain.window_open) return;
+  cancel_ready_command();  // of another thread's exec: there is more now
   Window window = window_as_kept(drain);
   if (window.end_ticks == 0) {
     window.end_ticks = now_ticks();
@@ -307,8 +309,8 @@ void save_dump(Drain& drain) {
   drain.collector.leave_later(false);
   if (is_early_window(window.number) && !is_worth_keeping(drain, window)) return;
   drain.file.publish();
-  // Should exec fail, there will be more of this dump, and the command is run again.
-  run_ready_command(drain.file.path());
+  // Should exec fail, there will be more of this dump.
+  run_ready_command_after_exec(drain.file.path());
 }
 
 void leave_last_dumps(Drain& drain) {

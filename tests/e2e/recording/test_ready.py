@@ -156,6 +156,65 @@ def test_before_exec(spy, tmp_path):
     assert len(seen()) == 1 and seen()[0]["complete"], run.err
 
 
+# Looks for `sh` in folders that have none, as os.execvp does: each is an exec that fails. What follows has no child.
+LOOKS_FOR_SHELL = """
+import os, sys
+import gpu
+gpu.work()
+os.environ["PATH"] = ":".join(f"/nowhere/{i}" for i in range(20)) + ":" + os.environ["PATH"]
+os.execvp("python3" if sys.argv[1] else "missing", ["python3", "-c", sys.argv[1]])
+"""
+FOLLOWS = """
+import os, signal, time
+signals = []
+signal.signal(signal.SIGCHLD, lambda number, frame: signals.append(number))
+time.sleep(1)
+try:
+    print("child", os.waitpid(-1, 0))
+except ChildProcessError:
+    print("no child", signals)
+"""
+
+
+def wait_for_command(seen):
+    end = time.monotonic() + 20
+    while not seen() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.5)  # more would come
+    return seen()
+
+
+def test_once_after_many_that_failed(spy, tmp_path):
+    """exec is tried 21 times, and the dump is complete while the command reads it."""
+    command, seen = spy
+    env = settings(tmp_path, command, PYTHONPATH=harness.SOURCE / "tests/programs/python")
+    run = harness.run([harness.PYTHON, "-B", "-c", LOOKS_FOR_SHELL, FOLLOWS], env)
+    assert (run.code, run.out) == (0, "no child []\n"), run.err
+    one, = wait_for_command(seen)
+    dump, = harness.dumps(tmp_path / "out")
+    assert one["complete"] and one["arguments"] == ["two words", str(dump)] and one["blocked"] == []
+    assert set(one["fds"]) <= {"0", "1", "2"} and one["fds"]["0"] == "/dev/null", one["fds"]
+
+
+def test_not_after_those_that_failed(spy, tmp_path):
+    """Then at the end, as without them."""
+    command, seen = spy
+    run = harness.run([harness.HAZARDS / "exec", "fails_beside"], settings(tmp_path, command))
+    assert run.code == 5, run.err
+    assert len(wait_for_command(seen)) == 1
+    assert seen()[0]["complete"] and len(harness.dumps(tmp_path / "out")) == 1
+
+
+def test_not_where_the_program_is_killed_after_one_that_failed(spy, tmp_path):
+    """Its dump is in the live buffers."""
+    command, seen = spy
+    with subprocess.Popen([harness.HAZARDS / "exec", "fails_and_goes_on"], env=settings(tmp_path, command), stderr=subprocess.PIPE) as child:
+        time.sleep(2)
+        child.kill()
+    time.sleep(1)
+    assert seen() == []
+
+
 SAYS = "sh -c 'echo said; echo said >&2'"
 
 
