@@ -312,7 +312,8 @@ static bool may_open_bracket() {
   static std::atomic<bool> said{false};
   const Session& s = session();
   const ScheduleSpec& spec = s.config.schedule;
-  const uint32_t most = is_default_schedule(spec) ? kMostBrackets : spec.repeat;
+  const bool by_default = !spec.has_repeat && is_default_schedule(spec);
+  const uint32_t most = by_default ? kMostBrackets : spec.repeat;
   if (most == 0 || s.brackets < most) return true;
   if (!said.exchange(true)) {
     log_line(LogLevel::info,

@@ -49,7 +49,7 @@ constexpr ScheduleKey kScheduleKeys[] = {
     {"max_mb", nullptr, &ScheduleSpec::max_mb, 0, 1000000},
 };
 
-constexpr size_t kMaxSeconds = 6;  // its row
+constexpr size_t kRepeat = 5, kMaxSeconds = 6;  // their rows
 
 TextBuilder explain(Reason& reason) { return TextBuilder(reason.text, sizeof(reason.text)); }
 
@@ -232,6 +232,7 @@ bool read_schedule(std::string_view text, ScheduleSpec& spec, Reason& reason) {
   }
   if (all && !(seen & 1u << kMaxSeconds)) result.max_s = 0;
   result.all = all;
+  result.has_repeat = (seen & 1u << kRepeat) != 0;
   spec = result;
   return true;
 }

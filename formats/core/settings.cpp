@@ -347,6 +347,8 @@ bool Settings::parse(int rank, Config& config, SettingError& error) const {
   for (const SettingRow& row : kSettingRows) {
     if (!parse_one(row.id, rank, config, error)) return false;
   }
+  // The default's text has one.
+  if (source(Setting::schedule) == SettingSource::defaults) config.schedule.has_repeat = false;
   return true;
 }
 

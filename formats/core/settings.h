@@ -97,9 +97,10 @@ struct ScheduleSpec {
   uint32_t wait = 0;
   uint32_t warmup = 2;
   uint32_t active = 10;
-  uint32_t repeat = 1;  // 0: for ever
-  double max_s = 30;    // a window ends early after this many seconds; 0: no limit
-  double max_mb = 256;  // or this many MB of records; 0: no limit
+  uint32_t repeat = 1;      // 0: for ever
+  bool has_repeat = false;  // somebody has set it
+  double max_s = 30;        // a window ends early after this many seconds; 0: no limit
+  double max_mb = 256;      // or this many MB of records; 0: no limit
 };
 
 struct StepSpec {

@@ -133,7 +133,8 @@ def test_profiler_opens_and_closes_the_window(step, tmp_path):
         assert comparison.window_steps() == [2 * number], "a step lies between two marks"
 
 
-@pytest.mark.parametrize("schedule, windows", [(None, 16), ("active=1,repeat=3", 3), ("active=1,repeat=0", 20)])
+@pytest.mark.parametrize("schedule, windows", [(None, 16), ("active=1,repeat=3", 3), ("active=1,repeat=0", 20), ("repeat=1", 1),
+                                               ("skip_first=10,wait=0,warmup=2,active=10,repeat=1", 1)])
 def test_so_many_brackets_are_recorded(schedule, windows, tmp_path):
     command = ["--markers", "profiler", "--profile-steps", ",".join(f"{n}-{n}" for n in range(2, 42, 2))]
     options = ["--schedule", schedule] if schedule else []
