@@ -349,6 +349,12 @@ bool Settings::parse(int rank, Config& config, SettingError& error) const {
   }
   // The default's text has one.
   if (source(Setting::schedule) == SettingSource::defaults) config.schedule.has_repeat = false;
+  if (config.mode == Mode::armed && config.schedule.all) {
+    describe(error).add(
+        "GPUPROF_SCHEDULE=all records the whole program, and GPUPROF_MODE=armed nothing until "
+        "gpuprof trigger asks; set one of them");
+    return false;
+  }
   return true;
 }
 

@@ -213,6 +213,17 @@ def test_ranks_not_selected(tmp_path):
     assert "_r9_" in dump.name
 
 
+def test_armed_and_the_whole_program_exclude_each_other(tmp_path):
+    settings = {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_MODE": "armed", "GPUPROF_SCHEDULE": "all"}
+    run = harness.run(PROGRAM, harness.preloaded(**settings))
+    assert_unharmed(run)
+    line, = run.err.splitlines()
+    assert "GPUPROF_SCHEDULE=all" in line and "GPUPROF_MODE=armed" in line and "set one of them" in line
+    run = harness.gpuprof("run", "--", *PROGRAM, env=harness.environment(**settings))
+    assert (run.code, run.out) == (2, "") and len(run.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("ranks, speaks", [("9", True), ("9,10", True), ("all", False), ("8-9", False), ("8,10", False)])
 def test_the_first_selected_rank_of_a_host_speaks(ranks, speaks, tmp_path):
     """Rank 9 is the second of its host, after rank 8."""
