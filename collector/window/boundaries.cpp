@@ -300,6 +300,12 @@ static void ignore_profiler() {
   static std::atomic<bool> said{false};
   const Session& s = session();
   if (!s.tracker.wants(StepSource::profiler) || said.exchange(true)) return;
+  if (s.config.schedule.all) {
+    log_line(LogLevel::warn,
+             "cudaProfilerStart opens no window: GPUPROF_SCHEDULE=all records the whole program; "
+             "without it these calls do, with GPUPROF_STEP=profiler no others");
+    return;
+  }
   log_line(LogLevel::warn,
            "cudaProfilerStart is ignored: window %u (%s) is open; with GPUPROF_STEP=profiler it "
            "alone opens windows",
@@ -333,8 +339,10 @@ void step_profiler(bool start, uint64_t ticks) {
   const LockGuard guard(s.step_lock);
   if (!ready() || start == s.profiler_on) return;
   ticks = on_session_clock(ticks);
-  const bool ours = s.tracker.source() != StepSource::profiler || s.config.schedule.all;
-  if (window_is_open() && ours && !early_is_open()) return ignore_profiler();
+  const bool ours = s.tracker.source() != StepSource::profiler;
+  if (s.config.schedule.all || (window_is_open() && ours && !early_is_open())) {
+    return ignore_profiler();
+  }
   const StepTracker::Result result = s.tracker.mark({StepSource::profiler, ticks});
   if (result.count == 0) return;
   s.profiler_on = start;

@@ -144,6 +144,13 @@ def test_so_many_brackets_are_recorded(schedule, windows, tmp_path):
     assert done.err.count("opens no more windows") == (windows < 20)
 
 
+def test_brackets_in_a_program_that_is_recorded_as_a_whole(tmp_path):
+    done = harness.run([harness.BIN, "run", "-o", tmp_path / "out", "--all", "--step", "profiler", "--", harness.SIMTRAIN, "--steps", "12", *QUICK,
+                        "--markers", "profiler", "--profile-steps", "5-6,8-8"], harness.environment())
+    line, = [line for line in done.err.splitlines() if "cudaProfilerStart" in line]
+    assert "opens no window: GPUPROF_SCHEDULE=all records the whole program" in line and len(harness.dumps(tmp_path / "out")) == 1
+
+
 def test_profiler_left_open(tmp_path):
     comparison, = profile(tmp_path, [harness.SIMTRAIN, "--steps", "12", *QUICK, "--markers", "profiler",
                                      "--profile-steps", "8-99"], "--step", "profiler")
