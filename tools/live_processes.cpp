@@ -149,6 +149,15 @@ std::string RemoteProcess::name() const {
 
 namespace {
 
+// Of a file that tells a process's state.
+RemoteProcess remote_process(const std::string& state) {
+  RemoteProcess out;
+  out.file = state;
+  const std::string name = fs::path(state).filename();
+  out.host = name.substr(0, name.rfind("_r"));
+  return out;
+}
+
 // Those of a run that are not seen here.
 void add_remote(const std::vector<std::string>& files, LiveRun& run) {
   for (const std::string& path : files) {
@@ -159,10 +168,7 @@ void add_remote(const std::vector<std::string>& files, LiveRun& run) {
     const bool here = std::any_of(run.processes.begin(), run.processes.end(),
                                   [&](const auto& each) { return each->ring() == real; });
     if (here) continue;
-    const std::string name = fs::path(stem).filename();
-    RemoteProcess remote;
-    remote.file = path;
-    remote.host = name.substr(0, name.rfind("_r"));
+    RemoteProcess remote = remote_process(path);
     if (!remote.read()) continue;
     if (error && run.elsewhere > 0) --run.elsewhere;  // counted as a link that leads nowhere
     run.remote.push_back(std::move(remote));
@@ -174,13 +180,13 @@ void add_remote(const std::vector<std::string>& files, LiveRun& run) {
 }
 
 // No clocks of other machines are asked: a file that changes is of a live process.
-void find_alive(std::map<std::string, LiveRun>& runs) {
+void find_alive(const std::vector<LiveRun*>& runs) {
   constexpr auto kLongest = std::chrono::milliseconds(3 * kLiveStateMs);
   const auto deadline = std::chrono::steady_clock::now() + kLongest;
   for (bool waits = true; waits && std::chrono::steady_clock::now() < deadline;) {
     waits = false;
-    for (auto& [directory, run] : runs) {
-      for (RemoteProcess& each : run.remote) {
+    for (LiveRun* const run : runs) {
+      for (RemoteProcess& each : run->remote) {
         if (each.alive) continue;
         const uint64_t before = each.state.beat;
         each.alive = each.read() && each.state.beat != before;
@@ -229,7 +235,9 @@ LiveRun find_live_run(const std::string& directory, std::string& note) {
     }
   }
   for (const auto& [run, files] : states) add_remote(files, runs[run]);
-  find_alive(runs);
+  std::vector<LiveRun*> all;
+  for (auto& [name, run] : runs) all.push_back(&run);
+  find_alive(all);
   for (auto& [name, run] : runs) forget_replaced(run);
   std::erase_if(runs, [](const auto& run) { return !has_live(run.second); });
   if (runs.empty()) return {};
@@ -250,6 +258,31 @@ LiveRun find_live_run(const std::string& directory, std::string& note) {
   return run;
 }
 
+namespace {
+
+// A process whose buffers are in memory tells its state in its run's folder, which it has open.
+void add_without_ring(uint32_t pid, LiveRun& run) {
+  std::set<std::string> folders;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), error)) {
+    std::error_code ignored;
+    if (fs::is_directory(entry.path(), ignored)) {
+      folders.insert(fs::read_symlink(entry.path(), ignored).string());
+    }
+  }
+  for (const std::string& folder : folders) {
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string path = entry.path();
+      if (!path.ends_with(kLiveStateSuffix)) continue;
+      RemoteProcess process = remote_process(path);
+      if (!process.read() || process.state.process_id != pid) continue;
+      run.remote.push_back(std::move(process));
+    }
+  }
+}
+
+}  // namespace
+
 LiveRun find_live_processes(uint32_t pid) {
   LiveRun run;
   for (const uint32_t member : family_of(pid)) {
@@ -257,7 +290,10 @@ LiveRun find_live_processes(uint32_t pid) {
       auto process = LiveProcess::open(ring);
       if (process && process->pid() == member) run.processes.push_back(std::move(process));
     }
+    const bool found = !run.processes.empty() && run.processes.back()->pid() == member;
+    if (!found) add_without_ring(member, run);
   }
+  find_alive({&run});
   sort_by_rank(run.processes);
   return run;
 }

@@ -39,7 +39,7 @@ class LiveProcess {
   size_t bytes_;
 };
 
-// An armed process on another machine, as its file says.
+// An armed process on another machine, or one here whose buffers are in memory, as its file says.
 struct RemoteProcess {
   std::string file, host;
   LiveState state{};

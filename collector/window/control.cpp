@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -24,16 +25,17 @@
 namespace gpuprof {
 namespace {
 
-constexpr std::string_view kRingSuffix = ".gpuprof.ring";
 constexpr size_t kFiles = 2;  // the run's, and this process's own
 
 struct Control {
-  char names[kFiles][600];  // in the run's directory, and in the ring's
+  char names[kFiles][600];  // in the run's directory, and in the ring's, if that has one
   uint64_t read[kFiles];    // newest id of each
   uint64_t started;         // CLOCK_BOOTTIME, ns: windows asked for before are not this process's
   uint64_t last_look;
-  bool tells;                        // its state, to other machines
+  bool in_memory;                    // the ring is: nobody else can find it
+  bool tells;                        // its state, to those who cannot see the ring
   char state[600], state_part[600];  // names in the run's directory
+  bool said_unseen;                  // that it cannot
   uint64_t beat, last_told;
 };
 Control g_control{};
@@ -46,7 +48,8 @@ bool is_trusted(int file) {
 }
 
 OwnDirectory& directory_of(size_t which) {
-  return which == 0 || !scratch_directory().is_open() ? run_directory() : scratch_directory();
+  const bool of_run = which == 0 || g_control.in_memory || !scratch_directory().is_open();
+  return of_run ? run_directory() : scratch_directory();
 }
 
 bool read_request(size_t which, ControlRequest& request) {
@@ -136,10 +139,16 @@ void tell_state(uint64_t now_ns) {
   ::unlinkat(folder, g_control.state_part, 0);
   const int file = ::openat(folder, g_control.state_part,
                             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  const bool whole = ::write(file, text, length) == static_cast<ssize_t>(length);
-  ::close(file);
+  const int error = file < 0 ? errno : 0;
+  const bool whole = file >= 0 && ::write(file, text, length) == static_cast<ssize_t>(length);
+  if (file >= 0) ::close(file);
   if (whole) ::renameat(folder, g_control.state_part, folder, g_control.state);
+  if (whole || !g_control.in_memory || g_control.said_unseen) return;
+  g_control.said_unseen = true;
+  log_line(LogLevel::warn,
+           "cannot write %s: %s; gpuprof trigger does not see this process, whose buffers are in "
+           "memory only",
+           g_control.state_part, error ? std::strerror(error) : "the disk has no room");
 }
 
 }  // namespace
@@ -151,17 +160,13 @@ void control_begin() {
   const uint64_t age = clock_ns(CLOCK_MONOTONIC) - own.header->anchors[0].monotonic_ns;
   g_control.started = clock_ns(CLOCK_BOOTTIME) - age;
   std::snprintf(g_control.names[0], sizeof g_control.names[0], "%s", kRunControlFile);
-  const char* const name = name_in_directory(own.path);
-  const size_t length = std::strlen(name);
-  if (length > kRingSuffix.size()) {
-    const auto stem = static_cast<int>(length - kRingSuffix.size());
-    std::snprintf(g_control.names[1], sizeof g_control.names[1], "%.*s%s", stem, name,
-                  kProcessControlSuffix);
-    std::snprintf(g_control.state, sizeof g_control.state, "%.*s%s", stem, name, kLiveStateSuffix);
-    std::snprintf(g_control.state_part, sizeof g_control.state_part, "%.*s%s.part", stem, name,
-                  kLiveStateSuffix);
-    g_control.tells = s.config.mode == Mode::armed && !s.loads_data;
-  }
+  const char* const stem = name_in_directory(s.stem);
+  std::snprintf(g_control.names[1], sizeof g_control.names[1], "%s%s", stem, kProcessControlSuffix);
+  std::snprintf(g_control.state, sizeof g_control.state, "%s%s", stem, kLiveStateSuffix);
+  std::snprintf(g_control.state_part, sizeof g_control.state_part, "%s%s.part", stem,
+                kLiveStateSuffix);
+  g_control.in_memory = own.path[0] == '\0';
+  g_control.tells = (s.config.mode == Mode::armed || g_control.in_memory) && !s.loads_data;
   RingHeader& header = *own.header;
   header.ticks_per_second = static_cast<uint64_t>(s.clock.ticks_per_ns * 1e9);
   header.rank = s.place.rank;

@@ -46,7 +46,7 @@ LiveRun find_target(const std::string& target) {
         "trigger: {}: must be a process id, or the directory of a run's dumps", target));
   }
   LiveRun run = find_live_processes(static_cast<uint32_t>(std::stoul(target)));
-  if (run.processes.empty()) {
+  if (run.size() == 0) {
     throw Failure(
         fmt::format("trigger: {}: neither this process nor one below it is profiled; "
                     "start it with gpuprof run, and GPUPROF_MODE=armed to wait for this",
@@ -160,6 +160,10 @@ void write_request(const LiveRun& run, const ControlRequest& request) {
     for (const auto& process : run.processes) {
       const std::string& ring = process->ring();
       files.push_back(ring.substr(0, ring.size() - kSuffix) + kProcessControlSuffix);
+    }
+    constexpr size_t kState = std::string_view(kLiveStateSuffix).size();
+    for (const RemoteProcess& process : run.remote) {
+      files.push_back(process.file.substr(0, process.file.size() - kState) + kProcessControlSuffix);
     }
   }
   for (const std::string& path : files) {

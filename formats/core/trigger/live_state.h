@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an armed process tells `gpuprof trigger` on other machines, which cannot see its ring: a
-// small file beside its dumps, replaced as a whole each second and after each request.
+// What an armed process tells `gpuprof trigger` on other machines, which cannot see its ring, and
+// one whose ring is in memory tells any: a small file beside its dumps, replaced as a whole each
+// second and after each request.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,7 @@ LONG = ["--steps", "100000", "--layers", "4", "--kernel-us", "40", "--data-ms", 
 
 
 @contextlib.contextmanager
-def running(folder, *flags, ranks=1, **settings):
+def running(folder, *flags, ranks=1, seen="*.ring", **settings):
     """simtrain under `gpuprof run`, with no end of its own; yields the Popen once all ranks are there and count steps."""
     settings = {"GPUPROF_MODE": "armed", "GPUPROF_LOG": "info", "SIMCUDA_TRUTH": folder / "truth", **settings}
     log = open(folder / "log", "w")
@@ -27,7 +27,7 @@ def running(folder, *flags, ranks=1, **settings):
                                start_new_session=True)
     try:
         started = lambda: ("gpuprof: steps: nvtx:step" in (folder / "log").read_text() and  # rank 0 says it for all
-                           len(list((folder / "out").rglob("*.ring"))) >= ranks)
+                           len(list((folder / "out").rglob(seen))) >= ranks)
         wait_until(lambda: started() or process.poll() is not None)
         assert process.poll() is None, (folder / "log").read_text()
         yield process
@@ -249,6 +249,22 @@ def test_off_holds_for_processes_that_start_later(tmp_path):
         wait_until(lambda: "switched off" in (tmp_path / "log").read_text())
         assert "--on" in harness.gpuprof("trigger", process.pid).err
         assert finished(tmp_path) == []
+
+
+def test_buffers_in_memory(tmp_path):
+    """Nobody can find them, so the process tells its state in a file of the run's folder."""
+    with running(tmp_path, seen="*.state", GPUPROF_SCRATCH="/nonexistent/x") as process:
+        first, last = trigger(tmp_path / "out")
+        wait_until(lambda: len(finished(tmp_path)) == 1)
+        second, end = trigger(process.pid, "--steps", 4)
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+        assert "recording is off" in harness.checked("trigger", process.pid, "--off").out
+    for dump, steps in zip(finished(tmp_path), [(first, last), (second, end)]):
+        assert_window(dump, tmp_path, *steps)
+    (tmp_path / "on").mkdir()
+    with running(tmp_path / "on", seen="*.state", GPUPROF_SCRATCH="/nonexistent/x", GPUPROF_MODE="on",
+                 GPUPROF_SCHEDULE="skip_first=100000") as process:
+        trigger(process.pid, "--steps", 4)
 
 
 def test_off_ends_an_open_window(tmp_path):
