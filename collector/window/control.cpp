@@ -151,6 +151,22 @@ void tell_state(uint64_t now_ns) {
            g_control.state_part, error ? std::strerror(error) : "the disk has no room");
 }
 
+// A run whose recording was switched off before this process started, or while it did. Before the
+// session has a window: no lock is needed.
+void begin_switched_off() {
+  ControlRequest request;
+  if (!read_request(0, request) || request.command != ControlCommand::off) return;
+  Session& s = session();
+  g_control.read[0] = request.id;
+  s.wants_early = false;
+  s.plan->switch_off(UINT64_MAX);
+  RingHeader& header = *ring()->header;
+  header.recording_off.store(1);
+  header.control_result.store(static_cast<uint32_t>(ControlResult::accepted));
+  header.control_id.store(request.id, std::memory_order_release);
+  log_line(LogLevel::info, "recording is switched off, as asked by gpuprof trigger");
+}
+
 }  // namespace
 
 void control_begin() {
@@ -172,6 +188,7 @@ void control_begin() {
   header.rank = s.place.rank;
   header.parent_process = s.loads_data ? parent_process() : 0;
   header.control_poll_ms = on_network(s.directory) ? kControlPollNetworkMs : kControlPollMs;
+  if (!s.loads_data) begin_switched_off();
 }
 
 void control_tick(uint64_t now_ns) {

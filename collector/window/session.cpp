@@ -132,9 +132,9 @@ bool start() {
   ::atexit([] { finish_session("exit"); });
   // A window that begins at once needs CUPTI, and the drain thread could not attach it just now.
   uint64_t window = 0;
-  const bool at_once =
-      !s.plan->armed() && (s.config.schedule.all || s.wants_early ||
-                           s.plan->schedule().phase_of(0, &window) == Phase::active);
+  const bool at_once = !s.plan->armed() && !s.plan->is_off() &&
+                       (s.config.schedule.all || s.wants_early ||
+                        s.plan->schedule().phase_of(0, &window) == Phase::active);
   if (at_once && s.driver_thread.load(std::memory_order_relaxed) == current_tid()) {
     // CUPTI's own thread is not to be the one that takes the program's signals.
     sigset_t all, before;

@@ -286,7 +286,8 @@ void end_window(uint64_t ticks, const char* reason, bool partial) {
 void begin_with_session() {
   Session& s = session();
   const bool early = s.wants_early && !s.config.schedule.all;
-  if (s.plan->armed() || window_is_open() || !(early || s.config.schedule.all)) return;
+  if (s.plan->armed() || s.plan->is_off() || window_is_open() || !(early || s.config.schedule.all))
+    return;
   if (!early) s.next_window = 1;
   prepare_first_window();
   const uint32_t number = early ? kFirstEarlyWindow + s.early_windows++ : 0;

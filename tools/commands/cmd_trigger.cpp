@@ -355,8 +355,8 @@ int run_trigger(const Command& command, int count, char** arguments) {
   auto* const steps_option = app.add_option("--steps", steps, "how many steps")
                                  ->check(number_between(1, kMostSteps, true))
                                  ->default_str("10");
-  auto* const off_option =
-      app.add_flag("--off", off, "record nothing from now on, also in processes that start later");
+  auto* const off_option = app.add_flag(
+      "--off", off, "record nothing from now on; with DIR also in processes that start later");
   auto* const on_option = app.add_flag("--on", on, "record again after --off");
   off_option->excludes(at_option)->excludes(steps_option)->excludes(on_option);
   on_option->excludes(at_option)->excludes(steps_option);

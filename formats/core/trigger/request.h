@@ -21,7 +21,7 @@ inline constexpr uint32_t kControlPollNetworkMs = 5000;
 
 enum class ControlCommand : uint8_t {
   window,  // record steps step to step+steps-1
-  off,     // record nothing, from now on; also in processes that start later
+  off,     // record nothing, from now on; of a run also in processes that start later
   on,      // off no more, from boundary `step` on
 };
 

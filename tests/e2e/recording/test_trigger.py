@@ -251,6 +251,17 @@ def test_off_holds_for_processes_that_start_later(tmp_path):
         assert finished(tmp_path) == []
 
 
+@pytest.mark.parametrize("schedule", ["all", "skip_first=0,warmup=0,active=5,repeat=1", ""])
+def test_off_holds_for_the_first_window_of_who_starts_later(schedule, tmp_path):
+    """Also for one that begins with the process, and for early ones."""
+    with running(tmp_path, GPUPROF_RUN="job7"):
+        harness.checked("trigger", tmp_path / "out", "--off")
+    env = harness.preloaded(GPUPROF_OUTPUT=tmp_path / "out", GPUPROF_RUN="job7", GPUPROF_SCHEDULE=schedule)
+    done = harness.run([harness.SIMTRAIN, "--steps", "60", "--layers", "4", "--kernel-us", "40"], env)
+    assert done.code == 0 and finished(tmp_path) == [], done.err
+    assert "recording was switched off by gpuprof trigger --off" in done.err, done.err
+
+
 def test_buffers_in_memory(tmp_path):
     """Nobody can find them, so the process tells its state in a file of the run's folder."""
     with running(tmp_path, seen="*.state", GPUPROF_SCRATCH="/nonexistent/x") as process:
