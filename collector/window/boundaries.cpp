@@ -79,7 +79,7 @@ void publish_source() {
 // What was counted were no steps. A window of them that is open leaves no dump.
 bool forget_steps(uint64_t ticks) {
   Session& s = session();
-  forget_waiting_window();
+  if (!s.config.schedule.all) forget_waiting_window();
   const SessionPhase phase = s.phase.load();
   if (phase == SessionPhase::active && !is_free_window(s.window)) {
     s.window.dropped = true;
@@ -162,8 +162,8 @@ void take_boundaries(const StepTracker::Result& result) {
 ControlResult ask_for_window(const ControlRequest& request) {
   Session& s = session();
   if (s.tracker.source() == StepSource::profiler) return ControlResult::no_steps;
-  if (s.config.schedule.all) return ControlResult::whole;
   if (s.plan->is_off()) return ControlResult::off;
+  if (s.config.schedule.all) return ControlResult::whole;
   const uint64_t index = s.boundaries ? s.boundaries - 1 : 0;
   const bool replaces = s.plan->waits_for_trigger();
   if (s.plan->trigger(request.step, request.steps, index)) {
@@ -496,6 +496,8 @@ bool steps_control(const ControlRequest& request, ControlResult& result) {
     const bool off = request.command == ControlCommand::off;
     if (off) stop_recording();
     s.plan->switch_off(off ? UINT64_MAX : request.step);
+    // No step begins the window of the whole program.
+    if (!off && s.config.schedule.all) begin_window(s.next_window, s.boundaries, now_ticks());
     ring()->header->recording_off.store(off);
     log_line(LogLevel::info, "recording is switched %s, as asked by gpuprof trigger",
              off ? "off" : "on");

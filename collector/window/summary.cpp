@@ -276,6 +276,10 @@ void print_why(const char* what, uint64_t complete, const char* source) {
              what, directory);
     return;
   }
+  if (s.config.schedule.all) {
+    log_line(LogLevel::info, "%s: the program ended before its window was open", what);
+    return;
+  }
   if (s.plan->waits_for_trigger()) {
     log_line(LogLevel::info,
              "%s: the program ended after %" PRIu64 " steps (%s), before step %" PRIu64

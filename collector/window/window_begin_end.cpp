@@ -62,6 +62,7 @@ void set_phase_until_open() {
 // the GPU since: one step later it mostly has.
 bool put_off_for_graphs(uint32_t number) {
   Session& s = session();
+  if (s.config.schedule.all) return false;  // no step begins it, nor would one later
   if (!cupti_awaits_wait() || s.tracker.source() == StepSource::profiler) return false;
   if (s.put_off == 0) g_put_off_first = FirstPutOff{current_tid(), 0};
   if (g_put_off_first.steps >= kMostPutOff || s.put_off >= kMostPutOffOfAll) return false;
@@ -169,7 +170,7 @@ void open_prepared(uint32_t number, uint64_t first_step, uint64_t ticks) {
   Session& s = session();
   if (put_off_for_graphs(number)) return;
   s.put_off = 0;
-  s.tracker.hold_source(true, s.windows_done == 0);
+  if (!s.config.schedule.all) s.tracker.hold_source(true, s.windows_done == 0);
   start_recording(number, first_step, ticks);
 }
 
@@ -221,7 +222,7 @@ void open_waiting_window() {
 }
 
 void postpone_waiting_window() {
-  if (!g_waiting.waits) return;
+  if (!g_waiting.waits || session().config.schedule.all) return;
   log_line(LogLevel::debug, "window %u takes as many steps later: what it needs is not there yet",
            g_waiting.number);
   g_waiting = {};

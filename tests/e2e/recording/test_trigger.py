@@ -262,6 +262,27 @@ def test_off_holds_for_the_first_window_of_who_starts_later(schedule, tmp_path):
     assert "recording was switched off by gpuprof trigger --off" in done.err, done.err
 
 
+def test_off_and_on_where_the_whole_program_is_recorded(tmp_path):
+    with running(tmp_path, GPUPROF_MODE="on", GPUPROF_SCHEDULE="all"):
+        harness.checked("trigger", tmp_path / "out", "--off")
+        wait_until(lambda: finished(tmp_path))
+        refused = harness.gpuprof("trigger", tmp_path / "out")
+        assert refused.code == 2 and "--on" in refused.err, refused.err
+        on = harness.checked("trigger", tmp_path / "out", "--on").out
+        from_step = int(re.match(r"recording is on in .* from step (\d+)", on)[1])
+        wait_until(lambda: list((tmp_path / "out").rglob("*_w1.gpuprof.part")))
+        again = json.loads(harness.checked("trigger", tmp_path / "out", "--format", "json", "--on").out)
+        assert again["processes"][0]["accepted"]
+        time.sleep(2)
+        harness.checked("trigger", tmp_path / "out", "--off")
+        wait_until(lambda: len(finished(tmp_path)) == 2)
+    first, second = [harness.info(dump)["files"][0] for dump in finished(tmp_path)]
+    assert first["end_reason"] == second["end_reason"] == "off"
+    assert first["steps"]["last"] < second["steps"]["first"] <= from_step < second["steps"]["last"]
+    comparison = truth.Comparison(finished(tmp_path)[1], tmp_path / "truth")
+    comparison.assert_right("launch", "gpu_kernel")
+
+
 def test_buffers_in_memory(tmp_path):
     """Nobody can find them, so the process tells its state in a file of the run's folder."""
     with running(tmp_path, seen="*.state", GPUPROF_SCRATCH="/nonexistent/x") as process:
