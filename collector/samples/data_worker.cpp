@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -85,7 +86,7 @@ void data_workers_possible() {
   static Config config;
   SettingError error;  // said when a session starts
   g_wanted = settings->load_all(environ, error, nullptr, nullptr) &&
-             settings->parse(place.rank, config, error) && config.workers &&
+             settings->parse(std::max(place.rank, 0), config, error) && config.workers &&
              config.mode != Mode::off && config.rank_selected;
   g_data_worker_due = g_wanted;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -75,6 +76,16 @@ bool informs_of_host() {
   return true;
 }
 
+// Without a rank a process is rank 0, which its user may not know.
+void say_left_out() {
+  const Session& s = g_session;
+  if (s.place.rank >= 0) return;
+  log_line(LogLevel::warn,
+           "GPUPROF_RANKS=%s leaves this program out: no variable of a launcher tells its rank, so "
+           "that it is rank 0",
+           s.settings->text(Setting::ranks));
+}
+
 bool configure() {
   Session& s = g_session;
   s.pid = current_pid();
@@ -85,13 +96,17 @@ bool configure() {
   SettingError error;
   if (!s.settings->load_all(kept_environment(), error, s.loads_data ? nullptr : warn_unknown,
                             nullptr) ||
-      !s.settings->parse(s.place.rank, s.config, error)) {
+      !s.settings->parse(std::max(s.place.rank, 0), s.config, error)) {
     log_line(LogLevel::error, "%s; this program runs unprofiled", error.text);
     return false;
   }
   log_set(s.config.log, s.place.rank, informs_of_host());
   redact(s.config.redact);
-  if (s.config.mode == Mode::off || !s.config.rank_selected) return false;
+  if (s.config.mode == Mode::off) return false;
+  if (!s.config.rank_selected) {
+    say_left_out();
+    return false;
+  }
   const bool armed = s.config.mode == Mode::armed;
   s.tracker.start(s.config.step, g_host.process_start_ticks, armed);
   if (s.config.step.source == StepSource::kernel) compile_kernel_pattern(s.config.step.name);

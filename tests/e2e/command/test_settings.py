@@ -213,6 +213,17 @@ def test_ranks_not_selected(tmp_path):
     assert "_r9_" in dump.name
 
 
+def test_a_process_without_a_rank_is_rank_0(tmp_path):
+    """As for the tools. Who did not expect that is told."""
+    settings = {"GPUPROF_OUTPUT": tmp_path / "out", **harness.WHOLE_RUN}
+    run = harness.run(PROGRAM, harness.preloaded(GPUPROF_RANKS="8-15", **settings))
+    assert_unharmed(run)
+    assert run.err == ("gpuprof: GPUPROF_RANKS=8-15 leaves this program out: no variable of a launcher tells its rank, so that it is "
+                       "rank 0\n") and not (tmp_path / "out").exists()
+    assert_unharmed(harness.run(PROGRAM, harness.preloaded(GPUPROF_RANKS="0,8", **settings)))
+    assert len(harness.dumps(tmp_path / "out")) == 1
+
+
 def test_armed_and_the_whole_program_exclude_each_other(tmp_path):
     settings = {"GPUPROF_OUTPUT": tmp_path / "out", "GPUPROF_MODE": "armed", "GPUPROF_SCHEDULE": "all"}
     run = harness.run(PROGRAM, harness.preloaded(**settings))
